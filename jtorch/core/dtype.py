@@ -1,0 +1,166 @@
+"""PyTorch's dtypes, their numpy counterparts and the promotion lattice."""
+
+import ml_dtypes
+import numpy as np
+
+BOOL, INT, FLOAT, COMPLEX = range(4)  # the categories of promotion, in order
+
+
+class dtype:
+    """An element type; one object per type, so compare with `is` or `==`."""
+
+    __slots__ = (
+        "name", "np", "itemsize", "category", "is_floating_point", "is_complex", "is_signed", "quantized", "letter",
+    )  # fmt: skip
+
+    def __init__(self, name, np_type, category, *, signed=True, quantized=False):
+        self.name = name
+        self.np = np.dtype(np_type)
+        self.itemsize = self.np.itemsize
+        self.category = category
+        self.is_floating_point = category == FLOAT
+        self.is_complex = category == COMPLEX
+        self.is_signed = signed
+
+    def __repr__(self):
+        return f"torch.{self.name}"
+
+    def __reduce__(self):
+        return (_by_name, (self.name,))
+
+    def to_real(self) -> "dtype":
+        return {"complex64": float32, "complex128": float64}.get(self.name, self)
+
+    def to_complex(self) -> "dtype":
+        return {"float64": complex128, "complex128": complex128}.get(self.name, complex64)
+
+
+bool_ = dtype("bool", np.bool_, BOOL, signed=False)
+uint8 = dtype("uint8", np.uint8, INT, signed=False)
+uint16 = dtype("uint16", np.uint16, INT, signed=False)
+uint32 = dtype("uint32", np.uint32, INT, signed=False)
+uint64 = dtype("uint64", np.uint64, INT, signed=False)
+int8 = dtype("int8", np.int8, INT)
+int16 = dtype("int16", np.int16, INT)
+int32 = dtype("int32", np.int32, INT)
+int64 = dtype("int64", np.int64, INT)
+float8_e4m3fn = dtype("float8_e4m3fn", ml_dtypes.float8_e4m3fn, FLOAT)
+float8_e5m2 = dtype("float8_e5m2", ml_dtypes.float8_e5m2, FLOAT)
+float8_e4m3fnuz = dtype("float8_e4m3fnuz", ml_dtypes.float8_e4m3fnuz, FLOAT)
+float8_e5m2fnuz = dtype("float8_e5m2fnuz", ml_dtypes.float8_e5m2fnuz, FLOAT)
+float8_e8m0fnu = dtype("float8_e8m0fnu", ml_dtypes.float8_e8m0fnu, FLOAT, signed=False)
+float16 = dtype("float16", np.float16, FLOAT)
+bfloat16 = dtype("bfloat16", ml_dtypes.bfloat16, FLOAT)
+float32 = dtype("float32", np.float32, FLOAT)
+float64 = dtype("float64", np.float64, FLOAT)
+complex64 = dtype("complex64", np.complex64, COMPLEX)
+complex128 = dtype("complex128", np.complex128, COMPLEX)
+
+ALL = {d.name: d for d in list(globals().values()) if isinstance(d, dtype)}
+ALIASES = {
+    "half": float16, "float": float32, "double": float64, "cfloat": complex64, "cdouble": complex128,
+    "short": int16, "int": int32, "long": int64,
+}  # fmt: skip
+_OF_NP = {d.np: d for d in ALL.values()}
+
+
+def _by_name(name: str) -> dtype:
+    return ALL[name]
+
+
+def of(np_type) -> dtype:
+    """The torch dtype of a numpy dtype; TypeError when there is none."""
+    try:
+        return _OF_NP[np.dtype(np_type)]
+    except KeyError:
+        supported = "float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool"
+        raise TypeError(
+            f"can't convert np.ndarray of type {np.dtype(np_type).type!r}. The only supported types are: {supported}."
+        ) from None
+
+
+class _Default:
+    __slots__ = ("dtype", "complex")
+
+    def __init__(self):
+        self.dtype = float32
+        self.complex = complex64
+
+
+default = _Default()  # changed by torch.set_default_dtype alone, which also drops the op plans
+
+
+def of_number(x) -> dtype:
+    """The dtype that a tensor made from this Python number has."""
+    if isinstance(x, bool):
+        return bool_
+    if isinstance(x, int):
+        return int64
+    if isinstance(x, float):
+        return default.dtype
+    return default.complex
+
+
+_INTS = (int8, int16, int32, int64)
+_FLOAT_RANK = {"float16": 1, "bfloat16": 1, "float32": 2, "float64": 3}
+
+
+def promote(a: dtype, b: dtype) -> dtype:
+    """The smallest dtype that holds both, by PyTorch's table (torch.promote_types)."""
+    if a is b:
+        return a
+    if a.category > b.category:
+        a, b = b, a
+    if b.category == COMPLEX:
+        if a.category == COMPLEX:
+            return complex128
+        return complex128 if a is float64 else b
+    if b.category == FLOAT:
+        if a.category != FLOAT:
+            return b
+        if a.itemsize == 1 or b.itemsize == 1:
+            if a.itemsize == b.itemsize:
+                raise RuntimeError(
+                    f"Promotion for Float8 Types is not supported, attempted to promote {_scalar_name(a)} and {_scalar_name(b)}"
+                )
+            raise RuntimeError(
+                f"Promotion for Float8 Types is not supported, attempted to promote {_scalar_name(a)} and {_scalar_name(b)}"
+            )
+        ra, rb = _FLOAT_RANK[a.name], _FLOAT_RANK[b.name]
+        if ra == rb:
+            return float32
+        return a if ra > rb else b
+    if a is bool_:
+        return b
+    # two integer types
+    if a in _INTS and b in _INTS:
+        return a if a.itemsize > b.itemsize else b
+    unsigned, other = (a, b) if not a.is_signed else (b, a)
+    if unsigned is uint8 and other.is_signed:
+        return int16 if other is int8 else other
+    raise RuntimeError(
+        f"Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {_scalar_name(a)} and {_scalar_name(b)}"
+    )
+
+
+_SCALAR_NAMES = {
+    "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
+    "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64", "float16": "Half", "bfloat16": "BFloat16",
+    "float32": "Float", "float64": "Double", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
+    "float8_e4m3fn": "Float8_e4m3fn", "float8_e5m2": "Float8_e5m2", "float8_e4m3fnuz": "Float8_e4m3fnuz",
+    "float8_e5m2fnuz": "Float8_e5m2fnuz", "float8_e8m0fnu": "Float8_e8m0fnu",
+}  # fmt: skip
+
+
+def _scalar_name(d: dtype) -> str:
+    return _SCALAR_NAMES[d.name]
+
+
+scalar_name = _scalar_name  # PyTorch's C++ name, as its errors and storage classes spell it
+
+
+def can_cast(a: dtype, b: dtype) -> bool:
+    """Whether a result of dtype `a` may be written to a tensor of dtype `b` (torch.can_cast)."""
+    if b.category < a.category:
+        return False
+    return not (a.is_signed and not b.is_signed and b.category == INT and a.category == INT)

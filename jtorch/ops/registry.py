@@ -1,0 +1,265 @@
+"""The record of an op: its kernel, promotion, names and derivative. Knows arrays and specs, never Tensor."""
+
+import inspect
+import typing
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+__all__ = [
+    "ALIASES",
+    "FLOAT",
+    "NONE",
+    "OPS",
+    "PROMOTE",
+    "VIEWS",
+    "ZERO",
+    "Array",
+    "Number",
+    "Op",
+    "Scalar",
+    "VarInts",
+    "View",
+    "composite",
+    "op",
+    "view",
+]
+
+Array = jax.Array
+
+
+class Scalar:
+    """Annotation: a tensor or a Python number that takes part in promotion; the kernel sees an array."""
+
+
+class Number:
+    """Annotation: a Python number that may vary from step to step; the kernel sees a number or a 0-d array."""
+
+
+class VarInts:
+    """Annotation: a tuple of ints, also accepted spread over the positional arguments."""
+
+
+class _Marker:
+    __slots__ = ("name",)
+
+    def __init__(self, name):
+        self.name = name
+
+    def __repr__(self):
+        return self.name
+
+
+ZERO = _Marker("ZERO")  # a derivative that exists and vanishes
+NONE = _Marker("NONE")  # promotion: arguments are passed as they come
+PROMOTE = _Marker("PROMOTE")  # promotion: tensors and scalars to their common dtype
+FLOAT = _Marker("FLOAT")  # promotion: as PROMOTE, integers and bools to the default float dtype
+
+OPS: dict[str, "Op"] = {}
+VIEWS: dict[str, "View"] = {}
+COMPOSITES: dict[str, "Composite"] = {}
+ALIASES: dict[str, str] = {}
+
+TENSOR, OPTIONAL, LIST, SCALAR, NUMBER, STATIC = range(6)
+
+
+def _role(annotation) -> int:
+    if annotation is Array:
+        return TENSOR
+    if annotation is Scalar:
+        return SCALAR
+    if annotation is Number:
+        return NUMBER
+    origin, args = typing.get_origin(annotation), typing.get_args(annotation)
+    if args and Array in args:
+        if origin in (list, tuple):
+            return LIST
+        return OPTIONAL
+    if args and Scalar in args:
+        return SCALAR
+    if args and any(typing.get_args(a) and Array in typing.get_args(a) for a in args):
+        return LIST
+    return STATIC
+
+
+def _targets(name: str, where: str | None, aliases, default: str) -> list[str]:
+    spaces = (where if where is not None else default).split()
+    out = []
+    for space in spaces:
+        head, _, last = space.rpartition(".")
+        if space in SPACES:
+            out += [f"{space}.{n}" for n in (name, *aliases)]
+        elif head in SPACES:
+            out.append(f"{head}.{last}")
+        else:
+            raise ValueError(f"unknown namespace {space!r} of op {name}")
+    return out
+
+
+SPACES = (
+    "torch", "Tensor", "nn.functional", "linalg", "fft", "special", "signal.windows", "masked", "_C._nn", "sparse",
+)  # fmt: skip
+
+
+# Called instead of the kernel when an argument is a Tensor; set by dispatch, which alone knows Tensor.
+tensor_call: Callable[["Record", tuple, dict], Any] | None = None
+tensor_type: type = type(None)
+
+
+def _has_tensor(args, kwargs) -> bool:
+    for a in args:
+        if isinstance(a, tensor_type):
+            return True
+        if type(a) in (list, tuple) and a and isinstance(a[0], tensor_type):
+            return True
+    return bool(kwargs) and any(isinstance(a, tensor_type) for a in kwargs.values())
+
+
+class Record:
+    """What ops, views and composites share: a name, a signature and the public names derived from it."""
+
+    kind = ""
+
+    def __init__(self, fn, *, where=None, aliases=(), default="torch Tensor", name=None):
+        self.fn = fn
+        self.name = name or fn.__name__.rstrip("_")
+        self.aliases = tuple(aliases)
+        self.doc = fn.__doc__
+        self.signature = inspect.signature(fn, eval_str=True)
+        self.params = tuple(self.signature.parameters.values())
+        self.targets = _targets(self.name, where, aliases, default)
+        self.__doc__ = fn.__doc__
+        self.__name__ = self.name
+        self.__module__ = fn.__module__
+
+    def __repr__(self):
+        return f"<{self.kind} {self.name}>"
+
+    def __call__(self, *args, **kwargs):
+        """On arrays the kernel itself; on tensors the recorded, differentiable call."""
+        if _has_tensor(args, kwargs):
+            return tensor_call(self, args, kwargs)
+        return self.apply(*args, **kwargs)
+
+    def apply(self, *args, **kwargs):
+        return self.fn(*args, **kwargs)
+
+
+class Op(Record):
+    """One operator: a pure function of arrays and static values, and everything derived from it."""
+
+    kind = "op"
+
+    def __init__(
+        self,
+        fn,
+        *,
+        promote=NONE,
+        aliases=(),
+        where=None,
+        inplace=None,
+        out=True,
+        differentiable=True,
+        hidden=0,
+        elementwise=None,
+        strides=None,
+        grad_name=None,
+        dynamic=False,
+        random=False,
+        name=None,
+    ):
+        super().__init__(fn, where=where, aliases=aliases, name=name)
+        self.promote = promote
+        self.elementwise = (promote is not NONE) if elementwise is None else elementwise
+        self.inplace = self.elementwise if inplace is None else inplace
+        self.out = out
+        self.differentiable = differentiable
+        self.hidden = hidden
+        self.strides = strides
+        self.grad_name = grad_name or camel(self.name) + "Backward0"
+        self.dynamic = dynamic
+        self.random = random
+        self.roles = tuple(_role(p.annotation) for p in self.params)
+        self.rules: dict[str, Callable | _Marker] = {}
+        self.rule_args: dict[str, tuple[str, ...]] = {}
+        self.checks: list[Callable] = []
+        self.value_checks: list[Callable] = []
+        self.plans: dict[tuple, Any] = {}
+
+    def vjp(self, **rules) -> "Op":
+        """State the derivative by argument; each rule's parameter names are what the tape keeps."""
+        for arg, rule in rules.items():
+            if arg not in self.signature.parameters:
+                raise ValueError(f"{self.name} has no argument {arg!r}")
+            self.rules[arg] = rule
+            self.rule_args[arg] = () if rule is ZERO else tuple(inspect.signature(rule).parameters)
+        return self
+
+    def check(self, fn):
+        """Add a check of metadata: called like the kernel, with a Spec in the place of each array."""
+        self.checks.append(fn)
+        return fn
+
+    def check_values(self, fn):
+        """Add a check of values already on the host: called like the kernel, with numpy arrays or None."""
+        self.value_checks.append(fn)
+        return fn
+
+
+class View(Record):
+    """One view: a function from a Layout and static values to a Layout (or a tuple of Layouts)."""
+
+    kind = "view"
+
+    def __init__(self, fn, *, grad_name=None, **kw):
+        super().__init__(fn, **kw)
+        self.grad_name = grad_name or camel(self.name) + "Backward0"
+        self.plans: dict[tuple, Any] = {}
+
+    def apply(self, *args, **kwargs):
+        """On a plain array: the same view of its contiguous layout, read at once."""
+        return read_view(self, *args, **kwargs)
+
+
+class Composite(Record):
+    """A function written with other ops; it is called as it stands."""
+
+    kind = "composite"
+
+
+read_view: Callable = None  # set by core.strided's user, ops.views
+
+
+def camel(name: str) -> str:
+    return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+
+
+def _register(table, record):
+    if record.name in OPS or record.name in VIEWS or record.name in COMPOSITES:
+        raise ValueError(f"{record.name} is registered twice")
+    table[record.name] = record
+    for alias in record.aliases:
+        ALIASES[alias] = record.name
+    return record
+
+
+def op(fn=None, **options) -> Any:
+    """Register a kernel as an op. See docs/architecture.md for the options."""
+    if fn is None:
+        return lambda f: op(f, **options)
+    return _register(OPS, Op(fn, **options))
+
+
+def view(fn=None, **options) -> Any:
+    """Register a function Layout -> Layout as a view op."""
+    if fn is None:
+        return lambda f: view(f, **options)
+    return _register(VIEWS, View(fn, **options))
+
+
+def composite(fn=None, **options) -> Any:
+    """Register a function over tensors, written with ops, under its public names."""
+    if fn is None:
+        return lambda f: composite(f, **options)
+    return _register(COMPOSITES, Composite(fn, **options))
