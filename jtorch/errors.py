@@ -1,5 +1,11 @@
 """Every public error: one constructor a message, PyTorch's type and first line, then what helps."""
 
+import os
+import sys
+import warnings
+
+_ROOT = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
 
 def dim_range(dim: int, ndim: int) -> IndexError:
     n = max(ndim, 1)
@@ -14,3 +20,327 @@ def broadcast(a: int, b: int, dim: int) -> RuntimeError:
 
 def unsupported(what: str, instead: str) -> NotImplementedError:
     return NotImplementedError(f"jtorch does not support {what}\n  use {instead} instead")
+
+
+# shapes and views
+
+
+def _list(ints) -> str:
+    return "[" + ", ".join(map(str, ints)) + "]"
+
+
+def repeated_dim(dim: int) -> RuntimeError:
+    return RuntimeError(f"dim {dim} appears multiple times in the list of dims")
+
+
+def two_inferred() -> RuntimeError:
+    return RuntimeError("only one dimension can be inferred")
+
+
+def negative_size(size: int, index: int, shape) -> RuntimeError:
+    return RuntimeError(f"invalid shape dimension {size} at index {index} of shape {_list(shape)}")
+
+
+def invalid_shape(shape, numel: int) -> RuntimeError:
+    return RuntimeError(f"shape '{_list(shape)}' is invalid for input of size {numel}")
+
+
+def ambiguous_shape(shape) -> RuntimeError:
+    return RuntimeError(
+        f"cannot reshape tensor of 0 elements into shape {_list(shape)} because the unspecified "
+        "dimension size -1 can be any value and is ambiguous"
+    )
+
+
+def channels_last_rank(ndim: int) -> RuntimeError:
+    return RuntimeError(f"required rank 4 tensor to use channels_last format\n  got {ndim} dimensions")
+
+
+def view_strides() -> RuntimeError:
+    return RuntimeError(
+        "view size is not compatible with input tensor's size and stride (at least one dimension spans "
+        "across two contiguous subspaces). Use .reshape(...) instead."
+    )
+
+
+def t_rank(ndim: int) -> RuntimeError:
+    return RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {ndim}D")
+
+
+def adjoint_rank(ndim: int, name: str) -> RuntimeError:
+    return RuntimeError(
+        f"tensor.{name} is only supported on matrices or batches of matrices. Got {ndim}-D tensor."
+    )
+
+
+def matrix_rank(ndim: int, name: str) -> RuntimeError:
+    return RuntimeError(
+        f"tensor.{name} is only supported on matrices (2-D tensors). Got {ndim}-D tensor. "
+        f"For batches of matrices, consider using tensor.m{name}"
+    )
+
+
+def permute_length(ndim: int, given: int) -> RuntimeError:
+    return RuntimeError(
+        "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the "
+        f"desired ordering of dimensions i.e. input.dim() = {ndim} is not equal to len(dims) = {given}"
+    )
+
+
+def permute_repeated() -> RuntimeError:
+    return RuntimeError("permute(): duplicate dims are not allowed.")
+
+
+def expand_rank(shape, target, kind: str = "torch.FloatTensor") -> RuntimeError:
+    return RuntimeError(
+        f"expand({kind}{{{_list(shape)}}}, size={_list(target)}): the number of sizes provided "
+        f"({len(target)}) must be greater or equal to the number of dimensions in the tensor ({len(shape)})"
+    )
+
+
+def expand_leading(size: int, dim: int) -> RuntimeError:
+    return RuntimeError(
+        f"The expanded size of the tensor ({size}) isn't allowed in a leading, non-existing dimension {dim}"
+    )
+
+
+def expand_size(size: int, old: int, dim: int, target, shape) -> RuntimeError:
+    return RuntimeError(
+        f"The expanded size of the tensor ({size}) must match the existing size ({old}) at non-singleton "
+        f"dimension {dim}.  Target sizes: {_list(target)}.  Tensor sizes: {_list(shape)}"
+    )
+
+
+def scalar_input(name: str) -> IndexError:
+    return IndexError(f"{name}() cannot be applied to a 0-dim tensor.")
+
+
+def select_range(index: int, shape, dim: int) -> IndexError:
+    return IndexError(
+        f"select(): index {index} out of range for tensor of size {_list(shape)} at dimension {dim}"
+    )
+
+
+def slice_step() -> RuntimeError:
+    return RuntimeError("slice step must be positive")
+
+
+def narrow_scalar() -> RuntimeError:
+    return RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+
+
+def narrow_length() -> RuntimeError:
+    return RuntimeError("narrow(): length must be non-negative.")
+
+
+def narrow_start(start: int, size: int) -> IndexError:
+    return IndexError(f"start out of range (expected to be in range of [-{size}, {size}], but got {start})")
+
+
+def narrow_range(start: int, length: int, size: int) -> RuntimeError:
+    return RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
+
+
+def diagonal_dims(dim1: int, dim2: int) -> RuntimeError:
+    return RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+
+
+def unfold_size(size: int) -> RuntimeError:
+    return RuntimeError(f"size is {size} but must be >= 0")
+
+
+def unfold_step(step: int) -> RuntimeError:
+    return RuntimeError(f"step is {step} but must be > 0")
+
+
+def unfold_range(dim: int, length: int, size: int) -> RuntimeError:
+    return RuntimeError(f"maximum size for tensor at dimension {dim} is {length} but size is {size}")
+
+
+def unflatten_empty() -> RuntimeError:
+    return RuntimeError("unflatten: sizes must be non-empty")
+
+
+def unflatten_sizes(sizes, dim: int, length: int) -> RuntimeError:
+    return RuntimeError(
+        f"unflatten: Provided sizes {_list(sizes)} don't multiply up to the size of dim {dim} ({length}) "
+        "in the input tensor"
+    )
+
+
+def unflatten_failed(cause: str) -> RuntimeError:
+    return RuntimeError(f"unflatten got an unexpected error:\n{cause}")
+
+
+def stride_length() -> RuntimeError:
+    return RuntimeError("mismatch in length of strides and shape")
+
+
+def negative_stride(strides) -> RuntimeError:
+    return RuntimeError(
+        f"as_strided: Negative strides are not supported at the moment, got strides: {_list(strides)}"
+    )
+
+
+def storage_offset(offset: int) -> RuntimeError:
+    return RuntimeError(f"Tensor: invalid storage offset {offset}")
+
+
+def storage_overflow(shape, strides) -> RuntimeError:
+    return RuntimeError(
+        f"Storage size calculation overflowed with sizes={_list(shape)} and strides={_list(strides)}"
+    )
+
+
+def storage_bounds(shape, strides, offset: int, itemsize: int, needed: int, numel: int) -> RuntimeError:
+    """`needed` and `numel` count elements: what the layout spans, and what the storage holds."""
+    return RuntimeError(
+        f"setStorage: sizes {_list(shape)}, strides {_list(strides)}, storage offset {offset}, and itemsize "
+        f"{itemsize} requiring a storage size of {needed * itemsize} are out of bounds for storage of size "
+        f"{numel * itemsize}"
+    )
+
+
+def chunk_count(chunks: int) -> RuntimeError:
+    return RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+
+
+def split_scalar(name: str = "split") -> RuntimeError:
+    return RuntimeError(f"{name} expects at least a 1-dimensional tensor")
+
+
+def split_negative(size: int) -> RuntimeError:
+    return RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
+
+
+def split_zero(length: int) -> RuntimeError:
+    return RuntimeError(
+        f"split_size can only be 0 if dimension size is 0, but got dimension size of {length}"
+    )
+
+
+def split_sizes_negative(sizes) -> RuntimeError:
+    return RuntimeError(
+        f"split_with_sizes expects split_sizes have only non-negative entries, but got "
+        f"split_sizes={_list(sizes)}"
+    )
+
+
+def split_sizes_sum(sizes, length: int, dim: int) -> RuntimeError:
+    return RuntimeError(
+        f"split_with_sizes expects split_sizes to sum exactly to {length} (input tensor's size at dimension "
+        f"{dim}), but got split_sizes={_list(sizes)}"
+    )
+
+
+def tensor_split_scalar(ndim: int) -> RuntimeError:
+    return RuntimeError(
+        f"tensor_split expected at least a 1-dimensional tensor, but got a tensor with {ndim} dims"
+    )
+
+
+def sections(count: int) -> RuntimeError:
+    return RuntimeError(f"number of sections must be larger than 0, got {count}")
+
+
+def directed_split_rank(name: str, least: int, ndim: int) -> RuntimeError:
+    return RuntimeError(
+        f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with "
+        f"{ndim} dimensions!"
+    )
+
+
+def directed_split_size(name: str, dim: int, length: int, parts: int) -> RuntimeError:
+    return RuntimeError(
+        f"torch.{name} attempted to split along dimension {dim}, but the size of the dimension {length} "
+        f"is not divisible by the split_size {parts}!"
+    )
+
+
+def unbind_scalar() -> IndexError:
+    return IndexError("Dimension specified as 0 but tensor has no dimensions")
+
+
+def movedim_count(source, destination) -> RuntimeError:
+    return RuntimeError(
+        f"movedim: Invalid source or destination dims: source ({_list(source)} dims) should contain the same "
+        f"number of dims as destination ({_list(destination)} dims)"
+    )
+
+
+def movedim_repeated(name: str, dims) -> RuntimeError:
+    return RuntimeError(f"movedim: repeated dim in `{name}` ({_list(dims)})")
+
+
+def numel_overflow() -> RuntimeError:
+    return RuntimeError("numel: integer multiplication overflow")
+
+
+def warn(message: str, category=UserWarning) -> None:
+    """Warn at the first frame outside jtorch."""
+    level, frame = 2, sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_ROOT):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, category, stacklevel=max(level - 1, 2))
+
+
+def argument(function: str, name: str, expected: str, got) -> TypeError:
+    return TypeError(f"{function}(): argument '{name}' must be {expected}, not {type(got).__name__}")
+
+
+def unhashable(function: str, key) -> TypeError:
+    return TypeError(f"{function}(): an argument of an unsupported type among {key}")
+
+
+def from_kernel(function: str, error: Exception) -> Exception:
+    """An error of shape inference that no check has foreseen."""
+    if isinstance(error, ZeroDivisionError):
+        return RuntimeError("ZeroDivisionError")
+    first = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return RuntimeError(f"{function}(): {first}")
+
+
+def data_dependent(function: str) -> RuntimeError:
+    return RuntimeError(
+        f"{function}(): the shape of the result depends on values, which are not known inside a jax transformation\n"
+        "  use a form with a fixed shape (where, masked_fill, topk), or call it outside the traced function"
+    )
+
+
+def overlap() -> RuntimeError:
+    return RuntimeError(
+        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+        "Please clone() the tensor before performing the operation."
+    )
+
+
+def call(function: str, error: Exception) -> TypeError:
+    return TypeError(f"{function}(): {error}")
+
+
+# view ops
+
+
+def narrow_tensor() -> RuntimeError:
+    return RuntimeError("start must be an 0-dim integral Tensor.")
+
+
+def split_type(got) -> TypeError:
+    return TypeError(
+        f"split_with_sizes(): argument 'split_sizes' (position 2) must be tuple of ints, not "
+        f"{type(got).__name__}"
+    )
+
+
+def cuts_missing() -> TypeError:
+    return TypeError('tensor_split() missing 1 required positional arguments: "indices_or_sections"')
+
+
+def cuts_dtype(dtype) -> RuntimeError:
+    name = {"int32": "Int", "int16": "Short", "float32": "Float", "float64": "Double"}.get(
+        dtype.name, dtype.name
+    )
+    return RuntimeError(
+        f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got {name}"
+    )

@@ -1,5 +1,6 @@
 """The record of an op: its kernel, promotion, names and derivative. Knows arrays and specs, never Tensor."""
 
+import functools
 import inspect
 import typing
 from collections.abc import Callable
@@ -16,6 +17,7 @@ __all__ = [
     "VIEWS",
     "ZERO",
     "Array",
+    "Key",
     "Number",
     "Op",
     "Scalar",
@@ -35,6 +37,10 @@ class Scalar:
 
 class Number:
     """Annotation: a Python number that may vary from step to step; the kernel sees a number or a 0-d array."""
+
+
+class Key:
+    """Annotation: a random key drawn from the generator at each call (uint32, shape (2,)); see core/rng.py."""
 
 
 class VarInts:
@@ -61,7 +67,7 @@ VIEWS: dict[str, "View"] = {}
 COMPOSITES: dict[str, "Composite"] = {}
 ALIASES: dict[str, str] = {}
 
-TENSOR, OPTIONAL, LIST, SCALAR, NUMBER, STATIC = range(6)
+TENSOR, OPTIONAL, LIST, SCALAR, NUMBER, STATIC, KEY = range(7)
 
 
 def _role(annotation) -> int:
@@ -71,6 +77,8 @@ def _role(annotation) -> int:
         return SCALAR
     if annotation is Number:
         return NUMBER
+    if annotation is Key:
+        return KEY
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
     if args and Array in args:
         if origin in (list, tuple):
@@ -126,12 +134,34 @@ class Record:
         self.name = name or fn.__name__.rstrip("_")
         self.aliases = tuple(aliases)
         self.doc = fn.__doc__
-        self.signature = inspect.signature(fn, eval_str=True)
-        self.params = tuple(self.signature.parameters.values())
         self.targets = _targets(self.name, where, aliases, default)
         self.__doc__ = fn.__doc__
         self.__name__ = self.name
         self.__module__ = fn.__module__
+
+    # Read at first use: looking at a thousand signatures would double the time of the import.
+    @functools.cached_property
+    def signature(self) -> inspect.Signature:
+        return inspect.signature(self.fn, eval_str=True)
+
+    @functools.cached_property
+    def params(self) -> tuple:
+        return tuple(self.signature.parameters.values())
+
+    @functools.cached_property
+    def roles(self) -> tuple[int, ...]:
+        return tuple(_role(p.annotation) for p in self.params)
+
+    @functools.cached_property
+    def keywords(self) -> tuple[int, tuple[str, ...]]:
+        """How many parameters go by position, and the names of the others."""
+        named = tuple(p.name for p in self.params if p.kind is p.KEYWORD_ONLY)
+        return len(self.params) - len(named), named
+
+    def invoke(self, fn, values):
+        """Call `fn`, which has this record's signature, with a value for each parameter."""
+        n, named = self.keywords
+        return fn(*values) if not named else fn(*values[:n], **dict(zip(named, values[n:])))
 
     def __repr__(self):
         return f"<{self.kind} {self.name}>"
@@ -180,7 +210,6 @@ class Op(Record):
         self.grad_name = grad_name or camel(self.name) + "Backward0"
         self.dynamic = dynamic
         self.random = random
-        self.roles = tuple(_role(p.annotation) for p in self.params)
         self.rules: dict[str, Callable | _Marker] = {}
         self.rule_args: dict[str, tuple[str, ...]] = {}
         self.checks: list[Callable] = []
@@ -190,10 +219,8 @@ class Op(Record):
     def vjp(self, **rules) -> "Op":
         """State the derivative by argument; each rule's parameter names are what the tape keeps."""
         for arg, rule in rules.items():
-            if arg not in self.signature.parameters:
-                raise ValueError(f"{self.name} has no argument {arg!r}")
             self.rules[arg] = rule
-            self.rule_args[arg] = () if rule is ZERO else tuple(inspect.signature(rule).parameters)
+            self.rule_args[arg] = () if rule is ZERO else _names(rule)
         return self
 
     def check(self, fn):
@@ -229,6 +256,11 @@ class Composite(Record):
 
 
 read_view: Callable = None  # set by core.strided's user, ops.views
+
+
+def _names(rule) -> tuple[str, ...]:
+    code = rule.__code__
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
 def camel(name: str) -> str:

@@ -1,0 +1,266 @@
+"""What the convolution, pooling, normalisation and recurrent kernels are worth: a small ResNet's and an LSTM's training
+step from jtorch's ops and their derivative rules, against the same step as anyone would write it in JAX.
+
+Medians of interleaved runs in one process, with glibc told to keep its buffers for all of them.
+
+    python benchmarks/kernels_cnn.py [width] [cnn|lstm]
+"""
+
+import ctypes
+import sys
+import time
+
+glibc = ctypes.CDLL(None)
+if hasattr(glibc, "mallopt"):
+    for option, value in ((-3, 1 << 30), (-1, (1 << 31) - 1), (-2, 64 << 20), (-8, 1)):
+        glibc.mallopt(option, value)
+
+import jax  # noqa: E402
+
+jax.config.update("jax_enable_x64", True)
+
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+from jax import lax  # noqa: E402
+
+from jtorch.ops import batchnorm, conv, loss, rnn  # noqa: E402
+from jtorch.ops.registry import ZERO  # noqa: E402
+
+# processor time: other programs on the machine do not count
+clock = time.process_time
+BATCH, CLASSES, EPS = 32, 10, 1e-5
+
+
+def by_rules(op):
+    """The op as a function for jax.grad, its derivative by its rules."""
+    names = [p.name for p in op.params]
+
+    def call(*args, **kwargs):
+        bound = op.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        values = bound.arguments
+        arrays = [n for n in names if hasattr(values[n], "aval")]
+        rest = {n: v for n, v in values.items() if n not in arrays}
+
+        def visible(out):
+            return out if not op.hidden else out[: -op.hidden] if len(out) - op.hidden > 1 else out[0]
+
+        @jax.custom_vjp
+        def run(*xs):
+            return visible(op.fn(**rest, **dict(zip(arrays, xs))))
+
+        def forward(*xs):
+            out = op.fn(**rest, **dict(zip(arrays, xs)))
+            return visible(out), (xs, out)
+
+        def backward(saved, g):
+            xs, out = saved
+            env = {**rest, **dict(zip(arrays, xs)), "g": g, "out": out}
+            grads = []
+            for name, x in zip(arrays, xs):
+                if not jnp.issubdtype(x.dtype, jnp.inexact):
+                    grads.append(np.zeros(x.shape, jax.dtypes.float0))
+                    continue
+                rule = op.rules[name]
+                grads.append(0 * x if rule is ZERO else rule(**{a: env[a] for a in op.rule_args[name]}))
+            return tuple(grads)
+
+        run.defvjp(forward, backward)
+        return run(*[values[n] for n in arrays])
+
+    return call
+
+
+class Naive:
+    """Convolutions and batch norm as most JAX code has them, in either layout."""
+
+    def __init__(self, layout):
+        self.nhwc = layout == "NHWC"
+        self.dims = ("NHWC", "HWIO", "NHWC") if self.nhwc else ("NCHW", "OIHW", "NCHW")
+        self.axes = (0, 1, 2) if self.nhwc else (0, 2, 3)
+
+    def weight(self, w):
+        return w.transpose(2, 3, 1, 0) if self.nhwc else w
+
+    def input(self, x):
+        return x.transpose(0, 2, 3, 1) if self.nhwc else x
+
+    def conv(self, x, w, stride):
+        pad = (w.shape[0] if self.nhwc else w.shape[2]) // 2
+        return lax.conv_general_dilated(x, w, (stride, stride), [(pad, pad)] * 2, dimension_numbers=self.dims)
+
+    def norm(self, x, scale, shift):
+        spread = lambda v: v if self.nhwc else v[:, None, None]
+        mean, var = jnp.mean(x, self.axes), jnp.var(x, self.axes)
+        out = (x - spread(mean)) * lax.rsqrt(spread(var) + EPS) * spread(scale) + spread(shift)
+        return out, mean, var
+
+    def pool(self, x):
+        return jnp.mean(x, (1, 2) if self.nhwc else (2, 3))
+
+    def loss(self, logits, target):
+        return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(logits), target[:, None], 1))
+
+
+class Ours:
+    """The same from jtorch's ops."""
+
+    def weight(self, w):
+        return w
+
+    input = weight
+
+    def conv(self, x, w, stride):
+        return by_rules(conv.conv2d)(x, w, None, stride, w.shape[2] // 2)
+
+    def norm(self, x, scale, shift):
+        return by_rules(batchnorm.batch_norm_train)(x, scale, shift, EPS)
+
+    def pool(self, x):
+        return jnp.mean(x, (2, 3))
+
+    def loss(self, logits, target):
+        return by_rules(loss.cross_entropy)(logits, target)
+
+
+def resnet(width, blocks=2):
+    """(parameters, apply) of a ResNet of three stages; `apply(form, parameters, x, target)` gives the loss and statistics."""
+    rng = np.random.default_rng(0)
+    weights, norms, plan = [], [], []
+
+    def add(o, c, k, stride, source):
+        weights.append((rng.standard_normal((o, c, k, k)) / (c * k * k) ** 0.5).astype(np.float32))
+        norms.append((np.ones(o, np.float32), np.zeros(o, np.float32)))
+        plan.append((stride, source))
+
+    add(width, 3, 3, 1, None)
+    c, stages = width, []
+    for stage in range(3):
+        for block in range(blocks):
+            o, stride = width << stage, 2 if stage and not block else 1
+            first = len(plan)
+            add(o, c, 3, stride, None)
+            add(o, o, 3, 1, None)
+            if stride != 1 or o != c:
+                add(o, c, 1, stride, None)
+            stages.append((first, stride, len(plan) - first == 3))
+            c = o
+    head = (0.01 * rng.standard_normal((c, CLASSES))).astype(np.float32)
+
+    def apply(form, params, x, target):
+        weights, norms, head = params
+        stats = []
+
+        def unit(i, x, stride):
+            y, mean, var = form.norm(form.conv(x, weights[i], stride), *norms[i])
+            stats.append((mean, var))
+            return y
+
+        x = jax.nn.relu(unit(0, x, 1))
+        for first, stride, shortcut in stages:
+            y = unit(first + 1, jax.nn.relu(unit(first, x, stride)), 1)
+            x = jax.nn.relu(y + (unit(first + 2, x, stride) if shortcut else x))
+        return form.loss(form.pool(x) @ head, target), stats
+
+    return (weights, norms, head), apply
+
+
+def training_step(form, width):
+    """(step, state): one step of SGD with momentum, running statistics included."""
+    (weights, norms, head), apply = resnet(width)
+    params = ([form.weight(jnp.asarray(w)) for w in weights], norms, head)
+    params = jax.tree.map(jnp.array, params)
+    velocity = jax.tree.map(jnp.zeros_like, params)
+    running = [(0 * s, 0 * b + 1) for s, b in params[1]]
+
+    def step(params, velocity, running, x, target):
+        grad, stats = jax.grad(lambda p: apply(form, p, form.input(x), target), has_aux=True)(params)
+        velocity = jax.tree.map(lambda v, g: 0.9 * v + g, velocity, grad)
+        params = jax.tree.map(lambda p, v: p - np.float32(0.01) * v, params, velocity)
+        running = [(0.9 * m + 0.1 * a, 0.9 * v + 0.1 * b) for (m, v), (a, b) in zip(running, stats)]
+        return params, velocity, running
+
+    rng = np.random.default_rng(1)
+    x = jnp.asarray(rng.standard_normal((BATCH, 3, 32, 32)), jnp.float32)
+    target = jnp.asarray(rng.integers(0, CLASSES, BATCH))
+    compiled = jax.jit(step, donate_argnums=(0, 1, 2))
+    return lambda s: compiled(*s, x, target), (params, velocity, running)
+
+
+def compare(steps, seconds):
+    """Median milliseconds of each, interleaved; `steps`: name -> (step, state)."""
+    states, times = {}, {name: [] for name in steps}
+    for name, (step, state) in steps.items():
+        states[name] = step(step(state))
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        for name, (step, _) in steps.items():
+            start = clock()
+            states[name] = jax.block_until_ready(step(states[name]))
+            times[name].append(clock() - start)
+    return {name: 1e3 * float(np.median(t)) for name, t in times.items()}
+
+
+def report(title, medians):
+    best = medians["jtorch ops"]
+    print(title)
+    for name, ms in medians.items():
+        print(f"  {name:<14}{ms:9.2f} ms   {ms / best:5.2f}x")
+
+
+def naive_lstm(x, params):
+    """Two layers, each step as the textbook has it."""
+    for w_ih, w_hh, b_ih, b_hh in params:
+        hidden = w_hh.shape[1]
+
+        def cell(carry, xt, w_ih=w_ih, w_hh=w_hh, b=b_ih + b_hh):
+            h, c = carry
+            i, f, g, o = jnp.split(xt @ w_ih.T + h @ w_hh.T + b, 4, -1)
+            c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+            h = jax.nn.sigmoid(o) * jnp.tanh(c)
+            return (h, c), h
+
+        zero = jnp.zeros((x.shape[1], hidden), x.dtype)
+        _, x = lax.scan(cell, (zero, zero), x)
+    return x
+
+
+def our_lstm(x, params):
+    layer = by_rules(rnn.lstm_layer)
+    for w_ih, w_hh, b_ih, b_hh in params:
+        zero = jnp.zeros((x.shape[1], w_hh.shape[1]), x.dtype)
+        x = layer(x, zero, zero, w_ih, w_hh, b_ih, b_hh, None, False)[0]
+    return x
+
+
+def lstm_step(apply, width=256, length=128, batch=16):
+    rng = np.random.default_rng(0)
+    shapes = ((4 * width, width), (4 * width, width), (4 * width,), (4 * width,))
+    draw = lambda s: jnp.asarray(rng.uniform(-1 / 16, 1 / 16, s), jnp.float32)
+    params = [tuple(draw(s) for s in shapes) for _ in range(2)]
+    x = jnp.asarray(rng.standard_normal((length, batch, width)), jnp.float32)
+
+    def step(params):
+        grad = jax.grad(lambda p: jnp.mean(apply(x, p) ** 2))(params)
+        return jax.tree.map(lambda p, g: p - np.float32(0.1) * g, params, grad)
+
+    return jax.jit(step, donate_argnums=0), params
+
+
+def main(width=32, only=None, seconds=20):
+    if only != "lstm":
+        steps = {
+            "NHWC by hand": training_step(Naive("NHWC"), width),
+            "NCHW by hand": training_step(Naive("NCHW"), width),
+            "jtorch ops": training_step(Ours(), width),
+        }
+        report(f"ResNet {width}/{2 * width}/{4 * width}, 32x32, batch {BATCH}", compare(steps, seconds))
+    if only != "cnn":
+        steps = {"by hand": lstm_step(naive_lstm), "jtorch ops": lstm_step(our_lstm)}
+        report("LSTM, 2 layers of 256, 128 steps, batch 16", compare(steps, seconds))
+
+
+if __name__ == "__main__":
+    numbers = [int(a) for a in sys.argv[1:] if a.isdigit()]
+    words = [a for a in sys.argv[1:] if not a.isdigit()]
+    main(*(numbers or [32]), *(words or [None]))

@@ -1,0 +1,20 @@
+"""PyTorch's API on JAX: `import jtorch as torch`."""
+
+from . import startup  # noqa: F401  before jax starts its client
+
+# isort: split
+from . import api as _api
+
+tensor = _api.find("tensor")  # the function, not the module that importing has put under this name
+
+__version__ = "0.1.0"
+
+
+def __getattr__(name):
+    value = _api.find(name)
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return _api.names()

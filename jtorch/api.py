@@ -1,0 +1,142 @@
+"""The public names of `jtorch`: submodules, functions, classes, settings."""
+
+import contextlib
+import importlib
+
+from . import functions, printing
+from .core import device as devices
+from .core import dtype as dtypes
+from .core import record
+from .core.record import tls
+from .core.spec import Size
+from .dispatch import forget_plans, result_dtype
+from .tensor import Tensor
+
+SUBMODULES = (
+    "accelerator", "amp", "autograd", "backends", "compile", "cuda", "data", "distributed", "export", "fft", "func", "fx", "jit",
+    "linalg", "nn", "optim", "random", "signal", "special", "utils", "version", "testing", "profiler", "types", "typing",
+    "config", "errors", "ops", "core", "optim", "masked", "sparse", "distributions", "hub", "overrides", "library",
+)  # fmt: skip
+
+
+@contextlib.contextmanager
+def _mode_until(before):
+    try:
+        yield
+    finally:
+        tls.me.set_mode(before)
+
+
+class execution_mode:
+    """How ops run in this thread: "auto" (recorded and fused) or "eager" (one by one). Also a context manager."""
+
+    def __init__(self, mode):
+        self._before = tls.me.mode
+        tls.me.set_mode(mode)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        tls.me.set_mode(self._before)
+
+
+def get_execution_mode() -> str:
+    """The mode of this thread."""
+    return tls.me.mode
+
+
+def synchronize() -> None:
+    """Run everything that this thread has recorded and wait until it is done."""
+    tls.me.flush("synchronize")
+    import_jax = importlib.import_module("jax")
+    import_jax.effects_barrier()
+
+
+def set_default_dtype(d) -> None:
+    """The dtype of tensors made from Python floats: float32, or another float type."""
+    if not isinstance(d, dtypes.dtype):
+        raise TypeError(f"invalid dtype object: only floating-point types are supported as the default type")
+    if not d.is_floating_point:
+        raise TypeError("only floating-point types are supported as the default type")
+    if d is not dtypes.default.dtype:
+        dtypes.default.dtype = d
+        dtypes.default.complex = d.to_complex()
+        forget_plans()
+
+
+def set_default_device(device) -> None:
+    """The device of tensors made without saying where."""
+    devices.set_default(device)
+
+
+def get_default_device():
+    return devices.get_default()
+
+
+def result_type(tensor1, tensor2):
+    """The dtype of a binary op on these tensors or numbers."""
+    both = (tensor1, tensor2)
+    return result_dtype([t._spec for t in both if isinstance(t, Tensor)], [type(t) for t in both if not isinstance(t, Tensor)])
+
+
+def typename(obj) -> str:
+    """The name of an object's type, with its module."""
+    if isinstance(obj, Tensor):
+        return obj.type()
+    cls = obj if isinstance(obj, type) else type(obj)
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def vmap(*args, **kwargs):
+    return importlib.import_module("jtorch.func").vmap(*args, **kwargs)
+
+
+def use_deterministic_algorithms(mode, *, warn_only=False) -> None:
+    """Accepted for PyTorch's sake: XLA's CPU programs are deterministic."""
+
+
+def _noop_getter(value):
+    return lambda *args, **kwargs: value
+
+
+_NAMES = {
+    "Tensor": Tensor, "Size": Size, "device": devices.Device, "dtype": dtypes.dtype, "execution_mode": execution_mode,
+    "get_execution_mode": get_execution_mode, "synchronize": synchronize, "set_default_dtype": set_default_dtype,
+    "set_default_device": set_default_device, "get_default_device": get_default_device, "result_type": result_type,
+    "set_printoptions": printing.set_printoptions, "typename": typename, "inf": float("inf"), "nan": float("nan"),
+    "pi": 3.141592653589793, "e": 2.718281828459045, "newaxis": None, "flush": record.flush, "vmap": vmap,
+    "use_deterministic_algorithms": use_deterministic_algorithms,
+    "are_deterministic_algorithms_enabled": _noop_getter(False),
+    "get_num_threads": _noop_getter(1), "set_num_threads": _noop_getter(None), "set_num_interop_threads": _noop_getter(None),
+    "get_float32_matmul_precision": _noop_getter("highest"), "set_float32_matmul_precision": _noop_getter(None),
+}  # fmt: skip
+
+
+def find(name):
+    """The public object of this name; AttributeError when there is none."""
+    if name in _NAMES:
+        return _NAMES[name]
+    if name in SUBMODULES:
+        try:
+            return importlib.import_module(f"jtorch.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"jtorch.{name}":
+                raise
+            found = functions.namespace(name)
+            if found:
+                return _space(name, found)
+            raise AttributeError(f"module 'jtorch' has no attribute {name!r}") from None
+    return getattr(functions, name)
+
+
+def _space(name, found):
+    """A namespace of the op table as a module."""
+    module = type(importlib)(f"jtorch.{name}", f"torch.{name}: functions of the op table.")
+    module.__dict__.update(found)
+    importlib.import_module("sys").modules[module.__name__] = module
+    return module
+
+
+def names():
+    return sorted({*_NAMES, *SUBMODULES, *dir(functions)})

@@ -1,0 +1,21 @@
+"""torch.autograd. The tape itself is below Tensor; what needs Tensor is imported when it is asked for."""
+
+import importlib
+
+from .mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+
+_LATE = {"backward": "entry", "grad": "entry"}
+
+
+def __getattr__(name):
+    if name in _LATE:
+        return getattr(importlib.import_module(f".{_LATE[name]}", __name__), name)
+    if name in ("functional", "graph", "forward_ad", "gradcheck", "function", "grad_mode", "anomaly_mode"):
+        return importlib.import_module(f".{name}", __name__)
+    if name in ("Function", "Variable", "detect_anomaly", "set_detect_anomaly"):
+        home = {"Function": "function", "Variable": "function"}.get(name, "anomaly_mode")
+        return getattr(importlib.import_module(f".{home}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__all__ = ["backward", "enable_grad", "grad", "inference_mode", "no_grad", "set_grad_enabled"]  # noqa: F822

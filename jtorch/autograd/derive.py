@@ -1,0 +1,322 @@
+"""Derivatives: from a plan (an op on given specs) to the plan of its backward."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..core import strided
+from ..core.dtype import COMPLEX, FLOAT
+from ..core.program import Plan
+from ..core.spec import Spec
+from ..ops.registry import ZERO
+
+
+class Binding:
+    """How the arguments of a kernel are rebuilt from a plan's operands, numbers and static values.
+
+    slots: one entry a parameter: ("o", operand, dtype or None), ("n", number, dtype or None), ("l", entries), ("s", value).
+    """
+
+    __slots__ = ("op", "slots", "n_operands")
+
+    def __init__(self, op, slots, n_operands):
+        self.op = op
+        self.slots = slots
+        self.n_operands = n_operands
+
+    def arguments(self, operands, numbers):
+        return [_argument(slot, operands, numbers) for slot in self.slots]
+
+    def kernel(self, *values):
+        n = self.n_operands
+        return self.op.invoke(self.op.fn, self.arguments(values[:n], values[n:]))
+
+
+def _argument(slot, operands, numbers):
+    kind, what, *rest = slot
+    if kind == "s":
+        return what
+    if kind == "o":
+        value = operands[what]
+        if rest[0] is not None and value is not None and value.dtype != rest[0]:
+            value = _cast(value, rest[0])
+        return value
+    if kind == "n":
+        value = numbers[what]
+        if rest[0] is not None:
+            value = jnp.asarray(value, rest[0]) if not isinstance(value, jax.Array) else value.astype(rest[0])
+        return value
+    return [_argument(entry, operands, numbers) for entry in what]
+
+
+def _cast(value, dtype):
+    if np.issubdtype(value.dtype, np.complexfloating) and not np.issubdtype(dtype, np.complexfloating):
+        value = value.real
+    return value.astype(dtype)
+
+
+class Backward:
+    """The derivative of a plan by some of its operands: what the tape keeps, and the plan that computes it.
+
+    save_in, save_out: positions of operands and results that it needs; positions: operands that get a gradient.
+    """
+
+    __slots__ = (
+        "forward", "name", "positions", "save_in", "save_out", "uses_numbers", "plans", "build", "specs", "n_out",
+        "whole",
+    )  # fmt: skip
+
+    def __init__(self, forward, positions, save_in, save_out, uses_numbers, build):
+        self.forward = forward
+        self.name = forward.grad_name or f"{forward.name}Backward0"
+        self.positions = positions
+        self.save_in = save_in
+        self.save_out = save_out
+        self.uses_numbers = uses_numbers
+        self.plans = {}
+        self.build = build
+        self.specs = forward.specs
+        self.n_out = forward.n_out
+        self.whole = (True,) * self.n_out
+
+    def plan(self, present):
+        """(plan, passed): the plan for these cotangents (a bool for each result) and, for each gradient, the position
+        among the plan's results or ~k when it simply is cotangent k."""
+        found = self.plans.get(present)
+        if found is None:
+            found = self.plans[present] = self.make(present)
+        return found
+
+    def make(self, present):
+        forward = self.forward
+        kernel = self.build(present)
+        operands = [forward.operands[i] for i in self.save_in]
+        operands += [forward.specs[i] for i in self.save_out]
+        operands += [_grad_spec(forward.specs[k]) for k, there in enumerate(present) if there]
+        kinds = forward.kinds if self.uses_numbers else ()
+        samples = [s.aval for s in operands] + [kind(1) for kind in kinds]
+        jaxpr = jax.make_jaxpr(lambda *v: tuple(kernel(*v)))(*samples).jaxpr
+        inputs = {id(v): k for k, v in enumerate(jaxpr.invars)}
+        first_grad = len(self.save_in) + len(self.save_out)
+        passed, kept = [], []
+        for k, var in enumerate(jaxpr.outvars):
+            source = inputs.get(id(var), -1)
+            if source >= first_grad:
+                passed.append(first_grad - 1 - source)
+            else:
+                passed.append(len(kept))
+                kept.append(k)
+        if not kept:
+            return None, tuple(passed)
+        specs = tuple(_grad_spec(forward.operands[self.positions[k]]) for k in kept)
+
+        def fn(*values):
+            got = kernel(*values)
+            got = [got[k] for k in kept]
+            return got[0] if len(got) == 1 else tuple(got)
+
+        fn.__name__ = self.name
+        plan = Plan(None, self.name, fn, tuple(operands), kinds, forward.runtime, specs=specs)
+        plan.grad_name = self.name.removesuffix("0") + "Backward0"
+        return plan, tuple(passed)
+
+
+def _grad_spec(spec):
+    return Spec.dense(tuple(spec.shape), spec.dtype, spec.device)
+
+
+def backward_of(plan, needs) -> Backward:
+    """The derivative of `plan` by the operands whose bit is set in `needs`."""
+    positions = tuple(i for i in range(len(plan.operands)) if needs >> i & 1)
+    binding = plan.extra
+    if type(binding) is Binding:
+        op = binding.op
+        owners = _owners(binding)
+        if all(owners[i] in op.rules for i in positions):
+            return _by_rules(plan, binding, positions, owners)
+    elif binding is not None:
+        return Backward(plan, positions, (), (), True, binding.build(positions))
+    return _by_vjp(plan, positions)
+
+
+def _owners(binding):
+    """operand position -> parameter name."""
+    owners = {}
+    for param, slot in zip(binding.op.params, binding.slots):
+        if slot[0] == "o":
+            owners[slot[1]] = param.name
+        elif slot[0] == "l":
+            for entry in slot[1]:
+                if entry[0] == "o":
+                    owners[entry[1]] = None  # members of a list: jax.vjp
+    return owners
+
+
+def fit(grad, spec):
+    """A gradient summed and cast to the shape and dtype of what it belongs to."""
+    shape = tuple(spec.shape)
+    if grad.shape != shape:
+        extra = grad.ndim - len(shape)
+        if extra > 0:
+            grad = grad.sum(tuple(range(extra)))
+        axes = tuple(i for i, n in enumerate(shape) if n == 1 and grad.shape[i] != 1)
+        if axes:
+            grad = grad.sum(axes, keepdims=True)
+        if grad.shape != shape:
+            grad = jnp.broadcast_to(grad, shape)
+    return _cast(grad, spec.dtype.np) if grad.dtype != spec.dtype.np else grad
+
+
+def _by_rules(plan, binding, positions, owners):
+    op = binding.op
+    names = [owners[i] for i in positions]
+    wanted = {arg for name in names for arg in op.rule_args[name]}
+    slot_of = {param.name: slot for param, slot in zip(op.params, binding.slots)}
+    save_in = []
+    uses_numbers = False
+    for name in wanted:
+        if name in slot_of:
+            for slot in _flat(slot_of[name]):
+                if slot[0] == "o":
+                    save_in.append(slot[1])
+                elif slot[0] == "n":
+                    uses_numbers = True
+    save_in = tuple(sorted(set(save_in)))
+    save_out = tuple(range(plan.n_out)) if "out" in wanted else ()
+    n_saved = len(save_in) + len(save_out)
+
+    def build(present):
+        def kernel(*values):
+            operands = [None] * len(plan.operands)
+            for i, v in zip(save_in, values):
+                operands[i] = v
+            outs = values[len(save_in) : n_saved]
+            n_grads = sum(present)
+            grads = _cotangents(plan, present, values[n_saved : n_saved + n_grads])
+            numbers = values[n_saved + n_grads :]
+            env = {"g": grads[0] if plan.n_out - op.hidden == 1 else tuple(grads[: plan.n_out - op.hidden])}
+            env["out"] = outs[0] if plan.n_out == 1 and outs else outs
+            result = []
+            for i, name in zip(positions, names):
+                rule = op.rules[name]
+                spec = plan.operands[i]
+                if rule is ZERO:
+                    result.append(jnp.zeros(tuple(spec.shape), spec.dtype.np))
+                    continue
+                args = {}
+                for arg in op.rule_args[name]:
+                    args[arg] = env[arg] if arg in env else _argument(slot_of[arg], operands, numbers)
+                result.append(fit(rule(**args), spec))
+            return result
+
+        return kernel
+
+    return Backward(plan, positions, save_in, save_out, uses_numbers, build)
+
+
+def _flat(slot):
+    return [s for entry in slot[1] for s in _flat(entry)] if slot[0] == "l" else [slot]
+
+
+def _cotangents(plan, present, grads):
+    """All cotangents of a plan's results, zeros where there is none."""
+    given = iter(grads)
+    return [
+        next(given) if there else jnp.zeros(tuple(spec.shape), spec.dtype.np) for there, spec in zip(present, plan.specs)
+    ]
+
+
+def _by_vjp(plan, positions):
+    everything = tuple(range(len(plan.operands)))
+    n = len(everything)
+    single = plan.n_out == 1
+
+    def build(present):
+        def kernel(*values):
+            operands = list(values[:n])
+            n_grads = sum(present)
+            grads = _cotangents(plan, present, values[n : n + n_grads])
+            numbers = values[n + n_grads :]
+
+            def run(*variables):
+                args = list(operands)
+                for i, v in zip(positions, variables):
+                    args[i] = v
+                outs = plan.fn(*args, *numbers)
+                return [o for o, s in zip((outs,) if single else outs, plan.specs) if s.dtype.category >= FLOAT]
+
+            grads = [g for g, s in zip(grads, plan.specs) if s.dtype.category >= FLOAT]
+            # PyTorch's gradient of a complex value is the conjugate of jax's.
+            grads = [jnp.conj(g) if jnp.iscomplexobj(g) else g for g in grads]
+            _, pull = jax.vjp(run, *[operands[i] for i in positions])
+            result = pull(grads)
+            result = [jnp.conj(r) if jnp.iscomplexobj(r) else r for r in result]
+            return [fit(r, plan.operands[i]) for r, i in zip(result, positions)]
+
+        return kernel
+
+    return Backward(plan, positions, everything, (), True, build)
+
+
+class ViewMap:
+    """A view as a linear map of the viewed tensor's logical values; its derivative is the transpose."""
+
+    __slots__ = ("recipe", "aval")
+
+    def __init__(self, recipe, aval):
+        self.recipe = recipe
+        self.aval = aval
+
+    def build(self, positions):
+        recipe, aval = self.recipe, self.aval
+
+        def kernel(g, *starts):
+            return [jax.linear_transpose(lambda x: recipe.read(x, starts), aval)(g)[0]]
+
+        return lambda present: kernel
+
+
+class SlicesMap:
+    """Writing a view into its base, as a linear map of both: no value needs to be kept for its derivative."""
+
+    __slots__ = ("recipe", "operands")
+
+    def __init__(self, recipe, operands):
+        self.recipe = recipe
+        self.operands = operands
+
+    def build(self, positions):
+        recipe, operands = self.recipe, self.operands
+
+        def kernel(g, *starts):
+            zero = jnp.zeros(tuple(operands[1].shape), operands[1].dtype.np)
+            parts = (recipe.write(g, starts, zero), recipe.read(g, starts))
+            return [parts[i] for i in positions]
+
+        return lambda present: kernel
+
+
+def view_plan(spec, strides, out_shape, out_strides, offset, grad_name):
+    """(plan, starts) of the view (out_shape, out_strides, offset) of a dense value with `spec`'s shape and `strides`."""
+    recipe, starts = strided.plan(tuple(spec.shape), strides, out_shape, out_strides, offset)
+    key = (spec.shape, spec.dtype, spec.device, out_shape, recipe, grad_name)
+    plan = _view_plans.get(key)
+    if plan is None:
+
+        def read(array, *starts):
+            return recipe.read(array, starts)
+
+        source = Spec.dense(tuple(spec.shape), spec.dtype, spec.device)
+        out = Spec.dense(out_shape, spec.dtype, spec.device)
+        plan = Plan(None, grad_name, read, (source,), (int,) * len(starts), specs=(out,))
+        plan.grad_name = grad_name
+        plan.extra = ViewMap(recipe, spec.aval)
+        _view_plans[key] = plan
+    return plan, tuple(starts)
+
+
+_view_plans: dict = {}
+
+
+def differentiable(spec) -> bool:
+    return spec.dtype.category in (FLOAT, COMPLEX)

@@ -1,0 +1,169 @@
+"""`backward` and `grad`: argument checks, starting gradients, and the engine's run."""
+
+from ..core.spec import Spec
+from ..creation import ones_like
+from ..tensor import Tensor, edge_of, grad_edge, value_of, wrap
+from . import engine
+from .node import Node
+
+
+def _sequence(x):
+    return (x,) if isinstance(x, Tensor) or hasattr(x, "node") else tuple(x)
+
+
+def _root(t):
+    if hasattr(t, "node"):  # a GradientEdge
+        return (t.node, t.output_nr)
+    edge = edge_of(t)
+    if edge is None:
+        raise RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn")
+    return edge
+
+
+def _start(outputs, grads):
+    """The gradient with which each output starts, checked against it."""
+    if len(grads) != len(outputs):
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
+    started = []
+    for k, (out, g) in enumerate(zip(outputs, grads)):
+        spec = out._spec if isinstance(out, Tensor) else out.node.out_spec(out.output_nr)
+        if g is None:
+            if isinstance(out, Tensor) and out.requires_grad or not isinstance(out, Tensor):
+                if spec.numel != 1:
+                    raise RuntimeError("grad can be implicitly created only for scalar outputs")
+                if not spec.dtype.is_floating_point:
+                    raise RuntimeError(
+                        f"grad can be implicitly created only for real scalar outputs but got {spec.dtype}"
+                    )
+            g = ones_like(out) if isinstance(out, Tensor) else wrap(_one(spec), spec)
+        elif not isinstance(g, Tensor):
+            raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
+        elif tuple(g._spec.shape) != tuple(spec.shape):
+            raise RuntimeError(
+                f"Mismatch in shape: grad_output[{k}] has a shape of {g._spec.shape} and output[{k}] has a shape of "
+                f"{spec.shape}."
+            )
+        elif g._spec.dtype.is_complex != spec.dtype.is_complex:
+            raise RuntimeError(
+                "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+                f"grad_output[{k}] has a dtype of {g._spec.dtype} and output[{k}] has a dtype of {spec.dtype}."
+            )
+        started.append(g)
+    return started
+
+
+def _one(spec):
+    return value_of(ones_like(wrap(None, spec)))
+
+
+def _pairs(started, outputs, create_graph):
+    pairs = []
+    for g, out in zip(started, outputs):
+        spec = out._spec if isinstance(out, Tensor) else out.node.out_spec(out.output_nr)
+        if g._spec.dtype is not spec.dtype:
+            g = g.to(spec.dtype)
+        pairs.append((value_of(g), edge_of(g) if create_graph else None))
+    return pairs
+
+
+def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
+    """Add the gradients of `tensors` to the `.grad` of the leaves (or of `inputs` only).
+
+    Raises RuntimeError where PyTorch does: no grad_fn, non-scalar output without a gradient, freed graph.
+    """
+    if grad_variables is not None:
+        grad_tensors = grad_variables
+    if inputs is not None and len(_sequence(inputs)) == 0:
+        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    outputs = _sequence(tensors)
+    grads = (None,) * len(outputs) if grad_tensors is None else _sequence(grad_tensors)
+    started = _start(outputs, grads)
+    roots = _roots(outputs)
+    keep = create_graph if retain_graph is None else retain_graph
+    pairs = _pairs(started, outputs, create_graph)
+    if inputs is None:
+        engine.backward(roots, pairs, keep, create_graph)
+        return
+    wanted = []
+    for t in _sequence(inputs):
+        edge = _root(t)
+        if isinstance(edge[0], Node):
+            wanted.append((edge, t))
+        else:
+            wanted.append((edge, None))
+    got = engine.backward(roots, pairs, keep, create_graph, True, [e for e, _ in wanted])
+    for (_, t), g in zip(wanted, got):
+        if t is not None and g is not None:
+            spec = Spec.dense(tuple(t.shape), t.dtype, t.device)
+            new = wrap(g[0], spec, g[1])
+            t._grad = new if t._grad is None else t._grad + new
+
+
+def _roots(outputs):
+    roots = []
+    for k, t in enumerate(outputs):
+        edge = (t.node, t.output_nr) if hasattr(t, "node") else edge_of(t)
+        if edge is None:
+            raise RuntimeError(f"element {k} of tensors does not require grad and does not have a grad_fn")
+        roots.append(edge)
+    return roots
+
+
+def grad(
+    outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, allow_unused=None,
+    is_grads_batched=False, materialize_grads=False,
+):  # fmt: skip
+    """The gradients of `outputs` with respect to `inputs`, as a tuple; nothing is accumulated."""
+    if materialize_grads and allow_unused is False:
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
+    allow_unused = bool(materialize_grads) if allow_unused is None else allow_unused
+    outputs = _sequence(outputs)
+    wanted = _sequence(inputs)
+    grads = (None,) * len(outputs) if grad_outputs is None else _sequence(grad_outputs)
+    keep = create_graph if retain_graph is None else retain_graph
+    if is_grads_batched:
+        return _batched(outputs, wanted, grads, keep, create_graph, allow_unused, materialize_grads)
+    started = _start(outputs, grads)
+    roots = _roots(outputs)
+    targets = []
+    for t in wanted:
+        edge = (t.node, t.output_nr) if hasattr(t, "node") else edge_of(t)
+        if edge is None:
+            raise RuntimeError("One of the differentiated Tensors does not require grad")
+        targets.append(edge)
+    pairs = _pairs(started, outputs, create_graph)
+    got = engine.backward(roots, pairs, keep, create_graph, False, targets)
+    results = []
+    for t, g in zip(wanted, got):
+        spec = t._spec if isinstance(t, Tensor) else t.node.out_spec(t.output_nr)
+        spec = Spec.dense(tuple(spec.shape), spec.dtype, spec.device)
+        if g is None:
+            if not allow_unused:
+                raise RuntimeError(
+                    "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if "
+                    "this is the desired behavior."
+                )
+            results.append(wrap(value_of(ones_like(t) * 0), spec) if materialize_grads else None)
+        else:
+            results.append(wrap(g[0], spec, g[1]))
+    return tuple(results)
+
+
+def _batched(outputs, wanted, grads, keep, create_graph, allow_unused, materialize):
+    """One run a row of the batched gradients; the rows' programs are one and the same."""
+    n = next(g.shape[0] for g in grads if g is not None)
+    rows = []
+    for i in range(n):
+        row = [None if g is None else g[i] for g in grads]
+        rows.append(grad(outputs, wanted, row, True if i < n - 1 else keep, create_graph, True, allow_unused, False, materialize))
+    stack = wanted[0].new_empty(()).__class__._stack
+    return tuple(None if any(r[k] is None for r in rows) else stack([r[k] for r in rows]) for k in range(len(wanted)))
+
+
+def tensor_backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+    """Add the gradient of this tensor to the `.grad` of the leaves it depends on."""
+    backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+Tensor.backward = tensor_backward
+__all__ = ["backward", "grad", "grad_edge"]

@@ -1,0 +1,24 @@
+"""Every setting and environment flag, with its default and the reason for it."""
+
+import os
+
+
+def _flag(name: str, default: bool) -> bool:
+    value = os.environ.get(name)
+    return default if value is None else value.strip().lower() not in ("", "0", "false", "no", "off")
+
+
+def _int(name: str, default: int) -> int:
+    value = os.environ.get(name, "")
+    return int(value) if value.strip().lstrip("-").isdigit() else default
+
+
+mode = os.environ.get("JTORCH_MODE", "auto")  # how ops run: auto (recorded, fused) or eager (one by one)
+cache_dir = os.environ.get("JTORCH_CACHE_DIR")  # compiled programs on disk; default: the user's cache folder
+use_cache = _flag("JTORCH_CACHE", True)  # 0: do not touch JAX's compilation cache settings
+use_malloc = _flag("JTORCH_MALLOC", True)  # 0: leave glibc's allocator as it is
+max_nodes = _int("JTORCH_MAX_NODES", 4096)  # a graph is flushed at this many nodes: XLA's compile time grows with it
+max_bytes = _int("JTORCH_MAX_BYTES", 1 << 36)  # or when the results recorded in it would take this many bytes
+cold_ops = _int("JTORCH_COLD_OPS", 6)  # first sight of a graph with more uncompiled ops than this compiles it whole
+max_states = _int("JTORCH_MAX_STATES", 1 << 19)  # recorded paths kept; beyond it the memory of graphs is dropped
+logs = frozenset(part.strip().lstrip("+") for part in os.environ.get("TORCH_LOGS", "").split(",") if part.strip())

@@ -1,0 +1,145 @@
+"""torch device names and the jax devices behind them."""
+
+import functools
+import re
+
+import jax
+
+_ACCELERATORS = {"gpu": "cuda", "cuda": "cuda", "rocm": "cuda", "tpu": "tpu"}
+_TYPES = ("cpu", "cuda", "tpu", "meta", "xla", "mps", "xpu")
+_PATTERN = re.compile(r"([a-z]+)(?::(\d+))?$")
+
+
+@functools.cache
+def accelerator() -> str | None:
+    """The name of the accelerator that is there (`cuda` or `tpu`), or None."""
+    return _ACCELERATORS.get(jax.default_backend())
+
+
+class Device:
+    """A torch.device: `type`, and `index` (None for the current one). Interned: compare with `is`."""
+
+    __slots__ = ("type", "index", "_jax")
+    _known: dict = {}
+
+    def __new__(cls, device="cpu", index=None):
+        if isinstance(device, Device):
+            return device
+        if isinstance(device, int) and not isinstance(device, bool):
+            kind, index = accelerator() or "cuda", device
+        elif isinstance(device, str):
+            match = _PATTERN.match(device)
+            if match is None or match[1] not in _TYPES:
+                if match is not None or ":" not in device:
+                    name = match[1] if match else device
+                    raise RuntimeError(
+                        f"Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, "
+                        f"lazy, vulkan, mps, meta, hpu, mtia, privateuseone device type at start of device string: {name}"
+                    )
+                raise RuntimeError(f"Invalid device string: '{device}'")
+            kind = match[1]
+            if match[2] is not None:
+                if index is not None:
+                    raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {device}")
+                index = int(match[2])
+        else:
+            raise TypeError(f"device(): argument 'device' must be str or int, not {type(device).__name__}")
+        self = cls._known.get((kind, index))
+        if self is None:
+            self = cls._known[kind, index] = super().__new__(cls)
+            self.type = kind
+            self.index = index
+            self._jax = None
+        return self
+
+    def __repr__(self):
+        return f"device(type='{self.type}')" if self.index is None else f"device(type='{self.type}', index={self.index})"
+
+    def __str__(self):
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __reduce__(self):
+        return (Device, (str(self),))
+
+    def __enter__(self):
+        _stack.append(self)
+        return self
+
+    def __exit__(self, *exc):
+        _stack.pop()
+
+    @property
+    def jax(self):
+        """The jax device; PyTorch's error when there is none."""
+        if self._jax is None:
+            self._jax = _find(self)
+        return self._jax
+
+
+_stack: list[Device] = []
+_default: list = [None]
+
+
+def resolve(device) -> Device:
+    """The device that a tensor asked for on `device` (name, index, Device or None) gets, checked to exist."""
+    if device is None:
+        return _stack[-1] if _stack else (_default[0] or cpu)
+    d = device if type(device) is Device else Device(device)
+    if d.type == "cpu":
+        return cpu
+    name = d.type
+    if name in ("cuda", "xla") and accelerator() is not None:
+        name = accelerator()
+    d = Device(name, 0 if d.index is None else d.index)
+    if d.type != "meta":
+        d.jax  # noqa: B018  raises where there is no such device
+    return d
+
+
+def set_default(device) -> None:
+    _default[0] = None if device is None else resolve(device)
+
+
+def get_default() -> Device:
+    return _stack[-1] if _stack else (_default[0] or cpu)
+
+
+def _find(d: Device):
+    if d.type == "cpu":
+        return jax.local_devices(backend="cpu")[0]
+    if d.type == "meta":
+        return None
+    here = accelerator()
+    if d.type == "cuda" and here is None:
+        raise AssertionError(
+            "Torch not compiled with CUDA enabled\n  jax sees no accelerator on this machine: `python -m jtorch doctor` says why"
+        )
+    if here != d.type:
+        raise RuntimeError(f"{d.type} is not available on this machine (the accelerator here: {here or 'none'})")
+    devices = jax.local_devices()
+    if (d.index or 0) >= len(devices):
+        raise RuntimeError(
+            f"CUDA error: invalid device ordinal\n  {d} was asked for, there are {len(devices)} {d.type} devices"
+        )
+    return devices[d.index or 0]
+
+
+def of_array(array) -> Device:
+    """The torch device on which a jax array lives."""
+    found = next(iter(array.devices()))
+    return _of_jax(found)
+
+
+@functools.cache
+def _of_jax(found) -> Device:
+    if found.platform == "cpu":
+        return cpu
+    kind = _ACCELERATORS.get(found.platform, "cuda")
+    local = jax.local_devices()
+    return Device(kind, local.index(found) if found in local else 0)
+
+
+cpu = Device("cpu")
+meta = Device("meta")
+
+device = Device  # torch's name for it

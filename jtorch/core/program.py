@@ -1,0 +1,332 @@
+"""Plans, and the programs made of them: run node by node at first sight, compiled as a whole when they come back."""
+
+import time
+from contextlib import nullcontext
+from sys import getrefcount
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import config
+from . import ledger
+
+
+class _Runtime:
+    def __repr__(self):
+        return "runtime"
+
+
+RUNTIME = _Runtime()  # stands in a state's key for numbers that are inputs of the program
+_NOTHING = nullcontext()
+
+
+class Plan:
+    """An op specialised to the specs and static values of its operands.
+
+    fn: takes the operand arrays, then the numbers; returns one array, or a tuple of `n_out`.
+    specs: the specs of the results. kinds: the types of the numbers. runtime: numbers are never part of the key.
+    """
+
+    __slots__ = (
+        "op", "name", "fn", "specs", "n_out", "n_num", "kinds", "runtime", "device", "nbytes", "jit", "warm", "operands", "bwd",
+        "grad_name", "extra", "diff", "public", "multiple", "fields", "out_edges", "simple",
+    )  # fmt: skip
+
+    def __init__(self, op, name, fn, operands, kinds=(), runtime=False, specs=None, device=None):
+        self.op = op
+        self.name = name
+        self.fn = fn
+        self.operands = operands  # specs of the operands
+        self.n_num = len(kinds)
+        self.kinds = kinds
+        self.runtime = runtime
+        self.jit = jax.jit(fn, inline=True)
+        self.warm = False
+        self.bwd = {}
+        self.grad_name = None
+        self.extra = None  # what its derivative is made from
+        self.diff = True
+        self.multiple = False
+        self.fields = None
+        self.simple = False
+        self.device = device
+        self.specs = specs
+        if specs is not None:
+            self.set_specs(specs)
+
+    def set_specs(self, specs):
+        self.specs = specs
+        self.n_out = len(specs)
+        self.device = specs[0].device if specs else self.device
+        self.nbytes = sum(s.nbytes for s in specs)
+
+    def __repr__(self):
+        return f"<plan {self.name} {list(self.operands)}>"
+
+
+
+# What getrefcount says of an object that nobody but one list refers to.
+ALONE = next(map(getrefcount, [object()]))
+_is_live = ALONE.__lt__
+_is_dead = ALONE.__ge__
+
+
+def placed(device):
+    """Where programs without inputs run: jax's default device, unless the graph is on another."""
+    place = device.jax
+    return _NOTHING if place is jax.devices()[0] else jax.default_device(place)
+
+
+class Program:
+    """One graph with one choice of live results and dead inputs: its executable and its history."""
+
+    __slots__ = (
+        "nodes", "out", "used", "all_used", "donate", "pack", "call", "runs", "device", "entry", "n_nodes", "interpret",
+    )  # fmt: skip
+
+    def __init__(self, state, live, dead, device):
+        path = state.nodes()
+        self.out = tuple(i for i, alive in enumerate(live) if alive)
+        self.nodes = _needed(path, self.out)
+        used = sorted({~i for node in self.nodes for i in node.ids if i < 0})
+        self.used = used
+        self.all_used = used == list(range(len(dead)))
+        self.n_nodes = len(self.nodes)
+        self.device = device
+        self.pack = _Packing(path, self.nodes)
+        self.donate = _donations(self.nodes, self.out, used, dead)
+        self.call = None
+        self.runs = 0
+        self.entry = None
+        self.interpret = None
+
+    def compile(self):
+        """Trace all nodes into one function for XLA."""
+        nodes, out, pack = self.nodes, self.out, self.pack
+        position = {~i: k for k, i in enumerate(self.used)}
+        n_in = len(self.used)
+
+        def program(*args):
+            env = {}
+            numbers = pack.unpack(args[n_in:])
+            for node in nodes:
+                plan = node.plan
+                got = [args[position[i]] if i < 0 else env[i] for i in node.ids]
+                if node.numbers is RUNTIME:
+                    result = plan.jit(*got, *numbers[node])
+                elif node.numbers:
+                    result = plan.fn(*got, *map(_plain, node.numbers))
+                else:
+                    result = plan.jit(*got)
+                if plan.n_out == 1:
+                    env[node.first] = result
+                else:
+                    for k, r in enumerate(result):
+                        env[node.first + k] = r
+            return [env[i] for i in out]
+
+        program.__name__ = f"jtorch_{len(nodes)}_nodes"
+        self.call = jax.jit(program, donate_argnums=self.donate)
+
+
+def _plain(x):
+    """A number out of a key: -0.0 and complex nan stand there in disguise."""
+    if type(x) is tuple:
+        return complex(x[0])
+    return x if type(x) in (int, float, bool, complex) else float(x)
+
+
+def _needed(path, out):
+    """The nodes on which the results `out` depend, in order."""
+    need = set(out)
+    nodes = []
+    for node in reversed(path):
+        if any(i in need for i in range(node.first, node.count)):
+            nodes.append(node)
+            need.update(i for i in node.ids if i >= 0)
+    nodes.reverse()
+    return nodes
+
+
+def _donations(nodes, out, used, dead):
+    """Positions of dead inputs whose memory a result of the same shape and dtype can take."""
+    spec_of = {}
+    wanted = {}
+    for node in nodes:
+        for i, spec in zip(node.ids, node.plan.operands):
+            if i < 0:
+                spec_of.setdefault(~i, spec)
+    outs = set(out)
+    for node in nodes:
+        for k, spec in enumerate(node.plan.specs):
+            if node.first + k in outs:
+                kind = (tuple(spec.shape), spec.dtype)
+                wanted[kind] = wanted.get(kind, 0) + 1
+    donate = []
+    for position, i in enumerate(used):
+        if dead[i]:
+            spec = spec_of[i]
+            kind = (tuple(spec.shape), spec.dtype)
+            if wanted.get(kind, 0) > 0:
+                wanted[kind] -= 1
+                donate.append(position)
+    return tuple(donate)
+
+
+class _Packing:
+    """Run-time numbers travel as at most one array a type: each argument of a jit call costs a microsecond."""
+
+    __slots__ = ("order", "kept", "places")
+
+    def __init__(self, path, nodes):
+        numbered = [node for node in path if node.numbers is RUNTIME]
+        needed = set(map(id, nodes))
+        self.order = numbered
+        self.kept = [k for k, node in enumerate(numbered) if id(node) in needed]
+        self.places = None
+
+    def pack(self, numbers):
+        """The arguments for these numbers (one tuple a node, in the order of recording)."""
+        if not self.kept:
+            return ()
+        flat = [x for k in self.kept for x in numbers[k]]
+        if self.places is None:
+            self.places = [_letter(x) for x in flat]
+        places = self.places
+        if len(flat) <= 2:
+            return tuple(flat)
+        groups = []
+        for letter, kind in _LETTERS:
+            group = [x for x, p in zip(flat, places) if p is letter]
+            if group:
+                groups.append(np.array(group, kind))
+        return tuple(groups)
+
+    def unpack(self, args):
+        """node -> its numbers, from the traced arguments."""
+        if not self.kept:
+            return {}
+        places = self.places
+        if len(places) <= 2:
+            flat = list(args)
+        else:
+            groups = {}
+            args = list(args)
+            for letter, _ in _LETTERS:
+                if letter in places:
+                    groups[letter] = iter(list(args.pop(0)))
+            flat = [next(groups[p]) for p in places]
+        result, at = {}, 0
+        for k in self.kept:
+            node = self.order[k]
+            result[node] = flat[at : at + node.plan.n_num]
+            at += node.plan.n_num
+        return result
+
+
+_LETTERS = (("f", np.float64), ("i", np.int64), ("c", np.complex128))
+
+
+def _letter(x):
+    return "c" if isinstance(x, complex) else "f" if isinstance(x, float) else "i"
+
+
+def run(graph, cause, scope):
+    """Compute what is still held of a graph's results. The graph is not used again."""
+    pendings, inputs, state = graph.pendings, graph.inputs, graph.state
+    live = tuple(map(_is_live, map(getrefcount, pendings)))
+    dead = tuple(map(_is_dead, map(getrefcount, inputs)))
+    if state.programs is None:
+        state.programs = {}
+    prog = state.programs.get((live, dead))
+    if prog is None:
+        prog = _new_program(state, live, dead, graph.device)
+    if not prog.out:
+        return
+    started = time.perf_counter()
+    numbers = graph.numbers
+    if prog.call is None and (prog.runs or scope is not None or _many_cold(prog)):
+        prog.compile()
+        ledger.compiled(prog, cause)
+    if prog.call is None:
+        how = "by op"
+        outs = run_nodes(prog.nodes, inputs, numbers, prog.out, prog)
+        if isinstance(outs[0], jax.core.Tracer):
+            with jax.ensure_compile_time_eval():
+                outs = run_nodes(prog.nodes, inputs, numbers, prog.out, prog)
+    else:
+        how = "fused"
+        args = inputs if prog.all_used else [inputs[i] for i in prog.used]
+        if prog.pack.kept:
+            args = [*args, *prog.pack.pack(numbers)]
+        if prog.device.type == "cpu" and not args:
+            with placed(prog.device):
+                outs = prog.call(*args)
+        else:
+            outs = prog.call(*args)
+        if outs and isinstance(outs[0], jax.core.Tracer):
+            with jax.ensure_compile_time_eval():
+                outs = prog.call(*args)
+    prog.runs += 1
+    for i, value in zip(prog.out, outs):
+        pending = pendings[i]
+        pending.value = value
+        pending.graph = None
+    ledger.flushed(prog, cause, how, time.perf_counter() - started)
+
+
+def _new_program(state, live, dead, device):
+    prog = Program(state, live, dead, device)
+    # An input that cannot be donated makes no difference: share the program of the same donations.
+    for (other_live, _), other in state.programs.items():
+        if other_live == live and other.donate == prog.donate:
+            prog = other
+            break
+    state.programs[live, dead] = prog
+    return prog
+
+
+def _many_cold(prog):
+    cold = {node.plan for node in prog.nodes if not node.plan.warm}
+    return len(cold) > config.cold_ops
+
+
+def run_nodes(nodes, inputs, numbers, out, prog=None):
+    """Results `out` of a recorded path, each node run by its own executable."""
+    if prog is None:
+        pack = _Packing(nodes, nodes)
+        nodes = _needed(nodes, out)
+    else:
+        pack = prog.pack
+    at = {id(node): k for k, node in enumerate(pack.order)}
+    last = {}
+    for k, node in enumerate(nodes):
+        for i in node.ids:
+            last[i] = k
+    keep = set(out)
+    env = {}
+    for k, node in enumerate(nodes):
+        plan = node.plan
+        args = [inputs[~i] if i < 0 else env[i] for i in node.ids]
+        values = numbers[at[id(node)]] if node.numbers is RUNTIME else tuple(map(_plain, node.numbers))
+        if args:
+            result = plan.jit(*args, *values)
+        else:
+            with placed(plan.device):
+                result = plan.jit(*values)
+        plan.warm = True
+        if plan.n_out == 1:
+            env[node.first] = result
+        else:
+            env.update(zip(range(node.first, node.count), result))
+        del args, result
+        for i in node.ids:
+            if i >= 0 and last[i] == k and i not in keep:
+                env.pop(i, None)
+    return [env[i] for i in out]
+
+
+def number(x, np_dtype):
+    """A number operand, traced or plain, as a 0-d array of this dtype."""
+    return jnp.asarray(x, np_dtype) if not isinstance(x, jax.Array) else x.astype(np_dtype)

@@ -1,0 +1,400 @@
+"""The recorder: ops become nodes of a graph, a flush turns the graph into one XLA program.
+
+The graph is a path in a trie: a state is what has been recorded so far, `next` maps (plan, operand ids, numbers) to the
+state after one more node. The state is therefore the graph's key; a flush needs only to know which results live and
+which inputs are dead. Recorded graphs are functional: a write is a new value.
+"""
+
+import threading
+from contextlib import nullcontext
+
+import jax
+
+from .. import config
+from . import device as devices
+from . import ledger, program
+
+
+class Pending:
+    """A result that has been recorded and not computed yet; `value` is the array once it has been."""
+
+    __slots__ = ("graph", "index", "value")
+
+    def __init__(self, graph, index):
+        self.graph = graph
+        self.index = index
+        self.value = None
+
+    def get(self):
+        """The array; runs the graph if it must."""
+        if self.value is None:
+            self.graph.compute(self)
+        return self.value
+
+
+_NOTHING = nullcontext()
+RUNTIME = program.RUNTIME  # stands in a state's key for a number that is an input of the program
+
+
+class State:
+    """A recorded path: the node that led here, and what may follow."""
+
+    __slots__ = ("parent", "plan", "ids", "numbers", "first", "count", "nbytes", "full", "next", "programs")
+
+    def __init__(self, parent, plan, ids, numbers):
+        self.parent = parent
+        self.plan = plan
+        self.ids = ids
+        self.numbers = numbers  # a tuple, or RUNTIME
+        self.next = {}
+        self.programs = None
+        if parent is None:
+            self.first = self.count = self.nbytes = 0
+            self.full = False
+        else:
+            self.first = parent.count
+            self.count = parent.count + plan.n_out
+            self.nbytes = parent.nbytes + plan.nbytes
+            self.full = self.count >= config.max_nodes or self.nbytes >= config.max_bytes
+
+    def nodes(self):
+        """The path from the first node to this one."""
+        path = []
+        state = self
+        while state.plan is not None:
+            path.append(state)
+            state = state.parent
+        path.reverse()
+        return path
+
+
+class _Roots:
+    """The tries, one for each device, and how many states they hold."""
+
+    __slots__ = ("by_device", "states")
+
+    def __init__(self):
+        self.by_device = {}
+        self.states = 0
+
+    def get(self, device) -> State:
+        root = self.by_device.get(device)
+        if root is None:
+            root = self.by_device[device] = State(None, None, (), ())
+        return root
+
+
+roots = _Roots()
+
+
+class NegativeZero(float):
+    """-0.0 as part of a key: it must not be found under 0.0."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+    def __eq__(self, other):
+        return self is other
+
+    def __ne__(self, other):
+        return self is not other
+
+
+MINUS_ZERO = NegativeZero(-0.0)
+NAN = float("nan")
+
+
+def number_key(x):
+    """A number as it may stand in a key: equal keys mean the same bits."""
+    if x != x:
+        return NAN if type(x) is float else (str(x),)
+    if not x and type(x) is float and str(x) == "-0.0":
+        return MINUS_ZERO
+    return x
+
+
+class Graph:
+    """What one thread has recorded on one device since its last flush."""
+
+    __slots__ = ("state", "pendings", "inputs", "index_of", "numbers", "device", "owner", "lock", "done")
+
+    def __init__(self, owner, device):
+        self.owner = owner
+        self.device = device
+        self.state = roots.get(device)
+        self.pendings = []
+        self.inputs = []
+        self.index_of = {}
+        self.numbers = []
+        self.lock = threading.Lock()
+        self.done = False
+
+    # Recording: one method per number of operands, since this is the hottest path there is.
+
+    def rec1(self, plan, a):
+        """Record a node with one operand and one result."""
+        if type(a) is Pending and a.graph is self:
+            ia = a.index
+        else:
+            ia = self.index_of.get(id(a))
+            if ia is None:
+                ia = self.input(a)
+                if ia is None:
+                    return call_traced(plan, (a,))
+        state = self.state
+        key = (plan, ia)
+        after = state.next.get(key)
+        if after is None:
+            after = grow(state, key, plan, (ia,), ())
+        pending = Pending(self, state.count)
+        self.pendings.append(pending)
+        self.state = after
+        if after.full:
+            self.owner.flush("graph full")
+        return pending
+
+    def rec2(self, plan, a, b):
+        """Record a node with two operands and one result."""
+        if type(a) is Pending and a.graph is self:
+            ia = a.index
+        else:
+            ia = self.index_of.get(id(a))
+            if ia is None:
+                ia = self.input(a)
+                if ia is None:
+                    return call_traced(plan, (a, b))
+        if type(b) is Pending and b.graph is self:
+            ib = b.index
+        else:
+            ib = self.index_of.get(id(b))
+            if ib is None:
+                ib = self.input(b)
+                if ib is None:
+                    return call_traced(plan, (a, b))
+        state = self.state
+        key = (plan, ia, ib)
+        after = state.next.get(key)
+        if after is None:
+            after = grow(state, key, plan, (ia, ib), ())
+        pending = Pending(self, state.count)
+        self.pendings.append(pending)
+        self.state = after
+        if after.full:
+            self.owner.flush("graph full")
+        return pending
+
+    def recn(self, plan, operands, numbers=()):
+        """Record any node; returns a list of its results."""
+        ids = []
+        index_of = self.index_of
+        for v in operands:
+            if type(v) is Pending and v.graph is self:
+                ids.append(v.index)
+            else:
+                i = index_of.get(id(v))
+                if i is None:
+                    i = self.input(v)
+                    if i is None:
+                        return call_traced_n(plan, operands, numbers)
+                ids.append(i)
+        ids = tuple(ids)
+        state = self.state
+        if numbers:
+            if plan.runtime:
+                key = (plan, ids, RUNTIME)
+                after = state.next.get(key)
+                if after is None:
+                    after = grow(state, key, plan, ids, RUNTIME)
+                self.numbers.append(numbers)
+            else:
+                key = (plan, ids, numbers)
+                after = state.next.get(key)
+                if after is None:
+                    after = grow_number(state, key, plan, ids, numbers)
+                if after.numbers is RUNTIME:
+                    self.numbers.append(numbers)
+        else:
+            key = (plan, ids)
+            after = state.next.get(key)
+            if after is None:
+                after = grow(state, key, plan, ids, ())
+        first = state.count
+        if plan.n_out == 1:
+            results = [Pending(self, first)]
+        else:
+            results = [Pending(self, first + k) for k in range(plan.n_out)]
+        self.pendings += results
+        self.state = after
+        if after.full:
+            self.owner.flush("graph full")
+        return results
+
+    def input(self, v):
+        """The id of an array that is new to this graph; None if it is a tracer of someone's jax transformation."""
+        if type(v) is Pending:
+            if v.graph is self:
+                return v.index
+            v = v.get()
+            i = self.index_of.get(id(v))
+            if i is not None:
+                return i
+        if isinstance(v, jax.core.Tracer):
+            return None
+        i = ~len(self.inputs)
+        self.inputs.append(v)
+        self.index_of[id(v)] = i
+        return i
+
+    def compute(self, pending):
+        """Make one result real, whoever recorded it."""
+        owner = self.owner
+        if owner is tls.me:
+            owner.flush_graph(self, "value needed")
+            return
+        # Another thread's graph: it may be recording at this moment, so take nothing from it. What is
+        # recorded never changes, so this thread computes the value from the recorded path for itself.
+        with self.lock:
+            if pending.value is None:
+                inputs, numbers, state = list(self.inputs), list(self.numbers), self.state
+                [pending.value] = program.run_nodes(state.nodes(), inputs, numbers, (pending.index,))
+
+
+class EagerGraph:
+    """The same interface, each op run at once from its own executable."""
+
+    __slots__ = ("device",)
+    pendings = ()
+    done = True
+
+    def __init__(self, device):
+        self.device = device
+
+    def rec1(self, plan, a):
+        if type(a) is Pending:
+            a = a.get()
+        return plan.jit(a)
+
+    def rec2(self, plan, a, b):
+        if type(a) is Pending:
+            a = a.get()
+        if type(b) is Pending:
+            b = b.get()
+        return plan.jit(a, b)
+
+    def recn(self, plan, operands, numbers=()):
+        with program.placed(self.device) if not operands else _NOTHING:
+            out = plan.jit(*[v.get() if type(v) is Pending else v for v in operands], *numbers)
+        return [out] if plan.n_out == 1 else list(out)
+
+
+class Thread:
+    """What PyTorch keeps per thread: the graph being recorded, grad mode, and whatever makes calls unusual."""
+
+    __slots__ = ("grad", "inference", "special", "mode", "graphs", "scope", "graph", "extra")
+
+    def __init__(self):
+        self.grad = True
+        self.inference = False
+        self.special = None  # not None: autocast, function modes...: calls take the slow path
+        self.mode = config.mode
+        self.graphs = {}
+        self.scope = None  # an open compile region
+        self.extra = {}
+        self.graph = None
+        self.graph = self.graph_on(devices.cpu)
+
+    def graph_on(self, device):
+        """The graph being recorded on `device`; it becomes the one at hand."""
+        graph = self.graphs.get(device)
+        if graph is None:
+            graph = Graph(self, device) if self.mode == "auto" else EagerGraph(device)
+            self.graphs[device] = graph
+        self.graph = graph
+        return graph
+
+    def flush(self, cause="flush"):
+        """Run everything that this thread has recorded."""
+        for graph in list(self.graphs.values()):
+            if graph.pendings:
+                self.flush_graph(graph, cause)
+
+    def flush_graph(self, graph, cause):
+        if graph.done or not graph.pendings:
+            return
+        with graph.lock:
+            fresh = self.graphs[graph.device] = Graph(self, graph.device)
+            if self.graph is graph:
+                self.graph = fresh
+            graph.done = True
+            try:
+                program.run(graph, cause, self.scope)
+            except BaseException:
+                graph.done = False  # what was recorded is still there: the next need of a value tries again
+                raise
+
+    def set_mode(self, mode):
+        if mode not in ("auto", "eager"):
+            raise ValueError(f"execution mode must be 'auto' or 'eager', got {mode!r}")
+        if mode != self.mode:
+            self.flush("mode change")
+            self.mode = mode
+            self.graphs = {}
+            self.graph_on(self.graph.device)
+
+
+class _Local(threading.local):
+    """`tls.me` is this thread's Thread, made at its first use."""
+
+    def __init__(self):
+        self.me = Thread()
+
+
+tls = _Local()
+
+
+def flush(cause="flush"):
+    """Run everything that this thread has recorded."""
+    tls.me.flush(cause)
+
+
+def grow(state, key, plan, ids, numbers):
+    """The state after one more node, made for the first time."""
+    if roots.states > config.max_states:
+        forget()
+    roots.states += 1
+    after = state.next[key] = State(state, plan, ids, numbers)
+    return after
+
+
+def grow_number(state, key, plan, ids, numbers):
+    """As `grow`; where the same node came with other numbers before, numbers become inputs of the program."""
+    wild = (plan, ids, RUNTIME)
+    after = state.next.get(wild)
+    if after is not None:
+        return after
+    numbers = tuple(map(number_key, numbers))
+    key = (plan, ids, numbers)
+    after = state.next.get(key)
+    if after is not None:
+        return after
+    for other in state.next:
+        if other[0] is plan and other[1] == ids:
+            ledger.promoted(plan)
+            return grow(state, wild, plan, ids, RUNTIME)
+    return grow(state, key, plan, ids, numbers)
+
+
+def forget():
+    """Drop every recorded path and program; graphs being recorded keep theirs until their flush."""
+    roots.by_device = {}
+    roots.states = 0
+
+
+def call_traced(plan, operands):
+    """One result, inside somebody's jax transformation: the function itself on tracers."""
+    return plan.jit(*[v.get() if type(v) is Pending else v for v in operands])
+
+
+def call_traced_n(plan, operands, numbers):
+    out = plan.jit(*[v.get() if type(v) is Pending else v for v in operands], *numbers)
+    return [out] if plan.n_out == 1 else list(out)

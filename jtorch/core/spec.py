@@ -1,0 +1,92 @@
+"""Spec: the interned metadata of a tensor (shape, strides, dtype, device), compared by identity."""
+
+import jax
+
+from . import shapes
+from .device import Device
+from .dtype import dtype as DType
+
+
+class Size(tuple):
+    """The shape of a tensor: a tuple of ints with `numel`."""
+
+    __slots__ = ()
+
+    def numel(self) -> int:
+        n = 1
+        for s in self:
+            n *= s
+        return n
+
+    def __repr__(self):
+        return f"torch.Size([{', '.join(map(str, self))}])"
+
+    def __add__(self, other):
+        return Size(tuple.__add__(self, tuple(other)))
+
+    def __radd__(self, other):
+        return Size(tuple(other) + tuple(self))
+
+    def __mul__(self, n):
+        return Size(tuple.__mul__(self, n))
+
+    __rmul__ = __mul__
+
+    def __getitem__(self, i):
+        got = tuple.__getitem__(self, i)
+        return Size(got) if type(i) is slice else got
+
+    def __reduce__(self):
+        return (Size, (tuple(self),))
+
+
+class Spec:
+    """Shape, strides, dtype and device of a tensor. Equal ones are the same object: use `Spec.of`."""
+
+    __slots__ = ("shape", "strides", "dtype", "device", "ndim", "numel", "contiguous", "nbytes", "aval")
+
+    @staticmethod
+    def of(shape, strides, dtype: DType, device: Device) -> "Spec":
+        key = (shape, strides, dtype, device)
+        spec = _SPECS.get(key)
+        if spec is None:
+            spec = _SPECS[key] = Spec.__new__(Spec)
+            spec.shape = shape = Size(shape)
+            spec.strides = tuple(strides)
+            spec.dtype = dtype
+            spec.device = device
+            spec.ndim = len(shape)
+            spec.numel = shape.numel()
+            spec.contiguous = spec.numel == 0 or _is_contiguous(shape, strides)
+            spec.nbytes = spec.numel * dtype.itemsize
+            spec.aval = jax.ShapeDtypeStruct(tuple(shape), dtype.np)
+        return spec
+
+    @staticmethod
+    def dense(shape, dtype: DType, device: Device) -> "Spec":
+        """The contiguous spec of a shape."""
+        key = (shape, dtype, device)
+        spec = _DENSE.get(key)
+        if spec is None:
+            spec = _DENSE[key] = Spec.of(tuple(shape), shapes.contiguous_strides(shape), dtype, device)
+        return spec
+
+    def with_dtype(self, dtype: DType) -> "Spec":
+        return Spec.of(self.shape, self.strides, dtype, self.device)
+
+    def __repr__(self):
+        return f"Spec({tuple(self.shape)}, {self.strides}, {self.dtype}, {self.device})"
+
+
+_SPECS: dict[tuple, Spec] = {}
+_DENSE: dict[tuple, Spec] = {}
+
+
+def _is_contiguous(shape, strides) -> bool:
+    expected = 1
+    for n, s in zip(reversed(shape), reversed(strides)):
+        if n != 1:
+            if s != expected:
+                return False
+            expected *= n
+    return True

@@ -1,0 +1,257 @@
+"""Storage: one swappable value, its spec and its version. The only file that replaces a value."""
+
+import itertools
+import weakref
+from sys import getrefcount
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from . import device as devices
+from . import strided
+from .program import Plan
+from .record import Pending, tls
+from .spec import Spec
+
+_pointers = itertools.count(1)
+
+
+class Storage:
+    """One logical buffer.
+
+    value: a jax.Array or a Pending whose logical shape is `spec.shape`; spec.strides say where in the buffer its elements
+    lie (dense, maybe permuted). A tensor whose spec *is* the storage's reads `value` as it stands.
+    While memory is shared with numpy, `host` holds the buffer and `spec` is None, which sends every reader the slow way.
+    """
+
+    __slots__ = ("value", "spec", "version", "pointer", "host", "alias", "__weakref__")
+
+    def __init__(self, value, spec):
+        self.value = value
+        self.spec = spec
+        self.version = 0
+        self.pointer = 0
+        self.host = None
+
+    @property
+    def base(self) -> Spec:
+        """The spec of the whole, shared with numpy or not."""
+        return self.spec if self.host is None else self.host.spec
+
+    def data_ptr(self) -> int:
+        """An address that no other storage has; 0 when empty."""
+        if self.host is not None:
+            return self.host.buffer.ctypes.data
+        if not self.pointer:
+            if self.spec.numel == 0:
+                return 0
+            # Far enough apart that pointers into different storages never meet.
+            self.pointer = (next(_pointers) << 40) + 64
+        return self.pointer
+
+
+class Host:
+    """A buffer shared with numpy: the truth as long as anybody else refers to it."""
+
+    __slots__ = ("buffer", "owner", "spec", "alone")
+
+    def __init__(self, buffer, owner, spec):
+        self.buffer = buffer  # flat, in memory order
+        self.owner = owner  # the object that keeps the memory, to which every numpy view refers
+        self.spec = spec
+        self.alone = None
+
+    def shared(self) -> bool:
+        return not isinstance(self.owner, np.ndarray) or getrefcount(self.owner) > _HOST_ALONE
+
+
+def _host_alone() -> int:
+    owner = np.zeros(2)
+    host = Host(owner.reshape(-1)[:], owner, None)
+    del owner
+    return getrefcount(host.owner)
+
+
+_HOST_ALONE = _host_alone()
+
+
+# --- reading and writing through a layout ------------------------------------------------------------------------------
+
+_views: dict[tuple, tuple] = {}
+_VIEWS_MAX = 1 << 16
+
+
+def read(storage, spec, offset):
+    """The value of a tensor (spec, offset) over this storage: an array or a Pending of shape spec.shape."""
+    if storage.spec is spec:
+        return storage.value
+    if storage.host is not None:
+        if storage.host.shared():
+            return to_device(np.array(host_view(storage, spec, offset)), spec.device)
+        unshare(storage)
+        if storage.spec is spec:
+            return storage.value
+    plan, starts = _view_plan(storage.spec, spec, offset, 0)
+    if plan is None:
+        return storage.value
+    graph = tls.me.graph
+    if graph.device is not spec.device:
+        graph = tls.me.graph_on(spec.device)
+    if starts:
+        return graph.recn(plan, (storage.value,), starts)[0]
+    return graph.rec1(plan, storage.value)
+
+
+def write(storage, spec, offset, value):
+    """Replace what the tensor (spec, offset) sees by `value`, which has its shape and dtype."""
+    if storage.spec is spec:
+        storage.value = value
+    elif storage.host is not None and storage.host.shared():
+        np.copyto(host_view(storage, spec, offset), np.asarray(realise(value)))
+    else:
+        if storage.host is not None:
+            unshare(storage)
+        plan, starts = _view_plan(storage.spec, spec, offset, 1)
+        if plan is None:
+            storage.value = value
+        else:
+            me = tls.me
+            graph = me.graph if me.graph.device is spec.device else me.graph_on(spec.device)
+            storage.value = graph.recn(plan, (storage.value, value), starts)[0]
+    storage.version += 1
+
+
+def _view_plan(base, spec, offset, writing):
+    key = (base, spec, offset, writing)
+    found = _views.get(key)
+    if found is None:
+        if len(_views) > _VIEWS_MAX:
+            _views.clear()
+        found = _views[key] = _make_view_plan(base, spec, offset, writing)
+    return found
+
+
+_recipes: dict[tuple, Plan] = {}
+
+
+def _make_view_plan(base, spec, offset, writing):
+    same_type = base.dtype is spec.dtype
+    if same_type:
+        shape, strides = tuple(base.shape), base.strides
+    else:
+        shape, strides = (base.nbytes // spec.dtype.itemsize,), (1,)
+    recipe, starts = strided.plan(shape, strides, tuple(spec.shape), spec.strides, offset)
+    key = (base, spec, recipe, writing)
+    plan = _recipes.get(key)
+    if plan is None:
+        plan = _recipes[key] = _recipe_plan(base, spec, recipe, len(starts), writing, same_type)
+    return plan, tuple(starts)
+
+
+def _recipe_plan(base, spec, recipe, n, writing, same_type):
+    if same_type:
+
+        def get(array):
+            return array
+
+        put = get
+    else:
+        memory, _ = strided.plan(tuple(base.shape), base.strides, (base.numel,), (1,), 0)
+
+        def get(array):
+            return strided.reinterpret(memory.read(array, ()), spec.dtype.np)
+
+        def put(flat):
+            whole = strided.plan((base.numel,), (1,), tuple(base.shape), base.strides, 0)[0]
+            return whole.read(strided.reinterpret(flat, base.dtype.np), ())
+
+    if writing:
+
+        def kernel(array, value, *starts):
+            return put(recipe.write(get(array), starts, value.astype(spec.dtype.np)))
+
+        out, operands = base, (base, Spec.dense(spec.shape, spec.dtype, spec.device))
+    else:
+
+        def kernel(array, *starts):
+            return recipe.read(get(array), starts)
+
+        out, operands = Spec.dense(spec.shape, spec.dtype, spec.device), (base,)
+    kernel.__name__ = "write" if writing else "read"
+    return Plan(None, kernel.__name__, kernel, operands, (int,) * n, specs=(out,))
+
+
+# --- arrays in and out -------------------------------------------------------------------------------------------------
+
+
+def realise(value):
+    """The jax array of a value."""
+    return value.get() if type(value) is Pending else value
+
+
+def to_device(array, device) -> jax.Array:
+    """A jax array of a numpy array that nobody will write to again."""
+    place = device.jax
+    if place is jax.devices()[0]:
+        return jnp.asarray(array)
+    return jax.device_put(array, place)
+
+
+def host_view(storage, spec, offset) -> np.ndarray:
+    """The tensor's elements inside the shared buffer."""
+    flat = storage.host.buffer
+    item = flat.dtype.itemsize
+    if spec.dtype is not storage.host.spec.dtype:
+        flat = flat.view(spec.dtype.np)
+        item = spec.dtype.itemsize
+    if spec.numel == 0:
+        return np.zeros(tuple(spec.shape), spec.dtype.np)
+    return np.lib.stride_tricks.as_strided(flat[offset:], tuple(spec.shape), [s * item for s in spec.strides])
+
+
+def share(storage) -> Host:
+    """Move the storage's value into host memory that numpy may see and write."""
+    if storage.host is None:
+        base = storage.spec
+        array = np.asarray(realise(storage.value))
+        memory, _ = strided.plan(tuple(base.shape), base.strides, (base.numel,), (1,), 0)
+        order = sorted(range(base.ndim), key=lambda d: -base.strides[d])
+        owner = np.array(array.transpose(order), order="C", copy=True).reshape(-1)
+        del memory
+        adopt(storage, owner, owner, base)
+    return storage.host
+
+
+def adopt(storage, flat, owner, spec):
+    """Let the storage live in this flat numpy buffer from now on."""
+    storage.host = Host(flat, owner, spec)
+    storage.value = None
+    storage.spec = None
+
+
+def unshare(storage):
+    """Take the value back from a buffer that nobody else sees any more."""
+    host = storage.host
+    spec = host.spec
+    storage.value = to_device(np.array(host_view(storage, spec, 0)), spec.device)
+    storage.spec = spec
+    storage.host = None
+
+
+def numpy_of(storage, spec, offset) -> np.ndarray:
+    """The tensor's elements as numpy sees them now, without sharing."""
+    if storage.host is not None:
+        return host_view(storage, spec, offset)
+    base = storage.spec
+    if base is not spec and base.dtype is spec.dtype and spec.numel:
+        array = np.asarray(realise(storage.value))
+        order = sorted(range(base.ndim), key=lambda d: -base.strides[d])
+        flat = np.ascontiguousarray(array.transpose(order)).reshape(-1)
+        item = flat.dtype.itemsize
+        return np.lib.stride_tricks.as_strided(flat[offset:], tuple(spec.shape), [s * item for s in spec.strides])
+    return np.asarray(realise(read(storage, spec, offset)))
+
+
+def weak(storage):
+    return weakref.ref(storage)

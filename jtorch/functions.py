@@ -1,0 +1,180 @@
+"""torch.*, Tensor.* and the other namespaces, out of the op table. A function is made when it is first asked for."""
+
+import importlib
+import importlib.util
+
+from . import creation, indexing, methods
+from .autograd import entry as _entry
+from .autograd import mode as _mode
+from .core import dtype as dtypes
+from .dispatch import RETURN_FIELDS, build_inplace, function_of, spread, tolerant
+from .ops import registry
+from .tensor import Tensor, TensorMeta
+
+_FAMILIES = (
+    "activation", "attention", "batchnorm", "compare", "conv", "create", "ctc", "fft", "image", "indexing", "join", "linalg",
+    "linear", "loss", "matmul", "norm", "pointwise", "pool", "reduce", "rnn", "sorting", "special", "views", "windows",
+)  # fmt: skip
+for _family in _FAMILIES:
+    if _family == "image" and importlib.util.find_spec("jtorch.ops.image") is None:
+        continue
+    _module = importlib.import_module(f".ops.{_family}", __package__)
+    RETURN_FIELDS.update(getattr(_module, "RETURN_FIELDS", {}))
+
+methods.install()
+
+_targets: dict[str, dict[str, registry.Record]] = {}
+for _table in (registry.OPS, registry.VIEWS, registry.COMPOSITES):
+    for _record in _table.values():
+        for _target in _record.targets:
+            _space, _, _name = _target.rpartition(".")
+            _targets.setdefault(_space, {})[_name] = _record
+
+_inplace = {
+    name: record for name, record in _targets["Tensor"].items() if getattr(record, "inplace", False)
+}  # fmt: skip
+_made: dict[tuple[str, str], object] = {}
+
+
+def lookup(space: str, name: str):
+    """The function `name` of a namespace, or None."""
+    key = (space, name)
+    found = _made.get(key)
+    if found is None:
+        record = _targets.get(space, {}).get(name)
+        if record is None:
+            if name.endswith("_") and space in ("Tensor", "torch", "nn.functional") and name[:-1] in _inplace:
+                found = spread(_inplace[name[:-1]], build_inplace(_inplace[name[:-1]]))
+            else:
+                return None
+        else:
+            found = function_of(record)
+            if any(p.name in ("dim", "keepdim", "input") for p in record.params):
+                found = _with_names(record, found)
+        _made[key] = found
+    return found
+
+
+def _with_names(record, fn):
+    """PyTorch also takes numpy's argument names; the plain function stays what positional calls get."""
+    return fn if not _NUMPY_NAMES else tolerant(record, fn)
+
+
+_NUMPY_NAMES = False
+
+
+def namespace(space: str) -> dict:
+    """All functions of a namespace: {name: function}."""
+    return {name: lookup(space, name) for name in names(space)}
+
+
+def names(space: str) -> list[str]:
+    """The names of a namespace, sorted."""
+    found = set(_targets.get(space, ()))
+    if space in ("torch", "Tensor"):
+        found |= {name + "_" for name in _inplace}
+    return sorted(found)
+
+
+def _tensor_attribute(cls, name):
+    if not name.startswith("__"):
+        found = lookup("Tensor", name)
+        if found is not None:
+            setattr(Tensor, name, found)
+            return found
+    raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
+
+
+def _method(self, name):
+    if not name.startswith("__"):
+        found = lookup("Tensor", name)
+        if found is not None:
+            setattr(Tensor, name, found)
+            return getattr(self, name)
+    raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+
+def _directory(cls):
+    return sorted(set(type.__dir__(cls)) | set(names("Tensor")))
+
+
+TensorMeta.__getattr__ = _tensor_attribute
+TensorMeta.__dir__ = _directory
+Tensor.__getattr__ = _method
+
+_PLAIN = {
+    "reshape": methods.reshape_function, "flatten": methods.flatten, "ravel": methods.ravel, "clone": methods.clone,
+    "equal": methods.equal,
+    "is_tensor": lambda obj: isinstance(obj, Tensor),
+    "is_storage": lambda obj: isinstance(obj, methods.UntypedStorage),
+    "is_floating_point": lambda input: input.is_floating_point(),
+    "is_complex": lambda input: input.is_complex(),
+    "is_signed": lambda input: input.is_signed(),
+    "is_nonzero": lambda input: bool(input),
+    "is_same_size": lambda input, other: input.shape == other.shape,
+    "is_conj": lambda input: False,
+    "is_neg": lambda input: False,
+    "is_inference": lambda input: input.is_inference(),
+    "resolve_conj": lambda input: input,
+    "resolve_neg": lambda input: input,
+    "numel": lambda input: input.numel(),
+    "detach": lambda input: input.detach(),
+    "detach_": lambda input: input.detach_(),
+    "fill_": methods.fill_, "zero_": methods.zero_,
+    "fill": lambda input, value: input.clone().fill_(value),
+    "get_default_dtype": lambda: dtypes.default.dtype,
+    "promote_types": lambda type1, type2: dtypes.promote(type1, type2),
+    "can_cast": lambda from_, to: dtypes.can_cast(from_, to),
+}  # fmt: skip
+_FROM = {
+    creation: (
+        "arange", "as_tensor", "asarray", "bernoulli", "empty", "empty_like", "empty_permuted", "empty_strided", "eye",
+        "from_numpy", "frombuffer", "full", "full_like", "linspace", "logspace", "multinomial", "normal", "ones", "ones_like",
+        "poisson", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "range", "scalar_tensor",
+        "tensor", "tril_indices", "triu_indices", "zeros", "zeros_like", "manual_seed", "seed", "initial_seed",
+        "get_rng_state", "set_rng_state", "default_generator", "Generator", "finfo", "iinfo", "contiguous_format",
+        "preserve_format", "channels_last", "channels_last_3d", "strided", "sparse_coo", "sparse_csr", "sparse_csc",
+        "sparse_bsr", "sparse_bsc", "from_jax",
+    ),
+    _mode: ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled"),
+}  # fmt: skip
+for _source, _list in _FROM.items():
+    for _name in _list:
+        _PLAIN[_name] = getattr(_source, _name)
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    found = _PLAIN.get(name)
+    if found is None:
+        found = lookup("torch", name)
+    if found is None:
+        found = dtypes.ALL.get(name) or dtypes.ALIASES.get(name)
+    if found is None and name == "bool":
+        found = dtypes.bool_
+    if found is None:
+        found = _late(name)
+    if found is None:
+        raise AttributeError(f"module 'jtorch' has no attribute {name!r}")
+    globals()[name] = found
+    return found
+
+
+def _late(name):
+    if name == "Tensor":
+        return Tensor
+    if name == "Size":
+        return importlib.import_module(".core.spec", __package__).Size
+    if name == "device":
+        return importlib.import_module(".core.device", __package__).Device
+    if name == "dtype":
+        return dtypes.dtype
+    return None
+
+
+def __dir__():
+    return sorted({*names("torch"), *_PLAIN, *dtypes.ALL, *dtypes.ALIASES})
+
+
+_ = indexing, _entry

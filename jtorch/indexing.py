@@ -1,0 +1,285 @@
+"""`x[...]` and `x[...] = v`: basic indexing is views, tensors and sequences of numbers go to the index ops."""
+
+import numpy as np
+
+from . import errors
+from .core import dtype as dtypes
+from .core import storage as storages
+from .core.record import tls
+from .creation import from_array, tensor
+from .dispatch import call_view, cast_value, check_inplace, function_of, write, write_on_tape
+from .ops import registry
+from .tensor import Tensor, edge_of, value_of
+
+
+def _view(name, t, *statics):
+    return call_view(registry.VIEWS[name], t, statics)
+
+
+def getitem(self, index):
+    """`self[index]`."""
+    kind = type(index)
+    if kind is int:
+        return _view("select", self, 0, _checked(self, 0, index))
+    if kind is slice:
+        return _slice(self, 0, index)
+    view, advanced = _basic(self, index)
+    if advanced is None:
+        return view if view is not self else _view("alias", self)
+    return _take(view, advanced)
+
+
+def setitem(self, index, value):
+    """`self[index] = value`."""
+    me = tls.me
+    if me.grad:
+        check_inplace(self)
+    mask = _single_mask(self, index)
+    if mask is not None and not (isinstance(value, Tensor) and value._spec.numel != 1):
+        # No shape depends on the mask here: no need to know it.
+        while mask.ndim < self.ndim:
+            mask = _view("unsqueeze", mask, -1)
+        _assign(self, function_of(registry.OPS["where"])(mask, _as_value(self, value), self))
+        return
+    view, advanced = _basic(self, index)
+    if advanced is None:
+        _copy(view, value)
+        return
+    value = _as_value(view, value)
+    result = function_of(registry.OPS["index_put"])(view, advanced, value, False)
+    _assign(view, result)
+
+
+def _as_value(t, value):
+    if isinstance(value, Tensor):
+        if value._spec.dtype is not t._spec.dtype:
+            if value._spec.ndim == 0:
+                return value.to(t._spec.dtype)
+            raise RuntimeError(
+                f"Index put requires the source and destination dtypes match, got {dtypes.scalar_name(t._spec.dtype)} for the "
+                f"destination and {dtypes.scalar_name(value._spec.dtype)} for the source."
+            )
+        return value
+    return tensor(value, dtype=t._spec.dtype, device=t._spec.device)
+
+
+def _assign(t, result):
+    """Give `t` the value and history of `result`, which has its shape."""
+    edge = edge_of(result) if tls.me.grad else None
+    value = value_of(result) if result._spec.dtype is t._spec.dtype else cast_value(result, t._spec.dtype)
+    if edge is None:
+        write_on_tape(t, value, None)
+    else:
+        write_on_tape(t, value, edge[0], edge[1])
+
+
+def _copy(view, value):
+    if not isinstance(value, Tensor):
+        if isinstance(value, np.ndarray | list | tuple):
+            value = tensor(value, device=view._spec.device)
+        elif view._spec.numel:
+            view.fill_(value)
+            return
+        else:
+            return
+    # torch drops leading dimensions of length 1 of what is assigned
+    while value._spec.ndim > view._spec.ndim and value._spec.shape[0] == 1:
+        value = _view("select", value, 0, 0)
+    view.copy_(value)
+
+
+def _single_mask(self, index):
+    if isinstance(index, Tensor) and index._spec.dtype is dtypes.bool_ and index._spec.ndim and not tls.me.special:
+        n = index._spec.ndim
+        if tuple(index._spec.shape) == tuple(self._spec.shape[:n]):
+            return index
+    return None
+
+
+def _checked(t, dim, i):
+    """An int index, range checked with torch's words."""
+    spec = t._spec
+    if spec.ndim <= dim:
+        if spec.ndim == 0:
+            raise IndexError(
+                "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
+                "0-dim tensor to a number"
+            )
+        raise IndexError(f"too many indices for tensor of dimension {spec.ndim}")
+    n = spec.shape[dim]
+    if not -n <= i < n:
+        raise IndexError(f"index {i} is out of bounds for dimension {dim} with size {n}")
+    return i + n if i < 0 else i
+
+
+def _slice(t, dim, s):
+    if t._spec.ndim <= dim:
+        if t._spec.ndim == 0:
+            raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+        raise IndexError(f"too many indices for tensor of dimension {t._spec.ndim}")
+    start, stop, step = s.start, s.stop, s.step
+    if start is None and stop is None and step is None:
+        return _view("alias", t)
+    step = 1 if step is None else _int(step)
+    if step <= 0:
+        raise ValueError("step must be greater than zero")
+    start = 0 if start is None else _int(start)
+    stop = (1 << 63) - 1 if stop is None else _int(stop)
+    return _view("slice", t, dim, start, stop, step)
+
+
+def _int(x):
+    if type(x) is int:
+        return x
+    if isinstance(x, Tensor):
+        return int(x.item())
+    try:
+        return x.__index__()
+    except AttributeError:
+        raise TypeError(
+            "slice indices must be integers or None or have an __index__ method"
+        ) from None
+
+
+def _is_sequence_index(index):
+    """A list is one advanced index, unless it holds slices, None or ellipsis (numpy's old rule, torch's too)."""
+    return isinstance(index, list) and not any(isinstance(x, (slice, type(None), type(Ellipsis))) for x in index)
+
+
+def _basic(self, index):
+    """Apply the ints, slices, None and ... of an index. Returns (view, advanced indices for its dims or None)."""
+    if isinstance(index, tuple):
+        items = list(index)
+    elif isinstance(index, list) and not _is_sequence_index(index):
+        items = list(index)
+    else:
+        items = [index]
+    consumed = 0
+    for x in items:
+        if x is None or x is Ellipsis or isinstance(x, bool):
+            continue
+        if isinstance(x, Tensor) and x._spec.dtype is dtypes.bool_:
+            consumed += x._spec.ndim
+        elif isinstance(x, np.ndarray) and x.dtype == np.bool_:
+            consumed += x.ndim
+        else:
+            consumed += 1
+    ndim = self._spec.ndim
+    if consumed > ndim:
+        raise IndexError(f"too many indices for tensor of dimension {ndim}")
+    view, dim = self, 0
+    advanced = []
+    for x in items:
+        kind = type(x)
+        if kind is int:
+            view = _view("select", view, dim, _select_index(view, dim, x))
+        elif kind is slice:
+            view = _slice(view, dim, x)
+            dim += 1
+        elif x is None:
+            view = _view("unsqueeze", view, dim)
+            dim += 1
+        elif x is Ellipsis:
+            dim += ndim - consumed
+        elif kind is bool or isinstance(x, np.bool_):
+            view = _view("unsqueeze", view, dim)
+            _put(advanced, dim, from_array(np.array([0] if x else [], np.int64), self._spec.device))
+            dim += 1
+        else:
+            if isinstance(x, Tensor) and x._spec.ndim == 0 and x._spec.dtype.category == dtypes.INT and not _recordable(x):
+                view = _view("select", view, dim, _select_index(view, dim, int(x.item())))
+                continue
+            x = _index_tensor(self, x)
+            if x._spec.dtype is dtypes.bool_ or x._spec.dtype is dtypes.uint8:
+                for one in _mask_indices(view, dim, x):
+                    _put(advanced, dim, one)
+                    dim += 1
+                if x._spec.ndim == 0:
+                    dim += 0
+            else:
+                _put(advanced, dim, x)
+                dim += 1
+    return view, advanced or None
+
+
+def _recordable(x):
+    """A 0-d index tensor whose value is not known yet: gather it rather than wait for it."""
+    value = x._storage.value
+    return type(value) is storages.Pending and value.value is None
+
+
+def _select_index(t, dim, i):
+    n = t._spec.shape[dim]
+    if not -n <= i < n:
+        raise IndexError(f"index {i} is out of bounds for dimension {dim} with size {n}")
+    return i + n if i < 0 else i
+
+
+def _put(advanced, dim, index):
+    while len(advanced) < dim:
+        advanced.append(None)
+    advanced.append(index)
+
+
+def _index_tensor(self, x):
+    if isinstance(x, Tensor):
+        if x._spec.dtype.category > dtypes.INT:
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+        return x
+    if hasattr(x, "__index__") and not isinstance(x, np.ndarray):
+        return from_array(np.array(x.__index__(), np.int64), self._spec.device)
+    if isinstance(x, (list, tuple, np.ndarray)):
+        if not isinstance(x, np.ndarray) and len(x) == 0:
+            return from_array(np.zeros((0,), np.int64), self._spec.device)
+        made = tensor(x, device=self._spec.device)
+        if made._spec.dtype.category > dtypes.INT:
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+        return made
+    raise IndexError(
+        "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
+        f"(got {type(x).__name__})"
+    )
+
+
+def _mask_indices(view, dim, mask):
+    """The index tensors that a boolean mask stands for: its shape depends on its values."""
+    for k, n in enumerate(mask._spec.shape):
+        size = view._spec.shape[dim + k]
+        if n != size:
+            raise IndexError(
+                f"The shape of the mask {list(mask._spec.shape)} at index {k} does not match the shape of the indexed tensor "
+                f"{list(view._spec.shape)} at index {dim + k}"
+            )
+    array = storages.numpy_of(mask._storage, mask._spec, mask._offset)
+    if array.ndim == 0:
+        raise errors.unsupported("a 0-d boolean tensor inside an index", "a Python bool")
+    return [from_array(np.ascontiguousarray(i, np.int64), mask._spec.device) for i in np.nonzero(array)]
+
+
+def _take(view, advanced):
+    if view._storage.host is not None and view._storage.host.shared() and edge_of(view) is None:
+        found = _take_on_host(view, advanced)
+        if found is not None:
+            return found
+    return function_of(registry.OPS["index"])(view, advanced)
+
+
+def _take_on_host(view, advanced):
+    """Rows of memory shared with numpy: gathered there, so that only they travel."""
+    indices = []
+    for x in advanced:
+        if x is None:
+            return None
+        if _recordable(x):
+            return None
+        indices.append(storages.numpy_of(x._storage, x._spec, x._offset))
+    host = storages.host_view(view._storage, view._spec, view._offset)
+    try:
+        return from_array(host[tuple(indices)], view._spec.device)
+    except IndexError as error:
+        raise IndexError(str(error).replace("axis", "dimension")) from None
+
+
+Tensor.__getitem__ = getitem
+Tensor.__setitem__ = setitem
+__all__ = ["getitem", "setitem", "write"]

@@ -1,0 +1,12 @@
+"""torch.nn: modules, functional, init and utils."""
+
+from jtorch.nn import functional as functional
+from jtorch.nn import init as init
+from jtorch.nn import modules as modules
+from jtorch.nn import parameter as parameter
+from jtorch.nn import utils as utils
+from jtorch.nn.modules import *
+from jtorch.nn.parameter import Buffer as Buffer
+from jtorch.nn.parameter import Parameter as Parameter
+from jtorch.nn.parameter import UninitializedBuffer as UninitializedBuffer
+from jtorch.nn.parameter import UninitializedParameter as UninitializedParameter

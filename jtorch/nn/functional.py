@@ -1,0 +1,344 @@
+"""nn.functional: the ops that belong here, and the functions composed of them.
+
+Which op belongs here is said by its own record (`where="nn.functional"`); this file only collects them.
+"""
+
+import math
+
+from jtorch import functions as torch
+from jtorch.core import dtype as dtypes
+
+_ops = torch.namespace("nn.functional")
+globals().update(_ops)
+
+
+def _reduced(loss, reduction):
+    if reduction == "mean":
+        return loss.mean()
+    if reduction == "sum":
+        return loss.sum()
+    return loss
+
+
+def _default(function):
+    """Define `function` unless an op of that name exists."""
+    globals().setdefault(function.__name__, function)
+    return globals()[function.__name__]
+
+
+def _sized(value, n):
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,) * n
+
+
+
+
+@_default
+def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
+    """Deprecated: use interpolate."""
+    return interpolate(input, size, scale_factor, mode, align_corners)  # noqa: F821
+
+
+@_default
+def upsample_nearest(input, size=None, scale_factor=None):
+    """Deprecated: use interpolate."""
+    return interpolate(input, size, scale_factor, mode="nearest")  # noqa: F821
+
+
+@_default
+def upsample_bilinear(input, size=None, scale_factor=None):
+    """Deprecated: use interpolate with align_corners=True."""
+    return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)  # noqa: F821
+
+
+@_default
+def triplet_margin_with_distance_loss(
+    anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction="mean"
+):
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin) with a distance of your own."""
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    if distance_function is None:
+        distance_function = torch.pairwise_distance
+    if not anchor.dim() == positive.dim() == negative.dim():
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have "
+            f"the same number of dimensions, but got: anchor {anchor.dim()}D, positive {positive.dim()}D, "
+            f"and negative {negative.dim()}D inputs"
+        )
+    near = distance_function(anchor, positive)
+    far = distance_function(anchor, negative)
+    if swap:
+        far = torch.minimum(far, distance_function(positive, negative))
+    return _reduced(torch.clamp_min(margin + near - far, 0), reduction)
+
+
+def linear_cross_entropy(
+    input,
+    linear_weight,
+    target,
+    *,
+    linear_bias=None,
+    weight=None,
+    reduction="mean",
+    ignore_index=None,
+    label_smoothing=0.0,
+    options=None,
+):
+    """cross_entropy of linear(input, linear_weight, linear_bias)."""
+    logits = linear(input, linear_weight, linear_bias)  # noqa: F821
+    return cross_entropy(  # noqa: F821
+        logits,
+        target,
+        weight=weight,
+        ignore_index=-100 if ignore_index is None else ignore_index,
+        reduction=reduction,
+        label_smoothing=label_smoothing,
+    )
+
+
+# attention
+
+
+def _additive_mask(mask, name, other_dtype, other_name, target_dtype, check_other=True):
+    """A mask as numbers to add: minus infinity where a boolean mask is True."""
+    if mask is None:
+        return None
+    is_float = mask.dtype.is_floating_point
+    if mask.dtype is not dtypes.bool_ and not is_float:
+        raise AssertionError(f"only bool and floating types of {name} are supported")
+    if is_float:
+        return mask
+    zeros = torch.zeros(mask.shape, dtype=target_dtype, device=mask.device)
+    return zeros.masked_fill_(mask, float("-inf"))
+
+
+def _check_attention_shapes(query, key, value, key_padding_mask, attn_mask, num_heads) -> bool:
+    """Whether the query has a batch dimension; the shapes of everything else must fit that."""
+    if query.dim() not in (2, 3):
+        raise AssertionError(
+            f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor"
+        )
+    batched = query.dim() == 3
+    word, n = ("batched", 3) if batched else ("unbatched", 2)
+    if key.dim() != n or value.dim() != n:
+        raise AssertionError(
+            f"For {word} ({n}-D) `query`, expected `key` and `value` to be {n}-D"
+            f" but found {key.dim()}-D and {value.dim()}-D tensors respectively"
+        )
+    if key_padding_mask is not None and key_padding_mask.dim() != n - 1:
+        raise AssertionError(
+            f"For {word} ({n}-D) `query`, expected `key_padding_mask` to be `None` or {n - 1}-D"
+            f" but found {key_padding_mask.dim()}-D tensor instead"
+        )
+    if attn_mask is not None:
+        if attn_mask.dim() not in (2, 3):
+            raise AssertionError(
+                f"For {word} ({n}-D) `query`, expected `attn_mask` to be `None`, 2-D or 3-D"
+                f" but found {attn_mask.dim()}-D tensor instead"
+            )
+        if not batched and attn_mask.dim() == 3:
+            expected = (num_heads, query.shape[0], key.shape[0])
+            if tuple(attn_mask.shape) != expected:
+                raise AssertionError(f"Expected `attn_mask` shape to be {expected} but got {attn_mask.shape}")
+    return batched
+
+
+def _project(query, key, value, in_proj_weight, in_proj_bias, separate, embed_dim):
+    """Queries, keys and values of attention; one matmul where the inputs are the same tensor."""
+    lin = linear  # noqa: F821
+    if separate is None:
+        w, b = in_proj_weight, in_proj_bias
+        if query is key and key is value:
+            qkv = lin(query, w, b)
+            return torch.split(qkv, embed_dim, dim=-1)
+        if key is value:
+            wq, wkv = torch.split(w, [embed_dim, 2 * embed_dim])
+            bq, bkv = (None, None) if b is None else torch.split(b, [embed_dim, 2 * embed_dim])
+            k, v = torch.split(lin(key, wkv, bkv), embed_dim, dim=-1)
+            return lin(query, wq, bq), k, v
+        weights = torch.chunk(w, 3)
+    else:
+        weights = separate
+    biases = (None, None, None) if in_proj_bias is None else torch.chunk(in_proj_bias, 3)
+    return tuple(lin(x, w, b) for x, w, b in zip((query, key, value), weights, biases))
+
+
+def _append_row(mask):
+    return None if mask is None else pad(mask, (0, 1))  # noqa: F821
+
+
+def multi_head_attention_forward(
+    query,
+    key,
+    value,
+    embed_dim_to_check,
+    num_heads,
+    in_proj_weight,
+    in_proj_bias,
+    bias_k,
+    bias_v,
+    add_zero_attn,
+    dropout_p,
+    out_proj_weight,
+    out_proj_bias,
+    training=True,
+    key_padding_mask=None,
+    need_weights=True,
+    attn_mask=None,
+    use_separate_proj_weight=False,
+    q_proj_weight=None,
+    k_proj_weight=None,
+    v_proj_weight=None,
+    static_k=None,
+    static_v=None,
+    average_attn_weights=True,
+    is_causal=False,
+):
+    """Attention in several heads, with its projections; see nn.MultiheadAttention.
+
+    Shape:
+        query (L, N, E), key and value (S, N, E), or all without N
+        -> (L, N, E) and weights (N, L, S) or (N, heads, L, S), or None
+    """
+    batched = _check_attention_shapes(query, key, value, key_padding_mask, attn_mask, num_heads)
+    if not batched:
+        same = key is query
+        same_value = value is key
+        query = query.unsqueeze(1)
+        key = query if same else key.unsqueeze(1)
+        value = key if same_value else value.unsqueeze(1)
+        if key_padding_mask is not None:
+            key_padding_mask = key_padding_mask.unsqueeze(0)
+    length, batch, embed_dim = query.shape
+    source = key.shape[0]
+    mask_dtype = query.dtype
+    key_padding_mask = _additive_mask(key_padding_mask, "key_padding_mask", None, "attn_mask", mask_dtype)
+    if is_causal and attn_mask is None:
+        raise RuntimeError(
+            "Need attn_mask if specifying the is_causal hint. "
+            "You may use the Transformer module method `generate_square_subsequent_mask` to create this mask."
+        )
+    if is_causal and key_padding_mask is None and not need_weights:
+        attn_mask = None  # the kernel masks by itself
+    else:
+        attn_mask = _additive_mask(attn_mask, "attn_mask", None, "", mask_dtype)
+        if key_padding_mask is not None:
+            is_causal = False
+    if embed_dim != embed_dim_to_check:
+        raise AssertionError(
+            f"was expecting embedding dimension of {embed_dim_to_check}, but got {embed_dim}"
+        )
+    head_dim = embed_dim // num_heads
+    if head_dim * num_heads != embed_dim:
+        raise AssertionError(f"embed_dim {embed_dim} not divisible by num_heads {num_heads}")
+    if use_separate_proj_weight:
+        if key.shape[:2] != value.shape[:2]:
+            raise AssertionError(
+                f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}"
+            )
+        for name, weight in (("q", q_proj_weight), ("k", k_proj_weight), ("v", v_proj_weight)):
+            if weight is None:
+                raise AssertionError(f"use_separate_proj_weight is True but {name}_proj_weight is None")
+        separate = (q_proj_weight, k_proj_weight, v_proj_weight)
+    else:
+        if key.shape != value.shape:
+            raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
+        if in_proj_weight is None:
+            raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
+        separate = None
+    q, k, v = _project(query, key, value, in_proj_weight, in_proj_bias, separate, embed_dim)
+
+    if attn_mask is not None:
+        if attn_mask.dim() == 2:
+            if tuple(attn_mask.shape) != (length, source):
+                raise RuntimeError(
+                    f"The shape of the 2D attn_mask is {attn_mask.shape}, but should be {(length, source)}."
+                )
+            attn_mask = attn_mask.unsqueeze(0)
+        elif tuple(attn_mask.shape) != (batch * num_heads, length, source):
+            raise RuntimeError(
+                f"The shape of the 3D attn_mask is {attn_mask.shape}, "
+                f"but should be {(batch * num_heads, length, source)}."
+            )
+    if bias_k is not None and bias_v is not None:
+        k = torch.cat([k, bias_k.repeat(1, batch, 1)])
+        v = torch.cat([v, bias_v.repeat(1, batch, 1)])
+        attn_mask, key_padding_mask = _append_row(attn_mask), _append_row(key_padding_mask)
+
+    q = q.reshape(length, batch * num_heads, head_dim).transpose(0, 1)  # (N h, L, d)
+    k = k.reshape(k.shape[0], batch * num_heads, head_dim).transpose(0, 1) if static_k is None else static_k
+    v = v.reshape(v.shape[0], batch * num_heads, head_dim).transpose(0, 1) if static_v is None else static_v
+    if add_zero_attn:
+        zeros = torch.zeros((batch * num_heads, 1, head_dim), dtype=k.dtype, device=k.device)
+        k = torch.cat([k, zeros], dim=1)
+        v = torch.cat([v, zeros], dim=1)
+        attn_mask, key_padding_mask = _append_row(attn_mask), _append_row(key_padding_mask)
+    source = k.shape[1]
+
+    if key_padding_mask is not None:
+        if tuple(key_padding_mask.shape) != (batch, source):
+            raise AssertionError(
+                f"expecting key_padding_mask shape of {(batch, source)}, but got {key_padding_mask.shape}"
+            )
+        padding = key_padding_mask.view(batch, 1, 1, source).expand(-1, num_heads, -1, -1)
+        padding = padding.reshape(batch * num_heads, 1, source)
+        attn_mask = padding if attn_mask is None else attn_mask + padding
+    dropout_p = dropout_p if training else 0.0
+
+    if need_weights:
+        scores = q * math.sqrt(1.0 / head_dim)
+        scores = torch.bmm(scores, k.transpose(-2, -1))  # (N h, L, S)
+        if attn_mask is not None:
+            scores = scores + attn_mask
+        weights = torch.softmax(scores, dim=-1)
+        if dropout_p > 0.0:
+            weights = dropout(weights, p=dropout_p)  # noqa: F821
+        out = torch.bmm(weights, v)
+        out = out.transpose(0, 1).reshape(length * batch, embed_dim)
+        weights = weights.view(batch, num_heads, length, source)
+        if average_attn_weights:
+            weights = weights.mean(dim=1)
+    else:
+        if attn_mask is not None:
+            if attn_mask.shape[0] == 1 and attn_mask.dim() == 3:
+                attn_mask = attn_mask.unsqueeze(0)
+            else:
+                attn_mask = attn_mask.reshape(batch, num_heads, -1, source)
+        out = scaled_dot_product_attention(  # noqa: F821
+            q.reshape(batch, num_heads, length, head_dim),
+            k.reshape(batch, num_heads, source, head_dim),
+            v.reshape(batch, num_heads, source, head_dim),
+            attn_mask,
+            dropout_p,
+            is_causal and attn_mask is None,
+        )  # (N, h, L, d)
+        out = out.permute(2, 0, 1, 3).reshape(length * batch, embed_dim)
+        weights = None
+    out = linear(out, out_proj_weight, out_proj_bias).view(length, batch, -1)  # noqa: F821
+    if not batched:
+        out = out.squeeze(1)
+        weights = weights.squeeze(0) if weights is not None else None
+    return out, weights
+
+
+
+
+def _missing(name):
+    def function(*args, **kwargs):
+        raise NotImplementedError(f"nn.functional.{name} is not implemented")
+
+    function.__name__ = name
+    return function
+
+
+# Layers name their function when they are defined; one that is missing fails when it is called, not at import.
+for _name in (
+    "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d "
+    "adaptive_max_pool3d alpha_dropout avg_pool2d avg_pool3d conv1d conv2d conv3d conv_transpose1d "
+    "conv_transpose2d conv_transpose3d dropout dropout1d dropout2d dropout3d fractional_max_pool2d "
+    "fractional_max_pool3d gelu hardsigmoid hardswish lp_pool1d lp_pool2d lp_pool3d max_pool1d max_pool2d "
+    "max_pool3d max_unpool1d max_unpool2d max_unpool3d mish relu selu silu"
+).split():
+    globals().setdefault(_name, _missing(_name))

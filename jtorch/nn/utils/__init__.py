@@ -1,0 +1,1 @@
+"""Tools for modules and parameters: clipping, norms, packing, functional calls."""

@@ -1,0 +1,289 @@
+"""Scaled dot product attention, with its derivative from the saved probabilities. Knows arrays only."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jtorch import errors_nn as errors
+from jtorch.core import dtype as dtypes
+from jtorch.core import rng
+
+from . import backend
+from .registry import Key, composite, op
+
+# Every product has stored operands: XLA's CPU compiler otherwise computes the softmax again inside the
+# transposed copies that the backward products read.
+
+
+def _dot(a: Array, b: Array) -> Array:
+    return jnp.matmul(a, b, preferred_element_type=backend.accumulator(a.dtype))
+
+
+def _scale(query: Array, scale: float | None) -> float:
+    return 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+
+
+def _grouped(query: Array, x: Array, enable_gqa: bool) -> Array:
+    """Keys or values repeated for the query heads that share them."""
+    if not enable_gqa or query.shape[-3] == x.shape[-3]:
+        return x
+    return jnp.repeat(x, query.shape[-3] // x.shape[-3], axis=-3)
+
+
+def _probabilities(query, key, mask, is_causal, scale):
+    scores = _dot(query, key.mT) * scale
+    if is_causal:
+        rows, columns = scores.shape[-2:]
+        mask = jnp.tril(jnp.ones((rows, columns), bool))
+    if mask is None:
+        top = jnp.max(scores, axis=-1, keepdims=True)
+    else:
+        scores = jnp.where(mask, scores, -jnp.inf) if mask.dtype == bool else scores + mask
+        # a row that sees nothing attends to nothing: zeros, as in PyTorch
+        top = jnp.maximum(jnp.max(scores, axis=-1, keepdims=True), jnp.finfo(scores.dtype).min)
+    e = jnp.exp(scores - lax.stop_gradient(top))
+    total = jnp.sum(e, axis=-1, keepdims=True)
+    return e * (1 / (total if mask is None else jnp.where(total == 0, 1, total)))
+
+
+def _attend(query, key, value, mask, is_causal, scale, enable_gqa, keep=None, dropout_p=0.0):
+    """The result and the probabilities before dropout."""
+    scale = _scale(query, scale)
+    key, value = _grouped(query, key, enable_gqa), _grouped(query, value, enable_gqa)
+    probs = backend.materialize(_probabilities(query, key, mask, is_causal, scale).astype(query.dtype))
+    used = probs if keep is None else _dropped(probs, keep, dropout_p)
+    return _dot(used, value).astype(query.dtype), probs
+
+
+def _dropped(x, keep, p):
+    scale = 0.0 if p == 1 else 1 / (1 - p)
+    return jnp.where(keep, x * jnp.asarray(scale, x.dtype), jnp.zeros((), x.dtype))
+
+
+def _fused(query, key, value, mask, is_causal, enable_gqa) -> bool:
+    """Whether cuDNN's kernel takes these: an NVIDIA GPU, 16-bit floats, 4 dimensions, head sizes it knows."""
+    if backend.on_cpu() or query.dtype not in backend.NARROW or query.ndim != 4:
+        return False
+    if "NVIDIA" not in jax.devices()[0].device_kind:
+        return False
+    size = query.shape[-1]
+    same = value.shape[-1] == size and query.shape[0] == key.shape[0] == value.shape[0]
+    grouped = query.shape[1] == key.shape[1] or enable_gqa
+    return same and grouped and mask is None and size % 8 == 0 and size <= 128 and query.shape[2] > 1
+
+
+def _fused_attention(is_causal, scale):
+    def run(query, key, value):
+        swapped = (x.swapaxes(1, 2) for x in (query, key, value))
+        out = jax.nn.dot_product_attention(
+            *swapped, is_causal=is_causal, scale=_scale(query, scale), implementation="cudnn"
+        )
+        return out.swapaxes(1, 2)
+
+    return run
+
+
+_NAME = "ScaledDotProductFlashAttentionForCpuBackward0"
+
+
+@op(where="", hidden=1, grad_name=_NAME)
+def attention(
+    query: Array,
+    key: Array,
+    value: Array,
+    attn_mask: Array | None = None,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> tuple[Array, Array]:
+    """`softmax(query @ key.mT * scale + mask) @ value`."""
+    if _fused(query, key, value, attn_mask, is_causal, enable_gqa):
+        return _fused_attention(is_causal, scale)(query, key, value), jnp.zeros((), query.dtype)
+    return _attend(query, key, value, attn_mask, is_causal, scale, enable_gqa)
+
+
+def _rule(i):
+    return lambda g, query, key, value, attn_mask, is_causal, scale, enable_gqa, out: attention_grad(
+        g, query, key, value, attn_mask, out[0], out[1], None, is_causal, scale, enable_gqa, 0.0
+    )[i]
+
+
+attention.vjp(query=_rule(0), key=_rule(1), value=_rule(2), attn_mask=_rule(3))
+
+
+@op(where="", hidden=2, grad_name=_NAME)
+def attention_dropout(
+    query: Array,
+    keys: Array,
+    value: Array,
+    attn_mask: Array | None = None,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    dropout_p: float = 0.0,
+    *,
+    key: Key,
+) -> tuple[Array, Array, Array]:
+    """`attention` with dropout of the probabilities."""
+    shape = (
+        *jnp.broadcast_shapes(query.shape[:-2], _lead(query, keys, enable_gqa)),
+        query.shape[-2],
+        keys.shape[-2],
+    )
+    keep = rng.bernoulli(key, 1.0 - dropout_p, shape)
+    out, probs = _attend(query, keys, value, attn_mask, is_causal, scale, enable_gqa, keep, dropout_p)
+    return out, probs, keep
+
+
+def _lead(query, key, enable_gqa):
+    return query.shape[:-2] if enable_gqa else key.shape[:-2]
+
+
+def _dropout_rule(i):
+    return lambda g, query, keys, value, attn_mask, is_causal, scale, enable_gqa, dropout_p, out: (
+        attention_grad(
+            g, query, keys, value, attn_mask, out[0], out[1], out[2], is_causal, scale, enable_gqa, dropout_p
+        )[i]
+    )
+
+
+attention_dropout.vjp(
+    query=_dropout_rule(0), keys=_dropout_rule(1), value=_dropout_rule(2), attn_mask=_dropout_rule(3)
+)
+
+
+# The derivative: one op with the cotangents of query, key, value and mask; what nobody uses, XLA drops.
+
+
+def _fit(x: Array, like: Array) -> Array:
+    """Sum a cotangent over the dimensions that its operand was broadcast along."""
+    lead = x.ndim - like.ndim
+    x = jnp.sum(x, axis=tuple(range(lead)), keepdims=False) if lead else x
+    axes = tuple(i for i, (a, b) in enumerate(zip(x.shape, like.shape)) if a != b)
+    return jnp.sum(x, axis=axes, keepdims=True) if axes else x
+
+
+def _ungroup(x: Array, like: Array, enable_gqa: bool) -> Array:
+    if enable_gqa and x.shape[-3] != like.shape[-3]:
+        heads = like.shape[-3]
+        x = x.reshape(*x.shape[:-3], heads, x.shape[-3] // heads, *x.shape[-2:]).sum(-3)
+    return _fit(x, like).astype(like.dtype)
+
+
+def _attend_grad(grad, query, key, value, mask, out, probs, keep, scale, enable_gqa, dropout_p):
+    scale = _scale(query, scale)
+    grad = backend.materialize(grad)
+    k, v = _grouped(query, key, enable_gqa), _grouped(query, value, enable_gqa)
+    used, dprobs = probs, _dot(grad, v.mT)
+    if keep is not None:
+        used, dprobs = _dropped(probs, keep, dropout_p), _dropped(dprobs, keep, dropout_p)
+    # sum(dprobs * probs) over the keys, from the far smaller result
+    wide = dprobs.dtype
+    mean = jnp.sum(grad.astype(wide) * out.astype(wide), axis=-1, keepdims=True)
+    dscores = backend.materialize(probs.astype(wide) * (dprobs - mean))
+    narrow = dscores.astype(query.dtype)
+    dq = _dot(narrow, k) * scale
+    dk = backend.matmul_tn(narrow, query) * jnp.asarray(scale, query.dtype)
+    dv = backend.matmul_tn(used, grad)
+    grads = (
+        _fit(dq, query).astype(query.dtype),
+        _ungroup(dk, key, enable_gqa),
+        _ungroup(dv, value, enable_gqa),
+    )
+    if mask is None:
+        return grads
+    if not jnp.issubdtype(mask.dtype, jnp.floating):
+        return *grads, jnp.zeros(mask.shape, query.dtype)
+    return *grads, _fit(dscores, mask).astype(mask.dtype)
+
+
+@op(where="")
+def attention_grad(
+    grad: Array,
+    query: Array,
+    key: Array,
+    value: Array,
+    attn_mask: Array | None,
+    out: Array,
+    probs: Array,
+    keep: Array | None,
+    is_causal: bool,
+    scale: float | None,
+    enable_gqa: bool,
+    dropout_p: float,
+) -> tuple:
+    """The cotangents of query, key, value and, where there is one, the mask."""
+
+    def fast(grad, query, key, value, mask, out, probs, keep):
+        if keep is None and _fused(query, key, value, mask, is_causal, enable_gqa):
+            return jax.vjp(_fused_attention(is_causal, scale), query, key, value)[1](grad)
+        return _attend_grad(grad, query, key, value, mask, out, probs, keep, scale, enable_gqa, dropout_p)
+
+    def plain(grad, query, key, value, mask, out, probs, keep):
+        out, probs = _attend(query, key, value, mask, is_causal, scale, enable_gqa, keep, dropout_p)
+        return _attend_grad(grad, query, key, value, mask, out, probs, keep, scale, enable_gqa, dropout_p)
+
+    return backend.differentiated_as(fast, plain)(grad, query, key, value, attn_mask, out, probs, keep)
+
+
+def _check_attention(query, key, value, attn_mask, is_causal, enable_gqa):
+    if min(query.ndim, key.ndim, value.ndim) < 2:
+        raise errors.attention_ranks(query.ndim, key.ndim, value.ndim)
+    if not query.dtype is key.dtype is value.dtype:
+        raise errors.attention_dtypes(query.dtype, key.dtype, value.dtype)
+    if attn_mask is not None:
+        if attn_mask.dtype not in (dtypes.bool_, dtypes.float32, query.dtype):
+            raise errors.attention_mask_dtype(attn_mask.dtype, query.dtype)
+        if is_causal:
+            raise errors.attention_mask_causal()
+    if not query.dtype.is_floating_point:
+        if query.dtype.is_complex:
+            raise errors.not_implemented("softmax_lastdim_kernel_impl", query.dtype)
+        raise errors.scalar_type(dtypes.float32, query.dtype)
+    if enable_gqa and (query.ndim < 3 or key.shape[-3] == 0 or query.shape[-3] % key.shape[-3]):
+        raise errors.attention_groups()
+    batch = math.prod(query.shape[:-2])
+    if query.shape[-1] != key.shape[-1]:
+        raise errors.bmm_shapes(batch, query.shape[-1], math.prod(key.shape[:-2]), key.shape[-1])
+    if key.shape[-2] != value.shape[-2]:
+        raise errors.bmm_shapes(batch, key.shape[-2], math.prod(value.shape[:-2]), value.shape[-2])
+
+
+@attention.check
+def _(query, key, value, attn_mask=None, is_causal=False, scale=None, enable_gqa=False):
+    _check_attention(query, key, value, attn_mask, is_causal, enable_gqa)
+
+
+@attention_dropout.check
+def _(query, keys, value, attn_mask=None, is_causal=False, scale=None, enable_gqa=False, dropout_p=0.0):
+    _check_attention(query, keys, value, attn_mask, is_causal, enable_gqa)
+
+
+@composite(where="nn.functional")
+def scaled_dot_product_attention(
+    query,
+    key,
+    value,
+    attn_mask=None,
+    dropout_p=0.0,
+    is_causal=False,
+    scale=None,
+    enable_gqa=False,
+):
+    """`softmax(query @ key.mT * scale + mask) @ value`, with dropout of the softmax.
+
+    A boolean mask keeps where true; a float one is added to the scores."""
+    args = (
+        query,
+        key,
+        value,
+        attn_mask,
+        bool(is_causal),
+        None if scale is None else float(scale),
+        bool(enable_gqa),
+    )
+    if dropout_p > 0:
+        return attention_dropout(*args, float(dropout_p))
+    return attention(*args)

@@ -1,0 +1,96 @@
+"""How kernels choose by backend while they are traced, and the few forms that XLA's CPU compiler wants."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+__all__ = [
+    "NARROW",
+    "accumulator",
+    "barrier",
+    "column_sum",
+    "differentiated_as",
+    "materialize",
+    "matmul_tn",
+    "on_cpu",
+    "widened",
+]
+
+NARROW = (jnp.dtype(jnp.bfloat16), jnp.dtype(jnp.float16))
+
+
+def on_cpu() -> bool:
+    """Whether the kernel being traced will run on the CPU. Tests override it."""
+    return jax.default_backend() == "cpu"
+
+
+@jax.custom_jvp
+def barrier(x):
+    """`x`, computed once and stored before anything that uses the result. Linear, at every order."""
+    return lax.optimization_barrier(x)
+
+
+@barrier.defjvp
+def _barrier_jvp(primals, tangents):
+    # Not every JAX release we support can differentiate an optimization barrier.
+    return barrier(*primals), tangents[0]
+
+
+def materialize(x: Array) -> Array:
+    """`x`, stored on the CPU, where XLA would compute it anew for each matmul that reads it transposed."""
+    return barrier(x) if on_cpu() else x
+
+
+def matmul_tn(a: Array, b: Array) -> Array:
+    """`a.mT @ b`. On the CPU the narrower operand is transposed on its own: a matmul with a transposed left
+    operand runs at half speed there (benchmarks/kernels_gpt.py)."""
+    if not on_cpu() or a.ndim != b.ndim:
+        return jnp.matmul(a.mT, b)
+    if a.shape[-1] <= b.shape[-1]:
+        return jnp.matmul(barrier(barrier(a).mT), b)
+    # the result goes through a barrier too, or XLA folds the transpose back into the matmul
+    return barrier(jnp.matmul(barrier(barrier(b).mT), a)).mT
+
+
+def column_sum(x: Array) -> Array:
+    """The sum over the rows of a matrix; on the CPU a product with ones, 2 to 4 times as fast."""
+    if on_cpu() and x.dtype in (jnp.float32, jnp.float64):
+        return jnp.matmul(jnp.ones((1, x.shape[0]), x.dtype), x)[0]
+    return jnp.sum(x, axis=0)
+
+
+def accumulator(dtype):
+    """The type in which 16-bit floats are summed and combined: float32, as PyTorch does."""
+    return jnp.dtype(jnp.float32) if dtype in NARROW else dtype
+
+
+def differentiated_as(fast, plain):
+    """`fast`, with the derivatives of `plain`.
+
+    For gradients computed from saved results, whose own derivative must see those results as the functions of
+    the inputs that they are. `plain` takes the same arguments and ignores the saved ones."""
+    run = jax.custom_jvp(fast)
+    run.defjvp(lambda primals, tangents: (run(*primals), jax.jvp(plain, primals, tangents)[1]))
+    return run
+
+
+def widened(kernel):
+    """Run a kernel in float32 when its floats have 16 bits, and round its results once, at the end."""
+
+    @functools.wraps(kernel)
+    def wide(*args, **kwargs):
+        narrow = [a.dtype for a in (*args, *kwargs.values()) if isinstance(a, Array) and a.dtype in NARROW]
+        if not narrow:
+            return kernel(*args, **kwargs)
+        args = [_widen(a) for a in args]
+        kwargs = {name: _widen(a) for name, a in kwargs.items()}
+        out = kernel(*args, **kwargs)
+        return jax.tree.map(lambda x: x.astype(narrow[0]) if x.dtype == jnp.float32 else x, out)
+
+    return wide
+
+
+def _widen(a):
+    return a.astype(jnp.float32) if isinstance(a, Array) and a.dtype in NARROW else a

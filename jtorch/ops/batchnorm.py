@@ -1,0 +1,243 @@
+"""Batch and instance normalisation: statistics in one pass, derivatives from the saved statistics."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from . import channels
+from .backend import accumulator
+from .channels import along
+from .registry import Array, Number, composite, op
+
+
+def _enter(x):
+    return channels.enter(x).astype(accumulator(x.dtype))
+
+
+def _leave(x, dtype):
+    return channels.leave(x).astype(dtype)
+
+
+def _statistics(x, eps: float):
+    """(mean, variance, 1 / standard deviation) of each channel."""
+    count = x.size // x.shape[channels.axis(x.ndim)]
+    # a sample of the channel is taken off first: the one-pass variance then has nothing large to cancel
+    index = [0] * x.ndim
+    index[channels.axis(x.ndim)] = slice(None)
+    origin = lax.stop_gradient(x[tuple(index)])
+
+    def terms(x):
+        d = x - along(origin, x.ndim)
+        return d, d * d
+
+    total, squares = channels.sums(terms, x)
+    offset = total / count
+    var = jnp.maximum(squares / count - offset * offset, 0)
+    return origin + offset, var, 1 / jnp.sqrt(var + eps)
+
+
+def _normalize(x, mean, rstd, weight, bias):
+    # one multiply and one add an element
+    scale = rstd if weight is None else rstd * weight.astype(rstd.dtype)
+    shift = -mean * scale if bias is None else bias.astype(rstd.dtype) - mean * scale
+    return x * along(scale, x.ndim) + along(shift, x.ndim)
+
+
+def _train(input, weight, bias, eps):
+    if not input.size:
+        nothing = jnp.zeros((input.shape[1],), accumulator(input.dtype))
+        return input, nothing, nothing, nothing
+    x = _enter(input)
+    mean, var, rstd = _statistics(x, eps)
+    return _leave(_normalize(x, mean, rstd, weight, bias), input.dtype), mean, var, rstd
+
+
+def _train_grad_from(grad, input, weight, mean, rstd):
+    x, g = _enter(input), _enter(grad)
+    by_bias, dot = channels.sums(lambda g, x: (g, g * (x - along(mean, x.ndim))), g, x)
+    by_weight = dot * rstd
+    count = input.size // input.shape[1]
+    scale = rstd if weight is None else rstd * weight.astype(rstd.dtype)
+    slope = along(scale * rstd * by_weight / count, x.ndim)
+    level = along(scale * by_bias / count, x.ndim)
+    by_input = g * along(scale, x.ndim) - (x - along(mean, x.ndim)) * slope - level
+    return _leave(by_input, input.dtype), by_weight, by_bias
+
+
+@jax.custom_jvp
+def _train_grad(grad, input, weight, mean, rstd, eps):
+    return _train_grad_from(grad, input, weight, mean, rstd)
+
+
+@_train_grad.defjvp
+def _(primals, tangents):
+    # the saved statistics depend on the input: derivatives of higher order go through their formula
+    grad, input, weight, mean, rstd, eps = primals
+
+    def again(grad, input, weight):
+        mean, _, rstd = _statistics(_enter(input), eps)
+        return _train_grad_from(grad, input, weight, mean, rstd)
+
+    if weight is None:
+        _, out = jax.jvp(lambda g, x: again(g, x, None), (grad, input), tangents[:2])
+    else:
+        _, out = jax.jvp(again, (grad, input, weight), tangents[:3])
+    return _train_grad(*primals), out
+
+
+@op(where="")
+def batch_norm_train_grad(
+    grad: Array, input: Array, weight: Array | None, mean: Array, rstd: Array, eps: float
+) -> Array:
+    """The gradients of `batch_norm_train` in its input, weight and bias."""
+    if not input.size:
+        nothing = jnp.zeros_like(mean)
+        return jnp.zeros_like(input), nothing, nothing
+    return _train_grad(grad, input, weight, mean, rstd, eps)
+
+
+@op(where="", hidden=1, grad_name="NativeBatchNormBackward0")
+def batch_norm_train(input: Array, weight: Array | None, bias: Array | None, eps: float) -> Array:
+    """Normalise each channel (dimension 1) by the batch; also the batch's mean and biased variance."""
+    return _train(input, weight, bias, eps)
+
+
+batch_norm_train.vjp(
+    input=lambda g, input, weight, eps, out: batch_norm_train_grad(g[0], input, weight, out[1], out[3], eps)[
+        0
+    ],
+    weight=lambda g, input, weight, eps, out: batch_norm_train_grad(g[0], input, weight, out[1], out[3], eps)[
+        1
+    ],
+    bias=lambda g: batch_norm_bias_grad(g[0]),
+)
+
+
+@op(where="")
+def batch_norm_bias_grad(grad: Array) -> Array:
+    """The sum over everything but the channels."""
+    return channels.sums(lambda g: (g,), _enter(grad))[0]
+
+
+@op(where="", grad_name="NativeBatchNormBackward0")
+def batch_norm_eval(
+    input: Array,
+    running_mean: Array,
+    running_var: Array,
+    weight: Array | None,
+    bias: Array | None,
+    eps: float,
+) -> Array:
+    """Normalise each channel (dimension 1) by given statistics."""
+    dtype = accumulator(input.dtype)
+    rstd = 1 / jnp.sqrt(running_var.astype(dtype) + eps)
+    out = _normalize(_enter(input), running_mean.astype(dtype), rstd, weight, bias)
+    return _leave(out, input.dtype)
+
+
+@op(where="", differentiable=False)
+def batch_norm_update(running: Array, batch: Array, momentum: Number, factor: float) -> Array:
+    """The running statistic after one batch."""
+    new = batch.astype(jnp.promote_types(batch.dtype, running.dtype)) * factor
+    return (running * (1 - momentum) + momentum * new).astype(running.dtype)
+
+
+def _check_channels(input, **arrays):
+    count = input.shape[1]
+    for name, a in arrays.items():
+        if a is not None and math.prod(a.shape) != count:
+            raise RuntimeError(f"{name} should contain {count} elements not {math.prod(a.shape)}")
+
+
+@batch_norm_train.check
+def _(input, weight, bias, eps):
+    _check_channels(input, weight=weight, bias=bias)
+
+
+@batch_norm_eval.check
+def _(input, running_mean, running_var, weight, bias, eps):
+    _check_channels(input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
+
+
+@composite(where="nn.functional torch")
+def batch_norm(
+    input,
+    running_mean=None,
+    running_var=None,
+    weight=None,
+    bias=None,
+    training=False,
+    momentum=0.1,
+    eps=1e-5,
+    cudnn_enabled=True,
+):
+    """Normalise each channel by the batch (training) or by the running statistics, which training updates."""
+    count = math.prod(input.shape) // max(input.shape[1], 1)
+    if not training:
+        if running_mean is None or running_var is None:
+            name = "running_mean" if running_mean is None else "running_var"
+            raise RuntimeError(f"{name} must be defined in evaluation mode")
+        return batch_norm_eval(input, running_mean, running_var, weight, bias, eps)
+    if count == 1:
+        raise ValueError(
+            f"Expected more than 1 value per channel when training, got input size {_size(input.shape)}"
+        )
+    _check_channels(input, running_mean=running_mean, running_var=running_var)
+    out, mean, var = batch_norm_train(input, weight, bias, eps)
+    if running_mean is not None:
+        running_mean.copy_(batch_norm_update(running_mean, mean, momentum, 1.0))
+    if running_var is not None:
+        unbiased = count / (count - 1) if count > 1 else 1.0
+        running_var.copy_(batch_norm_update(running_var, var, momentum, unbiased))
+    return out
+
+
+def _size(shape) -> str:
+    return f"torch.Size({list(shape)})"
+
+
+@op(where="", grad_name="ViewBackward0")
+def instance_norm_train(input: Array, weight: Array | None, bias: Array | None, eps: float) -> Array:
+    """Normalise each channel of each sample; also their means and biased variances, of shape (N, C)."""
+    x = input.astype(accumulator(input.dtype))
+    n, c = x.shape[:2]
+    flat = x.reshape(n, c, -1)
+    mean = jnp.mean(flat, -1, keepdims=True)
+    d = flat - mean
+    var = jnp.mean(d * d, -1, keepdims=True)
+    out = (d / jnp.sqrt(var + eps)).reshape(x.shape)
+    if weight is not None:
+        out = out * weight.reshape(-1, *(1,) * (x.ndim - 2))
+    if bias is not None:
+        out = out + bias.reshape(-1, *(1,) * (x.ndim - 2))
+    return out.astype(input.dtype), mean[..., 0], var[..., 0]
+
+
+@composite(where="nn.functional")
+def instance_norm(
+    input,
+    running_mean=None,
+    running_var=None,
+    weight=None,
+    bias=None,
+    use_input_stats=True,
+    momentum=0.1,
+    eps=1e-5,
+):
+    """Normalise each channel of each sample by its own statistics, or by the running ones."""
+    if not use_input_stats:
+        return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    count = math.prod(input.shape[2:])
+    if count == 1:
+        raise ValueError(
+            f"Expected more than 1 spatial element when training, got input size {_size(input.shape)}"
+        )
+    out, mean, var = instance_norm_train(input, weight, bias, eps)
+    if running_mean is not None:
+        running_mean.copy_(batch_norm_update(running_mean, mean.mean(0), momentum, 1.0))
+    if running_var is not None:
+        unbiased = count / (count - 1) if count > 1 else 1.0
+        running_var.copy_(batch_norm_update(running_var, var.mean(0), momentum, unbiased))
+    return out

@@ -1,0 +1,95 @@
+"""Comparisons of elements, closeness and membership. Knows arrays, never Tensor."""
+
+import math
+
+import jax.numpy as jnp
+
+from ..core import dtype as dtypes
+from . import pointwise
+from .reduce import all
+from .registry import PROMOTE, Array, Scalar, composite, op
+
+
+def _ordering(record, kernel_name):
+    pointwise.refuse(record, kernel_name, "c", 2)
+
+
+@op(promote=PROMOTE, differentiable=False)
+def eq(input: Scalar, other: Scalar) -> Array:
+    """Whether the elements are equal."""
+    return jnp.equal(input, other)
+
+
+@op(promote=PROMOTE, differentiable=False, aliases=("not_equal",))
+def ne(input: Scalar, other: Scalar) -> Array:
+    """Whether the elements differ."""
+    return jnp.not_equal(input, other)
+
+
+@op(promote=PROMOTE, differentiable=False, aliases=("less",))
+def lt(input: Scalar, other: Scalar) -> Array:
+    """Whether `input < other`."""
+    return jnp.less(input, other)
+
+
+@op(promote=PROMOTE, differentiable=False, aliases=("less_equal",))
+def le(input: Scalar, other: Scalar) -> Array:
+    """Whether `input <= other`."""
+    return jnp.less_equal(input, other)
+
+
+@op(promote=PROMOTE, differentiable=False, aliases=("greater",))
+def gt(input: Scalar, other: Scalar) -> Array:
+    """Whether `input > other`."""
+    return jnp.greater(input, other)
+
+
+@op(promote=PROMOTE, differentiable=False, aliases=("greater_equal",))
+def ge(input: Scalar, other: Scalar) -> Array:
+    """Whether `input >= other`."""
+    return jnp.greater_equal(input, other)
+
+
+for _record in (lt, le, gt, ge):
+    _ordering(_record, f"{_record.name}_cpu")
+
+
+@op(promote=PROMOTE, inplace=False, out=False, differentiable=False)
+def isclose(
+    input: Array, other: Array, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Array:
+    """Whether `abs(input - other) <= atol + rtol * abs(other)`."""
+    close = input == other
+    if equal_nan and input.dtype.kind not in "biu":
+        close = close | (jnp.isnan(input) & jnp.isnan(other))
+    if rtol == 0 and atol == 0:
+        return close
+    if input.dtype.kind in "biu":
+        input, other = (pointwise.to_float(x) for x in (input, other))
+    gap = jnp.abs(input - other)
+    allowed = pointwise.like(atol, gap) + jnp.abs(pointwise.like(rtol, other) * other)
+    return close | (jnp.isfinite(gap) & (gap <= allowed))
+
+
+@isclose.check
+def _check_isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+    if input.dtype is not other.dtype:
+        names = [dtypes.scalar_name(s.dtype) for s in (input, other)]
+        raise RuntimeError(f"{names[0]} did not match {names[1]}")
+    for name, tolerance in (("rtol", rtol), ("atol", atol)):
+        if tolerance < 0 or math.isnan(tolerance):
+            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {tolerance:g}")
+
+
+@composite
+def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+    """Whether all elements are close (see isclose), as a Python bool."""
+    return bool(all(isclose(input, other, rtol, atol, equal_nan)))
+
+
+@op(promote=PROMOTE, elementwise=False, where="torch", differentiable=False)
+def isin(
+    elements: Scalar, test_elements: Scalar, *, assume_unique: bool = False, invert: bool = False
+) -> Array:
+    """Whether each element is among the test elements."""
+    return jnp.isin(elements, test_elements, assume_unique=assume_unique, invert=invert)

@@ -1,0 +1,666 @@
+"""Convolutions and their gradients: three linear maps, each the derivative of the other two.
+
+On the CPU every map is computed with the channels last, where XLA is fastest, and by the form that XLA's CPU
+compiler runs best (benchmarks/kernels_cnn.py measures them); elsewhere the compiler chooses.
+"""
+
+import itertools
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jtorch.core.dtype import scalar_name
+
+from . import channels as channel_form
+from .backend import barrier, on_cpu
+from .registry import Array, composite, op
+
+__all__ = [
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "convolution",
+]
+
+# Measured on the CPU, float32: an unrolled copy of the windows of about this size stays in the second-level
+# cache while the matmul reads it; below so many rows the matmul itself is slow.
+CHUNK_BYTES = 5 << 20
+CHUNK_ROWS = 512
+WHOLE_BYTES = 64 << 20  # largest copy of the windows that is made at once
+TINY_MAP = 16  # up to so many output positions (4x4) a matmul beats the convolution
+
+
+class Geometry(NamedTuple):
+    """Everything of a convolution but its arrays."""
+
+    stride: tuple[int, ...]
+    lo: tuple[int, ...]  # padding before
+    hi: tuple[int, ...]  # padding after
+    dilation: tuple[int, ...]
+    groups: int
+
+    def out(self, spatial, kernel) -> tuple[int, ...]:
+        """The spatial size of the result."""
+        return tuple(
+            (s + lo + hi - d * (k - 1) - 1) // st + 1
+            for s, k, st, lo, hi, d in zip(spatial, kernel, self.stride, self.lo, self.hi, self.dilation)
+        )
+
+
+def tuple_of(value, n: int) -> tuple[int, ...]:
+    if isinstance(value, int):
+        return (value,) * n
+    value = tuple(value)
+    return value * n if len(value) == 1 else value
+
+
+def _geometry(kernel, stride, padding, dilation, groups) -> Geometry:
+    n = len(kernel)
+    stride, dilation = tuple_of(stride, n), tuple_of(dilation, n)
+    if padding == "same":
+        total = tuple(d * (k - 1) for d, k in zip(dilation, kernel))
+        lo = tuple(t // 2 for t in total)
+        return Geometry(stride, lo, tuple(t - a for t, a in zip(total, lo)), dilation, groups)
+    pad = (0,) * n if padding == "valid" else tuple_of(padding, n)
+    return Geometry(stride, pad, pad, dilation, groups)
+
+
+def _lax_conv(x, w, geo: Geometry, dims=None):
+    return lax.conv_general_dilated(
+        x,
+        w,
+        geo.stride,
+        list(zip(geo.lo, geo.hi)),
+        rhs_dilation=geo.dilation,
+        dimension_numbers=dims,
+        feature_group_count=geo.groups,
+    )
+
+
+def last(x):
+    return jnp.moveaxis(x, 1, -1)
+
+
+def first(x):
+    return jnp.moveaxis(x, -1, 1)
+
+
+def wide(*arrays):
+    """The arrays in float32 if they are of half precision: the CPU has no faster arithmetic for them."""
+    if arrays[0].dtype.itemsize == 2 and jnp.issubdtype(arrays[0].dtype, jnp.floating):
+        return tuple(None if a is None else a.astype(jnp.float32) for a in arrays)
+    return arrays
+
+
+def _forward(x, w, bias, geo: Geometry):
+    """(N, C, *S) and (O, C/groups, *K) to (N, O, *T)."""
+    n = w.ndim - 2
+    if not x.size or not w.size:
+        out = jnp.zeros((x.shape[0], w.shape[0], *geo.out(x.shape[2:], w.shape[2:])), x.dtype)
+        return out if bias is None else out + bias.reshape(-1, *(1,) * n)
+    if not on_cpu():
+        out = _lax_conv(x, w, geo)
+        return out if bias is None else out + bias.reshape(-1, *(1,) * n)
+    dtype = x.dtype
+    x, w, bias = wide(x, w, bias)
+    out = _cpu_forward(last(x), w, geo)
+    return first((out if bias is None else out + bias).astype(dtype))
+
+
+def _input_grad(g, w, size, geo: Geometry):
+    """(N, O, *T) and (O, C/groups, *K) to size (N, C, *S): the transpose of `_forward` in the input."""
+    if not g.size or not w.size or not math.prod(size):
+        return jnp.zeros(size, g.dtype)
+    if not on_cpu():
+        return jax.linear_transpose(lambda x: _lax_conv(x, w, geo), jax.ShapeDtypeStruct(size, g.dtype))(g)[0]
+    dtype = g.dtype
+    g, w = wide(g, w)
+    return first(_cpu_input_grad(last(g), w, size, geo).astype(dtype))
+
+
+def _weight_grad(x, g, size, geo: Geometry):
+    """(N, C, *S) and (N, O, *T) to size (O, C/groups, *K): the transpose of `_forward` in the weight."""
+    if not g.size or not x.size or not math.prod(size):
+        return jnp.zeros(size, g.dtype)
+    if not on_cpu():
+        return jax.linear_transpose(lambda w: _lax_conv(x, w, geo), jax.ShapeDtypeStruct(size, g.dtype))(g)[0]
+    dtype = g.dtype
+    x, g = wide(x, g)
+    return _cpu_weight_grad(last(x), last(g), size, geo).astype(dtype)
+
+
+def _dims(n: int, kernel: str) -> tuple[str, str, str]:
+    space = "XYZ"[:n]
+    return f"N{space}C", kernel.replace("*", space), f"N{space}C"
+
+
+def windows(x, kernel, out, geo: Geometry, at: int = 1, fill=0):
+    """The input under each tap of the kernel, one array a tap; the spatial dimensions begin at `at`."""
+    n = len(kernel)
+    need = [(o - 1) * s + (k - 1) * d + 1 for o, s, k, d in zip(out, geo.stride, kernel, geo.dilation)]
+    hi = [m - lo - size for m, lo, size in zip(need, geo.lo, x.shape[at : at + n])]
+    before, after = [(0, 0, 0)] * at, [(0, 0, 0)] * (x.ndim - n - at)
+    if any(geo.lo) or any(hi):
+        config = [(a, b, 0) for a, b in zip(geo.lo, hi)]
+        x = lax.pad(x, jnp.asarray(fill, x.dtype), before + config + after)
+    for tap in itertools.product(*map(range, kernel)):
+        start, stop, step = [0] * x.ndim, list(x.shape), [1] * x.ndim
+        for i, (t, d, o, s) in enumerate(zip(tap, geo.dilation, out, geo.stride), at):
+            start[i], stop[i], step[i] = t * d, t * d + (o - 1) * s + 1, s
+        yield lax.slice(x, start, stop, step)
+
+
+def _columns(x, kernel, out, geo: Geometry):
+    """(rows, taps * C): each row is the input under one window, written out once."""
+    taps = list(windows(x, kernel, out, geo))
+    rows = x.shape[0] * math.prod(out)
+    if len(taps) == 1:
+        return taps[0].reshape(rows, -1)
+    # without the barrier XLA gathers the windows anew inside the matmul's operand
+    return barrier(jnp.concatenate(taps, -1).reshape(rows, -1))
+
+
+def _is_depthwise(channels: int, weight_shape, geo: Geometry) -> bool:
+    return 1 < geo.groups == channels == weight_shape[0] and math.prod(weight_shape[2:]) <= 32
+
+
+def _by_group(fn, geo: Geometry):
+    """Run `fn(i, geometry of one group)` for each group."""
+    return [fn(i, geo._replace(groups=1)) for i in range(geo.groups)]
+
+
+def _part(x, i, groups, axis=-1):
+    size = x.shape[axis] // groups
+    return lax.slice_in_dim(x, i * size, (i + 1) * size, axis=axis)
+
+
+def _cpu_forward(x, w, geo: Geometry):
+    kernel, n = w.shape[2:], w.ndim - 2
+    channels = x.shape[-1]
+    out = geo.out(x.shape[1:-1], kernel)
+    if _is_depthwise(channels, w.shape, geo):
+        taps = windows(x, kernel, out, geo)
+        flat = w.reshape(channels, -1)
+        return sum(xs * flat[:, i] for i, xs in enumerate(taps))
+    if geo.groups > 1:
+        parts = _by_group(
+            lambda i, one: _cpu_forward(_part(x, i, geo.groups), _part(w, i, geo.groups, 0), one), geo
+        )
+        return jnp.concatenate(parts, -1)
+    taps = math.prod(kernel)
+    if taps == 1 or (math.prod(out) <= TINY_MAP and channels >= 16):
+        cols = _columns(x, kernel, out, geo)
+        flat = last(w).reshape(w.shape[0], -1)
+        return (cols @ flat.T).reshape(x.shape[0], *out, -1)
+    spec = jnp.transpose(w, (*range(2, n + 2), 1, 0))
+    return _lax_conv(x, spec, geo, _dims(n, "*IO"))
+
+
+def _cpu_input_grad(g, w, size, geo: Geometry):
+    kernel, n = w.shape[2:], w.ndim - 2
+    channels, spatial, out = size[1], size[2:], g.shape[1:-1]
+    if _is_depthwise(channels, w.shape, geo):
+        flat = w.reshape(channels, -1)
+        return spread((g * flat[:, i] for i in range(flat.shape[1])), kernel, spatial, out, geo)
+    if geo.groups > 1:
+        sub = (size[0], channels // geo.groups, *spatial)
+        parts = _by_group(
+            lambda i, one: _cpu_input_grad(_part(g, i, geo.groups), _part(w, i, geo.groups, 0), sub, one), geo
+        )
+        return jnp.concatenate(parts, -1)
+    taps = math.prod(kernel)
+    if taps == 1 or (math.prod(out) <= TINY_MAP and channels >= 16):
+        flat = last(w).reshape(w.shape[0], -1)
+        cols = (g.reshape(-1, w.shape[0]) @ flat).reshape(*g.shape[:-1], taps, channels)
+        if taps > 1:
+            cols = barrier(cols)
+        return spread((cols[..., i, :] for i in range(taps)), kernel, spatial, out, geo)
+    spec = jnp.transpose(w, (*range(2, n + 2), 1, 0))
+    x = jax.ShapeDtypeStruct((size[0], *spatial, channels), g.dtype)
+    return jax.linear_transpose(lambda x: _lax_conv(x, spec, geo, _dims(n, "*IO")), x)(g)[0]
+
+
+def spread(parts, kernel, spatial, out, geo: Geometry, at: int = 1):
+    """The transpose of `windows`: add each tap's part back to the positions that it was read from."""
+    total = None
+    for tap, part in zip(itertools.product(*map(range, kernel)), parts):
+        config = [(0, 0, 0)] * part.ndim
+        for i, (t, d, o, s, lo, size) in enumerate(
+            zip(tap, geo.dilation, out, geo.stride, geo.lo, spatial), at
+        ):
+            config[i] = (t * d - lo, size + lo - t * d - (o - 1) * s - 1, s - 1)
+        part = lax.pad(part, jnp.zeros((), part.dtype), config)
+        total = part if total is None else total + part
+    return total
+
+
+def _cpu_weight_grad(x, g, size, geo: Geometry):
+    kernel, n = size[2:], len(size) - 2
+    channels, out, features = x.shape[-1], g.shape[1:-1], size[0]
+    if _is_depthwise(channels, size, geo):
+        axes = tuple(range(n + 1))
+        taps = [jnp.sum(xs * g, axis=axes) for xs in windows(x, kernel, out, geo)]
+        return jnp.stack(taps, -1).reshape(size)
+    if geo.groups > 1:
+        sub = (features // geo.groups, *size[1:])
+        parts = _by_group(
+            lambda i, one: _cpu_weight_grad(_part(x, i, geo.groups), _part(g, i, geo.groups), sub, one), geo
+        )
+        return jnp.concatenate(parts, 0)
+    chunk = _chunk(x.shape[0], out, channels * math.prod(kernel), g.dtype.itemsize)
+    if channels < 16 or chunk is None:
+        shape = jax.ShapeDtypeStruct((*kernel, channels, features), g.dtype)
+        conv = lambda w: _lax_conv(x, w, geo, _dims(n, "*IO"))
+        return jnp.transpose(jax.linear_transpose(conv, shape)(g)[0], (n + 1, n, *range(n)))
+
+    def part(x, g):
+        # the narrow side on the left, and the result with its features first: its transpose back is cheap
+        g = g.reshape(-1, features)
+        return g.T @ _columns(x, kernel, out, geo)
+
+    if chunk == x.shape[0]:
+        flat = part(x, g)
+    else:
+        split = lambda a: a.reshape(-1, chunk, *a.shape[1:])
+        start = jnp.zeros((features, channels * math.prod(kernel)), g.dtype)
+        flat = lax.scan(lambda acc, xg: (acc + part(*xg), None), start, (split(x), split(g)))[0]
+    return first(flat.reshape(features, *kernel, channels))
+
+
+def _chunk(batch: int, out, width: int, itemsize: int) -> int | None:
+    """How many images to unroll at once for the weight gradient; None: too large, let XLA convolve."""
+    rows = math.prod(out)
+    fits = [m for m in range(1, batch + 1) if batch % m == 0 and m * rows * width * itemsize <= CHUNK_BYTES]
+    if fits and fits[-1] * rows >= CHUNK_ROWS:
+        return fits[-1]
+    return batch if batch * rows * width * itemsize <= WHOLE_BYTES else None
+
+
+def _batched(x, n: int):
+    return x if x.ndim == n + 2 else x[None]
+
+
+def _fit(geo: Geometry, kernel, spatial, out) -> Geometry:
+    """The geometry whose padding after makes `spatial` give exactly `out`."""
+    need = ((o - 1) * s + (k - 1) * d + 1 for o, s, k, d in zip(out, geo.stride, kernel, geo.dilation))
+    return geo._replace(hi=tuple(m - lo - size for m, lo, size in zip(need, geo.lo, spatial)))
+
+
+@op(where="")
+def conv_plain(
+    input: Array,
+    weight: Array,
+    stride=1,
+    padding=0,
+    dilation=1,
+    groups: int = 1,
+    out_size: tuple | None = None,
+) -> Array:
+    """A convolution of any rank without bias, with at most `out_size` positions where that is given."""
+    n = weight.ndim - 2
+    geo = _geometry(weight.shape[2:], stride, padding, dilation, groups)
+    if out_size is not None:
+        geo = _fit(geo, weight.shape[2:], input.shape[-n:], out_size)
+    out = _forward(_batched(input, n), weight, None, geo)
+    return out if input.ndim == n + 2 else out[0]
+
+
+@op(where="")
+def conv_input_grad(
+    grad: Array, weight: Array, size: tuple, stride=1, padding=0, dilation=1, groups: int = 1
+) -> Array:
+    """The gradient of a convolution in its input, of the given full size."""
+    n = weight.ndim - 2
+    geo = _geometry(weight.shape[2:], stride, padding, dilation, groups)
+    geo = _fit(geo, weight.shape[2:], size[-n:], grad.shape[-n:])
+    if grad.ndim == n + 2:
+        return _input_grad(grad, weight, tuple(size), geo)
+    return _input_grad(grad[None], weight, (1, *size), geo)[0]
+
+
+@op(where="")
+def conv_weight_grad(
+    input: Array, grad: Array, size: tuple, stride=1, padding=0, dilation=1, groups: int = 1
+) -> Array:
+    """The gradient of a convolution in its weight, of the given full size."""
+    n = len(size) - 2
+    geo = _geometry(size[2:], stride, padding, dilation, groups)
+    geo = _fit(geo, size[2:], input.shape[-n:], grad.shape[-n:])
+    return _weight_grad(_batched(input, n), _batched(grad, n), tuple(size), geo)
+
+
+@op(where="")
+def conv_bias_grad(grad: Array, n: int) -> Array:
+    """The sum over everything but the channels, which come before the last `n` dimensions."""
+    grad = _batched(grad, n)
+    return channel_form.sums(lambda g: (g,), channel_form.enter(grad))[0]
+
+
+conv_plain.vjp(
+    input=lambda g, input, weight, stride, padding, dilation, groups: conv_input_grad(
+        g, weight, tuple(input.shape), stride, padding, dilation, groups
+    ),
+    weight=lambda g, input, weight, stride, padding, dilation, groups: conv_weight_grad(
+        input, g, tuple(weight.shape), stride, padding, dilation, groups
+    ),
+)
+conv_input_grad.vjp(
+    grad=lambda g, grad, weight, stride, padding, dilation, groups: conv_plain(
+        g, weight, stride, padding, dilation, groups, _spatial(grad, weight)
+    ),
+    weight=lambda g, grad, weight, stride, padding, dilation, groups: conv_weight_grad(
+        g, grad, tuple(weight.shape), stride, padding, dilation, groups
+    ),
+)
+conv_weight_grad.vjp(
+    input=lambda g, input, grad, stride, padding, dilation, groups: conv_input_grad(
+        grad, g, tuple(input.shape), stride, padding, dilation, groups
+    ),
+    grad=lambda g, input, grad, stride, padding, dilation, groups: conv_plain(
+        input, g, stride, padding, dilation, groups, _spatial(grad, g)
+    ),
+)
+
+
+def _spatial(x, weight) -> tuple[int, ...]:
+    return tuple(x.shape)[-(weight.ndim - 2) :]
+
+
+def _conv(input, weight, bias, stride, padding, dilation, groups):
+    n = weight.ndim - 2
+    geo = _geometry(weight.shape[2:], stride, padding, dilation, groups)
+    out = _forward(_batched(input, n), weight, bias, geo)
+    return out if input.ndim == n + 2 else out[0]
+
+
+def _conv_op(name: str):
+    def decorate(fn):
+        record = op(where="torch nn.functional", grad_name="ConvolutionBackward0", out=False)(fn)
+        n = int(name[-2])
+        record.vjp(
+            input=conv_plain.rules["input"],
+            weight=conv_plain.rules["weight"],
+            bias=lambda g: conv_bias_grad(g, n),
+        )
+        record.check(
+            lambda input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1: _check(
+                name, input, weight, bias, stride, padding, 0, dilation, groups, False
+            )
+        )
+        return record
+
+    return decorate
+
+
+@_conv_op("conv1d")
+def conv1d(
+    input: Array, weight: Array, bias: Array | None = None, stride=1, padding=0, dilation=1, groups: int = 1
+) -> Array:
+    """Cross-correlation of (N, C, L) or (C, L) with a weight (O, C/groups, K).
+
+    `padding` is a number, or "valid" (none), or "same" (the result has the input's length).
+    """
+    return _conv(input, weight, bias, stride, padding, dilation, groups)
+
+
+@_conv_op("conv2d")
+def conv2d(
+    input: Array, weight: Array, bias: Array | None = None, stride=1, padding=0, dilation=1, groups: int = 1
+) -> Array:
+    """Cross-correlation of (N, C, H, W) or (C, H, W) with a weight (O, C/groups, KH, KW).
+
+    `padding` is one or two numbers, or "valid" (none), or "same" (the result has the size of the input).
+    """
+    return _conv(input, weight, bias, stride, padding, dilation, groups)
+
+
+@_conv_op("conv3d")
+def conv3d(
+    input: Array, weight: Array, bias: Array | None = None, stride=1, padding=0, dilation=1, groups: int = 1
+) -> Array:
+    """Cross-correlation of (N, C, D, H, W) or (C, D, H, W) with a weight (O, C/groups, KD, KH, KW).
+
+    `padding` is one or three numbers, or "valid" (none), or "same" (the result has the input's size).
+    """
+    return _conv(input, weight, bias, stride, padding, dilation, groups)
+
+
+def _transposed_spatial(spatial, kernel, stride, padding, output_padding, dilation) -> tuple[int, ...]:
+    n = len(kernel)
+    rows = zip(
+        spatial,
+        kernel,
+        tuple_of(stride, n),
+        tuple_of(padding, n),
+        tuple_of(output_padding, n),
+        tuple_of(dilation, n),
+    )
+    return tuple((s - 1) * st - 2 * p + d * (k - 1) + extra + 1 for s, k, st, p, extra, d in rows)
+
+
+def _conv_transpose(input, weight, bias, stride, padding, output_padding, groups, dilation):
+    n = weight.ndim - 2
+    spatial = _transposed_spatial(
+        input.shape[-n:], weight.shape[2:], stride, padding, output_padding, dilation
+    )
+    size = (*input.shape[: input.ndim - n - 1], weight.shape[1] * groups, *spatial)
+    out = conv_input_grad.fn(input, weight, size, stride, padding, dilation, groups)
+    return out if bias is None else out + bias.reshape(-1, *(1,) * n)
+
+
+def _conv_transpose_op(name: str):
+    def decorate(fn):
+        record = op(where="torch nn.functional", grad_name="ConvolutionBackward0", out=False)(fn)
+        n = int(name[-2])
+        record.vjp(
+            input=lambda g, input, weight, stride, padding, dilation, groups: conv_plain(
+                g, weight, stride, padding, dilation, groups, _spatial(input, weight)
+            ),
+            weight=lambda g, input, weight, stride, padding, dilation, groups: conv_weight_grad(
+                g, input, tuple(weight.shape), stride, padding, dilation, groups
+            ),
+            bias=lambda g: conv_bias_grad(g, n),
+        )
+
+        @record.check
+        def check(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+            _check(name, input, weight, bias, stride, padding, output_padding, dilation, groups, True)
+
+        return record
+
+    return decorate
+
+
+@_conv_transpose_op("conv_transpose1d")
+def conv_transpose1d(
+    input: Array,
+    weight: Array,
+    bias: Array | None = None,
+    stride=1,
+    padding=0,
+    output_padding=0,
+    groups: int = 1,
+    dilation=1,
+) -> Array:
+    """The transpose of `conv1d` in its input: (N, C, L) with a weight (C, O/groups, K)."""
+    return _conv_transpose(input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+@_conv_transpose_op("conv_transpose2d")
+def conv_transpose2d(
+    input: Array,
+    weight: Array,
+    bias: Array | None = None,
+    stride=1,
+    padding=0,
+    output_padding=0,
+    groups: int = 1,
+    dilation=1,
+) -> Array:
+    """The transpose of `conv2d` in its input: (N, C, H, W) with a weight (C, O/groups, KH, KW)."""
+    return _conv_transpose(input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+@_conv_transpose_op("conv_transpose3d")
+def conv_transpose3d(
+    input: Array,
+    weight: Array,
+    bias: Array | None = None,
+    stride=1,
+    padding=0,
+    output_padding=0,
+    groups: int = 1,
+    dilation=1,
+) -> Array:
+    """The transpose of `conv3d` in its input: (N, C, D, H, W) with a weight (C, O/groups, KD, KH, KW)."""
+    return _conv_transpose(input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+@composite(where="torch")
+def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    """Convolution or transposed convolution of the rank that the weight says."""
+    n = weight.ndim - 2
+    if transposed:
+        fn = (conv_transpose1d, conv_transpose2d, conv_transpose3d)[n - 1]
+        return fn(input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return (conv1d, conv2d, conv3d)[n - 1](input, weight, bias, stride, padding, dilation, groups)
+
+
+def _check(name, input, weight, bias, stride, padding, output_padding, dilation, groups, transposed):
+    n = int(name[-2])
+    shape = list(input.shape)
+    if input.ndim not in (n + 1, n + 2):
+        raise RuntimeError(
+            f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, "
+            f"but got input of size: {shape}"
+        )
+    if isinstance(padding, str):
+        if padding not in ("same", "valid"):
+            raise RuntimeError(f"Invalid padding string: '{padding}'")
+        if padding == "same" and any(s != 1 for s in tuple_of(stride, n)):
+            raise RuntimeError("padding='same' is not supported for strided convolutions")
+    dims = weight.ndim - 2
+    settings = (
+        ("stride", stride),
+        ("padding", padding),
+        ("dilation", dilation),
+        ("output_padding", output_padding),
+    )
+    for label, value in settings:
+        if not isinstance(value, (int, str)) and len(value) not in (1, dims):
+            raise RuntimeError(
+                f"expected {label} to be a single integer value or a list of {dims} values to match the "
+                f"convolution dimensions, but got {label}={list(value)}"
+            )
+    if dims != n:
+        raise RuntimeError(
+            f"expected stride to be a single integer value or a list of {dims} values to match the "
+            f"convolution dimensions, but got stride={list(tuple_of(stride, n))}"
+        )
+    if bias is not None and bias.dtype is not input.dtype:
+        raise RuntimeError(
+            f"Input type ({_c_name(input)}) and bias type ({_c_name(bias)}) should be the same"
+        )
+    if weight.dtype is not input.dtype:
+        raise RuntimeError(
+            f"expected scalar type {scalar_name(input.dtype)} but found {scalar_name(weight.dtype)}"
+        )
+    _check_numbers(n, stride, padding, output_padding, dilation, groups)
+    _check_shapes(shape if input.ndim == n + 2 else [1, *shape], list(weight.shape), bias, groups, transposed)
+    if transposed:
+        _check_transposed_size(n, input, weight, stride, padding, output_padding, dilation)
+    else:
+        _check_kernel_fits(input.shape[-n:], weight.shape[2:], stride, padding, dilation, groups)
+
+
+def _c_name(spec) -> str:
+    name = scalar_name(spec.dtype)
+    return {
+        "Half": "c10::Half",
+        "BFloat16": "c10::BFloat16",
+        "Long": "long long",
+        "Byte": "unsigned char",
+    }.get(name, name.lower())
+
+
+def _check_numbers(n, stride, padding, output_padding, dilation, groups):
+    if groups <= 0:
+        raise RuntimeError("non-positive groups is not supported")
+    if not isinstance(padding, str) and any(p < 0 for p in tuple_of(padding, n)):
+        raise RuntimeError("negative padding is not supported")
+    if any(p < 0 for p in tuple_of(output_padding, n)):
+        raise RuntimeError("negative output_padding is not supported")
+    if any(s <= 0 for s in tuple_of(stride, n)):
+        raise RuntimeError("non-positive stride is not supported")
+    if any(d <= 0 for d in tuple_of(dilation, n)):
+        raise RuntimeError(f"dilation should be greater than zero, but got {list(tuple_of(dilation, n))}")
+
+
+def _check_shapes(shape, weight, bias, groups, transposed):
+    if weight[0] < groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, "
+            f"but got weight of size {weight} instead"
+        )
+    if weight[0] % groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, "
+            f"but got weight of size [{weight}] instead"
+        )
+    given = "transposed=1" if transposed else f"groups={groups}"
+    channels = weight[0] if transposed else weight[1] * groups
+    if shape[1] != channels:
+        raise RuntimeError(
+            f"Given {given}, weight of size {weight}, expected input{shape} to have {channels} channels, "
+            f"but got {shape[1]} channels instead"
+        )
+    features = weight[1] * groups if transposed else weight[0]
+    if bias is not None and tuple(bias.shape) != (features,):
+        given = "transposed=1, " if transposed else ""
+        raise RuntimeError(
+            f"Given {given}weight of size {weight}, expected bias to be 1-dimensional with {features} "
+            f"elements, but got bias of size {list(bias.shape)} instead"
+        )
+
+
+def _times(sizes) -> str:
+    return f"({' x '.join(map(str, sizes))})"
+
+
+def _check_kernel_fits(spatial, kernel, stride, padding, dilation, groups):
+    geo = _geometry(kernel, stride, padding, dilation, groups)
+    padded = [s + lo + hi for s, lo, hi in zip(spatial, geo.lo, geo.hi)]
+    reach = [d * (k - 1) + 1 for d, k in zip(geo.dilation, kernel)]
+    if any(r > s for r, s in zip(reach, padded)):
+        raise RuntimeError(
+            f"Calculated padded input size per channel: {_times(padded)}. Kernel size: {_times(reach)}. "
+            f"Kernel size can't be greater than actual input size"
+        )
+
+
+def _check_transposed_size(n, input, weight, stride, padding, output_padding, dilation):
+    extra, step, spread = (tuple_of(v, n) for v in (output_padding, stride, dilation))
+    if any(e >= s and e >= d for e, s, d in zip(extra, step, spread)):
+        names = ("depth", "height", "width")[-max(n, 2) :]
+
+        def spell(label, values):
+            values = values if n > 1 else (1, *values) if label != "output_padding" else (0, *values)
+            return " ".join(f"{label}_{d}: {v}" for d, v in zip(names, values))
+
+        raise RuntimeError(
+            "output padding must be smaller than either stride or dilation, but got "
+            f"{spell('output_padding', extra)} {spell('stride', step)} {spell('dilation', spread)}"
+        )
+    spatial = tuple(input.shape[-n:])
+    out = _transposed_spatial(spatial, weight.shape[2:], stride, padding, output_padding, dilation)
+    if any(o < 1 for o in out):
+        raise RuntimeError(
+            f"Given input size per channel: {_times(spatial)}. "
+            f"Calculated output size per channel: {_times(out)}. Output size is too small"
+        )

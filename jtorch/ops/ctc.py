@@ -1,0 +1,98 @@
+"""Connectionist temporal classification: the loss of all alignments of a label sequence with a longer one."""
+
+import jax.numpy as jnp
+from jax import lax
+
+from .registry import Array, composite, op
+
+# In place of log(0): finite, so that derivatives of sums of exponentials stay numbers.
+NEVER = -1e30
+
+
+def _padded(targets, target_lengths):
+    """Targets as (N, S): those given as one row are cut by their lengths."""
+    if targets.ndim == 2:
+        return targets
+    ends = jnp.cumsum(target_lengths)
+    at = (ends - target_lengths)[:, None] + jnp.arange(targets.shape[0])
+    return jnp.take(targets, jnp.minimum(at, targets.shape[0] - 1))
+
+
+def _log_add(*terms):
+    top = lax.stop_gradient(jnp.maximum(jnp.maximum(*terms[:2]), terms[-1]))
+    total = 0
+    for t in terms:
+        total = total + jnp.exp(t - top)
+    return top + jnp.log(total)
+
+
+@op(where="", grad_name="CtcLossBackward0")
+def ctc_alignments(
+    log_probs: Array, targets: Array, input_lengths: Array, target_lengths: Array, blank: int
+) -> Array:
+    """The negative log likelihood of each sequence: log_probs (T, N, C), targets (N, S) or all in one row."""
+    steps, batch, _ = log_probs.shape
+    labels = _padded(targets, target_lengths)
+    length = labels.shape[1]
+    if length == 0:
+        extended = jnp.full((batch, 1), blank, jnp.int64)
+    else:
+        valid = jnp.arange(length) < target_lengths[:, None]
+        inner = jnp.stack([jnp.where(valid, labels, blank), jnp.full_like(labels, blank)], -1)
+        inner = inner.reshape(batch, -1)
+        extended = jnp.concatenate([jnp.full((batch, 1), blank, inner.dtype), inner], 1)
+    states = extended.shape[1]
+    emit = jnp.take_along_axis(log_probs, jnp.broadcast_to(extended, (steps, *extended.shape)), 2)
+    emit = jnp.maximum(emit, NEVER)
+    # a label may follow the one before it without a blank between, unless they are equal
+    skip = jnp.pad(extended[:, 2:] != extended[:, :-2], ((0, 0), (2, 0))) & (extended != blank)
+    shift = lambda a, k: jnp.pad(a, ((0, 0), (k, 0)), constant_values=NEVER)[:, :states]
+
+    def step(alpha, at):
+        t, e = at
+        jump = jnp.where(skip, shift(alpha, 2), NEVER)
+        new = jnp.maximum(_log_add(alpha, shift(alpha, 1), jump) + e, NEVER)
+        return jnp.where((t < input_lengths)[:, None], new, alpha), None
+
+    first = jnp.where(jnp.arange(states) < 2, emit[0], NEVER)
+    alpha, _ = lax.scan(step, first, (jnp.arange(1, steps), emit[1:]))
+    last = 2 * target_lengths[:, None]
+    end = jnp.take_along_axis(alpha, last, 1)[:, 0]
+    before = jnp.take_along_axis(alpha, jnp.maximum(last - 1, 0), 1)[:, 0]
+    before = jnp.where(target_lengths > 0, before, NEVER)
+    loss = -_log_add(end, before, jnp.full_like(end, NEVER))
+    loss = jnp.where(loss > -NEVER / 2, jnp.inf, loss)
+    # PyTorch's gradient takes the probabilities to be normalised: it has exp(log_probs) in addition
+    mass = jnp.where((jnp.arange(steps)[:, None] < input_lengths), jnp.sum(jnp.exp(log_probs), -1), 0).sum(0)
+    return loss + (mass - lax.stop_gradient(mass))
+
+
+@composite(where="nn.functional")
+def ctc_loss(
+    log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False
+):
+    """The loss of aligning `targets` with `log_probs` (T, N, C) or (T, C), blanks and repeats allowed."""
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    single = log_probs.ndim == 2
+    if single:
+        log_probs = log_probs.unsqueeze(1)
+        targets = targets.unsqueeze(0) if targets.ndim == 1 else targets
+    input_lengths, target_lengths = (
+        n if hasattr(n, "shape") else targets.new_tensor(n) for n in (input_lengths, target_lengths)
+    )
+    input_lengths, target_lengths = input_lengths.reshape(-1), target_lengths.reshape(-1)
+    if not 0 <= blank < log_probs.shape[2]:
+        raise RuntimeError("blank must be in label range")
+    if input_lengths.shape[0] != log_probs.shape[1]:
+        raise RuntimeError("input_lengths must be of size batch_size")
+    if target_lengths.shape[0] != log_probs.shape[1]:
+        raise RuntimeError("target_lengths must be of size batch_size")
+    loss = ctc_alignments(log_probs, targets, input_lengths, target_lengths, blank)
+    if zero_infinity:
+        loss = loss.masked_fill(loss == float("inf"), 0)
+    if reduction == "mean":
+        return (loss / target_lengths.clamp(min=1)).mean()
+    if reduction == "sum":
+        return loss.sum()
+    return loss[0] if single else loss

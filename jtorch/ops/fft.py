@@ -1,0 +1,447 @@
+"""torch.fft: discrete Fourier transforms, shifts and sample frequencies."""
+
+import builtins
+import math
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..core import dtype as dt
+from ..core.dtype import dtype as DType
+from .indexing import axis, ints, scalar_name, size_of
+from .registry import Array, composite, op
+
+_SWAP = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
+
+
+def _norm(norm) -> str:
+    norm = "backward" if norm is None else norm
+    if norm not in _SWAP:
+        raise RuntimeError(f'Invalid normalization mode: "{norm}"')
+    return norm
+
+
+def _promoted(x, *, complex=False, real=None):
+    kind = dt.of(x.dtype)
+    if real and kind.is_complex:
+        raise RuntimeError(f"{real} expects a real input tensor, but got {scalar_name(x)}")
+    if kind.category < dt.FLOAT:
+        kind = dt.default.dtype
+    if kind.name in ("float16", "bfloat16") or kind.itemsize == 1:
+        raise RuntimeError(f"Unsupported dtype {dt.scalar_name(kind)}")
+    return x.astype(kind.to_complex().np if complex else kind.np)
+
+
+def _line(x, n, dim):
+    """The dimension of a one-dimensional transform and its length."""
+    if x.ndim == 0:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    d = axis(dim, x.ndim)
+    if n is not None and n < 1:
+        raise RuntimeError(f"Invalid number of data points ({n}) specified")
+    if n is None and x.shape[d] < 1:
+        raise RuntimeError(f"Invalid number of data points ({x.shape[d]}) specified")
+    return d, n
+
+
+def _box(x, s, dim, *, last_half=False):
+    """The dimensions of a transform over several, and their lengths; -1 keeps a length."""
+    if dim is not None:
+        dim = ints(dim)
+        dims = tuple(axis(d, x.ndim) for d in dim)
+        if len(set(dims)) != len(dims):
+            raise RuntimeError("FFT dims must be unique")
+        if s is not None and len(ints(s)) != len(dims):
+            raise RuntimeError("When given, dim and shape arguments must have the same length")
+    elif s is not None:
+        if len(ints(s)) > x.ndim:
+            raise RuntimeError(
+                f"Got shape with {len(ints(s))} values but input tensor only has {x.ndim} dimensions."
+            )
+        dims = tuple(range(x.ndim - len(ints(s)), x.ndim))
+    else:
+        dims = tuple(range(x.ndim))
+    if s is None:
+        sizes = [x.shape[d] for d in dims]
+        if last_half and sizes:
+            sizes[-1] = 2 * (sizes[-1] - 1)
+    else:
+        sizes = [x.shape[d] if n == -1 else n for d, n in zip(dims, ints(s))]
+        if last_half and sizes and ints(s)[-1] == -1:
+            sizes[-1] = 2 * (x.shape[dims[-1]] - 1)
+    for n in sizes:
+        if n < 1:
+            raise RuntimeError(f"Invalid number of data points ({n}) specified")
+    return dims, sizes
+
+
+def _over(fn, x, dims, sizes, norm):
+    for d, n in zip(dims, sizes):
+        x = fn(x, n, d, norm)
+    return x
+
+
+def _fftn(x, dims, sizes, norm, inverse=False):
+    x = _promoted(x, complex=True)
+    if 0 < len(dims) <= 3:  # as many as one XLA transform takes
+        return (jnp.fft.ifftn if inverse else jnp.fft.fftn)(x, sizes, dims, norm)
+    return _over(jnp.fft.ifft if inverse else jnp.fft.fft, x, dims, sizes, norm)
+
+
+def _rfftn(x, dims, sizes, norm, name):
+    x = _promoted(x, real=name)
+    if not dims:
+        raise RuntimeError(f"{name} must transform at least one axis")
+    x = jnp.fft.rfft(x, sizes[-1], dims[-1], norm)
+    return _fftn(x, dims[:-1], sizes[:-1], norm) if len(dims) > 1 else x
+
+
+def _irfftn(x, dims, sizes, norm, name="irfftn"):
+    x = _promoted(x, complex=True)
+    if not dims:
+        raise RuntimeError(f"{name} must transform at least one axis")
+    if len(dims) > 1:
+        x = _fftn(x, dims[:-1], sizes[:-1], norm, inverse=True)
+    return jnp.fft.irfft(x, sizes[-1], dims[-1], norm)
+
+
+def _kind(args) -> str:
+    return "FftC2CBackward0" if args["input"].dtype.is_complex else "FftR2CBackward0"
+
+
+# ---------------------------------------------------------------- one dimension
+
+
+@op(where="fft.fft", grad_name=_kind)
+def fft_fft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
+    """The Fourier transform along a dimension."""
+    norm = _norm(norm)
+    d, n = _line(input, n, dim)
+    return jnp.fft.fft(_promoted(input, complex=True), n, d, norm)
+
+
+@op(where="fft.ifft", grad_name=_kind)
+def fft_ifft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
+    """The inverse of `fft`."""
+    norm = _norm(norm)
+    d, n = _line(input, n, dim)
+    return jnp.fft.ifft(_promoted(input, complex=True), n, d, norm)
+
+
+@op(where="fft.rfft", grad_name="FftR2CBackward0")
+def fft_rfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
+    """The first half of the transform of real numbers; the other half is its mirror."""
+    norm = _norm(norm)
+    d, n = _line(input, n, dim)
+    return jnp.fft.rfft(_promoted(input, real="rfft"), n, d, norm)
+
+
+@op(where="fft.irfft", grad_name="FftC2RBackward0")
+def fft_irfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
+    """The inverse of `rfft`; `n` tells odd lengths from even."""
+    norm = _norm(norm)
+    d, n = _line(input, n, dim)
+    return _c2r(input, n, d, norm)
+
+
+def _c2r(input, n, d, norm):
+    n = 2 * (input.shape[d] - 1) if n is None else n
+    if n < 1:
+        raise RuntimeError(f"Invalid number of data points ({n}) specified")
+    return jnp.fft.irfft(_promoted(input, complex=True), n, d, norm)
+
+
+@op(where="fft.hfft", grad_name="FftC2RBackward0")
+def fft_hfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
+    """The real transform of a signal whose second half mirrors the given first."""
+    norm = _norm(norm)
+    d, n = _line(input, n, dim)
+    return _c2r(jnp.conj(input), n, d, _SWAP[norm])
+
+
+@op(where="fft.ihfft", grad_name="ConjBackward0")
+def fft_ihfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
+    """The inverse of `hfft`."""
+    norm = _norm(norm)
+    d, n = _line(input, n, dim)
+    return jnp.conj(jnp.fft.rfft(_promoted(input, real="ihfft"), n, d, _SWAP[norm]))
+
+
+# ---------------------------------------------------------------- several dimensions
+
+
+@op(where="fft.fftn", grad_name=_kind)
+def fft_fftn(
+    input: Array, s: int | tuple | None = None, dim: int | tuple | None = None, norm: str | None = None
+) -> Array:
+    """The Fourier transform over several dimensions."""
+    dims, sizes = _box(input, s, dim)
+    return _fftn(input, dims, sizes, _norm(norm))
+
+
+@op(where="fft.ifftn", grad_name=_kind)
+def fft_ifftn(
+    input: Array, s: int | tuple | None = None, dim: int | tuple | None = None, norm: str | None = None
+) -> Array:
+    """The inverse of `fftn`."""
+    dims, sizes = _box(input, s, dim)
+    return _fftn(input, dims, sizes, _norm(norm), inverse=True)
+
+
+@op(where="fft.rfftn", grad_name="FftR2CBackward0")
+def fft_rfftn(
+    input: Array, s: int | tuple | None = None, dim: int | tuple | None = None, norm: str | None = None
+) -> Array:
+    """The transform of real numbers over several dimensions; the last keeps its first half."""
+    dims, sizes = _box(input, s, dim)
+    return _rfftn(input, dims, sizes, _norm(norm), "rfftn")
+
+
+@op(where="fft.irfftn", grad_name="FftC2RBackward0")
+def fft_irfftn(
+    input: Array, s: int | tuple | None = None, dim: int | tuple | None = None, norm: str | None = None
+) -> Array:
+    """The inverse of `rfftn`."""
+    dims, sizes = _box(input, s, dim, last_half=True)
+    return _irfftn(input, dims, sizes, _norm(norm))
+
+
+@op(where="fft.hfftn", grad_name="FftC2RBackward0")
+def fft_hfftn(
+    input: Array, s: int | tuple | None = None, dim: int | tuple | None = None, norm: str | None = None
+) -> Array:
+    """The real transform of a Hermitian signal over several dimensions."""
+    dims, sizes = _box(input, s, dim, last_half=True)
+    if not dims:
+        raise RuntimeError("hfftn must transform at least one axis")
+    norm = _norm(norm)
+    x = _promoted(input, complex=True)
+    x = _fftn(x, dims[:-1], sizes[:-1], norm) if len(dims) > 1 else x
+    return jnp.fft.irfft(jnp.conj(x), sizes[-1], dims[-1], _SWAP[norm])
+
+
+@op(where="fft.ihfftn", grad_name="ConjBackward0")
+def fft_ihfftn(
+    input: Array, s: int | tuple | None = None, dim: int | tuple | None = None, norm: str | None = None
+) -> Array:
+    """The inverse of `hfftn`."""
+    dims, sizes = _box(input, s, dim)
+    if not dims:
+        raise RuntimeError("ihfftn must transform at least one axis")
+    norm = _norm(norm)
+    x = jnp.conj(jnp.fft.rfft(_promoted(input, real="ihfftn"), sizes[-1], dims[-1], _SWAP[norm]))
+    return _fftn(x, dims[:-1], sizes[:-1], norm, inverse=True) if len(dims) > 1 else x
+
+
+def _plane(many, name, grad_name):
+    """The two-dimensional form of a transform over several dimensions."""
+
+    def transform(
+        input: Array, s: int | tuple | None = None, dim: int | tuple = (-2, -1), norm: str | None = None
+    ) -> Array:
+        return many.fn(input, s, dim, norm)
+
+    transform.__name__ = f"fft_{name}"
+    transform.__doc__ = f"`fft.{name[:-1]}n` over the last two dimensions, or those given."
+    return op(transform, where=f"fft.{name}", grad_name=grad_name)
+
+
+fft_fft2 = _plane(fft_fftn, "fft2", _kind)
+fft_ifft2 = _plane(fft_ifftn, "ifft2", _kind)
+fft_rfft2 = _plane(fft_rfftn, "rfft2", "FftR2CBackward0")
+fft_irfft2 = _plane(fft_irfftn, "irfft2", "FftC2RBackward0")
+fft_hfft2 = _plane(fft_hfftn, "hfft2", "FftC2RBackward0")
+fft_ihfft2 = _plane(fft_ihfftn, "ihfft2", "ConjBackward0")
+
+
+# ---------------------------------------------------------------- shifts and frequencies
+
+
+def _turn(x, dim, sign):
+    dims = tuple(range(x.ndim)) if dim is None else tuple(axis(d, x.ndim) for d in ints(dim))
+    steps = [x.shape[d] // 2 if sign > 0 else (x.shape[d] + 1) // 2 for d in dims]
+    return jnp.roll(x, steps, dims) if dims and x.size else x
+
+
+@op(where="fft", grad_name="RollBackward0")
+def fftshift(input: Array, dim: int | tuple | None = None) -> Array:
+    """The frequency 0 moved to the middle."""
+    return _turn(input, dim, 1)
+
+
+@op(where="fft", grad_name="RollBackward0")
+def ifftshift(input: Array, dim: int | tuple | None = None) -> Array:
+    """The frequency 0 moved back to the front."""
+    return _turn(input, dim, -1)
+
+
+@op(where="", differentiable=False)
+def fft_fftfreq(n: int, d: float = 1.0, *, dtype: DType) -> Array:
+    """The frequencies of the n bins of `fft`, at sample spacing `d`."""
+    bins = jnp.arange(n, dtype=dtype.np)
+    bins = jnp.where(jnp.arange(n) >= (n + 1) // 2, bins - n, bins)
+    return (bins * np.asarray(1.0 / (n * d), dtype.np)).astype(dtype.np)
+
+
+@op(where="", differentiable=False)
+def fft_rfftfreq(n: int, d: float = 1.0, *, dtype: DType) -> Array:
+    """The frequencies of the bins of `rfft`, at sample spacing `d`."""
+    return (jnp.arange(n // 2 + 1, dtype=dtype.np) * np.asarray(1.0 / (n * d), dtype.np)).astype(dtype.np)
+
+
+# ---------------------------------------------------------------- short-time transforms
+
+
+def _frames(x, size, hop):
+    count = 1 + (x.shape[-1] - size) // hop
+    places = np.arange(count)[:, None] * hop + np.arange(size)
+    return x[..., places.astype(np.int32)]
+
+
+def _window(window, length, n_fft, dtype):
+    window = jnp.ones((length,), dtype) if window is None else window.astype(dtype)
+    left = (n_fft - length) // 2
+    return jnp.pad(window, (left, n_fft - length - left))
+
+
+@op(where="", grad_name="SqueezeBackward4")
+def stft_of(
+    input: Array,
+    window: Array | None,
+    n_fft: int,
+    hop_length: int,
+    win_length: int,
+    center: bool,
+    pad_mode: str,
+    normalized: bool,
+    onesided: bool,
+    return_complex: bool,
+) -> Array:
+    """The transforms of overlapping windowed frames, (..., frequency, frame)."""
+    if input.ndim not in (1, 2):
+        raise RuntimeError(
+            f"stft(torch.{dt.of(input.dtype).name}{size_of(input.shape)}, n_fft={n_fft}): "
+            "expected a 1D or 2D tensor"
+        )
+    if center:
+        side = n_fft // 2
+        mode = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}[
+            pad_mode
+        ]
+        input = jnp.pad(input, [(0, 0)] * (input.ndim - 1) + [(side, side)], mode=mode)
+    if n_fft <= 0 or n_fft > input.shape[-1]:
+        raise RuntimeError(
+            f"stft(torch.{dt.of(input.dtype).name}{size_of(input.shape)}, n_fft={n_fft}): "
+            f"expected 0 < n_fft <= {input.shape[-1]}, but got n_fft={n_fft}"
+        )
+    kind = input.dtype
+    if window is not None:
+        kind = dt.promote(dt.of(kind), dt.of(window.dtype)).np
+    frames = _frames(input, n_fft, hop_length).astype(kind) * _window(window, win_length, n_fft, kind)
+    norm = "ortho" if normalized else "backward"
+    real = not jnp.issubdtype(kind, jnp.complexfloating)
+    out = jnp.fft.rfft(frames, norm=norm) if onesided and real else jnp.fft.fft(frames, norm=norm)
+    out = jnp.swapaxes(out, -1, -2)
+    return out if return_complex else jnp.stack([out.real, out.imag], -1)
+
+
+@op(where="", grad_name="SqueezeBackward1")
+def istft_of(
+    input: Array,
+    window: Array | None,
+    n_fft: int,
+    hop_length: int,
+    win_length: int,
+    center: bool,
+    normalized: bool,
+    onesided: bool,
+    length: int | None,
+    return_complex: bool,
+) -> Array:
+    """The signal whose short-time transforms come nearest to `input`."""
+    real = jnp.finfo(input.dtype).dtype
+    window = _window(window, win_length, n_fft, real if window is None else window.dtype)
+    spectra = jnp.swapaxes(input, -1, -2)
+    norm = "ortho" if normalized else "backward"
+    if return_complex:
+        frames = jnp.fft.ifft(spectra, norm=norm)
+    elif onesided:
+        frames = jnp.fft.irfft(spectra, n_fft, norm=norm)
+    else:
+        frames = jnp.fft.ifft(spectra, norm=norm).real
+    frames = frames * window
+    count = frames.shape[-2]
+    total = n_fft + hop_length * (count - 1)
+    places = (np.arange(count)[:, None] * hop_length + np.arange(n_fft)).astype(np.int32)
+    signal = jnp.zeros((*frames.shape[:-2], total), frames.dtype).at[..., places].add(frames)
+    weight = jnp.zeros((total,), window.dtype).at[places].add(jnp.broadcast_to(window * window, places.shape))
+    start = n_fft // 2 if center else 0
+    end = total - n_fft // 2 if center else total
+    if length is not None:
+        end = builtins.min(start + length, total)
+    signal, weight = signal[..., start:end], weight[start:end]
+    signal = signal / weight
+    if length is not None and end - start < length:
+        signal = jnp.pad(signal, [(0, 0)] * (signal.ndim - 1) + [(0, length - (end - start))])
+    return signal
+
+
+def hop_of(hop_length, n_fft) -> int:
+    return math.floor(n_fft / 4) if hop_length is None else hop_length
+
+
+@composite
+def stft(
+    input,
+    n_fft,
+    hop_length=None,
+    win_length=None,
+    window=None,
+    center=True,
+    pad_mode="reflect",
+    normalized=False,
+    onesided=None,
+    return_complex=None,
+    align_to_window=None,
+):
+    """The Fourier transforms of overlapping windowed pieces of a signal."""
+    complex_input = "complex" in str(input.dtype)
+    if return_complex is None:
+        if not complex_input and (window is None or "complex" not in str(window.dtype)):
+            raise RuntimeError("stft requires the return_complex parameter be given for real inputs")
+        return_complex = True
+    win_length = n_fft if win_length is None else win_length
+    if onesided is None:
+        onesided = not complex_input
+    return stft_of(
+        input, window, n_fft, hop_of(hop_length, n_fft), win_length, center, pad_mode, normalized, onesided,
+        return_complex,
+    )  # fmt: skip
+
+
+@composite
+def istft(
+    input,
+    n_fft,
+    hop_length=None,
+    win_length=None,
+    window=None,
+    center=True,
+    normalized=False,
+    onesided=None,
+    length=None,
+    return_complex=False,
+):
+    """The inverse of `stft`."""
+    if "complex" not in str(input.dtype):
+        raise RuntimeError(
+            "istft requires a complex-valued input tensor matching the output from stft with "
+            "return_complex=True."
+        )
+    win_length = n_fft if win_length is None else win_length
+    if onesided is None:
+        onesided = input.shape[-2] != n_fft
+    return istft_of(
+        input, window, n_fft, hop_of(hop_length, n_fft), win_length, center, normalized, onesided, length,
+        return_complex,
+    )  # fmt: skip

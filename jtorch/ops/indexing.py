@@ -1,0 +1,1160 @@
+"""Ops that read or write chosen elements: gather, scatter, masks, triangles, flips, repeats, `x[...]`."""
+
+import builtins
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from .. import errors
+from ..core import dtype as dt
+from .backend import on_cpu
+from .registry import Array, Number, Scalar, composite, op
+
+IN_BOUNDS = "promise_in_bounds"  # indices are checked before; XLA then neither clamps nor masks
+ONE_HOT_ROWS = 512  # up to here a one-hot matmul beats XLA's serial CPU scatter for the gradient of rows
+
+
+def axis(dim: int, ndim: int) -> int:
+    """`dim` counted from the front; PyTorch's IndexError when there is no such dimension."""
+    n = builtins.max(ndim, 1)
+    if not -n <= dim < n:
+        raise errors.dim_range(dim, ndim)
+    return dim + n if dim < 0 else dim
+
+
+def axes(dims, ndim: int) -> tuple[int, ...]:
+    """Several dimensions, each named once."""
+    out = tuple(axis(d, ndim) for d in dims)
+    for d in out:
+        if out.count(d) > 1:
+            raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
+    return out
+
+
+def ints(x) -> tuple[int, ...]:
+    return (x,) if isinstance(x, int) else tuple(x)
+
+
+def size_of(shape) -> str:
+    return "[" + ", ".join(map(str, shape)) + "]"
+
+
+def scalar_name(x) -> str:
+    return dt.scalar_name(dt.of(x.dtype))
+
+
+def narrow(index: Array, size: int) -> Array:
+    return index.astype(jnp.int32) if size < 2**31 else index.astype(jnp.int64)
+
+
+def _wrapped(index: Array, size: int) -> Array:
+    index = narrow(index, size)
+    return jnp.where(index < 0, index + size, index)
+
+
+def _is_index(x, *, wide=False) -> bool:
+    return x.dtype in (np.dtype(np.int64),) if wide else x.dtype in (np.dtype(np.int32), np.dtype(np.int64))
+
+
+def _outside(index: np.ndarray | None, low: int, high: int):
+    """The first value of a host-resident index outside [low, high), or None."""
+    if index is None or index.size == 0:
+        return None
+    bad = index[(index < low) | (index >= high)]
+    return int(bad.flat[0]) if bad.size else None
+
+
+def _shape(x):
+    return None if x is None else tuple(x.shape)
+
+
+# ---------------------------------------------------------------- x[...]: advanced indexing
+
+
+def _index_tuple(input, indices) -> tuple:
+    if len(indices) > input.ndim:
+        raise IndexError(f"too many indices for tensor of dimension {input.ndim}")
+    out = []
+    for d, i in enumerate(indices):
+        if i is None:
+            out.append(slice(None))
+        elif i.dtype == np.bool_:
+            out.append(i)
+        elif not jnp.issubdtype(i.dtype, jnp.integer):
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+        else:
+            out.append(narrow(i, input.shape[d]))
+    shapes = [tuple(i.shape) for i in indices if i is not None and i.dtype != np.bool_]
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        words = ", ".join(map(size_of, shapes))
+        raise IndexError(
+            f"shape mismatch: indexing tensors could not be broadcast together with shapes {words}"
+        ) from None
+    return tuple(out)
+
+
+def _check_index_values(input, indices):
+    shape = _shape(input)
+    if shape is None:
+        return
+    given = [d for d, i in enumerate(indices) if i is not None]
+    for d in given:
+        i = indices[d]
+        bad = None if i is None or i.dtype == np.bool_ else _outside(i, -shape[d], shape[d])
+        if bad is not None:  # torch counts the indices, not the dimensions
+            raise IndexError(
+                f"index {bad} is out of bounds for dimension {given.index(d)} with size {shape[d]}"
+            )
+
+
+@op(where="")
+def index(input: Array, indices: list[Array | None]) -> Array:
+    """`input[indices]`: a tensor of positions per leading dimension, None for a whole one.
+
+    Indexed dimensions next to each other are replaced in place; otherwise the index comes first.
+    """
+    return input.at[_index_tuple(input, indices)].get(mode=IN_BOUNDS)
+
+
+@op(where="")
+def index_grad(g: Array, indices: list[Array | None], shape: tuple) -> Array:
+    """Zeros of `shape` with `g` added at `indices`: the derivative of `index`."""
+    if _rows_by_matmul(g, indices, shape):
+        hot = _wrapped(indices[0].reshape(-1), shape[0])[:, None] == jnp.arange(shape[0], dtype=jnp.int32)
+        rows = g.reshape(-1, math.prod(shape[1:]))
+        return lax.dot(hot.astype(g.dtype).T, rows, precision="highest").reshape(shape)
+    zeros = jnp.zeros(shape, g.dtype)
+    return zeros.at[_index_tuple(zeros, indices)].add(g, mode=IN_BOUNDS)
+
+
+def _rows_by_matmul(g, indices, shape) -> bool:
+    first = indices[0]
+    return (
+        on_cpu()
+        and first is not None
+        and first.dtype != np.bool_
+        and builtins.all(i is None for i in indices[1:])
+        and len(shape) >= 2
+        and 0 < shape[0] <= ONE_HOT_ROWS
+        and first.size >= 16
+        and math.prod(shape[1:]) >= 8
+        and jnp.issubdtype(g.dtype, jnp.floating)
+    )
+
+
+index.vjp(input=lambda g, input, indices: index_grad(g, indices, tuple(input.shape)))
+index_grad.vjp(g=lambda g, indices: index(g, indices))
+index.check_values(_check_index_values)
+
+
+def _only_mask(input, indices, values):
+    """The one boolean mask among `indices`, fitted to `input`, where `values` need not be counted out."""
+    masks = [(d, i) for d, i in enumerate(indices) if i is not None]
+    if len(masks) != 1 or masks[0][1].dtype != np.bool_:
+        return None
+    d, mask = masks[0]
+    if values.ndim > input.ndim - d - mask.ndim:
+        return None
+    return mask.reshape((1,) * d + mask.shape + (1,) * (input.ndim - d - mask.ndim))
+
+
+@op(inplace=True)
+def index_put(input: Array, indices: list[Array | None], values: Array, accumulate: bool = False) -> Array:
+    """`input` with `values` written (or added) at the positions of `indices`.
+
+    Where a position is named twice, one of its values stays, unless they accumulate.
+    """
+    if values.dtype != input.dtype:
+        raise RuntimeError(
+            "Index put requires the source and destination dtypes match, got "
+            f"{scalar_name(input)} for the destination and {scalar_name(values)} for the source."
+        )
+    mask = _only_mask(input, indices, values)
+    if mask is not None:
+        return jnp.where(mask, input + values if accumulate else values, input)
+    where = _index_tuple(input, indices)
+    result = jax.eval_shape(lambda x: x.at[where].get(mode=IN_BOUNDS), input).shape
+    lead = values.ndim - len(result)
+    if lead > 0 and builtins.all(n == 1 for n in values.shape[:lead]):
+        values = values.reshape(values.shape[lead:])
+    fits = values.ndim <= len(result) and builtins.all(
+        a in (1, b) for a, b in zip(values.shape[::-1], result[::-1])
+    )
+    if not fits:
+        raise RuntimeError(
+            f"shape mismatch: value tensor of shape {size_of(values.shape)} cannot be broadcast to indexing "
+            f"result of shape {size_of(result)}"
+        )
+    at = input.at[where]
+    return at.add(values, mode=IN_BOUNDS) if accumulate else at.set(values, mode=IN_BOUNDS)
+
+
+@op(where="")
+def index_zero(input: Array, indices: list[Array | None]) -> Array:
+    """`input` with zeros at `indices`."""
+    mask = _only_mask(input, indices, jnp.zeros((), input.dtype))
+    if mask is not None:
+        return jnp.where(mask, jnp.zeros((), input.dtype), input)
+    return input.at[_index_tuple(input, indices)].set(jnp.zeros((), input.dtype), mode=IN_BOUNDS)
+
+
+@op(where="")
+def index_values_grad(g: Array, indices: list[Array | None], shape: tuple) -> Array:
+    """What `g` holds at `indices`, summed to `shape`: the derivative of `index_put` in its values."""
+    mask = _only_mask(g, indices, jnp.zeros(shape, g.dtype))
+    if mask is not None:
+        picked = jnp.where(mask, g, jnp.zeros((), g.dtype))
+    else:
+        picked = index.fn(g, indices)
+    lead = picked.ndim - len(shape)
+    picked = picked.sum(tuple(range(lead))) if lead > 0 else picked
+    tail = shape[builtins.max(-lead, 0) :]
+    ones = tuple(d for d, n in enumerate(tail) if n == 1 and picked.shape[d] != 1)
+    return picked.sum(ones, keepdims=True).reshape(shape)
+
+
+index_put.vjp(
+    input=lambda g, indices, accumulate: g if accumulate else index_zero(g, indices),
+    values=lambda g, indices, values: index_values_grad(g, indices, tuple(values.shape)),
+)
+index_zero.vjp(input=lambda g, indices: index_zero(g, indices))
+index_put.check_values(lambda input, indices, values, accumulate=False: _check_index_values(input, indices))
+
+
+# ---------------------------------------------------------------- gather and scatter along a dimension
+
+
+def _same_rank(index, other, words):
+    if index.size and builtins.max(index.ndim, 1) != builtins.max(other.ndim, 1):
+        raise RuntimeError(f"Index tensor must have the same number of dimensions as {words} tensor")
+
+
+def _positions(index: Array, dim: int) -> tuple:
+    """`index` along `dim` and each element's own place along the others."""
+    shape = index.shape
+    return tuple(
+        narrow(index, 0) if d == dim else lax.broadcasted_iota(jnp.int32, shape, d) for d in range(len(shape))
+    )
+
+
+def _as_1d(*arrays):
+    return tuple(a.reshape(1) if a.ndim == 0 else a for a in arrays)
+
+
+def _check_along(input, dim, index):
+    shape = _shape(input)
+    if shape is None or index is None:
+        return
+    dim = axis(dim, len(shape))
+    size = shape[dim] if shape else 1
+    bad = _outside(index, 0, size)
+    if bad is not None:
+        raise RuntimeError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
+
+
+@op
+def gather(input: Array, dim: int, index: Array, *, sparse_grad: bool = False) -> Array:
+    """The elements of `input` at `index` along `dim`; the result has the shape of `index`."""
+    dim = axis(dim, input.ndim)
+    if not _is_index(index):
+        raise RuntimeError("gather(): Expected dtype int32/int64 for index")
+    if index.size == 0:
+        return jnp.zeros(index.shape, input.dtype)
+    _same_rank(index, input, "input")
+    shape = index.shape
+    input, index = _as_1d(input, index)
+    for d in range(input.ndim):
+        if d != dim and index.shape[d] > input.shape[d]:
+            raise RuntimeError(
+                f"Size does not match at dimension {d} expected index {size_of(index.shape)} to be no larger "
+                f"than self {size_of(input.shape)} apart from dimension {dim}"
+            )
+    return _gathered(input, dim, index).reshape(shape)
+
+
+def _gathered(input, dim, index):
+    box = tuple(slice(None) if d == dim else slice(0, n) for d, n in enumerate(index.shape))
+    index = narrow(index, input.shape[dim])
+    return jnp.take_along_axis(input[box], index, axis=dim, mode=IN_BOUNDS)
+
+
+gather.vjp(input=lambda g, input, dim, index: gather_grad(g, dim, index, tuple(input.shape)))
+gather.check_values(lambda input, dim, index, *, sparse_grad=False: _check_along(input, dim, index))
+
+
+@op(where="")
+def gather_grad(g: Array, dim: int, index: Array, shape: tuple) -> Array:
+    """Zeros of `shape` with `g` added at `index` along `dim`."""
+    dim = axis(dim, len(shape))
+    if g.size == 0:
+        return jnp.zeros(shape, g.dtype)
+    g, index = _as_1d(g, index)
+    zeros = jnp.zeros(shape or (1,), g.dtype)
+    if index.shape[dim] == 1 and on_cpu():
+        # one pick per row: a comparison vectorises, XLA's CPU scatter is a serial loop
+        place = lax.broadcasted_iota(jnp.int32, zeros.shape, dim)
+        pad = [(0, zeros.shape[d] - n if d != dim else 0) for d, n in enumerate(index.shape)]
+        index = jnp.pad(narrow(index, 0), pad, constant_values=-1)
+        return jnp.where(place == index, jnp.pad(g, pad), jnp.zeros((), g.dtype)).reshape(shape)
+    return zeros.at[_positions(index, dim)].add(g, mode=IN_BOUNDS).reshape(shape)
+
+
+gather_grad.vjp(g=lambda g, dim, index: gather(g, dim, index))
+
+
+@op
+def take_along_dim(input: Array, indices: Array, dim: int | None = None) -> Array:
+    """`gather` with the other dimensions broadcast; over the flattened tensors when `dim` is None."""
+    if not _is_index(indices):
+        raise RuntimeError(
+            f"torch.take_along_dim(): dtype of indices should be Long but got {scalar_name(indices)}"
+        )
+    if dim is None:
+        input, indices, dim = input.reshape(-1), indices.reshape(-1), 0
+    elif input.ndim != indices.ndim:
+        raise RuntimeError(
+            "torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
+            f"{input.ndim} dimensions for input, and {indices.ndim} dimensions for indices"
+        )
+    dim = axis(dim, input.ndim)
+    before = np.broadcast_shapes(input.shape[:dim], indices.shape[:dim])
+    after = np.broadcast_shapes(input.shape[dim + 1 :], indices.shape[dim + 1 :])
+    input = jnp.broadcast_to(input, (*before, input.shape[dim], *after))
+    indices = jnp.broadcast_to(indices, (*before, indices.shape[dim], *after))
+    return jnp.take_along_axis(input, narrow(indices, input.shape[dim]), axis=dim, mode=IN_BOUNDS)
+
+
+take_along_dim.grad_name = "GatherBackward0"
+
+
+def _scatter_at(input, dim, index, src, *, name="scatter"):
+    """Check a scatter; the dimension and the parts of `src` and `index` that are used."""
+    dim = axis(dim, input.ndim)
+    if not _is_index(index):
+        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
+    if index.size == 0:
+        return dim, None, None
+    _same_rank(index, input, "self")
+    index = _as_1d(index)[0]
+    shape = input.shape or (1,)
+    too_big = builtins.any(d != dim and n > shape[d] for d, n in enumerate(index.shape))
+    if src is None:
+        if too_big:
+            raise RuntimeError(
+                f"Expected index {size_of(index.shape)} to be no larger than self {size_of(input.shape)} "
+                f"apart from dimension {dim}"
+            )
+        return dim, index, None
+    if src.dtype != input.dtype:
+        raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
+    if builtins.max(src.ndim, 1) != index.ndim:
+        raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
+    src = _as_1d(src)[0]
+    if too_big or builtins.any(n > m for n, m in zip(index.shape, src.shape)):
+        raise RuntimeError(
+            f"Expected index {size_of(index.shape)} to be no larger than self {size_of(input.shape)} apart "
+            f"from dimension {dim} and to be no larger size than src {size_of(src.shape)}"
+        )
+    return dim, index, src[tuple(slice(0, n) for n in index.shape)]
+
+
+def _check_scatter(input, dim, index, *rest, **kw):
+    _check_along(input, dim, index)
+
+
+def _scatter_name(args) -> str:
+    src = args["src"]
+    return "ScatterBackward0" if getattr(src, "ndim", 0) else "ScatterBackward1"
+
+
+@op(inplace=True, grad_name=_scatter_name)
+def scatter(
+    input: Array,
+    dim: int,
+    index: Array,
+    src: Scalar | None = None,
+    *,
+    value: Scalar | None = None,
+    reduce: str | None = None,
+) -> Array:
+    """`input` with `src` (a tensor or a number) written at `index` along `dim`.
+
+    `reduce` ("add" or "multiply") is PyTorch's older spelling of `scatter_add` and `scatter_reduce`.
+    """
+    if reduce not in (None, "add", "multiply"):
+        raise RuntimeError("reduce argument must be either add or multiply.")
+    src = jnp.asarray(value if src is None else src)
+    single = src.ndim == 0
+    dim, index, part = _scatter_at(input, dim, index, None if single else src)
+    if index is None:
+        return input
+    src = src.astype(input.dtype) if single else part
+    at = _as_1d(input)[0].at[_positions(index, dim)]
+    if reduce == "add":
+        out = at.add(src, mode=IN_BOUNDS)
+    elif reduce == "multiply":
+        out = at.multiply(src, mode=IN_BOUNDS)
+    else:
+        out = at.set(src, mode=IN_BOUNDS)
+    return out.reshape(input.shape)
+
+
+# torch's convention where an index repeats: every writer receives the whole gradient
+scatter.vjp(
+    input=lambda g, dim, index, reduce: g if reduce == "add" else scatter(g, dim, index, 0),
+    src=lambda g, dim, index, src: gather_padded(g, dim, index, tuple(src.shape)),
+)
+scatter.check_values(_check_scatter)
+
+
+@op(where="")
+def gather_padded(input: Array, dim: int, index: Array, shape: tuple) -> Array:
+    """`gather`, filled up with zeros to `shape`: the derivative of a scatter in its source."""
+    dim = axis(dim, input.ndim)
+    if index.size == 0:
+        return jnp.zeros(shape, input.dtype)
+    input, index = _as_1d(input, index)
+    out = _gathered(input, dim, index)
+    if not shape:
+        return out.sum(dtype=out.dtype)
+    return jnp.pad(out, [(0, n - m) for n, m in zip(shape, out.shape)])
+
+
+@op(inplace=True)
+def scatter_add(input: Array, dim: int, index: Array, src: Array) -> Array:
+    """`input` with the elements of `src` added at `index` along `dim`."""
+    dim, index, src = _scatter_at(input, dim, index, src)
+    if index is None:
+        return input
+    return _as_1d(input)[0].at[_positions(index, dim)].add(src, mode=IN_BOUNDS).reshape(input.shape)
+
+
+scatter_add.vjp(
+    input=lambda g: g,
+    src=lambda g, dim, index, src: gather_padded(g, dim, index, tuple(src.shape)),
+)
+scatter_add.check_values(_check_scatter)
+
+
+# ---------------------------------------------------------------- reductions into places
+
+
+def _identity(reduce, dtype):
+    if reduce in ("sum", "mean"):
+        return jnp.zeros((), dtype)
+    if reduce == "prod":
+        return jnp.ones((), dtype)
+    if dtype == np.bool_:
+        return jnp.asarray(reduce == "amin")
+    if jnp.issubdtype(dtype, jnp.inexact):
+        return jnp.asarray(-jnp.inf if reduce == "amax" else jnp.inf, dtype)
+    info = jnp.iinfo(dtype)
+    return jnp.asarray(info.min if reduce == "amax" else info.max, dtype)
+
+
+def _prod_into(base, flat, src):
+    """`base` times the `src` whose place is `flat`, differentiable though places repeat.
+
+    XLA's multiplying scatter has no derivative for repeated indices; a segmented scan over the sorted places
+    has one, exact at zeros.
+    """
+    order = jnp.argsort(flat, stable=True)
+    place, value = flat[order], src[order]
+    first = jnp.concatenate([jnp.ones(1, bool), place[1:] != place[:-1]])
+    last = jnp.concatenate([place[1:] != place[:-1], jnp.ones(1, bool)])
+
+    def join(a, b):
+        return a[0] | b[0], jnp.where(b[0], b[1], a[1] * b[1])
+
+    _, run = lax.associative_scan(join, (first, value))
+    target = jnp.where(last, place, base.size)  # rows past the end are dropped
+    factor = jnp.ones_like(base).at[target].set(run, mode="drop")
+    return base * factor
+
+
+def _erased(input, at, reduce):
+    """`input` with the places that are written to set to the identity of the reduction."""
+    return input.at[at].set(_identity(reduce, input.dtype), mode=IN_BOUNDS)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(3, 4))
+def _extremum(input, at, src, reduce, include_self):
+    base = input if include_self else _erased(input, at, reduce)
+    place = base.at[at]
+    return place.max(src, mode=IN_BOUNDS) if reduce == "amax" else place.min(src, mode=IN_BOUNDS)
+
+
+def _extremum_forward(input, at, src, reduce, include_self):
+    out = _extremum(input, at, src, reduce, include_self)
+    return out, (input, at, src, out)
+
+
+def _extremum_backward(reduce, include_self, kept, g):
+    """Ties share the gradient evenly, `input` among them."""
+    input, at, src, out = kept
+    won_src = src == out.at[at].get(mode=IN_BOUNDS)
+    won_input = input == out
+    if not include_self:
+        won_input = won_input.at[at].set(False, mode=IN_BOUNDS)
+    count = won_input.astype(g.dtype).at[at].add(won_src.astype(g.dtype), mode=IN_BOUNDS)
+    share = g / jnp.maximum(count, 1)
+    zero = jnp.zeros((), g.dtype)
+    g_src = jnp.where(won_src, share.at[at].get(mode=IN_BOUNDS), zero)
+    none = jax.tree.map(lambda i: np.zeros(i.shape, jax.dtypes.float0), at)
+    return jnp.where(won_input, share, zero), none, g_src
+
+
+_extremum.defvjp(_extremum_forward, _extremum_backward)
+
+
+def _reduce_into(input, at, src, reduce, include_self):
+    if reduce in ("amax", "amin"):
+        return _extremum(input, at, src, reduce, include_self)
+    base = input if include_self else _erased(input, at, reduce)
+    if reduce == "prod":
+        flat = jnp.ravel_multi_index(at, input.shape, mode="clip")
+        return _prod_into(base.reshape(-1), flat.reshape(-1), src.reshape(-1)).reshape(input.shape)
+    out = base.at[at].add(src, mode=IN_BOUNDS)
+    if reduce == "sum":
+        return out
+    start = (jnp.ones if include_self else jnp.zeros)(input.shape, jnp.int32)
+    count = jnp.maximum(start.at[at].add(1, mode=IN_BOUNDS), 1).astype(out.dtype)
+    return out // count if jnp.issubdtype(out.dtype, jnp.integer) else out / count
+
+
+@op(inplace=True)
+def scatter_reduce(
+    input: Array, dim: int, index: Array, src: Array, reduce: str, *, include_self: bool = True
+) -> Array:
+    """`input` with the `src` that meet at each place of `index` reduced: sum, prod, mean, amax or amin."""
+    if reduce not in ("sum", "prod", "mean", "amax", "amin"):
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    dim, index, src = _scatter_at(input, dim, index, src)
+    if index is None:
+        return input
+    full = _as_1d(input)[0]
+    return _reduce_into(full, _positions(index, dim), src, reduce, include_self).reshape(input.shape)
+
+
+scatter_reduce.check_values(_check_scatter)
+
+
+# ---------------------------------------------------------------- whole slices along a dimension
+
+
+def _vector(index, name):
+    if index.ndim > 1:
+        raise IndexError(f"{name}(): Index is supposed to be a vector")
+    return index.reshape(-1)
+
+
+def _along(dim, index) -> tuple:
+    return (slice(None),) * dim + (narrow(index, 0),)
+
+
+@op
+def index_select(input: Array, dim: int, index: Array) -> Array:
+    """The slices of `input` along `dim` that the vector `index` names, in its order."""
+    dim = axis(dim, input.ndim)
+    if not _is_index(index):
+        raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
+    index = _vector(index, "index_select")
+    if input.ndim == 0:
+        return jnp.broadcast_to(input, index.shape).reshape(index.shape if index.size != 1 else ())
+    return input.at[_along(dim, index)].get(mode=IN_BOUNDS)
+
+
+@op(where="")
+def index_select_grad(g: Array, dim: int, index: Array, shape: tuple) -> Array:
+    """Zeros of `shape` with the slices of `g` added at `index` along `dim`."""
+    index = index.reshape(-1)
+    if not shape:
+        return g.sum().astype(g.dtype)
+    dim = axis(dim, len(shape))
+    where = [None] * dim + [index]
+    return index_grad.fn(g, where, shape)
+
+
+index_select.vjp(input=lambda g, input, dim, index: index_select_grad(g, dim, index, tuple(input.shape)))
+index_select_grad.vjp(g=lambda g, dim, index: index_select(g, dim, index))
+
+
+@index_select.check_values
+def _check_index_select(input, dim, index):
+    shape = _shape(input)
+    if shape and _outside(index, 0, shape[axis(dim, len(shape))]) is not None:
+        raise IndexError("index out of range in self")
+
+
+@op(inplace=True)
+def index_add(input: Array, dim: int, index: Array, source: Array, *, alpha: Number = 1) -> Array:
+    """`input` with the slices of `source`, times `alpha`, added at `index` along `dim`."""
+    dim = axis(dim, input.ndim)
+    index = _vector(index, "index_add")
+    if input.dtype != source.dtype:
+        raise RuntimeError(
+            f"index_add_(): self ({scalar_name(input)}) and source ({scalar_name(source)}) must have the "
+            "same scalar type"
+        )
+    full, source = _as_1d(input, source)
+    if source.shape[dim] != index.size:
+        raise RuntimeError(
+            f"index_add_(): Number of indices ({index.size}) should be equal to source.size(dim): "
+            f"({source.shape[dim]}), for dim: {dim}"
+        )
+    if full.shape[:dim] + full.shape[dim + 1 :] != source.shape[:dim] + source.shape[dim + 1 :]:
+        raise RuntimeError(
+            "source tensor shape must match self tensor shape, excluding the specified dimension. Got "
+            f"self.shape = {size_of(input.shape)} source.shape = {size_of(source.shape)}"
+        )
+    scaled = source * jnp.asarray(alpha).astype(source.dtype)
+    return full.at[_along(dim, index)].add(scaled, mode=IN_BOUNDS).reshape(input.shape)
+
+
+index_add.check_values(lambda input, dim, index, *rest, **kw: _check_along(input, dim, index))
+
+
+@op(inplace=True)
+def index_copy(input: Array, dim: int, index: Array, source: Array) -> Array:
+    """`input` with the slices of `source` written at `index` along `dim`."""
+    dim = axis(dim, input.ndim)
+    index = _vector(index, "index_copy_")
+    if input.dtype != source.dtype:
+        raise RuntimeError(
+            "index_copy_(): self and source expected to have the same dtype, but got (self) "
+            f"{scalar_name(input)} and (source) {scalar_name(source)}"
+        )
+    full, source = _as_1d(input, source)
+    if source.shape[dim] != index.size:
+        raise IndexError(
+            f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) "
+            f"({source.shape[dim]})"
+        )
+    return full.at[_along(dim, index)].set(source, mode=IN_BOUNDS).reshape(input.shape)
+
+
+@index_copy.check_values
+def _check_index_copy(input, dim, index, source):
+    shape = _shape(input)
+    if shape is None:
+        return
+    dim = axis(dim, len(shape))
+    size = shape[dim] if shape else 1
+    bad = _outside(index, 0, size)
+    if bad is not None:
+        raise IndexError(f"index_copy_(): index {bad} is out of bounds for dimension {dim} with size {size}")
+
+
+@op(inplace=True)
+def index_fill(input: Array, dim: int, index: Array, value: Scalar) -> Array:
+    """`input` with one value written to the slices at `index` along `dim`."""
+    dim = axis(dim, input.ndim)
+    if not _is_index(index):
+        raise IndexError("index_fill_(): Expected dtype int64 for index.")
+    value = jnp.asarray(value)
+    if value.ndim:
+        raise RuntimeError(
+            "index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+            f"{value.ndim} dimension(s)."
+        )
+    index = _vector(index, "index_fill_")
+    at = _as_1d(input)[0].at[_along(dim, index)]
+    return at.set(value.astype(input.dtype), mode=IN_BOUNDS).reshape(input.shape)
+
+
+@index_fill.check_values
+def _check_index_fill(input, dim, index, value):
+    shape = _shape(input)
+    if shape is None:
+        return
+    dim = axis(dim, len(shape))
+    size = shape[dim] if shape else 1
+    bad = _outside(index, -size, size)
+    if bad is not None:
+        raise IndexError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
+
+
+index_copy.vjp(
+    input=lambda g, dim, index: index_fill(g, dim, index, 0),
+    source=lambda g, dim, index, source: like_source(g, dim, index, tuple(source.shape)),
+)
+index_fill.vjp(
+    input=lambda g, dim, index: index_fill(g, dim, index, 0),
+    value=lambda g, dim, index: filled_grad(g, dim, index),
+)
+
+
+@op(where="")
+def like_source(g: Array, dim: int, index: Array, shape: tuple) -> Array:
+    """The slices of `g` at `index`, in the shape of the source that was copied."""
+    full = _as_1d(g)[0]
+    return full.at[_along(axis(dim, g.ndim), index.reshape(-1))].get(mode=IN_BOUNDS).reshape(shape)
+
+
+@op(where="")
+def filled_grad(g: Array, dim: int, index: Array) -> Array:
+    """The sum of `g` over the places that one value was written to."""
+    full = _as_1d(g)[0]
+    hit = (
+        jnp.zeros(full.shape, bool).at[_along(axis(dim, g.ndim), index.reshape(-1))].set(True, mode=IN_BOUNDS)
+    )
+    return jnp.where(hit, full, jnp.zeros((), g.dtype)).sum(dtype=g.dtype)
+
+
+@op(inplace=True)
+def index_reduce(
+    input: Array, dim: int, index: Array, source: Array, reduce: str, *, include_self: bool = True
+) -> Array:
+    """`input` with the slices of `source` that meet at `index` reduced: prod, mean, amax or amin."""
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        raise RuntimeError(
+            f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}."
+        )
+    dim = axis(dim, input.ndim)
+    index = _vector(index, "index_reduce")
+    full, source = _as_1d(input, source)
+    if source.shape[dim] != index.size:
+        raise RuntimeError(
+            f"index_reduce(): Number of indices ({index.size}) should be equal to source.size(dim): "
+            f"({source.shape[dim]})"
+        )
+    if index.size == 0:
+        return input
+    where = lax.broadcast_in_dim(index, source.shape, (dim,))
+    return _reduce_into(full, _positions(where, dim), source, reduce, include_self).reshape(input.shape)
+
+
+index_reduce.check_values(lambda input, dim, index, *rest, **kw: _check_along(input, dim, index))
+
+
+# ---------------------------------------------------------------- flat positions
+
+
+def _check_flat(input, index):
+    if input is None:
+        return
+    bad = _outside(index, -input.size, input.size)
+    if bad is not None:
+        raise IndexError(f"out of range: tried to access index {bad} on a tensor of {input.size} elements.")
+
+
+@op
+def take(input: Array, index: Array) -> Array:
+    """The elements of `input`, read as one line, at `index`."""
+    if not _is_index(index, wide=True):
+        raise RuntimeError(f"take(): Expected a long tensor for index, but got {scalar_name(index)}")
+    if input.size == 0 and index.size == 0:
+        return jnp.zeros(index.shape, input.dtype)
+    return input.reshape(-1).at[_wrapped(index, input.size)].get(mode=IN_BOUNDS)
+
+
+take.check_values(_check_flat)
+
+
+@op(inplace=True)
+def put(input: Array, index: Array, source: Array, accumulate: bool = False) -> Array:
+    """`input` with `source` written (or added) at `index`, all three read as one line."""
+    if source.dtype != input.dtype:
+        raise RuntimeError(
+            "put_(): self and source expected to have the same dtype, but got self.dtype = "
+            f"{scalar_name(input)} and source.dtype = {scalar_name(source)}"
+        )
+    if source.size != index.size:
+        raise IndexError(
+            "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
+            f"{source.size}, index.numel() = {index.size}"
+        )
+    if not index.size:
+        return input
+    at = input.reshape(-1).at[_wrapped(index.reshape(-1), input.size)]
+    source = source.reshape(-1)
+    out = at.add(source, mode=IN_BOUNDS) if accumulate else at.set(source, mode=IN_BOUNDS)
+    return out.reshape(input.shape)
+
+
+put.vjp(
+    input=lambda g, index, accumulate: g if accumulate else put_zero(g, index),
+    source=lambda g, index, source: take_like(g, index, tuple(source.shape)),
+)
+put.check_values(lambda input, index, *rest, **kw: _check_flat(input, index))
+
+
+@op(where="")
+def put_zero(input: Array, index: Array) -> Array:
+    """`input` with zeros at the flat positions `index`."""
+    if not index.size:
+        return input
+    zero = jnp.zeros((), input.dtype)
+    flat = input.reshape(-1).at[_wrapped(index.reshape(-1), input.size)].set(zero, mode=IN_BOUNDS)
+    return flat.reshape(input.shape)
+
+
+@op(where="")
+def take_like(input: Array, index: Array, shape: tuple) -> Array:
+    """`take` in another shape."""
+    return take.fn(input, index).reshape(shape)
+
+
+# ---------------------------------------------------------------- masks
+
+
+@op(elementwise=True)
+def masked_fill(input: Array, mask: Array, value: Scalar) -> Array:
+    """`input` with one value where `mask` holds; the result keeps the dtype of `input`."""
+    if mask.dtype != np.bool_:
+        name = {"int64": "long int", "uint8": "unsigned char", "int32": "int", "float32": "float"}
+        words = name.get(str(mask.dtype), str(mask.dtype))
+        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {words}")
+    value = jnp.asarray(value)
+    if value.ndim:
+        raise RuntimeError(
+            "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+            f"{value.ndim} dimension(s)."
+        )
+    return jnp.where(mask, value.astype(input.dtype), input)
+
+
+masked_fill.vjp(
+    input=lambda g, mask: masked_fill(g, mask, 0),
+    value=lambda g, mask: masked_sum(g, mask),
+)
+
+
+@op(where="")
+def masked_sum(input: Array, mask: Array) -> Array:
+    """The sum of the elements where `mask` holds."""
+    return jnp.where(mask, input, jnp.zeros((), input.dtype)).sum(dtype=input.dtype)
+
+
+@op(elementwise=False, inplace=True)
+def masked_scatter(input: Array, mask: Array, source: Array) -> Array:
+    """`input` with the elements of `source`, in order, written where `mask` holds."""
+    if mask.dtype != np.bool_:
+        raise RuntimeError(
+            "masked_scatter_ only supports boolean masks, but got mask with dtype " + str(mask.dtype)
+        )
+    if source.dtype != input.dtype:
+        raise RuntimeError(
+            "masked_scatter: expected self and source to have same dtypes but got"
+            f"{scalar_name(input)} and {scalar_name(source)}"
+        )
+    shape = np.broadcast_shapes(input.shape, mask.shape)
+    input, mask = jnp.broadcast_to(input, shape), jnp.broadcast_to(mask, shape)
+    if source.size == 0 or input.size == 0:
+        return input
+    order = jnp.cumsum(mask.reshape(-1), dtype=jnp.int32) - 1
+    picked = source.reshape(-1).at[jnp.clip(order, 0, source.size - 1)].get(mode=IN_BOUNDS)
+    return jnp.where(mask, picked.reshape(shape), input)
+
+
+@masked_scatter.check_values
+def _check_masked_scatter(input, mask, source):
+    if mask is None or source is None or input is None:
+        return
+    if int(np.broadcast_to(mask, np.broadcast_shapes(mask.shape, input.shape)).sum()) > source.size:
+        raise RuntimeError("Number of elements of source < number of ones in mask")
+
+
+def _on_host(x) -> builtins.bool:
+    return isinstance(x, np.ndarray) or next(iter(x.devices())).platform == "cpu"
+
+
+def _flat_places(mask) -> np.ndarray:
+    return np.flatnonzero(np.asarray(mask))
+
+
+@op(dynamic=True)
+def masked_select(input: Array, mask: Array) -> Array:
+    """The elements of `input` where `mask` holds, as a vector."""
+    if mask.dtype != np.bool_:
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
+    shape = np.broadcast_shapes(input.shape, mask.shape)
+    mask = np.broadcast_to(np.asarray(mask), shape)
+    if _on_host(input):  # no compilation for each new count
+        return jnp.asarray(np.broadcast_to(np.asarray(input), shape)[mask])
+    return jnp.broadcast_to(input, shape).reshape(-1)[_flat_places(mask)]
+
+
+@op(where="")
+def masked_unselect(g: Array, mask: Array, shape: tuple) -> Array:
+    """Zeros with the elements of `g`, in order, where `mask` holds: the derivative of `masked_select`."""
+    full = np.broadcast_shapes(shape, mask.shape)
+    return masked_scatter.fn(jnp.zeros(full, g.dtype), jnp.broadcast_to(mask, full), g)
+
+
+masked_select.vjp(input=lambda g, input, mask: masked_unselect(g, mask, tuple(input.shape)))
+
+
+@op(where="", dynamic=True, differentiable=False)
+def nonzero_rows(input: Array) -> Array:
+    """The positions of the nonzero elements, one row each."""
+    host = np.asarray(input)
+    places = np.nonzero(host != 0) if host.ndim else ()
+    if not host.ndim:
+        return jnp.zeros((int(host != 0), 0), jnp.int64)
+    return jnp.asarray(np.stack(places, 1).astype(np.int64))
+
+
+@op(where="", dynamic=True, differentiable=False)
+def nonzero_tuple(input: Array) -> tuple[Array, ...]:
+    """The positions of the nonzero elements, one vector a dimension."""
+    return tuple(jnp.asarray(i.astype(np.int64)) for i in np.nonzero(np.atleast_1d(np.asarray(input)) != 0))
+
+
+@composite
+def nonzero(input, *, as_tuple=False):
+    """The positions of the nonzero elements: one row each, or with `as_tuple` one vector a dimension."""
+    return nonzero_tuple(input) if as_tuple else nonzero_rows(input)
+
+
+@composite
+def argwhere(input):
+    """The positions of the nonzero elements, one row each."""
+    return nonzero_rows(input)
+
+
+# ---------------------------------------------------------------- triangles and diagonals
+
+
+def _triangle(input, keep, name):
+    if input.ndim < 2:
+        raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
+    row = lax.broadcasted_iota(jnp.int32, input.shape[-2:], 0)
+    col = lax.broadcasted_iota(jnp.int32, input.shape[-2:], 1)
+    return jnp.where(keep(col - row), input, jnp.zeros((), input.dtype))
+
+
+@op(inplace=True)
+def tril(input: Array, diagonal: int = 0) -> Array:
+    """The lower triangles of the matrices in `input`: zeros above the given diagonal."""
+    return _triangle(input, lambda offset: offset <= diagonal, "tril")
+
+
+@op(inplace=True)
+def triu(input: Array, diagonal: int = 0) -> Array:
+    """The upper triangles of the matrices in `input`: zeros below the given diagonal."""
+    return _triangle(input, lambda offset: offset >= diagonal, "triu")
+
+
+tril.vjp(input=lambda g, diagonal: tril(g, diagonal))
+triu.vjp(input=lambda g, diagonal: triu(g, diagonal))
+
+
+@op(grad_name="DiagEmbedBackward0")
+def diag_embed(input: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Array:
+    """Matrices, in the new dimensions dim1 and dim2, whose diagonal `offset` is the last of `input`."""
+    ndim = input.ndim + 1
+    first, second = axis(dim1, ndim), axis(dim2, ndim)
+    if first == second:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    n = input.shape[-1]
+    size = n + builtins.abs(offset)
+    row = jnp.arange(n, dtype=jnp.int32) + builtins.max(-offset, 0)
+    out = jnp.zeros((*input.shape[:-1], size, size), input.dtype)
+    out = out.at[..., row, row + offset].set(input, mode=IN_BOUNDS, unique_indices=True)
+    return jnp.moveaxis(out, (-2, -1), (first, second))
+
+
+@op(grad_name=lambda a: "DiagEmbedBackward0" if a["input"].ndim == 1 else "DiagonalBackward0_copy")
+def diag(input: Array, diagonal: int = 0) -> Array:
+    """The square matrix with the given vector on a diagonal, or a copy of a matrix's diagonal."""
+    if input.ndim not in (1, 2):
+        raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.ndim}D")
+    return diag_embed.fn(input, diagonal) if input.ndim == 1 else jnp.diagonal(input, diagonal)
+
+
+@op(grad_name="DiagEmbedBackward0")
+def diagflat(input: Array, offset: int = 0) -> Array:
+    """The square matrix with the elements of `input` on a diagonal."""
+    return diag_embed.fn(input.reshape(-1), offset)
+
+
+@op
+def trace(input: Array) -> Array:
+    """The sum of a matrix's diagonal."""
+    if input.ndim != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.ndim}")
+    exact = jnp.issubdtype(input.dtype, jnp.integer) or input.dtype == np.bool_
+    return jnp.diagonal(input).sum(dtype=jnp.int64 if exact else input.dtype)
+
+
+def _fits(src, part):
+    if src.shape != part:
+        raise RuntimeError(
+            "expected src to have a size equal to the slice of self. "
+            f"src size = {size_of(src.shape)}, slice size = {size_of(part)}"
+        )
+
+
+@op
+def diagonal_scatter(input: Array, src: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
+    """A copy of `input` with a diagonal replaced by `src`."""
+    first, second = axis(dim1, input.ndim), axis(dim2, input.ndim)
+    if first == second:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    moved = jnp.moveaxis(input, (first, second), (-2, -1))
+    rows, cols = moved.shape[-2:]
+    n = builtins.max(builtins.min(rows + builtins.min(offset, 0), cols - builtins.max(offset, 0)), 0)
+    _fits(src, (*moved.shape[:-2], n))
+    row = jnp.arange(n, dtype=jnp.int32) + builtins.max(-offset, 0)
+    moved = moved.at[..., row, row + offset].set(src.astype(input.dtype), mode=IN_BOUNDS, unique_indices=True)
+    return jnp.moveaxis(moved, (-2, -1), (first, second))
+
+
+@op
+def select_scatter(input: Array, src: Array, dim: int, index: int) -> Array:
+    """A copy of `input` with the slice number `index` of `dim` replaced by `src`."""
+    dim = axis(dim, input.ndim)
+    size = input.shape[dim]
+    if not -size <= index < size:
+        raise IndexError(
+            f"select(): index {index} out of range for tensor of size {size_of(input.shape)} "
+            f"at dimension {dim}"
+        )
+    _fits(src, input.shape[:dim] + input.shape[dim + 1 :])
+    full = jnp.expand_dims(src.astype(input.dtype), dim)
+    return lax.dynamic_update_slice_in_dim(input, full, index % size, dim)
+
+
+@op
+def slice_scatter(
+    input: Array, src: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Array:
+    """A copy of `input` with `[start:end:step]` of `dim` replaced by `src`."""
+    dim = axis(dim, input.ndim)
+    if step <= 0:
+        raise RuntimeError("slice step must be positive")
+    places = range(input.shape[dim])[slice(start, end, step)]
+    _fits(src, input.shape[:dim] + (len(places),) + input.shape[dim + 1 :])
+    if not len(places):
+        return input
+    src = src.astype(input.dtype)
+    if step == 1:
+        return lax.dynamic_update_slice_in_dim(input, src, places.start, dim)
+    where = (slice(None),) * dim + (slice(places.start, places[-1] + 1, step),)
+    return input.at[where].set(src)
+
+
+@op
+def as_strided_scatter(
+    input: Array, src: Array, size: tuple, stride: tuple, storage_offset: int | None = None
+) -> Array:
+    """A contiguous copy of `input` with the elements that the strides name replaced by `src`."""
+    _fits(src, tuple(size))
+    place = _strided_places(size, stride, storage_offset)
+    flat = input.reshape(-1).at[place].set(src.astype(input.dtype), mode=IN_BOUNDS)
+    return flat.reshape(input.shape)
+
+
+def _strided_places(size, stride, storage_offset):
+    place = jnp.full(tuple(size), storage_offset or 0, jnp.int32)
+    for d, s in enumerate(stride):
+        place = place + lax.broadcasted_iota(jnp.int32, tuple(size), d) * s
+    return place
+
+
+@op(where="")
+def strided_part(g: Array, size: tuple, stride: tuple, storage_offset: int | None, keep: bool) -> Array:
+    """The elements that the strides name: alone, or in their places with zeros elsewhere (`keep`)."""
+    place = _strided_places(size, stride, storage_offset)
+    part = g.reshape(-1).at[place].get(mode=IN_BOUNDS)
+    return (
+        jnp.zeros((g.size,), g.dtype).at[place].set(part, mode=IN_BOUNDS).reshape(g.shape) if keep else part
+    )
+
+
+# torch hands `input` the gradient of the part that was replaced, not of the rest
+as_strided_scatter.vjp(
+    input=lambda g, size, stride, storage_offset: strided_part(g, size, stride, storage_offset, True),
+    src=lambda g, size, stride, storage_offset: strided_part(g, size, stride, storage_offset, False),
+)
+
+
+# ---------------------------------------------------------------- counts
+
+
+@op(where="", differentiable=False)
+def one_hot_of(input: Array, num_classes: int) -> Array:
+    """A last dimension of `num_classes` that is 1 at each element's value and 0 elsewhere."""
+    return (input[..., None] == jnp.arange(num_classes, dtype=input.dtype)).astype(jnp.int64)
+
+
+@one_hot_of.check_values
+def _check_one_hot(input, num_classes):
+    if input is not None and input.size:
+        if input.min() < 0:
+            raise RuntimeError("Class values must be non-negative.")
+        if input.max() >= num_classes:
+            raise RuntimeError("Class values must be smaller than num_classes.")
+
+
+@op(where="", dynamic=True, differentiable=False)
+def one_hot_counted(input: Array) -> Array:
+    """`one_hot_of` with as many classes as the largest value needs."""
+    host = np.asarray(input)
+    if not host.size:
+        raise RuntimeError("Can not infer total number of classes from empty tensor.")
+    if host.min() < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    return jnp.asarray((host[..., None] == np.arange(host.max() + 1)).astype(np.int64))
+
+
+@composite(where="nn.functional")
+def one_hot(tensor, num_classes=-1):
+    """A last dimension that is 1 at each element's value and 0 elsewhere; -1 classes: as many as needed."""
+    if "int64" not in str(tensor.dtype):
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    if num_classes == -1:
+        return one_hot_counted(tensor)
+    if num_classes < 1 and math.prod(tensor.shape) == 0:
+        raise RuntimeError("Can not infer total number of classes from empty tensor.")
+    if num_classes < 1:
+        raise RuntimeError("num_classes should be positive")
+    return one_hot_of(tensor, num_classes)
+
+
+@op(dynamic=True, differentiable=False)
+def bincount(input: Array, weights: Array | None = None, minlength: int = 0) -> Array:
+    """How often each value from 0 up occurs, or the sum of the weights of its occurrences."""
+    values = np.asarray(input)
+    if not np.issubdtype(values.dtype, np.integer):
+        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{scalar_name(values)}'")
+    if minlength < 0:
+        raise RuntimeError("minlength should be >= 0")
+    if values.ndim != 1 or (values.size and values.min() < 0):
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if weights is None:
+        return jnp.asarray(np.bincount(values, minlength=minlength).astype(np.int64))
+    weights = np.asarray(weights)
+    if weights.shape != values.shape:
+        raise RuntimeError("weights should be 1-d and have the same length as input")
+    kind = np.float32 if weights.dtype == np.float32 else np.float64
+    return jnp.asarray(np.bincount(values, weights, minlength).astype(kind))
+
+
+@op(differentiable=False)
+def histc(input: Array, bins: int = 100, min: Number = 0, max: Number = 0) -> Array:
+    """The counts of the elements in `bins` equal bins from `min` to `max`; both 0: the range of the data."""
+    if not jnp.issubdtype(input.dtype, jnp.floating):
+        raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{scalar_name(input)}'")
+    if bins <= 0:
+        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
+    x = input.reshape(-1)
+    if not x.size:
+        return jnp.zeros((bins,), input.dtype)
+    low, high = jnp.asarray(min, input.dtype), jnp.asarray(max, input.dtype)
+    whole = low == high
+    low, high = jnp.where(whole, x.min(), low), jnp.where(whole, x.max(), high)
+    flat = low == high
+    low, high = jnp.where(flat, low - 1, low), jnp.where(flat, high + 1, high)
+    place = jnp.floor((x - low) / (high - low) * bins).astype(jnp.int32)
+    place = jnp.where(x == high, bins - 1, place)
+    inside = (x >= low) & (x <= high)
+    place = jnp.where(inside, jnp.clip(place, 0, bins - 1), bins)
+    return jnp.zeros((bins,), input.dtype).at[place].add(1, mode="drop")

@@ -1,0 +1,407 @@
+"""Ops that join, repeat and rearrange tensors: cat, stack, meshgrid, flip, roll, repeat."""
+
+import builtins
+import itertools
+import math
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from .. import errors
+from ..core import dtype as dt
+from .indexing import IN_BOUNDS, axes, axis, index_select, ints, narrow, size_of
+from .registry import Array, VarInts, composite, op
+from .views import expand, reshape, unsqueeze
+
+# ---------------------------------------------------------------- cat and stack
+
+
+def _legacy_empty(x) -> bool:
+    return tuple(x.shape) == (0,)
+
+
+def _together(arrays) -> list:
+    """The arrays in their common dtype. Numbers of dimensions play no part, as in torch.cat."""
+    kind = dt.of(arrays[0].dtype)
+    for a in arrays[1:]:
+        kind = dt.promote(kind, dt.of(a.dtype))
+    return [a.astype(kind.np) for a in arrays]
+
+
+def _parts(g, dim, sizes):
+    out, start = [], 0
+    for n in sizes:
+        out.append(lax.slice_in_dim(g, start, start + n, axis=dim))
+        start += n
+    return out
+
+
+@op(aliases=("concat", "concatenate"), where="torch")
+def cat(tensors: list[Array], dim: int = 0) -> Array:
+    """The tensors joined along a dimension; their other sizes agree."""
+    if not tensors:
+        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+    arrays = _together(tensors)
+    for i, a in enumerate(arrays):
+        if a.ndim == 0:
+            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
+    full = [(i, a) for i, a in enumerate(arrays) if not _legacy_empty(a)]
+    if not full:
+        axis(dim, 1)
+        return arrays[0]
+    first = full[0][1]
+    dim = axis(dim, first.ndim)
+    for i, a in full[1:]:
+        if a.ndim != first.ndim:
+            raise RuntimeError(f"Tensors must have same number of dimensions: got {first.ndim} and {a.ndim}")
+        for d in range(a.ndim):
+            if d != dim and a.shape[d] != first.shape[d]:
+                raise RuntimeError(
+                    f"Sizes of tensors must match except in dimension {dim}. Expected size {first.shape[d]} "
+                    f"but got size {a.shape[d]} for tensor number {i} in the list."
+                )
+    return lax.concatenate([a for _, a in full], dim)
+
+
+@op(where="torch")
+def stack(tensors: list[Array], dim: int = 0) -> Array:
+    """The tensors, of one shape, joined along a new dimension."""
+    if not tensors:
+        raise RuntimeError("stack expects a non-empty TensorList")
+    arrays = _together(tensors)
+    dim = axis(dim, arrays[0].ndim + 1)
+    for i, a in enumerate(arrays):
+        if a.shape != arrays[0].shape:
+            raise RuntimeError(
+                f"stack expects each tensor to be equal size, but got {size_of(arrays[0].shape)} at entry 0 "
+                f"and {size_of(a.shape)} at entry {i}"
+            )
+    return lax.concatenate([lax.expand_dims(a, (dim,)) for a in arrays], dim)
+
+
+def _some(tensors, name):
+    if not tensors:
+        raise RuntimeError(f"{name} expects a non-empty TensorList")
+
+
+def _each(fn, tensors):
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tensors[0]
+    out = tuple(fn(t) for t in tensors)
+    return out
+
+
+@composite(where="torch Tensor")
+def atleast_1d(*tensors):
+    """Each tensor with at least one dimension."""
+    one = len(tensors) == 1 and not isinstance(tensors[0], (list, tuple))
+    out = _each(lambda x: reshape(x, (1,)) if x.ndim == 0 else x, tensors)
+    return out[0] if one else out
+
+
+@composite(where="torch Tensor")
+def atleast_2d(*tensors):
+    """Each tensor with at least two dimensions: a vector becomes a row."""
+    one = len(tensors) == 1 and not isinstance(tensors[0], (list, tuple))
+    out = _each(_two_dims, tensors)
+    return out[0] if one else out
+
+
+@composite(where="torch Tensor")
+def atleast_3d(*tensors):
+    """Each tensor with at least three dimensions: a vector lies along the second."""
+    one = len(tensors) == 1 and not isinstance(tensors[0], (list, tuple))
+    out = _each(_three_dims, tensors)
+    return out[0] if one else out
+
+
+def _two_dims(x):
+    if x.ndim == 0:
+        return reshape(x, (1, 1))
+    return unsqueeze(x, 0) if x.ndim == 1 else x
+
+
+def _three_dims(x):
+    if x.ndim == 0:
+        return reshape(x, (1, 1, 1))
+    if x.ndim == 1:
+        return unsqueeze(unsqueeze(x, 0), -1)
+    return unsqueeze(x, -1) if x.ndim == 2 else x
+
+
+@composite(where="torch")
+def hstack(tensors):
+    """The tensors joined along columns; vectors end to end."""
+    _some(tensors, "hstack")
+    rows = [atleast_1d(t) for t in tensors]
+    return cat(rows, 0 if rows[0].ndim == 1 else 1)
+
+
+@composite(where="torch", aliases=("row_stack",))
+def vstack(tensors):
+    """The tensors joined along rows; a vector is a row."""
+    _some(tensors, "vstack")
+    return cat([atleast_2d(t) for t in tensors], 0)
+
+
+@composite(where="torch")
+def dstack(tensors):
+    """The tensors joined along the third dimension."""
+    _some(tensors, "dstack")
+    return cat([atleast_3d(t) for t in tensors], 2)
+
+
+@composite(where="torch")
+def column_stack(tensors):
+    """The tensors joined along columns; a vector is a column."""
+    _some(tensors, "column_stack")
+    return cat([t if t.ndim >= 2 else reshape(t, (math.prod(t.shape), 1)) for t in tensors], 1)
+
+
+@op(where="", grad_name="BlockDiagBackward0")
+def block_diagonal(tensors: list[Array]) -> Array:
+    """The matrix with the given matrices along its diagonal."""
+    for i, t in enumerate(tensors):
+        if t.ndim > 2:
+            raise RuntimeError(
+                "torch.block_diag: Input tensors must have 2 or fewer dimensions. "
+                f"Input {i} has {t.ndim} dimensions"
+            )
+    blocks = [jnp.atleast_2d(t) for t in _together(tensors)] if tensors else [jnp.zeros((1, 0), jnp.float32)]
+    width = builtins.sum(b.shape[1] for b in blocks)
+    rows, left = [], 0
+    for b in blocks:
+        rows.append(jnp.pad(b, ((0, 0), (left, width - left - b.shape[1]))))
+        left += b.shape[1]
+    return lax.concatenate(rows, 0)
+
+
+@composite(where="torch")
+def block_diag(*tensors):
+    """The matrix with the given matrices along its diagonal."""
+    return block_diagonal(list(tensors))
+
+
+# ---------------------------------------------------------------- grids and products
+
+
+@composite(where="torch")
+def broadcast_tensors(*tensors):
+    """The tensors expanded to their common shape."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tensors[0]
+    shape = ()
+    for t in tensors:
+        shape = _common_shape(shape, tuple(t.shape))
+    return tuple(expand(t, shape) for t in tensors)
+
+
+def _common_shape(a, b) -> tuple:
+    ndim = builtins.max(len(a), len(b))
+    a, b = (1,) * (ndim - len(a)) + a, (1,) * (ndim - len(b)) + b
+    for d, (n, m) in enumerate(zip(a, b)):
+        if n != m and 1 not in (n, m):
+            raise errors.broadcast(n, m, d)
+    return tuple(m if n == 1 else n for n, m in zip(a, b))
+
+
+@composite
+def broadcast_to(input, size):
+    """A view of `input` in a larger shape."""
+    return expand(input, tuple(size))
+
+
+@composite(where="torch")
+def meshgrid(*tensors, indexing="ij"):
+    """Views of the vectors spread over the grid that they span."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tensors[0]
+    if not tensors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    for t in tensors:
+        if t.ndim > 1:
+            shape = " ".join(map(str, t.shape))
+            raise RuntimeError(
+                f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got:  {shape}"
+            )
+        if t.dtype != tensors[0].dtype:
+            raise RuntimeError("meshgrid expects all tensors to have the same dtype")
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    places = list(range(len(tensors)))
+    if indexing == "xy" and len(tensors) >= 2:
+        places[:2] = 1, 0
+    sizes = [0] * len(tensors)
+    for t, d in zip(tensors, places):
+        sizes[d] = math.prod(t.shape)
+    grid = []
+    for t, d in zip(tensors, places):
+        own = [1] * len(tensors)
+        own[d] = sizes[d]
+        grid.append(expand(reshape(t, tuple(own)), tuple(sizes)))
+    return tuple(grid)
+
+
+@composite(where="torch")
+def cartesian_prod(*tensors):
+    """Every combination of one element from each vector, a row each."""
+    for t in tensors:
+        if t.ndim != 1:
+            raise RuntimeError(f"Expect a 1D vector, but got shape {size_of(t.shape)}")
+    if len(tensors) == 1:
+        return tensors[0]
+    grid = meshgrid(*tensors, indexing="ij")
+    return stack([reshape(t, (math.prod(t.shape),)) for t in grid], 1)
+
+
+@op(where="", grad_name="StackBackward0")
+def chosen_rows(input: Array, r: int, with_replacement: bool) -> Array:
+    """The combinations of r elements of a vector, a row each, in lexicographic order of places."""
+    pick = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    rows = np.array(list(pick(range(input.shape[0]), r)), np.int32).reshape(-1, r)
+    return input.at[rows].get(mode=IN_BOUNDS)
+
+
+@composite
+def combinations(input, r=2, with_replacement=False):
+    """The combinations of r elements of a vector, a row each."""
+    if input.ndim != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {size_of(input.shape)}")
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    return chosen_rows(input, r, with_replacement) if r else reshape(input[:0], (0,))
+
+
+# ---------------------------------------------------------------- flips, rolls, repeats
+
+
+@op
+def flip(input: Array, dims: VarInts) -> Array:
+    """The order of the elements reversed along `dims`."""
+    return lax.rev(input, axes(dims, input.ndim)) if input.ndim else input
+
+
+flip.vjp(input=lambda g, dims: flip(g, dims))
+
+
+@composite
+def fliplr(input):
+    """The columns (dimension 1) reversed."""
+    if input.ndim < 2:
+        raise RuntimeError("Input must be >= 2-d.")
+    return flip(input, (1,))
+
+
+@composite
+def flipud(input):
+    """The rows (dimension 0) reversed."""
+    if input.ndim < 1:
+        raise RuntimeError("Input must be >= 1-d.")
+    return flip(input, (0,))
+
+
+@op
+def roll(input: Array, shifts: int | tuple, dims: int | tuple | None = None) -> Array:
+    """The elements shifted along `dims`, those pushed out coming in at the other end."""
+    shifts, dims = ints(shifts), () if dims is None else ints(dims)
+    if not dims:
+        if len(shifts) != 1:
+            raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
+        return jnp.roll(input.reshape(-1), shifts[0]).reshape(input.shape)
+    if len(shifts) != len(dims):
+        raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
+    return jnp.roll(input, shifts, tuple(axis(d, input.ndim) for d in dims)) if input.size else input
+
+
+@op
+def rot90(input: Array, k: int = 1, dims: tuple = (0, 1)) -> Array:
+    """The plane of `dims` turned by 90 degrees `k` times, from the first towards the second."""
+    dims = tuple(dims)
+    if len(dims) != 2:
+        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
+    if input.ndim < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {input.ndim}")
+    if dims[0] == dims[1]:
+        raise RuntimeError(
+            f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
+        )
+    return jnp.rot90(input, k, tuple(axis(d, input.ndim) for d in dims))
+
+
+@op(where="Tensor", out=False)
+def repeat(input: Array, repeats: VarInts) -> Array:
+    """Copies of `input` laid side by side: `repeats[i]` of them along dimension i."""
+    if len(repeats) < input.ndim:
+        raise RuntimeError(
+            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"
+        )
+    return jnp.tile(input, tuple(repeats))
+
+
+@composite
+def tile(input, *dims):
+    """`repeat`, where missing leading counts are ones."""
+    counts = tuple(dims[0]) if len(dims) == 1 and not isinstance(dims[0], int) else dims
+    return repeat(input, (1,) * (input.ndim - len(counts)) + tuple(counts))
+
+
+@op(where="")
+def repeat_each(input: Array, repeats: int, dim: int | None = None) -> Array:
+    """Each element `repeats` times in a row along `dim`."""
+    if repeats < 0:
+        raise RuntimeError(f"Repeats must be non-negative, got {repeats}")
+    if dim is None or input.ndim == 0:
+        input, dim = input.reshape(-1), 0
+    dim = axis(dim, input.ndim)
+    shape = input.shape
+    wide = jnp.broadcast_to(jnp.expand_dims(input, dim + 1), (*shape[: dim + 1], repeats, *shape[dim + 1 :]))
+    return wide.reshape(*shape[:dim], shape[dim] * repeats, *shape[dim + 1 :])
+
+
+@op(where="", dynamic=True, differentiable=False)
+def repeat_places(repeats: Array) -> Array:
+    """The number i written `repeats[i]` times."""
+    counts = np.asarray(repeats)
+    if counts.ndim > 1:
+        raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
+    if counts.dtype not in (np.int64, np.int32):
+        raise RuntimeError("repeats has to be Long or Int tensor")
+    if (counts < 0).any():
+        raise RuntimeError("repeats can not be negative")
+    return jnp.asarray(np.repeat(np.arange(counts.size, dtype=counts.dtype), counts.reshape(-1)))
+
+
+@op(where="", differentiable=False)
+def repeat_places_sized(repeats: Array, output_size: int) -> Array:
+    """`repeat_places` where the sum of the counts is known."""
+    places = jnp.arange(repeats.size, dtype=repeats.dtype)
+    return jnp.repeat(places, repeats, total_repeat_length=output_size)
+
+
+@op(where="", grad_name="IndexSelectBackward0")
+def select_flat(input: Array, index: Array) -> Array:
+    """`index_select` of the elements read as one line."""
+    return input.reshape(-1).at[narrow(index, 0)].get(mode=IN_BOUNDS)
+
+
+@composite
+def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
+    """Each element (or slice of `dim`) repeated in place, all alike or by a tensor of counts."""
+    if repeats is None:
+        return repeat_places(input) if output_size is None else repeat_places_sized(input, output_size)
+    if isinstance(repeats, int):
+        return repeat_each(input, repeats, dim)
+    size = math.prod(input.shape) if dim is None else (input.shape or (1,))[axis(dim, input.ndim)]
+    if repeats.ndim > 1:
+        raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
+    count = math.prod(repeats.shape)
+    if count != 1 and count != size:
+        raise RuntimeError(
+            "repeats must have the same size as input along dim, but got "
+            f"repeats.size(0) = {count} and input.size({dim or 0}) = {size}"
+        )
+    if count == 1 and size != 1:
+        repeats = repeat(repeats, (size,))
+    places = repeat_places(repeats) if output_size is None else repeat_places_sized(repeats, output_size)
+    return select_flat(input, places) if dim is None else index_select(input, dim, places)

@@ -1,0 +1,419 @@
+"""Normalisations within a sample, norms' relatives, and the distances built on them. Knows arrays only."""
+
+import math
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jtorch import errors_nn as errors
+from jtorch.core import dtype as dtypes
+
+from . import backend
+from .registry import FLOAT, op
+
+# Each kernel works on (outer, inner): rows of the elements that share a mean. Statistics are kept for the
+# derivative, and are in float32 for 16-bit inputs.
+
+
+def _split(x: Array, n: int) -> Array:
+    """The last `n` dimensions as one; the others as they are."""
+    return x.reshape(*x.shape[: x.ndim - n], -1)
+
+
+def _moments(x: Array, eps: float) -> tuple[Array, Array]:
+    """Mean and reciprocal standard deviation of each row."""
+    mean = jnp.mean(x, axis=-1, keepdims=True)
+    variance = jnp.mean(jnp.square(x - mean), axis=-1, keepdims=True)
+    return mean, lax.rsqrt(variance + jnp.asarray(eps, x.dtype))
+
+
+def _wide(x: Array) -> Array:
+    return x.astype(backend.accumulator(x.dtype))
+
+
+def _layer_norm(input, normalized_shape, weight, bias, eps):
+    n = len(normalized_shape)
+    x = _wide(_split(input, n))
+    mean, rstd = _moments(x, eps)
+    out = (x - mean) * rstd
+    if weight is not None:
+        out = out * weight.reshape(-1).astype(out.dtype)
+    if bias is not None:
+        out = out + bias.reshape(-1).astype(out.dtype)
+    stats = (*input.shape[: input.ndim - n], *(1,) * n)
+    return out.reshape(input.shape).astype(input.dtype), mean.reshape(stats), rstd.reshape(stats)
+
+
+@op(where="torch nn.functional", hidden=2, out=False, grad_name="NativeLayerNormBackward0")
+def layer_norm(
+    input: Array,
+    normalized_shape: list[int],
+    weight: Array | None = None,
+    bias: Array | None = None,
+    eps: float = 1e-5,
+    cudnn_enable: bool = True,
+) -> tuple[Array, Array, Array]:
+    """Zero mean and unit variance over the last dimensions, then `* weight + bias`."""
+    return _layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+layer_norm.vjp(
+    input=lambda g, input, normalized_shape, weight, eps, out: layer_norm_input_grad(
+        g, input, weight, out[1], out[2], len(normalized_shape), eps
+    ),
+    weight=lambda g, input, weight, normalized_shape, eps, out: layer_norm_weight_grad(
+        g, input, weight, out[1], out[2], len(normalized_shape), eps
+    ),
+    bias=lambda g, bias, normalized_shape: leading_sum(g, bias, len(normalized_shape)),
+)
+
+
+def _check_normalized(input, normalized_shape, star: str) -> None:
+    shape = list(normalized_shape)
+    if not shape:
+        raise errors.normalized_shape_empty()
+    if list(input.shape[-len(shape) :]) != shape or len(shape) > input.ndim:
+        raise errors.normalized_shape(shape, input.shape, star)
+
+
+@layer_norm.check
+def _(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):
+    _check_layer_norm(input, normalized_shape, weight, bias)
+
+
+def _check_layer_norm(input, normalized_shape, weight, bias) -> None:
+    shape = list(normalized_shape)
+    if not shape:
+        raise errors.normalized_shape_empty()
+    for name, x in (("weight", weight), ("bias", bias)):
+        if x is not None and list(x.shape) != shape:
+            raise errors.affine_shape(name, x.shape, shape)
+    _check_normalized(input, normalized_shape, ", ")
+    if not input.dtype.is_floating_point:
+        raise errors.not_implemented("LayerNormKernelImpl", input.dtype)
+    _check_mixed(input, weight, bias)
+
+
+def _check_mixed(input, *affine) -> None:
+    """All of one dtype, or a 16-bit input with float32 weights."""
+    for x in affine:
+        if x is None or x.dtype is input.dtype:
+            continue
+        if input.dtype.itemsize != 2 or x.dtype is not dtypes.float32:
+            raise errors.mixed_dtype()
+
+
+@op(where="torch")
+def native_layer_norm(
+    input: Array, normalized_shape: list[int], weight: Array | None, bias: Array | None, eps: float
+) -> tuple[Array, Array, Array]:
+    """layer_norm, its mean and its reciprocal standard deviation."""
+    return _layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+@native_layer_norm.check
+def _(input, normalized_shape, weight, bias, eps):
+    _check_layer_norm(input, normalized_shape, weight, bias)
+
+
+def _input_grad(grad, x, mean, rstd, weight):
+    """The cotangent of a normalised row. All in the wide dtype, rows last."""
+    normal = (x - mean) * rstd
+    if weight is not None:
+        grad = grad * weight
+    along = jnp.mean(grad, axis=-1, keepdims=True)
+    across = jnp.mean(grad * normal, axis=-1, keepdims=True)
+    return rstd * (grad - along - normal * across)
+
+
+def _flat_stats(stat: Array, n: int) -> Array:
+    return stat.reshape(*stat.shape[: stat.ndim - n], 1)
+
+
+@op(where="")
+def layer_norm_input_grad(
+    grad: Array, input: Array, weight: Array | None, mean: Array, rstd: Array, n: int, eps: float
+) -> Array:
+    """The cotangent of layer_norm's input."""
+
+    def fast(grad, input, weight, mean, rstd):
+        w = None if weight is None else _wide(weight.reshape(-1))
+        x, g = _wide(_split(input, n)), _wide(_split(grad, n))
+        out = _input_grad(g, x, _flat_stats(mean, n), _flat_stats(rstd, n), w)
+        return out.reshape(input.shape).astype(input.dtype)
+
+    def plain(grad, input, weight, mean, rstd):
+        return fast(grad, input, weight, *_layer_stats(input, n, eps))
+
+    return backend.differentiated_as(fast, plain)(grad, input, weight, mean, rstd)
+
+
+def _layer_stats(input, n, eps):
+    return _layer_norm(input, input.shape[input.ndim - n :], None, None, eps)[1:]
+
+
+@op(where="")
+def layer_norm_weight_grad(
+    grad: Array, input: Array, weight: Array, mean: Array, rstd: Array, n: int, eps: float
+) -> Array:
+    """The cotangent of layer_norm's weight."""
+
+    def fast(grad, input, mean, rstd):
+        x, g = _wide(_split(input, n)), _wide(_split(grad, n))
+        product = g * (x - _flat_stats(mean, n)) * _flat_stats(rstd, n)
+        total = backend.column_sum(backend.materialize(product.reshape(-1, product.shape[-1])))
+        return total.reshape(weight.shape).astype(weight.dtype)
+
+    def plain(grad, input, mean, rstd):
+        return fast(grad, input, *_layer_stats(input, n, eps))
+
+    return backend.differentiated_as(fast, plain)(grad, input, mean, rstd)
+
+
+@op(where="")
+def leading_sum(grad: Array, bias: Array, n: int) -> Array:
+    """The cotangent of a bias of `n` dimensions: a sum over the others."""
+    g = _wide(_split(grad, n))
+    total = backend.column_sum(backend.materialize(g.reshape(-1, g.shape[-1])))
+    return total.reshape(bias.shape).astype(bias.dtype)
+
+
+# rms_norm
+
+
+@op(where="torch nn.functional", out=False, grad_name="MulBackward0")
+def rms_norm(
+    input: Array, normalized_shape: list[int], weight: Array | None = None, eps: float | None = None
+) -> Array:
+    """Divide by the root of the mean square over the last dimensions, then `* weight`.
+
+    `eps` defaults to the machine epsilon of the input's dtype."""
+    n = len(normalized_shape)
+    x = _split(input, n)
+    x = x.astype(backend.accumulator(x.dtype))
+    if eps is None:
+        eps = float(jnp.finfo(x.dtype).eps)
+    square = jnp.square(jnp.abs(x)) if jnp.iscomplexobj(x) else jnp.square(x)
+    out = x * lax.rsqrt(jnp.mean(square, axis=-1, keepdims=True) + jnp.asarray(eps, square.dtype))
+    if weight is not None:
+        out = out * weight.reshape(-1).astype(out.dtype)
+    return out.reshape(input.shape).astype(input.dtype)
+
+
+@rms_norm.check
+def _(input, normalized_shape, weight=None, eps=None):
+    shape = list(normalized_shape)
+    if weight is not None and list(weight.shape) != shape:
+        raise errors.affine_shape("weight", weight.shape, shape)
+    _check_normalized(input, normalized_shape, "")
+    if not (input.dtype.is_floating_point or input.dtype.is_complex):
+        raise errors.not_implemented("rms_norm", input.dtype)
+
+
+# group_norm
+
+
+@op(where="torch nn.functional", hidden=2, out=False, grad_name="NativeGroupNormBackward0")
+def group_norm(
+    input: Array,
+    num_groups: int,
+    weight: Array | None = None,
+    bias: Array | None = None,
+    eps: float = 1e-5,
+    cudnn_enabled: bool = True,
+) -> tuple[Array, Array, Array]:
+    """Zero mean and unit variance over each group of channels, then `* weight + bias` by channel."""
+    return _group_norm(input, num_groups, weight, bias, eps)
+
+
+def _group_norm(input, groups, weight, bias, eps):
+    x = _wide(input.reshape(input.shape[0], groups, -1))
+    mean, rstd = _moments(x, eps)
+    out = ((x - mean) * rstd).reshape(*input.shape[:2], -1)
+    if weight is not None:
+        out = out * weight.astype(out.dtype)[:, None]
+    if bias is not None:
+        out = out + bias.astype(out.dtype)[:, None]
+    return out.reshape(input.shape).astype(input.dtype), mean[..., 0], rstd[..., 0]
+
+
+group_norm.vjp(
+    input=lambda g, input, num_groups, weight, eps, out: group_norm_input_grad(
+        g, input, weight, out[1], out[2], num_groups, eps
+    ),
+    weight=lambda g, input, num_groups, weight, eps, out: group_norm_weight_grad(
+        g, input, weight, out[1], out[2], num_groups, eps
+    ),
+    bias=lambda g, bias: channel_sum(g, bias),
+)
+
+
+@group_norm.check
+def _(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
+    if input.ndim < 2:
+        raise errors.group_norm_rank(input.ndim)
+    if num_groups <= 0:
+        raise errors.group_norm_groups(num_groups)
+    if input.shape[1] % num_groups:
+        raise errors.group_norm_channels(input.shape, num_groups)
+    for name, x in (("weight", weight), ("bias", bias)):
+        if x is not None and tuple(x.shape) != (input.shape[1],):
+            raise errors.channel_vector(name, x.shape, input.shape)
+    if not input.dtype.is_floating_point:
+        raise errors.not_implemented("GroupNormKernelImpl", input.dtype)
+    _check_mixed(input, weight, bias)
+
+
+@op(where="")
+def group_norm_input_grad(
+    grad: Array, input: Array, weight: Array | None, mean: Array, rstd: Array, groups: int, eps: float
+) -> Array:
+    """The cotangent of group_norm's input."""
+
+    def fast(grad, input, weight, mean, rstd):
+        g = _wide(grad)
+        if weight is not None:
+            g = g * weight.astype(g.dtype).reshape(-1, *(1,) * (g.ndim - 2))
+        rows = (input.shape[0], groups, -1)
+        x, g = _wide(input).reshape(rows), g.reshape(rows)
+        out = _input_grad(g, x, mean[..., None], rstd[..., None], None)
+        return out.reshape(input.shape).astype(input.dtype)
+
+    def plain(grad, input, weight, mean, rstd):
+        return fast(grad, input, weight, *_group_norm(input, groups, None, None, eps)[1:])
+
+    return backend.differentiated_as(fast, plain)(grad, input, weight, mean, rstd)
+
+
+@op(where="")
+def group_norm_weight_grad(
+    grad: Array, input: Array, weight: Array, mean: Array, rstd: Array, groups: int, eps: float
+) -> Array:
+    """The cotangent of group_norm's weight."""
+
+    def fast(grad, input, mean, rstd):
+        x = _wide(input).reshape(input.shape[0], groups, -1)
+        normal = ((x - mean[..., None]) * rstd[..., None]).reshape(input.shape)
+        return _over_channels(_wide(grad) * normal).astype(weight.dtype)
+
+    def plain(grad, input, mean, rstd):
+        return fast(grad, input, *_group_norm(input, groups, None, None, eps)[1:])
+
+    return backend.differentiated_as(fast, plain)(grad, input, mean, rstd)
+
+
+def _over_channels(x: Array) -> Array:
+    return jnp.sum(x, axis=(0, *range(2, x.ndim)))
+
+
+@op(where="")
+def channel_sum(grad: Array, bias: Array) -> Array:
+    """The cotangent of a bias by channel: a sum over everything but dimension 1."""
+    return _over_channels(_wide(grad)).astype(bias.dtype)
+
+
+@op(promote=FLOAT, elementwise=False, where="nn.functional", out=False, grad_name="DivBackward0")
+def local_response_norm(
+    input: Array, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Array:
+    """Divide by a power of the mean square over `size` neighbouring channels."""
+    x = _wide(input)
+    square = jnp.square(x)
+    window = (1, size) + (1,) * (x.ndim - 2)
+    pad = ((0, 0), (size // 2, (size - 1) // 2), *((0, 0),) * (x.ndim - 2))
+    near = lax.reduce_window(square, jnp.zeros((), x.dtype), lax.add, window, (1,) * x.ndim, pad)
+    scale = jnp.asarray(alpha / size, x.dtype) * near + jnp.asarray(k, x.dtype)
+    return (x * jnp.power(scale, jnp.asarray(-beta, x.dtype))).astype(input.dtype)
+
+
+@local_response_norm.check
+def _(input, size, alpha=1e-4, beta=0.75, k=1.0):
+    if input.ndim < 3:
+        raise errors.response_norm_rank(input.ndim)
+    if input.dtype.is_complex or input.dtype in (dtypes.bool_, dtypes.uint8):
+        raise errors.not_implemented("avg_pool2d", input.dtype)
+
+
+# Norms along a dimension, with PyTorch's gradient of 0 where the norm is 0
+
+
+def _norm(x: Array, p: float, dim, keepdims: bool) -> Array:
+    size = jnp.abs(x)
+    if p == math.inf:
+        return jnp.max(size, axis=dim, keepdims=keepdims)
+    if p == -math.inf:
+        return jnp.min(size, axis=dim, keepdims=keepdims)
+    if p == 0:
+        return jnp.sum(size != 0, axis=dim, keepdims=keepdims).astype(size.dtype)
+    if p == 1:
+        return jnp.sum(size, axis=dim, keepdims=keepdims)
+    # the inner selection: a root, and a power below 1, have an infinite slope at 0
+    if p == 2:
+        square = jnp.square(jnp.real(x)) + jnp.square(jnp.imag(x)) if jnp.iscomplexobj(x) else jnp.square(x)
+        total = jnp.sum(square, axis=dim, keepdims=keepdims)
+        return jnp.where(total == 0, 0, jnp.sqrt(jnp.where(total == 0, 1, total)))
+    power = jnp.where(size == 0, 0 if p > 0 else jnp.inf, jnp.power(jnp.where(size == 0, 1, size), p))
+    total = jnp.sum(power, axis=dim, keepdims=keepdims)
+    return jnp.where(total == 0, 0, jnp.power(jnp.where(total == 0, 1, total), 1 / p))
+
+
+@op(where="nn.functional", grad_name="DivBackward0")
+def normalize(input: Array, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps: float = 1e-12) -> Array:
+    """Divide by the p-norm along `dim`, or by `eps` where the norm is smaller."""
+    x = _wide(input)
+    norm = _norm(x, p, dim, keepdims=True)
+    floor = jnp.asarray(eps, norm.dtype)
+    return (x / jnp.where(norm > floor, norm, floor).astype(x.dtype)).astype(input.dtype)
+
+
+@normalize.check
+def _(input, p=2.0, dim=1, eps=1e-12):
+    _check_dim(input, dim)
+    if not (input.dtype.is_floating_point or input.dtype.is_complex):
+        raise errors.vector_norm_dtype(input.dtype)
+
+
+def _check_dim(input, dim) -> None:
+    n = input.ndim or 1
+    for d in (dim,) if isinstance(dim, int) else dim:
+        if not -n <= d < n:
+            raise errors.dim_range(d, input.ndim)
+
+
+@op(where="torch nn.functional", out=False, grad_name="SumBackward1")
+def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-8) -> Array:
+    """The sum of products along `dim`, divided by both norms, each at least `eps`."""
+    dtype = jnp.result_type(x1.dtype, x2.dtype)
+    a, b = jnp.broadcast_arrays(x1.astype(dtype), x2.astype(dtype))
+    a, b = _wide(a), _wide(b)
+    floor = jnp.asarray(eps, a.dtype)
+    unit = []
+    for x in (a, b):
+        norm = _norm(x, 2, dim, keepdims=True)
+        # the floor is a constant to the derivative of the norm, as in PyTorch
+        unit.append(x / (norm + lax.stop_gradient(jnp.maximum(norm, floor) - norm)))
+    return jnp.sum(unit[0] * unit[1], axis=dim).astype(dtype)
+
+
+@cosine_similarity.check
+def _(x1, x2, dim=1, eps=1e-8):
+    common = dtypes.promote(x1.dtype, x2.dtype)
+    if not common.is_floating_point:
+        raise errors.common_float(common)
+    _check_dim(x1 if x1.ndim >= x2.ndim else x2, dim)
+
+
+@op(promote=FLOAT, elementwise=False, where="torch nn.functional", out=False, grad_name="NormBackward1")
+def pairwise_distance(
+    x1: Array, x2: Array, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Array:
+    """The p-norm of `x1 - x2 + eps` along the last dimension."""
+    difference = _wide(x1 - x2) + jnp.asarray(eps, backend.accumulator(x1.dtype))
+    out = _norm(difference, p, -1, keepdim)
+    return out.astype(x1.dtype) if not jnp.iscomplexobj(x1) else out
+
+
+@pairwise_distance.check
+def _(x1, x2, p=2.0, eps=1e-6, keepdim=False):
+    if x1.dtype is x2.dtype is dtypes.bool_:
+        raise errors.bool_minus(two=True)

@@ -1,0 +1,716 @@
+"""Pooling: the largest or the mean of each window, by fixed, adaptive or random windows, and its inverse."""
+
+import builtins
+import math
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jtorch.core.dtype import INT, scalar_name
+
+from .backend import accumulator, on_cpu
+from .conv import Geometry, tuple_of, windows
+from .registry import Array, composite, op
+
+FEW_TAPS = 32  # windows up to this size are unrolled: elementwise code, vectorised along the channels
+
+
+def _geometry(n, spatial, kernel, stride, padding, dilation, ceil_mode):
+    """(kernel, geometry, output size) of a pooling over `spatial`."""
+    kernel = tuple_of(kernel, n)
+    stride = kernel if stride is None or stride == () else tuple_of(stride, n)
+    padding, dilation = tuple_of(padding, n), tuple_of(dilation, n)
+    out = []
+    for size, k, s, p, d in zip(spatial, kernel, stride, padding, dilation):
+        o = (size + 2 * p - d * (k - 1) - 1 + (s - 1 if ceil_mode else 0)) // s + 1
+        if ceil_mode and (o - 1) * s >= size + p:
+            o -= 1  # the last window must start inside the input or its left padding
+        out.append(o)
+    return kernel, Geometry(stride, padding, padding, dilation, 1), tuple(out)
+
+
+def _to_nhwc(x, n: int):
+    """`x` with the channels where the backend is fastest, and the first spatial dimension there."""
+    if on_cpu() and x.ndim == n + 2:
+        return jnp.moveaxis(x, 1, -1), 1
+    return x, x.ndim - n
+
+
+def _from_nhwc(x, at: int):
+    return jnp.moveaxis(x, -1, 1) if at == 1 and on_cpu() else x
+
+
+def _channels_first(fn, x, n: int):
+    """Apply `fn(x, first spatial dimension)` in the backend's order; unbatched input gets a batch of one."""
+    batched = x if x.ndim == n + 2 else x[None]
+    y, at = _to_nhwc(batched, n)
+    back = lambda r: _from_nhwc(r, at)[0] if x.ndim == n + 1 else _from_nhwc(r, at)
+    got = fn(y, at)
+    return tuple(map(back, got)) if isinstance(got, tuple) else back(got)
+
+
+def _lowest(dtype):
+    return -jnp.inf if jnp.issubdtype(dtype, jnp.floating) else jnp.iinfo(dtype).min
+
+
+def _scan_windows(x, at, kernel, geo, out):
+    """(the largest of each window, the tap it is at): the first of equals, NaN above all."""
+    best = where = None
+    nan = jnp.issubdtype(x.dtype, jnp.floating)
+    for tap, part in enumerate(windows(x, kernel, out, geo, at, _lowest(x.dtype))):
+        if best is None:
+            best, where = part, jnp.zeros(part.shape, jnp.int32)
+            continue
+        better = part > best
+        if nan:
+            better |= part != part
+        best, where = jnp.where(better, part, best), jnp.where(better, jnp.int32(tap), where)
+    return best, where
+
+
+def _reduce_windows(x, at, kernel, geo, out):
+    """The largest of each window, for windows too large to unroll."""
+    n = len(kernel)
+    spread = lambda values, rest: (rest,) * at + tuple(values) + (rest,) * (x.ndim - n - at)
+    need = [(o - 1) * s + (k - 1) * d + 1 for o, s, k, d in zip(out, geo.stride, kernel, geo.dilation)]
+    hi = [m - lo - size for m, lo, size in zip(need, geo.lo, x.shape[at : at + n])]
+    config = spread([(a, b, 0) for a, b in zip(geo.lo, hi)], (0, 0, 0))
+    x = lax.pad(x, jnp.asarray(_lowest(x.dtype), x.dtype), config)
+    return lax.reduce_window(
+        x,
+        jnp.asarray(_lowest(x.dtype), x.dtype),
+        lax.max,
+        spread(kernel, 1),
+        spread(geo.stride, 1),
+        "VALID",
+        window_dilation=spread(geo.dilation, 1),
+    )
+
+
+def _flat_index(tap, at, kernel, geo, out, spatial):
+    """The position in the flattened spatial dimensions of the tap chosen in each window."""
+    index, rest = 0, tap.astype(jnp.int64)
+    for i in reversed(range(len(kernel))):
+        position = lax.broadcasted_iota(jnp.int64, tap.shape, at + i) * geo.stride[i] - geo.lo[i]
+        position = position + rest % kernel[i] * geo.dilation[i]
+        rest = rest // kernel[i]
+        index = index + position * math.prod(spatial[i + 1 :])
+    return index
+
+
+def _max_pool(n, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
+    spatial = input.shape[-n:]
+    kernel, geo, out = _geometry(n, spatial, kernel_size, stride, padding, dilation, ceil_mode)
+
+    def pool(x, at):
+        if not return_indices and math.prod(kernel) > FEW_TAPS:
+            return _reduce_windows(x, at, kernel, geo, out)
+        best, tap = _scan_windows(x, at, kernel, geo, out)
+        return (best, _flat_index(tap, at, kernel, geo, out, spatial)) if return_indices else best
+
+    return _channels_first(pool, input, n)
+
+
+def _gather_phases(value, tap, at, kernel, geo, out, spatial):
+    """Each window's `value` added at the position of its tap, for all positions of the input.
+
+    The input's positions of equal remainder modulo the stride are computed together and interleaved, so that nothing
+    is scattered and nothing is computed at a position that no window reads.
+    """
+    n = len(kernel)
+    zero = jnp.zeros((), value.dtype)
+    reach = [o + (k - 1) * d // s for o, k, d, s in zip(out, kernel, geo.dilation, geo.stride)]
+
+    def phase(remainders):
+        total = None
+        for number, taps in enumerate(np.ndindex(*kernel)):
+            offset = [t * d for t, d in zip(taps, geo.dilation)]
+            if any(o % s != r for o, s, r in zip(offset, geo.stride, remainders)):
+                continue
+            part = jnp.where(tap == number, value, zero)
+            config = [(0, 0, 0)] * value.ndim
+            for i in range(n):
+                shift = offset[i] // geo.stride[i]
+                config[at + i] = (shift, reach[i] - out[i] - shift, 0)
+            part = lax.pad(part, zero, config)
+            total = part if total is None else total + part
+        if total is None:
+            shape = list(value.shape)
+            shape[at : at + n] = reach
+            total = jnp.zeros(shape, value.dtype)
+        return total
+
+    def interleave(i, remainders):
+        if i == n:
+            return phase(remainders)
+        parts = [interleave(i + 1, (*remainders, r)) for r in range(geo.stride[i])]
+        if len(parts) == 1:
+            return parts[0]
+        stacked = jnp.stack(parts, at + i + 1)
+        shape = list(stacked.shape)
+        shape[at + i : at + i + 2] = [shape[at + i] * geo.stride[i]]
+        return stacked.reshape(shape)
+
+    full = interleave(0, ())
+    config = [(0, 0, 0)] * value.ndim
+    for i in range(n):
+        config[at + i] = (-geo.lo[i], spatial[i] + geo.lo[i] - reach[i] * geo.stride[i], 0)
+    return lax.pad(full, zero, config)
+
+
+def _first_of(g):
+    return g[0] if isinstance(g, (tuple, list)) else g
+
+
+@op(where="")
+def max_pool_grad(
+    grad: Array,
+    input: Array,
+    n: int,
+    kernel_size,
+    stride=None,
+    padding=0,
+    dilation=1,
+    ceil_mode: bool = False,
+) -> Array:
+    """The gradient of max pooling: each window's goes to the first of its largest elements."""
+    spatial = input.shape[-n:]
+    kernel, geo, out = _geometry(n, spatial, kernel_size, stride, padding, dilation, ceil_mode)
+    if math.prod(kernel) > FEW_TAPS or math.prod(geo.stride) > FEW_TAPS:
+        index = _max_pool(n, input, kernel_size, stride, padding, dilation, ceil_mode, True)[1]
+        return _scatter(grad, index, input.shape, n)
+    batched = input if input.ndim == n + 2 else input[None]
+    x, at = _to_nhwc(batched, n)
+    value, _ = _to_nhwc(grad if grad.ndim == n + 2 else grad[None], n)
+    _, tap = _scan_windows(x, at, kernel, geo, out)
+    total = _from_nhwc(_gather_phases(value, tap, at, kernel, geo, out, spatial), at)
+    return total if input.ndim == n + 2 else total[0]
+
+
+def _scatter(value, index, shape, n: int):
+    """Zeros of `shape` with `value` added at flat spatial positions `index`."""
+    lead = math.prod(shape[:-n])
+    flat = jnp.zeros((lead, math.prod(shape[-n:])), value.dtype)
+    rows = jnp.arange(lead)[:, None]
+    return flat.at[rows, index.reshape(lead, -1)].add(value.reshape(lead, -1)).reshape(shape)
+
+
+def _max_pool_op(n: int, grad_name: str):
+    def decorate(fn):
+        record = op(where="torch nn.functional", grad_name=grad_name, out=False)(fn)
+        record.vjp(
+            input=lambda g, input, kernel_size, stride, padding, dilation, ceil_mode: max_pool_grad(
+                _first_of(g), input, n, kernel_size, stride, padding, dilation, ceil_mode
+            )
+        )
+
+        @record.check
+        def check(
+            input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
+        ):
+            _check_max_pool(n, input, kernel_size, stride, padding, dilation, ceil_mode)
+
+        return record
+
+    return decorate
+
+
+@_max_pool_op(1, "SqueezeBackward1")
+def max_pool1d(
+    input: Array,
+    kernel_size,
+    stride=None,
+    padding=0,
+    dilation=1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Array:
+    """The largest element of each window of the last dimension, and where it is if `return_indices`."""
+    return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+@_max_pool_op(2, "MaxPool2DWithIndicesBackward0")
+def max_pool2d(
+    input: Array,
+    kernel_size,
+    stride=None,
+    padding=0,
+    dilation=1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Array:
+    """The largest element of each window of the last two dimensions, and where it is if `return_indices`."""
+    return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+@_max_pool_op(3, "MaxPool3DWithIndicesBackward0")
+def max_pool3d(
+    input: Array,
+    kernel_size,
+    stride=None,
+    padding=0,
+    dilation=1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Array:
+    """The largest element of each window of the last three dimensions, and where it is if `return_indices`."""
+    return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+def _with_indices(n: int, fn):
+    def max_pool_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+        """The largest element of each window, and its position in the flattened spatial dimensions."""
+        return fn(input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+    spaces = f"torch.max_pool{n}d_with_indices nn.functional.max_pool{n}d_with_indices"
+    return composite(where=spaces, name=f"max_pool{n}d_with_indices")(max_pool_with_indices)
+
+
+max_pool1d_with_indices = _with_indices(1, max_pool1d)
+max_pool2d_with_indices = _with_indices(2, max_pool2d)
+max_pool3d_with_indices = _with_indices(3, max_pool3d)
+
+
+def _check_max_pool(n, input, kernel_size, stride, padding, dilation, ceil_mode):
+    _check_settings(f"max_pool{n}d", n, kernel_size, stride, padding, dilation)
+    if n == 1:
+        if input.ndim not in (2, 3) or 0 in tuple(input.shape)[-2:]:
+            raise RuntimeError(
+                "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, "
+                f"but got:{list(input.shape)}"
+            )
+    elif input.ndim not in (n + 1, n + 2) or 0 in tuple(input.shape)[-n - 1 :]:
+        raise RuntimeError(f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input")
+    _check_half_padding(n, kernel_size, padding, dilation)
+    _check_output(n, input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def _check_settings(name, n, kernel_size, stride, padding, dilation):
+    for label, value in (("kernel_size", kernel_size), ("stride", stride), ("padding", padding)):
+        if not isinstance(value, int) and value is not None and len(value) not in (0, 1, n):
+            many = {2: "a single int, or a tuple of two ints", 3: "a single int, or a tuple of three ints"}
+            raise RuntimeError(f"{name}: {label} must either be {many.get(n, 'a single int')}")
+    kernel = tuple_of(kernel_size, n)
+    if any(k <= 0 for k in kernel):
+        raise RuntimeError("kernel size should be greater than zero, but got " + _spell("k", kernel))
+    if stride not in (None, ()) and any(s <= 0 for s in tuple_of(stride, n)):
+        raise RuntimeError("stride should not be zero")
+    if any(d <= 0 for d in tuple_of(dilation, n)):
+        raise RuntimeError(
+            "dilation should be greater than zero, but got " + _spell("dilation", tuple_of(dilation, n))
+        )
+
+
+def _spell(label, values) -> str:
+    return " ".join(f"{label}{axis}: {v}" for axis, v in zip("THW"[-len(values) :], values))
+
+
+def _check_half_padding(n, kernel_size, padding, dilation):
+    for k, p, d in zip(tuple_of(kernel_size, n), tuple_of(padding, n), tuple_of(dilation, n)):
+        if p < 0:
+            raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
+        if n == 1 and p > k // 2:
+            raise RuntimeError(
+                f"max_pool1d() padding should be at most half of kernel size, but got padding={p} and "
+                f"kernel_size={k}"
+            )
+        if p > ((k - 1) * d + 1) // 2:
+            raise RuntimeError(
+                "pad should be at most half of effective kernel size, but got "
+                f"pad={p}, kernel_size={k} and dilation={d}"
+            )
+
+
+def _check_output(n, input, kernel_size, stride, padding, dilation, ceil_mode):
+    spatial = tuple(input.shape[-n:])
+    _, _, out = _geometry(n, spatial, kernel_size, stride, padding, dilation, ceil_mode)
+    if any(o < 1 for o in out):
+        c = input.shape[-n - 1]
+        one = (1,) if n == 1 else ()
+        given, got = ("x".join(map(str, (c, *one, *s))) for s in (spatial, out))
+        raise RuntimeError(
+            f"Given input size: ({given}). Calculated output size: ({got}). Output size is too small"
+        )
+
+
+def _counts(n, spatial, kernel, geo, out, count_include_pad):
+    """How many elements each window's mean divides by: an array over the output positions."""
+    sizes = []
+    for size, k, s, p, o in zip(spatial, kernel, geo.stride, geo.lo, out):
+        start = np.arange(o) * s - p
+        stop = np.minimum(start + k, size + p)
+        if not count_include_pad:
+            start, stop = np.maximum(start, 0), np.minimum(stop, size)
+        sizes.append(stop - start)
+    total = sizes[0]
+    for more in sizes[1:]:
+        total = np.multiply.outer(total, more)
+    return total
+
+
+def _sum_windows(x, at, kernel, geo, out):
+    n = len(kernel)
+    if math.prod(kernel) <= FEW_TAPS:
+        total = None
+        for part in windows(x, kernel, out, geo, at):
+            total = part if total is None else total + part
+        return total
+    spread = lambda values, rest: (rest,) * at + tuple(values) + (rest,) * (x.ndim - n - at)
+    need = [(o - 1) * s + k for o, s, k in zip(out, geo.stride, kernel)]
+    hi = [m - lo - size for m, lo, size in zip(need, geo.lo, x.shape[at : at + n])]
+    x = lax.pad(x, jnp.zeros((), x.dtype), spread([(a, b, 0) for a, b in zip(geo.lo, hi)], (0, 0, 0)))
+    zero = jnp.zeros((), x.dtype)
+    return lax.reduce_window(x, zero, lax.add, spread(kernel, 1), spread(geo.stride, 1), "VALID")
+
+
+def _avg_pool(n, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+    spatial = input.shape[-n:]
+    kernel, geo, out = _geometry(n, spatial, kernel_size, stride, padding, 1, ceil_mode)
+
+    def pool(x, at):
+        total = _sum_windows(x.astype(accumulator(x.dtype)), at, kernel, geo, out)
+        count = divisor_override
+        if count is None:
+            count = _counts(n, spatial, kernel, geo, out, count_include_pad)
+            count = int(count.flat[0]) if (count == count.flat[0]).all() else count
+        if isinstance(count, np.ndarray):
+            count = jnp.asarray(count.reshape(count.shape + (1,) * (x.ndim - n - at)), total.dtype)
+        if jnp.issubdtype(x.dtype, jnp.integer):
+            return lax.div(total, jnp.broadcast_to(jnp.asarray(count, total.dtype), total.shape))
+        return (total / count).astype(x.dtype)
+
+    return _channels_first(pool, input, n)
+
+
+def _check_avg_pool(n, input, kernel_size, stride, padding, ceil_mode, divisor_override=None):
+    if n == 1 and input.ndim not in (2, 3):
+        raise RuntimeError(
+            f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor for argument #1 'self' "
+            "(while checking arguments for avg_pool1d)"
+        )
+    _check_settings(f"avg_pool{n}d", n, kernel_size, stride, padding, 1)
+    if divisor_override == 0:
+        raise RuntimeError("divisor must be not zero")
+    if input.ndim < n + 1:
+        dim = -n - 1
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-input.ndim}, {input.ndim - 1}], but got {dim})"
+        )
+    if input.ndim not in (n + 1, n + 2):
+        raise RuntimeError(f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input")
+    _check_half_padding(2, *(tuple_of(v, n)[:1] for v in (kernel_size, padding)), 1)
+    _check_output(n, input, kernel_size, stride, padding, 1, ceil_mode)
+
+
+@op(where="torch nn.functional", grad_name="SqueezeBackward1", out=False)
+def avg_pool1d(
+    input: Array, kernel_size, stride=None, padding=0, ceil_mode: bool = False, count_include_pad: bool = True
+) -> Array:
+    """The mean of each window of the last dimension; padding counts unless `count_include_pad` is False."""
+    return _avg_pool(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+
+
+@avg_pool1d.check
+def _(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
+    _check_avg_pool(1, input, kernel_size, stride, padding, ceil_mode)
+
+
+@op(where="nn.functional _C._nn", grad_name="AvgPool2DBackward0")
+def avg_pool2d(
+    input: Array,
+    kernel_size,
+    stride=None,
+    padding=0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Array:
+    """The mean of each window of the last two dimensions, or its sum over `divisor_override`."""
+    return _avg_pool(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+@avg_pool2d.check
+def _(
+    input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
+):
+    _check_avg_pool(2, input, kernel_size, stride, padding, ceil_mode, divisor_override)
+
+
+@op(where="nn.functional _C._nn", grad_name="AvgPool3DBackward0")
+def avg_pool3d(
+    input: Array,
+    kernel_size,
+    stride=None,
+    padding=0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Array:
+    """The mean of each window of the last three dimensions, or its sum over `divisor_override`."""
+    return _avg_pool(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+@avg_pool3d.check
+def _(
+    input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
+):
+    _check_avg_pool(3, input, kernel_size, stride, padding, ceil_mode, divisor_override)
+
+
+def _adaptive_size(output_size, spatial) -> tuple[int, ...]:
+    n = len(spatial)
+    sizes = (output_size,) * n if output_size is None or isinstance(output_size, int) else tuple(output_size)
+    return tuple(s if o is None else o for o, s in zip(sizes, spatial))
+
+
+def _adaptive_windows(size: int, out: int):
+    """Start and stop of each of `out` windows that cover `size` positions."""
+    i = np.arange(out)
+    return i * size // builtins.max(out, 1), -((-(i + 1) * size) // builtins.max(out, 1))
+
+
+def _adaptive_avg_pool(n, input, output_size):
+    spatial = input.shape[-n:]
+    target = _adaptive_size(output_size, spatial)
+    if 0 in target:
+        return jnp.zeros((*input.shape[:-n], *target), input.dtype)
+    if all(s % o == 0 for s, o in zip(spatial, target)):
+        kernel = tuple(s // o for s, o in zip(spatial, target))
+        if all(o == 1 for o in target):
+            wide = input.astype(accumulator(input.dtype))
+            axes = tuple(range(input.ndim - n, input.ndim))
+            return jnp.mean(wide, axes, keepdims=True).astype(input.dtype)
+        return _avg_pool(n, input, kernel, kernel, 0, False, True, None)
+    out = input.astype(accumulator(input.dtype))
+    for i, (size, count) in enumerate(zip(spatial, target), input.ndim - n):
+        start, stop = _adaptive_windows(size, count)
+        position = np.arange(size)
+        share = (position >= start[:, None]) & (position < stop[:, None])
+        weight = jnp.asarray(share / share.sum(1, keepdims=True), out.dtype)
+        out = jnp.moveaxis(jnp.tensordot(out, weight, ((i,), (1,))), -1, i)
+    return out.astype(input.dtype)
+
+
+def _adaptive_name(n):
+    def name(args):
+        target = args["output_size"]
+        one = target == 1 or (not isinstance(target, int) and target is not None and set(target) == {1})
+        if n == 1:
+            return "SqueezeBackward1"
+        return "MeanBackward1" if one else f"AdaptiveAvgPool{n}DBackward0"
+
+    return name
+
+
+def _check_adaptive(name, n, input, output_size, colon=""):
+    if n == 1 and input.ndim not in (2, 3) and not colon:
+        raise RuntimeError(
+            f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor for argument #1 'self' "
+            f"(while checking arguments for {name})"
+        )
+    if input.ndim not in (n + 1, n + 2):
+        raise RuntimeError(
+            f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got{colon} {list(input.shape)}"
+        )
+    if not colon and input.dtype.category == INT:
+        raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(input.dtype)}'")
+    if not isinstance(output_size, int) and output_size is not None and len(output_size) != n:
+        raise RuntimeError(f"{name}: output_size must be {n}")
+
+
+@op(where="torch nn.functional", grad_name=_adaptive_name(1), out=False)
+def adaptive_avg_pool1d(input: Array, output_size) -> Array:
+    """The mean of each of `output_size` windows that cover the last dimension evenly."""
+    return _adaptive_avg_pool(1, input, output_size)
+
+
+@op(where="nn.functional _C._nn", grad_name=_adaptive_name(2))
+def adaptive_avg_pool2d(input: Array, output_size) -> Array:
+    """The mean of each of `output_size` windows that cover the last two dimensions; None keeps a size."""
+    return _adaptive_avg_pool(2, input, output_size)
+
+
+@op(where="nn.functional _C._nn", grad_name=_adaptive_name(3))
+def adaptive_avg_pool3d(input: Array, output_size) -> Array:
+    """The mean of each of `output_size` windows that cover the last three dimensions; None keeps a size."""
+    return _adaptive_avg_pool(3, input, output_size)
+
+
+adaptive_avg_pool1d.check(
+    lambda input, output_size: _check_adaptive("adaptive_avg_pool1d", 1, input, output_size)
+)
+adaptive_avg_pool2d.check(
+    lambda input, output_size: _check_adaptive("adaptive_avg_pool2d", 2, input, output_size)
+)
+adaptive_avg_pool3d.check(
+    lambda input, output_size: _check_adaptive("adaptive_avg_pool3d", 3, input, output_size)
+)
+
+
+def _largest_at(x, starts, sizes, n):
+    """(the largest, its flat position) of windows given by their starts and stops in each dimension.
+
+    starts, sizes: for each dimension an array (..., out) of starts and one of sizes; leading dimensions, if any, are the input's.
+    """
+    spatial = x.shape[-n:]
+    lead = x.shape[:-n]
+    outs = [s.shape[-1] for s in starts]
+    tall = [int(np.max(np.asarray(k))) for k in sizes]
+    index, inside = 0, True
+    for i in range(n):
+        step = jnp.arange(tall[i])
+        position = jnp.asarray(starts[i])[..., :, None] + step  # (..., out, tall)
+        valid = step < jnp.asarray(sizes[i])[..., :, None]
+        position = jnp.minimum(position, spatial[i] - 1)
+        shape = [1] * (2 * n)
+        shape[i], shape[n + i] = outs[i], tall[i]
+        position = position.reshape(*position.shape[:-2], *shape)
+        valid = valid.reshape(*valid.shape[:-2], *shape)
+        index = index + position * math.prod(spatial[i + 1 :])
+        inside = inside & valid
+    index = jnp.broadcast_to(index, (*lead, *outs, *tall)).reshape(*lead, *outs, -1)
+    flat = x.reshape(*lead, -1)
+    values = jnp.take_along_axis(flat, index.reshape(*lead, -1), -1).reshape(index.shape)
+    inside = jnp.broadcast_to(inside, (*lead, *outs, *tall)).reshape(index.shape)
+    values = jnp.where(inside, values, jnp.asarray(_lowest(x.dtype), x.dtype))
+    choice = jnp.argmax(values, -1, keepdims=True)
+    pick = lambda a: jnp.take_along_axis(a, choice, -1)[..., 0]
+    return pick(values), pick(index).astype(jnp.int64)
+
+
+def _adaptive_max_pool(n, input, output_size, return_indices):
+    spatial = input.shape[-n:]
+    target = _adaptive_size(output_size, spatial)
+    if 0 in target:
+        empty = jnp.zeros((*input.shape[:-n], *target), input.dtype)
+        return (empty, empty.astype(jnp.int64)) if return_indices else empty
+    if all(s % o == 0 for s, o in zip(spatial, target)):
+        kernel = tuple(s // o for s, o in zip(spatial, target))
+        if math.prod(kernel) <= FEW_TAPS:
+            return _max_pool(n, input, kernel, kernel, 0, 1, False, return_indices)
+    starts, sizes = [], []
+    for s, o in zip(spatial, target):
+        start, stop = _adaptive_windows(s, o)
+        starts.append(start)
+        sizes.append(stop - start)
+    got = _largest_at(input, starts, sizes, n)
+    return got if return_indices else got[0]
+
+
+@op(where="torch nn.functional", grad_name="SqueezeBackward1", out=False)
+def adaptive_max_pool1d(input: Array, output_size, return_indices: bool = False) -> Array:
+    """The largest of each of `output_size` windows that cover the last dimension evenly."""
+    return _adaptive_max_pool(1, input, output_size, return_indices)
+
+
+@op(where="nn.functional", grad_name="AdaptiveMaxPool2DBackward0", out=False)
+def adaptive_max_pool2d(input: Array, output_size, return_indices: bool = False) -> Array:
+    """The largest of each of `output_size` windows that cover the last two dimensions."""
+    return _adaptive_max_pool(2, input, output_size, return_indices)
+
+
+@op(where="nn.functional", grad_name="AdaptiveMaxPool3DBackward0", out=False)
+def adaptive_max_pool3d(input: Array, output_size, return_indices: bool = False) -> Array:
+    """The largest of each of `output_size` windows that cover the last three dimensions."""
+    return _adaptive_max_pool(3, input, output_size, return_indices)
+
+
+for _n, _record in enumerate((adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d), 1):
+    _record.check(
+        lambda input, output_size, return_indices=False, n=_n: _check_adaptive(
+            f"adaptive_max_pool{n}d", n, input, output_size, ":"
+        )
+    )
+
+
+def _fractional(n, input, samples, kernel_size, output_size, return_indices):
+    """Windows that start at pseudo-random positions: `samples` (N, C, n) in [0, 1) says where."""
+    kernel, target = tuple_of(kernel_size, n), tuple_of(output_size, n)
+    x = input if input.ndim == n + 2 else input[None]
+    starts, sizes = [], []
+    for i in range(n):
+        # torch draws the samples of the last dimension first
+        sample = samples[..., n - 1 - i] if n == 2 else samples[..., i]
+        sample = sample.astype(accumulator(x.dtype))
+        size, k, o = x.shape[2 + i], kernel[i], target[i]
+        alpha = (size - k) / (o - 1) if o > 1 else 0.0
+        at = jnp.floor((jnp.arange(o) + sample[..., None]) * alpha) - jnp.floor(sample * alpha)[..., None]
+        at = jnp.where(jnp.arange(o) == o - 1, size - k, at.astype(jnp.int64))
+        starts.append(jnp.broadcast_to(at, (*x.shape[:2], o)))
+        sizes.append(np.full((o,), k))
+    got = _largest_at(x, starts, sizes, n)
+    got = got if input.ndim == n + 2 else tuple(a[0] for a in got)
+    return got if return_indices else got[0]
+
+
+@op(where="", grad_name="FractionalMaxPool2DBackward0")
+def fractional_max_pool2d_at(
+    input: Array, samples: Array, kernel_size, output_size, return_indices: bool = False
+) -> Array:
+    """Fractional max pooling with its random samples given."""
+    return _fractional(2, input, samples, kernel_size, output_size, return_indices)
+
+
+@op(where="", grad_name="FractionalMaxPool3DBackward0")
+def fractional_max_pool3d_at(
+    input: Array, samples: Array, kernel_size, output_size, return_indices: bool = False
+) -> Array:
+    """Fractional max pooling in three dimensions with its random samples given."""
+    return _fractional(3, input, samples, kernel_size, output_size, return_indices)
+
+
+@op(where="nn.functional")
+def max_unpool1d(
+    input: Array, indices: Array, kernel_size, stride=None, padding=0, output_size=None
+) -> Array:
+    """Put each element at its index of the larger result; the rest is zero."""
+    return _max_unpool(1, input, indices, kernel_size, stride, padding, output_size)
+
+
+@op(where="nn.functional")
+def max_unpool2d(
+    input: Array, indices: Array, kernel_size, stride=None, padding=0, output_size=None
+) -> Array:
+    """Put each element at its index of the larger result; the rest is zero."""
+    return _max_unpool(2, input, indices, kernel_size, stride, padding, output_size)
+
+
+@op(where="nn.functional")
+def max_unpool3d(
+    input: Array, indices: Array, kernel_size, stride=None, padding=0, output_size=None
+) -> Array:
+    """Put each element at its index of the larger result; the rest is zero."""
+    return _max_unpool(3, input, indices, kernel_size, stride, padding, output_size)
+
+
+def _unpooled(n, spatial, kernel_size, stride, padding, output_size):
+    kernel = tuple_of(kernel_size, n)
+    stride = kernel if stride is None or stride == () else tuple_of(stride, n)
+    padding = tuple_of(padding, n)
+    default = tuple((s - 1) * st + k - 2 * p for s, st, k, p in zip(spatial, stride, kernel, padding))
+    return default if output_size is None else tuple(output_size)[-n:]
+
+
+def _max_unpool(n, input, indices, kernel_size, stride, padding, output_size):
+    spatial = _unpooled(n, input.shape[-n:], kernel_size, stride, padding, output_size)
+    lead = math.prod(input.shape[:-n])
+    flat = jnp.zeros((lead, math.prod(spatial)), input.dtype)
+    rows = jnp.arange(lead)[:, None]
+    flat = flat.at[rows, indices.reshape(lead, -1)].set(input.reshape(lead, -1))
+    return flat.reshape(*input.shape[:-n], *spatial)
+
+
+for _n, _record in enumerate((max_unpool1d, max_unpool2d, max_unpool3d), 1):
+
+    @_record.check_values
+    def _(input, indices, kernel_size, stride=None, padding=0, output_size=None, n=_n):
+        if indices is None or input is None or not indices.size:
+            return
+        spatial = _unpooled(n, input.shape[-n:], kernel_size, stride, padding, output_size)
+        bad = indices[(indices < 0) | (indices >= math.prod(spatial))]
+        if bad.size:
+            size = "x".join(map(str, spatial))
+            raise RuntimeError(
+                f"Found an invalid max index: {int(bad.flat[0])} (output volumes are of size {size})"
+            )

@@ -1,0 +1,994 @@
+"""Reductions and scans over dimensions. Knows arrays, never Tensor."""
+
+import builtins
+import math
+import operator
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from .. import errors
+from ..core import dtype as dtypes
+from . import pointwise
+from .pointwise import abs, conj_of, convert, exp, is_number, isnan, kind, opmath, sgn, where
+from .registry import Array, Number, Scalar, composite, op
+
+RETURN_FIELDS = {
+    "max_dim": ("values", "indices"),
+    "min_dim": ("values", "indices"),
+    "aminmax": ("min", "max"),
+    "median_dim": ("values", "indices"),
+    "nanmedian_dim": ("values", "indices"),
+    "mode": ("values", "indices"),
+    "cummax": ("values", "indices"),
+    "cummin": ("values", "indices"),
+}
+
+# ---- dimensions ----
+
+
+def one_dim(dim: int, ndim: int) -> int:
+    """A dimension counted from the front; a 0-d tensor has one of size 1."""
+    dim = operator.index(dim)
+    n = builtins.max(ndim, 1)
+    if not -n <= dim < n:
+        raise errors.dim_range(dim, ndim)
+    return dim % n
+
+
+def all_dims(dim, ndim: int) -> tuple[int, ...]:
+    """The reduced dimensions: None and () mean all of them."""
+    if dim is None or dim == ():
+        return tuple(range(ndim))
+    dims = [one_dim(d, ndim) for d in (dim if isinstance(dim, tuple | list) else (dim,))]
+    for i, d in enumerate(dims):
+        if d in dims[:i]:
+            raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
+    return tuple(d for d in dims if d < ndim)
+
+
+def _size(shape, dim) -> int:
+    return math.prod(shape[d] for d in all_dims(dim, len(shape)))
+
+
+def _named(all_name, dim_name):
+    """PyTorch numbers the node by overload: the whole tensor, or given dimensions."""
+    return lambda args: all_name if args["dim"] is None else dim_name
+
+
+def _front(x):
+    """At least one dimension, for kernels along a dimension."""
+    return x[None] if x.ndim == 0 else x
+
+
+def _restore_dims(x, shape, dim, keepdim):
+    return x if keepdim else jnp.expand_dims(x, all_dims(dim, len(shape)))
+
+
+@op(where="", name="_spread", out=False)
+def _spread(input: Array, shape: tuple, dim: object, keepdim: bool) -> Array:
+    """A reduced tensor repeated over the dimensions that were reduced."""
+    return jnp.broadcast_to(_restore_dims(input, shape, dim, keepdim), tuple(shape))
+
+
+_spread.vjp(input=lambda g, dim, keepdim: sum(g, dim, keepdim))
+
+
+@op(where="", name="_even_share", out=False)
+def _even_share(g: Array, input: Array, out: Array, dim: object, keepdim: bool) -> Array:
+    """g divided evenly among the elements equal to the result."""
+    dims = all_dims(dim, input.ndim)
+    g, out = (_restore_dims(x, input.shape, dim, keepdim) for x in (g, out))
+    hit = input == out
+    if input.dtype.kind == "f":
+        hit = hit | (jnp.isnan(input) & jnp.isnan(out))
+    count = jnp.sum(hit, axis=dims, keepdims=True)
+    return jnp.where(hit, g / jnp.maximum(count, 1).astype(g.dtype), jnp.zeros((), g.dtype))
+
+
+_even_share.vjp(
+    g=lambda g, input, out, dim, keepdim: _even_gather(g, input, out, dim, keepdim),
+)
+
+
+@op(where="", name="_even_gather", out=False)
+def _even_gather(g: Array, input: Array, out: Array, dim: object, keepdim: bool) -> Array:
+    """The transpose of _even_share: the mean of g over the elements equal to the result."""
+    share = _even_share.fn(jnp.ones(out.shape, g.dtype), input, out, dim, keepdim)
+    return jnp.sum(g * share, axis=all_dims(dim, input.ndim), keepdims=keepdim)
+
+
+_even_gather.vjp(g=lambda g, input, out, dim, keepdim: _even_share(g, input, out, dim, keepdim))
+
+
+@op(where="", name="_place", out=False)
+def _place(g: Array, indices: Array, shape: tuple, dim: int, keepdim: bool) -> Array:
+    """Zeros of `shape` with g at the chosen index of each slice."""
+    if not len(shape):
+        return g
+    dim = one_dim(dim, len(shape))
+    if not keepdim:
+        g, indices = jnp.expand_dims(g, dim), jnp.expand_dims(indices, dim)
+    at = lax.broadcasted_iota(indices.dtype, tuple(shape), dim)
+    return jnp.where(at == indices, g, jnp.zeros((), g.dtype))
+
+
+@op(where="", name="_add_at", out=False)
+def _add_at(g: Array, indices: Array, shape: tuple, dim: int) -> Array:
+    """Zeros of `shape` with each element of g added at its index along the dimension."""
+    if not len(shape):
+        return g
+    zeros = jnp.zeros(tuple(shape), g.dtype)
+    dim = one_dim(dim, len(shape))
+    where_ = [lax.broadcasted_iota(indices.dtype, indices.shape, d) for d in range(indices.ndim)]
+    where_[dim] = indices
+    return zeros.at[tuple(where_)].add(g)
+
+
+def _no_empty(record):
+    """PyTorch cannot reduce nothing to a maximum."""
+
+    @record.check
+    def check(input, dim=None, *args, **kwargs):
+        check_not_empty(record.name.split("_")[0], input, dim)
+
+
+def check_not_empty(name, input, dim):
+    if 0 not in input.shape:
+        return
+    if dim is None or dim == ():
+        raise RuntimeError(
+            f"{name}(): Expected reduction dim to be specified for input.numel() == 0. "
+            "Specify the reduction dim with the 'dim' argument."
+        )
+    for d in all_dims(dim, len(input.shape)):
+        if input.shape[d] == 0:
+            raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
+
+
+def _refuse_complex(record, name):
+    pointwise.refuse(record, name, "c")
+
+
+# ---- sums, means and products ----
+
+
+def _sum_dtype(x, dtype):
+    if dtype is not None:
+        return dtype.np
+    return np.dtype(np.int64) if x.dtype.kind in "biu" else x.dtype
+
+
+@op(grad_name=_named("SumBackward0", "SumBackward1"))
+def sum(input: Array, dim: object = None, keepdim: bool = False, *, dtype: object = None) -> Array:
+    """The sum over the given dimensions; of integers as int64."""
+    x = convert(input, _sum_dtype(input, dtype))
+    return jnp.sum(x, axis=all_dims(dim, input.ndim), keepdims=keepdim, dtype=x.dtype)
+
+
+sum.vjp(input=lambda g, input, dim, keepdim: _spread(g, input.shape, dim, keepdim))
+
+
+@op
+def nansum(input: Array, dim: object = None, keepdim: bool = False, *, dtype: object = None) -> Array:
+    """The sum over the given dimensions, nan counted as 0."""
+    if input.dtype.kind not in "biu":
+        input = jnp.where(jnp.isnan(input), jnp.zeros((), input.dtype), input)
+    return sum.fn(input, dim, keepdim, dtype=dtype)
+
+
+nansum.vjp(
+    input=lambda g, input, dim, keepdim: where(isnan(input), 0.0, _spread(g, input.shape, dim, keepdim)),
+)
+
+
+@op(grad_name=_named("MeanBackward0", "MeanBackward1"))
+def mean(input: Array, dim: object = None, keepdim: bool = False, *, dtype: object = None) -> Array:
+    """The mean over the given dimensions."""
+    x = input if dtype is None else convert(input, dtype.np)
+    n = _size(x.shape, dim)
+    wide = x.astype(jnp.float32) if x.dtype.itemsize == 2 else x
+    total = jnp.sum(wide, axis=all_dims(dim, x.ndim), keepdims=keepdim)
+    return (total / jnp.asarray(n, wide.dtype)).astype(x.dtype)
+
+
+mean.vjp(
+    input=lambda g, input, dim, keepdim: _spread(
+        g / (_size(input.shape, dim) or math.nan), input.shape, dim, keepdim
+    )
+)
+
+
+def _check_mean(input, dim=None, keepdim=False, dtype=None):
+    wanted = input.dtype if dtype is None else dtype
+    if wanted.category <= dtypes.INT:
+        what = "Input" if dtype is None else "Optional"
+        raise RuntimeError(
+            f"mean(): could not infer output dtype. {what} dtype must be either a floating point or complex dtype. "
+            f"Got: {dtypes.scalar_name(wanted)}"
+        )
+
+
+mean.check(_check_mean)
+
+
+@composite
+def nanmean(input, dim=None, keepdim=False, *, dtype=None):
+    """The mean over the given dimensions of the elements that are not nan."""
+    if kind(input) in "bi":
+        raise RuntimeError(
+            "nanmean(): expected input to have floating point or complex dtype but got " + _name(input)
+        )
+    count = sum(pointwise.logical_not(isnan(input)), dim, keepdim)
+    return pointwise.div(nansum(input, dim, keepdim, dtype=dtype), count)
+
+
+def _name(x):
+    d = x.dtype if isinstance(x.dtype, dtypes.dtype) else dtypes.of(x.dtype)
+    return dtypes.scalar_name(d)
+
+
+# jax.vjp multiplies the other elements: right with zeros, and at every order
+@op(grad_name=_named("ProdBackward0", "ProdBackward1"))
+def prod(input: Array, dim: int | None = None, keepdim: bool = False, *, dtype: object = None) -> Array:
+    """The product over a dimension, or of all elements."""
+    x = convert(input, _sum_dtype(input, dtype))
+    return jnp.prod(x, axis=all_dims(dim, input.ndim), keepdims=keepdim, dtype=x.dtype)
+
+
+@op(out=True)
+@opmath
+def logsumexp(input: Array, dim: object, keepdim: bool = False) -> Array:
+    """log(sum(exp(input))) over the given dimensions, without overflow."""
+    input = pointwise.to_float(input)
+    dims = all_dims(dim, input.ndim)
+    if input.size == 0:
+        return jnp.log(jnp.sum(jnp.exp(input), axis=dims, keepdims=keepdim))
+    top = jnp.max(jnp.real(input), axis=dims, keepdims=True)
+    top = lax.stop_gradient(jnp.where(jnp.isfinite(top), top, jnp.zeros_like(top)))
+    total = jnp.sum(jnp.exp(input - top), axis=dims, keepdims=True)
+    out = jnp.log(total) + top
+    return out if keepdim else jnp.squeeze(out, dims)
+
+
+logsumexp.targets.append("special.logsumexp")
+logsumexp.vjp(
+    input=lambda g, input, out, dim, keepdim: (
+        _spread(g, input.shape, dim, keepdim) * conj_of(exp(input - _spread(out, input.shape, dim, keepdim)))
+    ),
+)
+
+
+@op(differentiable=False, out=False)
+def count_nonzero(input: Array, dim: object = None) -> Array:
+    """The number of non-zero elements over the given dimensions."""
+    return jnp.sum(input != 0, axis=all_dims(dim, input.ndim), dtype=jnp.int64)
+
+
+def _truth(name, fn):
+    def kernel(input, dim, keepdim):
+        dims = () if dim == () else all_dims(dim, input.ndim)  # here () reduces nothing
+        out = fn(input != 0, axis=dims, keepdims=keepdim)
+        return out.astype(input.dtype) if input.dtype == np.uint8 else out  # uint8 was the bool of old
+
+    return kernel
+
+
+_any, _all = _truth("any", jnp.any), _truth("all", jnp.all)
+
+
+@op(differentiable=False)
+def any(input: Array, dim: object = None, keepdim: bool = False) -> Array:
+    """Whether an element is non-zero."""
+    return _any(input, dim, keepdim)
+
+
+@op(differentiable=False)
+def all(input: Array, dim: object = None, keepdim: bool = False) -> Array:
+    """Whether all elements are non-zero."""
+    return _all(input, dim, keepdim)
+
+
+# ---- extremes ----
+
+
+@op
+def amax(input: Array, dim: object = (), keepdim: bool = False) -> Array:
+    """The largest element over the given dimensions; nan if there is one."""
+    return jnp.max(input, axis=all_dims(dim, input.ndim), keepdims=keepdim)
+
+
+@op
+def amin(input: Array, dim: object = (), keepdim: bool = False) -> Array:
+    """The smallest element over the given dimensions; nan if there is one."""
+    return jnp.min(input, axis=all_dims(dim, input.ndim), keepdims=keepdim)
+
+
+@op(where="", grad_name="MaxBackward1")
+def max_all(input: Array) -> Array:
+    """The largest of all elements."""
+    return jnp.max(input)
+
+
+@op(where="", grad_name="MinBackward1")
+def min_all(input: Array) -> Array:
+    """The smallest of all elements."""
+    return jnp.min(input)
+
+
+for _record in (amax, amin):
+    _record.vjp(input=lambda g, input, out, dim, keepdim: _even_share(g, input, out, dim, keepdim))
+    _no_empty(_record)
+    _refuse_complex(_record, f"{_record.name[1:]}_values_cpu")
+
+for _record in (max_all, min_all):
+    _record.vjp(input=lambda g, input, out: _even_share(g, input, out, None, False))
+    _no_empty(_record)
+    _refuse_complex(_record, _record.name)
+
+
+def _extreme(input, dim, keepdim, reduce, find):
+    if input.ndim == 0:
+        one_dim(dim, 0)
+        return input, jnp.zeros((), jnp.int64)
+    axis = one_dim(dim, input.ndim)
+    values = reduce(input, axis=axis, keepdims=keepdim)
+    return values, find(input, axis=axis, keepdims=keepdim).astype(jnp.int64)
+
+
+@op(where="", grad_name="MaxBackward0")
+def max_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
+    """The largest elements along a dimension and where they first are."""
+    return _extreme(input, dim, keepdim, jnp.max, jnp.argmax)
+
+
+@op(where="", grad_name="MinBackward0")
+def min_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
+    """The smallest elements along a dimension and where they first are."""
+    return _extreme(input, dim, keepdim, jnp.min, jnp.argmin)
+
+
+def _placed(g, input, out, dim, keepdim):
+    return _place(g[0], out[1], input.shape, dim, keepdim)
+
+
+for _record in (max_dim, min_dim):
+    _record.vjp(input=_placed)
+    _no_empty(_record)
+    _refuse_complex(_record, _record.name[:3])
+
+
+def _overloaded(whole, along, binary, input, args, kwargs):
+    if not args and not kwargs:
+        return whole(input)
+    first = args[0] if args else kwargs.get("dim", kwargs.get("other"))
+    if "other" in kwargs or not isinstance(first, int):
+        return binary(input, *args, **kwargs)
+    return along(input, *args, **kwargs)
+
+
+@composite
+def max(input, *args, **kwargs):
+    """max(input), max(input, dim, keepdim=False) -> (values, indices), or max(input, other)."""
+    return _overloaded(max_all, max_dim, pointwise.maximum, input, args, kwargs)
+
+
+@composite
+def min(input, *args, **kwargs):
+    """min(input), min(input, dim, keepdim=False) -> (values, indices), or min(input, other)."""
+    return _overloaded(min_all, min_dim, pointwise.minimum, input, args, kwargs)
+
+
+@op
+def aminmax(input: Array, *, dim: int | None = None, keepdim: bool = False) -> tuple[Array, Array]:
+    """The smallest and the largest element."""
+    dims = all_dims(dim, input.ndim)
+    return jnp.min(input, axis=dims, keepdims=keepdim), jnp.max(input, axis=dims, keepdims=keepdim)
+
+
+aminmax.vjp(
+    input=lambda g, input, out, dim, keepdim: (
+        _even_share(g[0], input, out[0], dim, keepdim) + _even_share(g[1], input, out[1], dim, keepdim)
+    ),
+)
+_refuse_complex(aminmax, "aminmax_cpu")
+
+
+@aminmax.check
+def _check_aminmax(input, dim=None, keepdim=False):
+    if 0 in input.shape and dim is None:
+        raise RuntimeError(
+            "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
+        )
+    check_not_empty("aminmax", input, dim)
+
+
+def _check_arg(record):
+    @record.check
+    def check(input, dim=None, keepdim=False):
+        if kind(input) in "bc":
+            what = {"b": "bool", "c": "complex"}[kind(input)]
+            raise RuntimeError(f"{record.name}(): does not support {what} input")
+        if 0 in input.shape and dim is None:
+            raise IndexError(
+                f"{record.name}(): Expected reduction dim to be specified for input.numel() == 0."
+            )
+        check_not_empty(record.name, input, dim)
+
+
+def _arg(input, dim, keepdim, find):
+    if dim is None:
+        out = find(input)
+        return (out.reshape((1,) * input.ndim) if keepdim else out).astype(jnp.int64)
+    axis = one_dim(dim, input.ndim)
+    if input.ndim == 0:
+        return jnp.zeros((), jnp.int64)
+    return find(input, axis=axis, keepdims=keepdim).astype(jnp.int64)
+
+
+@op(differentiable=False)
+def argmax(input: Array, dim: int | None = None, keepdim: bool = False) -> Array:
+    """The first index of the largest element."""
+    return _arg(input, dim, keepdim, jnp.argmax)
+
+
+@op(differentiable=False)
+def argmin(input: Array, dim: int | None = None, keepdim: bool = False) -> Array:
+    """The first index of the smallest element."""
+    return _arg(input, dim, keepdim, jnp.argmin)
+
+
+for _record in (argmax, argmin):
+    _check_arg(_record)
+
+
+# ---- variance ----
+
+
+def _var_args(dim, unbiased, correction):
+    """The three overloads: (unbiased), (dim, unbiased, keepdim) and (dim, *, correction, keepdim)."""
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    if correction is None:
+        correction = 1 if unbiased is None or unbiased else 0
+    return dim, correction
+
+
+def _moments(input, dim, unbiased, keepdim, correction):
+    dim, correction = _var_args(dim, unbiased, correction)
+    wide = input.astype(jnp.float32) if input.dtype.itemsize == 2 else input
+    dims, n = all_dims(dim, input.ndim), _size(input.shape, dim)
+    centre = jnp.sum(wide, axis=dims, keepdims=True) / jnp.asarray(n, wide.dtype)
+    gap = wide - centre
+    square = gap.real**2 + gap.imag**2 if gap.dtype.kind == "c" else gap * gap
+    total = jnp.sum(square, axis=dims, keepdims=keepdim)
+    spread = total / jnp.asarray(builtins.max(n - correction, 0), total.dtype)
+    return spread, centre if keepdim else jnp.squeeze(centre, dims)
+
+
+def _var_input(g, input, dim, unbiased, keepdim, correction):
+    dim, correction = _var_args(dim, unbiased, correction)
+    left = _size(input.shape, dim) - correction
+    factor = 2 / left if left > 0 else math.nan if left < 0 else math.inf
+    return _spread(g * factor, input.shape, dim, keepdim) * (input - mean(input, dim, True))
+
+
+def _std_slope(g, out):
+    # torch: flat where the deviation is 0
+    return where(out == 0, 0, g / (out * 2))
+
+
+@op
+def var(
+    input: Array,
+    dim: object = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> Array:
+    """The variance over the given dimensions: the squared distances from the mean over (n - correction)."""
+    out = _moments(input, dim, unbiased, keepdim, correction)[0]
+    return _narrow(out, input)
+
+
+def _narrow(out, input):
+    return out.astype(input.dtype) if input.dtype.itemsize == 2 else out
+
+
+var.vjp(input=_var_input)
+
+
+@op
+def std(
+    input: Array,
+    dim: object = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> Array:
+    """The standard deviation over the given dimensions: the root of var."""
+    return _narrow(jnp.sqrt(_moments(input, dim, unbiased, keepdim, correction)[0]), input)
+
+
+std.vjp(
+    input=lambda g, input, out, dim, unbiased, keepdim, correction: _var_input(
+        _std_slope(g, out), input, dim, unbiased, keepdim, correction
+    ),
+)
+
+
+@op(where="torch", out=False)
+def var_mean(
+    input: Array,
+    dim: object = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> tuple[Array, Array]:
+    """The variance and the mean over the given dimensions."""
+    out, centre = _moments(input, dim, unbiased, keepdim, correction)
+    return _narrow(out, input), _narrow(centre, input)
+
+
+@op(where="torch", out=False)
+def std_mean(
+    input: Array,
+    dim: object = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> tuple[Array, Array]:
+    """The standard deviation and the mean over the given dimensions."""
+    out, centre = _moments(input, dim, unbiased, keepdim, correction)
+    return _narrow(jnp.sqrt(out), input), _narrow(centre, input)
+
+
+def _mean_part(g, input, dim, keepdim):
+    dim = None if isinstance(dim, bool) else dim
+    return _spread(g / (_size(input.shape, dim) or math.nan), input.shape, dim, keepdim)
+
+
+var_mean.vjp(
+    input=lambda g, input, dim, unbiased, keepdim, correction: (
+        _var_input(g[0], input, dim, unbiased, keepdim, correction) + _mean_part(g[1], input, dim, keepdim)
+    ),
+)
+std_mean.vjp(
+    input=lambda g, input, out, dim, unbiased, keepdim, correction: (
+        _var_input(_std_slope(g[0], out[0]), input, dim, unbiased, keepdim, correction)
+        + _mean_part(g[1], input, dim, keepdim)
+    ),
+)
+
+
+def _float_only(record, words):
+    @record.check
+    def check(input, *rest):
+        if kind(input) in "bi":
+            raise RuntimeError(words)
+
+
+for _record in (var, std):
+    _float_only(_record, "std and var only support floating point and complex dtypes")
+for _record in (var_mean, std_mean):
+    _float_only(_record, f"{_record.name} only support floating point and complex dtypes")
+
+
+# ---- norms ----
+
+
+def _power_of(p):
+    return 2.0 if p is None or p == "fro" else builtins.float(p)
+
+
+@op(grad_name="LinalgVectorNormBackward0")
+def norm(
+    input: Array, p: object = "fro", dim: object = None, keepdim: bool = False, dtype: object = None
+) -> Array:
+    """The p-norm over the given dimensions."""
+    x = input if dtype is None else convert(input, dtype.np)
+    if p == "nuc":
+        dims = all_dims(dim, x.ndim)
+        values = jnp.linalg.svd(jnp.moveaxis(x, dims, (-2, -1)), compute_uv=False)
+        out = jnp.sum(values, axis=-1)
+        return jnp.expand_dims(out, sorted(dims)) if keepdim else out
+    half = x.dtype.itemsize == 2
+    out = _vector_norm(x.astype(jnp.float32) if half else x, _power_of(p), all_dims(dim, x.ndim), keepdim)
+    return out.astype(x.dtype) if half else out
+
+
+def _vector_norm(x, p, dims, keepdim):
+    size = jnp.abs(x)
+    if p == math.inf:
+        return jnp.max(size, axis=dims, keepdims=keepdim, initial=0)
+    if p == -math.inf:
+        return jnp.min(size, axis=dims, keepdims=keepdim)
+    if p == 0:
+        return jnp.sum(x != 0, axis=dims, keepdims=keepdim).astype(size.dtype)
+    if p == 1:
+        return jnp.sum(size, axis=dims, keepdims=keepdim)
+    if p == 2:
+        square = x.real**2 + x.imag**2 if x.dtype.kind == "c" else x * x
+        return jnp.sqrt(jnp.sum(square, axis=dims, keepdims=keepdim))
+    return jnp.sum(size**p, axis=dims, keepdims=keepdim) ** (1 / p)
+
+
+def _norm_input(g, input, out, p, dim, keepdim):
+    p = _power_of(p)
+    full_g, full = (_spread(x, input.shape, dim, keepdim) for x in (g, out))
+    if p == 0:
+        return pointwise._zero(full_g)
+    if p == 1:
+        return full_g * sgn(input)
+    if p in (math.inf, -math.inf):
+        return sgn(input) * _even_share(g, abs(input), out, dim, keepdim)
+    safe = where(full == 0, 1.0, full)
+    if p == 2:
+        return where(full == 0, 0.0, full_g * (input / safe))
+    # jax.vjp gives nan at 0 through 0 * inf; torch gives 0
+    size = abs(input)
+    lever = pointwise.pow(where(size == 0, 1.0, size) / safe, p - 1)
+    return where(pointwise.logical_or(size == 0, full == 0), 0.0, full_g * sgn(input) * lever)
+
+
+norm.vjp(input=_norm_input)
+
+
+@norm.check
+def _check_norm(input, p="fro", dim=None, keepdim=False, dtype=None):
+    wanted = input.dtype if dtype is None else dtype
+    if wanted.category <= dtypes.INT:
+        raise RuntimeError(
+            "linalg.vector_norm: Expected a floating point or complex tensor as input. "
+            f"Got {dtypes.scalar_name(wanted)}"
+        )
+
+
+@composite
+def dist(input, other, p=2):
+    """The p-norm of the difference."""
+    if kind(input) in "bi" and kind(other) in "bi":
+        raise RuntimeError(
+            f"norm(): input dtype should be either floating point or complex. Got {_name(input)} instead."
+        )
+    return norm(pointwise.sub(input, other), p)
+
+
+# ---- order statistics ----
+
+
+def _sorted_with_index(x, dim):
+    at = lax.broadcasted_iota(jnp.int64, x.shape, dim)
+    return lax.sort((x, at), dimension=dim, is_stable=True, num_keys=1)
+
+
+def _median(input, dim, keepdim, skip_nan):
+    if input.ndim == 0:
+        one_dim(dim, 0)
+        return input, jnp.zeros((), jnp.int64)
+    dim = one_dim(dim, input.ndim)
+    values, at = _sorted_with_index(input, dim)
+    size = input.shape[dim]
+    middle = jnp.full([1 if d == dim else n for d, n in enumerate(input.shape)], (size - 1) // 2, jnp.int64)
+    if input.dtype.kind not in "biu":
+        numbers = jnp.sum(~jnp.isnan(input), axis=dim, keepdims=True, dtype=jnp.int64)
+        if skip_nan:
+            middle = jnp.maximum(numbers - 1, 0) // 2
+        else:
+            middle = jnp.where(numbers < size, numbers, middle)  # the first nan
+    picked = [jnp.take_along_axis(x, middle, axis=dim) for x in (values, at)]
+    return tuple(x if keepdim else jnp.squeeze(x, dim) for x in picked)
+
+
+@op(where="", grad_name="MedianBackward0")
+def median_all(input: Array) -> Array:
+    """The lower median of all elements; nan if there is one."""
+    if not input.size and input.dtype.kind not in "biu":
+        return jnp.asarray(jnp.nan, input.dtype)
+    return _median(input.reshape(-1), 0, False, False)[0]
+
+
+@op(where="", grad_name="NanmedianBackward0")
+def nanmedian_all(input: Array) -> Array:
+    """The lower median of the elements that are not nan."""
+    if not input.size and input.dtype.kind not in "biu":
+        return jnp.asarray(jnp.nan, input.dtype)
+    return _median(input.reshape(-1), 0, False, True)[0]
+
+
+@op(where="", grad_name="MedianBackward1")
+def median_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
+    """The lower median along a dimension and its index; nan if there is one."""
+    return _median(input, dim, keepdim, False)
+
+
+@op(where="", grad_name="NanmedianBackward1")
+def nanmedian_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
+    """The lower median along a dimension, and its index, of the elements that are not nan."""
+    return _median(input, dim, keepdim, True)
+
+
+for _record in (median_all, nanmedian_all, median_dim, nanmedian_dim):
+    pointwise.refuse(_record, "median_cpu", "bc")
+for _record in (median_all, nanmedian_all):
+    _record.vjp(input=lambda g, input, out: _even_share(g, input, out, None, False))
+for _record in (median_dim, nanmedian_dim):
+    _record.vjp(input=_placed)
+    _no_empty(_record)
+
+
+@composite
+def median(input, dim=None, keepdim=False):
+    """median(input), or median(input, dim, keepdim=False) -> (values, indices): the lower median."""
+    return median_all(input) if dim is None else median_dim(input, dim, keepdim)
+
+
+@composite
+def nanmedian(input, dim=None, keepdim=False):
+    """As median, over the elements that are not nan."""
+    return nanmedian_all(input) if dim is None else nanmedian_dim(input, dim, keepdim)
+
+
+@op
+def mode(input: Array, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
+    """The most frequent value along a dimension, the smallest of several, and its last index."""
+    if input.ndim == 0:
+        return input, jnp.zeros((), jnp.int64)
+    dim = one_dim(dim, input.ndim)
+    values, at = _sorted_with_index(input, dim)
+    place = lax.broadcasted_iota(jnp.int64, input.shape, dim)
+    before = jnp.roll(values, 1, axis=dim)
+    start = lax.cummax(jnp.where((values != before) | (place == 0), place, 0), axis=dim)
+    end = jnp.argmax(place - start, axis=dim, keepdims=True)
+    picked = [jnp.take_along_axis(x, end, axis=dim) for x in (values, at)]
+    return tuple(x if keepdim else jnp.squeeze(x, dim) for x in picked)
+
+
+mode.vjp(input=_placed)
+_no_empty(mode)
+
+
+_INTERPOLATION = ("linear", "lower", "higher", "nearest", "midpoint")
+
+
+def _quantile(input, q, dim, keepdim, interpolation, skip_nan):
+    shape = input.shape
+    x = input.reshape(-1) if dim is None else jnp.moveaxis(_front(input), one_dim(dim, input.ndim), -1)
+    x = jnp.sort(x, axis=-1)
+    q = jnp.asarray(q, x.dtype)
+    numbers = jnp.sum(~jnp.isnan(x), axis=-1, keepdims=True)
+    last = (jnp.maximum(numbers, 1) if skip_nan else jnp.full_like(numbers, x.shape[-1])) - 1
+    rank = q.reshape(-1) * last.astype(x.dtype)
+    if interpolation == "nearest":
+        rank = jnp.round(rank)
+    elif interpolation == "lower":
+        rank = jnp.floor(rank)
+    elif interpolation == "higher":
+        rank = jnp.ceil(rank)
+    below = jnp.floor(rank)
+    low, high = (jnp.take_along_axis(x, r.astype(jnp.int64), axis=-1) for r in (below, jnp.ceil(rank)))
+    share = jnp.full_like(rank, 0.5) if interpolation == "midpoint" else rank - below
+    out = jnp.where(share < 0.5, low + share * (high - low), high - (high - low) * (1 - share))
+    out = jnp.where(low == high, low, out)
+    if not skip_nan:
+        out = jnp.where(numbers < x.shape[-1], jnp.asarray(jnp.nan, x.dtype), out)
+    out = jnp.moveaxis(out, -1, 0)  # (q, ...)
+    if keepdim:
+        kept = (1,) * len(shape) if dim is None else _with_one(shape, dim)
+        out = out.reshape((out.shape[0], *kept))
+    return out if q.ndim else out[0]
+
+
+def _with_one(shape, dim):
+    if not shape:
+        return ()
+    dim = one_dim(dim, len(shape))
+    return tuple(1 if d == dim else n for d, n in enumerate(shape))
+
+
+@op
+def quantile(
+    input: Array, q: Scalar, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+) -> Array:
+    """The q-th quantiles, interpolated between the neighbours; nan if there is one."""
+    return _quantile(input, q, dim, keepdim, interpolation, False)
+
+
+@op
+def nanquantile(
+    input: Array, q: Scalar, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+) -> Array:
+    """The q-th quantiles of the elements that are not nan."""
+    return _quantile(input, q, dim, keepdim, interpolation, True)
+
+
+@quantile.check
+def _check_quantile(input, q, dim=None, keepdim=False, interpolation="linear"):
+    if input.dtype.name not in ("float32", "float64"):
+        raise RuntimeError("quantile() input tensor must be either float or double dtype")
+    if is_number(q):
+        if not 0 <= q <= 1:
+            raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
+    elif q.dtype is not input.dtype:
+        raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
+    elif len(q.shape) > 1:
+        raise RuntimeError("quantile() q must be a scalar or 1D tensor")
+    if interpolation not in _INTERPOLATION:
+        raise RuntimeError(
+            "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, "
+            f"but got {interpolation}"
+        )
+    if 0 in input.shape and (dim is None or input.shape[one_dim(dim, len(input.shape))] == 0):
+        raise RuntimeError("quantile() input tensor must be non-empty")
+
+
+nanquantile.check(_check_quantile)
+
+# ---- scans ----
+
+
+def _scan(fn, x, dim, **kwargs):
+    dim = one_dim(dim, x.ndim)
+    return x if x.ndim == 0 else fn(x, axis=dim, **kwargs)
+
+
+def _wide_scan(fn, x, dim):
+    half = x.dtype.itemsize == 2 and x.dtype.kind not in "iu"
+    out = _scan(fn, x.astype(jnp.float32) if half else x, dim)
+    return out.astype(x.dtype)
+
+
+@op(inplace=True)
+def cumsum(input: Array, dim: int, *, dtype: object = None) -> Array:
+    """The running sum along a dimension."""
+    return _wide_scan(lax.cumsum, convert(input, _sum_dtype(input, dtype)), dim)
+
+
+@op(where="", name="_cumsum_back", out=False)
+def _cumsum_back(input: Array, dim: int) -> Array:
+    """The running sum from the end."""
+    return _scan(lax.cumsum, input, dim, reverse=True)
+
+
+cumsum.vjp(input=lambda g, dim: _cumsum_back(g, dim))
+_cumsum_back.vjp(input=lambda g, dim: cumsum(g, dim))
+
+
+@op(inplace=True)
+def cumprod(input: Array, dim: int, *, dtype: object = None) -> Array:
+    """The running product along a dimension."""
+    return _wide_scan(lax.cumprod, convert(input, _sum_dtype(input, dtype)), dim)
+
+
+@op
+@opmath
+def logcumsumexp(input: Array, dim: int) -> Array:
+    """The running log(sum(exp)) along a dimension."""
+    if input.dtype.kind == "c":
+        top = jnp.max(jnp.real(input), axis=one_dim(dim, input.ndim), keepdims=True) if input.ndim else 0
+        return jnp.log(_scan(lax.cumsum, jnp.exp(input - top), dim)) + top
+    return _scan(lax.cumlogsumexp, input, dim)
+
+
+pointwise.refuse(logcumsumexp, "logcumsumexp_out_cpu", "bi")
+
+
+def _running(input, dim, better):
+    dim = one_dim(dim, input.ndim)
+    if input.ndim == 0:
+        return input, jnp.zeros((), jnp.int64)
+
+    def later(a, b):
+        (x, i), (y, j) = a, b
+        take = better(y, x)
+        if input.dtype.kind == "f" or input.dtype.itemsize == 2 and input.dtype.kind == "V":
+            take = (take & ~jnp.isnan(x)) | jnp.isnan(y)
+        return jnp.where(take, y, x), jnp.where(take, j, i)
+
+    at = lax.broadcasted_iota(jnp.int64, input.shape, dim)
+    return lax.associative_scan(later, (input, at), axis=dim)
+
+
+@op
+def cummax(input: Array, dim: int) -> tuple[Array, Array]:
+    """The running maximum along a dimension and its last index."""
+    return _running(input, dim, jnp.greater_equal)
+
+
+@op
+def cummin(input: Array, dim: int) -> tuple[Array, Array]:
+    """The running minimum along a dimension and its last index."""
+    return _running(input, dim, jnp.less_equal)
+
+
+for _record in (cummax, cummin):
+    _record.vjp(input=lambda g, input, out, dim: _add_at(g[0], out[1], input.shape, dim))
+    _refuse_complex(_record, f"{_record.name}_cpu")
+
+
+# ---- differences and areas ----
+
+
+def _slices(x, dim):
+    n = x.shape[dim]
+    return lax.slice_in_dim(x, 0, n - 1, axis=dim), lax.slice_in_dim(x, 1, n, axis=dim)
+
+
+@op
+def diff(
+    input: Array, n: int = 1, dim: int = -1, prepend: Array | None = None, append: Array | None = None
+) -> Array:
+    """The n-th differences of neighbours along a dimension."""
+    dim = one_dim(dim, input.ndim)
+    x = jnp.concatenate([p for p in (prepend, input, append) if p is not None], axis=dim)
+    for _ in range(builtins.min(n, x.shape[dim])):
+        before, after = _slices(x, dim)
+        x = before ^ after if x.dtype.kind == "b" else after - before
+    return x
+
+
+diff.grad_name = "SubBackward0"
+
+
+@diff.check
+def _check_diff(input, n=1, dim=-1, prepend=None, append=None):
+    if input.ndim == 0:
+        raise RuntimeError("diff expects input to be at least one-dimensional")
+    if n < 0:
+        raise RuntimeError(f"order must be non-negative but got {n}")
+
+
+def _panels(y, x, dx, dim):
+    y = pointwise.to_float(y)
+    before, after = _slices(y, dim)
+    if x is None:
+        return (before + after) * (pointwise.like(dx, y) / 2)
+    if x.ndim == 1 and y.ndim > 1:
+        x = x.reshape([-1 if d == dim else 1 for d in range(y.ndim)])
+    axis = x.ndim - y.ndim + dim
+    left, right = _slices(x, axis)
+    return (before + after) * (right - left) / 2
+
+
+@op(where="torch", aliases=("trapz",), out=False)
+def trapezoid(y: Array, x: Array | None = None, *, dx: Number = 1, dim: int = -1) -> Array:
+    """The area under y by the trapezoidal rule."""
+    dim = one_dim(dim, y.ndim)
+    if y.shape[dim] == 0:
+        return jnp.sum(pointwise.to_float(y), axis=dim)
+    return jnp.sum(_panels(y, x, dx, dim), axis=dim)
+
+
+def _check_panels(y, x=None, dx=1, dim=-1):
+    for name, arg in (("y", y), ("x", x)):
+        if arg is not None and kind(arg) == "b":
+            raise RuntimeError(f"trapezoid: received a bool input for `{name}`, but bool is not supported")
+
+
+trapezoid.grad_name = "MulBackward1"
+trapezoid.check(_check_panels)
+
+
+@op(where="torch", out=False)
+def cumulative_trapezoid(y: Array, x: Array | None = None, *, dx: Number = 1, dim: int = -1) -> Array:
+    """The running area under y by the trapezoidal rule."""
+    dim = one_dim(dim, y.ndim)
+    return jnp.cumsum(_panels(y, x, dx, dim), axis=dim)
+
+
+cumulative_trapezoid.grad_name = "CumsumBackward0"
+
+
+@op(inplace=True)
+def renorm(input: Array, p: float, dim: int, maxnorm: float) -> Array:
+    """Each slice along a dimension scaled down to a norm of at most `maxnorm`."""
+    keep = one_dim(dim, input.ndim)
+    dims = tuple(d for d in range(input.ndim) if d != keep)
+    size = _vector_norm(input, builtins.float(p), dims, True)
+    factor = jnp.where(size > maxnorm, maxnorm / (size + 1e-7), jnp.ones_like(size))
+    return input * factor.astype(input.dtype)

@@ -1,0 +1,220 @@
+"""Ordering: sort, selection of the largest, binary search and unique values. Knows arrays, never Tensor."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from .pointwise import kind, refuse
+from .reduce import _add_at, _place, one_dim
+from .registry import Array, Scalar, composite, op
+
+RETURN_FIELDS = {
+    "sort": ("values", "indices"),
+    "topk": ("values", "indices"),
+    "kthvalue": ("values", "indices"),
+}
+
+
+def _sort(x, dim, descending, count=None):
+    """Stable sort with indices; nan is the largest. The first `count` of each slice."""
+    if x.ndim == 0:
+        return x, jnp.zeros((), jnp.int64)
+    key = x
+    at = lax.broadcasted_iota(jnp.int64, x.shape, dim)
+    if descending:  # reversing before and after keeps equal keys in their order
+        key, at = jnp.flip(key, dim), jnp.flip(at, dim)
+    values, at = lax.sort((key, at), dimension=dim, is_stable=True, num_keys=1)
+    if descending:
+        values, at = jnp.flip(values, dim), jnp.flip(at, dim)
+    if count is None:
+        return values, at
+    return tuple(lax.slice_in_dim(v, 0, count, axis=dim) for v in (values, at))
+
+
+@op
+def sort(input: Array, dim: int = -1, descending: bool = False, stable: bool = False) -> tuple[Array, Array]:
+    """The elements along a dimension in order, and where they were. Always stable."""
+    return _sort(input, one_dim(dim, input.ndim), descending)
+
+
+sort.vjp(input=lambda g, input, out, dim: _add_at(g[0], out[1], input.shape, dim))
+
+
+@sort.check
+def _check_sort(input, *rest):
+    if kind(input) == "c":
+        raise RuntimeError(" Sort does not support complex dtypes on CPU")
+
+
+@op(differentiable=False)
+def argsort(input: Array, dim: int = -1, descending: bool = False, stable: bool = False) -> Array:
+    """The indices that put a dimension in order. Always stable."""
+    return _sort(input, one_dim(dim, input.ndim), descending)[1]
+
+
+@composite
+def msort(input):
+    """The elements along the first dimension in order."""
+    return sort(input, 0)[0]
+
+
+@op
+def topk(
+    input: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> tuple[Array, Array]:
+    """The k largest or smallest elements along a dimension, in order, and where they were."""
+    dim = one_dim(dim, input.ndim)
+    if not largest or input.ndim == 0 or input.dtype.kind not in "f":
+        return _sort(input, dim, largest, k)
+    # XLA's top-k orders nan by its sign bit; torch has every nan largest
+    x = jnp.where(jnp.isnan(input), jnp.asarray(jnp.nan, input.dtype), input)
+    values, at = lax.top_k(jnp.moveaxis(x, dim, -1), k)
+    return jnp.moveaxis(values, -1, dim), jnp.moveaxis(at, -1, dim).astype(jnp.int64)
+
+
+topk.vjp(input=lambda g, input, out, dim: _add_at(g[0], out[1], input.shape, dim))
+
+
+@topk.check
+def _check_topk(input, k, dim=-1, largest=True, sorted=True):
+    if kind(input) in "bc":
+        what = {"b": "bool", "c": "complex"}[kind(input)]
+        raise RuntimeError(f"topk does not support {what} dtypes on CPU")
+    size = input.shape[one_dim(dim, input.ndim)] if input.ndim else 1
+    if not 0 <= k <= size:
+        raise RuntimeError("selected index k out of range")
+
+
+@op
+def kthvalue(input: Array, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
+    """The k-th smallest element along a dimension and where it was."""
+    if input.ndim == 0:
+        return input, jnp.zeros((), jnp.int64)
+    dim = one_dim(dim, input.ndim)
+    found = (lax.slice_in_dim(v, k - 1, k, axis=dim) for v in _sort(input, dim, False))
+    return tuple(v if keepdim else jnp.squeeze(v, dim) for v in found)
+
+
+kthvalue.vjp(
+    input=lambda g, input, out, dim, keepdim: _place(g[0], out[1], input.shape, dim, keepdim),
+)
+refuse(kthvalue, "kthvalue_cpu", "bc")
+
+
+@kthvalue.check
+def _check_kthvalue(input, k, dim=-1, keepdim=False):
+    size = input.shape[one_dim(dim, input.ndim)] if input.ndim else 1
+    if not 1 <= k <= size:
+        raise RuntimeError(
+            f"kthvalue(): selected number k out of range for dimension {one_dim(dim, input.ndim)}"
+        )
+
+
+# ---- binary search ----
+
+
+def _search(edges, values, right, out_int32):
+    side = "right" if right else "left"
+    index = jnp.int32 if out_int32 else jnp.int64
+    if edges.ndim == 1:
+        return jnp.searchsorted(edges, values, side=side).astype(index)
+    rows = edges.reshape(-1, edges.shape[-1])
+    wanted = values.reshape(rows.shape[0], -1)
+    found = jax.vmap(lambda e, v: jnp.searchsorted(e, v, side=side))(rows, wanted)
+    return found.reshape(values.shape).astype(index)
+
+
+@op(where="torch", differentiable=False)
+def searchsorted(
+    sorted_sequence: Array,
+    input: Scalar,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Array | None = None,
+) -> Array:
+    """Where to insert each value so that the sequence stays in order."""
+    if sorter is not None:
+        sorted_sequence = jnp.take_along_axis(sorted_sequence, sorter, axis=-1)
+    return _search(sorted_sequence, jnp.asarray(input), right or side == "right", out_int32)
+
+
+@searchsorted.check
+def _check_searchsorted(sorted_sequence, input, out_int32=False, right=False, side=None, sorter=None):
+    if side is not None and side not in ("left", "right"):
+        raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
+    if side == "left" and right:
+        raise RuntimeError(
+            "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True"
+        )
+    shape = getattr(input, "shape", ())
+    if len(sorted_sequence.shape) != 1 and sorted_sequence.shape[:-1] != shape[:-1]:
+        raise RuntimeError(
+            "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries "
+            f"tensor and input value tensor must match, but we got boundaries tensor {list(sorted_sequence.shape)} "
+            f"and input value tensor {list(shape)}"
+        )
+
+
+@op(where="torch", differentiable=False)
+def bucketize(input: Scalar, boundaries: Array, *, out_int32: bool = False, right: bool = False) -> Array:
+    """The index of the bucket of each value, between ascending boundaries."""
+    return _search(boundaries, jnp.asarray(input), right, out_int32)
+
+
+@bucketize.check
+def _check_bucketize(input, boundaries, out_int32=False, right=False):
+    if len(boundaries.shape) != 1:
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({len(boundaries.shape)})")
+
+
+# ---- unique values ----
+
+
+@op(dynamic=True, out=False, grad_name="Unique2Backward0")
+def unique(
+    input: Array,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Array:
+    """The different values in order, with each element's place among them and their counts if asked."""
+    axis = None if dim is None else one_dim(dim, input.ndim)
+    found = jnp.unique(
+        input, return_inverse=return_inverse, return_counts=return_counts, axis=axis, equal_nan=False
+    )
+    if not (return_inverse or return_counts):
+        return found
+    values, *rest = found
+    rest = [r.astype(jnp.int64) for r in rest]
+    if return_inverse:
+        rest[0] = rest[0].reshape(input.shape if dim is None else (input.shape[axis],))
+    return (values, *rest)
+
+
+@op(dynamic=True, out=False, grad_name="UniqueConsecutiveBackward0")
+def unique_consecutive(
+    input: Array, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Array:
+    """The values without neighbours that repeat, with each element's place and the counts if asked."""
+    x = np.asarray(input)
+    axis = 0 if dim is None else one_dim(dim, x.ndim)
+    rows = x.reshape(-1) if dim is None else np.moveaxis(x, axis, 0)
+    differs = rows[1:] != rows[:-1]
+    new = np.concatenate([np.ones(min(1, len(rows)), bool), differs.reshape(len(differs), -1).any(-1)])
+    starts = np.flatnonzero(new)
+    values = np.moveaxis(rows[starts], 0, axis) if dim is not None else rows[starts]
+    out = [jnp.asarray(values)]
+    if return_inverse:
+        place = np.cumsum(new) - 1
+        out.append(jnp.asarray(place.reshape(x.shape) if dim is None else place, jnp.int64))
+    if return_counts:
+        out.append(jnp.asarray(np.diff(np.append(starts, len(rows))), jnp.int64))
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+for _record in (unique, unique_consecutive):
+    _record.differentiable = False

@@ -1,0 +1,62 @@
+"""The few functions that update formulas need beyond operators, over arrays and over tensors alike.
+
+A formula runs on arrays inside the one recorded node of a step, and on tensors when the step is differentiable.
+"""
+
+import jax.numpy as jnp
+
+from jtorch import functions as torch
+from jtorch.tensor import Tensor
+
+__all__ = ["absolute", "cast", "clip", "lerp", "maximum", "minimum", "norm", "sign", "sqrt", "where"]
+
+
+def sqrt(x):
+    return x.sqrt() if isinstance(x, Tensor) else jnp.sqrt(x)
+
+
+def absolute(x):
+    return x.abs() if isinstance(x, Tensor) else jnp.abs(x)
+
+
+def sign(x):
+    return x.sign() if isinstance(x, Tensor) else jnp.sign(x)
+
+
+def maximum(a, b):
+    if isinstance(a, Tensor):
+        return torch.maximum(a, b) if isinstance(b, Tensor) else a.clamp(min=b)
+    return jnp.maximum(a, b)
+
+
+def minimum(a, b):
+    if isinstance(a, Tensor):
+        return torch.minimum(a, b) if isinstance(b, Tensor) else a.clamp(max=b)
+    return jnp.minimum(a, b)
+
+
+def clip(x, low, high):
+    return minimum(maximum(x, low), high)
+
+
+def where(condition, a, b):
+    if isinstance(condition, Tensor):
+        return torch.where(condition, a, b)
+    return jnp.where(condition, a, b)
+
+
+def lerp(a, b, weight):
+    """a + weight * (b - a): the form that PyTorch uses for weights below one half."""
+    return a + weight * (b - a)
+
+
+def norm(x):
+    """The Euclidean norm of all elements."""
+    return sqrt((x * x).sum())
+
+
+def cast(x, dtype):
+    """`x` in another dtype, named as numpy names it."""
+    if isinstance(x, Tensor):
+        return x.to(getattr(torch, dtype))
+    return x.astype(dtype)

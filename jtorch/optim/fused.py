@@ -1,0 +1,166 @@
+"""One step of one parameter group as a single recorded node. Knows formulas only through the optimizer's methods."""
+
+from types import SimpleNamespace
+
+import jax.numpy as jnp
+
+from jtorch.dispatch import fused_update
+from jtorch.nn.modules.hooks import mutations
+from jtorch.tensor import Tensor
+
+__all__ = ["FusedGroup"]
+
+
+class FusedGroup:
+    """Gathers the tensors of a group, and makes the function that updates all of them at once."""
+
+    def __init__(self, optimizer):
+        self.optimizer = optimizer
+        self.functions = {}  # static key -> the function
+        self.devices = {}  # ids of parameters -> the parameters by device
+        self.users = None  # id of a step count -> (the tensor, how many parameters share it)
+
+    def step(self, params, group):
+        """Update `params`, which all have gradients and state."""
+        key = (tuple(map(id, params)), mutations[0])
+        last = self.devices.get(id(group))
+        if last is None or last[0] != key:
+            parts = {}
+            for p in params:
+                parts.setdefault(p.device, []).append(p)
+            last = self.devices[id(group)] = (key, list(parts.values()))
+        if len(last[1]) == 1:
+            self._step(params, group)
+        else:
+            for part in last[1]:
+                self._step(part, group)
+
+    def _step(self, params, group):
+        optimizer = self.optimizer
+        states = [optimizer.state[p] for p in params]
+        names = optimizer.state_names(group)
+        flags = optimizer.flags(group)
+        numbers = optimizer.numbers(group)
+        steps, where = self._steps(states) if optimizer.counts_steps else ([], ())
+        extra = {k: v for k, v in numbers.items() if isinstance(v, Tensor)}
+        numbers = {k: float(v) for k, v in numbers.items() if k not in extra}
+        for name in ("grad_scale", "found_inf"):
+            value = getattr(optimizer, name, None)
+            if isinstance(value, Tensor):
+                extra[name] = value
+        n = len(params)
+        maximize = bool(group.get("maximize"))
+        static = (
+            type(optimizer),
+            tuple(flags.items()),
+            tuple(numbers),
+            tuple(extra),
+            names,
+            where,
+            n,
+            maximize,
+        )
+        function = self.functions.get(static)
+        if function is None:
+            function = self.functions[static] = _make(
+                optimizer, flags, tuple(numbers), tuple(extra), names, where, n, maximize
+            )
+        kept = [state[name] for name in names for state in states]
+        inputs = [*steps, *extra.values(), *params, *(p.grad for p in params), *kept]
+        fused_update(function, static, inputs, tuple(numbers.values()), [*steps, *params, *kept])
+
+    def _steps(self, states):
+        """The distinct step counts, and for each parameter which one is its."""
+        distinct, where = {}, []
+        for state in states:
+            step = state["step"]
+            i = id(step)
+            if i not in distinct:
+                distinct[i] = (len(distinct), step)
+            where.append(distinct[i][0])
+        counts = [0] * len(distinct)
+        for k in where:
+            counts[k] += 1
+        self._separate(states, [s for _, s in distinct.values()], where, counts)
+        return [states[where.index(k)]["step"] for k in range(len(counts))], tuple(where)
+
+    def _separate(self, states, steps, where, counts):
+        """Give parameters that step without others sharing their count a count of their own."""
+        if self.users is None or any(id(s) not in self.users for s in steps):
+            self.users = {}
+            for state in self.optimizer.state.values():
+                step = state.get("step") if isinstance(state, dict) else None
+                if isinstance(step, Tensor):
+                    _, n = self.users.get(id(step), (None, 0))
+                    self.users[id(step)] = (step, n + 1)
+        for k, step in enumerate(steps):
+            total = self.users[id(step)][1]
+            if counts[k] != total:
+                own = step.clone()
+                for state, i in zip(states, where):
+                    if i == k:
+                        state["step"] = own
+                self.users[id(step)] = (step, total - counts[k])
+                self.users[id(own)] = (own, counts[k])
+
+
+def _wide(dtype):
+    """The dtype in which the formula is computed for a parameter of this dtype."""
+    return jnp.float32 if jnp.dtype(dtype).itemsize < 4 else dtype
+
+
+def _real(x):
+    """A complex array as pairs of real numbers: formulas are elementwise and real."""
+    return jnp.stack([x.real, x.imag], axis=-1) if jnp.iscomplexobj(x) else x
+
+
+def _like(x, old):
+    """The result of a formula in the form of the array it replaces."""
+    if jnp.iscomplexobj(old):
+        x = x[..., 0] + 1j * x[..., 1]
+    return x.astype(old.dtype)
+
+
+def _make(optimizer, flags, number_names, extra_names, names, where, n, maximize):
+    """The function (arrays, numbers) -> arrays: steps, extras, parameters, gradients, states -> the new ones."""
+    n_steps = 1 + max(where) if where else 0
+
+    def update_all(arrays, numbers):
+        old_steps = arrays[:n_steps]
+        at = n_steps + len(extra_names)
+        extra = dict(zip(extra_names, arrays[n_steps:at]))
+        params, grads, kept = arrays[at : at + n], arrays[at + n : at + 2 * n], arrays[at + 2 * n :]
+        scale, skip = extra.pop("grad_scale", None), extra.pop("found_inf", None)
+        # in double precision: 1 - 0.999 in single precision is wrong in the fifth digit
+        base = {k: jnp.asarray(v, jnp.float64) for k, v in zip(number_names, numbers)}
+        base |= {k: v.reshape(()).astype(jnp.float64) for k, v in extra.items()}
+        steps = [s + 1 for s in old_steps]
+        for_step = [
+            base | optimizer.scalars(SimpleNamespace(**flags, **base), s.astype(jnp.float64)) for s in steps
+        ] or [base | optimizer.scalars(SimpleNamespace(**flags, **base), None)]
+
+        new_params, new_kept = [], [None] * len(kept)
+        for i, (p, g) in enumerate(zip(params, grads)):
+            state = {name: kept[j * n + i] for j, name in enumerate(names)}
+            wide = _wide(_real(p).dtype)
+            hp = SimpleNamespace(
+                **flags, **{k: v.astype(wide) for k, v in for_step[where[i] if where else 0].items()}
+            )
+            g = _real(g).astype(wide)
+            if scale is not None:
+                g = g / scale.reshape(()).astype(wide)
+            if maximize:
+                g = -g
+            widened = {k: _real(v).astype(wide) for k, v in state.items()}
+            new, changed = optimizer.update(_real(p).astype(wide), g, widened, hp)
+            new_params.append(_like(new, p))
+            for j, name in enumerate(names):
+                value = changed.get(name)
+                new_kept[j * n + i] = state[name] if value is None else _like(value, state[name])
+        out = [*steps, *new_params, *new_kept]
+        if skip is not None:
+            found = skip.reshape(()) != 0
+            out = [jnp.where(found, old, new) for old, new in zip([*old_steps, *params, *kept], out)]
+        return out
+
+    return update_all

@@ -1,0 +1,108 @@
+"""Stochastic gradient descent, with momentum."""
+
+from jtorch.optim.optimizer import Optimizer, check_fused, check_lr, check_nonnegative
+
+__all__ = ["SGD"]
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent.
+
+    Args:
+        params: parameters or groups
+        lr: learning rate. Default: 1e-3
+        momentum: share of the last direction that is kept. Default: 0
+        dampening: share of the gradient that is not added to it. Default: 0
+        weight_decay: times the parameter is added to its gradient. Default: 0
+        nesterov: look ahead along the momentum
+        maximize: ascend
+        foreach, fused, differentiable: as in PyTorch; every step is fused here
+    """
+
+    counts_steps = False
+
+    def __init__(
+        self,
+        params,
+        lr=1e-3,
+        momentum=0,
+        dampening=0,
+        weight_decay=0,
+        nesterov=False,
+        *,
+        maximize=False,
+        foreach=None,
+        differentiable=False,
+        fused=None,
+    ):
+        check_lr(lr)
+        check_nonnegative(momentum, "momentum value")
+        check_nonnegative(weight_decay, "weight_decay value")
+        defaults = dict(
+            lr=lr,
+            momentum=momentum,
+            dampening=dampening,
+            weight_decay=weight_decay,
+            nesterov=nesterov,
+            maximize=maximize,
+            foreach=foreach,
+            differentiable=differentiable,
+            fused=fused,
+        )
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        super().__init__(params, defaults)
+        check_fused(fused, foreach, differentiable)
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        for group in self.param_groups:
+            for name, value in dict(
+                nesterov=False, maximize=False, foreach=None, differentiable=False, fused=False
+            ).items():
+                group.setdefault(name, value)
+
+    def state_names(self, group):
+        return ("momentum_buffer",) if group["momentum"] != 0 else ()
+
+    def _init_state(self, params, group):
+        if group["momentum"] == 0:
+            return
+        for p in params:
+            state = self.state[p]
+            if state.get("momentum_buffer") is None:
+                if group["dampening"] == 0:
+                    state.update(self.init(p, group))
+                else:
+                    # The first direction is the whole gradient, not the dampened one: start where
+                    # momentum * buffer + (1 - dampening) * g gives it.
+                    g = p.grad if group["weight_decay"] == 0 else p.grad + p * group["weight_decay"]
+                    g = -g if group["maximize"] else g
+                    state["momentum_buffer"] = g * (group["dampening"] / group["momentum"])
+
+    def flags(self, group):
+        return {
+            "nesterov": group["nesterov"],
+            "has_momentum": group["momentum"] != 0,
+            "decays": _nonzero(group["weight_decay"]),
+        }
+
+    def numbers(self, group):
+        return {k: group[k] for k in ("lr", "momentum", "dampening", "weight_decay")}
+
+    @staticmethod
+    def scalars(hp, step):
+        return {"take": 1 - hp.dampening}
+
+    def update(self, p, g, s, hp):
+        if hp.decays:
+            g = g + hp.weight_decay * p
+        if not hp.has_momentum:
+            return p - hp.lr * g, {}
+        buffer = hp.momentum * s["momentum_buffer"] + hp.take * g
+        direction = g + hp.momentum * buffer if hp.nesterov else buffer
+        return p - hp.lr * direction, {"momentum_buffer": buffer}
+
+
+def _nonzero(value) -> bool:
+    return not isinstance(value, (int, float)) or value != 0

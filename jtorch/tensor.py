@@ -1,0 +1,515 @@
+"""class Tensor: its fields, its autograd state and what can be said without running an op. Methods come from the op table."""
+
+import weakref
+
+import numpy as np
+
+from . import errors
+from .autograd import engine
+from .autograd import node as tape
+from .autograd.derive import differentiable, view_plan
+from .autograd.node import AccumulateGrad, Node
+from .core import storage as storages
+from .core.record import tls
+from .core.spec import Size, Spec
+from .core.storage import Storage
+
+
+class TensorMeta(type):
+    """Lets `isinstance(x, Parameter)` be decided by a flag where a subclass wants that."""
+
+
+class Tensor(metaclass=TensorMeta):
+    """A view of a Storage (spec and offset), and its place on the tape.
+
+    _edge: where its gradient goes, (node, result number), or None; _rg: a leaf that requires grad.
+    _base: the tensor that this one is a view of; _base_edge: that tensor's edge when _edge was made, since writing
+    in place to the base (or to another view of it) gives the base, and so this view, a new history.
+    """
+
+    __slots__ = (
+        "_storage", "_spec", "_offset", "_edge", "_rg", "_grad", "_base", "_base_edge", "_hooks", "__dict__", "__weakref__",
+    )  # fmt: skip
+
+    def __new__(cls, *args, **kwargs):
+        return _legacy_new(cls, *args, **kwargs)
+
+    # -- metadata -------------------------------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> Size:
+        return self._spec.shape
+
+    def size(self, dim=None):
+        """The shape, or the length of one dimension."""
+        if dim is None:
+            return self._spec.shape
+        return self._spec.shape[_wrap(dim, self._spec.ndim)]
+
+    def stride(self, dim=None):
+        """The strides in elements, or that of one dimension."""
+        if dim is None:
+            return self._spec.strides
+        return self._spec.strides[_wrap(dim, self._spec.ndim)]
+
+    def storage_offset(self) -> int:
+        return self._offset
+
+    @property
+    def dtype(self):
+        return self._spec.dtype
+
+    @property
+    def device(self):
+        return self._spec.device
+
+    @property
+    def ndim(self) -> int:
+        return self._spec.ndim
+
+    def dim(self) -> int:
+        return self._spec.ndim
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        return self._spec.numel
+
+    nelement = numel
+
+    def element_size(self) -> int:
+        return self._spec.dtype.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        return self._spec.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self._spec.nbytes
+
+    @property
+    def layout(self):
+        return _constants["strided"]
+
+    @property
+    def names(self):
+        return (None,) * self._spec.ndim
+
+    def has_names(self) -> bool:
+        return False
+
+    def is_floating_point(self) -> bool:
+        return self._spec.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        return self._spec.dtype.is_complex
+
+    def is_signed(self) -> bool:
+        return self._spec.dtype.is_signed
+
+    def is_conj(self) -> bool:
+        return False
+
+    def is_neg(self) -> bool:
+        return False
+
+    def is_inference(self) -> bool:
+        return bool(self.__dict__.get("_inference"))
+
+    def is_pinned(self, device=None) -> bool:
+        return False
+
+    def is_shared(self) -> bool:
+        return False
+
+    is_sparse = False
+    is_sparse_csr = False
+    is_quantized = False
+    is_mkldnn = False
+    is_nested = False
+    is_mps = False
+    is_xpu = False
+    is_ipu = False
+    is_xla = False
+    is_maia = False
+    is_vulkan = False
+
+    @property
+    def is_cuda(self) -> bool:
+        return self._spec.device.type not in ("cpu", "meta")
+
+    @property
+    def is_cpu(self) -> bool:
+        return self._spec.device.type == "cpu"
+
+    @property
+    def is_meta(self) -> bool:
+        return self._spec.device.type == "meta"
+
+    def get_device(self) -> int:
+        d = self._spec.device
+        return -1 if d.type == "cpu" else d.index or 0
+
+    def data_ptr(self) -> int:
+        """An address, equal for tensors that start at the same element of the same storage."""
+        start = self._storage.data_ptr()
+        return start and start + self._offset * self._spec.dtype.itemsize
+
+    def __len__(self):
+        if self._spec.ndim == 0:
+            raise TypeError("len() of a 0-d tensor")
+        return self._spec.shape[0]
+
+    __hash__ = object.__hash__
+
+    # -- autograd -------------------------------------------------------------------------------------------------------
+
+    @property
+    def requires_grad(self) -> bool:
+        return self._rg or (self._edge if self._base is None else edge_of(self)) is not None
+
+    @requires_grad.setter
+    def requires_grad(self, value):
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad=True) -> "Tensor":
+        """Ask for gradients with respect to this leaf, or no longer."""
+        if edge_of(self) is not None and not self._rg:
+            if not requires_grad:
+                raise RuntimeError(
+                    "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+                    "subgraph that doesn't require differentiation use var_no_grad = var.detach()."
+                )
+            return self
+        if requires_grad and not differentiable(self._spec):
+            raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+        if requires_grad and self.is_inference() and not tls.me.inference:
+            raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+        self._rg = bool(requires_grad)
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        return (self._edge if self._base is None else grad_edge(self)) is None
+
+    @property
+    def grad_fn(self):
+        edge = self._edge if self._base is None else grad_edge(self)
+        return None if edge is None else edge[0]
+
+    @property
+    def output_nr(self) -> int:
+        edge = grad_edge(self)
+        return 0 if edge is None else edge[1]
+
+    @property
+    def grad(self):
+        if self._grad is None and not self._rg and self._edge is not None and not self.retains_grad:
+            errors.warn(
+                "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
+                "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
+                "Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure "
+                "you access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more informations."
+            )
+        return self._grad
+
+    @grad.setter
+    def grad(self, value):
+        if value is not None:
+            if not isinstance(value, Tensor):
+                raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
+            if value is self:
+                raise RuntimeError("can't assign Variable as its own grad")
+            if value._spec.dtype is not self._spec.dtype:
+                raise RuntimeError(
+                    f"assigned grad has data of a different type: expected {self.dtype}, got {value.dtype}"
+                )
+            if value._spec.shape != self._spec.shape:
+                raise RuntimeError("assigned grad has data of a different size")
+            if value._spec.device is not self._spec.device:
+                raise RuntimeError("assigned grad has data located on a different device")
+        self._grad = value
+
+    @grad.deleter
+    def grad(self):
+        self._grad = None
+
+    @property
+    def _version(self) -> int:
+        return self._storage.version
+
+    @property
+    def retains_grad(self) -> bool:
+        edge = self._edge
+        if edge is None or edge[0].retained is None:
+            return False
+        reference = edge[0].retained.get(edge[1])
+        return reference is not None and reference() is self
+
+    def retain_grad(self) -> None:
+        """Have `.grad` filled for this non-leaf tensor too."""
+        edge = grad_edge(self)
+        if edge is None:
+            if not self._rg:
+                raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+            return
+        node, k = edge
+        if node.retained is None:
+            node.retained = {}
+        node.retained[k] = weakref.ref(self)
+
+    def detach(self) -> "Tensor":
+        """A tensor on the same storage, off the tape."""
+        return make(self._storage, self._spec, self._offset)
+
+    def detach_(self) -> "Tensor":
+        """Take this tensor off the tape."""
+        if self._base is not None:
+            raise RuntimeError(
+                "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
+                "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence "
+                "detach_() cannot be called on these gradients. To fix this error, please refer to the "
+                "Optimizer.zero_grad() function in torch/optim/optimizer.py as a solution."
+            )
+        self._edge = None
+        self._rg = False
+        return self
+
+    @property
+    def data(self) -> "Tensor":
+        """The same storage, off the tape, with a version counter that autograd does not watch."""
+        return make(self._storage, self._spec, self._offset)
+
+    @data.setter
+    def data(self, other):
+        if not isinstance(other, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(other).__name__}")
+        self._storage = other._storage
+        self._spec = other._spec
+        self._offset = other._offset
+
+    def register_hook(self, hook):
+        """Call hook(grad) when this tensor's gradient has been computed; what it returns replaces the gradient."""
+        edge = grad_edge(self)
+        if edge is None:
+            if not self._rg:
+                raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+            if self._hooks is None:
+                self._hooks = {}
+            return RemovableHandle.into(self._hooks, hook)
+        node, k = edge
+        if node.pre_hooks is None:
+            node.pre_hooks = {}
+        return RemovableHandle.into(node.pre_hooks, ("tensor", k, hook))
+
+    def register_post_accumulate_grad_hook(self, hook):
+        """Call hook(tensor) after a gradient has been added to this leaf's `.grad`."""
+        if not self._rg:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        if self._edge is not None:
+            raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+        return RemovableHandle.into(self.__dict__.setdefault("_post_hooks", {}), hook)
+
+    def _accumulator(self) -> AccumulateGrad:
+        found = self.__dict__.get("_acc")
+        found = found and found()
+        if found is None:
+            found = AccumulateGrad(self)
+            self.__dict__["_acc"] = weakref.ref(found)
+        return found
+
+    def _accumulate(self, value, on_tape):
+        """Add a gradient value to `.grad` (the engine's last step)."""
+        old = self._grad
+        spec = self._spec
+        if on_tape:
+            new = wrap(value[0], Spec.dense(tuple(spec.shape), spec.dtype, spec.device), value[1])
+            self._grad = new if old is None else old + new
+        elif old is None:
+            self._grad = wrap(value, Spec.dense(tuple(spec.shape), spec.dtype, spec.device), None)
+        elif old._edge is not None or old._rg:
+            self._grad = old + wrap(value, Spec.dense(tuple(spec.shape), spec.dtype, spec.device), None)
+        else:
+            s, sp = old._storage, old._spec
+            before = s.value if s.spec is sp else storages.read(s, sp, old._offset)
+            total = engine.graph_of(spec.device).rec2(engine._add_plan(spec), before, value)
+            storages.write(s, sp, old._offset, total)
+        hooks = self.__dict__.get("_post_hooks")
+        if hooks:
+            for hook in list(hooks.values()):
+                if hook(self) is not None:
+                    raise RuntimeError("post accumulate grad hooks should return None.")
+
+    # -- values ---------------------------------------------------------------------------------------------------------
+
+    def item(self):
+        """The value of a tensor with one element, as a Python number."""
+        spec = self._spec
+        if spec.numel != 1:
+            raise RuntimeError(f"a Tensor with {spec.numel} elements cannot be converted to Scalar")
+        s = self._storage
+        if s.spec is spec:
+            value = s.value
+            value = value.get() if type(value) is storages.Pending else value
+            return value.item()
+        return storages.numpy_of(s, spec, self._offset).item()
+
+    def tolist(self):
+        """The values as nested Python lists."""
+        return _as_lists(storages.numpy_of(self._storage, self._spec, self._offset))
+
+    def __bool__(self):
+        n = self._spec.numel
+        if n != 1:
+            if n == 0:
+                raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+            raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+        return bool(self.item())
+
+    def __float__(self):
+        return float(self.item())
+
+    def __int__(self):
+        return int(self.item())
+
+    def __complex__(self):
+        return complex(self.item())
+
+    def __index__(self):
+        if self._spec.dtype.category > 1 or self._spec.numel != 1:
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(self.item())
+
+    def __format__(self, spec):
+        if self._spec.ndim == 0 and type(self) is Tensor:
+            return self.item().__format__(spec)
+        return object.__format__(self, spec)
+
+
+def _as_lists(array):
+    if array.dtype.kind == "V" or array.dtype.name.startswith(("bfloat", "float8")):
+        array = array.astype(np.float32)
+    return array.tolist()
+
+
+def _wrap(dim, ndim):
+    n = ndim or 1
+    if not -n <= dim < n:
+        raise errors.dim_range(dim, ndim)
+    return dim + n if dim < 0 else dim
+
+
+_new = object.__new__
+_constants: dict = {}
+
+
+def _legacy_new(cls, *args, **kwargs):
+    raise NotImplementedError  # replaced by creation.py
+
+
+def make(storage, spec, offset=0, cls=Tensor) -> Tensor:
+    """A tensor off the tape on a storage that exists."""
+    t = _new(cls)
+    t._storage = storage
+    t._spec = spec
+    t._offset = offset
+    t._edge = t._grad = t._base = t._base_edge = t._hooks = None
+    t._rg = False
+    return t
+
+
+def wrap(value, spec, edge=None) -> Tensor:
+    """A tensor with a storage of its own for a value (array or Pending) with this spec."""
+    t = _new(Tensor)
+    t._storage = Storage(value, spec)
+    t._spec = spec
+    t._offset = 0
+    t._edge = edge
+    t._grad = t._base = t._base_edge = t._hooks = None
+    t._rg = False
+    return t
+
+
+def value_of(t):
+    """The array or Pending with a tensor's elements, in its logical shape."""
+    s, spec = t._storage, t._spec
+    return s.value if s.spec is spec else storages.read(s, spec, t._offset)
+
+
+def edge_of(t):
+    """Where a tensor's gradient goes, as an edge, or None. Leaves are edges to themselves."""
+    base = t._base
+    if base is not None and base._edge is not t._base_edge:
+        refresh(t)
+    edge = t._edge
+    if edge is None and t._rg:
+        return (t, 0)
+    return edge
+
+
+def grad_edge(t):
+    """A tensor's own edge to the node that made it; None for leaves."""
+    base = t._base
+    if base is not None and base._edge is not t._base_edge:
+        refresh(t)
+    return t._edge
+
+
+def refresh(t):
+    """Give a view the history that its base has now."""
+    base = t._base
+    t._base_edge = base._edge
+    t._edge = view_edge(base, t, "AsStridedBackward0", edge_of(base))
+
+
+def view_edge(source, view, grad_name, source_edge):
+    """The edge of a view of `source` given by their layouts, or None when no gradient goes there."""
+    if source_edge is None or not differentiable(view._spec):
+        return None
+    a, b = source._spec, view._spec
+    plan, starts = view_plan(a, a.strides, tuple(b.shape), b.strides, view._offset - source._offset, grad_name)
+    return (tape.record(plan, (), (source_edge,), starts, (), (None,)), 0)
+
+
+class RemovableHandle:
+    """Removes a hook when asked to; also a context manager."""
+
+    _next = 0
+
+    def __init__(self, hooks, *, extra_dict=None):
+        self.hooks_dict_ref = weakref.ref(hooks) if not isinstance(hooks, dict) or _weakable(hooks) else (lambda: hooks)
+        self.id = RemovableHandle._next
+        RemovableHandle._next += 1
+        extra = extra_dict or ()
+        self.extra_dict_ref = tuple(lambda d=d: d for d in (extra if isinstance(extra, (list, tuple)) else (extra,)))
+
+    next_id = property(lambda self: RemovableHandle._next)
+
+    @classmethod
+    def into(cls, hooks, entry):
+        handle = cls(hooks)
+        hooks[handle.id] = entry
+        return handle
+
+    def remove(self):
+        hooks = self.hooks_dict_ref()
+        if hooks is not None:
+            hooks.pop(self.id, None)
+        for reference in self.extra_dict_ref:
+            reference().pop(self.id, None)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.remove()
+
+
+def _weakable(hooks):
+    return type(hooks) is not dict
+
+
+engine.bridge.wrap = wrap
+engine.bridge.unwrap = lambda t: (value_of(t), edge_of(t))
+__all__ = ["Node", "RemovableHandle", "Tensor", "make", "wrap"]

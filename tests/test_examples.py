@@ -1,0 +1,84 @@
+"""Each example runs at a small size, and its text is PyTorch's: it runs with the import swapped back."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
+
+
+def run(script, *argv):
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    env = os.environ | {"PYTHONPATH": path}
+    done = subprocess.run([sys.executable, str(script), *argv], env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def under_torch(name, folder):
+    """A copy of the example with the import swapped back."""
+    text = (ROOT / "examples" / name).read_text()
+    copy = folder / name
+    copy.write_text(
+        text.replace("import jtorch as torch", "import torch").replace("from jtorch", "from torch")
+    )
+    assert "jtorch" not in "".join(re.findall(r"^(?:import|from) .*$", copy.read_text(), re.MULTILINE))
+    return copy
+
+
+def digits_accuracy(out, model):
+    return float(re.search(rf"{model}  test accuracy (\S+)%", out)[1])
+
+
+def gpt_losses(out):
+    return [float(loss) for loss in re.findall(r"loss (\S+)", out)]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_short_enough(path):
+    assert len(path.read_text().splitlines()) <= 150
+
+
+def test_digits_table():
+    out = run(ROOT / "examples" / "train_digits.py", "--quick", "--model", "mlp")
+    assert digits_accuracy(out, "mlp") > 85
+    head, row = out.splitlines()[-2:]
+    assert head.split()[-3:] == ["eager", "auto", "compile"]
+    assert all(int(rate) > 0 for rate in row.split()[1:])
+
+
+@pytest.mark.parametrize("model, epochs", [("mlp", 30), ("cnn", 6)])
+def test_digits_are_learned(model, epochs):
+    out = run(ROOT / "examples" / "train_digits.py", "--model", model, "--epochs", str(epochs), "--no-table")
+    assert digits_accuracy(out, model) >= 97
+
+
+@needs_torch
+@pytest.mark.parametrize("model, epochs", [("mlp", 30), ("cnn", 6)])
+def test_digits_under_torch(model, epochs, tmp_path):
+    out = run(
+        under_torch("train_digits.py", tmp_path), "--model", model, "--epochs", str(epochs), "--no-table"
+    )
+    assert digits_accuracy(out, model) >= 97
+
+
+def test_char_gpt_learns():
+    out = run(ROOT / "examples" / "char_gpt.py", "--steps", "20", "--sample", "20")
+    found = gpt_losses(out)
+    assert found[-1] < found[0] - 1
+    assert len(out.split("\nReturn the ")[1]) > 20
+
+
+@needs_torch
+def test_char_gpt_learns_as_under_torch(tmp_path):
+    """No dropout, the same start and the same batches: the losses are the same numbers."""
+    ours = gpt_losses(run(ROOT / "examples" / "char_gpt.py", "--steps", "10", "--sample", "1"))
+    its = gpt_losses(run(under_torch("char_gpt.py", tmp_path), "--steps", "10", "--sample", "1"))
+    assert ours == pytest.approx(its, abs=5e-3)
