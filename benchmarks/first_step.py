@@ -1,4 +1,4 @@
-"""How long until the first training step is done? train_digits.py from process start, cold and with a warm cache.
+"""How long until the first training step is done? train_digits.py from process start, cold and warm cache.
 
 Beside it the same text under PyTorch, with the import swapped back. Run: python benchmarks/first_step.py
 """

@@ -247,7 +247,7 @@ def lstm_step(apply, width=256, length=128, batch=16):
     return jax.jit(step, donate_argnums=0), params
 
 
-def main(width=32, only=None, seconds=20):
+def main(width=32, only=None, seconds=float(__import__("os").environ.get("SECS","20"))):
     if only != "lstm":
         steps = {
             "NHWC by hand": training_step(Naive("NHWC"), width),

@@ -1,7 +1,8 @@
 """What does one op cost? A chain of 90 adds, multiplications and tanhs on 8x8.
 
 auto mode against PyTorch eager, forward and with backward, all from the first op to the number on the host
-included; eager mode against the same chain of bare cached `jax.jit` calls. Run: python benchmarks/op_overhead.py
+included; eager mode against the same chain of bare cached `jax.jit` calls.
+Run: python benchmarks/op_overhead.py
 """
 
 import importlib

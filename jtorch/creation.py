@@ -19,6 +19,7 @@ from .core.spec import Spec
 from .core.storage import Storage
 from .dispatch import cast_value, check_inplace, copy_to_out, function_of, write_on_tape, zeros_value
 from .ops import registry
+from .tensor import CONSTANTS as TENSOR_CONSTANTS
 from .tensor import Tensor, make, wrap
 
 
@@ -57,6 +58,7 @@ preserve_format = MemoryFormat("preserve_format")
 channels_last = MemoryFormat("channels_last")
 channels_last_3d = MemoryFormat("channels_last_3d")
 strided = Layout_("strided")
+TENSOR_CONSTANTS["strided"] = strided
 sparse_coo = Layout_("sparse_coo")
 sparse_csr = Layout_("sparse_csr")
 sparse_csc = Layout_("sparse_csc")

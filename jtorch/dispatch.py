@@ -589,7 +589,7 @@ def _with_out(op, plan, me, tensors, call, out):
     results = finish(plan, me, tensors, call.numbers)
     for o, r in zip(outs, results if plan.multiple else (results,)):
         copy_to_out(o, r)
-    return out
+    return out if plan.fields is None else plan.fields(outs)
 
 
 def copy_to_out(out, result):
@@ -885,10 +885,15 @@ def build(op):
         parts += ([] if star else ["*"]) + ["out=None"]
     roles = op.roles
     names = [p.name for p in op.params]
+    tolerant = "dim" in names
+    if tolerant:
+        parts.append("**named")
     args = ", ".join("None" if r == KEY else n for n, r in zip(names, roles)) + ","
     out = ", out" if op.out else ""
     fallback = f"return slow(op, ({args}){out})"
     body = []
+    if tolerant:
+        body += ["if named:", f"    return renamed(op, ({args}), {'out' if op.out else 'None'}, named)"]
     plain = all(r in (TENSOR, SCALAR, NUMBER, STATIC) for r in roles) and not op.dynamic and not op.value_checks
     tensors = [n for n, r in zip(names, roles) if r in (TENSOR, SCALAR)]
     if plain and 1 <= len(tensors) <= 2 and roles[0] in (TENSOR, SCALAR):
@@ -941,7 +946,7 @@ def build(op):
     source = f"def {_safe(op.name)}({', '.join(parts)}):\n" + "\n".join("    " + line for line in body)
     scope |= {
         "tls": tls, "op": op, "slow": slow, "plans": op.plans, "finish": finish, "finish1": finish1, "finish2": finish2,
-        "fast": FAST, "number_types": _number_set, "type": builtins.type,
+        "fast": FAST, "renamed": renamed, "number_types": _number_set, "type": builtins.type,
     }  # fmt: skip
     return _compile(source, scope, op)
 
@@ -985,25 +990,23 @@ def spread(record, fn):
     return call
 
 
-_RENAMED = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other", "self": "input"}
+_RENAMED = {"axis": "dim", "keepdims": "keepdim", "axis0": "dim0", "axis1": "dim1"}
 
 
-def tolerant(record, fn):
-    """Numpy's spellings of arguments (axis=, keepdims=), as PyTorch accepts them; PyTorch's words for a wrong call."""
-    names = {p.name for p in record.params}
-
-    def call(*args, **kwargs):
-        try:
-            return fn(*args, **kwargs)
-        except TypeError as error:
-            if "argument" not in str(error) or error.__traceback__.tb_next is not None:
-                raise
-            renamed = {_RENAMED[k] if k not in names and _RENAMED.get(k) in names else k: v for k, v in kwargs.items()}
-            if renamed.keys() == kwargs.keys():
-                raise errors.call(record.name, error) from None
-        return fn(*args, **renamed)
-
-    return call
+def renamed(record, args, out, named):
+    """A call with numpy's spellings of arguments (axis=, keepdims=), which PyTorch accepts too."""
+    names = [p.name for p in record.params]
+    values = dict(zip(names, args))
+    for name, value in named.items():
+        to = _RENAMED.get(name)
+        if to not in values:
+            raise TypeError(f"{record.name}() got an unexpected keyword argument '{name}'")
+        values[to] = value
+    if out is not None:
+        values["out"] = out
+    fn = function_of(record)
+    n, _ = record.keywords
+    return fn(*[values[k] for k in names[:n]], **{k: v for k, v in values.items() if k not in names[:n]})
 
 
 def build_inplace(op):
@@ -1022,13 +1025,17 @@ def build_view(view):
     parts, scope, _ = _signature_source(view)
     names = [p.name for p in view.params]
     first, rest = names[0], names[1:]
+    tolerant = any(n in names for n in _RENAMED.values())
+    if tolerant:
+        parts.append("**named")
     source = (
         f"def {_safe(view.name)}({', '.join(parts)}):\n"
-        f"    if not isinstance({first}, Tensor):\n"
+        + (f"    if named:\n        return renamed(view, ({', '.join(names)},), None, named)\n" if tolerant else "")
+        + f"    if not isinstance({first}, Tensor):\n"
         f"        raise argument('{view.name}', '{first}', 'Tensor', {first})\n"
         f"    return call_view(view, {first}, ({''.join(n + ', ' for n in rest)}))"
     )
-    scope |= {"call_view": call_view, "view": view, "Tensor": Tensor, "argument": errors.argument}
+    scope |= {"call_view": call_view, "view": view, "Tensor": Tensor, "argument": errors.argument, "renamed": renamed}
     return _compile(source, scope, view)
 
 

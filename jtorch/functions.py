@@ -7,7 +7,7 @@ from . import creation, indexing, methods
 from .autograd import entry as _entry
 from .autograd import mode as _mode
 from .core import dtype as dtypes
-from .dispatch import RETURN_FIELDS, build_inplace, function_of, spread, tolerant
+from .dispatch import RETURN_FIELDS, build_inplace, function_of, spread
 from .ops import registry
 from .tensor import Tensor, TensorMeta
 
@@ -49,18 +49,8 @@ def lookup(space: str, name: str):
                 return None
         else:
             found = function_of(record)
-            if any(p.name in ("dim", "keepdim", "input") for p in record.params):
-                found = _with_names(record, found)
         _made[key] = found
     return found
-
-
-def _with_names(record, fn):
-    """PyTorch also takes numpy's argument names; the plain function stays what positional calls get."""
-    return fn if not _NUMPY_NAMES else tolerant(record, fn)
-
-
-_NUMPY_NAMES = False
 
 
 def namespace(space: str) -> dict:

@@ -960,7 +960,7 @@ def install():
     Tensor.H = property(_hermitian)
     Tensor.mH = property(_batch_hermitian)
     Tensor.__array_priority__ = 1000
-    Tensor._make_subclass = classmethod(make_subclass)
+    Tensor._make_subclass = staticmethod(make_subclass)
     Tensor._stack = staticmethod(lambda parts: _op("stack")(parts))
     Tensor.as_subclass = lambda self, cls: make_subclass(cls, self, self._rg)
     Tensor.new = lambda self, *a, **k: legacy_new(Tensor, *a)

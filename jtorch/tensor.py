@@ -90,7 +90,7 @@ class Tensor(metaclass=TensorMeta):
 
     @property
     def layout(self):
-        return _constants["strided"]
+        return CONSTANTS["strided"]
 
     @property
     def names(self):
@@ -401,7 +401,7 @@ def _wrap(dim, ndim):
 
 
 _new = object.__new__
-_constants: dict = {}
+CONSTANTS: dict = {}  # objects defined on higher floors that fields refer to
 
 
 def _legacy_new(cls, *args, **kwargs):

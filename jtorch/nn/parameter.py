@@ -2,6 +2,7 @@
 
 from jtorch.tensor import Tensor
 
+from jtorch import dispatch, methods
 from jtorch import functions as torch
 
 __all__ = [
@@ -166,3 +167,8 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
 def is_lazy(param) -> bool:
     """Whether a parameter or buffer has no shape yet."""
     return isinstance(param, UninitializedTensorMixin)
+
+
+# Parameters take the generated fast path of every op, and print as parameters.
+dispatch.FAST.update((Parameter, Buffer))
+methods.PARAMETER[0] = Parameter

@@ -44,14 +44,15 @@ def materialize(x: Array) -> Array:
 
 
 def matmul_tn(a: Array, b: Array) -> Array:
-    """`a.mT @ b`. On the CPU the narrower operand is transposed on its own: a matmul with a transposed left
-    operand runs at half speed there (benchmarks/kernels_gpt.py)."""
-    if not on_cpu() or a.ndim != b.ndim:
+    """`a.mT @ b`. On the CPU an operand is transposed on its own first: a matmul with a transposed left operand
+    runs at half speed there (benchmarks/kernels_gpt.py)."""
+    if not on_cpu():
         return jnp.matmul(a.mT, b)
-    if a.shape[-1] <= b.shape[-1]:
-        return jnp.matmul(barrier(barrier(a).mT), b)
-    # the result goes through a barrier too, or XLA folds the transpose back into the matmul
-    return barrier(jnp.matmul(barrier(barrier(b).mT), a)).mT
+    if a.ndim > 2 or a.shape[-1] <= b.shape[-1]:
+        return jnp.matmul(barrier(a.mT), b)
+    # The narrower operand is the cheaper one to transpose. The barrier around the result keeps XLA from folding
+    # its transpose into the matmul; a batched result must not have one: XLA 0.10's compiler aborts on its layout.
+    return barrier(jnp.matmul(barrier(b.mT), a)).mT
 
 
 def column_sum(x: Array) -> Array:

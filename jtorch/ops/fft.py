@@ -304,6 +304,36 @@ def _window(window, length, n_fft, dtype):
     return jnp.pad(window, (left, n_fft - length - left))
 
 
+def _check_stft(input, window, n_fft, hop_length, win_length, normalized, onesided, return_complex):
+    length = input.shape[-1]
+    if input.ndim not in (1, 2):
+        problem = "expected a 1D or 2D tensor"
+    elif not 0 < n_fft <= length:
+        problem = f"expected 0 < n_fft < {length}, but got n_fft={win_length}"  # torch names the other number
+    elif hop_length <= 0:
+        problem = f"expected hop_length > 0, but got hop_length={hop_length}"
+    elif not 0 < win_length <= n_fft:
+        problem = f"expected 0 < win_length <= n_fft, but got win_length={win_length}"
+    elif window is not None and window.shape != (win_length,):
+        problem = (
+            f"expected a 1D window tensor of size equal to win_length={win_length}, "
+            f"but got window with size {size_of(window.shape)}"
+        )
+    else:
+        return
+
+    def seen(x):
+        return f"torch.{scalar_name(x)}Tensor{size_of(x.shape)}"
+
+    shown = "None" if window is None else f"{seen(window)}{{{size_of(window.shape)}}}"
+    raise RuntimeError(
+        f"stft({seen(input)}, n_fft={n_fft}, hop_length={hop_length}, win_length={win_length}, "
+        f"window={shown}, normalized={int(normalized)}, "
+        f"onesided={None if onesided is None else int(onesided)}, return_complex={int(return_complex)}, "
+        f"align_to_window=None) : {problem}"
+    )
+
+
 @op(where="", grad_name="SqueezeBackward4")
 def stft_of(
     input: Array,
@@ -314,33 +344,26 @@ def stft_of(
     center: bool,
     pad_mode: str,
     normalized: bool,
-    onesided: bool,
+    onesided: bool | None,
     return_complex: bool,
 ) -> Array:
     """The transforms of overlapping windowed frames, (..., frequency, frame)."""
-    if input.ndim not in (1, 2):
-        raise RuntimeError(
-            f"stft(torch.{dt.of(input.dtype).name}{size_of(input.shape)}, n_fft={n_fft}): "
-            "expected a 1D or 2D tensor"
-        )
     if center:
         side = n_fft // 2
         mode = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}[
             pad_mode
         ]
         input = jnp.pad(input, [(0, 0)] * (input.ndim - 1) + [(side, side)], mode=mode)
-    if n_fft <= 0 or n_fft > input.shape[-1]:
-        raise RuntimeError(
-            f"stft(torch.{dt.of(input.dtype).name}{size_of(input.shape)}, n_fft={n_fft}): "
-            f"expected 0 < n_fft <= {input.shape[-1]}, but got n_fft={n_fft}"
-        )
+    _check_stft(input, window, n_fft, hop_length, win_length, normalized, onesided, return_complex)
     kind = input.dtype
     if window is not None:
         kind = dt.promote(dt.of(kind), dt.of(window.dtype)).np
     frames = _frames(input, n_fft, hop_length).astype(kind) * _window(window, win_length, n_fft, kind)
     norm = "ortho" if normalized else "backward"
     real = not jnp.issubdtype(kind, jnp.complexfloating)
-    out = jnp.fft.rfft(frames, norm=norm) if onesided and real else jnp.fft.fft(frames, norm=norm)
+    out = (
+        jnp.fft.rfft(frames, norm=norm) if real and onesided is not False else jnp.fft.fft(frames, norm=norm)
+    )
     out = jnp.swapaxes(out, -1, -2)
     return out if return_complex else jnp.stack([out.real, out.imag], -1)
 
@@ -408,11 +431,12 @@ def stft(
     complex_input = "complex" in str(input.dtype)
     if return_complex is None:
         if not complex_input and (window is None or "complex" not in str(window.dtype)):
-            raise RuntimeError("stft requires the return_complex parameter be given for real inputs")
+            raise RuntimeError(
+                "stft requires the return_complex parameter be given for real inputs, and will further "
+                "require that return_complex=True in a future PyTorch release."
+            )
         return_complex = True
     win_length = n_fft if win_length is None else win_length
-    if onesided is None:
-        onesided = not complex_input
     return stft_of(
         input, window, n_fft, hop_of(hop_length, n_fft), win_length, center, pad_mode, normalized, onesided,
         return_complex,

@@ -11,11 +11,9 @@ from jax import lax
 
 from .. import errors
 from ..core import dtype as dt
-from .backend import on_cpu
 from .registry import Array, Number, Scalar, composite, op
 
 IN_BOUNDS = "promise_in_bounds"  # indices are checked before; XLA then neither clamps nor masks
-ONE_HOT_ROWS = 512  # up to here a one-hot matmul beats XLA's serial CPU scatter for the gradient of rows
 
 
 def axis(dim: int, ndim: int) -> int:
@@ -125,27 +123,9 @@ def index(input: Array, indices: list[Array | None]) -> Array:
 @op(where="")
 def index_grad(g: Array, indices: list[Array | None], shape: tuple) -> Array:
     """Zeros of `shape` with `g` added at `indices`: the derivative of `index`."""
-    if _rows_by_matmul(g, indices, shape):
-        hot = _wrapped(indices[0].reshape(-1), shape[0])[:, None] == jnp.arange(shape[0], dtype=jnp.int32)
-        rows = g.reshape(-1, math.prod(shape[1:]))
-        return lax.dot(hot.astype(g.dtype).T, rows, precision="highest").reshape(shape)
+    # a scatter even of rows on the CPU: 4 to 400 times faster there than a one-hot matmul
     zeros = jnp.zeros(shape, g.dtype)
     return zeros.at[_index_tuple(zeros, indices)].add(g, mode=IN_BOUNDS)
-
-
-def _rows_by_matmul(g, indices, shape) -> bool:
-    first = indices[0]
-    return (
-        on_cpu()
-        and first is not None
-        and first.dtype != np.bool_
-        and builtins.all(i is None for i in indices[1:])
-        and len(shape) >= 2
-        and 0 < shape[0] <= ONE_HOT_ROWS
-        and first.size >= 16
-        and math.prod(shape[1:]) >= 8
-        and jnp.issubdtype(g.dtype, jnp.floating)
-    )
 
 
 index.vjp(input=lambda g, input, indices: index_grad(g, indices, tuple(input.shape)))
@@ -296,12 +276,6 @@ def gather_grad(g: Array, dim: int, index: Array, shape: tuple) -> Array:
         return jnp.zeros(shape, g.dtype)
     g, index = _as_1d(g, index)
     zeros = jnp.zeros(shape or (1,), g.dtype)
-    if index.shape[dim] == 1 and on_cpu():
-        # one pick per row: a comparison vectorises, XLA's CPU scatter is a serial loop
-        place = lax.broadcasted_iota(jnp.int32, zeros.shape, dim)
-        pad = [(0, zeros.shape[d] - n if d != dim else 0) for d, n in enumerate(index.shape)]
-        index = jnp.pad(narrow(index, 0), pad, constant_values=-1)
-        return jnp.where(place == index, jnp.pad(g, pad), jnp.zeros((), g.dtype)).reshape(shape)
     return zeros.at[_positions(index, dim)].add(g, mode=IN_BOUNDS).reshape(shape)
 
 

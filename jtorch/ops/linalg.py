@@ -9,7 +9,6 @@ import math
 
 import jax
 import jax.numpy as jnp
-import jax.scipy.linalg as jsl
 import numpy as np
 from jax import lax
 from scipy.linalg import get_lapack_funcs
@@ -459,7 +458,8 @@ def lstsq(
 ) -> tuple[Array, Array, Array, Array]:
     """The X of least norm among those that bring `A @ X` nearest to B, with residuals, rank, singular values.
 
-    Residuals are given for more rows than columns, singular values by the drivers "gelsd" and "gelss".
+    Residuals are given for more rows than columns by every driver but "gelsy", the default; singular values
+    by "gelsd" and "gelss".
     """
     _matrices(A, "torch.linalg.lstsq")
     vector = B.ndim == 1 or (A.ndim - 1 == B.ndim and B.shape == A.shape[:-1])
@@ -471,7 +471,7 @@ def lstsq(
     s = _singular_values(lax.stop_gradient(A))
     rank = (s > _tolerance(A, None, rcond, s.max(-1))[..., None]).sum(-1).astype(jnp.int64)
     residuals = empty
-    if m > n:
+    if m > n and driver in ("gels", "gelsd", "gelss"):
         miss = A @ X - B
         residuals = (miss.real**2 + miss.imag**2).sum(-2) if jnp.iscomplexobj(miss) else (miss**2).sum(-2)
     return (
@@ -551,6 +551,35 @@ def cholesky_inverse(L: Array, upper: bool = False) -> Array:
         _square(L, "cholesky_inverse")
     eye = jnp.broadcast_to(jnp.eye(L.shape[-1], dtype=L.dtype), L.shape)
     return cholesky_solve.fn(eye, L, upper)
+
+
+@op(where="")
+def cholesky_factor_grad(S: Array, L: Array, upper: bool) -> Array:
+    """The gradient of L where that of the product `L @ L.mH` (or `L.mH @ L`) is `-S`."""
+    both = S + _mh(S)
+    return -(L @ both) if upper else -(both @ L)
+
+
+@op(where="")
+def times_adjoint(a: Array, b: Array) -> Array:
+    """`a @ b.mH`."""
+    return a @ _mh(b)
+
+
+@op(where="")
+def sandwich(x: Array, g: Array) -> Array:
+    """`x.mH @ g @ x.mH`."""
+    return _mh(x) @ g @ _mh(x)
+
+
+# torch takes both triangles of L for its own here, though one is not read: jax's rules would zero the other
+cholesky_solve.vjp(
+    B=lambda g, L, upper: cholesky_solve(g, L, upper),
+    L=lambda g, L, upper, out: cholesky_factor_grad(
+        times_adjoint(cholesky_solve(g, L, upper), out), L, upper
+    ),
+)
+cholesky_inverse.vjp(L=lambda g, L, upper, out: cholesky_factor_grad(sandwich(out, g), L, upper))
 
 
 # ---------------------------------------------------------------- QR
@@ -920,10 +949,54 @@ def ldl_solve(LD: Array, pivots: Array, B: Array, *, hermitian: bool = False) ->
 def matrix_exp(A: Array) -> Array:
     """The exponential of a square matrix."""
     _squares(A, "linalg.matrix_exp")
-    if A.size == 0:
-        return A
-    flat = A.reshape(-1, *A.shape[-2:])
-    return jax.vmap(lambda a: jsl.expm(a, max_squarings=64))(flat).reshape(A.shape)
+    return _expm(A) if A.size else A
+
+
+# Pade numerators and the one-norms up to which they are exact to rounding (Higham, 2005)
+_PADE_7 = (17297280, 8648640, 1995840, 277200, 25200, 1512, 56, 1)
+_PADE_13 = (
+    64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000, 10559470521600,
+    670442572800, 33522128640, 1323241920, 40840800, 960960, 16380, 182, 1,
+)  # fmt: skip
+
+
+def _expm(A):
+    """Scaling and squaring, as many squarings as the largest matrix of the batch needs."""
+    kind = _real(A.dtype)
+    c, reach = (_PADE_7, 3.925724783138660) if kind == np.float32 else (_PADE_13, 5.371920351148152)
+    size = jnp.abs(A).sum(-2).max(-1)
+    turns = jnp.ceil(jnp.log2(jnp.where(size > reach, size / reach, jnp.ones((), kind))))
+    turns = jnp.where(jnp.isfinite(turns), turns, 0).astype(jnp.int32)
+    A = A * jnp.exp2(-turns.astype(kind))[..., None, None].astype(A.dtype)
+    eye = jnp.broadcast_to(jnp.eye(A.shape[-1], dtype=A.dtype), A.shape)
+    square, power, even, odd = A @ A, eye, jnp.zeros_like(A), jnp.zeros_like(A)
+    for i in range(0, len(c), 2):
+        even, odd = even + c[i] * power, odd + c[i + 1] * power
+        power = power @ square
+    odd = A @ odd
+    out = jnp.linalg.solve(even - odd, even + odd)
+    squared = lambda i, x: jnp.where((i < turns)[..., None, None], x @ x, x)
+    return lax.fori_loop(0, turns.max(), squared, out)
+
+
+@op(where="")
+def with_corner(A: Array, corner: Array) -> Array:
+    """The block matrix [[A.mH, corner], [0, A.mH]]."""
+    A = _mh(A)
+    return jnp.concatenate(
+        [jnp.concatenate([A, corner], -1), jnp.concatenate([jnp.zeros_like(A), A], -1)], -2
+    )
+
+
+@op(where="")
+def corner_of(A: Array) -> Array:
+    """The upper right quarter of a matrix."""
+    n = A.shape[-1] // 2
+    return A[..., :n, n:]
+
+
+# the loop has no reverse derivative; the exponential of a block matrix holds it, at every order
+matrix_exp.vjp(A=lambda g, A: corner_of(matrix_exp(with_corner(A, g))))
 
 
 @op(where="linalg", grad_name="ViewBackward0")

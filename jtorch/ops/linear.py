@@ -108,7 +108,7 @@ def linear_input_grad(grad: Array, weight: Array) -> Array:
 @op(where="")
 def linear_weight_grad(grad: Array, input: Array, weight: Array) -> Array:
     """The cotangent of linear's weight."""
-    out = backend.matmul_tn(_cotangent(grad, weight.ndim), _rows(input))
+    out = backend.matmul_tn(_cotangent(grad, weight.ndim), backend.materialize(_rows(input)))
     return out.reshape(weight.shape).astype(weight.dtype)
 
 

@@ -170,6 +170,7 @@ def _times_alpha(x, alpha):
 
 
 @op(promote=PROMOTE)
+@opmath
 def add(input: Scalar, other: Scalar, *, alpha: Number = 1) -> Array:
     """`input + alpha * other`."""
     return input + _times_alpha(other, alpha)
@@ -195,6 +196,7 @@ def _check_sub(input, other, alpha=1):
 
 
 @op(promote=PROMOTE, aliases=("subtract",))
+@opmath
 def sub(input: Scalar, other: Scalar, *, alpha: Number = 1) -> Array:
     """`input - alpha * other`."""
     return input - _times_alpha(other, alpha)
@@ -211,6 +213,7 @@ sub.check(_check_sub)
     out=False,
     grad_name=lambda args: "RsubBackward1" if is_number(args["other"]) else "RsubBackward0",
 )
+@opmath
 def rsub(input: Scalar, other: Scalar, *, alpha: Number = 1) -> Array:
     """`other - alpha * input`."""
     return other - _times_alpha(input, alpha)
@@ -693,7 +696,7 @@ def _round_op(record, name):
     record.vjp(input=ZERO)
 
     @record.check
-    def check(input, *rest):
+    def check(input, *rest, **named):
         if kind(input) == "b":
             raise NotImplementedError(f"\"{name}_cpu\" not implemented for 'Bool'")
         if kind(input) == "c":

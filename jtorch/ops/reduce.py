@@ -568,7 +568,7 @@ std_mean.vjp(
 
 def _float_only(record, words):
     @record.check
-    def check(input, *rest):
+    def check(input, *rest, **named):
         if kind(input) in "bi":
             raise RuntimeError(words)
 
@@ -812,11 +812,10 @@ def _check_quantile(input, q, dim=None, keepdim=False, interpolation="linear"):
     if input.dtype.name not in ("float32", "float64"):
         raise RuntimeError("quantile() input tensor must be either float or double dtype")
     if is_number(q):
-        if not 0 <= q <= 1:
-            raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
-    elif q.dtype is not input.dtype:
+        return
+    if q.dtype is not input.dtype:
         raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
-    elif len(q.shape) > 1:
+    if len(q.shape) > 1:
         raise RuntimeError("quantile() q must be a scalar or 1D tensor")
     if interpolation not in _INTERPOLATION:
         raise RuntimeError(
@@ -827,7 +826,15 @@ def _check_quantile(input, q, dim=None, keepdim=False, interpolation="linear"):
         raise RuntimeError("quantile() input tensor must be non-empty")
 
 
+def _check_rank(input, q, dim=None, keepdim=False, interpolation="linear"):
+    if is_number(q) and not 0 <= q <= 1:
+        raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
+
+
 nanquantile.check(_check_quantile)
+for _record in (quantile, nanquantile):
+    _record.check_values(_check_rank)
+    _record.grad_name = "SqueezeBackward4"
 
 # ---- scans ----
 

@@ -112,7 +112,7 @@ SPACES = (
 
 # Called instead of the kernel when an argument is a Tensor; set by dispatch, which alone knows Tensor.
 tensor_call: Callable[["Record", tuple, dict], Any] | None = None
-tensor_type: type = type(None)
+tensor_type: type = _Marker  # until dispatch names Tensor: a class that no argument has
 
 
 def _has_tensor(args, kwargs) -> bool:

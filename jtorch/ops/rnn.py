@@ -1,1 +1,418 @@
-"""Recurrent layers."""
+"""Recurrent layers: LSTM, GRU and plain RNN, one op a layer and direction.
+
+The input's part of the gates is one matmul over all steps before the loop, and the weights' gradients are one matmul over all
+steps after the backward loop; the loops hold only what depends on the step before.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jtorch.core import rng
+
+from .backend import accumulator, barrier, materialize, matmul_tn
+from .join import cat, stack
+from .registry import Array, Key, composite, op
+
+
+def _linear(x, w, b):
+    """x @ w.T + b for x of any rank, as one matmul of two matrices."""
+    out = x.reshape(-1, x.shape[-1]) @ w.T
+    if b is not None:
+        out = out + b
+    return out.reshape(*x.shape[:-1], w.shape[0])
+
+
+def _before(first, sequence, reverse):
+    """The state before each step, given the first state and the states after each step."""
+    if reverse:
+        return jnp.concatenate([sequence[1:], first[None]])
+    return jnp.concatenate([first[None], sequence[:-1]])
+
+
+# A cell is two functions. `step(state, x, w, b)`: from the state (h, ...), the input's part of the gates and the weight
+# transposed to the next state and what the derivative keeps. `back(d, kept, before)`: from the derivative of the new state, what
+# was kept and the state before to the derivatives of the input's part, of the hidden part, and of the state before
+# except through the hidden part.
+
+
+def _lstm_step(state, x, w, b):
+    h, c = state
+    i, f, g, o = jnp.split(x + h @ w, 4, -1)
+    i, f, g, o = jax.nn.sigmoid(i), jax.nn.sigmoid(f), jnp.tanh(g), jax.nn.sigmoid(o)
+    c = f * c + i * g
+    return (o * jnp.tanh(c), c), jnp.concatenate([i, f, g, o], -1)
+
+
+def _lstm_back(d, kept, after, before):
+    dh, dc = d
+    i, f, g, o = jnp.split(kept, 4, -1)
+    t = jnp.tanh(after[1])
+    dc = dc + dh * o * (1 - t * t)
+    di, df, dg, do = dc * g, dc * before[1], dc * i, dh * t
+    gates = [di * i * (1 - i), df * f * (1 - f), dg * (1 - g * g), do * o * (1 - o)]
+    gates = jnp.concatenate(gates, -1)
+    return gates, gates, (None, dc * f)
+
+
+def _gru_step(state, x, w, b):
+    (h,) = state
+    u = h @ w
+    u = u if b is None else u + b
+    (xr, xz, xn), (hr, hz, hn) = jnp.split(x, 3, -1), jnp.split(u, 3, -1)
+    r, z = jax.nn.sigmoid(xr + hr), jax.nn.sigmoid(xz + hz)
+    n = jnp.tanh(xn + r * hn)
+    return (n + z * (h - n),), jnp.concatenate([r, z, n, hn], -1)
+
+
+def _gru_back(d, kept, after, before):
+    (dh,), (h,) = d, before
+    r, z, n, hn = jnp.split(kept, 4, -1)
+    dn = dh * (1 - z) * (1 - n * n)
+    dr, dz = dn * hn * r * (1 - r), dh * (h - n) * z * (1 - z)
+    return jnp.concatenate([dr, dz, dn], -1), jnp.concatenate([dr, dz, dn * r], -1), (dh * z,)
+
+
+def _tanh_step(state, x, w, b):
+    h = jnp.tanh(x + state[0] @ w)
+    return (h,), ()
+
+
+def _tanh_back(d, kept, after, before):
+    gate = d[0] * (1 - after[0] * after[0])
+    return gate, gate, (None,)
+
+
+def _relu_step(state, x, w, b):
+    h = jnp.maximum(x + state[0] @ w, 0)
+    return (h,), ()
+
+
+def _relu_back(d, kept, after, before):
+    gate = jnp.where(after[0] > 0, d[0], 0)
+    return gate, gate, (None,)
+
+
+CELLS = {
+    "lstm": (_lstm_step, _lstm_back),
+    "gru": (_gru_step, _gru_back),
+    "tanh": (_tanh_step, _tanh_back),
+    "relu": (_relu_step, _relu_back),
+}
+
+
+def _run(kind, x, state, w_ih, w_hh, b_ih, b_hh, reverse):
+    """(the states after each step, what the derivative keeps of each step)."""
+    step, _ = CELLS[kind]
+    inner = None
+    if kind == "gru":
+        inner = b_hh  # its last third acts inside the reset gate
+    elif b_ih is not None:
+        b_ih = b_ih + b_hh
+    gates = _linear(x, w_ih, b_ih)
+    w = materialize(w_hh.T)
+
+    def body(state, x):
+        state, kept = step(state, x, w, inner)
+        return state, (state, kept)
+
+    _, (states, kept) = lax.scan(body, state, gates, reverse=reverse)
+    return states, kept
+
+
+def _gate_grads_from(kind, out_grad, last_grads, states, kept, first, w_hh, reverse):
+    """(of the input's part of the gates, of the hidden part, of each of the first states)."""
+    _, back = CELLS[kind]
+    before = tuple(_before(f, s, reverse) for f, s in zip(first, states))
+
+    def body(d, at):
+        g, kept, after, before = at
+        by_input, by_hidden, rest = back((d[0] + g, *d[1:]), kept, after, before)
+        dh = by_hidden @ w_hh
+        d = (dh if rest[0] is None else dh + rest[0], *rest[1:])
+        return d, (by_input, by_hidden)
+
+    d, (by_input, by_hidden) = lax.scan(
+        body, last_grads, (out_grad, kept, states, before), reverse=not reverse
+    )
+    return by_input, by_hidden, d
+
+
+def _pull(kind, reverse, grads, arrays):
+    """The gradients in (x, first states, w_ih, w_hh, b_ih, b_hh), through the loop itself."""
+
+    def run(x, first, *weights):
+        states, _ = _run(kind, x, first, *weights, reverse)
+        return states[0], tuple(_end(s, reverse) for s in states)
+
+    return jax.vjp(run, *arrays)[1](grads)
+
+
+def _end(sequence, reverse):
+    return sequence[0] if reverse else sequence[-1]
+
+
+def _gradients(kind, reverse, out_grad, last_grads, arrays, states, kept):
+    @jax.custom_jvp
+    def fast(grads, arrays, states, kept):
+        out_grad, last_grads = grads
+        x, first, w_ih, w_hh, b_ih, b_hh = arrays
+        by_input, by_hidden, by_first = _gate_grads_from(
+            kind, out_grad, last_grads, states, kept, first, w_hh, reverse
+        )
+        # one loop, whichever of the gradients are wanted: the rules of all arguments then share it
+        by_input, by_hidden, by_first = barrier((by_input, by_hidden, by_first))
+        flat = lambda a: a.reshape(-1, a.shape[-1])
+        gi, gh = flat(by_input), flat(by_hidden)
+        by_b = (None, None) if b_ih is None else (jnp.sum(gi, 0), jnp.sum(gh, 0))
+        return (
+            (gi @ w_ih).reshape(x.shape),
+            by_first,
+            matmul_tn(gi, flat(x)),
+            matmul_tn(gh, flat(_before(first[0], states[0], reverse))),
+            *by_b,
+        )
+
+    @fast.defjvp
+    def _(primals, tangents):
+        # what was kept depends on the arguments: derivatives of higher order go through the loop itself
+        pull = lambda grads, arrays: _pull(kind, reverse, grads, arrays)
+        return fast(*primals), jax.jvp(pull, primals[:2], tangents[:2])[1]
+
+    return fast((out_grad, last_grads), arrays, states, kept)
+
+
+def _layer(kind, x, first, w_ih, w_hh, b_ih, b_hh, reverse):
+    dtype = x.dtype
+    wide = lambda a: None if a is None else a.astype(accumulator(dtype))
+    first = tuple(map(wide, first))
+    states, kept = _run(kind, wide(x), first, wide(w_ih), wide(w_hh), wide(b_ih), wide(b_hh), reverse)
+    narrow = lambda a: a.astype(dtype)
+    return narrow(states[0]), *(narrow(_end(s, reverse)) for s in states), *states, kept
+
+
+def _layer_grad(kind, grads, x, first, w_ih, w_hh, b_ih, b_hh, saved, reverse):
+    dtype = accumulator(x.dtype)
+    n = len(first)
+    wide = lambda t: jax.tree.map(lambda a: a.astype(dtype), t)
+    arrays = wide((x, tuple(first), w_ih, w_hh, b_ih, b_hh))
+    states, kept = tuple(saved[:n]), saved[n] if len(saved) > n else ()
+    if not x.size:
+        by = _pull(kind, reverse, (wide(grads[0]), tuple(wide(grads[1:]))), arrays)
+    else:
+        by = _gradients(kind, reverse, wide(grads[0]), tuple(wide(grads[1:])), arrays, states, kept)
+    flat = (by[0], *by[1], *by[2:])
+    given = (x, *first, w_ih, w_hh, b_ih, b_hh)
+    return tuple(None if b is None or a is None else a.astype(b.dtype) for a, b in zip(flat, given))
+
+
+@op(where="", hidden=3, grad_name="MkldnnRnnLayerBackward0")
+def lstm_layer(
+    input: Array,
+    h0: Array,
+    c0: Array,
+    w_ih: Array,
+    w_hh: Array,
+    b_ih: Array | None,
+    b_hh: Array | None,
+    reverse: bool,
+) -> Array:
+    """One direction of one LSTM layer over (T, N, I): the outputs, the last hidden state, the last cell state."""
+    return _layer("lstm", input, (h0, c0), w_ih, w_hh, b_ih, b_hh, reverse)
+
+
+@op(where="", hidden=2, grad_name="StackBackward0")
+def gru_layer(
+    input: Array, h0: Array, w_ih: Array, w_hh: Array, b_ih: Array | None, b_hh: Array | None, reverse: bool
+) -> Array:
+    """One direction of one GRU layer over (T, N, I): the outputs and the last hidden state."""
+    return _layer("gru", input, (h0,), w_ih, w_hh, b_ih, b_hh, reverse)
+
+
+@op(where="", hidden=1, grad_name="StackBackward0")
+def rnn_layer(
+    input: Array,
+    h0: Array,
+    w_ih: Array,
+    w_hh: Array,
+    b_ih: Array | None,
+    b_hh: Array | None,
+    reverse: bool,
+    nonlinearity: str,
+) -> Array:
+    """One direction of one Elman layer over (T, N, I): the outputs and the last hidden state."""
+    return _layer(nonlinearity, input, (h0,), w_ih, w_hh, b_ih, b_hh, reverse)[:-1]
+
+
+def _lstm_rule(i):
+    def rule(g, input, h0, c0, w_ih, w_hh, b_ih, b_hh, reverse, out):
+        return _layer_grad("lstm", g, input, (h0, c0), w_ih, w_hh, b_ih, b_hh, out[3:], reverse)[i]
+
+    return rule
+
+
+def _gru_rule(i):
+    def rule(g, input, h0, w_ih, w_hh, b_ih, b_hh, reverse, out):
+        return _layer_grad("gru", g, input, (h0,), w_ih, w_hh, b_ih, b_hh, out[2:], reverse)[i]
+
+    return rule
+
+
+def _rnn_rule(i):
+    def rule(g, input, h0, w_ih, w_hh, b_ih, b_hh, reverse, nonlinearity, out):
+        return _layer_grad(nonlinearity, g, input, (h0,), w_ih, w_hh, b_ih, b_hh, out[2:], reverse)[i]
+
+    return rule
+
+
+for _record, _rule in ((lstm_layer, _lstm_rule), (gru_layer, _gru_rule), (rnn_layer, _rnn_rule)):
+    _names = [p.name for p in _record.params if p.name not in ("reverse", "nonlinearity")]
+    _record.vjp(**{name: _rule(i) for i, name in enumerate(_names)})
+
+
+@op(where="", grad_name="StackBackward0")
+def lstm_projected_layer(
+    input: Array,
+    h0: Array,
+    c0: Array,
+    w_ih: Array,
+    w_hh: Array,
+    b_ih: Array | None,
+    b_hh: Array | None,
+    w_hr: Array,
+    reverse: bool,
+) -> Array:
+    """An LSTM layer whose hidden state is projected by `w_hr` after each step."""
+    gates = _linear(input, w_ih, None if b_ih is None else b_ih + b_hh)
+    w = materialize(w_hh.T)
+
+    def body(state, x):
+        (h, c), _ = _lstm_step(state, x, w, None)
+        h = h @ w_hr.T
+        return (h, c), h
+
+    (h, c), out = lax.scan(body, (h0, c0), gates, reverse=reverse)
+    return out, h, c
+
+
+@op(where="torch", out=False, grad_name="MulBackward0")
+def lstm_cell(
+    input: Array,
+    hx: list[Array],
+    w_ih: Array,
+    w_hh: Array,
+    b_ih: Array | None = None,
+    b_hh: Array | None = None,
+) -> Array:
+    """One LSTM step from (h, c): the next (h, c)."""
+    h, c = hx
+    gates = _linear(input, w_ih, b_ih)
+    gates = gates if b_hh is None else gates + b_hh
+    return _lstm_step((h, c), gates, w_hh.T, None)[0]
+
+
+@op(where="torch", out=False, grad_name="AddBackward0")
+def gru_cell(
+    input: Array, hx: Array, w_ih: Array, w_hh: Array, b_ih: Array | None = None, b_hh: Array | None = None
+) -> Array:
+    """One GRU step."""
+    return _gru_step((hx,), _linear(input, w_ih, b_ih), w_hh.T, b_hh)[0][0]
+
+
+@op(where="torch", out=False, grad_name="TanhBackward0")
+def rnn_tanh_cell(
+    input: Array, hx: Array, w_ih: Array, w_hh: Array, b_ih: Array | None = None, b_hh: Array | None = None
+) -> Array:
+    """One step of an Elman RNN with tanh."""
+    return jnp.tanh(_linear(input, w_ih, b_ih) + _linear(hx, w_hh, b_hh))
+
+
+@op(where="torch", out=False, grad_name="ReluBackward0")
+def rnn_relu_cell(
+    input: Array, hx: Array, w_ih: Array, w_hh: Array, b_ih: Array | None = None, b_hh: Array | None = None
+) -> Array:
+    """One step of an Elman RNN with relu."""
+    return jax.nn.relu(_linear(input, w_ih, b_ih) + _linear(hx, w_hh, b_hh))
+
+
+@op(where="", grad_name="MulBackward0")
+def between_layers(input: Array, p: float, *, key: Key) -> Array:
+    """Dropout of one layer's outputs."""
+    keep = rng.bernoulli(key, 1.0 - p, input.shape)
+    return jnp.where(keep, input / (1 - p) if p < 1 else 0, 0).astype(input.dtype)
+
+
+def _stacked(layer, input, states, params, has_biases, num_layers, p, train, bidirectional, batch_first):
+    """Run `layer(x, states, weights, reverse)` for each layer and direction; the outputs, and the last states stacked."""
+    x = input.transpose(0, 1) if batch_first else input
+    directions = 2 if bidirectional else 1
+    each = len(params) // (num_layers * directions)
+    ends = []
+    for depth in range(num_layers):
+        if depth and p and train:
+            x = between_layers(x, p)
+        outs = []
+        for way in range(directions):
+            i = depth * directions + way
+            weights = list(params[i * each : (i + 1) * each])
+            if not has_biases:
+                weights[2:2] = [None, None]
+            out, *last = layer(x, [s[i] for s in states], weights, way == 1)
+            outs.append(out)
+            ends.append(last)
+        x = outs[0] if directions == 1 else cat(outs, -1)
+    last = [stack([end[k] for end in ends]) for k in range(len(states))]
+    return (x.transpose(0, 1) if batch_first else x), *last
+
+
+def _check_input(input, hidden):
+    if input.ndim != 3:
+        raise RuntimeError(f"input must have 3 dimensions, got {input.ndim}")
+
+
+@composite(where="torch")
+def lstm(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
+    """A stack of LSTM layers: the outputs, the last hidden states and the last cell states.
+
+    `params`: for each layer and direction w_ih, w_hh, then b_ih, b_hh, then w_hr where hidden states are projected.
+    """
+
+    def layer(x, states, weights, reverse):
+        if len(weights) == 5:
+            return lstm_projected_layer(x, *states, *weights, reverse)
+        return lstm_layer(x, *states, *weights, reverse)
+
+    _check_input(input, hx)
+    return _stacked(
+        layer, input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first
+    )
+
+
+@composite(where="torch")
+def gru(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
+    """A stack of GRU layers: the outputs and the last hidden states."""
+    layer = lambda x, states, weights, reverse: gru_layer(x, *states, *weights, reverse)
+    _check_input(input, hx)
+    return _stacked(
+        layer, input, [hx], params, has_biases, num_layers, dropout, train, bidirectional, batch_first
+    )
+
+
+@composite(where="torch")
+def rnn_tanh(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
+    """A stack of Elman layers with tanh: the outputs and the last hidden states."""
+    layer = lambda x, states, weights, reverse: rnn_layer(x, *states, *weights, reverse, "tanh")
+    _check_input(input, hx)
+    return _stacked(
+        layer, input, [hx], params, has_biases, num_layers, dropout, train, bidirectional, batch_first
+    )
+
+
+@composite(where="torch")
+def rnn_relu(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
+    """A stack of Elman layers with relu: the outputs and the last hidden states."""
+    layer = lambda x, states, weights, reverse: rnn_layer(x, *states, *weights, reverse, "relu")
+    _check_input(input, hx)
+    return _stacked(
+        layer, input, [hx], params, has_biases, num_layers, dropout, train, bidirectional, batch_first
+    )

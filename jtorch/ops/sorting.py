@@ -42,7 +42,7 @@ sort.vjp(input=lambda g, input, out, dim: _add_at(g[0], out[1], input.shape, dim
 
 
 @sort.check
-def _check_sort(input, *rest):
+def _check_sort(input, *rest, **named):
     if kind(input) == "c":
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
 

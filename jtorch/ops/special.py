@@ -358,7 +358,7 @@ def _split(x, border):
 def _j(x, near, p, q, order):
     low, high = _split(jnp.abs(x), 8.0)
     inner = _series(near, low * low / 32 - 1)
-    outer = jnp.where(jnp.isinf(high), 0, _wave(high, p, q, order)[0])
+    outer = _wave(high, p, q, order)[0]  # nan at infinity, as torch has it
     return jnp.where(jnp.abs(x) <= 8, inner * low if order else inner, outer)
 
 
@@ -375,9 +375,8 @@ def bessel_j1(input: Array) -> Array:
 
 
 def _second_kind(x, inner, p, q, order):
-    """Y: -inf at 0, nan below."""
-    outer = _wave(jnp.where(jnp.isinf(x), 8.0, jnp.maximum(x, 8.0)), p, q, order)[1]
-    out = jnp.where(x <= 8, inner, jnp.where(jnp.isinf(x), 0, outer))
+    """Y: -inf at 0, nan below and, as torch has it, at infinity."""
+    out = jnp.where(x <= 8, inner, _wave(jnp.maximum(x, 8.0), p, q, order)[1])
     return jnp.where(x == 0, -jnp.inf, jnp.where(x < 0, jnp.nan, out)).astype(x.dtype)
 
 
@@ -461,7 +460,8 @@ def airy_ai(input: Array) -> Array:
     turn = phase + math.pi / 4
     wave = jnp.sin(turn) * _series(_AI_P, s) - jnp.cos(turn) * _series(_AI_Q, s) / phase
     wave = wave / (math.sqrt(math.pi) * left**0.25)
-    return jnp.where(input > 2, decay, jnp.where(input < -5, wave, middle))
+    out = jnp.where(input > 2, decay, jnp.where(input < -5, wave, middle))
+    return jnp.where(jnp.isinf(input), jnp.asarray(jnp.nan, input.dtype), out)  # as torch has it
 
 
 # ---- orthogonal polynomials, of any degree an element may ask for ----

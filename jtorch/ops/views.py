@@ -169,7 +169,7 @@ def unsqueeze(input: Layout, dim: int) -> Layout:
 
 
 @view(where="Tensor")
-def expand(input: Layout, size: VarInts, *, implicit: bool = False) -> Layout:
+def expand(input: Layout, size: VarInts, implicit: bool = False) -> Layout:
     """Dimensions of size 1 repeated without a copy; -1 keeps a size, and new dimensions come first."""
     return input.expand(size)
 

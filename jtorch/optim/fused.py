@@ -37,8 +37,9 @@ class FusedGroup:
 
     def _step(self, params, group):
         optimizer = self.optimizer
-        states = [optimizer.state[p] for p in params]
         names = optimizer.state_names(group)
+        has_state = names or optimizer.counts_steps
+        states = [optimizer.state[p] for p in params] if has_state else []
         flags = optimizer.flags(group)
         numbers = optimizer.numbers(group)
         steps, where = self._steps(states) if optimizer.counts_steps else ([], ())

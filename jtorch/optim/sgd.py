@@ -76,8 +76,8 @@ class SGD(Optimizer):
                 else:
                     # The first direction is the whole gradient, not the dampened one: start where
                     # momentum * buffer + (1 - dampening) * g gives it.
-                    g = p.grad if group["weight_decay"] == 0 else p.grad + p * group["weight_decay"]
-                    g = -g if group["maximize"] else g
+                    g = -p.grad if group["maximize"] else p.grad
+                    g = g + p * group["weight_decay"]
                     state["momentum_buffer"] = g * (group["dampening"] / group["momentum"])
 
     def flags(self, group):

@@ -93,8 +93,24 @@ def run(name, args, kwargs):
     if record.kind == "composite":
         return record(*args, **kwargs), None
     values = bind(record, args, kwargs)
-    given = inspect.BoundArguments(record.signature, values)
-    return record.fn(*given.args, **given.kwargs), values
+    for check in record.value_checks:
+        record.invoke(check, [None if isinstance(v, jax.Array) else v for v in values.values()])
+    return apply(record, values), values
+
+
+def jit(fn, arrays):
+    """One program for all arrays: much less to compile than op by op."""
+    return jax.jit(fn)(arrays)
+
+
+def apply(record, values):
+    arrays = {k: v for k, v in values.items() if isinstance(v, jax.Array)}
+
+    def call(arrays):
+        given = inspect.BoundArguments(record.signature, {**values, **arrays})
+        return record.fn(*given.args, **given.kwargs)
+
+    return call(arrays) if record.dynamic else jit(call, arrays)
 
 
 def same(ours, theirs, tolerance=None):
@@ -146,7 +162,8 @@ def fit(grad, like):
 def compare_grad(name, fn, args, kwargs, seed=0, tolerance=1e-7):
     """Each tensor argument's gradient by its rule (or jax.vjp) against torch's."""
     leaves = [
-        a.clone().requires_grad_() if isinstance(a, torch.Tensor) and a.dtype in (F64, C128) else a for a in args
+        a.clone().requires_grad_() if isinstance(a, torch.Tensor) and a.dtype in (F64, C128) else a
+        for a in args
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -159,27 +176,40 @@ def compare_grad(name, fn, args, kwargs, seed=0, tolerance=1e-7):
     wanted = iter(torch.autograd.grad(outs, inputs, cotangents, allow_unused=True, materialize_grads=True))
     op = find(name)
     values = bind(op, [to_jax(a) for a in args], {k: to_jax(v) for k, v in kwargs.items()})
-    given = inspect.BoundArguments(op.signature, values)
-    out = op.fn(*given.args, **given.kwargs)
+    out = apply(op, values)
     grads = iter(map(to_jax, cotangents))
-    g = tuple(next(grads) if o.dtype.kind in "fc" else jnp.zeros_like(o) for o in out) if many else next(grads)
+    g = (
+        tuple(next(grads) if o.dtype.kind in "fc" else jnp.zeros_like(o) for o in out)
+        if many
+        else next(grads)
+    )
     for parameter, leaf in zip(op.params, leaves):
         if not (isinstance(leaf, torch.Tensor) and leaf.requires_grad):
             continue
         like = to_jax(leaf)
-        rule = op.rules.get(parameter.name)
-        if rule is registry.ZERO:
+        got = derivative(op, parameter.name, values, g, out)
+        if got is None:
             got = jnp.zeros_like(like)
-        elif rule is not None:
-            env = {**values, "g": g, "out": out}
-            got = rule(**{n: env[n] for n in op.rule_args[parameter.name]})
-        else:
-            got = vjp(op, values, parameter.name, g)
         want = next(wanted)
         torch.testing.assert_close(
             to_torch(fit(got, like)), want.resolve_conj(), rtol=tolerance, atol=tolerance, equal_nan=True,
             msg=lambda m, p=parameter.name: f"gradient of {p}: {m}",
         )  # fmt: skip
+
+
+def derivative(op, name, values, g, out):
+    rule = op.rules.get(name)
+    if rule is registry.ZERO:
+        return None
+    arrays = {k: v for k, v in values.items() if isinstance(v, jax.Array)} | {"g": g, "out": out}
+
+    def call(arrays):
+        env = {**values, **arrays}
+        if rule is None:
+            return vjp(op, {k: env[k] for k in values}, name, env["g"])
+        return rule(**{n: env[n] for n in op.rule_args[name]})
+
+    return jit(call, arrays)
 
 
 def vjp(op, values, name, g):
@@ -226,7 +256,16 @@ BINARY = """add sub mul div floor_divide remainder fmod pow atan2 maximum minimu
 hypot gcd lcm bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift logical_and logical_or
 logical_xor eq ne lt le gt ge isclose logaddexp logaddexp2 xlogy heaviside nextafter ldexp rsub float_power true_divide
 """.split()
-TOL = {"digamma": 2e-4, "lgamma": 2e-4, "expm1": 1e-4, "exp": 1e-4, "exp2": 1e-4, "cosh": 1e-4, "sinh": 1e-4, "i0": 1e-4}
+TOL = {
+    "digamma": 2e-4,
+    "lgamma": 2e-4,
+    "expm1": 1e-4,
+    "exp": 1e-4,
+    "exp2": 1e-4,
+    "cosh": 1e-4,
+    "sinh": 1e-4,
+    "i0": 1e-4,
+}
 
 
 @pytest.mark.parametrize("name", UNARY)
@@ -254,8 +293,20 @@ def test_binary(name):
         a, b = pair(dtype)
         if zero_safe(name, b):
             b = b + (b == 0)
-        if dtype == C64 and name in ("pow", "float_power", "logaddexp", "logaddexp2", "atan2", "hypot", "copysign",
-                                     "nextafter", "fmod", "xlogy", "ldexp", "isclose"):
+        if dtype == C64 and name in (
+            "pow",
+            "float_power",
+            "logaddexp",
+            "logaddexp2",
+            "atan2",
+            "hypot",
+            "copysign",
+            "nextafter",
+            "fmod",
+            "xlogy",
+            "ldexp",
+            "isclose",
+        ):
             continue
         if dtype == BOOL and name in ("remainder", "fmod", "floor_divide", "float_power"):
             continue
@@ -263,8 +314,12 @@ def test_binary(name):
         compare_call(name, getattr(torch, name), (a, b), {}, tol)
 
 
-GRAD_UNARY = [n for n in UNARY if n not in ("signbit", "bitwise_not", "logical_not", "positive", "square", "conj")
-              and not n.startswith("is")]
+GRAD_UNARY = [
+    n
+    for n in UNARY
+    if n not in ("signbit", "bitwise_not", "logical_not", "positive", "square", "conj")
+    and not n.startswith("is")
+]
 
 
 @pytest.mark.parametrize("name", GRAD_UNARY)
@@ -289,8 +344,11 @@ def test_grad_at_zero(name):
         compare_grad(name, getattr(torch, name), (torch.zeros(2, dtype=C128),), {})
 
 
-@pytest.mark.parametrize("name", """add sub mul div remainder fmod pow atan2 maximum minimum fmax fmin copysign hypot
-logaddexp logaddexp2 xlogy ldexp rsub""".split())
+@pytest.mark.parametrize(
+    "name",
+    """add sub mul div remainder fmod pow atan2 maximum minimum fmax fmin copysign hypot
+logaddexp logaddexp2 xlogy ldexp rsub""".split(),
+)
 def test_binary_grad(name):
     a = torch.tensor([[0.5], [1.0], [2.5], [0.0]], dtype=F64)
     b = torch.tensor([0.5, 2.0, 1.0], dtype=F64)
@@ -310,7 +368,9 @@ I = torch.tensor([[3, 1, 2], [2, 2, -5]])
 B = torch.tensor([[True, False], [True, True]])
 W = torch.tensor([0.25, 0.5, 0.75, 1.0], dtype=F64)
 E = torch.zeros(0, 3, dtype=F64)
-SPREAD = torch.tensor([-INF, -30.0, -7.0, -3.0, -0.5, 0.0, 1e-3, 0.4, 1.5, 2.0, 3.0, 6.0, 8.5, 25.0, INF], dtype=F64)
+SPREAD = torch.tensor(
+    [-INF, -30.0, -7.0, -3.0, -0.5, 0.0, 1e-3, 0.4, 1.5, 2.0, 3.0, 6.0, 8.5, 25.0, INF], dtype=F64
+)
 
 # name, torch's function, arguments, keyword arguments; "grad" where the derivative is checked too
 CASES = [
@@ -659,7 +719,12 @@ def test_case(case):
         public = {**UNDER, "igamma": "igamma"}.get(name, name)
         fn = getattr(torch, public, None) or getattr(torch.special, public)
     name = {"igamma": "gammainc", "modified_bessel_i0": "i0", "modified_bessel_i1": "i1"}.get(name, name)
-    compare_call(name, fn, args, kwargs)
+    # measured against 40 digits: torch's trigamma is wrong by 1e-9, its J, Y and Ai by 3e-7
+    loose = {
+        "polygamma": 1e-8,
+        **dict.fromkeys(("bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "airy_ai"), 2e-6),
+    }
+    compare_call(name, fn, args, kwargs, loose.get(name))
     if has_grad:
         compare_grad(name, fn, args, kwargs)
 
