@@ -229,7 +229,7 @@ def our_lstm(x, params):
     layer = by_rules(rnn.lstm_layer)
     for w_ih, w_hh, b_ih, b_hh in params:
         zero = jnp.zeros((x.shape[1], w_hh.shape[1]), x.dtype)
-        x = layer(x, zero, zero, w_ih, w_hh, b_ih, b_hh, None, False)[0]
+        x = layer(x, zero, zero, w_ih, w_hh, b_ih, b_hh, False)[0]
     return x
 
 

@@ -56,7 +56,7 @@ def synchronize() -> None:
 def set_default_dtype(d) -> None:
     """The dtype of tensors made from Python floats: float32, or another float type."""
     if not isinstance(d, dtypes.dtype):
-        raise TypeError(f"invalid dtype object: only floating-point types are supported as the default type")
+        raise TypeError("invalid dtype object: only floating-point types are supported as the default type")
     if not d.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
     if d is not dtypes.default.dtype:
@@ -77,7 +77,9 @@ def get_default_device():
 def result_type(tensor1, tensor2):
     """The dtype of a binary op on these tensors or numbers."""
     both = (tensor1, tensor2)
-    return result_dtype([t._spec for t in both if isinstance(t, Tensor)], [type(t) for t in both if not isinstance(t, Tensor)])
+    return result_dtype(
+        [t._spec for t in both if isinstance(t, Tensor)], [type(t) for t in both if not isinstance(t, Tensor)]
+    )
 
 
 def typename(obj) -> str:

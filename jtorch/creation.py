@@ -102,7 +102,9 @@ def _dtype(dtype, default=None) -> DType:
     if type(dtype) is DType:
         return dtype
     if dtype in (float, int, bool, complex):
-        return {float: dtypes.default.dtype, int: dtypes.int64, bool: dtypes.bool_, complex: dtypes.default.complex}[dtype]
+        return {float: dtypes.default.dtype, int: dtypes.int64, bool: dtypes.bool_, complex: dtypes.default.complex}[
+            dtype
+        ]
     raise TypeError(f"argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
 
 
@@ -226,8 +228,11 @@ def _check_shape(data, dim=0):
     for n in lengths:
         if n != first:
             if first is None or n is None:
-                raise TypeError("only integer tensors of a single element can be converted to an index" if False else
-                                f"expected sequence of equal length at dim {dim + 1}")
+                raise TypeError(
+                    "only integer tensors of a single element can be converted to an index"
+                    if False
+                    else f"expected sequence of equal length at dim {dim + 1}"
+                )
             raise ValueError(f"expected sequence of length {first} at dim {dim + 1} (got {n})")
     if first is not None:
         for x in data:
@@ -278,7 +283,9 @@ def _convert(array, d):
 
 
 def _c_name(d):
-    return {"int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t", "uint8": "uint8_t"}.get(d.name, d.name)
+    return {"int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t", "uint8": "uint8_t"}.get(
+        d.name, d.name
+    )
 
 
 def as_tensor(data, dtype=None, device=None) -> Tensor:
@@ -306,7 +313,11 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False) -> 
         if requires_grad:
             return moved.detach().requires_grad_(True) if moved._edge is None else moved
         return moved.detach() if moved.requires_grad else moved
-    made = tensor(obj, dtype=dtype, device=device) if copy or not isinstance(obj, np.ndarray) else as_tensor(obj, dtype, device)
+    made = (
+        tensor(obj, dtype=dtype, device=device)
+        if copy or not isinstance(obj, np.ndarray)
+        else as_tensor(obj, dtype, device)
+    )
     return finish(made, requires_grad)
 
 
@@ -327,7 +338,9 @@ def from_numpy(array) -> Tensor:
             "currently supported. (You can probably work around this by making a copy of your array  with array.copy().) "
         )
     if any(s % item for s in array.strides):
-        raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory.")
+        raise ValueError(
+            "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory."
+        )
     strides = tuple(s // item for s in array.strides)
     spec = Spec.of(tuple(array.shape), strides, d, devices.cpu)
     extent = 1 + builtins.sum((n - 1) * s for n, s in zip(array.shape, strides)) if array.size else 0
@@ -402,12 +415,16 @@ def _sized(value, args, size, dtype, device, requires_grad, out, memory_format, 
     return finish(full_of(spec, value), requires_grad, out)
 
 
-def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False) -> Tensor:
+def zeros(
+    *args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
+) -> Tensor:
     """A tensor of zeros of this size."""
     return _sized(0, args, size, dtype, device, requires_grad, out, None, layout)
 
 
-def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False) -> Tensor:
+def ones(
+    *args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
+) -> Tensor:
     """A tensor of ones of this size."""
     return _sized(1, args, size, dtype, device, requires_grad, out, None, layout)
 
@@ -419,12 +436,16 @@ def empty(
     return _sized(0, args, size, dtype, device, requires_grad, out, memory_format, layout)
 
 
-def empty_strided(size, stride, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False) -> Tensor:
+def empty_strided(
+    size, stride, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
+) -> Tensor:
     """A tensor with these strides; contents zeros."""
     _layout(layout)
     shape, strides = tuple(size), tuple(stride)
     if len(shape) != len(strides):
-        raise RuntimeError(f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides ({len(strides)})")
+        raise RuntimeError(
+            f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides ({len(strides)})"
+        )
     d, place = _dtype(dtype), devices.resolve(device)
     extent = 1 + builtins.sum((n - 1) * s for n, s in zip(shape, strides)) if math.prod(shape) else 0
     base = Spec.dense((extent,), d, place)
@@ -443,7 +464,17 @@ def empty_permuted(size, physical_layout, **options) -> Tensor:
     return empty_strided(size, strides, **options)
 
 
-def full(*args, fill_value=None, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+def full(
+    *args,
+    fill_value=None,
+    size=None,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    requires_grad=False,
+    pin_memory=False,
+):
     """A tensor of this size, each element `fill_value`; its dtype is that of the value unless told otherwise."""
     if size is None:
         size, args = args[0], args[1:]
@@ -469,17 +500,23 @@ def _like(t, value, dtype, device, requires_grad, memory_format, layout=None):
     return finish(full_of(Spec.of(shape, strides, d, place), value), requires_grad)
 
 
-def zeros_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False) -> Tensor:
+def zeros_like(
+    input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False
+) -> Tensor:
     """Zeros in the shape, dtype and strides of `input`."""
     return _like(input, 0, dtype, device, requires_grad, memory_format, layout)
 
 
-def ones_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False) -> Tensor:
+def ones_like(
+    input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False
+) -> Tensor:
     """Ones in the shape, dtype and strides of `input`."""
     return _like(input, 1, dtype, device, requires_grad, memory_format, layout)
 
 
-def empty_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False) -> Tensor:
+def empty_like(
+    input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False
+) -> Tensor:
     """A tensor in the shape, dtype and strides of `input`; contents zeros."""
     return _like(input, 0, dtype, device, requires_grad, memory_format, layout)
 
@@ -506,7 +543,18 @@ def _number(x):
     return x.item() if isinstance(x, (Tensor, np.generic)) else x
 
 
-def arange(*args, start=None, end=None, step=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+def arange(
+    *args,
+    start=None,
+    end=None,
+    step=None,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    requires_grad=False,
+    pin_memory=False,
+):
     """Numbers from start (0) up to, but not including, end, by step (1)."""
     given = [_number(a) for a in args]
     if len(given) == 1 and end is None:
@@ -519,13 +567,15 @@ def arange(*args, start=None, end=None, step=None, out=None, dtype=None, layout=
         by = given[2] if len(given) > 2 else step
     first, last, by = _number(first), _number(last), 1 if by is None else _number(by)
     if dtype is None:
-        dtype = out.dtype if out is not None else (
-            dtypes.int64 if all(isinstance(x, int) for x in (first, last, by)) else dtypes.default.dtype
+        dtype = (
+            out.dtype
+            if out is not None
+            else (dtypes.int64 if all(isinstance(x, int) for x in (first, last, by)) else dtypes.default.dtype)
         )
     return _made("arange", (first, last, by), _dtype(dtype), device, requires_grad, out)
 
 
-def range(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):  # noqa: A001
+def range(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
     """Deprecated by PyTorch: numbers from start up to and including end."""
     errors.warn(
         "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
@@ -535,10 +585,14 @@ def range(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, devic
         start, end = 0, start
     count = int(math.floor((end - start) / step)) + 1
     d = _dtype(dtype)
-    return arange(start, start + step * (count - 0.5), step, out=out, dtype=d, device=device, requires_grad=requires_grad)
+    return arange(
+        start, start + step * (count - 0.5), step, out=out, dtype=d, device=device, requires_grad=requires_grad
+    )
 
 
-def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+def linspace(
+    start, end, steps, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
+):
     """`steps` numbers evenly spaced from start to end."""
     start, end = _number(start), _number(end)
     if dtype is None and (isinstance(start, complex) or isinstance(end, complex)):
@@ -546,7 +600,19 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
     return _made("linspace", (start, end, _number(steps)), _dtype(dtype), device, requires_grad, out)
 
 
-def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+def logspace(
+    start,
+    end,
+    steps,
+    base=10.0,
+    *,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    requires_grad=False,
+    pin_memory=False,
+):
     """`steps` numbers from base**start to base**end, evenly spaced on a logarithmic scale."""
     start, end = _number(start), _number(end)
     if dtype is None and (isinstance(start, complex) or isinstance(end, complex)):
@@ -633,7 +699,7 @@ def _random(args, size, generator, out, dtype, device, requires_grad, drawn, def
 
 def _needs_float(d, name):
     if not (d.is_floating_point or d.is_complex):
-        raise NotImplementedError(f'"{name}" not implemented for \'{dtypes.scalar_name(d)}\'')
+        raise NotImplementedError(f"\"{name}\" not implemented for '{dtypes.scalar_name(d)}'")
     return d
 
 
@@ -651,17 +717,51 @@ def draw_normal(g, shape, d, mean=0.0, std=1.0):
     return draw.normal(g, shape, _needs_float(d, "normal_kernel_cpu").np, mean, std)
 
 
-def rand(*args, size=None, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, names=None):
+def rand(
+    *args,
+    size=None,
+    generator=None,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    requires_grad=False,
+    pin_memory=False,
+    names=None,
+):
     """Uniform numbers from [0, 1)."""
     return _random(args, size, generator, out, dtype, device, requires_grad, draw_uniform)
 
 
-def randn(*args, size=None, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, names=None):
+def randn(
+    *args,
+    size=None,
+    generator=None,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    requires_grad=False,
+    pin_memory=False,
+    names=None,
+):
     """Normal numbers with mean 0 and variance 1."""
     return _random(args, size, generator, out, dtype, device, requires_grad, draw_normal)
 
 
-def randint(*args, low=None, high=None, size=None, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+def randint(
+    *args,
+    low=None,
+    high=None,
+    size=None,
+    generator=None,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    requires_grad=False,
+    pin_memory=False,
+):
     """Integers from [low, high); low is 0 when not given."""
     args = list(args)
     if size is None:
@@ -677,28 +777,70 @@ def randint(*args, low=None, high=None, size=None, generator=None, out=None, dty
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     return _random(
-        (), size, generator, out, dtype, device, requires_grad, lambda g, s, d: draw.randint(g, low, high, s, d.np), dtypes.int64
+        (),
+        size,
+        generator,
+        out,
+        dtype,
+        device,
+        requires_grad,
+        lambda g, s, d: draw.randint(g, low, high, s, d.np),
+        dtypes.int64,
     )
 
 
-def randperm(n, *, generator=None, out=None, dtype=dtypes.int64, layout=None, device=None, requires_grad=False, pin_memory=False):
+def randperm(
+    n, *, generator=None, out=None, dtype=dtypes.int64, layout=None, device=None, requires_grad=False, pin_memory=False
+):
     """A random permutation of 0 .. n-1."""
     d = _dtype(dtype, dtypes.int64)
     array = draw.randperm(generator_of(generator), int(n), np.int64).astype(d.np)
     return finish(from_array(array, devices.resolve(device), d), requires_grad, out)
 
 
-def rand_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, generator=None, pin_memory=False):
+def rand_like(
+    input,
+    *,
+    dtype=None,
+    layout=None,
+    device=None,
+    requires_grad=False,
+    memory_format=None,
+    generator=None,
+    pin_memory=False,
+):
     """Uniform numbers in the shape of `input`."""
     return _random_like(input, dtype, device, requires_grad, generator, draw_uniform)
 
 
-def randn_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, generator=None, pin_memory=False):
+def randn_like(
+    input,
+    *,
+    dtype=None,
+    layout=None,
+    device=None,
+    requires_grad=False,
+    memory_format=None,
+    generator=None,
+    pin_memory=False,
+):
     """Normal numbers in the shape of `input`."""
     return _random_like(input, dtype, device, requires_grad, generator, draw_normal)
 
 
-def randint_like(input, *args, low=None, high=None, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, generator=None, pin_memory=False):
+def randint_like(
+    input,
+    *args,
+    low=None,
+    high=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    requires_grad=False,
+    memory_format=None,
+    generator=None,
+    pin_memory=False,
+):
     """Integers from [low, high) in the shape of `input`."""
     given = [_number(a) for a in args]
     if len(given) == 2:
@@ -706,7 +848,9 @@ def randint_like(input, *args, low=None, high=None, dtype=None, layout=None, dev
     elif given:
         high = given[0]
     lo, hi = 0 if low is None else int(low), int(high)
-    return _random_like(input, dtype, device, requires_grad, generator, lambda g, s, d: draw.randint(g, lo, hi, s, d.np))
+    return _random_like(
+        input, dtype, device, requires_grad, generator, lambda g, s, d: draw.randint(g, lo, hi, s, d.np)
+    )
 
 
 def _random_like(input, dtype, device, requires_grad, generator, drawn):
@@ -756,7 +900,19 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     return finish(from_array(np.asarray(array, np.int64), input._spec.device), False, out)
 
 
-def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=None):
+def normal(
+    mean,
+    std=1.0,
+    size=None,
+    *,
+    generator=None,
+    out=None,
+    dtype=None,
+    device=None,
+    requires_grad=False,
+    layout=None,
+    pin_memory=None,
+):
     """Normal numbers with these means and deviations (numbers or tensors)."""
     if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
         return _random(
@@ -784,7 +940,7 @@ def complex_cast(t, d):
 class finfo:
     """Limits of a float dtype: bits, eps, max, min, tiny, smallest_normal, resolution."""
 
-    def __init__(self, type=None):  # noqa: A002
+    def __init__(self, type=None):
         d = dtypes.default.dtype if type is None else type
         if not (d.is_floating_point or d.is_complex):
             raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{d}'")
@@ -812,7 +968,7 @@ def _float_info(d):
 class iinfo:
     """Limits of an integer dtype: bits, max, min."""
 
-    def __init__(self, type):  # noqa: A002
+    def __init__(self, type):
         if type.category != dtypes.INT:
             raise TypeError(f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{type}'")
         info = np.iinfo(type.np)
@@ -820,5 +976,3 @@ class iinfo:
 
     def __repr__(self):
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
-
-

@@ -68,9 +68,7 @@ def t_rank(ndim: int) -> RuntimeError:
 
 
 def adjoint_rank(ndim: int, name: str) -> RuntimeError:
-    return RuntimeError(
-        f"tensor.{name} is only supported on matrices or batches of matrices. Got {ndim}-D tensor."
-    )
+    return RuntimeError(f"tensor.{name} is only supported on matrices or batches of matrices. Got {ndim}-D tensor.")
 
 
 def matrix_rank(ndim: int, name: str) -> RuntimeError:
@@ -116,9 +114,7 @@ def scalar_input(name: str) -> IndexError:
 
 
 def select_range(index: int, shape, dim: int) -> IndexError:
-    return IndexError(
-        f"select(): index {index} out of range for tensor of size {_list(shape)} at dimension {dim}"
-    )
+    return IndexError(f"select(): index {index} out of range for tensor of size {_list(shape)} at dimension {dim}")
 
 
 def slice_step() -> RuntimeError:
@@ -177,9 +173,7 @@ def stride_length() -> RuntimeError:
 
 
 def negative_stride(strides) -> RuntimeError:
-    return RuntimeError(
-        f"as_strided: Negative strides are not supported at the moment, got strides: {_list(strides)}"
-    )
+    return RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {_list(strides)}")
 
 
 def storage_offset(offset: int) -> RuntimeError:
@@ -187,9 +181,7 @@ def storage_offset(offset: int) -> RuntimeError:
 
 
 def storage_overflow(shape, strides) -> RuntimeError:
-    return RuntimeError(
-        f"Storage size calculation overflowed with sizes={_list(shape)} and strides={_list(strides)}"
-    )
+    return RuntimeError(f"Storage size calculation overflowed with sizes={_list(shape)} and strides={_list(strides)}")
 
 
 def storage_bounds(shape, strides, offset: int, itemsize: int, needed: int, numel: int) -> RuntimeError:
@@ -214,15 +206,12 @@ def split_negative(size: int) -> RuntimeError:
 
 
 def split_zero(length: int) -> RuntimeError:
-    return RuntimeError(
-        f"split_size can only be 0 if dimension size is 0, but got dimension size of {length}"
-    )
+    return RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {length}")
 
 
 def split_sizes_negative(sizes) -> RuntimeError:
     return RuntimeError(
-        f"split_with_sizes expects split_sizes have only non-negative entries, but got "
-        f"split_sizes={_list(sizes)}"
+        f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={_list(sizes)}"
     )
 
 
@@ -234,9 +223,7 @@ def split_sizes_sum(sizes, length: int, dim: int) -> RuntimeError:
 
 
 def tensor_split_scalar(ndim: int) -> RuntimeError:
-    return RuntimeError(
-        f"tensor_split expected at least a 1-dimensional tensor, but got a tensor with {ndim} dims"
-    )
+    return RuntimeError(f"tensor_split expected at least a 1-dimensional tensor, but got a tensor with {ndim} dims")
 
 
 def sections(count: int) -> RuntimeError:
@@ -245,8 +232,7 @@ def sections(count: int) -> RuntimeError:
 
 def directed_split_rank(name: str, least: int, ndim: int) -> RuntimeError:
     return RuntimeError(
-        f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with "
-        f"{ndim} dimensions!"
+        f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with {ndim} dimensions!"
     )
 
 
@@ -328,8 +314,7 @@ def narrow_tensor() -> RuntimeError:
 
 def split_type(got) -> TypeError:
     return TypeError(
-        f"split_with_sizes(): argument 'split_sizes' (position 2) must be tuple of ints, not "
-        f"{type(got).__name__}"
+        f"split_with_sizes(): argument 'split_sizes' (position 2) must be tuple of ints, not {type(got).__name__}"
     )
 
 
@@ -338,9 +323,5 @@ def cuts_missing() -> TypeError:
 
 
 def cuts_dtype(dtype) -> RuntimeError:
-    name = {"int32": "Int", "int16": "Short", "float32": "Float", "float64": "Double"}.get(
-        dtype.name, dtype.name
-    )
-    return RuntimeError(
-        f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got {name}"
-    )
+    name = {"int32": "Int", "int16": "Short", "float32": "Float", "float64": "Double"}.get(dtype.name, dtype.name)
+    return RuntimeError(f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got {name}")

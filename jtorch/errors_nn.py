@@ -45,9 +45,7 @@ def same_dtype(a: str, b: str, left, right) -> RuntimeError:
 
 
 def mm_dtype(left, right) -> RuntimeError:
-    return RuntimeError(
-        f"expected m1 and m2 to have the same dtype, but got: {_c_name(left)} != {_c_name(right)}"
-    )
+    return RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {_c_name(left)} != {_c_name(right)}")
 
 
 def mv_dtype(left, right) -> RuntimeError:
@@ -56,9 +54,7 @@ def mv_dtype(left, right) -> RuntimeError:
 
 
 def dot_dtype(left, right) -> RuntimeError:
-    return RuntimeError(
-        f"dot : expected both vectors to have same dtype, but found {_name(left)} and {_name(right)}"
-    )
+    return RuntimeError(f"dot : expected both vectors to have same dtype, but found {_name(left)} and {_name(right)}")
 
 
 def mixed_dtype() -> RuntimeError:
@@ -66,9 +62,7 @@ def mixed_dtype() -> RuntimeError:
 
 
 def result_cast(result, wanted) -> RuntimeError:
-    return RuntimeError(
-        f"result type {_name(result)} can't be cast to the desired output type {_name(wanted)}"
-    )
+    return RuntimeError(f"result type {_name(result)} can't be cast to the desired output type {_name(wanted)}")
 
 
 def scalar_type(expected, found) -> RuntimeError:
@@ -80,9 +74,7 @@ def common_float(dtype) -> RuntimeError:
 
 
 def vector_norm_dtype(dtype) -> RuntimeError:
-    return RuntimeError(
-        f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {_name(dtype)}"
-    )
+    return RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {_name(dtype)}")
 
 
 def exponential_dtype(dtype) -> RuntimeError:
@@ -125,9 +117,7 @@ def bool_minus(two: bool) -> RuntimeError:
 
 
 def linear_ranks(input: int, weight: int) -> RuntimeError:
-    return RuntimeError(
-        f"both arguments to linear need to be at least 1D, but they are {input}D and {weight}D"
-    )
+    return RuntimeError(f"both arguments to linear need to be at least 1D, but they are {input}D and {weight}D")
 
 
 def matrix_operand(name: str, ndim: int) -> RuntimeError:
@@ -166,15 +156,11 @@ def bilinear_lead(dim: int, a: int, b: int) -> RuntimeError:
 
 
 def bilinear_features(which: int, got: int, expected: int) -> RuntimeError:
-    return RuntimeError(
-        f"bilinear(): input{which} size does not match weight size: got {got} but expected {expected}"
-    )
+    return RuntimeError(f"bilinear(): input{which} size does not match weight size: got {got} but expected {expected}")
 
 
 def bilinear_bias(got: int, expected: int) -> RuntimeError:
-    return RuntimeError(
-        f"bilinear(): bias size does not match weight size: got {got} but expected {expected}"
-    )
+    return RuntimeError(f"bilinear(): bias size does not match weight size: got {got} but expected {expected}")
 
 
 def bilinear_dtypes(a, b, weight) -> RuntimeError:
@@ -208,9 +194,7 @@ def padding_index() -> AssertionError:
 
 
 def bag_index(position: int, value: int, rows: int) -> RuntimeError:
-    return RuntimeError(
-        f"Index {position} of input takes value {value} which is not in the valid range [0, {rows})"
-    )
+    return RuntimeError(f"Index {position} of input takes value {value} which is not in the valid range [0, {rows})")
 
 
 def bag_first_offset(first: int) -> RuntimeError:
@@ -221,9 +205,7 @@ def bag_first_offset(first: int) -> RuntimeError:
 
 
 def bag_last_offset(last: int, length: int) -> RuntimeError:
-    return RuntimeError(
-        f"offsets[-1] can not be greater than input's length {length} but got offsets[-1] of {last}"
-    )
+    return RuntimeError(f"offsets[-1] can not be greater than input's length {length} but got offsets[-1] of {last}")
 
 
 def bag_mode() -> ValueError:
@@ -326,10 +308,7 @@ def dropout2d_three_warning() -> str:
 
 
 def implicit_dim_warning(name: str) -> str:
-    return (
-        f"Implicit dimension choice for {name} has been deprecated. Change the call to "
-        "include dim=X as an argument."
-    )
+    return f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument."
 
 
 def hardtanh_limits() -> ValueError:
@@ -337,12 +316,8 @@ def hardtanh_limits() -> ValueError:
 
 
 def softshrink_lambda(lambd: float, dtype) -> RuntimeError:
-    largest = {"float64": "1.79769e+308", "float16": "65504", "bfloat16": "3.38953e+38"}.get(
-        dtype.name, "3.40282e+38"
-    )
-    return RuntimeError(
-        f"lambda must be in range [0, {largest}] for input dtype {_name(dtype)}, but found {lambd:g}"
-    )
+    largest = {"float64": "1.79769e+308", "float16": "65504", "bfloat16": "3.38953e+38"}.get(dtype.name, "3.40282e+38")
+    return RuntimeError(f"lambda must be in range [0, {largest}] for input dtype {_name(dtype)}, but found {lambd:g}")
 
 
 def celu_alpha() -> RuntimeError:
@@ -430,9 +405,7 @@ def channel_vector(name: str, got, input) -> RuntimeError:
 
 
 def response_norm_rank(ndim: int) -> ValueError:
-    return ValueError(
-        f"Expected 3D or higher dimensionality                          input (got {ndim} dimensions)"
-    )
+    return ValueError(f"Expected 3D or higher dimensionality                          input (got {ndim} dimensions)")
 
 
 # attention
@@ -461,9 +434,7 @@ def attention_mask_dtype(mask, query) -> RuntimeError:
 
 
 def attention_mask_causal() -> RuntimeError:
-    return RuntimeError(
-        "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True"
-    )
+    return RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
 
 
 def attention_groups() -> RuntimeError:

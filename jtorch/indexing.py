@@ -136,9 +136,7 @@ def _int(x):
     try:
         return x.__index__()
     except AttributeError:
-        raise TypeError(
-            "slice indices must be integers or None or have an __index__ method"
-        ) from None
+        raise TypeError("slice indices must be integers or None or have an __index__ method") from None
 
 
 def _is_sequence_index(index):
@@ -186,7 +184,12 @@ def _basic(self, index):
             _put(advanced, dim, from_array(np.array([0] if x else [], np.int64), self._spec.device))
             dim += 1
         else:
-            if isinstance(x, Tensor) and x._spec.ndim == 0 and x._spec.dtype.category == dtypes.INT and not _recordable(x):
+            if (
+                isinstance(x, Tensor)
+                and x._spec.ndim == 0
+                and x._spec.dtype.category == dtypes.INT
+                and not _recordable(x)
+            ):
                 view = _view("select", view, dim, _select_index(view, dim, int(x.item())))
                 continue
             x = _index_tensor(self, x)

@@ -13,15 +13,27 @@ from .core import draw, shapes
 from .core import dtype as dtypes
 from .core import storage as storages
 from .core.dtype import dtype as DType
+from .core.layout import view_strides
 from .core.record import tls
 from .core.spec import Spec
 from .core.storage import Storage
 from .creation import (
-    MemoryFormat, channels_last, contiguous_format, fill_random, full_of, generator_of,
-    preserve_format, size_of, strides_for,
+    MemoryFormat,
+    channels_last,
+    contiguous_format,
+    fill_random,
+    full_of,
+    generator_of,
+    preserve_format,
+    size_of,
+    strides_for,
 )  # fmt: skip
 from .dispatch import (
-    call_view, check_inplace, function_of, write_on_tape, zeros_value,
+    call_view,
+    check_inplace,
+    function_of,
+    write_on_tape,
+    zeros_value,
 )  # fmt: skip
 from .ops import registry
 from .tensor import Tensor, edge_of, make, value_of, wrap
@@ -43,10 +55,9 @@ def reshape(input, *shape) -> Tensor:
     size = size_of(shape)
     spec = input._spec
     size = shapes.infer_size(size, spec.numel)
-    try:
-        return _view("view", input, size)
-    except RuntimeError:
-        return _view("view", input.clone(memory_format=contiguous_format), size)
+    if view_strides(tuple(spec.shape), spec.strides, size) is None:
+        return _lookup("_unsafe_view")(clone(input, memory_format=contiguous_format), size)
+    return _view("view", input, size)
 
 
 def reshape_function(input, shape) -> Tensor:
@@ -183,7 +194,9 @@ def transposed(self) -> Tensor:
 def matrix_transposed(self) -> Tensor:
     """The last two dimensions swapped."""
     if self._spec.ndim < 2:
-        raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self._spec.ndim}-D tensor.")
+        raise RuntimeError(
+            f"tensor.mT is only supported on matrices or batches of matrices. Got {self._spec.ndim}-D tensor."
+        )
     return _view("transpose", self, -2, -1)
 
 
@@ -239,7 +252,12 @@ def _to_device(t, place):
     value = value_of(t)
     if not isinstance(value, jax.core.Tracer):
         value = jax.device_put(storages.realise(value), place.jax)
-    spec = Spec.of(tuple(t._spec.shape), tuple(shapes.empty_like_strides(tuple(t._spec.shape), t._spec.strides)), t._spec.dtype, place)
+    spec = Spec.of(
+        tuple(t._spec.shape),
+        tuple(shapes.empty_like_strides(tuple(t._spec.shape), t._spec.strides)),
+        t._spec.dtype,
+        place,
+    )
     made = wrap(value, spec)
     edge = edge_of(t) if tls.me.grad else None
     if edge is not None:
@@ -322,9 +340,7 @@ def copy_(self, src, non_blocking=False) -> Tensor:
         if wanted != tuple(a.shape):
             if wanted is None:
                 shapes.broadcast(tuple(a.shape), tuple(b.shape))
-            raise RuntimeError(
-                f"output with shape {list(a.shape)} doesn't match the broadcast shape {list(wanted)}"
-            )
+            raise RuntimeError(f"output with shape {list(a.shape)} doesn't match the broadcast shape {list(wanted)}")
         src = _view("expand", src, tuple(a.shape))
     if b.device is not a.device:
         src = _to_device(src, a.device)
@@ -346,8 +362,7 @@ def fill_(self, value) -> Tensor:
     if isinstance(value, Tensor):
         if value._spec.ndim:
             raise RuntimeError(
-                "fill_ only supports 0-dimension value tensor but got tensor with "
-                f"{value._spec.ndim} dimensions."
+                f"fill_ only supports 0-dimension value tensor but got tensor with {value._spec.ndim} dimensions."
             )
         return copy_(self, value)
     if tls.me.grad:
@@ -567,8 +582,10 @@ class UntypedStorage:
     def __repr__(self):
         values = "\n ".join(str(x) for x in self.tolist())
         name = type(self).__name__
-        tail = f"[{self._name}(device={self.device}) of size {self.size()}]" if name != "TypedStorage" else (
-            f"[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {self.size()}]"
+        tail = (
+            f"[{self._name}(device={self.device}) of size {self.size()}]"
+            if name != "TypedStorage"
+            else (f"[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {self.size()}]")
         )
         return f" {values}\n{tail}"
 
@@ -699,9 +716,7 @@ def iterate(self):
 def contains(self, element):
     if isinstance(element, (Tensor, int, float, complex, bool)):
         return bool(_op("any")(_op("eq")(self, element)))
-    raise RuntimeError(
-        f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
-    )
+    raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
 
 
 # --- random, in place --------------------------------------------------------------------------------------------------
@@ -824,7 +839,13 @@ def _operators():
         fn = _lookup(name)
         if fn is None:
             continue
-        setattr(Tensor, dunder, _fast_operator(fn) if dunder in ("__add__", "__sub__", "__mul__", "__truediv__", "__matmul__") else _guarded(fn))
+        setattr(
+            Tensor,
+            dunder,
+            _fast_operator(fn)
+            if dunder in ("__add__", "__sub__", "__mul__", "__truediv__", "__matmul__")
+            else _guarded(fn),
+        )
         reverse = "__r" + dunder[2:]
         if dunder in ("__add__", "__mul__"):
             setattr(Tensor, reverse, _guarded(fn))
@@ -883,7 +904,13 @@ def new_factory(name):
     make_one = getattr(creation, name)
 
     def create(self, *args, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, **kw):
-        return make_one(*args, dtype=dtype or self._spec.dtype, device=device or self._spec.device, requires_grad=requires_grad, **kw)
+        return make_one(
+            *args,
+            dtype=dtype or self._spec.dtype,
+            device=device or self._spec.device,
+            requires_grad=requires_grad,
+            **kw,
+        )
 
     create.__name__ = "new_" + name
     create.__doc__ = make_one.__doc__
@@ -893,9 +920,15 @@ def new_factory(name):
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """A tensor with a copy of `data`, in the dtype and on the device of this one."""
     if isinstance(data, Tensor):
-        return to(data.detach(), dtype=dtype or data._spec.dtype, device=device or data._spec.device).clone().requires_grad_(requires_grad)
+        return (
+            to(data.detach(), dtype=dtype or data._spec.dtype, device=device or data._spec.device)
+            .clone()
+            .requires_grad_(requires_grad)
+        )
     _, inferred = creation._infer(data)
-    return creation.tensor(data, dtype=dtype or self._spec.dtype, device=device or self._spec.device, requires_grad=requires_grad)
+    return creation.tensor(
+        data, dtype=dtype or self._spec.dtype, device=device or self._spec.device, requires_grad=requires_grad
+    )
 
 
 def is_set_to(self, tensor) -> bool:
@@ -981,7 +1014,6 @@ def install():
     for name, doc in (("real", "Real part"), ("imag", "Imaginary part")):
         if _lookup(name) is not None:
             setattr(Tensor, name, property(_lookup(name)))
-
 
 
 jax.tree_util.register_pytree_node(

@@ -30,9 +30,7 @@ _PROFILES = {
 }
 
 
-def set_printoptions(
-    precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None
-):
+def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None):
     """Change how tensors are printed; what is None stays as it is, but for `sci_mode`.
 
     Args:
@@ -75,9 +73,7 @@ def summary(shape) -> tuple[np.ndarray, ...] | None:
     if math.prod(shape) <= options.threshold:
         return None
     n = options.edgeitems
-    return tuple(
-        np.r_[0:n, size - n : size].astype(np.intp) if size > 2 * n else np.arange(size) for size in shape
-    )
+    return tuple(np.r_[0:n, size - n : size].astype(np.intp) if size > 2 * n else np.arange(size) for size in shape)
 
 
 def format_tensor(

@@ -1,6 +1,8 @@
 """The five models again, as anyone competent writes them in JAX: one donated `jax.jit` step with optax."""
 
+import importlib
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -236,6 +238,16 @@ def build(name: str, start: tuple[Any, Any] | None = None) -> Peer:
         return optax.apply_updates(params, updates), stats, opt_state, loss
 
     return Peer(params, stats, tx.init(params), update)
+
+
+def narrow() -> AbstractContextManager:
+    """The scope in which the peers live: 64-bit types off, as they are for who does not import jtorch.
+
+    With them on, the counters of `scan` and of optax's Adam would be 64 bits wide.
+    """
+    if hasattr(jax, "enable_x64"):
+        return jax.enable_x64(False)
+    return importlib.import_module("jax.experimental").disable_x64()  # until jax 0.7
 
 
 def batch(x: np.ndarray, y: np.ndarray) -> tuple[jax.Array, jax.Array]:

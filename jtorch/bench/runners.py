@@ -47,8 +47,9 @@ def open_runner(name: str, way: str) -> Runner:
     host = models.batches(name)
     if way == "jax":
         peers = importlib.import_module(f"{__package__}.peers")
-        peer = peers.build(name)
-        return Runner(peer.step, [peers.batch(x, y) for x, y in host], nullcontext)
+        with peers.narrow():
+            peer = peers.build(name)
+            return Runner(peer.step, [peers.batch(x, y) for x, y in host], peers.narrow)
     torch = importlib.import_module("torch" if way.startswith("torch") else "jtorch")
     device = torch_device(torch)
     training = models.build(torch, name, device, wrap=torch.compile if way == "torch-compile" else None)

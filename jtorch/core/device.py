@@ -40,7 +40,9 @@ class Device:
             kind = match[1]
             if match[2] is not None:
                 if index is not None:
-                    raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {device}")
+                    raise RuntimeError(
+                        f"type (string) must not include an index because index was passed explicitly: {device}"
+                    )
                 index = int(match[2])
         else:
             raise TypeError(f"device(): argument 'device' must be str or int, not {type(device).__name__}")
@@ -53,7 +55,9 @@ class Device:
         return self
 
     def __repr__(self):
-        return f"device(type='{self.type}')" if self.index is None else f"device(type='{self.type}', index={self.index})"
+        return (
+            f"device(type='{self.type}')" if self.index is None else f"device(type='{self.type}', index={self.index})"
+        )
 
     def __str__(self):
         return self.type if self.index is None else f"{self.type}:{self.index}"

@@ -65,7 +65,6 @@ class Plan:
         return f"<plan {self.name} {list(self.operands)}>"
 
 
-
 # What getrefcount says of an object that nobody but one list refers to.
 ALONE = next(map(getrefcount, [object()]))
 _is_live = ALONE.__lt__

@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import device as devices
 from . import strided
 from .program import Plan
 from .record import Pending, tls

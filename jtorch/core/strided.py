@@ -122,9 +122,7 @@ class Pad:
     onto = False
 
     def read(self, x, starts):
-        return lax.pad(
-            x, jnp.zeros((), x.dtype), [(0, self.amount * (d == self.axis), 0) for d in range(x.ndim)]
-        )
+        return lax.pad(x, jnp.zeros((), x.dtype), [(0, self.amount * (d == self.axis), 0) for d in range(x.ndim)])
 
     def write(self, x, starts, value):
         return lax.slice_in_dim(value, 0, value.shape[self.axis] - self.amount, axis=self.axis)
@@ -319,9 +317,7 @@ class _Chain:
 
 
 @lru_cache(maxsize=1 << 16)
-def plan(
-    base_shape: Ints, base_strides: Ints, shape: Ints, strides: Ints, offset: int
-) -> tuple[Recipe, Ints]:
+def plan(base_shape: Ints, base_strides: Ints, shape: Ints, strides: Ints, offset: int) -> tuple[Recipe, Ints]:
     """The recipe that leads from an array of `base_shape` to the layout, and where its slices start.
 
     `base_strides` are dense: they place each element of the array in a storage of exactly its size.
@@ -334,9 +330,7 @@ def plan(
         ((n, s, place) for place, (n, s) in enumerate(zip(shape, strides)) if n > 1 and s),
         key=lambda d: (-d[1], d[2]),
     )
-    assert offset >= 0 and offset + sum((n - 1) * s for n, s, _ in dims) < prod(base_shape), (
-        "outside the storage"
-    )
+    assert offset >= 0 and offset + sum((n - 1) * s for n, s, _ in dims) < prod(base_shape), "outside the storage"
     chain = _Chain(base_shape)
     places = _by_axes(chain, base_shape, base_strides, dims, offset)
     if places is None:
@@ -350,9 +344,7 @@ def _by_axes(chain: _Chain, base_shape, base_strides, dims, offset) -> list[int 
 
     Keeping the axes keeps the layout and the sharding that XLA has chosen for the array.
     """
-    axes = sorted(
-        ((t, m, d) for d, (m, t) in enumerate(zip(base_shape, base_strides)) if m > 1), reverse=True
-    )
+    axes = sorted(((t, m, d) for d, (m, t) in enumerate(zip(base_shape, base_strides)) if m > 1), reverse=True)
     starts, sizes, steps = [0] * len(base_shape), [1] * len(base_shape), [1] * len(base_shape)
     places: list[int | None] = [None] * len(base_shape)
     for t, m, d in axes:

@@ -1,0 +1,41 @@
+"""Calling an op: find its plan, read the operands, record the node, wrap the result, put it on the tape."""
+
+from .call import KeyTensor, inplace, slow
+from .fused import fused_update
+from .generate import FAST, build_inplace, forget_plans, function_of, spread
+from .plans import RETURN_FIELDS, result_dtype, return_type
+from .results import finish
+from .view import call_view
+from .write import (
+    cast_value,
+    check_inplace,
+    copy_to_out,
+    replace_storage,
+    write,
+    write_on_tape,
+    zeros_value,
+)
+
+__all__ = [
+    "FAST",
+    "RETURN_FIELDS",
+    "KeyTensor",
+    "build_inplace",
+    "call_view",
+    "cast_value",
+    "check_inplace",
+    "copy_to_out",
+    "finish",
+    "forget_plans",
+    "function_of",
+    "fused_update",
+    "inplace",
+    "replace_storage",
+    "result_dtype",
+    "return_type",
+    "slow",
+    "spread",
+    "write",
+    "write_on_tape",
+    "zeros_value",
+]

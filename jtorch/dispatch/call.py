@@ -1,0 +1,183 @@
+"""Calls with something unusual about them: no plan yet, out=, in place, data-dependent shapes, random keys, devices."""
+
+import jax
+
+from .. import errors
+from ..autograd import node as tape
+from ..autograd.derive import Binding, differentiable
+from ..core import device as devices
+from ..core import dtype as dtypes
+from ..core import rng
+from ..core import storage as storages
+from ..core.record import tls
+from ..core.spec import Spec
+from ..core.storage import Storage
+from ..tensor import Tensor, edge_of, make, value_of
+from .plans import RETURN_FIELDS, Call, bind, check_arguments, device_of, key_spec, make_plan, return_type
+from .results import finish
+from .write import check_inplace, copy_to_out, overlaps, write_on_tape
+
+
+def slow(op, args, out=None):
+    """One call with everything that may be unusual about it."""
+    me = tls.me
+    if me.special is not None:
+        handled, result = me.special(op, args, out)
+        if handled:
+            return result
+    call = Call(op, args)
+    if op.value_checks:
+        _check_values(op, call)
+    if op.dynamic:
+        return _dynamic(op, call)
+    _draw_keys(call)
+    plan = _plan_of(op, call)
+    tensors = _same_device(call.tensors, plan.device)
+    if out is not None:
+        return _with_out(op, plan, me, tensors, call, out)
+    return finish(plan, me, tensors, call.numbers)
+
+
+def _plan_of(op, call):
+    try:
+        plan = op.plans.get(call.key)
+    except TypeError:
+        raise errors.unhashable(op.name, call.key) from None
+    if plan is None:
+        plan = op.plans[call.key] = make_plan(op, call)
+    return plan
+
+
+def _draw_keys(call):
+    for slot in call.slots:
+        if slot[0] == "k":
+            call.tensors[slot[1]] = KeyTensor(rng.next_key())
+
+
+class KeyTensor:
+    """A random key in the place of a tensor operand."""
+
+    __slots__ = ("_storage", "_spec", "_offset", "_edge", "_rg", "_base", "_base_edge")
+
+    def __init__(self, key):
+        self._spec = key_spec()
+        self._storage = Storage(key, self._spec)
+        self._offset = 0
+        self._edge = self._base = self._base_edge = None
+        self._rg = False
+
+
+def _same_device(tensors, device):
+    for t in tensors:
+        if t._spec.device is not device and type(t) is not KeyTensor:
+            return [t if type(t) is KeyTensor or t._spec.device is device else t.to(device) for t in tensors]
+    return tensors
+
+
+def _check_values(op, call):
+    """Checks of values that are on the host already, or cheap to have because they are computed."""
+    arrays = []
+    for t in call.tensors:
+        v = t._storage.value if t is not None else None
+        known = t is not None and (type(v) is not storages.Pending or v.value is not None)
+        arrays.append(storages.numpy_of(t._storage, t._spec, t._offset) if known and _on_host(t, v) else None)
+    args = []
+    for slot in call.slots:
+        if slot[0] in ("o", "k"):
+            args.append(arrays[slot[1]])
+        elif slot[0] == "l":
+            args.append([arrays[e[1]] if e[0] == "o" else None for e in slot[1]])
+        elif slot[0] == "n":
+            args.append(call.numbers[slot[1]])
+        else:
+            args.append(slot[1])
+    for check in op.value_checks:
+        op.invoke(check, args)
+
+
+def _on_host(t, value):
+    if isinstance(value, jax.core.Tracer):
+        return False
+    return t._spec.device is devices.cpu and t._spec.dtype.category <= dtypes.INT
+
+
+def _dynamic(op, call):
+    """An op whose result's shape depends on values: run at once on concrete arrays."""
+    specs = [t._spec for t in call.tensors]
+    slots, _ = bind(op, call, specs)
+    for check in op.checks:
+        op.invoke(check, check_arguments(slots, specs, call.numbers))
+    arrays = [storages.realise(value_of(t)) for t in call.tensors]
+    if any(isinstance(a, jax.core.Tracer) for a in arrays):
+        raise errors.data_dependent(op.name)
+    device = device_of(op, specs)
+    got = Binding(op, slots, len(arrays)).kernel(*arrays, *call.numbers)
+    multiple = isinstance(got, (tuple, list))
+    outs = []
+    for v in got if multiple else (got,):
+        v = storages.to_device(v, device)
+        outs.append(
+            make(
+                Storage(v, Spec.dense(v.shape, dtypes.of(v.dtype), device)),
+                Spec.dense(v.shape, dtypes.of(v.dtype), device),
+            )
+        )
+    if not multiple:
+        return outs[0]
+    names = RETURN_FIELDS.get(op.name)
+    return tuple(outs) if names is None else return_type(op.name, names)(outs)
+
+
+def _with_out(op, plan, me, tensors, call, out):
+    outs = (out,) if isinstance(out, Tensor) else tuple(out)
+    if me.grad and plan.diff and (any(edge_of(t) is not None for t in (*tensors, *outs))):
+        raise RuntimeError(
+            f"{op.name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            "arguments requires grad."
+        )
+    results = finish(plan, me, tensors, call.numbers)
+    for o, r in zip(outs, results if plan.multiple else (results,)):
+        copy_to_out(o, r)
+    return out if plan.fields is None else plan.fields(outs)
+
+
+def inplace(op, args):
+    """`input.op_(...)`: compute out of place, write through the view, and rebase the history."""
+    me = tls.me
+    t = args[0]
+    if me.special is not None:
+        handled, result = me.special(op, args, None, True)
+        if handled:
+            return result
+    if not isinstance(t, Tensor):
+        raise errors.argument(op.name + "_", "input", "Tensor", t)
+    if me.grad:
+        check_inplace(t)
+    call = Call(op, args)
+    if op.value_checks:
+        _check_values(op, call)
+    _draw_keys(call)
+    key = ("inplace", call.key)
+    try:
+        plan = op.plans.get(key)
+    except TypeError:
+        raise errors.unhashable(op.name, call.key) from None
+    if plan is None:
+        plan = op.plans[key] = make_plan(op, call, inplace_spec=t._spec)
+    tensors = _same_device(call.tensors, plan.device)
+    if t._spec.numel > 1 and 0 in t._spec.strides and overlaps(t._spec):
+        raise errors.overlap()
+    values = [value_of(x) for x in tensors]
+    graph = me.graph
+    if graph.device is not plan.device:
+        graph = me.graph_on(plan.device)
+    outs = graph.recn(plan, values, call.numbers)
+    node = None
+    if me.grad and plan.diff:
+        edges = tuple(edge_of(x) for x in tensors)
+        edges = tuple(e if e is not None and differentiable(x._spec) else None for e, x in zip(edges, tensors))
+        if any(e is not None for e in edges):
+            guards = [(x._storage, x._storage.version) for x in tensors]
+            node = tape.record(plan, values, edges, call.numbers, outs, guards)
+    write_on_tape(t, outs[0], node)
+    return t

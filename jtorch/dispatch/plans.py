@@ -1,0 +1,350 @@
+"""Plans: an op specialised to the specs of its operands. Promotion, checks, shape inference, result strides."""
+
+import functools
+
+import jax
+import numpy as np
+
+from .. import errors
+from ..autograd.derive import Binding, differentiable
+from ..core import device as devices
+from ..core import dtype as dtypes
+from ..core import shapes
+from ..core.program import Plan
+from ..core.spec import Spec
+from ..ops import registry
+from ..ops.registry import KEY, LIST, NUMBER, OPTIONAL, SCALAR, STATIC, TENSOR
+from ..tensor import Tensor
+
+NUMBER_TYPES = frozenset((float, int, bool, complex))
+
+
+def _combine(higher, lower):
+    if higher is None:
+        return lower
+    if lower is None or higher.is_complex:
+        return higher
+    if higher.is_floating_point:
+        return higher.to_complex() if lower.is_complex else higher
+    if higher.category == dtypes.BOOL or lower.category >= dtypes.FLOAT:
+        return dtypes.promote(higher, lower)
+    return higher
+
+
+def result_dtype(specs, kinds):
+    """PyTorch's result type of tensors (Specs) and Python numbers (their types)."""
+    dim = zero = wrapped = None
+    for s in specs:
+        if s.ndim:
+            dim = s.dtype if dim is None else dtypes.promote(dim, s.dtype)
+        else:
+            zero = s.dtype if zero is None else dtypes.promote(zero, s.dtype)
+    for kind in kinds:
+        d = dtypes.of_number(kind(0))
+        wrapped = d if wrapped is None else dtypes.promote(wrapped, d)
+    return _combine(dim, _combine(zero, wrapped))
+
+
+# --- plans -------------------------------------------------------------------------------------------------------------
+
+
+class Call:
+    """The arguments of one call sorted by what they are to the recorder."""
+
+    __slots__ = ("key", "tensors", "numbers", "slots")
+
+    def __init__(self, op, args):
+        key, tensors, numbers, slots = [], [], [], []
+        for param, role, a in zip(op.params, op.roles, args):
+            if role == STATIC:
+                a = static(a)
+                key.append(a)
+                slots.append(("s", a))
+            elif role == KEY:
+                key.append(None)
+                slots.append(("k", len(tensors)))
+                tensors.append(None)
+            elif role == LIST:
+                if isinstance(a, Tensor):
+                    raise errors.argument(op.name, param.name, "tuple of Tensors", a)
+                entries, marks = [], []
+                for x in a if a is not None else ():
+                    if x is None:
+                        entries.append(("s", None))
+                        marks.append(None)
+                    else:
+                        x = _tensor(op, param.name, x)
+                        entries.append(("o", len(tensors)))
+                        marks.append(x._spec)
+                        tensors.append(x)
+                key.append(tuple(marks) if a is not None else None)
+                slots.append(("l", entries) if a is not None else ("s", None))
+            elif isinstance(a, Tensor) and role != NUMBER:
+                key.append(a._spec)
+                slots.append(("o", len(tensors)))
+                tensors.append(a)
+            elif a is None and (role in (OPTIONAL, NUMBER, SCALAR)):
+                if role == SCALAR and param.default is not None:
+                    raise errors.argument(op.name, param.name, "Tensor", a)
+                key.append(None)
+                slots.append(("s", None))
+            elif role in (TENSOR, OPTIONAL):
+                raise errors.argument(op.name, param.name, "Tensor", a)
+            else:
+                a = scalar(op, param.name, a)
+                key.append(type(a))
+                slots.append(("n", len(numbers)))
+                numbers.append(a)
+        self.key = key[0] if len(key) == 1 else tuple(key)
+        self.tensors = tensors
+        self.numbers = tuple(numbers)
+        self.slots = slots
+
+
+def _tensor(op, name, x):
+    if not isinstance(x, Tensor):
+        raise errors.argument(op.name, name, "Tensor", x)
+    return x
+
+
+def scalar(op, name, a):
+    """A Python number out of whatever may stand for one."""
+    if type(a) in NUMBER_TYPES:
+        return a
+    if isinstance(a, Tensor):
+        return a.item()
+    if isinstance(a, (bool, np.bool_)):
+        return bool(a)
+    if isinstance(a, np.generic):
+        return a.item()
+    for kind in (int, float, complex):
+        if isinstance(a, kind):
+            return kind(a)
+    raise errors.argument(op.name, name, "Number", a)
+
+
+def static(a):
+    """A static argument in hashable, canonical form."""
+    if isinstance(a, (list, tuple)):
+        return tuple(static(x) for x in a)
+    if isinstance(a, Tensor):
+        return a.item() if a._spec.ndim == 0 else tuple(a.tolist())
+    if isinstance(a, np.generic):
+        return a.item()
+    if isinstance(a, np.ndarray):
+        return tuple(static(x) for x in a.tolist())
+    return a
+
+
+def make_plan(op, call, inplace_spec=None):
+    """Specialise an op: promotion, checks, shape inference, result strides. Errors are PyTorch's."""
+    operands = [t._spec for t in call.tensors if t is not None]
+    kinds = tuple(type(x) for x in call.numbers)
+    slots, cast = bind(op, call, operands)
+    specs = [t._spec if t is not None else key_spec() for t in call.tensors]
+    device = device_of(op, specs)
+    for check in op.checks:
+        op.invoke(check, check_arguments(slots, specs, call.numbers))
+    shape = None
+    if op.elementwise:
+        shape = shapes.broadcast(*[tuple(s.shape) for s in specs])
+        if inplace_spec is not None and shape != tuple(inplace_spec.shape):
+            raise RuntimeError(
+                f"output with shape {list(inplace_spec.shape)} doesn't match the broadcast shape {list(shape)}"
+            )
+    binding = Binding(op, slots, len(specs))
+    fn = binding.kernel
+    plan = Plan(op, op.name, fn, tuple(specs), kinds, device=device)
+    out = _infer(op, plan, specs, call)
+    multiple = isinstance(out, (tuple, list))
+    outs = list(out) if multiple else [out]
+    if inplace_spec is not None:
+        result = dtypes.of(outs[0].dtype)
+        if not dtypes.can_cast(result, inplace_spec.dtype):
+            raise RuntimeError(
+                f"result type {dtypes.scalar_name(result)} can't be cast to the desired output type "
+                f"{dtypes.scalar_name(inplace_spec.dtype)}"
+            )
+        if tuple(outs[0].shape) != tuple(inplace_spec.shape):
+            raise RuntimeError(
+                f"output with shape {list(inplace_spec.shape)} doesn't match the broadcast shape {list(outs[0].shape)}"
+            )
+        if outs[0].dtype != inplace_spec.dtype.np:
+            target = inplace_spec.dtype.np
+            plan = Plan(op, op.name, lambda *v: fn(*v).astype(target), tuple(specs), kinds, device=device)
+        plan.set_specs((Spec.dense(tuple(inplace_spec.shape), inplace_spec.dtype, device),))
+    else:
+        plan.set_specs(tuple(_result_specs(op, outs, specs, call, shape, device)))
+    plan.extra = binding
+    name = op.grad_name
+    plan.grad_name = name if isinstance(name, str) else name(_arguments(op, call))
+    plan.diff = op.differentiable and any(differentiable(s) for s in plan.specs)
+    plan.public = plan.n_out - op.hidden
+    plan.multiple = multiple and not (op.hidden and plan.public == 1)
+    if multiple and len(outs) == 1 and type(out) in (tuple, list):
+        plan.multiple = True
+        inner = plan.fn
+        plan.fn = lambda *v: inner(*v)[0]
+        plan.jit = jax.jit(plan.fn, inline=True)
+    plan.fields = _fields(op, plan)
+    plan.simple = plan.n_out == 1 and not plan.multiple
+    plan.out_edges = [k if differentiable(s) else None for k, s in enumerate(plan.specs)]
+    return plan
+
+
+def _fields(op, plan):
+    names = RETURN_FIELDS.get(op.name)
+    return None if names is None or not plan.multiple else return_type(op.name, names)
+
+
+RETURN_FIELDS: dict[str, tuple] = {}
+_return_types: dict[str, type] = {}
+
+
+def return_type(name, fields):
+    """The named tuple of an op with several results, as torch.return_types has it."""
+    made = _return_types.get(name)
+    if made is None:
+        made = _return_types[name] = _make_return_type(name, fields)
+    return made
+
+
+def _make_return_type(name, fields):
+    def field(k):
+        return property(lambda self: tuple.__getitem__(self, k))
+
+    def show(self):
+        parts = ",\n".join(f"{n}={v!r}" for n, v in zip(fields, self))
+        return f"torch.return_types.{self.__class__.__name__}(\n{parts})"
+
+    body = {n: field(k) for k, n in enumerate(fields)}
+    public = PUBLIC_RETURN_NAMES.get(name, name)
+    body |= {
+        "__repr__": show,
+        "__slots__": (),
+        "_fields": tuple(fields),
+        "n_fields": len(fields),
+        "__module__": "torch.return_types",
+    }
+    body["__reduce__"] = lambda self: (_rebuild_return, (name, tuple(self)))
+    return type(public, (tuple,), body)
+
+
+def _rebuild_return(name, values):
+    return _return_types[name](values) if name in _return_types else values
+
+
+PUBLIC_RETURN_NAMES = {"max_dim": "max", "min_dim": "min", "median_dim": "median", "nanmedian_dim": "nanmedian"}
+
+
+def key_spec():
+    return Spec.dense((2,), dtypes.uint32, devices.cpu)
+
+
+def bind(op, call, specs):
+    """The slots of a Binding, with the casts of promotion in them."""
+    target = None
+    if op.promote is not registry.NONE:
+        used = [t._spec for t, s in _promoted(op, call)]
+        kinds = [
+            type(call.numbers[s[1]]) for p, s, r in zip(op.params, call.slots, op.roles) if r == SCALAR and s[0] == "n"
+        ]
+        target = result_dtype(used, kinds)
+        if op.promote is registry.FLOAT and target is not None and target.category < dtypes.FLOAT:
+            target = dtypes.default.dtype
+    slots = []
+    for role, slot in zip(op.roles, call.slots):
+        kind = slot[0]
+        if kind == "o":
+            to = target.np if target is not None and call.tensors[slot[1]]._spec.dtype is not target else None
+            slots.append(("o", slot[1], to))
+        elif kind == "k":
+            slots.append(("o", slot[1], None))
+        elif kind == "l":
+            entries = []
+            for e in slot[1]:
+                if e[0] == "o":
+                    to = target.np if target is not None and call.tensors[e[1]]._spec.dtype is not target else None
+                    entries.append(("o", e[1], to))
+                else:
+                    entries.append(e)
+            slots.append(("l", entries))
+        elif kind == "n":
+            slots.append(("n", slot[1], target.np if role == SCALAR and target is not None else None))
+        else:
+            slots.append(slot)
+    return slots, target
+
+
+def _promoted(op, call):
+    for role, slot in zip(op.roles, call.slots):
+        if slot[0] == "o" and role in (TENSOR, SCALAR, OPTIONAL):
+            yield call.tensors[slot[1]], slot
+        elif slot[0] == "l":
+            for e in slot[1]:
+                if e[0] == "o":
+                    yield call.tensors[e[1]], e
+
+
+def device_of(op, specs):
+    """The one device of the operands; 0-d CPU tensors go along with any."""
+    found = None
+    for s in specs:
+        if s.dtype is dtypes.uint32 and s.shape == (2,):
+            continue
+        if found is None or (found is devices.cpu and s.device is not found):
+            found = s.device
+    if found is None:
+        found = devices.get_default()
+    for s in specs:
+        if s.device is not found and s.ndim:
+            if s.dtype is dtypes.uint32 and s.shape == (2,):
+                continue
+            raise RuntimeError(
+                f"Expected all tensors to be on the same device, but found at least two devices, {found} and {s.device}!"
+            )
+    return found
+
+
+def check_arguments(slots, specs, numbers):
+    out = []
+    for slot in slots:
+        if slot[0] == "o":
+            out.append(specs[slot[1]])
+        elif slot[0] == "l":
+            out.append([specs[e[1]] if e[0] == "o" else e[1] for e in slot[1]])
+        elif slot[0] == "n":
+            out.append(numbers[slot[1]])
+        else:
+            out.append(slot[1])
+    return out
+
+
+def _arguments(op, call):
+    values = check_arguments(call.slots, [t._spec if t is not None else None for t in call.tensors], call.numbers)
+    return {p.name: v for p, v in zip(op.params, values)}
+
+
+def _infer(op, plan, specs, call):
+    try:
+        return plan.jit.eval_shape(*[s.aval for s in specs], *call.numbers)
+    except (TypeError, ValueError, ZeroDivisionError) as error:
+        if isinstance(error, (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError)):
+            raise
+        raise errors.from_kernel(op.name, error) from error
+
+
+def _result_specs(op, outs, specs, call, shape, device):
+    strides = None
+    if op.strides is not None:
+        strides = op.invoke(functools.partial(op.strides, outs), check_arguments(call.slots, specs, call.numbers))
+    for k, o in enumerate(outs):
+        d = dtypes.of(o.dtype)
+        size = tuple(o.shape)
+        if strides is not None and strides[k] is not None:
+            yield Spec.of(size, tuple(strides[k]), d, device)
+        elif op.elementwise and shape is not None and size == shape:
+            operands = [(tuple(s.shape), s.strides) for s in specs]
+            yield Spec.of(size, tuple(shapes.elementwise_strides(size, operands)), d, device)
+        else:
+            yield Spec.dense(size, d, device)

@@ -1,0 +1,119 @@
+"""Finishing a call: read the operands, record the node, wrap its results, put it on the tape. The hottest code there is."""
+
+from ..autograd import node as tape
+from ..autograd.derive import differentiable
+from ..core import storage as storages
+from ..core.storage import Storage
+from ..tensor import Tensor, edge_of
+
+_new = object.__new__
+_read = storages.read
+
+
+def finish1(plan, me, a):
+    """Record a plan with one tensor operand and one result."""
+    s = a._storage
+    sp = a._spec
+    va = s.value if s.spec is sp else _read(s, sp, a._offset)
+    graph = me.graph
+    if graph.device is not plan.device:
+        graph = me.graph_on(plan.device)
+    out = graph.rec1(plan, va)
+    spec = plan.specs[0]
+    t = _new(Tensor)
+    t._storage = Storage(out, spec)
+    t._spec = spec
+    t._offset = 0
+    t._edge = t._grad = t._base = t._base_edge = t._hooks = None
+    t._rg = False
+    if me.grad and plan.diff:
+        base = a._base
+        if a._rg:
+            edge = (a, 0)
+        elif base is not None and base._edge is not a._base_edge:
+            edge = edge_of(a)
+        else:
+            edge = a._edge
+        if edge is not None:
+            node = tape.record(plan, (va,), (edge,), (), (out,), ((s, s.version),))
+            if node.bwd.save_out:
+                node.guards.append((t._storage, 0))
+            t._edge = (node, 0)
+    return t
+
+
+def finish2(plan, me, a, b):
+    """Record a plan with two tensor operands and one result."""
+    sa = a._storage
+    sp = a._spec
+    va = sa.value if sa.spec is sp else _read(sa, sp, a._offset)
+    sb = b._storage
+    sp = b._spec
+    vb = sb.value if sb.spec is sp else _read(sb, sp, b._offset)
+    graph = me.graph
+    if graph.device is not plan.device:
+        graph = me.graph_on(plan.device)
+    out = graph.rec2(plan, va, vb)
+    spec = plan.specs[0]
+    t = _new(Tensor)
+    t._storage = Storage(out, spec)
+    t._spec = spec
+    t._offset = 0
+    t._edge = t._grad = t._base = t._base_edge = t._hooks = None
+    t._rg = False
+    if me.grad and plan.diff:
+        ea = a._edge if a._base is None and not a._rg else edge_of(a)
+        eb = b._edge if b._base is None and not b._rg else edge_of(b)
+        if ea is not None or eb is not None:
+            node = tape.record(plan, (va, vb), (ea, eb), (), (out,), ((sa, sa.version), (sb, sb.version)))
+            if node.bwd.save_out:
+                node.guards.append((t._storage, 0))
+            t._edge = (node, 0)
+    return t
+
+
+def finish(plan, me, tensors, numbers):
+    """Record any plan and return its public results."""
+    values = []
+    for t in tensors:
+        s = t._storage
+        sp = t._spec
+        values.append(s.value if s.spec is sp else _read(s, sp, t._offset))
+    graph = me.graph
+    if graph.device is not plan.device:
+        graph = me.graph_on(plan.device)
+    outs = graph.recn(plan, values, numbers)
+    results = []
+    for value, spec in zip(outs, plan.specs):
+        t = _new(Tensor)
+        t._storage = Storage(value, spec)
+        t._spec = spec
+        t._offset = 0
+        t._edge = t._grad = t._base = t._base_edge = t._hooks = None
+        t._rg = False
+        results.append(t)
+    if me.grad and plan.diff:
+        edges = [edge_of(t) for t in tensors]
+        for e in edges:
+            if e is not None:
+                put_on_tape(plan, tensors, values, edges, numbers, outs, results)
+                break
+    if not plan.multiple:
+        return results[0]
+    if plan.public != plan.n_out:
+        results = results[: plan.public]
+    return tuple(results) if plan.fields is None else plan.fields(results)
+
+
+def put_on_tape(plan, tensors, values, edges, numbers, outs, results):
+    edges = tuple(e if differentiable(t._spec) else None for e, t in zip(edges, tensors))
+    if not any(e is not None for e in edges):
+        return
+    guards = [(t._storage, t._storage.version) for t in tensors]
+    node = tape.record(plan, values, edges, numbers, outs, guards)
+    if node.bwd.save_out:
+        for t in results[: plan.public]:
+            node.guards.append((t._storage, 0))
+    for t, k in zip(results, plan.out_edges):
+        if k is not None:
+            t._edge = (node, k)

@@ -1,0 +1,100 @@
+"""Calls of view ops: a new tensor on the same storage, and its place on the tape."""
+
+from .. import errors
+from ..autograd import node as tape
+from ..autograd.derive import differentiable, view_plan
+from ..core import shapes
+from ..core.layout import Layout
+from ..core.record import tls
+from ..core.spec import Spec
+from ..tensor import Tensor, edge_of, make
+from .plans import static
+
+_new = object.__new__
+
+
+class ViewPlan:
+    """A view op on one spec: the specs and offsets of its results, and the canonical layouts for their derivative."""
+
+    __slots__ = ("outs", "many", "name", "absolute", "fresh")
+
+    def __init__(self, view, spec, statics):
+        layout = Layout(tuple(spec.shape), spec.strides, 0)
+        got = view.fn(layout, *statics)
+        self.many = isinstance(got, (tuple, list))
+        flat = Layout(tuple(spec.shape), shapes.contiguous_strides(tuple(spec.shape)), 0)
+        self.name = view.grad_name if isinstance(view.grad_name, str) else view.grad_name(spec, *statics)
+        self.absolute = view.name == "as_strided"
+        self.fresh = view.name.startswith("unsafe_")  # torch does not call its results views
+        plain = got if self.absolute else view.fn(flat, *statics)
+        pairs = zip(got, plain) if self.many else ((got, plain),)
+        self.outs = [
+            (Spec.of(tuple(o.shape), tuple(o.strides), spec.dtype, spec.device), o.offset, tuple(p.strides), p.offset)
+            for o, p in pairs
+        ]
+
+
+def call_view(view, t, statics):
+    """Apply a view op to a tensor."""
+    spec = t._spec
+    try:
+        plan = view.plans.get((spec, statics))
+    except TypeError:
+        statics = static(statics)
+        plan = view.plans.get((spec, statics))
+    if plan is None:
+        statics = static(statics)
+        plan = view.plans[spec, statics] = ViewPlan(view, spec, statics)
+    me = tls.me
+    edge = edge_of(t) if me.grad else None
+    base = t if t._base is None else t._base
+    if not plan.many:
+        out, offset, strides, start = plan.outs[0]
+        if plan.absolute:
+            offset = _absolute(t, statics, out, offset)
+        v = _new(Tensor)
+        v._storage = t._storage
+        v._spec = out
+        v._offset = t._offset + offset
+        v._grad = v._hooks = None
+        v._rg = False
+        v._base = base
+        v._base_edge = base._edge
+        if edge is None or not differentiable(out):
+            v._edge = None
+        else:
+            own = spec.strides if plan.absolute else _contiguous(spec)
+            p, starts = view_plan(spec, own, tuple(out.shape), strides, offset if plan.absolute else start, plan.name)
+            v._edge = (tape.record(p, (), (edge,), starts, (), (None,)), 0)
+        return v
+    return _many_views(plan, t, spec, edge, base)
+
+
+def _absolute(t, statics, out, offset):
+    """as_strided counts from the start of the storage: its offset as seen from `t`, checked against the storage's end."""
+    start = t._offset if len(statics) < 3 or statics[2] is None else offset
+    base = t._storage.base
+    need = 1 + sum((n - 1) * s for n, s in zip(out.shape, out.strides)) if out.numel else 0
+    have = base.nbytes // out.dtype.itemsize
+    if start + need > have and out.numel:
+        raise errors.storage_bounds(tuple(out.shape), out.strides, start, out.dtype.itemsize, start + need, have)
+    return start - t._offset
+
+
+def _contiguous(spec):
+    return Spec.dense(tuple(spec.shape), spec.dtype, spec.device).strides
+
+
+def _many_views(plan, t, spec, edge, base):
+    views = []
+    for out, offset, strides, start in plan.outs:
+        v = make(t._storage, out, t._offset + offset)
+        if not plan.fresh:
+            v._base = base
+            v._base_edge = base._edge
+            v.__dict__["_multi_view"] = True
+        if edge is not None and differentiable(out):
+            p, starts = view_plan(spec, _contiguous(spec), tuple(out.shape), strides, start, plan.name)
+            v._edge = (tape.record(p, (), (edge,), starts, (), (None,)), 0)
+        views.append(v)
+    return tuple(views)

@@ -1,0 +1,153 @@
+"""Writing to tensors: through views, into `out=`, and what a write does to the history of a tensor and its base."""
+
+import jax
+
+from .. import errors
+from ..autograd import node as tape
+from ..autograd.derive import SlicesMap
+from ..core import dtype as dtypes
+from ..core import storage as storages
+from ..core.program import Plan
+from ..core.record import tls
+from ..core.spec import Spec
+from ..ops import registry
+from ..tensor import edge_of, value_of
+
+
+def copy_to_out(out, result):
+    """Write a result into an `out=` tensor, resizing it as PyTorch does."""
+    if out._spec.device is not result._spec.device:
+        raise RuntimeError(
+            f"Expected out tensor to have device {result._spec.device}, but got {out._spec.device} instead"
+        )
+    if not dtypes.can_cast(result._spec.dtype, out._spec.dtype):
+        raise RuntimeError(
+            f"result type {dtypes.scalar_name(result._spec.dtype)} can't be cast to the desired output type "
+            f"{dtypes.scalar_name(out._spec.dtype)}"
+        )
+    if out._spec.shape != result._spec.shape:
+        if out._spec.numel:
+            errors.warn(
+                f"An output with one or more elements was resized since it had shape {list(out._spec.shape)}, which does "
+                f"not match the required output shape {list(result._spec.shape)}. This behavior is deprecated, and in a "
+                "future PyTorch release outputs will not be resized unless they have zero elements. You can explicitly "
+                "reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0)."
+            )
+        spec = result._spec.with_dtype(out._spec.dtype)
+        replace_storage(out, spec)
+    write(out, cast_value(result, out._spec.dtype))
+
+
+def replace_storage(t, spec):
+    """Give a tensor's storage room for another shape (resize_): the contents are what the next write puts there."""
+    t._storage.value = zeros_value(Spec.dense(tuple(spec.shape), spec.dtype, spec.device))
+    t._storage.spec = spec
+    t._spec = spec
+    t._offset = 0
+
+
+def zeros_value(spec):
+    plan = _zeros.get(spec)
+    if plan is None:
+        shape, np_dtype = tuple(spec.shape), spec.dtype.np
+        plan = _zeros[spec] = Plan(None, "zeros", lambda: jax.numpy.zeros(shape, np_dtype), (), specs=(spec,))
+    me = tls.me
+    graph = me.graph if me.graph.device is spec.device else me.graph_on(spec.device)
+    return graph.recn(plan, ())[0]
+
+
+_zeros: dict = {}
+_casts: dict = {}
+
+
+def cast_value(t, dtype):
+    """A tensor's value in another dtype, off the tape."""
+    value = value_of(t)
+    spec = t._spec
+    if spec.dtype is dtype:
+        return value
+    key = (spec, dtype)
+    plan = _casts.get(key)
+    if plan is None:
+        np_dtype = dtype.np
+        out = Spec.dense(tuple(spec.shape), dtype, spec.device)
+        plan = _casts[key] = Plan(
+            None, "cast", lambda a: registry.OPS["_to_copy"].fn(a, dtype) if "_to_copy" in registry.OPS else a.astype(np_dtype),
+            (spec,), specs=(out,),
+        )  # fmt: skip
+    me = tls.me
+    graph = me.graph if me.graph.device is spec.device else me.graph_on(spec.device)
+    return graph.rec1(plan, value)
+
+
+def write(t, value):
+    """Swap in a new value for a tensor, through its view if it is one."""
+    storages.write(t._storage, t._spec, t._offset, value)
+
+
+def check_inplace(t):
+    """PyTorch's rules for what may be written to while gradients are recorded."""
+    if t._rg:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    if t._base is not None:
+        if t._base._rg:
+            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+        edge = edge_of(t)
+        if edge is not None and t.__dict__.get("_multi_view"):
+            raise RuntimeError(
+                f"Output {edge[1]} of {edge[0].name()} is a view and is being modified inplace. This view is the output of a "
+                "function that returns multiple views. Such functions do not allow the output views to be modified inplace. "
+                "You should replace the inplace operation by an out-of-place one."
+            )
+
+
+def write_on_tape(t, value, node, k=0):
+    """Write `value`, the result `k` of `node` (or of nothing differentiable), into a tensor and give it that history."""
+    me = tls.me
+    storage = t._storage
+    base = t._base
+    before = storage.base
+    old = storage.value if base is not None else None
+    write(t, value)
+    if node is not None and node.bwd is not None and node.bwd.save_out:
+        node.guards.append((storage, storage.version))
+    if not me.grad:
+        return
+    if base is None:
+        t._edge = None if node is None else (node, k)
+        return
+    base_edge = edge_of(base)
+    if node is None and base_edge is None:
+        return
+    base._edge = _copy_slices(base, base_edge, t, old, before, value, None if node is None else (node, k))
+    base._rg = False
+    t._base_edge = None
+    from_base = edge_of(t)
+    t._edge = from_base
+
+
+def _copy_slices(base, base_edge, view, old, before, value, edge):
+    """The edge of a base after one of its views has been written: base with the view's elements replaced."""
+    a, b = base._spec, view._spec
+    layout = storages.strided.plan(tuple(a.shape), a.strides, tuple(b.shape), b.strides, view._offset - base._offset)
+    recipe, starts = layout
+    key = (a, b, recipe)
+    plan = _slices.get(key)
+    if plan is None:
+
+        def put(array, value, *starts):
+            return recipe.write(array, starts, value)
+
+        operands = (Spec.dense(tuple(a.shape), a.dtype, a.device), Spec.dense(tuple(b.shape), b.dtype, b.device))
+        plan = Plan(None, "CopySlices", put, operands, (int,) * len(starts), specs=operands[:1])
+        plan.grad_name = "CopySlices"
+        plan.extra = SlicesMap(recipe, operands)
+        _slices[key] = plan
+    return (tape.record(plan, (None, None), (base_edge, edge), tuple(starts), (None,), (None, None)), 0)
+
+
+_slices: dict = {}
+
+
+def overlaps(spec):
+    return any(s == 0 and n > 1 for n, s in zip(spec.shape, spec.strides))
