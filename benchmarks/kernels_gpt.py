@@ -6,13 +6,16 @@ python benchmarks/kernels_gpt.py [--plain-malloc] [--embedding]
 import ctypes
 import functools
 import math
+import os
 import pathlib
 import statistics
 import sys
 import time
 
 M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, M_TOP_PAD, M_ARENA_MAX = -3, -1, -2, -8
-if "--plain-malloc" not in sys.argv and sys.platform == "linux":
+if "--plain-malloc" in sys.argv:
+    os.environ["JTORCH_MALLOC"] = "0"  # or importing jtorch would change the settings
+elif sys.platform == "linux":
     # XLA's temporary buffers stay in the process between steps: for both sides, before the JAX client starts.
     for option, value in (
         (M_MMAP_THRESHOLD, 1 << 30),
@@ -173,9 +176,7 @@ def compare(sides, rounds=40):
     first = times[next(iter(sides))]
     for name, taken in times.items():
         ratio = statistics.median(a / b for a, b in zip(first, taken))
-        print(
-            f"{name:8} {statistics.median(taken) * 1e3:7.2f} ms  best {min(taken) * 1e3:7.2f}  ratio {ratio:.2f}"
-        )
+        print(f"{name:8} {statistics.median(taken) * 1e3:7.2f} ms  best {min(taken) * 1e3:7.2f}  ratio {ratio:.2f}")
 
 
 def embedding_forms(rows, width=128, uses=1024):

@@ -6,7 +6,7 @@ import copy
 import jax
 import numpy as np
 
-from . import creation, errors, printing
+from . import creation, errors, operators, printing
 from .autograd.node import PythonNode
 from .core import device as devices
 from .core import draw, shapes
@@ -41,6 +41,9 @@ from .tensor import Tensor, edge_of, make, value_of, wrap
 
 def _op(name):
     return function_of(registry.OPS[name])
+
+
+_lookup = operators.lookup
 
 
 def _view(name, t, *statics):
@@ -420,7 +423,6 @@ def resize_(self, *size, memory_format=contiguous_format) -> Tensor:
         flat[:have] = old[:have]
         self._storage.value = storages.to_device(flat, spec.device)
         self._storage.spec = Spec.dense((need,), spec.dtype, spec.device)
-        self._storage.host = None
         self._storage.version += 1
     self._spec = new
     return self
@@ -792,112 +794,7 @@ def geometric_(self, p, *, generator=None) -> Tensor:
     return fill_random(self, lambda s: draw.geometric(g, float(p), s, self._spec.dtype.np))
 
 
-# --- operators ---------------------------------------------------------------------------------------------------------
-
-
-def _lookup(name):
-    for table in (registry.OPS, registry.VIEWS, registry.COMPOSITES):
-        if name in table:
-            return function_of(table[name])
-    return None
-
-
-def _binary(name, swapped=False):
-    fn = _lookup(name)
-    if fn is None:
-        return None
-    if not swapped:
-        return fn
-    return lambda self, other: fn(other, self)
-
-
-def _rsub(self, other):
-    return _lookup("sub")(other, self)
-
-
-def _guarded(fn):
-    """An operator returns NotImplemented for operands that are not tensors or numbers, so that they may answer."""
-
-    def apply(self, other):
-        if isinstance(other, (Tensor, int, float, complex, bool, np.generic)):
-            return fn(self, other)
-        if isinstance(other, np.ndarray):
-            return fn(self, creation.tensor(other))
-        return NotImplemented
-
-    return apply
-
-
-def _operators():
-    plain = {
-        "__add__": "add", "__sub__": "sub", "__mul__": "mul", "__truediv__": "div", "__floordiv__": "floor_divide",
-        "__mod__": "remainder", "__pow__": "pow", "__matmul__": "matmul", "__lt__": "lt", "__le__": "le", "__gt__": "gt",
-        "__ge__": "ge", "__and__": "bitwise_and", "__or__": "bitwise_or", "__xor__": "bitwise_xor",
-        "__lshift__": "bitwise_left_shift", "__rshift__": "bitwise_right_shift",
-    }  # fmt: skip
-    for dunder, name in plain.items():
-        fn = _lookup(name)
-        if fn is None:
-            continue
-        setattr(
-            Tensor,
-            dunder,
-            _fast_operator(fn)
-            if dunder in ("__add__", "__sub__", "__mul__", "__truediv__", "__matmul__")
-            else _guarded(fn),
-        )
-        reverse = "__r" + dunder[2:]
-        if dunder in ("__add__", "__mul__"):
-            setattr(Tensor, reverse, _guarded(fn))
-        elif dunder not in ("__lt__", "__le__", "__gt__", "__ge__"):
-            setattr(Tensor, reverse, _guarded(lambda self, other, f=fn: f(_scalar_tensor(self, other), self)))
-        iop = "__i" + dunder[2:]
-        if dunder not in ("__lt__", "__le__", "__gt__", "__ge__", "__matmul__"):
-            setattr(Tensor, iop, _inplace_operator(name))
-    Tensor.__eq__ = _comparison(_lookup("eq"))
-    Tensor.__ne__ = _comparison(_lookup("ne"))
-    Tensor.__neg__ = lambda self: _lookup("neg")(self)
-    Tensor.__pos__ = lambda self: self
-    Tensor.__abs__ = lambda self: _lookup("abs")(self)
-    Tensor.__invert__ = lambda self: _lookup("bitwise_not")(self)
-
-
-def _scalar_tensor(self, other):
-    return other
-
-
-_KNOWN = frozenset((Tensor, int, float, bool, complex))
-
-
-def _fast_operator(fn):
-    known = _KNOWN
-
-    def apply(self, other):
-        if type(other) in known or isinstance(other, (Tensor, np.generic)):
-            return fn(self, other)
-        if isinstance(other, np.ndarray):
-            return fn(self, creation.tensor(other))
-        return NotImplemented
-
-    return apply
-
-
-def _comparison(fn):
-    def compare(self, other):
-        if other is None or isinstance(other, str):
-            return NotImplemented
-        if isinstance(other, (np.ndarray, list, tuple)):
-            other = creation.tensor(other)
-        return fn(self, other)
-
-    return compare
-
-
-def _inplace_operator(name):
-    def apply(self, other):
-        return getattr(self, name + "_")(other)
-
-    return apply
+# --- factories on a tensor ----------------------------------------------------------------------------
 
 
 def new_factory(name):
@@ -1010,7 +907,7 @@ def install():
     for name in ("transpose", "squeeze", "unsqueeze", "t", "swapaxes", "swapdims", "as_strided"):
         if name in registry.VIEWS:
             setattr(Tensor, name + "_", _layout_inplace(name))
-    _operators()
+    operators.install()
     for name, doc in (("real", "Real part"), ("imag", "Imaginary part")):
         if _lookup(name) is not None:
             setattr(Tensor, name, property(_lookup(name)))

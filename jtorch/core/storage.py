@@ -24,30 +24,35 @@ class Storage:
     While memory is shared with numpy, `host` holds the buffer and `spec` is None, which sends every reader the slow way.
     """
 
-    __slots__ = ("value", "spec", "version", "pointer", "host", "alias", "__weakref__")
+    __slots__ = ("value", "spec", "version", "_pointer", "_host", "__weakref__")
 
     def __init__(self, value, spec):
         self.value = value
         self.spec = spec
         self.version = 0
-        self.pointer = 0
-        self.host = None
+
+    @property
+    def host(self):
+        """The buffer shared with numpy, or None."""
+        return None if self.spec is not None else self._host
 
     @property
     def base(self) -> Spec:
         """The spec of the whole, shared with numpy or not."""
-        return self.spec if self.host is None else self.host.spec
+        return self.spec if self.spec is not None else self._host.spec
 
     def data_ptr(self) -> int:
         """An address that no other storage has; 0 when empty."""
         if self.host is not None:
             return self.host.buffer.ctypes.data
-        if not self.pointer:
-            if self.spec.numel == 0:
-                return 0
+        if self.spec.numel == 0:
+            return 0
+        try:
+            return self._pointer
+        except AttributeError:
             # Far enough apart that pointers into different storages never meet.
-            self.pointer = (next(_pointers) << 40) + 64
-        return self.pointer
+            self._pointer = (next(_pointers) << 40) + 64
+            return self._pointer
 
 
 class Host:
@@ -224,7 +229,7 @@ def share(storage) -> Host:
 
 def adopt(storage, flat, owner, spec):
     """Let the storage live in this flat numpy buffer from now on."""
-    storage.host = Host(flat, owner, spec)
+    storage._host = Host(flat, owner, spec)
     storage.value = None
     storage.spec = None
 
@@ -235,7 +240,7 @@ def unshare(storage):
     spec = host.spec
     storage.value = to_device(np.array(host_view(storage, spec, 0)), spec.device)
     storage.spec = spec
-    storage.host = None
+    storage._host = None
 
 
 def numpy_of(storage, spec, offset) -> np.ndarray:

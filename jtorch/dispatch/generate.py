@@ -5,15 +5,18 @@ its operands and its static values. Everything unusual goes through `slow`.
 """
 
 import builtins
+import inspect
+
+import numpy as np
 
 from .. import errors
 from ..core.record import tls
 from ..core.spec import Size
 from ..ops import registry
-from ..ops.registry import KEY, NUMBER, SCALAR, STATIC, TENSOR, VarInts
+from ..ops.registry import KEY, LIST, NUMBER, OPTIONAL, SCALAR, STATIC, TENSOR, VarInts
 from ..tensor import Tensor
 from .call import inplace, slow
-from .plans import NUMBER_TYPES
+from .plans import DEFAULT, NUMBER_TYPES
 from .results import finish, finish1, finish2
 from .view import call_view
 
@@ -40,92 +43,140 @@ def _signature_source(record):
     return parts, defaults, star
 
 
+class _Body:
+    """The body of a public function: one branch for each kind of call that has a plan of its own.
+
+    A parameter branches when calls with and without a value for it differ in their operands: an optional tensor, a
+    tensor-or-number, a number at its default (which is then static) or not. At each leaf the operands are known.
+    """
+
+    def __init__(self, op, fallback):
+        self.op = op
+        self.fallback = fallback
+        self.lines = []
+        self.params = list(zip([p.name for p in op.params], op.roles, [p.default for p in op.params]))
+
+    def emit(self, depth, line):
+        self.lines.append("    " * depth + line)
+
+    def walk(self, at, depth, key, tensors, numbers):
+        while at < len(self.params):
+            name, role, default = self.params[at]
+            at += 1
+            if role == STATIC:
+                key = [*key, name]
+            elif role == TENSOR:
+                self.emit(depth, f"if type({name}) not in fast:")
+                self.emit(depth + 1, self.fallback)
+                key, tensors = [*key, f"{name}._spec"], [*tensors, name]
+            elif role == OPTIONAL:
+                self.emit(depth, f"if {name} is None:")
+                self.walk(at, depth + 1, [*key, "None"], tensors, numbers)
+                self.emit(depth, f"if type({name}) not in fast:")
+                self.emit(depth + 1, self.fallback)
+                key, tensors = [*key, f"{name}._spec"], [*tensors, name]
+            elif role == SCALAR:
+                self.emit(depth, f"kind = type({name})")
+                self.emit(depth, "if kind in fast:")
+                self.walk(at, depth + 1, [*key, f"{name}._spec"], [*tensors, name], numbers)
+                self.emit(depth, "if kind not in number_types:")
+                self.emit(depth + 1, self.fallback)
+                self.emit(depth, f"kind_{name} = kind")
+                key, numbers = [*key, f"kind_{name}"], [*numbers, name]
+            elif role == NUMBER:
+                if default is not inspect.Parameter.empty:
+                    self.emit(depth, f"if {name} is _d_{name}:")
+                    self.walk(at, depth + 1, [*key, "default"], tensors, numbers)
+                self.emit(depth, f"kind_{name} = type({name})")
+                self.emit(depth, f"if kind_{name} not in number_types:")
+                self.emit(depth + 1, self.fallback)
+                key, numbers = [*key, f"kind_{name}"], [*numbers, name]
+        self.leaf(depth, key, tensors, numbers)
+
+    def leaf(self, depth, key, tensors, numbers):
+        found = key[0] if len(key) == 1 else "(" + ", ".join(key) + ")"
+        operands = "(" + "".join(n + ", " for n in tensors) + ")"
+        values = "(" + "".join(n + ", " for n in numbers) + ")"
+        self.emit(depth, "try:")
+        self.emit(depth + 1, f"plan = plans[{found}]")
+        self.emit(depth, "except (KeyError, TypeError):")
+        self.emit(depth + 1, self.fallback)
+        if len(tensors) in (1, 2) and not numbers:
+            self.emit(depth, "if plan.simple:")
+            self.emit(depth + 1, f"return finish{len(tensors)}(plan, me, {', '.join(tensors)})")
+        self.emit(depth, f"return finish(plan, me, {operands}, {values})" if tensors else self.fallback)
+
+
+def _branches(op):
+    """Whether calls of an op are worth a generated body: few branches, and nothing that needs a look at values."""
+    if op.dynamic or op.value_checks or LIST in op.roles or KEY in op.roles:
+        return False
+    return builtins.sum(r in (OPTIONAL, SCALAR, NUMBER) for r in op.roles) <= 4 and (TENSOR in op.roles or SCALAR in op.roles)
+
+
 def build(op):
     """The public function of an op."""
     parts, scope, star = _signature_source(op)
     if op.out:
         parts += ([] if star else ["*"]) + ["out=None"]
-    roles = op.roles
     names = [p.name for p in op.params]
     tolerant = "dim" in names
     if tolerant:
         parts.append("**named")
-    args = ", ".join("None" if r == KEY else n for n, r in zip(names, roles)) + ","
-    out = ", out" if op.out else ""
-    fallback = f"return slow(op, ({args}){out})"
-    body = []
+    args = ", ".join("None" if r == KEY else n for n, r in zip(names, op.roles)) + ","
+    body = _Body(op, f"return slow(_op, ({args}){', out' if op.out else ''})")
     if tolerant:
-        body += ["if named:", f"    return renamed(op, ({args}), {'out' if op.out else 'None'}, named)"]
-    plain = all(r in (TENSOR, SCALAR, NUMBER, STATIC) for r in roles) and not op.dynamic and not op.value_checks
-    tensors = [n for n, r in zip(names, roles) if r in (TENSOR, SCALAR)]
-    if plain and 1 <= len(tensors) <= 2 and roles[0] in (TENSOR, SCALAR):
-        first = tensors[0]
-        test = f"type({first}) not in fast or me.special is not None"
-        if op.out:
-            test += " or out is not None"
-        body += ["me = tls.me", f"if {test}:", f"    {fallback}"]
-        pieces, numbers = {}, []
-        for n, r in zip(names, roles):
-            if r in (TENSOR, SCALAR) and n != first:
-                continue
-            pieces[n] = f"{n}._spec" if n == first else f"type({n})" if r == NUMBER else n
-            if r == NUMBER:
-                numbers.append(n)
-
-        def key(**other):
-            got = [other.get(n, pieces.get(n)) for n in names]
-            return got[0] if len(got) == 1 else "(" + ", ".join(got) + ")"
-
-        def attempt(k, result, indent):
-            return [
-                f"{indent}try:",
-                f"{indent}    plan = plans[{k}]",
-                f"{indent}except (KeyError, TypeError):",
-                f"{indent}    {fallback}",
-                f"{indent}{result}",
-            ]
-
-        nums = "".join(n + "," for n in numbers)
-        if numbers:
-            # A None where a number may stand is part of the key as NoneType: such calls are rare.
-            test = " or ".join(f"type({n}) not in number_types" for n in numbers)
-            body += [f"if {test}:", f"    {fallback}"]
-        if len(tensors) == 1:
-            result = (
-                f"return finish(plan, me, ({first},), ({nums}))"
-                if numbers
-                else f"return finish1(plan, me, {first}) if plan.simple else finish(plan, me, ({first},), ())"
-            )
-            body += attempt(key(), result, "")
-        else:
-            second = tensors[1]
-            both = (
-                f"return finish(plan, me, ({first}, {second}), ({nums}))"
-                if numbers
-                else f"return finish2(plan, me, {first}, {second}) if plan.simple else finish(plan, me, ({first}, {second}), ())"
-            )
-            body += [f"kind = type({second})", "if kind in fast:"]
-            body += attempt(key(**{second: f"{second}._spec"}), both, "    ")
-            if roles[names.index(second)] == SCALAR:
-                order = "".join(n + "," for n in names if n == second or n in numbers)
-                body += ["if kind in number_types:"]
-                body += attempt(key(**{second: "kind"}), f"return finish(plan, me, ({first},), ({order}))", "    ")
-            body += [fallback]
+        body.emit(0, "if named:")
+        body.emit(1, f"return renamed(_op, ({args}), {'out' if op.out else 'None'}, named)")
+    if _branches(op):
+        body.emit(0, "me = tls.me")
+        body.emit(0, f"if me.special is not None{' or out is not None' if op.out else ''}:")
+        body.emit(1, body.fallback)
+        body.walk(0, 0, [], [], [])
     else:
-        body += [fallback]
-    source = f"def {_safe(op.name)}({', '.join(parts)}):\n" + "\n".join("    " + line for line in body)
-    scope |= {
-        "tls": tls, "op": op, "slow": slow, "plans": op.plans, "finish": finish, "finish1": finish1, "finish2": finish2,
-        "fast": FAST, "renamed": renamed, "number_types": NUMBER_TYPES, "type": builtins.type,
-    }  # fmt: skip
-    return _compile(source, scope, op)
+        body.emit(0, body.fallback)
+    return _compile(op, parts, body.lines, scope)
+
+
+def build_operator(op):
+    """The dunder method of a binary op: NotImplemented for what is neither tensor nor number."""
+    (first, second) = [p.name for p, r in zip(op.params, op.roles) if r in (TENSOR, SCALAR)][:2]
+    parts, scope, _ = _signature_source(op)
+    rest = [p.name for p in op.params if p.name not in (first, second)]
+    body = _Body(op, f"return operand(_op, {first}, {second})")
+    for name in rest:
+        body.emit(0, f"{name} = _d_{name}")
+    body.emit(0, "me = tls.me")
+    body.emit(0, "if me.special is not None:")
+    body.emit(1, body.fallback)
+    body.walk(0, 0, [], [], [])
+    return _compile(op, [first, second], body.lines, scope)
+
+
+def operand(op, a, b):
+    """A binary operator on operands out of the ordinary."""
+    if not isinstance(b, (Tensor, int, float, complex, np.generic)):
+        if not isinstance(b, np.ndarray):
+            return NotImplemented
+        b = from_host(b)
+    return function_of(op)(a, b)
+
+
+from_host = None  # numpy array -> Tensor, set by the creation functions
 
 
 def _safe(name):
     return name if name.isidentifier() else "op"
 
 
-def _compile(source, scope, record):
+def _compile(record, parts, lines, scope):
+    source = f"def {_safe(record.name)}({', '.join(parts)}):\n" + "\n".join("    " + line for line in lines)
+    scope |= {
+        "tls": tls, "_op": record, "slow": slow, "plans": getattr(record, "plans", None), "finish": finish,
+        "finish1": finish1, "finish2": finish2, "fast": FAST, "renamed": renamed, "number_types": NUMBER_TYPES,
+        "type": builtins.type, "default": DEFAULT, "operand": operand, "inplace": inplace, "call_view": call_view,
+        "Tensor": Tensor, "argument": errors.argument, "isinstance": builtins.isinstance,
+    }  # fmt: skip
     exec(compile(source, f"<jtorch {record.name}>", "exec"), scope)
     fn = scope[_safe(record.name)]
     fn.__doc__ = record.doc
@@ -183,9 +234,7 @@ def build_inplace(op):
     """The method `op_`."""
     parts, scope, _ = _signature_source(op)
     names = ["None" if r == KEY else p.name for p, r in zip(op.params, op.roles)]
-    source = f"def {_safe(op.name)}({', '.join(parts)}):\n    return inplace(op, ({', '.join(names)},))"
-    scope |= {"inplace": inplace, "op": op}
-    fn = _compile(source, scope, op)
+    fn = _compile(op, parts, [f"return inplace(_op, ({', '.join(names)},))"], scope)
     fn.__name__ = fn.__qualname__ = op.name + "_"
     return fn
 
@@ -195,18 +244,16 @@ def build_view(view):
     parts, scope, _ = _signature_source(view)
     names = [p.name for p in view.params]
     first, rest = names[0], names[1:]
-    tolerant = any(n in names for n in _RENAMED.values())
-    if tolerant:
+    lines = []
+    if any(n in names for n in _RENAMED.values()):
         parts.append("**named")
-    source = (
-        f"def {_safe(view.name)}({', '.join(parts)}):\n"
-        + (f"    if named:\n        return renamed(view, ({', '.join(names)},), None, named)\n" if tolerant else "")
-        + f"    if not isinstance({first}, Tensor):\n"
-        f"        raise argument('{view.name}', '{first}', 'Tensor', {first})\n"
-        f"    return call_view(view, {first}, ({''.join(n + ', ' for n in rest)}))"
-    )
-    scope |= {"call_view": call_view, "view": view, "Tensor": Tensor, "argument": errors.argument, "renamed": renamed}
-    return _compile(source, scope, view)
+        lines += ["if named:", f"    return renamed(_op, ({', '.join(names)},), None, named)"]
+    lines += [
+        f"if not isinstance({first}, Tensor):",
+        f"    raise argument('{view.name}', '{first}', 'Tensor', {first})",
+        f"return call_view(_op, {first}, ({''.join(n + ', ' for n in rest)}))",
+    ]
+    return _compile(view, parts, lines, scope)
 
 
 def function_of(record):

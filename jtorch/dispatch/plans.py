@@ -19,6 +19,14 @@ from ..tensor import Tensor
 NUMBER_TYPES = frozenset((float, int, bool, complex))
 
 
+class _Default:
+    def __repr__(self):
+        return "default"
+
+
+DEFAULT = _Default()  # in a key: this number has its default value, and is static
+
+
 def _combine(higher, lower):
     if higher is None:
         return lower
@@ -79,6 +87,9 @@ class Call:
                         tensors.append(x)
                 key.append(tuple(marks) if a is not None else None)
                 slots.append(("l", entries) if a is not None else ("s", None))
+            elif role == NUMBER and a is param.default:
+                key.append(DEFAULT)
+                slots.append(("s", a))
             elif isinstance(a, Tensor) and role != NUMBER:
                 key.append(a._spec)
                 slots.append(("o", len(tensors)))

@@ -20,8 +20,12 @@ def finish1(plan, me, a):
         graph = me.graph_on(plan.device)
     out = graph.rec1(plan, va)
     spec = plan.specs[0]
+    storage = _new(Storage)
+    storage.value = out
+    storage.spec = spec
+    storage.version = 0
     t = _new(Tensor)
-    t._storage = Storage(out, spec)
+    t._storage = storage
     t._spec = spec
     t._offset = 0
     t._edge = t._grad = t._base = t._base_edge = t._hooks = None
@@ -55,8 +59,12 @@ def finish2(plan, me, a, b):
         graph = me.graph_on(plan.device)
     out = graph.rec2(plan, va, vb)
     spec = plan.specs[0]
+    storage = _new(Storage)
+    storage.value = out
+    storage.spec = spec
+    storage.version = 0
     t = _new(Tensor)
-    t._storage = Storage(out, spec)
+    t._storage = storage
     t._spec = spec
     t._offset = 0
     t._edge = t._grad = t._base = t._base_edge = t._hooks = None

@@ -157,7 +157,7 @@ def gumbel_softmax(
 
 
 @gumbel_softmax.check
-def _(logits, tau=1, hard=False, eps=1e-10, dim=-1):
+def _(logits, tau=1, hard=False, eps=1e-10, dim=-1, *, key=None):
     if not logits.dtype.is_floating_point:
         raise errors.exponential_dtype(logits.dtype)
     if not -logits.ndim <= dim < builtins.max(logits.ndim, 1):
@@ -247,14 +247,14 @@ def leaky_relu(input: Array, negative_slope: float = 0.01, inplace: bool = False
 
 
 def _expm1_below(x: Array) -> Array:
-    # The inner selection keeps exp of large positive numbers, and its derivative, out of sight.
-    return jnp.expm1(jnp.where(x > 0, jnp.zeros((), x.dtype), x))
+    # The inner selection keeps exp of large positive numbers and of nan, and its derivative, out of sight.
+    return jnp.expm1(jnp.where(x <= 0, x, jnp.zeros((), x.dtype)))
 
 
 def _elu(x: Array, negative: float, positive: float = 1.0, inner: float = 1.0) -> Array:
     """`positive * x` above zero, `negative * (exp(inner * x) - 1)` below."""
     cast = lambda value: jnp.asarray(value, x.dtype)
-    return jnp.where(x > 0, cast(positive) * x, cast(negative) * _expm1_below(cast(inner) * x))
+    return jnp.where(x <= 0, cast(negative) * _expm1_below(cast(inner) * x), cast(positive) * x)
 
 
 @op(promote=PROMOTE, where="nn.functional")
@@ -317,7 +317,7 @@ def _(input, weight):
         raise errors.not_implemented("prelu_cpu", input.dtype)
 
 
-@op(promote=PROMOTE, where="", hidden=1, inplace=False, grad_name="RreluWithNoiseBackward0")
+@op(where="", hidden=1, grad_name="RreluWithNoiseBackward0")
 def rrelu_noise(input: Array, lower: float, upper: float, *, key: Key) -> tuple[Array, Array]:
     """Leaky relu with a slope drawn for each element."""
     drawn = rng.uniform(key, input.shape, input.dtype)
@@ -331,7 +331,7 @@ floats_only(rrelu_noise, "rrelu_with_noise_out_cpu")
 
 
 @rrelu_noise.check
-def _(input, lower, upper):
+def _(input, lower, upper, *, key=None):
     if lower > upper:
         raise errors.rrelu_bounds()
 

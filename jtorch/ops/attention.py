@@ -142,16 +142,12 @@ def _lead(query, key, enable_gqa):
 
 
 def _dropout_rule(i):
-    return lambda g, query, keys, value, attn_mask, is_causal, scale, enable_gqa, dropout_p, out: (
-        attention_grad(
-            g, query, keys, value, attn_mask, out[0], out[1], out[2], is_causal, scale, enable_gqa, dropout_p
-        )[i]
-    )
+    return lambda g, query, keys, value, attn_mask, is_causal, scale, enable_gqa, dropout_p, out: attention_grad(
+        g, query, keys, value, attn_mask, out[0], out[1], out[2], is_causal, scale, enable_gqa, dropout_p
+    )[i]
 
 
-attention_dropout.vjp(
-    query=_dropout_rule(0), keys=_dropout_rule(1), value=_dropout_rule(2), attn_mask=_dropout_rule(3)
-)
+attention_dropout.vjp(query=_dropout_rule(0), keys=_dropout_rule(1), value=_dropout_rule(2), attn_mask=_dropout_rule(3))
 
 
 # The derivative: one op with the cotangents of query, key, value and mask; what nobody uses, XLA drops.
@@ -257,7 +253,7 @@ def _(query, key, value, attn_mask=None, is_causal=False, scale=None, enable_gqa
 
 
 @attention_dropout.check
-def _(query, keys, value, attn_mask=None, is_causal=False, scale=None, enable_gqa=False, dropout_p=0.0):
+def _(query, keys, value, attn_mask, is_causal, scale, enable_gqa, dropout_p, *, key=None):
     _check_attention(query, keys, value, attn_mask, is_causal, enable_gqa)
 
 

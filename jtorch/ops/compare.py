@@ -55,9 +55,7 @@ for _record in (lt, le, gt, ge):
 
 
 @op(promote=PROMOTE, inplace=False, out=False, differentiable=False)
-def isclose(
-    input: Array, other: Array, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
-) -> Array:
+def isclose(input: Array, other: Array, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Array:
     """Whether `abs(input - other) <= atol + rtol * abs(other)`."""
     close = input == other
     if equal_nan and input.dtype.kind not in "biu":
@@ -88,8 +86,6 @@ def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
 
 
 @op(promote=PROMOTE, elementwise=False, where="torch", differentiable=False)
-def isin(
-    elements: Scalar, test_elements: Scalar, *, assume_unique: bool = False, invert: bool = False
-) -> Array:
+def isin(elements: Scalar, test_elements: Scalar, *, assume_unique: bool = False, invert: bool = False) -> Array:
     """Whether each element is among the test elements."""
     return jnp.isin(elements, test_elements, assume_unique=assume_unique, invert=invert)

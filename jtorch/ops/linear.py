@@ -179,7 +179,7 @@ def _(weight, indices, padding_idx=None, scale_grad_by_freq=False):
 
 @embedding_rows.check_values
 def _(weight, indices, padding_idx=None, scale_grad_by_freq=False):
-    if indices is not None and weight is not None:
+    if isinstance(indices, np.ndarray) and weight is not None:
         if indices.size and (indices.min() < 0 or indices.max() >= weight.shape[0]):
             raise errors.index_out_of_range()
 
@@ -233,9 +233,7 @@ def torch_embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, s
     """The rows of `weight` that `indices` names."""
     if sparse:
         raise errors.unsupported("sparse gradients", instead="sparse=False")
-    return embedding_rows(
-        weight, indices, padding_idx if padding_idx >= 0 else None, bool(scale_grad_by_freq)
-    )
+    return embedding_rows(weight, indices, padding_idx if padding_idx >= 0 else None, bool(scale_grad_by_freq))
 
 
 def _write(weight, value):
@@ -323,11 +321,12 @@ def _(weight, indices, offsets, per_sample_weights, mode, *rest):
 
 @embedding_bags.check_values
 def _(weight, indices, offsets, *rest):
-    if offsets is not None and offsets.size and offsets[0] != 0:
-        raise errors.bag_first_offset(int(offsets[0]))
-    if offsets is not None and indices is not None and offsets.size and offsets[-1] > indices.shape[0]:
-        raise errors.bag_last_offset(int(offsets[-1]), indices.shape[0])
-    if indices is not None and weight is not None:
+    if isinstance(offsets, np.ndarray) and offsets.size:
+        if offsets[0] != 0:
+            raise errors.bag_first_offset(int(offsets[0]))
+        if indices is not None and offsets[-1] > indices.shape[0]:
+            raise errors.bag_last_offset(int(offsets[-1]), indices.shape[0])
+    if isinstance(indices, np.ndarray) and weight is not None:
         wrong = np.flatnonzero((indices < 0) | (indices >= weight.shape[0]))
         if wrong.size:
             raise errors.bag_index(int(wrong[0]), int(indices[wrong[0]]), weight.shape[0])
@@ -431,7 +430,7 @@ def dropout_grad(grad: Array, keep: Array, p: float) -> Array:
 
 
 @dropout_mask.check
-def _(input, p, features=None):
+def _(input, p, features=None, *, key=None):
     _check_dropout_dtype(input.dtype, p)
 
 
@@ -445,9 +444,7 @@ def _check_dropout_dtype(dtype, p: float) -> None:
 
 
 @op(where="", hidden=1, grad_name="AddBackward0")
-def alpha_dropout_mask(
-    input: Array, p: float, features: int | None = None, *, key: Key
-) -> tuple[Array, Array]:
+def alpha_dropout_mask(input: Array, p: float, features: int | None = None, *, key: Key) -> tuple[Array, Array]:
     """Dropout to selu's saturation value, then an affine map: mean and variance stay what they were."""
     keep = rng.bernoulli(key, 1.0 - p, _mask_shape(input.shape, features))
     scale = _alpha_scale(p)
@@ -471,7 +468,7 @@ def alpha_dropout_grad(grad: Array, keep: Array, p: float) -> Array:
 
 
 @alpha_dropout_mask.check
-def _(input, p, features=None):
+def _(input, p, features=None, *, key=None):
     _check_dropout_dtype(input.dtype, p)
 
 

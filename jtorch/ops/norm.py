@@ -3,6 +3,7 @@
 import math
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from jtorch import errors_nn as errors
@@ -182,9 +183,7 @@ def leading_sum(grad: Array, bias: Array, n: int) -> Array:
 
 
 @op(where="torch nn.functional", out=False, grad_name="MulBackward0")
-def rms_norm(
-    input: Array, normalized_shape: list[int], weight: Array | None = None, eps: float | None = None
-) -> Array:
+def rms_norm(input: Array, normalized_shape: list[int], weight: Array | None = None, eps: float | None = None) -> Array:
     """Divide by the root of the mean square over the last dimensions, then `* weight`.
 
     `eps` defaults to the machine epsilon of the input's dtype."""
@@ -313,15 +312,13 @@ def channel_sum(grad: Array, bias: Array) -> Array:
 
 
 @op(promote=FLOAT, elementwise=False, where="nn.functional", out=False, grad_name="DivBackward0")
-def local_response_norm(
-    input: Array, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
-) -> Array:
+def local_response_norm(input: Array, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Array:
     """Divide by a power of the mean square over `size` neighbouring channels."""
     x = _wide(input)
     square = jnp.square(x)
     window = (1, size) + (1,) * (x.ndim - 2)
     pad = ((0, 0), (size // 2, (size - 1) // 2), *((0, 0),) * (x.ndim - 2))
-    near = lax.reduce_window(square, jnp.zeros((), x.dtype), lax.add, window, (1,) * x.ndim, pad)
+    near = lax.reduce_window(square, np.zeros((), x.dtype), lax.add, window, (1,) * x.ndim, pad)
     scale = jnp.asarray(alpha / size, x.dtype) * near + jnp.asarray(k, x.dtype)
     return (x * jnp.power(scale, jnp.asarray(-beta, x.dtype))).astype(input.dtype)
 
@@ -404,9 +401,7 @@ def _(x1, x2, dim=1, eps=1e-8):
 
 
 @op(promote=FLOAT, elementwise=False, where="torch nn.functional", out=False, grad_name="NormBackward1")
-def pairwise_distance(
-    x1: Array, x2: Array, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
-) -> Array:
+def pairwise_distance(x1: Array, x2: Array, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Array:
     """The p-norm of `x1 - x2 + eps` along the last dimension."""
     difference = _wide(x1 - x2) + jnp.asarray(eps, backend.accumulator(x1.dtype))
     out = _norm(difference, p, -1, keepdim)

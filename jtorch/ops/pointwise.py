@@ -287,9 +287,7 @@ def _check_rounding(input, other, rounding_mode=None):
         )
     d = common_dtype(input, other)
     if rounding_mode is not None and d.category == dtypes.COMPLEX:
-        raise NotImplementedError(
-            f"\"div_{rounding_mode}_cpu\" not implemented for '{dtypes.scalar_name(d)}'"
-        )
+        raise NotImplementedError(f"\"div_{rounding_mode}_cpu\" not implemented for '{dtypes.scalar_name(d)}'")
 
 
 def _no_zero_division(input, other):
@@ -425,9 +423,7 @@ def _check_lerp(input, end, weight):
             raise RuntimeError(f"expected dtype {want} for `{name}` but got dtype {got}")
     if input.dtype.category <= dtypes.INT:
         which = "scalar" if is_number(weight) else "tensor"
-        raise NotImplementedError(
-            f"\"lerp_kernel_{which}\" not implemented for '{dtypes.scalar_name(input.dtype)}'"
-        )
+        raise NotImplementedError(f"\"lerp_kernel_{which}\" not implemented for '{dtypes.scalar_name(input.dtype)}'")
 
 
 _CPP_NAMES = {
@@ -534,12 +530,7 @@ pow.vjp(input=_pow_input, exponent=_pow_exponent)
 
 @pow.check
 def _check_pow(input, exponent):
-    if (
-        is_number(exponent)
-        and exponent_is_negative_int(exponent)
-        and not is_number(input)
-        and kind(input) == "i"
-    ):
+    if is_number(exponent) and exponent_is_negative_int(exponent) and not is_number(input) and kind(input) == "i":
         raise RuntimeError("Integers to negative integer powers are not allowed.")
     if not is_number(input) and not is_number(exponent) and kind(input) == kind(exponent) == "b":
         raise NotImplementedError("\"pow\" not implemented for 'Bool'")
@@ -562,10 +553,14 @@ def float_power(input, exponent):
     return pow(input, exponent)
 
 
-@composite
-def square(input):
-    """The square of each element."""
-    return pow(input, 2)
+@op(promote=PROMOTE, grad_name="PowBackward0")
+def square(input: Array) -> Array:
+    """The square of each element; of bools as int64."""
+    x = input.astype(jnp.int64) if input.dtype.kind == "b" else input
+    return x * x
+
+
+square.vjp(input=lambda g, input: g * conj_of(input + input))
 
 
 @op(promote=FLOAT)
@@ -1258,9 +1253,7 @@ where.vjp(
 def _check_where(condition, input, other):
     if condition.dtype.name not in ("bool", "uint8"):
         name = dtypes.scalar_name(condition.dtype)
-        raise RuntimeError(
-            f"where expected condition to be a boolean tensor, but got a tensor with dtype {name}"
-        )
+        raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {name}")
 
 
 @composite(name="where_method", where="Tensor.where")

@@ -194,9 +194,7 @@ def mean(input: Array, dim: object = None, keepdim: bool = False, *, dtype: obje
 
 
 mean.vjp(
-    input=lambda g, input, dim, keepdim: _spread(
-        g / (_size(input.shape, dim) or math.nan), input.shape, dim, keepdim
-    )
+    input=lambda g, input, dim, keepdim: _spread(g / (_size(input.shape, dim) or math.nan), input.shape, dim, keepdim)
 )
 
 
@@ -217,9 +215,7 @@ mean.check(_check_mean)
 def nanmean(input, dim=None, keepdim=False, *, dtype=None):
     """The mean over the given dimensions of the elements that are not nan."""
     if kind(input) in "bi":
-        raise RuntimeError(
-            "nanmean(): expected input to have floating point or complex dtype but got " + _name(input)
-        )
+        raise RuntimeError("nanmean(): expected input to have floating point or complex dtype but got " + _name(input))
     count = sum(pointwise.logical_not(isnan(input)), dim, keepdim)
     return pointwise.div(nansum(input, dim, keepdim, dtype=dtype), count)
 
@@ -411,9 +407,7 @@ def _check_arg(record):
             what = {"b": "bool", "c": "complex"}[kind(input)]
             raise RuntimeError(f"{record.name}(): does not support {what} input")
         if 0 in input.shape and dim is None:
-            raise IndexError(
-                f"{record.name}(): Expected reduction dim to be specified for input.numel() == 0."
-            )
+            raise IndexError(f"{record.name}(): Expected reduction dim to be specified for input.numel() == 0.")
         check_not_empty(record.name, input, dim)
 
 
@@ -587,9 +581,7 @@ def _power_of(p):
 
 
 @op(grad_name="LinalgVectorNormBackward0")
-def norm(
-    input: Array, p: object = "fro", dim: object = None, keepdim: bool = False, dtype: object = None
-) -> Array:
+def norm(input: Array, p: object = "fro", dim: object = None, keepdim: bool = False, dtype: object = None) -> Array:
     """The p-norm over the given dimensions."""
     x = input if dtype is None else convert(input, dtype.np)
     if p == "nuc":
@@ -811,11 +803,9 @@ def nanquantile(
 def _check_quantile(input, q, dim=None, keepdim=False, interpolation="linear"):
     if input.dtype.name not in ("float32", "float64"):
         raise RuntimeError("quantile() input tensor must be either float or double dtype")
-    if is_number(q):
-        return
-    if q.dtype is not input.dtype:
+    if not is_number(q) and q.dtype is not input.dtype:
         raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
-    if len(q.shape) > 1:
+    if not is_number(q) and len(q.shape) > 1:
         raise RuntimeError("quantile() q must be a scalar or 1D tensor")
     if interpolation not in _INTERPOLATION:
         raise RuntimeError(
@@ -927,9 +917,7 @@ def _slices(x, dim):
 
 
 @op
-def diff(
-    input: Array, n: int = 1, dim: int = -1, prepend: Array | None = None, append: Array | None = None
-) -> Array:
+def diff(input: Array, n: int = 1, dim: int = -1, prepend: Array | None = None, append: Array | None = None) -> Array:
     """The n-th differences of neighbours along a dimension."""
     dim = one_dim(dim, input.ndim)
     x = jnp.concatenate([p for p in (prepend, input, append) if p is not None], axis=dim)
@@ -977,7 +965,7 @@ def _check_panels(y, x=None, dx=1, dim=-1):
             raise RuntimeError(f"trapezoid: received a bool input for `{name}`, but bool is not supported")
 
 
-trapezoid.grad_name = "MulBackward1"
+trapezoid.grad_name = lambda args: "MulBackward1" if args["x"] is None else "DivBackward1"
 trapezoid.check(_check_panels)
 
 

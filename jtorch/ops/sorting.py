@@ -33,11 +33,12 @@ def _sort(x, dim, descending, count=None):
 
 
 @op
-def sort(input: Array, dim: int = -1, descending: bool = False, stable: bool = False) -> tuple[Array, Array]:
+def sort(input: Array, dim: int = -1, descending: bool = False, stable: bool | None = None) -> tuple[Array, Array]:
     """The elements along a dimension in order, and where they were. Always stable."""
     return _sort(input, one_dim(dim, input.ndim), descending)
 
 
+sort.grad_name = lambda args: "SortBackward0" if args["stable"] is None else "SortBackward1"
 sort.vjp(input=lambda g, input, out, dim: _add_at(g[0], out[1], input.shape, dim))
 
 
@@ -60,9 +61,7 @@ def msort(input):
 
 
 @op
-def topk(
-    input: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
-) -> tuple[Array, Array]:
+def topk(input: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Array, Array]:
     """The k largest or smallest elements along a dimension, in order, and where they were."""
     dim = one_dim(dim, input.ndim)
     if not largest or input.ndim == 0 or input.dtype.kind not in "f":
@@ -106,9 +105,7 @@ refuse(kthvalue, "kthvalue_cpu", "bc")
 def _check_kthvalue(input, k, dim=-1, keepdim=False):
     size = input.shape[one_dim(dim, input.ndim)] if input.ndim else 1
     if not 1 <= k <= size:
-        raise RuntimeError(
-            f"kthvalue(): selected number k out of range for dimension {one_dim(dim, input.ndim)}"
-        )
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {one_dim(dim, input.ndim)}")
 
 
 # ---- binary search ----
@@ -183,9 +180,7 @@ def unique(
 ) -> Array:
     """The different values in order, with each element's place among them and their counts if asked."""
     axis = None if dim is None else one_dim(dim, input.ndim)
-    found = jnp.unique(
-        input, return_inverse=return_inverse, return_counts=return_counts, axis=axis, equal_nan=False
-    )
+    found = jnp.unique(input, return_inverse=return_inverse, return_counts=return_counts, axis=axis, equal_nan=False)
     if not (return_inverse or return_counts):
         return found
     values, *rest = found

@@ -3,6 +3,7 @@
 import builtins
 import math
 
+import jax
 import jax.numpy as jnp
 import jax.scipy.special as jsp
 import numpy as np
@@ -68,10 +69,11 @@ def polygamma_of(input: Array, n: int) -> Array:
     """The n-th derivative of digamma."""
     if n == 0:
         return digamma.fn(input)
-    order = jnp.asarray(n + 1, input.dtype)
+    order = jnp.full_like(input, n + 1)
     return (-1.0) ** (n + 1) * math.factorial(n) * _zeta(order, input)
 
 
+@jax.custom_jvp
 def _zeta(order, x):
     """The Hurwitz zeta function, also left of 0, by stepping to the right half first for order 2."""
     right = lax.zeta(order, jnp.where(x > 0, x, 1 - x))
@@ -81,6 +83,13 @@ def _zeta(order, x):
     reflected = (jnp.pi / jnp.sin(jnp.pi * x)) ** 2 - right
     left = jnp.where(order == 2, jnp.where(x == jnp.floor(x), jnp.inf, reflected), lax.zeta(order, x))
     return jnp.where(x > 0, right, left)
+
+
+@_zeta.defjvp
+def _zeta_slope(primals, tangents):
+    """By x alone: the derivative by the order has no closed form, in torch neither."""
+    order, x = primals
+    return _zeta(order, x), -order * _zeta(order + 1, x) * tangents[1]
 
 
 polygamma_of.vjp(input=lambda g, input, n: g * polygamma_of(input, n + 1))
@@ -132,13 +141,6 @@ def xlogy(input: Scalar, other: Scalar) -> Array:
     return jnp.where(jnp.isnan(other), other, jnp.where(input == 0, jnp.zeros_like(product), product))
 
 
-xlogy.grad_name = lambda args: (
-    "XlogyBackward1"
-    if is_number(args["input"])
-    else "XlogyBackward2"
-    if is_number(args["other"])
-    else "XlogyBackward0"
-)
 xlogy.vjp(
     input=lambda g, input, other: where(logical_and(input == 0, other <= 0), 0.0, g * log_of(other)),
     other=lambda g, input, other: g * input / other,
@@ -219,7 +221,13 @@ def _log1p_of(x):
     return log(x + 1) if n is None else math.log1p(n) if n > -1 else -math.inf if n == -1 else math.nan
 
 
-xlog1py.grad_name = "SpecialXlog1PyBackward0"
+def _by_number(name):
+    """PyTorch numbers the node by which argument is a number: none, the first, the second."""
+    return lambda args: f"{name}Backward{1 if is_number(args['input']) else 2 if is_number(args['other']) else 0}"
+
+
+xlogy.grad_name = _by_number("Xlogy")
+xlog1py.grad_name = _by_number("SpecialXlog1Py")
 xlog1py.vjp(
     input=lambda g, input, other: where(logical_and(input == 0, other <= -1), 0.0, g * _log1p_of(other)),
     other=lambda g, input, other: g * input / (other + 1),
@@ -253,18 +261,33 @@ erfcx.vjp(input=lambda g, input, out: g * (out * input * 2 - 2 / math.sqrt(math.
 # ---- modified Bessel functions of the first kind ----
 
 
+@jax.custom_jvp
+def _i0(x):
+    return jsp.i0(x)
+
+
+@jax.custom_jvp
+def _i1(x):
+    return jsp.i1(x)
+
+
+# jax gives the derivatives at 0 wrongly
+_i0.defjvps(lambda t, out, x: t * _i1(x))
+_i1.defjvps(lambda t, out, x: t * (_i0(x) - jnp.where(x == 0, 0.5, out / jnp.where(x == 0, 1, x))))
+
+
 @op(promote=FLOAT, where="torch Tensor special special.modified_bessel_i0")
 @opmath
 def i0(input: Array) -> Array:
     """The modified Bessel function of the first kind of order 0."""
-    return jsp.i0(input)
+    return _i0(input)
 
 
 @op(promote=FLOAT, where="special special.modified_bessel_i1")
 @opmath
 def i1(input: Array) -> Array:
     """The modified Bessel function of the first kind of order 1."""
-    return jsp.i1(input)
+    return _i1(input)
 
 
 @op(promote=FLOAT, where="special")
@@ -286,7 +309,7 @@ def _over(top, input):
     return where(input == 0, 0.5, top / where(input == 0, 1.0, input))
 
 
-i0.vjp(input=lambda g, input: g * i1(input))  # jax gives its derivative at 0 wrongly
+i0.vjp(input=lambda g, input: g * i1(input))
 i0e.vjp(input=lambda g, input, out: g * (i1e(input) - sgn(input) * out))
 i1.vjp(input=lambda g, input, out: g * (i0(input) - _over(out, input)))
 i1e.vjp(input=lambda g, input, out: g * (i0e(input) - sgn(input) * out - _over(out, input)))
@@ -572,7 +595,7 @@ for _record in (entr, ndtri, log_ndtr, erfcx, i0e, i1, i1e):
 for _record in (zeta, xlog1py):
     _record.inplace = False
     refuse(_record, f"{_record.name}_cpu", "c", 2)
-zeta.grad_name = "SpecialZetaBackward0"
+zeta.grad_name = _by_number("SpecialZeta")
 ndtr.inplace = False
 ndtr.grad_name = "MulBackward1"
 refuse(ndtr, "erf_vml_cpu", "c")

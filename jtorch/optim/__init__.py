@@ -16,3 +16,5 @@ from jtorch.optim.rmsprop import RMSprop as RMSprop
 from jtorch.optim.rprop import Rprop as Rprop
 from jtorch.optim.sgd import SGD as SGD
 from jtorch.optim.sparse_adam import SparseAdam as SparseAdam
+from jtorch.optim import lr_scheduler as lr_scheduler
+from jtorch.optim import swa_utils as swa_utils

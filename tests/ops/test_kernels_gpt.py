@@ -68,9 +68,7 @@ ROWS = [
     row("softmax first", act.softmax, [real(3, 4, 2)], lambda x: torch.softmax(x, 0), dim=0, dtype=None),
     row("softmax 0-d", act.softmax, [real()], lambda x: torch.softmax(x, 0), dim=0, dtype=None),
     row("log_softmax", act.log_softmax, [real(3, 4)], lambda x: x.log_softmax(-1), dim=-1, dtype=None),
-    row(
-        "log_softmax middle", act.log_softmax, [real(3, 4, 2)], lambda x: x.log_softmax(1), dim=1, dtype=None
-    ),
+    row("log_softmax middle", act.log_softmax, [real(3, 4, 2)], lambda x: x.log_softmax(1), dim=1, dtype=None),
     unary("gelu", act.gelu, approximate="none"),
     unary("gelu tanh", act.gelu, approximate="tanh"),
     unary("silu", act.silu),
@@ -264,9 +262,7 @@ FIRST_ONLY = [
         "embedding_bag weights",
         lin.embedding_bags,
         [real(6, 4), np.array([1, 2, 2, 5, 0]), np.array([0, 2, 5]), real(5)],
-        lambda w, i, o, s: F.embedding_bag(
-            i, w, o, mode="sum", per_sample_weights=s, include_last_offset=True
-        ),
+        lambda w, i, o, s: F.embedding_bag(i, w, o, mode="sum", per_sample_weights=s, include_last_offset=True),
         mode="sum",
         padding_idx=None,
         scale_grad_by_freq=False,
@@ -353,15 +349,9 @@ def test_off_the_cpu(name, monkeypatch):
 @pytest.mark.parametrize("name", [r.id for r in ROWS])
 def test_narrow_floats(name):
     op, arrays, static, torch_fn = next(r.values for r in ROWS if r.id == name)
-    narrow = [
-        jnp.asarray(a, jnp.bfloat16) if is_float(a) else None if a is None else jnp.asarray(a) for a in arrays
-    ]
+    narrow = [jnp.asarray(a, jnp.bfloat16) if is_float(a) else None if a is None else jnp.asarray(a) for a in arrays]
     t_args = [
-        torch.from_numpy(np.array(a)).bfloat16()
-        if is_float(a)
-        else None
-        if a is None
-        else torch.from_numpy(a)
+        torch.from_numpy(np.array(a)).bfloat16() if is_float(a) else None if a is None else torch.from_numpy(a)
         for a in arrays
     ]
     out = jax.jit(derived(op, **static))(*narrow)
@@ -373,9 +363,7 @@ def test_narrow_floats(name):
 @pytest.mark.parametrize("name", [r.id for r in ROWS])
 def test_single_stays_single(name):
     op, arrays, static, _ = next(r.values for r in ROWS if r.id == name)
-    args = [
-        jnp.asarray(a, jnp.float32) if is_float(a) else None if a is None else jnp.asarray(a) for a in arrays
-    ]
+    args = [jnp.asarray(a, jnp.float32) if is_float(a) else None if a is None else jnp.asarray(a) for a in arrays]
     where = [i for i, a in enumerate(arrays) if is_float(a)]
 
     def run(*variables):

@@ -1,0 +1,88 @@
+"""The operators of Tensor: `a + b`, `a += b`, `-a`, `a == b`."""
+
+import numpy as np
+
+from .creation import tensor
+from .dispatch import function_of, generate
+from .ops import registry
+from .tensor import Tensor
+
+_BINARY = {
+    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_divide", "mod": "remainder", "pow": "pow",
+    "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift",
+    "rshift": "bitwise_right_shift",
+}  # fmt: skip
+_COMPARISONS = ("lt", "le", "gt", "ge")
+_COMMUTES = ("add", "mul")
+
+
+def lookup(name):
+    """The function of a record of any kind."""
+    for table in (registry.OPS, registry.VIEWS, registry.COMPOSITES):
+        if name in table:
+            return function_of(table[name])
+    raise LookupError(f"no op named {name}")
+
+
+def _reversed(fn):
+    def apply(self, other):
+        if isinstance(other, np.ndarray):
+            other = tensor(other)
+        elif not isinstance(other, (Tensor, int, float, complex, np.generic)):
+            return NotImplemented
+        return fn(other, self)
+
+    return apply
+
+
+def _commuted(fn):
+    """other + self, where the order does not matter: the tensor comes first, which is the short way."""
+
+    def apply(self, other):
+        return fn(self, other)
+
+    return apply
+
+
+def _in_place(name):
+    def apply(self, other):
+        return getattr(self, name + "_")(other)
+
+    return apply
+
+
+def _equality(fn):
+    def compare(self, other):
+        if isinstance(other, (list, tuple)):
+            other = tensor(other)
+        return fn(self, other)
+
+    return compare
+
+
+def install():
+    """Attach the operators to Tensor."""
+    generate.from_host = tensor
+    for dunder, name in _BINARY.items():
+        fn = generate.build_operator(registry.OPS[name]) if name in registry.OPS else _guarded(lookup(name))
+        setattr(Tensor, f"__{dunder}__", fn)
+        setattr(Tensor, f"__r{dunder}__", _commuted(fn) if name in _COMMUTES else _reversed(lookup(name)))
+        if dunder != "matmul":
+            setattr(Tensor, f"__i{dunder}__", _in_place(name))
+    for name in _COMPARISONS:
+        setattr(Tensor, f"__{name}__", generate.build_operator(registry.OPS[name]))
+    Tensor.__eq__ = _equality(generate.build_operator(registry.OPS["eq"]))
+    Tensor.__ne__ = _equality(generate.build_operator(registry.OPS["ne"]))
+    Tensor.__neg__ = lookup("neg")
+    Tensor.__abs__ = lookup("abs")
+    Tensor.__invert__ = lookup("bitwise_not")
+    Tensor.__pos__ = lambda self: self
+
+
+def _guarded(fn):
+    def apply(self, other):
+        if isinstance(other, (Tensor, int, float, complex, np.generic)):
+            return fn(self, other)
+        return NotImplemented
+
+    return apply

@@ -1,0 +1,681 @@
+"""Ops on images and sequences: padding, resampling, sampling on a grid, windows as columns, shuffles of pixels."""
+
+import builtins
+import math
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from .backend import accumulator
+from .conv import Geometry, spread, tuple_of, windows
+from .pool import _adaptive_avg_pool as mean_windows
+from .registry import Array, composite, op
+
+# Padding.
+
+
+def _pairs(pad):
+    """(before, after) of each padded dimension, the last dimension first."""
+    return list(zip(pad[::2], pad[1::2]))
+
+
+def _pad_constant(input, pad, value):
+    config = [(0, 0, 0)] * input.ndim
+    for i, (lo, hi) in enumerate(_pairs(pad)):
+        config[-1 - i] = (lo, hi, 0)
+    return lax.pad(input, jnp.asarray(0 if value is None else value).astype(input.dtype), config)
+
+
+def _reflected(size, lo, hi):
+    at = np.abs(np.arange(-lo, size + hi))
+    return np.where(at >= size, 2 * (size - 1) - at, at)
+
+
+_SOURCES = {
+    "reflect": _reflected,
+    "replicate": lambda size, lo, hi: np.clip(np.arange(-lo, size + hi), 0, size - 1),
+    "circular": lambda size, lo, hi: np.arange(-lo, size + hi) % size,
+}
+
+
+def _runs(index):
+    """The maximal runs of `index` that go by a constant step of 1, -1 or 0: (first, last, step)."""
+    runs, start = [], 0
+    while start < len(index):
+        stop, step = start + 1, None
+        while stop < len(index) and int(index[stop] - index[stop - 1]) in ((-1, 0, 1) if step is None else (step,)):
+            step = int(index[stop] - index[stop - 1])
+            stop += 1
+        runs.append((int(index[start]), int(index[stop - 1]), step or 0, stop - start))
+        start = stop
+    return runs
+
+
+def _take_runs(x, index, axis):
+    """x at `index` along an axis, by slices rather than a gather: its derivative is then no scatter."""
+    parts = []
+    for first, last, step, count in _runs(index):
+        low, high = builtins.min(first, last), builtins.max(first, last)
+        part = lax.slice_in_dim(x, low, high + 1, axis=axis)
+        if step == -1:
+            part = lax.rev(part, (axis % x.ndim,))
+        elif step == 0 and count > 1:
+            shape = list(x.shape)
+            shape[axis] = count
+            part = jnp.broadcast_to(part, shape)
+        parts.append(part)
+    return parts[0] if len(parts) == 1 else jnp.concatenate(parts, axis)
+
+
+def _pad_name(args):
+    mode, n = args["mode"], len(args["pad"]) // 2
+    label = {"reflect": f"ReflectionPad{n}DBackward0", "replicate": f"ReplicationPad{n}DBackward0"}
+    return label.get(mode, "CopySlices" if mode == "circular" else "ConstantPadNdBackward0")
+
+
+@op(where="nn.functional _C._nn", grad_name=_pad_name, out=False)
+def pad(input: Array, pad: tuple, mode: str = "constant", value: float | None = None) -> Array:
+    """Pad the last dimensions: `pad` has (before, after) for the last, the one before it, and so on.
+
+    Constant padding may be negative, which crops. The other modes ("reflect", "replicate", "circular") take what they pad
+    with from the input.
+    """
+    if mode == "constant":
+        return _pad_constant(input, pad, value)
+    for i, (lo, hi) in enumerate(_pairs(pad)):
+        axis = input.ndim - 1 - i
+        if lo or hi:
+            index = _SOURCES[mode](input.shape[axis], lo, hi)
+            input = _take_runs(input, index, axis)
+    return input
+
+
+@pad.check
+def _(input, pad, mode="constant", value=None):
+    if len(pad) % 2:
+        raise RuntimeError("Padding length must be divisible by 2")
+    if len(pad) > 2 * input.ndim:
+        raise RuntimeError(
+            "Padding length should be less than or equal to two times the input dimension but got padding length "
+            f"{len(pad)} and input of dimension {input.ndim}"
+        )
+    sizes = [(input.ndim - 1 - i, input.shape[input.ndim - 1 - i], lo, hi) for i, (lo, hi) in enumerate(_pairs(pad))]
+    if mode == "constant":
+        if builtins.any(lo + hi + size < 0 for _, size, lo, hi in sizes):
+            raise RuntimeError("narrow(): length must be non-negative.")
+        return
+    if value not in (None, 0):
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
+    n = len(pad) // 2
+    if input.ndim not in (n + 1, n + 2) or n > 3:
+        raise NotImplementedError(f"Padding size {len(pad)} is not supported for {input.ndim}D input tensor.")
+    if mode not in _SOURCES:
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    for dim, size, lo, hi in sizes:
+        if mode == "reflect" and (lo >= size or hi >= size):
+            raise RuntimeError(
+                "Argument #4: Padding size should be less than the corresponding input dimension, but got: "
+                f"padding ({lo}, {hi}) at dimension {dim} of input {list(input.shape)}"
+            )
+        if mode == "circular" and (lo > size or hi > size):
+            raise RuntimeError("Padding value causes wrapping around more than once.")
+
+
+@composite(where="torch")
+def constant_pad_nd(input, padding, value=0):
+    """Pad the last dimensions with a number."""
+    return pad(input, tuple(padding), "constant", value)
+
+
+# Shuffles.
+
+
+@op(where="torch nn.functional")
+def pixel_shuffle(input: Array, upscale_factor: int) -> Array:
+    """Move channels into space: (*, C r^2, H, W) to (*, C, H r, W r)."""
+    *lead, c, h, w = input.shape
+    r = upscale_factor
+    x = input.reshape(-1, c // (r * r), r, r, h, w).transpose(0, 1, 4, 2, 5, 3)
+    return x.reshape(*lead, c // (r * r), h * r, w * r)
+
+
+@pixel_shuffle.check
+def _(input, upscale_factor):
+    if input.ndim < 3:
+        raise RuntimeError(
+            f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {input.ndim} dimension(s)"
+        )
+    if upscale_factor <= 0:
+        raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {upscale_factor}")
+    square = upscale_factor * upscale_factor
+    if input.shape[-3] % square:
+        raise RuntimeError(
+            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, "
+            f"but input.size(-3)={input.shape[-3]} is not divisible by {square}"
+        )
+
+
+@op(where="torch nn.functional")
+def pixel_unshuffle(input: Array, downscale_factor: int) -> Array:
+    """Move space into channels: (*, C, H r, W r) to (*, C r^2, H, W)."""
+    *lead, c, h, w = input.shape
+    r = downscale_factor
+    x = input.reshape(-1, c, h // r, r, w // r, r).transpose(0, 1, 3, 5, 2, 4)
+    return x.reshape(*lead, c * r * r, h // r, w // r)
+
+
+@pixel_unshuffle.check
+def _(input, downscale_factor):
+    if input.ndim < 3:
+        raise RuntimeError(
+            f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {input.ndim} dimension(s)"
+        )
+    if downscale_factor <= 0:
+        raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {downscale_factor}")
+    for dim, label in ((-2, "height"), (-1, "width")):
+        if input.shape[dim] % downscale_factor:
+            raise RuntimeError(
+                f"pixel_unshuffle expects {label} to be divisible by downscale_factor, but "
+                f"input.size({dim})={input.shape[dim]} is not divisible by {downscale_factor}"
+            )
+
+
+@op(where="torch nn.functional", aliases=("native_channel_shuffle",), grad_name="ChannelShuffleBackward0")
+def channel_shuffle(input: Array, groups: int) -> Array:
+    """Interleave the channels (dimension 1) of `groups` groups."""
+    n, c, *rest = input.shape
+    return input.reshape(n, groups, c // groups, *rest).swapaxes(1, 2).reshape(input.shape)
+
+
+@channel_shuffle.check
+def _(input, groups):
+    if input.ndim < 3:
+        raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(input.shape)}")
+    if groups <= 0:
+        raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
+    if input.shape[1] % groups:
+        raise RuntimeError(
+            f"Number of channels must be divisible by groups. Got {input.shape[1]} channels and {groups} groups."
+        )
+
+
+# Windows as columns.
+
+
+def _blocks(spatial, kernel_size, dilation, padding, stride):
+    """(kernel, geometry, how many windows in each dimension)."""
+    n = len(spatial)
+    kernel, dilation = tuple_of(kernel_size, n), tuple_of(dilation, n)
+    padding, stride = tuple_of(padding, n), tuple_of(stride, n)
+    geo = Geometry(stride, padding, padding, dilation, 1)
+    return kernel, geo, geo.out(spatial, kernel)
+
+
+@op(where="nn.functional.unfold _C._nn.im2col", grad_name="Im2ColBackward0")
+def im2col(input: Array, kernel_size, dilation=1, padding=0, stride=1) -> Array:
+    """The windows of (N, C, H, W) as columns (N, C kh kw, L)."""
+    x = input if input.ndim == 4 else input[None]
+    kernel, geo, out = _blocks(x.shape[2:], kernel_size, dilation, padding, stride)
+    cols = jnp.stack(list(windows(x, kernel, out, geo, 2)), 2).reshape(x.shape[0], -1, math.prod(out))
+    return cols if input.ndim == 4 else cols[0]
+
+
+@im2col.check
+def _(input, kernel_size, dilation=1, padding=0, stride=1):
+    if input.ndim not in (3, 4):
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-input.ndim}, {input.ndim - 1}], but got 2)"
+        )
+    spatial = tuple(input.shape[-2:])
+    kernel, geo, out = _blocks(spatial, kernel_size, dilation, padding, stride)
+    if builtins.any(o < 1 for o in out):
+        out = tuple(builtins.max(o, 0) for o in out)
+        raise RuntimeError(
+            f"Given input with spatial size {spatial}, kernel_size={kernel}, dilation={geo.dilation}, "
+            f"padding={geo.lo}, calculated shape of the array of sliding blocks as {out}, "
+            "but its components must be at least one."
+        )
+
+
+@op(where="nn.functional.fold _C._nn.col2im", grad_name="Col2ImBackward0")
+def col2im(input: Array, output_size, kernel_size, dilation=1, padding=0, stride=1) -> Array:
+    """The sum of columns (N, C kh kw, L) put back as windows of (N, C, H, W): the transpose of `unfold`."""
+    x = input if input.ndim == 3 else input[None]
+    spatial = tuple_of(output_size, 2)
+    kernel, geo, out = _blocks(spatial, kernel_size, dilation, padding, stride)
+    x = x.reshape(x.shape[0], -1, math.prod(kernel), *out)
+    full = spread((x[:, :, i] for i in range(math.prod(kernel))), kernel, spatial, out, geo, 2)
+    return full if input.ndim == 3 else full[0]
+
+
+@col2im.check
+def _(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
+    if input.ndim not in (2, 3):
+        raise RuntimeError(
+            "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for "
+            f"input, but got: {list(input.shape)}"
+        )
+    spatial = tuple_of(output_size, 2)
+    kernel, geo, out = _blocks(spatial, kernel_size, dilation, padding, stride)
+    taps, count = math.prod(kernel), math.prod(out)
+    if input.shape[-2] % taps:
+        raise RuntimeError(
+            "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got "
+            f"input.size(1)={input.shape[-2]} and kernel_size={kernel}."
+        )
+    if input.shape[-1] != count:
+        raise RuntimeError(
+            f"Given output_size={spatial}, kernel_size={kernel}, dilation={geo.dilation}, padding={geo.lo}, "
+            f"stride={geo.stride}, expected size of input's dimension 2 to match the calculated number of sliding "
+            f"blocks {out[0]} * {out[1]} = {count}, but got input.size(2)={input.shape[-1]}."
+        )
+
+
+# Sampling at points.
+
+
+@op(where="torch", grad_name="AffineGridGeneratorBackward0")
+def affine_grid_generator(theta: Array, size: tuple, align_corners: bool) -> Array:
+    """The points of an output of `size` mapped by affine matrices, in [-1, 1]."""
+    spatial = size[2:]
+    axes = []
+    for i, s in enumerate(reversed(spatial)):
+        line = np.linspace(-1, 1, s) if s > 1 else np.zeros(1)
+        line = line if align_corners else line * (s - 1) / builtins.max(s, 1)
+        shape = [1] * len(spatial)
+        shape[len(spatial) - 1 - i] = s
+        axes.append(np.broadcast_to(line.reshape(shape), spatial))
+    base = jnp.asarray(np.stack([*axes, np.ones(spatial)], -1), theta.dtype).reshape(-1, len(spatial) + 1)
+    grid = jnp.matmul(base, theta.mT, precision=lax.Precision.HIGHEST)
+    return grid.reshape(size[0], *spatial, len(spatial))
+
+
+@composite(where="nn.functional")
+def affine_grid(theta, size, align_corners=None):
+    """A sampling grid (N, H, W, 2) or (N, D, H, W, 3) from affine matrices."""
+    size = tuple(size)
+    shown = f"({', '.join(map(str, size))})"
+    if len(size) not in (4, 5):
+        raise NotImplementedError(
+            "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. "
+            f"Got size {shown}."
+        )
+    n = len(size) - 2
+    if theta.ndim != 3 or tuple(theta.shape[1:]) != (n, n + 1):
+        raise ValueError(
+            f"Expected a batch of {n}D affine matrices of shape Nx{n}x{n + 1} for size {shown}. Got {theta.shape}."
+        )
+    if builtins.min(size) <= 0:
+        raise ValueError(f"Expected non-zero, positive output size. Got {shown}")
+    return affine_grid_generator(theta, size, builtins.bool(align_corners))
+
+
+def _unnormalize(x, size, align_corners):
+    return (x + 1) / 2 * (size - 1) if align_corners else ((x + 1) * size - 1) / 2
+
+
+def _clip(x, size):
+    # PyTorch's gradient vanishes on the border itself too
+    return jnp.where(x <= 0, 0, jnp.where(x >= size - 1, size - 1, x))
+
+
+def _reflect(x, size, align_corners):
+    low, span = (0.0, size - 1.0) if align_corners else (-0.5, float(size))
+    if span == 0:
+        return jnp.zeros_like(x)
+    x = jnp.abs(x - low)
+    flips = jnp.floor(x / span)
+    rest = x - flips * span
+    return jnp.where(flips % 2 == 0, rest + low, span - rest + low)
+
+
+def _bounded(x, size, padding_mode, align_corners):
+    if padding_mode == "border":
+        return _clip(x, size)
+    if padding_mode == "reflection":
+        return _clip(_reflect(x, size, align_corners), size)
+    return x
+
+
+def _pick(flat, index, inside, spatial):
+    """flat (N, C, S) at positions `index` (one array a dimension, (N, P)); zero where not `inside`."""
+    at, valid = 0, inside
+    for i, size in zip(index, spatial):
+        valid = valid & (i >= 0) & (i < size)
+        at = at * size + jnp.clip(i, 0, size - 1)
+    at = at[:, None]
+    got = jnp.take_along_axis(flat, jnp.broadcast_to(at, (*flat.shape[:2], at.shape[2])), 2)
+    return jnp.where(valid[:, None], got, 0)
+
+
+def _cubic(t, a=-0.75):
+    """The weights of the four taps around a point `t` past the second."""
+    near = lambda x: ((a + 2) * x - (a + 3)) * x * x + 1
+    far = lambda x: ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+    return far(t + 1), near(t), near(1 - t), far(2 - t)
+
+
+def _whole(x):
+    """A coordinate as an integer; what is not finite lies outside."""
+    return jnp.where(jnp.isfinite(x) & (jnp.abs(x) < 2.0**30), x, -100).astype(jnp.int32)
+
+
+def _sample(input, grid, mode, padding_mode, align_corners):
+    n = input.ndim - 2
+    spatial = input.shape[2:]
+    dtype = accumulator(input.dtype)
+    flat = input.astype(dtype).reshape(*input.shape[:2], -1)
+    points = grid.astype(dtype).reshape(grid.shape[0], -1, n)
+    # the grid has x first, the image y first
+    places = [_unnormalize(points[..., n - 1 - i], spatial[i], align_corners) for i in range(n)]
+    bound = lambda x, size: _bounded(x, size, padding_mode, align_corners)
+    true = jnp.ones(places[0].shape, bool)
+    total = 0
+    if mode == "nearest":
+        index = [_whole(jnp.round(bound(x, s))) for x, s in zip(places, spatial)]
+        total = _pick(flat, index, true, spatial)
+    elif mode == "bicubic":
+        floors = [jnp.floor(x) for x in places]
+        weights = [_cubic(x - lax.stop_gradient(f)) for x, f in zip(places, floors)]
+        taps = lambda i, k: _whole(bound(floors[i] + (k - 1), spatial[i]))
+        for i in range(4):
+            for j in range(4):
+                part = _pick(flat, [taps(0, i), taps(1, j)], true, spatial)
+                total = total + part * (weights[0][i] * weights[1][j])[:, None]
+    else:
+        places = [bound(x, s) for x, s in zip(places, spatial)]
+        floors = [lax.stop_gradient(jnp.floor(x)) for x in places]
+        for corner in np.ndindex(*(2,) * n):
+            index = [_whole(f) + c for f, c in zip(floors, corner)]
+            weight = 1
+            for x, f, c in zip(places, floors, corner):
+                weight = weight * ((x - f) if c else (f + 1 - x))
+            total = total + _pick(flat, index, true, spatial) * weight[:, None]
+    return total.reshape(*input.shape[:2], *grid.shape[1:-1]).astype(input.dtype)
+
+
+@op(
+    where="nn.functional",
+    grad_name=lambda args: f"GridSampler{args['input'].ndim - 2}DBackward0",
+    out=False,
+)
+def grid_sample(
+    input: Array,
+    grid: Array,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> Array:
+    """The input at the points of a grid (N, H, W, 2) or (N, D, H, W, 3), x first, in [-1, 1] of the image."""
+    return _sample(input, grid, mode, padding_mode, align_corners)
+
+
+@grid_sample.check
+def _(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
+    if mode not in ("bilinear", "nearest", "bicubic"):
+        raise ValueError(
+            f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"
+        )
+    if padding_mode not in ("zeros", "border", "reflection"):
+        raise ValueError(
+            "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', "
+            f"but got: '{padding_mode}'"
+        )
+    sizes = f"input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
+    if input.shape[0] != grid.shape[0]:
+        raise RuntimeError(f"grid_sampler(): expected grid and input to have same batch size, but got {sizes}")
+    if grid.shape[-1] != input.ndim - 2:
+        raise RuntimeError(
+            f"grid_sampler(): expected grid to have size {input.ndim - 2} in last dimension, but got grid with "
+            f"sizes {list(grid.shape)}"
+        )
+    if input.ndim not in (4, 5) or input.ndim != grid.ndim:
+        raise RuntimeError(
+            f"grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got {sizes}"
+        )
+    if mode == "bicubic" and input.ndim != 4:
+        raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
+
+
+@composite(where="torch")
+def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
+    """`grid_sample` with its modes as numbers."""
+    mode = ("bilinear", "nearest", "bicubic")[interpolation_mode]
+    return grid_sample(input, grid, mode, ("zeros", "border", "reflection")[padding_mode], align_corners)
+
+
+# Resampling. Each mode is, in each dimension, a fixed matrix from input to output positions, given by taps.
+
+MATRIX_SIZE = 128  # up to here the matrix is multiplied as it stands; above, tap by tap
+
+
+def _scale(size, out, factor, align_corners):
+    if align_corners:
+        return (size - 1) / (out - 1) if out > 1 else 0.0
+    return 1 / factor if factor else size / out
+
+
+def _source(size, out, factor, align_corners, clamp):
+    """The input coordinate of each output position."""
+    scale = _scale(size, out, factor, align_corners)
+    at = np.arange(out)
+    x = at * scale if align_corners else (at + 0.5) * scale - 0.5
+    return np.maximum(x, 0) if clamp else x
+
+
+def _nearest_taps(size, out, factor, exact):
+    scale = np.float32(1 / factor if factor else size / out)
+    at = np.arange(out, dtype=np.float32)
+    index = np.floor((at + np.float32(0.5)) * scale if exact else at * scale).astype(np.int64)
+    return np.minimum(index, size - 1)[:, None], np.ones((out, 1))
+
+
+def _linear_taps(size, out, factor, align_corners):
+    x = _source(size, out, factor, align_corners, True)
+    low = np.minimum(np.floor(x).astype(np.int64), size - 1)
+    t = np.clip(x - low, 0, 1)
+    return np.stack([low, np.minimum(low + 1, size - 1)], 1), np.stack([1 - t, t], 1)
+
+
+def _cubic_taps(size, out, factor, align_corners):
+    x = _source(size, out, factor, align_corners, False)
+    low = np.floor(x).astype(np.int64)
+    index = np.clip(low[:, None] + np.arange(-1, 3), 0, size - 1)
+    return index, np.stack(_cubic(x - low), 1)
+
+
+def _filter(mode, x):
+    x = np.abs(x)
+    if mode == "bilinear":
+        return np.maximum(1 - x, 0)
+    if mode == "lanczos":
+        return np.where(x < 3, np.sinc(x) * np.sinc(x / 3), 0)
+    a = -0.5
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    far = (((x - 5) * x + 8) * x - 4) * a
+    return np.where(x < 1, near, np.where(x < 2, far, 0))
+
+
+def _smooth_taps(size, out, factor, align_corners, mode):
+    """Taps of a filter as wide as an output pixel where it is larger than an input pixel."""
+    scale = _scale(size, out, factor, align_corners)
+    wide = {"bilinear": 2, "bicubic": 4, "lanczos": 6}[mode]
+    shrink = builtins.max(scale, 1.0)
+    support = wide / 2 * shrink
+    center = scale * (np.arange(out) + 0.5)
+    first = np.maximum((center - support + 0.5).astype(np.int64), 0)
+    stop = np.minimum((center + support + 0.5).astype(np.int64), size)
+    index = first[:, None] + np.arange(int((stop - first).max()))
+    weight = _filter(mode, (index - center[:, None] + 0.5) / shrink)
+    weight = np.where(index < stop[:, None], weight, 0)
+    return np.minimum(index, size - 1), weight / weight.sum(1, keepdims=True)
+
+
+def _apply_taps(x, axis, index, weight):
+    size, out = x.shape[axis], len(index)
+    if builtins.max(size, out) <= MATRIX_SIZE or index.shape[1] > 8:
+        matrix = np.zeros((out, size))
+        np.add.at(matrix, (np.arange(out)[:, None], index), weight)
+        matrix = jnp.asarray(matrix, x.dtype)
+        moved = jnp.tensordot(x, matrix, ((axis,), (1,)), precision=lax.Precision.HIGHEST)
+        return jnp.moveaxis(moved, -1, axis)
+    shape = [1] * x.ndim
+    shape[axis] = out
+    total = 0
+    for k in range(index.shape[1]):
+        w = jnp.asarray(weight[:, k].reshape(shape), x.dtype)
+        total = total + jnp.take(x, index[:, k], axis, indices_are_sorted=True) * w
+    return total
+
+
+def _resized(shape, size, scale_factor):
+    """(the output's spatial size, the scale factors that remain in the coordinates)."""
+    spatial = shape[2:]
+    n = len(spatial)
+    if size is not None:
+        return tuple_of(size, n), (None,) * n
+    factors = (scale_factor,) * n if isinstance(scale_factor, int | float) else tuple(scale_factor)
+    factors = factors * n if len(factors) == 1 and n == 1 else factors
+    return tuple(int(math.floor(s * f)) for s, f in zip(spatial, factors)), factors
+
+
+def _interpolate_name(args):
+    n, mode = args["input"].ndim - 2, args["mode"]
+    kind = {
+        "nearest": f"UpsampleNearest{n}D", "nearest-exact": f"UpsampleNearestExact{n}D", "linear": "UpsampleLinear1D",
+        "bilinear": "UpsampleBilinear2D", "trilinear": "UpsampleTrilinear3D", "bicubic": "UpsampleBicubic2D",
+        "lanczos": "UpsampleLanczos2D", "area": f"AdaptiveAvgPool{n}D",
+    }[mode]  # fmt: skip
+    return f"{kind}{'Aa' if args['antialias'] else ''}Backward0"
+
+
+@op(where="nn.functional", grad_name=_interpolate_name, out=False)
+def interpolate(
+    input: Array,
+    size=None,
+    scale_factor=None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Array:
+    """Resample the spatial dimensions of (N, C, ...) to `size`, or by `scale_factor`."""
+    out, factors = _resized(input.shape, size, scale_factor)
+    if recompute_scale_factor:
+        factors = (None,) * len(out)
+    if mode == "area":
+        return mean_windows(len(out), input, out)
+    if mode in ("nearest", "nearest-exact"):
+        return _nearest(input, out, factors, mode == "nearest-exact")
+    integer = jnp.issubdtype(input.dtype, jnp.integer)
+    x = input.astype(jnp.float32 if integer else accumulator(input.dtype))
+    for axis, (target, factor) in enumerate(zip(out, factors), 2):
+        if target == input.shape[axis] and (align_corners or not factor or factor == 1):
+            continue
+        if antialias:
+            taps = _smooth_taps(input.shape[axis], target, factor, align_corners, mode)
+        else:
+            kind = _cubic_taps if mode == "bicubic" else _linear_taps
+            taps = kind(input.shape[axis], target, factor, align_corners)
+        x = _apply_taps(x, axis, *taps)
+    if integer:
+        info = jnp.iinfo(input.dtype)
+        x = jnp.clip(jnp.round(x), info.min, info.max)
+    return x.astype(input.dtype)
+
+
+def _nearest(x, out, factors, exact):
+    for axis, (target, factor) in enumerate(zip(out, factors), 2):
+        size = x.shape[axis]
+        index = _nearest_taps(size, target, factor, exact)[0][:, 0]
+        if target % size == 0 and (index == np.arange(target) // (target // size)).all():
+            # whole copies: a broadcast, whose derivative is a sum and not a scatter
+            times = target // size
+            wide = jnp.broadcast_to(jnp.expand_dims(x, axis + 1), (*x.shape[: axis + 1], times, *x.shape[axis + 1 :]))
+            x = wide.reshape(*x.shape[:axis], target, *x.shape[axis + 1 :])
+        elif size % target == 0 and (index == np.arange(target) * (size // target)).all():
+            x = lax.slice_in_dim(x, 0, size, size // target, axis)
+        else:
+            x = jnp.take(x, index, axis, indices_are_sorted=True)
+    return x
+
+
+MODES = ("nearest", "linear", "bilinear", "bicubic", "trilinear", "lanczos", "area", "nearest-exact")
+_NEEDS = {"linear": 3, "bilinear": 4, "bicubic": 4, "trilinear": 5, "lanczos": 4}
+
+
+@interpolate.check
+def _(
+    input,
+    size=None,
+    scale_factor=None,
+    mode="nearest",
+    align_corners=None,
+    recompute_scale_factor=None,
+    antialias=False,
+):
+    if mode in ("nearest", "area", "nearest-exact", "lanczos") and align_corners is not None:
+        raise ValueError(
+            "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear"
+        )
+    n = input.ndim - 2
+    spatial = list(input.shape[2:])
+    layout = "Please provide input tensor in (N, C, d1, d2, ...,dK) format and"
+    if size is not None and scale_factor is not None:
+        raise ValueError("only one of size or scale_factor should be defined")
+    if size is None and scale_factor is None:
+        raise ValueError("either size or scale_factor should be defined")
+    if isinstance(size, tuple) and len(size) != n:
+        raise ValueError(
+            "Input and output must have the same number of spatial dimensions, but got input with spatial dimensions "
+            f"of {spatial} and output size of {size}. {layout} output size in (o1, o2, ...,oK) format."
+        )
+    if isinstance(scale_factor, tuple) and len(scale_factor) != n:
+        raise ValueError(
+            "Input and scale_factor must have the same number of spatial dimensions, but got input with spatial "
+            f"dimensions of {spatial} and scale_factor of shape {scale_factor}. {layout} scale_factor in "
+            "(s1, s2, ...,sK) format."
+        )
+    if recompute_scale_factor and size is not None:
+        raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+    if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and input.ndim == 4):
+        raise ValueError(
+            "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor as input"
+        )
+    _check_mode(input, mode)
+    out, _ = _resized(tuple(input.shape), size, scale_factor)
+    if builtins.min(*out, *spatial) <= 0:
+        sizes = lambda s: ", ".join(f"{axis}: {v}" for axis, v in zip("DHW"[-n:], s))
+        raise RuntimeError(
+            f"Input and output sizes should be greater than 0, but got input ({sizes(spatial)}) output ({sizes(out)})"
+        )
+
+
+def _check_mode(input, mode):
+    if mode not in MODES or input.ndim not in (3, 4, 5):
+        raise NotImplementedError(
+            f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.ndim}D) for the modes: "
+            f"{' | '.join(MODES)} (got {mode})"
+        )
+    need = _NEEDS.get(mode)
+    if need not in (None, input.ndim):
+        raise NotImplementedError(f"Got {input.ndim}D input, but {mode} mode needs {need}D input")
+
+
+@composite(where="nn.functional")
+def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
+    """The older name of `interpolate`."""
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+@composite(where="nn.functional")
+def upsample_nearest(input, size=None, scale_factor=None):
+    """`interpolate` by the nearest element."""
+    return interpolate(input, size, scale_factor, "nearest")
+
+
+@composite(where="nn.functional")
+def upsample_bilinear(input, size=None, scale_factor=None):
+    """`interpolate`, bilinear, corners aligned."""
+    return interpolate(input, size, scale_factor, "bilinear", True)
