@@ -1,5 +1,7 @@
 """Derivatives: from a plan (an op on given specs) to the plan of its backward."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -44,7 +46,8 @@ def _argument(slot, operands, numbers):
     if kind == "n":
         value = numbers[what]
         if rest[0] is not None:
-            value = jnp.asarray(value, rest[0]) if not isinstance(value, jax.Array) else value.astype(rest[0])
+            # A constant stays a numpy scalar under a trace, so that kernels can see it (x**2 is x*x).
+            value = value.astype(rest[0]) if isinstance(value, jax.Array) else np.asarray(value).astype(rest[0])
         return value
     return [_argument(entry, operands, numbers) for entry in what]
 
@@ -87,7 +90,8 @@ class Backward:
             found = self.plans[present] = self.make(present)
         return found
 
-    def make(self, present):
+    def trace(self, present):
+        """(jaxpr, kernel, operand specs) of the derivative for these cotangents."""
         forward = self.forward
         kernel = self.build(present)
         operands = [forward.operands[i] for i in self.save_in]
@@ -95,7 +99,12 @@ class Backward:
         operands += [_grad_spec(forward.specs[k]) for k, there in enumerate(present) if there]
         kinds = forward.kinds if self.uses_numbers else ()
         samples = [s.aval for s in operands] + [kind(1) for kind in kinds]
-        jaxpr = jax.make_jaxpr(lambda *v: tuple(kernel(*v)))(*samples).jaxpr
+        return jax.make_jaxpr(lambda *v: tuple(kernel(*v)))(*samples).jaxpr, kernel, operands
+
+    def make(self, present):
+        forward = self.forward
+        jaxpr, kernel, operands = self.trace(present)
+        kinds = forward.kinds if self.uses_numbers else ()
         inputs = {id(v): k for k, v in enumerate(jaxpr.invars)}
         first_grad = len(self.save_in) + len(self.save_out)
         passed, kept = [], []
@@ -183,11 +192,17 @@ def _by_rules(plan, binding, positions, owners):
                     uses_numbers = True
     save_in = tuple(sorted(set(save_in)))
     save_out = tuple(range(plan.n_out)) if "out" in wanted else ()
-    n_saved = len(save_in) + len(save_out)
 
-    def build(present):
+    def build_for(save_in, stand_ins):
+        return functools.partial(build, save_in, stand_ins)
+
+    def build(save_in, stand_ins, present):
+        n_saved = len(save_in) + len(save_out)
+
         def kernel(*values):
             operands = [None] * len(plan.operands)
+            for i in stand_ins:
+                operands[i] = jnp.zeros(tuple(plan.operands[i].shape), plan.operands[i].dtype.np)
             for i, v in zip(save_in, values):
                 operands[i] = v
             outs = values[len(save_in) : n_saved]
@@ -211,7 +226,28 @@ def _by_rules(plan, binding, positions, owners):
 
         return kernel
 
-    return Backward(plan, positions, save_in, save_out, uses_numbers, build)
+    return _pruned(plan, positions, save_in, save_out, uses_numbers, build_for)
+
+
+def _pruned(plan, positions, save_in, save_out, uses_numbers, build_for):
+    """A Backward that keeps only the operands whose values its kernel reads: many rules ask for no more than a shape."""
+    whole = Backward(plan, positions, save_in, save_out, uses_numbers, build_for(save_in, ()))
+    jaxpr, _, _ = whole.trace((True,) * plan.n_out)
+    used = _used_inputs(jaxpr)
+    kept = tuple(i for k, i in enumerate(save_in) if k in used)
+    if kept == save_in:
+        return whole
+    dropped = tuple(i for i in save_in if i not in kept)
+    return Backward(plan, positions, kept, save_out, uses_numbers, build_for(kept, dropped))
+
+
+def _used_inputs(jaxpr) -> set[int]:
+    """Positions of the arguments on which a jaxpr's results depend."""
+    needed = {id(v) for v in jaxpr.outvars}
+    for eqn in reversed(jaxpr.eqns):
+        if any(id(v) in needed for v in eqn.outvars):
+            needed.update(id(v) for v in eqn.invars)
+    return {k for k, v in enumerate(jaxpr.invars) if id(v) in needed}
 
 
 def _flat(slot):
@@ -228,12 +264,20 @@ def _cotangents(plan, present, grads):
 
 def _by_vjp(plan, positions):
     everything = tuple(range(len(plan.operands)))
-    n = len(everything)
     single = plan.n_out == 1
 
-    def build(present):
+    def build_for(save_in, stand_ins):
+        return functools.partial(build, save_in, stand_ins)
+
+    def build(save_in, stand_ins, present):
+        n = len(save_in)
+
         def kernel(*values):
-            operands = list(values[:n])
+            operands = [None] * len(plan.operands)
+            for i in stand_ins:
+                operands[i] = jnp.zeros(tuple(plan.operands[i].shape), plan.operands[i].dtype.np)
+            for i, v in zip(save_in, values):
+                operands[i] = v
             n_grads = sum(present)
             grads = _cotangents(plan, present, values[n : n + n_grads])
             numbers = values[n + n_grads :]
@@ -255,7 +299,7 @@ def _by_vjp(plan, positions):
 
         return kernel
 
-    return Backward(plan, positions, everything, (), True, build)
+    return _pruned(plan, positions, everything, (), True, build_for)
 
 
 class ViewMap:

@@ -9,12 +9,13 @@ from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core import rng
 from ..core import storage as storages
+from ..core.program import Plan
 from ..core.record import tls
 from ..core.spec import Spec
 from ..core.storage import Storage
 from ..tensor import Tensor, edge_of, make, value_of
 from .plans import RETURN_FIELDS, Call, bind, check_arguments, device_of, key_spec, make_plan, return_type
-from .results import finish
+from .results import finish, put_on_tape
 from .write import check_inplace, copy_to_out, overlaps, write_on_tape
 
 
@@ -75,12 +76,9 @@ def _same_device(tensors, device):
 
 
 def _check_values(op, call):
-    """Checks of values that are on the host already, or cheap to have because they are computed."""
-    arrays = []
-    for t in call.tensors:
-        v = t._storage.value if t is not None else None
-        known = t is not None and (type(v) is not storages.Pending or v.value is not None)
-        arrays.append(storages.numpy_of(t._storage, t._spec, t._offset) if known and _on_host(t, v) else None)
+    """Checks of values that are on the host already: integer operands as numpy arrays (None while not computed), the
+    others as Specs."""
+    arrays = [_checkable(t) for t in call.tensors]
     args = []
     for slot in call.slots:
         if slot[0] in ("o", "k"):
@@ -95,10 +93,20 @@ def _check_values(op, call):
         op.invoke(check, args)
 
 
-def _on_host(t, value):
-    if isinstance(value, jax.core.Tracer):
-        return False
-    return t._spec.device is devices.cpu and t._spec.dtype.category <= dtypes.INT
+def _checkable(t):
+    if t is None:
+        return None
+    spec = t._spec
+    if spec.dtype.category > dtypes.INT:
+        return spec
+    v = t._storage.value
+    if type(v) is storages.Pending:
+        v = v.value
+        if v is None:
+            return None
+    if isinstance(v, jax.core.Tracer) or spec.device is not devices.cpu:
+        return None
+    return storages.numpy_of(t._storage, spec, t._offset)
 
 
 def _dynamic(op, call):
@@ -113,19 +121,21 @@ def _dynamic(op, call):
     device = device_of(op, specs)
     got = Binding(op, slots, len(arrays)).kernel(*arrays, *call.numbers)
     multiple = isinstance(got, (tuple, list))
-    outs = []
-    for v in got if multiple else (got,):
-        v = storages.to_device(v, device)
-        outs.append(
-            make(
-                Storage(v, Spec.dense(v.shape, dtypes.of(v.dtype), device)),
-                Spec.dense(v.shape, dtypes.of(v.dtype), device),
-            )
-        )
+    values = [storages.to_device(v, device) for v in (got if multiple else (got,))]
+    out_specs = tuple(Spec.dense(v.shape, dtypes.of(v.dtype), device) for v in values)
+    results = [make(Storage(v, s), s) for v, s in zip(values, out_specs)]
+    if tls.me.grad and op.differentiable and any(edge_of(t) is not None for t in call.tensors):
+        kernel = Binding(op, slots, len(arrays))
+        plan = Plan(op, op.name, kernel.kernel, tuple(specs), tuple(map(type, call.numbers)), specs=out_specs)
+        plan.extra = kernel
+        plan.grad_name = op.grad_name if isinstance(op.grad_name, str) else op.grad_name({})
+        plan.public = plan.n_out
+        plan.out_edges = [k if differentiable(s) else None for k, s in enumerate(out_specs)]
+        put_on_tape(plan, call.tensors, arrays, [edge_of(t) for t in call.tensors], call.numbers, values, results)
     if not multiple:
-        return outs[0]
+        return results[0]
     names = RETURN_FIELDS.get(op.name)
-    return tuple(outs) if names is None else return_type(op.name, names)(outs)
+    return tuple(results) if names is None else return_type(op.name, names)(results)
 
 
 def _with_out(op, plan, me, tensors, call, out):

@@ -128,6 +128,9 @@ def build(op):
     if tolerant:
         body.emit(0, "if named:")
         body.emit(1, f"return renamed(_op, ({args}), {'out' if op.out else 'None'}, named)")
+    if "inplace" in names and op.inplace:
+        body.emit(0, "if inplace:")
+        body.emit(1, f"return _inplace(_op, ({args.replace('inplace', 'False')}))")
     if _branches(op):
         body.emit(0, "me = tls.me")
         body.emit(0, f"if me.special is not None{' or out is not None' if op.out else ''}:")
@@ -174,7 +177,7 @@ def _compile(record, parts, lines, scope):
     scope |= {
         "tls": tls, "_op": record, "slow": slow, "plans": getattr(record, "plans", None), "finish": finish,
         "finish1": finish1, "finish2": finish2, "fast": FAST, "renamed": renamed, "number_types": NUMBER_TYPES,
-        "type": builtins.type, "default": DEFAULT, "operand": operand, "inplace": inplace, "call_view": call_view,
+        "type": builtins.type, "default": DEFAULT, "operand": operand, "_inplace": inplace, "call_view": call_view,
         "Tensor": Tensor, "argument": errors.argument, "isinstance": builtins.isinstance,
     }  # fmt: skip
     exec(compile(source, f"<jtorch {record.name}>", "exec"), scope)
@@ -234,7 +237,7 @@ def build_inplace(op):
     """The method `op_`."""
     parts, scope, _ = _signature_source(op)
     names = ["None" if r == KEY else p.name for p, r in zip(op.params, op.roles)]
-    fn = _compile(op, parts, [f"return inplace(_op, ({', '.join(names)},))"], scope)
+    fn = _compile(op, parts, [f"return _inplace(_op, ({', '.join(names)},))"], scope)
     fn.__name__ = fn.__qualname__ = op.name + "_"
     return fn
 

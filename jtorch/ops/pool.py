@@ -9,8 +9,10 @@ from jax import lax
 
 from jtorch.core.dtype import INT, scalar_name
 
+from .activation import relu
 from .backend import accumulator, on_cpu
 from .conv import Geometry, tuple_of, windows
+from .pointwise import abs, mul, pow, sign
 from .registry import Array, composite, op
 
 FEW_TAPS = 32  # windows up to this size are unrolled: elementwise code, vectorised along the channels
@@ -79,7 +81,7 @@ def _reduce_windows(x, at, kernel, geo, out):
     x = lax.pad(x, jnp.asarray(_lowest(x.dtype), x.dtype), config)
     return lax.reduce_window(
         x,
-        jnp.asarray(_lowest(x.dtype), x.dtype),
+        np.asarray(_lowest(x.dtype), x.dtype),
         lax.max,
         spread(kernel, 1),
         spread(geo.stride, 1),
@@ -206,9 +208,7 @@ def _max_pool_op(n: int, grad_name: str):
         )
 
         @record.check
-        def check(
-            input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
-        ):
+        def check(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
             _check_max_pool(n, input, kernel_size, stride, padding, dilation, ceil_mode)
 
         return record
@@ -297,9 +297,7 @@ def _check_settings(name, n, kernel_size, stride, padding, dilation):
     if stride not in (None, ()) and any(s <= 0 for s in tuple_of(stride, n)):
         raise RuntimeError("stride should not be zero")
     if any(d <= 0 for d in tuple_of(dilation, n)):
-        raise RuntimeError(
-            "dilation should be greater than zero, but got " + _spell("dilation", tuple_of(dilation, n))
-        )
+        raise RuntimeError("dilation should be greater than zero, but got " + _spell("dilation", tuple_of(dilation, n)))
 
 
 def _spell(label, values) -> str:
@@ -312,8 +310,7 @@ def _check_half_padding(n, kernel_size, padding, dilation):
             raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
         if n == 1 and p > k // 2:
             raise RuntimeError(
-                f"max_pool1d() padding should be at most half of kernel size, but got padding={p} and "
-                f"kernel_size={k}"
+                f"max_pool1d() padding should be at most half of kernel size, but got padding={p} and kernel_size={k}"
             )
         if p > ((k - 1) * d + 1) // 2:
             raise RuntimeError(
@@ -329,9 +326,7 @@ def _check_output(n, input, kernel_size, stride, padding, dilation, ceil_mode):
         c = input.shape[-n - 1]
         one = (1,) if n == 1 else ()
         given, got = ("x".join(map(str, (c, *one, *s))) for s in (spatial, out))
-        raise RuntimeError(
-            f"Given input size: ({given}). Calculated output size: ({got}). Output size is too small"
-        )
+        raise RuntimeError(f"Given input size: ({given}). Calculated output size: ({got}). Output size is too small")
 
 
 def _counts(n, spatial, kernel, geo, out, count_include_pad):
@@ -360,7 +355,7 @@ def _sum_windows(x, at, kernel, geo, out):
     need = [(o - 1) * s + k for o, s, k in zip(out, geo.stride, kernel)]
     hi = [m - lo - size for m, lo, size in zip(need, geo.lo, x.shape[at : at + n])]
     x = lax.pad(x, jnp.zeros((), x.dtype), spread([(a, b, 0) for a, b in zip(geo.lo, hi)], (0, 0, 0)))
-    zero = jnp.zeros((), x.dtype)
+    zero = np.zeros((), x.dtype)  # a constant, by which jax knows a sum that it can differentiate
     return lax.reduce_window(x, zero, lax.add, spread(kernel, 1), spread(geo.stride, 1), "VALID")
 
 
@@ -431,9 +426,7 @@ def avg_pool2d(
 
 
 @avg_pool2d.check
-def _(
-    input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
-):
+def _(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
     _check_avg_pool(2, input, kernel_size, stride, padding, ceil_mode, divisor_override)
 
 
@@ -452,9 +445,7 @@ def avg_pool3d(
 
 
 @avg_pool3d.check
-def _(
-    input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
-):
+def _(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
     _check_avg_pool(3, input, kernel_size, stride, padding, ceil_mode, divisor_override)
 
 
@@ -510,9 +501,7 @@ def _check_adaptive(name, n, input, output_size, colon=""):
             f"(while checking arguments for {name})"
         )
     if input.ndim not in (n + 1, n + 2):
-        raise RuntimeError(
-            f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got{colon} {list(input.shape)}"
-        )
+        raise RuntimeError(f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got{colon} {list(input.shape)}")
     if not colon and input.dtype.category == INT:
         raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(input.dtype)}'")
     if not isinstance(output_size, int) and output_size is not None and len(output_size) != n:
@@ -537,15 +526,9 @@ def adaptive_avg_pool3d(input: Array, output_size) -> Array:
     return _adaptive_avg_pool(3, input, output_size)
 
 
-adaptive_avg_pool1d.check(
-    lambda input, output_size: _check_adaptive("adaptive_avg_pool1d", 1, input, output_size)
-)
-adaptive_avg_pool2d.check(
-    lambda input, output_size: _check_adaptive("adaptive_avg_pool2d", 2, input, output_size)
-)
-adaptive_avg_pool3d.check(
-    lambda input, output_size: _check_adaptive("adaptive_avg_pool3d", 3, input, output_size)
-)
+adaptive_avg_pool1d.check(lambda input, output_size: _check_adaptive("adaptive_avg_pool1d", 1, input, output_size))
+adaptive_avg_pool2d.check(lambda input, output_size: _check_adaptive("adaptive_avg_pool2d", 2, input, output_size))
+adaptive_avg_pool3d.check(lambda input, output_size: _check_adaptive("adaptive_avg_pool3d", 3, input, output_size))
 
 
 def _largest_at(x, starts, sizes, n):
@@ -661,25 +644,19 @@ def fractional_max_pool3d_at(
 
 
 @op(where="nn.functional")
-def max_unpool1d(
-    input: Array, indices: Array, kernel_size, stride=None, padding=0, output_size=None
-) -> Array:
+def max_unpool1d(input: Array, indices: Array, kernel_size, stride=None, padding=0, output_size=None) -> Array:
     """Put each element at its index of the larger result; the rest is zero."""
     return _max_unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
 
 @op(where="nn.functional")
-def max_unpool2d(
-    input: Array, indices: Array, kernel_size, stride=None, padding=0, output_size=None
-) -> Array:
+def max_unpool2d(input: Array, indices: Array, kernel_size, stride=None, padding=0, output_size=None) -> Array:
     """Put each element at its index of the larger result; the rest is zero."""
     return _max_unpool(2, input, indices, kernel_size, stride, padding, output_size)
 
 
 @op(where="nn.functional")
-def max_unpool3d(
-    input: Array, indices: Array, kernel_size, stride=None, padding=0, output_size=None
-) -> Array:
+def max_unpool3d(input: Array, indices: Array, kernel_size, stride=None, padding=0, output_size=None) -> Array:
     """Put each element at its index of the larger result; the rest is zero."""
     return _max_unpool(3, input, indices, kernel_size, stride, padding, output_size)
 
@@ -711,6 +688,58 @@ for _n, _record in enumerate((max_unpool1d, max_unpool2d, max_unpool3d), 1):
         bad = indices[(indices < 0) | (indices >= math.prod(spatial))]
         if bad.size:
             size = "x".join(map(str, spatial))
-            raise RuntimeError(
-                f"Found an invalid max index: {int(bad.flat[0])} (output volumes are of size {size})"
-            )
+            raise RuntimeError(f"Found an invalid max index: {int(bad.flat[0])} (output volumes are of size {size})")
+
+
+def _fractional_composite(n: int, at):
+    name = f"fractional_max_pool{n}d"
+
+    def fractional_max_pool(
+        input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
+    ):
+        """The largest of each of `output_size` windows whose places are drawn at random for each channel."""
+        if output_size is None and output_ratio is None:
+            raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
+        if output_size is None:
+            ratio = output_ratio if isinstance(output_ratio, (tuple, list)) else (output_ratio,) * n
+            output_size = tuple(int(s * r) for s, r in zip(input.shape[-n:], ratio))
+        if _random_samples is None:
+            batch = 1 if input.ndim == n + 1 else input.shape[0]
+            _random_samples = input.new_empty((batch, input.shape[-n - 1], n)).uniform_()
+        return at(input, _random_samples, kernel_size, output_size, return_indices)
+
+    def with_indices(input, kernel_size, output_size=None, output_ratio=None, _random_samples=None):
+        """Fractional max pooling, and the flat position of each result."""
+        return fractional_max_pool(input, kernel_size, output_size, output_ratio, True, _random_samples)
+
+    composite(where=f"nn.functional.{name}", name=name)(fractional_max_pool)
+    composite(where=f"nn.functional.{name}_with_indices", name=f"{name}_with_indices")(with_indices)
+
+
+_fractional_composite(2, fractional_max_pool2d_at)
+_fractional_composite(3, fractional_max_pool3d_at)
+
+
+def _lp_pool(n, pool, input, norm_type, kernel_size, stride, ceil_mode):
+    kernel = tuple_of(kernel_size, n)
+    stride = None if stride in (None, ()) else stride
+    mean = pool(pow(input, norm_type), kernel_size, stride, 0, ceil_mode)
+    return pow(mul(mul(sign(mean), relu(abs(mean))), math.prod(kernel)), 1.0 / norm_type)
+
+
+@composite(where="nn.functional")
+def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """The p-norm of each window, less the absolute value inside: (sum x^p)^(1/p)."""
+    return _lp_pool(1, avg_pool1d, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+@composite(where="nn.functional")
+def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """The p-norm of each window of the last two dimensions, less the absolute value inside."""
+    return _lp_pool(2, avg_pool2d, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+@composite(where="nn.functional")
+def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """The p-norm of each window of the last three dimensions, less the absolute value inside."""
+    return _lp_pool(3, avg_pool3d, input, norm_type, kernel_size, stride, ceil_mode)
