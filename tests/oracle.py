@@ -16,7 +16,13 @@ import jtorch
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import torch
-    from torch.testing._internal.common_methods_invocations import op_db
+    from torch.testing._internal.common_device_type import toleranceOverride
+    from torch.testing._internal.common_methods_invocations import DecorateInfo, op_db
+    from torch.testing._internal.opinfo.core import (
+        OpInfo,
+        SampleInput,
+        gradcheck_wrapper_masked_operation,
+    )
 
 __all__ = [
     "Mismatch",
@@ -33,7 +39,7 @@ __all__ = [
 
 torch.set_num_threads(1)
 
-# --- tensors across the border -----------------------------------------------------------------------------------------
+# --- tensors across the border ------------------------------------------------------------------------------
 
 _WIDE = {torch.bfloat16: torch.float32, torch.complex32: torch.complex64}
 _WIDE |= {d: torch.float32 for d in vars(torch).values() if isinstance(d, torch.dtype) and "float8" in str(d)}
@@ -48,7 +54,7 @@ def dtype_in(module, d):
 def _array(t):
     if t.dtype in _WIDE:
         return jtorch.tensor(t.to(_WIDE[t.dtype]).numpy().copy()).to(dtype_in(jtorch, t.dtype))
-    return jtorch.tensor(t.numpy().copy())
+    return jtorch.tensor(t.clone().numpy())  # the clone: numpy() makes a storage that cannot be resized
 
 
 def leaf_from_torch(t):
@@ -121,7 +127,7 @@ def to_torch(x):
     return x
 
 
-# --- the counterpart of a torch callable ---------------------------------------------------------------------------
+# --- the counterpart of a torch callable --------------------------------------------------------------------
 
 _SPACES = ("", "nn.functional", "linalg", "fft", "special", "masked", "signal.windows", "_C._nn")
 
@@ -232,7 +238,7 @@ def _value(x):
     return counterpart(x)
 
 
-# --- comparing ---------------------------------------------------------------------------------------------------------
+# --- comparing ----------------------------------------------------------------------------------------------
 
 # rtol, atol, and how many eps of the largest magnitude an op that sums may be off: its order of summation is free.
 _TOLERANCES = {
@@ -332,7 +338,7 @@ def strides(tree, of):
     return [strides(x, of) for x in tree] if isinstance(tree, (list, tuple)) else None
 
 
-# --- running ------------------------------------------------------------------------------------------------------------
+# --- running ------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -428,7 +434,7 @@ def both(program, *args, **options):
     return got
 
 
-# --- samples -----------------------------------------------------------------------------------------------------------
+# --- samples ------------------------------------------------------------------------------------------------
 
 CPU_ONLY = re.compile(r"jiterator_.*|.*triton.*|.*_(flash|efficient)_attention_forward|.*_scaled_mm.*")
 
@@ -490,3 +496,124 @@ def tensors(tree, of):
     if isinstance(tree, dict):
         tree = list(tree.values())
     return [t for x in tree for t in tensors(x, of)] if isinstance(tree, (list, tuple)) else []
+
+
+class Given:
+    """Hand-made samples of one function, with the face of an OpInfo."""
+
+    gradcheck_wrapper = staticmethod(lambda op, *args, **kwargs: op(*args, **kwargs))
+    inplace_variant = None
+    error_inputs_func = None
+    decorators = ()
+    supports_gradgrad = True
+    supports_out = False
+
+    def __init__(self, name, rows, placeholder):
+        self.name = self.full_name = name
+        self.rows = rows
+        self.placeholder = placeholder
+        try:
+            self.op = _get(torch, name)
+        except AttributeError:
+            self.op = _missing(name)
+        self.supports_autograd = True
+
+    def supported_dtypes(self, device):
+        return {torch.float32, torch.float64}
+
+    supported_backward_dtypes = supported_dtypes
+
+    def sample_inputs(self, device, dtype, requires_grad=False):
+        generator = torch.Generator().manual_seed(0)
+
+        def make(x):
+            if isinstance(x, self.placeholder):
+                if x.kind == "int":
+                    return torch.randint(0, 2, x.shape, generator=generator)
+                if x.kind == "bool":
+                    return torch.rand(x.shape, generator=generator) > 0.5
+                t = torch.randn(x.shape, dtype=torch.float64, generator=generator).to(dtype)
+                return t.requires_grad_(requires_grad)
+            return type(x)(map(make, x)) if isinstance(x, (list, tuple)) else x
+
+        for args in self.rows:
+            args = list(args)
+            kwargs = {k: make(v) for k, v in args.pop().items()} if isinstance(args[-1], dict) else {}
+            first, *rest = map(make, args)
+            yield SampleInput(first, args=tuple(rest), kwargs=kwargs)
+
+
+plain_wrapper = OpInfo.gradcheck_wrapper
+
+
+def is_masked(info):
+    """Whether results are undefined where a mask argument says so."""
+    return getattr(info.gradcheck_wrapper, "__name__", "").startswith("gradcheck_wrapper_masked")
+
+
+def output_mask(info, sample):
+    """Where a masked operator's result is defined."""
+    masks = [sample.kwargs.get(k) for k in ("mask", "input_mask", "other_mask")]
+    masks = [m for m in masks if m is not None]
+    if not masks:
+        return True
+    if info.gradcheck_wrapper is gradcheck_wrapper_masked_operation:
+        return torch.masked._output_mask(info.op, sample.input, *sample.args, **sample.kwargs)
+    return functools.reduce(torch.logical_and, masks)
+
+
+def overrides(info, dtype):
+    """The widest tolerance that PyTorch's own tests grant the op on the CPU."""
+    rtol = atol = 0.0
+    for d in info.decorators:
+        if isinstance(d, DecorateInfo) and d.device_type in (None, "cpu"):
+            for tolerance in d.decorators:
+                found = tolerance.d.get(dtype_in(torch, dtype)) if isinstance(tolerance, toleranceOverride) else None
+                if found is not None:
+                    rtol, atol = max(rtol, found.rtol), max(atol, found.atol)
+    return rtol, atol
+
+
+def strided(sample):
+    """The sample with non-contiguous tensors, where it has tensors to make so."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return [sample.noncontiguous()]
+    except Exception:
+        return []
+
+
+def cotangent(t, seed, module):
+    """Fixed pseudo-random numbers of the shape and dtype of a result of either library."""
+    d = dtype_in(torch, t.dtype)
+    made = torch.randn(tuple(t.shape), dtype=d, generator=torch.Generator().manual_seed(seed))
+    return made if module is torch else from_torch(made)
+
+
+def like_filled(t):
+    return torch.full(t.shape, 77, dtype=t.dtype)
+
+
+def like_empty(t):
+    return torch.empty(0, dtype=t.dtype)
+
+
+def tree_map(fn, tree):
+    """A result with its tensors changed."""
+    if isinstance(tree, torch.Tensor):
+        return fn(tree)
+    if isinstance(tree, (list, tuple)):
+        return (
+            type(tree)(tree_map(fn, x) for x in tree)
+            if type(tree) in (list, tuple)
+            else tuple(tree_map(fn, x) for x in tree)
+        )
+    return tree
+
+
+def same_kind(expected, got):
+    """Raise Mismatch unless structure, shapes and dtypes agree; numbers are not looked at."""
+    nothing = functools.partial(tree_map, lambda t: torch.zeros(t.shape, dtype=t.dtype))
+    if not isinstance(expected, (int, float, complex, str)):
+        compare(nothing(expected), nothing(got))

@@ -43,7 +43,9 @@ class Node:
         return self.bwd.specs[k]
 
     def release(self):
+        # The guards too: a storage that they hold would keep its value alive.
         self.saved = None
+        self.guards = ()
 
     @property
     def metadata(self) -> dict:

@@ -24,14 +24,14 @@ class Entry:
 class Counters:
     """Sums over all programs."""
 
-    __slots__ = ("flushes", "compiles", "reused", "by_op", "promotions", "seconds", "compile_seconds")
+    __slots__ = ("flushes", "compiles", "reused", "by_op", "promotions", "seconds", "compile_seconds", "data_wait")
 
     def __init__(self):
         self.clear()
 
     def clear(self):
         self.flushes = self.compiles = self.reused = self.by_op = self.promotions = 0
-        self.seconds = self.compile_seconds = 0.0
+        self.seconds = self.compile_seconds = self.data_wait = 0.0
 
 
 entries: list[Entry] = []

@@ -314,6 +314,8 @@ class Thread:
 
     def flush(self, cause="flush"):
         """Run everything that this thread has recorded."""
+        if self.scope is not None and cause == "optimizer.step":
+            return  # the region goes on: it is flushed as a whole
         for graph in list(self.graphs.values()):
             if graph.pendings:
                 self.flush_graph(graph, cause)
@@ -321,6 +323,8 @@ class Thread:
     def flush_graph(self, graph, cause):
         if graph.done or not graph.pendings:
             return
+        if self.scope is not None:
+            self.scope.on_flush(cause, ledger.user_line())
         with graph.lock:
             fresh = self.graphs[graph.device] = Graph(self, graph.device)
             if self.graph is graph:
@@ -331,6 +335,9 @@ class Thread:
             except BaseException:
                 graph.done = False  # what was recorded is still there: the next need of a value tries again
                 raise
+            # Dead results point to their graph: without this, the cycle would keep every array of the graph alive.
+            graph.pendings = graph.inputs = graph.numbers = ()
+            graph.index_of = graph.state = None
 
     def set_mode(self, mode):
         if mode not in ("auto", "eager"):

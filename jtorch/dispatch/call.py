@@ -52,7 +52,11 @@ def _plan_of(op, call):
 def _draw_keys(call):
     for slot in call.slots:
         if slot[0] == "k":
-            call.tensors[slot[1]] = KeyTensor(rng.next_key())
+            key = rng.next_key()
+            scope = tls.me.scope
+            if scope is not None:
+                scope.keys[id(key)] = key
+            call.tensors[slot[1]] = KeyTensor(key)
 
 
 class KeyTensor:

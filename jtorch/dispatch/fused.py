@@ -7,10 +7,11 @@ from ..core.spec import Spec
 from .write import write
 
 
-def fused_update(fn, static_key, inputs, numbers, outputs):
+def fused_update(fn, static_key, inputs, numbers, outputs, source=None):
     """Record one node: fn(arrays, numbers) -> arrays, swapped into the storages of `outputs`. No gradient is recorded.
 
-    Numbers are run-time inputs always: another learning rate never compiles anything.
+    Numbers are run-time inputs always: another learning rate never compiles anything. `source`, (optimizer, group, flags), says where they come from, so that a
+    compiled region can ask for them again.
     """
     specs = tuple(t._spec for t in inputs)
     kinds = tuple(map(type, numbers))
@@ -28,6 +29,8 @@ def fused_update(fn, static_key, inputs, numbers, outputs):
         update.__name__ = str(static_key[0] if isinstance(static_key, tuple) else static_key)
         plan = _updates[key] = Plan(None, update.__name__, update, specs, kinds, True, specs=tuple(out_specs))
     me = tls.me
+    if me.scope is not None and source is not None:
+        me.scope.updates.append((*source, tuple(numbers)))
     graph = me.graph if me.graph.device is plan.device else me.graph_on(plan.device)
     values = []
     for t in inputs:

@@ -1,5 +1,7 @@
 """torch.nn: modules, functional, init and utils."""
 
+# ruff: noqa: F403
+
 from jtorch.nn import functional as functional
 from jtorch.nn import init as init
 from jtorch.nn import modules as modules

@@ -1,9 +1,8 @@
 """Parameter and Buffer: tensors that a Module registers when they are assigned to it."""
 
-from jtorch.tensor import Tensor
-
 from jtorch import dispatch, methods
 from jtorch import functions as torch
+from jtorch.tensor import Tensor
 
 __all__ = [
     "Buffer",

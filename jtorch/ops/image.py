@@ -1,6 +1,5 @@
 """Ops on images and sequences: padding, resampling, sampling on a grid, windows as columns, shuffles of pixels."""
 
-import builtins
 import math
 
 import jax.numpy as jnp
@@ -32,10 +31,15 @@ def _reflected(size, lo, hi):
     return np.where(at >= size, 2 * (size - 1) - at, at)
 
 
+def _wrapped(size, lo, hi):
+    kept = np.arange(max(-lo, 0), size - max(-hi, 0))  # cropped first: what is cut off does not come back
+    return kept[np.arange(-max(lo, 0), len(kept) + max(hi, 0)) % len(kept)]
+
+
 _SOURCES = {
     "reflect": _reflected,
     "replicate": lambda size, lo, hi: np.clip(np.arange(-lo, size + hi), 0, size - 1),
-    "circular": lambda size, lo, hi: np.arange(-lo, size + hi) % size,
+    "circular": _wrapped,
 }
 
 
@@ -56,7 +60,7 @@ def _take_runs(x, index, axis):
     """x at `index` along an axis, by slices rather than a gather: its derivative is then no scatter."""
     parts = []
     for first, last, step, count in _runs(index):
-        low, high = builtins.min(first, last), builtins.max(first, last)
+        low, high = min(first, last), max(first, last)
         part = lax.slice_in_dim(x, low, high + 1, axis=axis)
         if step == -1:
             part = lax.rev(part, (axis % x.ndim,))
@@ -78,8 +82,8 @@ def _pad_name(args):
 def pad(input: Array, pad: tuple, mode: str = "constant", value: float | None = None) -> Array:
     """Pad the last dimensions: `pad` has (before, after) for the last, the one before it, and so on.
 
-    Constant padding may be negative, which crops. The other modes ("reflect", "replicate", "circular") take what they pad
-    with from the input.
+    Constant padding may be negative, which crops. The other modes ("reflect", "replicate", "circular") take
+    what they pad with from the input.
     """
     if mode == "constant":
         return _pad_constant(input, pad, value)
@@ -102,7 +106,7 @@ def _(input, pad, mode="constant", value=None):
         )
     sizes = [(input.ndim - 1 - i, input.shape[input.ndim - 1 - i], lo, hi) for i, (lo, hi) in enumerate(_pairs(pad))]
     if mode == "constant":
-        if builtins.any(lo + hi + size < 0 for _, size, lo, hi in sizes):
+        if any(lo + hi + size < 0 for _, size, lo, hi in sizes):
             raise RuntimeError("narrow(): length must be non-negative.")
         return
     if value not in (None, 0):
@@ -229,8 +233,8 @@ def _(input, kernel_size, dilation=1, padding=0, stride=1):
         )
     spatial = tuple(input.shape[-2:])
     kernel, geo, out = _blocks(spatial, kernel_size, dilation, padding, stride)
-    if builtins.any(o < 1 for o in out):
-        out = tuple(builtins.max(o, 0) for o in out)
+    if any(o < 1 for o in out):
+        out = tuple(max(o, 0) for o in out)
         raise RuntimeError(
             f"Given input with spatial size {spatial}, kernel_size={kernel}, dilation={geo.dilation}, "
             f"padding={geo.lo}, calculated shape of the array of sliding blocks as {out}, "
@@ -282,7 +286,7 @@ def affine_grid_generator(theta: Array, size: tuple, align_corners: bool) -> Arr
     axes = []
     for i, s in enumerate(reversed(spatial)):
         line = np.linspace(-1, 1, s) if s > 1 else np.zeros(1)
-        line = line if align_corners else line * (s - 1) / builtins.max(s, 1)
+        line = line if align_corners else line * (s - 1) / max(s, 1)
         shape = [1] * len(spatial)
         shape[len(spatial) - 1 - i] = s
         axes.append(np.broadcast_to(line.reshape(shape), spatial))
@@ -306,9 +310,9 @@ def affine_grid(theta, size, align_corners=None):
         raise ValueError(
             f"Expected a batch of {n}D affine matrices of shape Nx{n}x{n + 1} for size {shown}. Got {theta.shape}."
         )
-    if builtins.min(size) <= 0:
+    if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {shown}")
-    return affine_grid_generator(theta, size, builtins.bool(align_corners))
+    return affine_grid_generator(theta, size, bool(align_corners))
 
 
 def _unnormalize(x, size, align_corners):
@@ -338,9 +342,9 @@ def _bounded(x, size, padding_mode, align_corners):
     return x
 
 
-def _pick(flat, index, inside, spatial):
-    """flat (N, C, S) at positions `index` (one array a dimension, (N, P)); zero where not `inside`."""
-    at, valid = 0, inside
+def _pick(flat, index, spatial):
+    """flat (N, C, S) at positions `index`, one array (N, P) a dimension; zero outside."""
+    at, valid = 0, True
     for i, size in zip(index, spatial):
         valid = valid & (i >= 0) & (i < size)
         at = at * size + jnp.clip(i, 0, size - 1)
@@ -370,28 +374,25 @@ def _sample(input, grid, mode, padding_mode, align_corners):
     # the grid has x first, the image y first
     places = [_unnormalize(points[..., n - 1 - i], spatial[i], align_corners) for i in range(n)]
     bound = lambda x, size: _bounded(x, size, padding_mode, align_corners)
-    true = jnp.ones(places[0].shape, bool)
-    total = 0
+    taps = []  # (position in each dimension, weight)
     if mode == "nearest":
-        index = [_whole(jnp.round(bound(x, s))) for x, s in zip(places, spatial)]
-        total = _pick(flat, index, true, spatial)
+        taps.append(([_whole(jnp.round(bound(x, s))) for x, s in zip(places, spatial)], 1))
     elif mode == "bicubic":
         floors = [jnp.floor(x) for x in places]
         weights = [_cubic(x - lax.stop_gradient(f)) for x, f in zip(places, floors)]
-        taps = lambda i, k: _whole(bound(floors[i] + (k - 1), spatial[i]))
-        for i in range(4):
-            for j in range(4):
-                part = _pick(flat, [taps(0, i), taps(1, j)], true, spatial)
-                total = total + part * (weights[0][i] * weights[1][j])[:, None]
+        for at in np.ndindex(4, 4):
+            index = [_whole(bound(f + (k - 1), s)) for f, k, s in zip(floors, at, spatial)]
+            taps.append((index, weights[0][at[0]] * weights[1][at[1]]))
     else:
         places = [bound(x, s) for x, s in zip(places, spatial)]
         floors = [lax.stop_gradient(jnp.floor(x)) for x in places]
         for corner in np.ndindex(*(2,) * n):
             index = [_whole(f) + c for f, c in zip(floors, corner)]
-            weight = 1
-            for x, f, c in zip(places, floors, corner):
-                weight = weight * ((x - f) if c else (f + 1 - x))
-            total = total + _pick(flat, index, true, spatial) * weight[:, None]
+            taps.append((index, math.prod((x - f) if c else (f + 1 - x) for x, f, c in zip(places, floors, corner))))
+    # all taps in one gather
+    index = [jnp.concatenate([tap[0][i] for tap in taps], 1) for i in range(n)]
+    picked = _pick(flat, index, spatial).reshape(*flat.shape[:2], len(taps), -1)
+    total = sum(picked[:, :, k] * (w if isinstance(w, int) else w[:, None]) for k, (_, w) in enumerate(taps))
     return total.reshape(*input.shape[:2], *grid.shape[1:-1]).astype(input.dtype)
 
 
@@ -501,7 +502,7 @@ def _smooth_taps(size, out, factor, align_corners, mode):
     """Taps of a filter as wide as an output pixel where it is larger than an input pixel."""
     scale = _scale(size, out, factor, align_corners)
     wide = {"bilinear": 2, "bicubic": 4, "lanczos": 6}[mode]
-    shrink = builtins.max(scale, 1.0)
+    shrink = max(scale, 1.0)
     support = wide / 2 * shrink
     center = scale * (np.arange(out) + 0.5)
     first = np.maximum((center - support + 0.5).astype(np.int64), 0)
@@ -514,7 +515,7 @@ def _smooth_taps(size, out, factor, align_corners, mode):
 
 def _apply_taps(x, axis, index, weight):
     size, out = x.shape[axis], len(index)
-    if builtins.max(size, out) <= MATRIX_SIZE or index.shape[1] > 8:
+    if max(size, out) <= MATRIX_SIZE or index.shape[1] > 8:
         matrix = np.zeros((out, size))
         np.add.at(matrix, (np.arange(out)[:, None], index), weight)
         matrix = jnp.asarray(matrix, x.dtype)
@@ -645,7 +646,7 @@ def _(
         )
     _check_mode(input, mode)
     out, _ = _resized(tuple(input.shape), size, scale_factor)
-    if builtins.min(*out, *spatial) <= 0:
+    if min(*out, *spatial) <= 0:
         sizes = lambda s: ", ".join(f"{axis}: {v}" for axis, v in zip("DHW"[-n:], s))
         raise RuntimeError(
             f"Input and output sizes should be greater than 0, but got input ({sizes(spatial)}) output ({sizes(out)})"

@@ -534,7 +534,7 @@ adaptive_avg_pool3d.check(lambda input, output_size: _check_adaptive("adaptive_a
 def _largest_at(x, starts, sizes, n):
     """(the largest, its flat position) of windows given by their starts and stops in each dimension.
 
-    starts, sizes: for each dimension an array (..., out) of starts and one of sizes; leading dimensions, if any, are the input's.
+    starts, sizes: for each dimension an array (out) or (*leading dimensions, out).
     """
     spatial = x.shape[-n:]
     lead = x.shape[:-n]
@@ -682,7 +682,7 @@ for _n, _record in enumerate((max_unpool1d, max_unpool2d, max_unpool3d), 1):
 
     @_record.check_values
     def _(input, indices, kernel_size, stride=None, padding=0, output_size=None, n=_n):
-        if indices is None or input is None or not indices.size:
+        if not isinstance(indices, np.ndarray) or not indices.size:
             return
         spatial = _unpooled(n, input.shape[-n:], kernel_size, stride, padding, output_size)
         bad = indices[(indices < 0) | (indices >= math.prod(spatial))]

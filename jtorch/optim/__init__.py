@@ -1,5 +1,7 @@
 """torch.optim: optimizers and learning-rate schedules."""
 
+from jtorch.optim import lr_scheduler as lr_scheduler
+from jtorch.optim import swa_utils as swa_utils
 from jtorch.optim.adadelta import Adadelta as Adadelta
 from jtorch.optim.adafactor import Adafactor as Adafactor
 from jtorch.optim.adagrad import Adagrad as Adagrad
@@ -16,5 +18,3 @@ from jtorch.optim.rmsprop import RMSprop as RMSprop
 from jtorch.optim.rprop import Rprop as Rprop
 from jtorch.optim.sgd import SGD as SGD
 from jtorch.optim.sparse_adam import SparseAdam as SparseAdam
-from jtorch.optim import lr_scheduler as lr_scheduler
-from jtorch.optim import swa_utils as swa_utils

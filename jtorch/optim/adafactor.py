@@ -1,7 +1,6 @@
 """Adafactor."""
 
 from jtorch import functions as torch
-from jtorch.core import dtype as dtypes
 from jtorch.optim.formulas import lerp, maximum, minimum, norm, sqrt
 from jtorch.optim.optimizer import Optimizer
 from jtorch.tensor import Tensor

@@ -68,7 +68,9 @@ class FusedGroup:
             )
         kept = [state[name] for name in names for state in states]
         inputs = [*steps, *extra.values(), *params, *(p.grad for p in params), *kept]
-        fused_update(function, static, inputs, tuple(numbers.values()), [*steps, *params, *kept])
+        fused_update(
+            function, static, inputs, tuple(numbers.values()), [*steps, *params, *kept], (optimizer, group, flags)
+        )
 
     def _steps(self, states):
         """The distinct step counts, and for each parameter which one is its."""

@@ -44,7 +44,7 @@ class Optax(Optimizer):
         if state:
             fused_update(
                 lambda arrays, numbers: jax.tree.leaves(init(arrays)),
-                ("optax.init", id(self)),
+                ("optax.init", self.transformation),
                 list(params),
                 (),
                 state,

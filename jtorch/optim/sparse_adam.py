@@ -2,8 +2,7 @@
 
 from jtorch import functions as torch
 from jtorch.autograd.mode import enable_grad, no_grad
-from jtorch.nn.modules.module import typename
-from jtorch.optim.optimizer import Optimizer, check_betas, check_lr
+from jtorch.optim.optimizer import Optimizer, check_betas
 from jtorch.tensor import Tensor
 
 __all__ = ["SparseAdam"]

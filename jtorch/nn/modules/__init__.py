@@ -1,5 +1,7 @@
 """The layers, by family."""
 
+# ruff: noqa: F403
+
 from jtorch.nn.modules.activation import *
 from jtorch.nn.modules.adaptive import *
 from jtorch.nn.modules.attention import *

@@ -1,7 +1,7 @@
 """Losses that own parameters: the adaptive softmax, and a linear layer joined with cross entropy."""
 
-from collections.abc import Sequence
 from collections import namedtuple
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jtorch import functions as torch

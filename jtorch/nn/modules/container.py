@@ -78,18 +78,14 @@ class Sequential(Module):
     def __add__(self, other):
         if not isinstance(other, Sequential):
             raise ValueError(
-                "add operator supports only objects of Sequential class, but {} is given.".format(
-                    str(type(other))
-                )
+                f"add operator supports only objects of Sequential class, but {str(type(other))} is given."
             )
         return Sequential(*self, *other)
 
     def __iadd__(self, other):
         if not isinstance(other, Sequential):
             raise ValueError(
-                "add operator supports only objects of Sequential class, but {} is given.".format(
-                    str(type(other))
-                )
+                f"add operator supports only objects of Sequential class, but {str(type(other))} is given."
             )
         for module in list(other):
             self.append(module)

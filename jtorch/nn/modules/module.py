@@ -4,15 +4,14 @@ import itertools
 import warnings
 from collections import OrderedDict
 
-from jtorch.autograd.mode import no_grad
-from jtorch.tensor import Tensor
-
 from jtorch import functions as torch
+from jtorch.autograd.mode import no_grad
 from jtorch.core import dtype as dtypes
 from jtorch.core.device import device as device_type
 from jtorch.nn.modules.hooks import HookMixin, any_global_call_hook, everywhere, mutations
 from jtorch.nn.modules.state import StateMixin
 from jtorch.nn.parameter import Buffer, Parameter
+from jtorch.tensor import Tensor
 
 __all__ = ["Module"]
 

@@ -8,8 +8,8 @@ from jtorch import functions as torch
 from jtorch.nn import init
 from jtorch.nn.modules.hooks import mutations
 from jtorch.nn.modules.module import Module
+from jtorch.nn.packed import PackedSequence
 from jtorch.nn.parameter import Parameter
-from jtorch.nn.utils.rnn import PackedSequence
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
 

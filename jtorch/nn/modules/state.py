@@ -6,10 +6,9 @@ from collections import OrderedDict, namedtuple
 from collections.abc import Mapping
 
 from jtorch.autograd.mode import no_grad
-from jtorch.tensor import Tensor
-
 from jtorch.nn.modules.hooks import RemovableHandle, mutations
 from jtorch.nn.parameter import Parameter, is_lazy
+from jtorch.tensor import Tensor
 
 __all__ = ["StateMixin"]
 

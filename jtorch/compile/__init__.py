@@ -1,0 +1,50 @@
+"""torch.compile: the recorder with promises. The package is also the function: `jtorch.compile(fn)`."""
+
+import sys
+import types
+
+from ..core import ledger
+from . import explain as _explain
+from .region import Options, compile_module, compile_function, reset
+
+explain = _explain.explain
+report = _explain.report
+
+
+def compile(  # noqa: A001
+    model=None, *, fullgraph=False, dynamic=None, backend="xla", mode=None, options=None, disable=False, name=None,
+):  # fmt: skip
+    """Compile a function or module: its whole region becomes one XLA program at the first call.
+
+    Args:
+        model: a function, a Module or None (then a decorator is returned)
+        fullgraph: raise where the region would break (a value is needed in Python) instead of splitting it there
+        dynamic: accepted; programs are made per shape
+        backend: "xla" (also "inductor", "eager" and "aot_eager": "eager" runs op by op)
+        mode: "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs": all the same on XLA
+        options: backend options, accepted
+        disable: return `model` unchanged
+
+    Raises RuntimeError for an unknown mode or backend, as PyTorch does.
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.compile.html
+    """
+    settings = Options(fullgraph, dynamic, backend, mode, options)
+    if model is None:
+        return lambda m: compile(m, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable)
+    if disable:
+        return model
+    if hasattr(model, "named_parameters"):
+        return compile_module(model, settings)
+    if not callable(model):
+        raise RuntimeError(f"torch.compile: expected a function or a Module, got {type(model).__name__}")
+    return compile_function(model, settings)
+
+
+class _CallablePackage(types.ModuleType):
+    def __call__(self, model=None, **options):
+        return compile(model, **options)
+
+
+sys.modules[__name__].__class__ = _CallablePackage
+
+__all__ = ["Options", "compile", "explain", "ledger", "report", "reset"]

@@ -1,0 +1,232 @@
+"""What the Python of a region read and did: watched once while it runs, then stated as guards, or found unprovable.
+
+A replay skips Python, so it must be known that running the Python again would do the same. User code is watched by a
+profile function during one recording. Library code (jtorch, the standard library, jax, numpy) is trusted: it keeps its
+state where the region looks. In user code anything that could leave a trace outside the region (stores to globals,
+attributes, items, free variables, unknown C functions) makes the region unprovable: it is then recorded at every call.
+"""
+
+import dis
+import os
+import sys
+import sysconfig
+import types
+
+from ..tensor import Tensor
+
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_TRUSTED = tuple(
+    {_HERE + os.sep, sysconfig.get_path("stdlib") + os.sep, os.path.dirname(os.__file__) + os.sep}
+    | {os.path.dirname(os.path.dirname(os.path.abspath(m.__file__))) + os.sep for m in (sys.modules["jax"],)}
+)
+
+_STORES = frozenset(
+    ("STORE_GLOBAL", "STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "DELETE_GLOBAL", "DELETE_ATTR", "DELETE_SUBSCR",
+     "DELETE_NAME", "STORE_NAME", "YIELD_VALUE", "SEND", "GET_AWAITABLE", "IMPORT_NAME")
+)  # fmt: skip
+
+# C functions that read their arguments and change nothing.
+_PURE = frozenset(
+    ("len", "isinstance", "issubclass", "getattr", "hasattr", "callable", "min", "max", "sum", "abs", "round", "sorted", "any",
+     "all", "divmod", "pow", "id", "hash", "repr", "iter", "next", "ord", "chr", "format", "sqrt", "log", "log2", "exp", "ceil",
+     "floor", "cos", "sin", "prod", "isnan", "get", "items", "keys", "values", "join", "split", "startswith", "endswith",
+     "count", "index", "copy", "numel", "__contains__", "__getitem__", "__len__", "__build_class__", "perf_counter")
+) - {"perf_counter"}  # fmt: skip
+_SIMPLE = (int, float, bool, str, bytes, type(None), complex)
+
+
+def trusted(filename: str) -> bool:
+    return filename.startswith(_TRUSTED) or filename.startswith("<")
+
+
+class Watch:
+    """Collects the user's code objects and C calls while the region runs."""
+
+    def __init__(self):
+        self.codes = {}  # code -> (globals, closure cells by name)
+        self.reason = None
+        self.selves = {}
+
+    def __enter__(self):
+        self.before = sys.getprofile()
+        if self.before is not None:
+            self.reason = "another profiler is active"
+        else:
+            sys.setprofile(self.event)
+        return self
+
+    def __exit__(self, *exc):
+        if self.before is None:
+            sys.setprofile(None)
+
+    def event(self, frame, kind, arg):
+        code = frame.f_code
+        if kind == "call":
+            if code not in self.codes and not trusted(code.co_filename):
+                cells = {}
+                for name in code.co_freevars:
+                    try:
+                        cells[name] = frame.f_locals[name]
+                    except KeyError:
+                        pass
+                self.codes[code] = (frame.f_globals, cells)
+            if not trusted(code.co_filename) and code.co_argcount and code.co_varnames[0] == "self":
+                owner = frame.f_locals.get("self")
+                if owner is not None:
+                    self.selves[id(owner)] = owner
+        elif kind == "c_call" and self.reason is None and not trusted(code.co_filename):
+            if not _pure(arg):
+                self.reason = f"calls {getattr(arg, '__qualname__', arg)} at {code.co_filename}:{frame.f_lineno}"
+
+
+def _pure(fn):
+    if isinstance(fn, type):
+        return True
+    name = getattr(fn, "__name__", "")
+    return name in _PURE or name.startswith("__")
+
+
+class Guards:
+    """Conditions under which the Python of a region would do what it did; `hold()` checks them."""
+
+    __slots__ = ("globals", "contents", "defaults")
+
+    def __init__(self):
+        self.globals = []  # (dict, name, value, by identity)
+        self.contents = []  # (mutable, shallow copy)
+
+    def hold(self):
+        for scope, name, value in self.globals:
+            if scope.get(name, _MISSING) is not value:
+                found = scope.get(name, _MISSING)
+                if type(value) not in _SIMPLE or type(found) is not type(value) or found != value:
+                    return False
+        for live, copy in self.contents:
+            if live != copy:
+                return False
+        return True
+
+
+_MISSING = object()
+
+
+def state(watch):
+    """(guards, None) for a watched run, or (None, why it cannot be proven)."""
+    if watch.reason is not None:
+        return None, watch.reason
+    guards = Guards()
+    for code, (scope, cells) in watch.codes.items():
+        reason = _stores(code)
+        if reason is not None:
+            return None, reason
+        for name in _global_names(code):
+            if name in scope:
+                value = scope[name]
+                reason = _value(guards, value)
+                if reason is not None:
+                    return None, f"reads {name}, {reason} ({code.co_filename}:{code.co_firstlineno})"
+                guards.globals.append((scope, name, value))
+        for name, value in cells.items():
+            reason = _value(guards, value)
+            if reason is not None:
+                return None, f"reads {name}, {reason} ({code.co_filename}:{code.co_firstlineno})"
+    for owner in watch.selves.values():
+        for name, value in vars(owner).items() if hasattr(owner, "__dict__") else ():
+            if name.startswith("_"):
+                continue
+            reason = _value(guards, value)
+            if reason is not None:
+                return None, f"reads {type(owner).__name__}.{name}, {reason}"
+        if not hasattr(owner, "_parameters") and hasattr(owner, "__dict__"):
+            simple = {k: v for k, v in vars(owner).items() if type(v) in _SIMPLE}
+            guards.contents.append((_Attributes(owner, tuple(simple)), simple))
+    return guards, None
+
+
+class _Attributes:
+    """Some attributes of an object, comparable with a dict of them."""
+
+    __slots__ = ("owner", "names")
+
+    def __init__(self, owner, names):
+        self.owner = owner
+        self.names = names
+
+    def __eq__(self, other):
+        now = vars(self.owner)
+        return all(now.get(n, _MISSING) == v for n, v in other.items())
+
+    def __ne__(self, other):
+        return not self == other
+
+    __hash__ = None
+
+
+def _value(guards, value):
+    """Guard the contents of something read; a reason if that cannot be done."""
+    if isinstance(value, _SIMPLE) or isinstance(value, (Tensor, type, types.ModuleType, types.FunctionType)):
+        return None
+    if isinstance(value, (types.BuiltinFunctionType, types.MethodType, types.MappingProxyType)):
+        return None
+    if hasattr(value, "_parameters") or hasattr(value, "param_groups"):
+        return None
+    if isinstance(value, tuple):
+        for v in value:
+            reason = _value(guards, v)
+            if reason:
+                return reason
+        return None
+    if isinstance(value, (list, dict, set)):
+        items = value.values() if isinstance(value, dict) else value
+        if all(isinstance(v, (*_SIMPLE, Tensor, types.FunctionType, type)) or hasattr(v, "_parameters") for v in items):
+            if any(isinstance(v, Tensor) for v in items):
+                guards.contents.append((_Identities(value), _Identities(value).now()))
+            else:
+                guards.contents.append((value, value.copy()))
+            return None
+        return f"a {type(value).__name__} whose contents cannot be guarded"
+    if callable(value) and not hasattr(value, "__dict__"):
+        return None
+    if hasattr(value, "__dict__"):
+        parts = vars(value)
+        if all(isinstance(v, (*_SIMPLE, Tensor, types.FunctionType, type)) or hasattr(v, "_parameters") for v in parts.values()):
+            simple = {k: v for k, v in parts.items() if isinstance(v, _SIMPLE)}
+            guards.contents.append((_Attributes(value, tuple(simple)), simple))
+            return None
+    if type(value).__module__.startswith("jtorch"):
+        return None
+    return f"a {type(value).__name__} that cannot be guarded"
+
+
+class _Identities:
+    """A container of tensors, compared by what its members are, not by their values."""
+
+    __slots__ = ("container",)
+
+    def __init__(self, container):
+        self.container = container
+
+    def now(self):
+        c = self.container
+        return [id(v) for v in (c.values() if isinstance(c, dict) else c)]
+
+    def __eq__(self, other):
+        return self.now() == other
+
+    def __ne__(self, other):
+        return self.now() != other
+
+    __hash__ = None
+
+
+def _stores(code):
+    for op in dis.get_instructions(code):
+        if op.opname in _STORES:
+            return f"{op.opname.lower().replace('_', ' ')} {op.argval} at {code.co_filename}:{code.co_firstlineno}"
+        if op.opname == "STORE_DEREF" and op.argval in code.co_freevars:
+            return f"assigns the outer variable {op.argval} at {code.co_filename}:{code.co_firstlineno}"
+    return None
+
+
+def _global_names(code):
+    return {op.argval for op in dis.get_instructions(code) if op.opname in ("LOAD_GLOBAL", "LOAD_NAME")}

@@ -1,0 +1,179 @@
+"""A compiled region: recorded as one program at its first call, replayed without Python once that is proven safe."""
+
+import functools
+
+from ..core.record import tls
+from . import proof
+from .replay import Replay, Snapshot, flatten
+
+_MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+_BACKENDS = ("xla", "inductor", "eager", "aot_eager", "cudagraphs", "openxla")
+_TRIES = 4  # recordings that may end unproven before a region is recorded for good
+_ENTRIES = 16  # replays kept: one for each choice of guards
+
+
+class Options:
+    """What `torch.compile` was asked for, checked."""
+
+    __slots__ = ("fullgraph", "dynamic", "backend", "mode", "options")
+
+    def __init__(self, fullgraph, dynamic, backend, mode, options):
+        if mode not in _MODES:
+            raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(m for m in _MODES if m)}")
+        if mode is not None and options is not None:
+            raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
+        if not callable(backend) and backend not in _BACKENDS:
+            raise RuntimeError(f"Invalid backend: {backend!r}, see `torch._dynamo.list_backends()`: {', '.join(_BACKENDS)}")
+        self.fullgraph = fullgraph
+        self.dynamic = dynamic
+        self.backend = backend
+        self.mode = mode
+        self.options = options
+
+
+class Scope:
+    """An open region: programs are compiled at first sight, and each flush inside it is a break of the graph."""
+
+    __slots__ = ("fullgraph", "breaks", "keys", "updates", "name")
+
+    def __init__(self, name, fullgraph):
+        self.name = name
+        self.fullgraph = fullgraph
+        self.breaks = []
+        self.keys = {}  # id of a random key drawn inside the region -> the key
+        self.updates = []
+
+    def on_flush(self, cause, line):
+        """Called before a flush inside the region; with fullgraph it is an error."""
+        if self.fullgraph:
+            raise RuntimeError(
+                f"torch.compile(fullgraph=True): {self.name} breaks at {line}: {cause}\n"
+                "  a Python value was asked of a tensor there (item, bool, print, numpy, a shape that depends on data); "
+                "use torch.where, masked_fill or keep the value as a tensor, or drop fullgraph=True"
+            )
+        self.breaks.append((cause, line))
+
+
+class Region:
+    """The compiled form of one function."""
+
+    def __init__(self, fn, options, name):
+        self.fn = fn
+        self.options = options
+        self.name = name
+        self.replays = []
+        self.tries = 0
+        self.why = None  # why the region is recorded at every call
+
+    def __call__(self, *args, **kwargs):
+        me = tls.me
+        if me.scope is not None or me.mode != "auto" or self.options.backend == "eager" or me.special is not None:
+            return self.fn(*args, **kwargs)
+        if self.replays:
+            leaves, tree = flatten(args, kwargs)
+            for replay in self.replays:
+                if replay.matches(me, leaves, tree):
+                    done, result = replay.run(me, leaves)
+                    if done:
+                        return result
+        if self.tries >= _TRIES or len(self.replays) >= _ENTRIES:
+            return self.record(me, args, kwargs)
+        return self.prove(me, args, kwargs)
+
+    def record(self, me, args, kwargs):
+        """Run the Python; what it records stays in the thread's graph and is compiled at its next flush."""
+        scope = me.scope = Scope(self.name, self.options.fullgraph)
+        try:
+            out = self.fn(*args, **kwargs)
+        finally:
+            me.scope = None
+        if scope.updates:
+            me.flush("compiled region")
+        return out
+
+    def prove(self, me, args, kwargs):
+        """Run the Python watched; keep a replay if all that it read and did is understood."""
+        me.flush("before a compiled region")
+        leaves, tree = flatten(args, kwargs)
+        before = Snapshot(me, leaves)
+        scope = me.scope = Scope(self.name, self.options.fullgraph)
+        watch = proof.Watch()
+        try:
+            with watch:
+                out = self.fn(*args, **kwargs)
+        finally:
+            me.scope = None
+        self.tries += 1
+        replay, why = None, None
+        if scope.breaks:
+            why = f"the graph breaks at {scope.breaks[0][1]}: {scope.breaks[0][0]}"
+        else:
+            guards, why = proof.state(watch)
+            if why is None:
+                replay, why = Replay.make(me, before, scope, guards, leaves, tree, out)
+        if replay is not None:
+            self.replays.append(replay)
+            self.tries = 0
+        else:
+            self.why = why
+            if me.graph.pendings and scope.updates:
+                me.flush("compiled region")
+        return out
+
+
+_regions: list = []
+
+
+def compile_function(fn, options):
+    """The compiled form of a function, with its name and docstring."""
+    region = Region(fn, options, getattr(fn, "__qualname__", repr(fn)))
+    _regions.append(region)
+
+    @functools.wraps(fn)
+    def compiled(*args, **kwargs):
+        return region(*args, **kwargs)
+
+    compiled._torchdynamo_orig_callable = fn
+    compiled._region = region
+    return compiled
+
+
+def compile_module(module, options):
+    """A module whose call is compiled; parameters, state_dict and attributes are those of the original."""
+    return _optimized_class()(module, Region(module.__call__, options, type(module).__name__))
+
+
+@functools.cache
+def _optimized_class():
+    from ..nn.modules.module import Module  # noqa: PLC0415  importing nn would double the time of `import jtorch`
+
+    class OptimizedModule(Module):
+        """What torch.compile makes of a Module."""
+
+        _torchdynamo_compiled = True
+
+        def __init__(self, mod, region):
+            super().__init__()
+            self._orig_mod = mod
+            self._region = region
+            self.training = mod.training
+
+        def forward(self, *args, **kwargs):
+            return self._region(*args, **kwargs)
+
+        def __call__(self, *args, **kwargs):
+            return self._region(*args, **kwargs)
+
+        def __getattr__(self, name):
+            if name == "_orig_mod":
+                return self._modules["_orig_mod"]
+            return getattr(self._orig_mod, name)
+
+    return OptimizedModule
+
+
+def reset():
+    """Forget all replays."""
+    for region in _regions:
+        region.replays.clear()
+        region.tries = 0

@@ -1,0 +1,260 @@
+"""Batches of sequences of unequal length: padded, packed, and back."""
+
+from collections import namedtuple
+from collections.abc import Iterable
+
+from jtorch import functions as torch
+from jtorch.core import dtype as dtypes
+from jtorch.tensor import Tensor
+
+__all__ = [
+    "PackedSequence",
+    "invert_permutation",
+    "pack_padded_sequence",
+    "pack_sequence",
+    "pad_packed_sequence",
+    "pad_sequence",
+    "unpack_sequence",
+    "unpad_sequence",
+]
+
+_Fields = namedtuple("PackedSequence_", ["data", "batch_sizes", "sorted_indices", "unsorted_indices"])
+
+
+class PackedSequence(_Fields):
+    """Sequences without padding: the elements of all at step 0, then at step 1, ...
+
+    Made by pack_padded_sequence or pack_sequence. `batch_sizes` (on the CPU) says how many sequences reach each
+    step, `sorted_indices` how the batch was sorted by length.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, data, batch_sizes=None, sorted_indices=None, unsorted_indices=None):
+        if batch_sizes is None:
+            data, batch_sizes = data
+        if unsorted_indices is None:
+            unsorted_indices = invert_permutation(sorted_indices)
+        if batch_sizes.device.type != "cpu":
+            raise ValueError(
+                "batch_sizes should always be on CPU. "
+                "Instances of PackedSequence should never be created manually. "
+                "They should be instantiated by functions like pack_sequence "
+                "and pack_padded_sequences in nn.utils.rnn. "
+                "https://pytorch.org/docs/stable/nn.html#torch.nn.utils.rnn.pack_sequence"
+            )
+        return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
+
+    def to(self, *args, **kwargs):
+        """The same with `data` moved or cast; the indices follow to the device."""
+        data = self.data.to(*args, **kwargs)
+        if data is self.data:
+            return self
+        move = lambda t: None if t is None else t.to(data.device)
+        return type(self)(data, self.batch_sizes, move(self.sorted_indices), move(self.unsorted_indices))
+
+    def pin_memory(self):
+        """The same in pinned memory."""
+        pin = lambda t: None if t is None else t.pin_memory()
+        return type(self)(
+            self.data.pin_memory(), self.batch_sizes, pin(self.sorted_indices), pin(self.unsorted_indices)
+        )
+
+    def cuda(self, *args, **kwargs):
+        """The same on a GPU."""
+        if self.data.device.type == "cuda" and not args and not kwargs:
+            return self
+        return self.to(*args, **({"device": "cuda"} | kwargs if not args else kwargs))
+
+    def cpu(self, *args, **kwargs):
+        """The same on the CPU."""
+        return self.to("cpu")
+
+    def double(self):
+        """The same in float64."""
+        return self.to(dtype=dtypes.float64)
+
+    def float(self):
+        """The same in float32."""
+        return self.to(dtype=dtypes.float32)
+
+    def half(self):
+        """The same in float16."""
+        return self.to(dtype=dtypes.float16)
+
+    def long(self):
+        """The same in int64."""
+        return self.to(dtype=dtypes.int64)
+
+    def int(self):
+        """The same in int32."""
+        return self.to(dtype=dtypes.int32)
+
+    def short(self):
+        """The same in int16."""
+        return self.to(dtype=dtypes.int16)
+
+    def char(self):
+        """The same in int8."""
+        return self.to(dtype=dtypes.int8)
+
+    def byte(self):
+        """The same in uint8."""
+        return self.to(dtype=dtypes.uint8)
+
+    @property
+    def is_cuda(self):
+        """Whether `data` is on a GPU."""
+        return self.data.is_cuda
+
+    def is_pinned(self):
+        """Whether `data` is in pinned memory."""
+        return self.data.is_pinned()
+
+
+def invert_permutation(permutation):
+    """The permutation that undoes this one; None for None."""
+    if permutation is None:
+        return None
+    return torch.argsort(permutation)
+
+
+def _lengths(lengths) -> list:
+    if isinstance(lengths, Tensor):
+        if lengths.device.type != "cpu":
+            raise RuntimeError(
+                "'lengths' argument should be a 1D CPU int64 tensor, but got "
+                f"{lengths.dim()}D {lengths.device} {str(lengths.dtype).removeprefix('torch.')} tensor"
+            )
+        return [int(n) for n in lengths.tolist()]
+    return [int(n) for n in lengths]
+
+
+def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True):
+    """Pack a padded batch (L, N, *) of sequences.
+
+    Args:
+        lengths: the length of each sequence
+        batch_first: the batch is (N, L, *)
+        enforce_sorted: the lengths must fall; otherwise the batch is sorted here
+    """
+    lengths = _lengths(lengths)
+    if not lengths or min(lengths) <= 0:
+        raise RuntimeError(
+            "Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0"
+        )
+    if len(lengths) != input.size(0 if batch_first else 1):
+        raise RuntimeError(
+            f"Expected `len(lengths)` to be equal to batch_size, but got {len(lengths)} "
+            f"(batch_size={input.size(0 if batch_first else 1)})"
+        )
+    if enforce_sorted:
+        if any(a < b for a, b in zip(lengths, lengths[1:])):
+            raise RuntimeError(
+                "`lengths` array must be sorted in decreasing order when "
+                "`enforce_sorted` is True. You can pass `enforce_sorted=False` "
+                "to pack_padded_sequence and/or pack_sequence to sidestep this "
+                "requirement if you do not need ONNX exportability."
+            )
+        order = None
+        sorted_indices = None
+    else:
+        order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+        lengths = [lengths[i] for i in order]
+        sorted_indices = torch.tensor(order, dtype=dtypes.int64, device=input.device)
+        input = input.index_select(0 if batch_first else 1, sorted_indices)
+    sizes = [sum(n > t for n in lengths) for t in range(lengths[0])]
+    steps = input if not batch_first else input.transpose(0, 1)
+    # one gather over the flattened (L N), in the order of the packing
+    batch = len(lengths)
+    where = [t * batch + i for t, n in enumerate(sizes) for i in range(n)]
+    flat = steps.reshape(steps.shape[0] * batch, *steps.shape[2:])
+    data = flat.index_select(0, torch.tensor(where, dtype=dtypes.int64, device=input.device))
+    return PackedSequence(data, torch.tensor(sizes, dtype=dtypes.int64), sorted_indices, None)
+
+
+def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None):
+    """The padded batch (L, N, *) of packed sequences, and their lengths (a CPU tensor).
+
+    Args:
+        batch_first: give (N, L, *)
+        padding_value: what fills the rest. Default: 0
+        total_length: pad to this length
+    """
+    sizes = [int(n) for n in sequence.batch_sizes.tolist()]
+    longest, batch = len(sizes), sizes[0]
+    if total_length is not None:
+        if total_length < longest:
+            raise ValueError(
+                "Expected total_length to be at least the length "
+                "of the longest sequence in input, but got "
+                f"total_length={total_length} and max sequence length being {longest}"
+            )
+        longest = total_length
+    data = sequence.data
+    starts = [0]
+    for n in sizes:
+        starts.append(starts[-1] + n)
+    # one row of padding at the end of the data, to which all gaps point
+    where = [
+        starts[t] + i if t < len(sizes) and i < sizes[t] else starts[-1]
+        for t in range(longest)
+        for i in range(batch)
+    ]
+    gap = torch.full((1, *data.shape[1:]), padding_value, dtype=data.dtype, device=data.device)
+    index = torch.tensor(where, dtype=dtypes.int64, device=data.device)
+    padded = torch.cat([data, gap]).index_select(0, index).reshape(longest, batch, *data.shape[1:])
+    lengths = torch.tensor([sum(n > i for n in sizes) for i in range(batch)], dtype=dtypes.int64)
+    if sequence.unsorted_indices is not None:
+        padded = padded.index_select(1, sequence.unsorted_indices)
+        lengths = lengths[sequence.unsorted_indices.cpu()]
+    return (padded.transpose(0, 1) if batch_first else padded), lengths
+
+
+def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):
+    """Stack tensors (L_i, *) to (L, N, *), L the largest length, filled with `padding_value`.
+
+    Args:
+        batch_first: give (N, L, *)
+        padding_side: "right" or "left"
+    """
+    if not isinstance(sequences, Iterable):
+        raise RuntimeError(
+            f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}"
+        )
+    if isinstance(sequences, Tensor):
+        sequences = sequences.unbind(0)
+    sequences = list(sequences)
+    if not sequences:
+        raise RuntimeError("received an empty list of sequences")
+    if padding_side not in ("left", "right"):
+        raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
+    longest = max(s.size(0) for s in sequences)
+    first = sequences[0]
+    rows = []
+    for s in sequences:
+        short = longest - s.size(0)
+        if short:
+            gap = torch.full((short, *s.shape[1:]), padding_value, dtype=first.dtype, device=first.device)
+            s = torch.cat([s, gap] if padding_side == "right" else [gap, s])
+        rows.append(s)
+    return torch.stack(rows, 0 if batch_first else 1)
+
+
+def unpad_sequence(padded_sequences, lengths, batch_first=False):
+    """The sequences of a padded batch, each with its own length."""
+    if not batch_first:
+        padded_sequences = padded_sequences.transpose(0, 1)
+    return [s[: int(n)] for s, n in zip(padded_sequences.unbind(0), lengths)]
+
+
+def pack_sequence(sequences, enforce_sorted=True):
+    """Pack a list of tensors (L_i, *)."""
+    lengths = torch.tensor([s.size(0) for s in sequences], dtype=dtypes.int64)
+    return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
+
+
+def unpack_sequence(packed_sequences):
+    """The list of tensors that were packed."""
+    padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
+    return unpad_sequence(padded, lengths, batch_first=True)

@@ -1,0 +1,113 @@
+"""The older form of spectral normalisation: hooks instead of a parametrization."""
+
+from jtorch import functions as torch
+from jtorch.autograd.mode import no_grad
+from jtorch.nn import functional as F
+from jtorch.nn.modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from jtorch.nn.parameter import Parameter
+
+__all__ = ["SpectralNorm", "remove_spectral_norm", "spectral_norm"]
+
+
+def as_matrix(weight, dim):
+    """The weight with dimension `dim` first and the rest flattened."""
+    if dim != 0:
+        weight = weight.permute(dim, *[d for d in range(weight.dim()) if d != dim])
+    return weight.reshape(weight.size(0), -1)
+
+
+class SpectralNorm:
+    """The hook that divides a weight by its largest singular value before each forward."""
+
+    _version = 1
+
+    def __init__(self, name="weight", n_power_iterations=1, dim=0, eps=1e-12):
+        if n_power_iterations <= 0:
+            raise ValueError(
+                "Expected n_power_iterations to be positive, but "
+                f"got n_power_iterations={n_power_iterations}"
+            )
+        self.name = name
+        self.dim = dim
+        self.n_power_iterations = n_power_iterations
+        self.eps = eps
+
+    def reshape_weight_to_matrix(self, weight):
+        """The weight as a matrix."""
+        return as_matrix(weight, self.dim)
+
+    def compute_weight(self, module, do_power_iteration):
+        """The weight over the estimate of its largest singular value; the estimate improves in training."""
+        weight = getattr(module, self.name + "_orig")
+        u, v = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
+        matrix = as_matrix(weight, self.dim)
+        if do_power_iteration:
+            with no_grad():
+                for _ in range(self.n_power_iterations):
+                    v.copy_(F.normalize(torch.mv(matrix.t(), u), dim=0, eps=self.eps))
+                    u.copy_(F.normalize(torch.mv(matrix, v), dim=0, eps=self.eps))
+                # a backward may follow after the next forward has changed the buffers
+                u, v = u.clone(), v.clone()
+        sigma = torch.dot(u, torch.mv(matrix, v))
+        return weight / sigma
+
+    def remove(self, module):
+        """Make the weight a parameter again."""
+        with no_grad():
+            weight = self.compute_weight(module, do_power_iteration=False)
+        delattr(module, self.name)
+        delattr(module, self.name + "_u")
+        delattr(module, self.name + "_v")
+        delattr(module, self.name + "_orig")
+        module.register_parameter(self.name, Parameter(weight.detach()))
+
+    def __call__(self, module, inputs):
+        setattr(module, self.name, self.compute_weight(module, do_power_iteration=module.training))
+
+    @staticmethod
+    def apply(module, name, n_power_iterations, dim, eps):
+        """Replace a parameter by its original and the two vectors, and add the hook."""
+        for hook in module._forward_pre_hooks.values():
+            if isinstance(hook, SpectralNorm) and hook.name == name:
+                raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
+        fn = SpectralNorm(name, n_power_iterations, dim, eps)
+        weight = module._parameters[name]
+        if weight is None:
+            raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
+        with no_grad():
+            matrix = as_matrix(weight, dim)
+            h, w = matrix.size()
+            u = F.normalize(weight.new_empty(h).normal_(0, 1), dim=0, eps=eps)
+            v = F.normalize(weight.new_empty(w).normal_(0, 1), dim=0, eps=eps)
+        delattr(module, name)
+        module.register_parameter(name + "_orig", weight)
+        # a plain attribute, so that forward can replace it
+        setattr(module, name, weight.data)
+        module.register_buffer(name + "_u", u)
+        module.register_buffer(name + "_v", v)
+        module.register_forward_pre_hook(fn)
+        return fn
+
+
+def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
+    """Divide a parameter by its largest singular value (Miyato et al., 2018), by a forward hook.
+
+    Args:
+        n_power_iterations: per forward in training. Default: 1
+        eps: in the normalisations. Default: 1e-12
+        dim: the dimension of the outputs. Default: 0, or 1 for transposed convolutions
+    """
+    if dim is None:
+        dim = 1 if isinstance(module, (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)) else 0
+    SpectralNorm.apply(module, name, n_power_iterations, dim, eps)
+    return module
+
+
+def remove_spectral_norm(module, name="weight"):
+    """Undo spectral_norm."""
+    for k, hook in module._forward_pre_hooks.items():
+        if isinstance(hook, SpectralNorm) and hook.name == name:
+            hook.remove(module)
+            del module._forward_pre_hooks[k]
+            return module
+    raise ValueError(f"spectral_norm of '{name}' not found in {module}")

@@ -1,0 +1,78 @@
+"""The older form of weight normalisation: hooks instead of a parametrization."""
+
+from jtorch import functions as torch
+from jtorch.nn.modules.module import Module
+from jtorch.nn.parameter import Parameter, is_lazy
+
+__all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
+
+
+def norm_except_dim(v, dim):
+    """The norm over all dimensions but one, which stays (dim=-1: over all)."""
+    if dim == -1:
+        return v.norm()
+    others = tuple(i for i in range(v.dim()) if i != dim % v.dim())
+    return torch.sqrt((v * v).sum(others, keepdim=True)) if others else v.abs()
+
+
+class WeightNorm:
+    """The hook that computes a weight from its direction and its length before each forward."""
+
+    def __init__(self, name, dim):
+        self.name = name
+        self.dim = -1 if dim is None else dim
+
+    def compute_weight(self, module):
+        """g * v / |v|."""
+        g, v = getattr(module, self.name + "_g"), getattr(module, self.name + "_v")
+        return v * (g / norm_except_dim(v, self.dim))
+
+    @staticmethod
+    def apply(module, name, dim):
+        """Replace a parameter by its direction and length, and add the hook."""
+        for hook in module._forward_pre_hooks.values():
+            if isinstance(hook, WeightNorm) and hook.name == name:
+                raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
+        fn = WeightNorm(name, dim)
+        weight = getattr(module, name)
+        if is_lazy(weight):
+            raise ValueError(
+                "The module passed to `WeightNorm` can't have uninitialized parameters. "
+                "Make sure to run the dummy forward before applying weight normalization"
+            )
+        del module._parameters[name]
+        module.register_parameter(name + "_g", Parameter(norm_except_dim(weight, fn.dim).data))
+        module.register_parameter(name + "_v", Parameter(weight.data))
+        setattr(module, name, fn.compute_weight(module))
+        module.register_forward_pre_hook(fn)
+        return fn
+
+    def remove(self, module):
+        """Make the weight a parameter again."""
+        weight = self.compute_weight(module)
+        delattr(module, self.name)
+        del module._parameters[self.name + "_g"]
+        del module._parameters[self.name + "_v"]
+        setattr(module, self.name, Parameter(weight.data))
+
+    def __call__(self, module, inputs):
+        setattr(module, self.name, self.compute_weight(module))
+
+
+def weight_norm(module: Module, name="weight", dim=0):
+    """Split a parameter into direction and length (Salimans and Kingma, 2016), by a forward hook.
+
+    Deprecated: use `parametrizations.weight_norm`.
+    """
+    WeightNorm.apply(module, name, dim)
+    return module
+
+
+def remove_weight_norm(module: Module, name="weight"):
+    """Undo weight_norm."""
+    for k, hook in module._forward_pre_hooks.items():
+        if isinstance(hook, WeightNorm) and hook.name == name:
+            hook.remove(module)
+            del module._forward_pre_hooks[k]
+            return module
+    raise ValueError(f"weight_norm of '{name}' not found in {module}")

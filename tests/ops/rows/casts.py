@@ -1,0 +1,20 @@
+"""Rows of public functions: casts."""
+
+from . import row
+
+ROWS = [
+    row("to"),
+    row("bfloat16"),
+    row("bool"),
+    row("byte"),
+    row("char"),
+    row("double"),
+    row("float"),
+    row("half"),
+    row("int"),
+    row("long"),
+    row("short"),
+    row("cdouble"),
+    row("cfloat"),
+    row("chalf"),
+]

@@ -1,0 +1,37 @@
+"""Rows of jtorch/ops/indexing.py."""
+
+from . import row
+
+ROWS = [
+    row("index_put"),
+    row("gather"),
+    row("take_along_dim"),
+    row("scatter"),
+    row("scatter_add"),
+    row("scatter_reduce"),
+    row("index_select"),
+    row("index_add"),
+    row("index_copy"),
+    row("index_fill"),
+    row("index_reduce"),
+    row("take"),
+    row("put"),
+    row("masked_fill"),
+    row("masked_scatter"),
+    row("masked_select"),
+    row("tril"),
+    row("triu"),
+    row("diag_embed"),
+    row("diag"),
+    row("diagflat"),
+    row("trace"),
+    row("diagonal_scatter"),
+    row("select_scatter"),
+    row("slice_scatter"),
+    row("as_strided_scatter"),
+    row("bincount"),
+    row("histc"),
+    row("nonzero"),
+    row("argwhere"),
+    row("nn.functional.one_hot"),
+]

@@ -1,0 +1,29 @@
+"""Rows of jtorch/ops/matmul.py."""
+
+from . import T, row
+
+ROWS = [
+    row("mm"),
+    row("bmm"),
+    row("mv"),
+    row("dot"),
+    row("vdot"),
+    row("matmul"),
+    row("inner"),
+    row("outer"),
+    row("addmm"),
+    row("addmv"),
+    row("addbmm"),
+    row("baddbmm"),
+    row("addr"),
+    row("linalg.multi_dot"),
+    row("linalg.matrix_power"),
+    row("tensordot"),
+    row("kron"),
+    row("linalg.cross"),
+    row("linalg.vecdot"),
+    row("cdist"),
+    row("einsum"),
+    row("cross"),
+    row("chain_matmul", samples=[(T(2, 3), T(3, 4), T(4, 2))]),
+]

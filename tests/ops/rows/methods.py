@@ -1,0 +1,41 @@
+"""Rows of public functions: methods."""
+
+from .. import defined
+from . import row
+
+ROWS = [
+    row("item"),
+    row("broadcast_shapes"),
+    row("contiguous"),
+    row("sum_to_size"),
+    row("resolve_conj"),
+    row("resolve_neg"),
+    row("view_as_real"),
+    row("view_as_complex"),
+    row("corrcoef"),
+    row("cov"),
+    row("equal"),
+    row("gradient"),
+    row("svd_lowrank", only=defined.low_rank, random=True, why="random factors of a matrix of exactly that rank"),
+    row("pca_lowrank", only=defined.low_rank, random=True, why="random factors of a matrix of exactly that rank"),
+    row("ravel"),
+    row("unravel_index"),
+    row("reshape_as"),
+    row("flatten"),
+    row("_unsafe_masked_index"),
+    row("_unsafe_masked_index_put_accumulate"),
+    row("_chunk_cat"),
+    row("histogram"),
+    row("histogramdd"),
+    row("fill"),
+    row("resize_"),
+    row("resize_as_"),
+    row("zero_"),
+    row("T"),
+    row("H"),
+    row("mT"),
+    row("mH"),
+    row("nonzero_static"),
+    row("hash_tensor"),
+    row("_segment_reduce"),
+]

@@ -1,0 +1,26 @@
+"""Rows of public functions: nn_functional."""
+
+from .. import defined
+from . import row
+
+ROWS = [
+    row("_softmax_backward_data"),
+    row("nn.functional.linear_cross_entropy"),
+    row("native_group_norm"),
+    row("native_batch_norm"),
+    row("_native_batch_norm_legit"),
+    row("_batch_norm_with_update"),
+    row("_upsample_bilinear2d_aa"),
+    row("nn.functional.max_pool2d_with_indices_backward"),
+    row("torch.ops.aten._safe_softmax.default"),
+    row("nn.functional.threshold"),
+    row("native_dropout_backward"),
+    row(
+        "nn.functional.multi_head_attention_forward",
+        only=defined.unless(lambda s: s.args[9] and s.kwargs.get("training")),
+        why="random where the sample asks for dropout",
+    ),
+    row("grid_sampler_2d"),
+    row("grid_sampler_3d"),
+    row("nn.functional.pdist"),
+]

@@ -1,0 +1,17 @@
+"""Rows of public functions: operators."""
+
+from . import row
+
+ROWS = [
+    row("__radd__"),
+    row("__rdiv__"),
+    row("__rmul__"),
+    row("__rand__"),
+    row("__ror__"),
+    row("__rxor__"),
+    row("__rmatmul__"),
+    row("__rmod__"),
+    row("__rpow__"),
+    row("__rsub__"),
+    row("__getitem__"),
+]

@@ -1,0 +1,37 @@
+"""Rows of jtorch/ops/views.py."""
+
+from . import T, row
+
+ROWS = [
+    row("view"),
+    row("unflatten"),
+    row("squeeze"),
+    row("unsqueeze"),
+    row("expand"),
+    row("transpose"),
+    row("t"),
+    row("permute"),
+    row("movedim"),
+    row("select"),
+    row("slice"),
+    row("diagonal"),
+    row("unfold"),
+    row("as_strided"),
+    row("split"),
+    row("split_with_sizes"),
+    row("unsafe_split"),
+    row("chunk"),
+    row("unsafe_chunk"),
+    row("unbind"),
+    row("view_as"),
+    row("reshape"),
+    row("expand_as"),
+    row("narrow"),
+    row("tensor_split"),
+    row("hsplit"),
+    row("vsplit"),
+    row("dsplit"),
+    row("swapaxes", samples=[(T(2, 3, 4), 0, 2)]),
+    row("adjoint", samples=[(T(2, 3, 4),)]),
+    row("unsafe_split_with_sizes", samples=[(T(5, 2), [2, 3])]),
+]
