@@ -471,7 +471,7 @@ def view_edge(source, view, grad_name, source_edge):
         return None
     a, b = source._spec, view._spec
     plan, starts = view_plan(a, a.strides, tuple(b.shape), b.strides, view._offset - source._offset, grad_name)
-    return (tape.record(plan, (), (source_edge,), starts, (), (None,)), 0)
+    return (tape.record(plan, (), (source_edge,), starts, ()), 0)
 
 
 class RemovableHandle:

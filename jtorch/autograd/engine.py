@@ -47,7 +47,7 @@ def apply_plan(plan, values, edges, numbers=()):
     """Record a plan on values that carry edges, and its tape node. Returns (values, edges) of the results."""
     outs = graph_of(plan.device).recn(plan, values, numbers)
     if any(e is not None for e in edges):
-        node = tape.record(plan, values, edges, numbers, outs, (None,) * len(values))
+        node = tape.record(plan, values, edges, numbers, outs)
         return outs, [(node, k) if differentiable(s) else None for k, s in enumerate(plan.specs)]
     return outs, [None] * len(outs)
 

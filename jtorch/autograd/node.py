@@ -120,10 +120,10 @@ def _function(edge):
     return target if isinstance(target, Node) else target._accumulator()
 
 
-def record(plan, values, edges, numbers, outs, guards, out_guard=None):
+def record(plan, values, edges, numbers, outs, tensors=None):
     """The node of an op that has just been recorded.
 
-    values, edges: of the operands; outs: the result values; guards: (storage, version) for each operand or None.
+    values, edges: of the operands; outs: the result values; tensors: the operands, whose versions are guarded, or None.
     """
     needs = 0
     bit = 1
@@ -134,16 +134,18 @@ def record(plan, values, edges, numbers, outs, guards, out_guard=None):
     bwd = plan.bwd.get(needs)
     if bwd is None:
         bwd = plan.bwd[needs] = backward_of(plan, needs)
-    save_in = bwd.save_in
-    kept = []
     saved = []
-    for i in save_in:
+    guards = []
+    for i in bwd.save_in:
         saved.append(values[i])
-        if guards[i] is not None:
-            kept.append(guards[i])
+        if tensors is not None:
+            t = tensors[i]
+            if t is not None:
+                storage = t._storage
+                guards.append((storage, storage.version))
     for k in bwd.save_out:
         saved.append(outs[k])
-    node = Node(bwd, edges, tuple(saved), numbers if bwd.uses_numbers else (), kept)
+    node = Node(bwd, edges, tuple(saved), numbers if bwd.uses_numbers else (), guards)
     extra = tls.me.extra
     if extra and extra.get("anomaly"):
         node.trace = "".join(traceback.format_stack()[:-2])

@@ -36,6 +36,16 @@ _NOTHING = nullcontext()
 RUNTIME = program.RUNTIME  # stands in a state's key for a number that is an input of the program
 
 
+_arrays: set[type] = set()  # types of concrete values seen so far; tracers are never among them
+
+
+def _is_array(v) -> bool:
+    if isinstance(v, jax.core.Tracer):
+        return False
+    _arrays.add(type(v))
+    return True
+
+
 class State:
     """A recorded path: the node that led here, and what may follow."""
 
@@ -187,16 +197,20 @@ class Graph:
         """Record any node; returns a list of its results."""
         ids = []
         index_of = self.index_of
+        inputs = self.inputs
         for v in operands:
-            if type(v) is Pending and v.graph is self:
-                ids.append(v.index)
-            else:
-                i = index_of.get(id(v))
-                if i is None:
-                    i = self.input(v)
-                    if i is None:
-                        return call_traced_n(plan, operands, numbers)
-                ids.append(i)
+            if type(v) is Pending:
+                if v.graph is self:
+                    ids.append(v.index)
+                    continue
+                v = v.value if v.value is not None else v.get()
+            i = index_of.get(id(v))
+            if i is None:
+                if type(v) not in _arrays and not _is_array(v):
+                    return call_traced_n(plan, operands, numbers)
+                i = index_of[id(v)] = ~len(inputs)
+                inputs.append(v)
+            ids.append(i)
         ids = tuple(ids)
         state = self.state
         if numbers:
@@ -238,11 +252,10 @@ class Graph:
             i = self.index_of.get(id(v))
             if i is not None:
                 return i
-        if isinstance(v, jax.core.Tracer):
+        if type(v) not in _arrays and not _is_array(v):
             return None
-        i = ~len(self.inputs)
+        i = self.index_of[id(v)] = ~len(self.inputs)
         self.inputs.append(v)
-        self.index_of[id(v)] = i
         return i
 
     def compute(self, pending):

@@ -191,7 +191,8 @@ def inplace(op, args):
         edges = tuple(edge_of(x) for x in tensors)
         edges = tuple(e if e is not None and differentiable(x._spec) else None for e, x in zip(edges, tensors))
         if any(e is not None for e in edges):
-            guards = [(x._storage, x._storage.version) for x in tensors]
-            node = tape.record(plan, values, edges, call.numbers, outs, guards)
+            # What the op read of `t` itself is kept as it was: writing to it is no fault.
+            others = [None if x is t else x for x in tensors]
+            node = tape.record(plan, values, edges, call.numbers, outs, others)
     write_on_tape(t, outs[0], node)
     return t

@@ -1,7 +1,6 @@
 """Finishing a call: read the operands, record the node, wrap its results, put it on the tape. The hottest code there is."""
 
 from ..autograd import node as tape
-from ..autograd.derive import differentiable
 from ..core import storage as storages
 from ..core.storage import Storage
 from ..tensor import Tensor, edge_of
@@ -39,7 +38,7 @@ def finish1(plan, me, a):
         else:
             edge = a._edge
         if edge is not None:
-            node = tape.record(plan, (va,), (edge,), (), (out,), ((s, s.version),))
+            node = tape.record(plan, (va,), (edge,), (), (out,), (a,))
             if node.bwd.save_out:
                 node.guards.append((t._storage, 0))
             t._edge = (node, 0)
@@ -73,7 +72,7 @@ def finish2(plan, me, a, b):
         ea = a._edge if a._base is None and not a._rg else edge_of(a)
         eb = b._edge if b._base is None and not b._rg else edge_of(b)
         if ea is not None or eb is not None:
-            node = tape.record(plan, (va, vb), (ea, eb), (), (out,), ((sa, sa.version), (sb, sb.version)))
+            node = tape.record(plan, (va, vb), (ea, eb), (), (out,), (a, b))
             if node.bwd.save_out:
                 node.guards.append((t._storage, 0))
             t._edge = (node, 0)
@@ -93,19 +92,30 @@ def finish(plan, me, tensors, numbers):
     outs = graph.recn(plan, values, numbers)
     results = []
     for value, spec in zip(outs, plan.specs):
+        storage = _new(Storage)
+        storage.value = value
+        storage.spec = spec
+        storage.version = 0
         t = _new(Tensor)
-        t._storage = Storage(value, spec)
+        t._storage = storage
         t._spec = spec
         t._offset = 0
         t._edge = t._grad = t._base = t._base_edge = t._hooks = None
         t._rg = False
         results.append(t)
     if me.grad and plan.diff:
-        edges = [edge_of(t) for t in tensors]
-        for e in edges:
+        edges = []
+        found = False
+        for t in tensors:
+            if t._rg or t._base is not None:
+                e = edge_of(t)
+            else:
+                e = t._edge
+            edges.append(e)
             if e is not None:
-                put_on_tape(plan, tensors, values, edges, numbers, outs, results)
-                break
+                found = True
+        if found:
+            put_on_tape(plan, tensors, values, edges, numbers, outs, results)
     if not plan.multiple:
         return results[0]
     if plan.public != plan.n_out:
@@ -114,11 +124,8 @@ def finish(plan, me, tensors, numbers):
 
 
 def put_on_tape(plan, tensors, values, edges, numbers, outs, results):
-    edges = tuple(e if differentiable(t._spec) else None for e, t in zip(edges, tensors))
-    if not any(e is not None for e in edges):
-        return
-    guards = [(t._storage, t._storage.version) for t in tensors]
-    node = tape.record(plan, values, edges, numbers, outs, guards)
+    """The node of a recorded plan, and the edges of its results."""
+    node = tape.record(plan, values, tuple(edges), numbers, outs, tensors)
     if node.bwd.save_out:
         for t in results[: plan.public]:
             node.guards.append((t._storage, 0))

@@ -65,7 +65,7 @@ def call_view(view, t, statics):
         else:
             own = spec.strides if plan.absolute else _contiguous(spec)
             p, starts = view_plan(spec, own, tuple(out.shape), strides, offset if plan.absolute else start, plan.name)
-            v._edge = (tape.record(p, (), (edge,), starts, (), (None,)), 0)
+            v._edge = (tape.record(p, (), (edge,), starts, ()), 0)
         return v
     return _many_views(plan, t, spec, edge, base)
 
@@ -95,6 +95,6 @@ def _many_views(plan, t, spec, edge, base):
             v.__dict__["_multi_view"] = True
         if edge is not None and differentiable(out):
             p, starts = view_plan(spec, _contiguous(spec), tuple(out.shape), strides, start, plan.name)
-            v._edge = (tape.record(p, (), (edge,), starts, (), (None,)), 0)
+            v._edge = (tape.record(p, (), (edge,), starts, ()), 0)
         views.append(v)
     return tuple(views)

@@ -143,7 +143,7 @@ def _copy_slices(base, base_edge, view, old, before, value, edge):
         plan.grad_name = "CopySlices"
         plan.extra = SlicesMap(recipe, operands)
         _slices[key] = plan
-    return (tape.record(plan, (None, None), (base_edge, edge), tuple(starts), (None,), (None, None)), 0)
+    return (tape.record(plan, (None, None), (base_edge, edge), tuple(starts), (None,)), 0)
 
 
 _slices: dict = {}

@@ -30,8 +30,6 @@ def _sized(value, n):
     return tuple(value) if isinstance(value, (tuple, list)) else (value,) * n
 
 
-
-
 @_default
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
     """Deprecated: use interpolate."""
@@ -227,9 +225,7 @@ def multi_head_attention_forward(
         if key_padding_mask is not None:
             is_causal = False
     if embed_dim != embed_dim_to_check:
-        raise AssertionError(
-            f"was expecting embedding dimension of {embed_dim_to_check}, but got {embed_dim}"
-        )
+        raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {embed_dim}")
     head_dim = embed_dim // num_heads
     if head_dim * num_heads != embed_dim:
         raise AssertionError(f"embed_dim {embed_dim} not divisible by num_heads {num_heads}")
@@ -321,8 +317,6 @@ def multi_head_attention_forward(
         out = out.squeeze(1)
         weights = weights.squeeze(0) if weights is not None else None
     return out, weights
-
-
 
 
 def _missing(name):

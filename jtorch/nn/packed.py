@@ -197,9 +197,7 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
         starts.append(starts[-1] + n)
     # one row of padding at the end of the data, to which all gaps point
     where = [
-        starts[t] + i if t < len(sizes) and i < sizes[t] else starts[-1]
-        for t in range(longest)
-        for i in range(batch)
+        starts[t] + i if t < len(sizes) and i < sizes[t] else starts[-1] for t in range(longest) for i in range(batch)
     ]
     gap = torch.full((1, *data.shape[1:]), padding_value, dtype=data.dtype, device=data.device)
     index = torch.tensor(where, dtype=dtypes.int64, device=data.device)

@@ -105,12 +105,8 @@ def batch_norm_train(input: Array, weight: Array | None, bias: Array | None, eps
 
 
 batch_norm_train.vjp(
-    input=lambda g, input, weight, eps, out: batch_norm_train_grad(g[0], input, weight, out[1], out[3], eps)[
-        0
-    ],
-    weight=lambda g, input, weight, eps, out: batch_norm_train_grad(g[0], input, weight, out[1], out[3], eps)[
-        1
-    ],
+    input=lambda g, input, weight, eps, out: batch_norm_train_grad(g[0], input, weight, out[1], out[3], eps)[0],
+    weight=lambda g, input, weight, eps, out: batch_norm_train_grad(g[0], input, weight, out[1], out[3], eps)[1],
     bias=lambda g: batch_norm_bias_grad(g[0]),
 )
 
@@ -161,7 +157,7 @@ def _(input, running_mean, running_var, weight, bias, eps):
     _check_channels(input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
 
 
-@composite(where="nn.functional torch")
+@composite(where="nn.functional")
 def batch_norm(
     input,
     running_mean=None,
@@ -171,7 +167,6 @@ def batch_norm(
     training=False,
     momentum=0.1,
     eps=1e-5,
-    cudnn_enabled=True,
 ):
     """Normalise each channel by the batch (training) or by the running statistics, which training updates."""
     count = math.prod(input.shape) // max(input.shape[1], 1)
@@ -181,9 +176,7 @@ def batch_norm(
             raise RuntimeError(f"{name} must be defined in evaluation mode")
         return batch_norm_eval(input, running_mean, running_var, weight, bias, eps)
     if count == 1:
-        raise ValueError(
-            f"Expected more than 1 value per channel when training, got input size {_size(input.shape)}"
-        )
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {_size(input.shape)}")
     _check_channels(input, running_mean=running_mean, running_var=running_var)
     out, mean, var = batch_norm_train(input, weight, bias, eps)
     if running_mean is not None:
@@ -231,9 +224,7 @@ def instance_norm(
         return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
     count = math.prod(input.shape[2:])
     if count == 1:
-        raise ValueError(
-            f"Expected more than 1 spatial element when training, got input size {_size(input.shape)}"
-        )
+        raise ValueError(f"Expected more than 1 spatial element when training, got input size {_size(input.shape)}")
     out, mean, var = instance_norm_train(input, weight, bias, eps)
     if running_mean is not None:
         running_mean.copy_(batch_norm_update(running_mean, mean.mean(0), momentum, 1.0))
@@ -241,3 +232,15 @@ def instance_norm(
         unbiased = count / (count - 1) if count > 1 else 1.0
         running_var.copy_(batch_norm_update(running_var, var.mean(0), momentum, unbiased))
     return out
+
+
+@composite(where="torch.batch_norm")
+def torch_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
+    """`nn.functional.batch_norm` with torch.batch_norm's order of arguments."""
+    return batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+@composite(where="torch.instance_norm")
+def torch_instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled):
+    """`nn.functional.instance_norm` with torch.instance_norm's order of arguments."""
+    return instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)

@@ -38,8 +38,8 @@ def along(v, ndim: int):
 def sums(terms, *arrays):
     """The sums over everything but the channels of each of `terms(*arrays)`, for entered arrays.
 
-    `terms` gets arrays whose channels `along(..., their ndim)` meets. On the CPU it sees a fold of the rows at a time: the
-    terms are added up where they are computed, in one vectorised pass that stores none of them.
+    `terms` gets arrays whose channels `along(..., their ndim)` meets. On the CPU it sees a fold of the rows at a time:
+    the terms are added up where they are computed, in one vectorised pass that stores none of them.
     """
     ndim = arrays[0].ndim
     if not on_cpu():

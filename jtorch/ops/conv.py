@@ -189,9 +189,7 @@ def _cpu_forward(x, w, geo: Geometry):
         flat = w.reshape(channels, -1)
         return sum(xs * flat[:, i] for i, xs in enumerate(taps))
     if geo.groups > 1:
-        parts = _by_group(
-            lambda i, one: _cpu_forward(_part(x, i, geo.groups), _part(w, i, geo.groups, 0), one), geo
-        )
+        parts = _by_group(lambda i, one: _cpu_forward(_part(x, i, geo.groups), _part(w, i, geo.groups, 0), one), geo)
         return jnp.concatenate(parts, -1)
     taps = math.prod(kernel)
     if taps == 1 or (math.prod(out) <= TINY_MAP and channels >= 16):
@@ -231,9 +229,7 @@ def spread(parts, kernel, spatial, out, geo: Geometry, at: int = 1):
     total = None
     for tap, part in zip(itertools.product(*map(range, kernel)), parts):
         config = [(0, 0, 0)] * part.ndim
-        for i, (t, d, o, s, lo, size) in enumerate(
-            zip(tap, geo.dilation, out, geo.stride, geo.lo, spatial), at
-        ):
+        for i, (t, d, o, s, lo, size) in enumerate(zip(tap, geo.dilation, out, geo.stride, geo.lo, spatial), at):
             config[i] = (t * d - lo, size + lo - t * d - (o - 1) * s - 1, s - 1)
         part = lax.pad(part, jnp.zeros((), part.dtype), config)
         total = part if total is None else total + part
@@ -312,9 +308,7 @@ def conv_plain(
 
 
 @op(where="")
-def conv_input_grad(
-    grad: Array, weight: Array, size: tuple, stride=1, padding=0, dilation=1, groups: int = 1
-) -> Array:
+def conv_input_grad(grad: Array, weight: Array, size: tuple, stride=1, padding=0, dilation=1, groups: int = 1) -> Array:
     """The gradient of a convolution in its input, of the given full size."""
     n = weight.ndim - 2
     geo = _geometry(weight.shape[2:], stride, padding, dilation, groups)
@@ -325,9 +319,7 @@ def conv_input_grad(
 
 
 @op(where="")
-def conv_weight_grad(
-    input: Array, grad: Array, size: tuple, stride=1, padding=0, dilation=1, groups: int = 1
-) -> Array:
+def conv_weight_grad(input: Array, grad: Array, size: tuple, stride=1, padding=0, dilation=1, groups: int = 1) -> Array:
     """The gradient of a convolution in its weight, of the given full size."""
     n = len(size) - 2
     geo = _geometry(size[2:], stride, padding, dilation, groups)
@@ -446,9 +438,7 @@ def _transposed_spatial(spatial, kernel, stride, padding, output_padding, dilati
 
 def _conv_transpose(input, weight, bias, stride, padding, output_padding, groups, dilation):
     n = weight.ndim - 2
-    spatial = _transposed_spatial(
-        input.shape[-n:], weight.shape[2:], stride, padding, output_padding, dilation
-    )
+    spatial = _transposed_spatial(input.shape[-n:], weight.shape[2:], stride, padding, output_padding, dilation)
     size = (*input.shape[: input.ndim - n - 1], weight.shape[1] * groups, *spatial)
     out = conv_input_grad.fn(input, weight, size, stride, padding, dilation, groups)
     return out if bias is None else out + bias.reshape(-1, *(1,) * n)
@@ -537,8 +527,7 @@ def _check(name, input, weight, bias, stride, padding, output_padding, dilation,
     shape = list(input.shape)
     if input.ndim not in (n + 1, n + 2):
         raise RuntimeError(
-            f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, "
-            f"but got input of size: {shape}"
+            f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: {shape}"
         )
     if isinstance(padding, str):
         if padding not in ("same", "valid"):
@@ -564,13 +553,9 @@ def _check(name, input, weight, bias, stride, padding, output_padding, dilation,
             f"convolution dimensions, but got stride={list(tuple_of(stride, n))}"
         )
     if bias is not None and bias.dtype is not input.dtype:
-        raise RuntimeError(
-            f"Input type ({_c_name(input)}) and bias type ({_c_name(bias)}) should be the same"
-        )
+        raise RuntimeError(f"Input type ({_c_name(input)}) and bias type ({_c_name(bias)}) should be the same")
     if weight.dtype is not input.dtype:
-        raise RuntimeError(
-            f"expected scalar type {scalar_name(input.dtype)} but found {scalar_name(weight.dtype)}"
-        )
+        raise RuntimeError(f"expected scalar type {scalar_name(input.dtype)} but found {scalar_name(weight.dtype)}")
     _check_numbers(n, stride, padding, output_padding, dilation, groups)
     _check_shapes(shape if input.ndim == n + 2 else [1, *shape], list(weight.shape), bias, groups, transposed)
     if transposed:

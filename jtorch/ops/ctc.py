@@ -27,9 +27,7 @@ def _log_add(*terms):
 
 
 @op(where="", grad_name="CtcLossBackward0")
-def ctc_alignments(
-    log_probs: Array, targets: Array, input_lengths: Array, target_lengths: Array, blank: int
-) -> Array:
+def ctc_alignments(log_probs: Array, targets: Array, input_lengths: Array, target_lengths: Array, blank: int) -> Array:
     """The negative log likelihood of each sequence: log_probs (T, N, C), targets (N, S) or all in one row."""
     steps, batch, _ = log_probs.shape
     labels = _padded(targets, target_lengths)
@@ -68,9 +66,7 @@ def ctc_alignments(
 
 
 @composite(where="nn.functional")
-def ctc_loss(
-    log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False
-):
+def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
     """The loss of aligning `targets` with `log_probs` (T, N, C) or (T, C), blanks and repeats allowed."""
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction")

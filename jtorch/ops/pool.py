@@ -581,7 +581,7 @@ def _adaptive_max_pool(n, input, output_size, return_indices):
     return got if return_indices else got[0]
 
 
-@op(where="torch nn.functional", grad_name="SqueezeBackward1", out=False)
+@op(where="nn.functional", grad_name="SqueezeBackward1", out=False)
 def adaptive_max_pool1d(input: Array, output_size, return_indices: bool = False) -> Array:
     """The largest of each of `output_size` windows that cover the last dimension evenly."""
     return _adaptive_max_pool(1, input, output_size, return_indices)
@@ -605,6 +605,20 @@ for _n, _record in enumerate((adaptive_max_pool1d, adaptive_max_pool2d, adaptive
             f"adaptive_max_pool{n}d", n, input, output_size, ":"
         )
     )
+
+
+def _adaptive_with_indices(n: int, fn, spaces: str):
+    def adaptive_max_pool_with_indices(input, output_size):
+        """The largest of each of `output_size` windows, and its flat position."""
+        return fn(input, output_size, True)
+
+    composite(where=spaces, name=f"adaptive_max_pool{n}d_with_indices")(adaptive_max_pool_with_indices)
+
+
+_space = "nn.functional.adaptive_max_pool{}d_with_indices"
+_adaptive_with_indices(1, adaptive_max_pool1d, "torch.adaptive_max_pool1d " + _space.format(1))
+_adaptive_with_indices(2, adaptive_max_pool2d, _space.format(2))
+_adaptive_with_indices(3, adaptive_max_pool3d, _space.format(3))
 
 
 def _fractional(n, input, samples, kernel_size, output_size, return_indices):

@@ -1,7 +1,7 @@
 """Recurrent layers: LSTM, GRU and plain RNN, one op a layer and direction.
 
-The input's part of the gates is one matmul over all steps before the loop, and the weights' gradients are one matmul over all
-steps after the backward loop; the loops hold only what depends on the step before.
+The input's part of the gates is one matmul over all steps before the loop, and the weights' gradients are one matmul
+over all steps after the backward loop; the loops hold only what depends on the step before.
 """
 
 import jax
@@ -31,9 +31,9 @@ def _before(first, sequence, reverse):
 
 
 # A cell is two functions. `step(state, x, w, b)`: from the state (h, ...), the input's part of the gates and the weight
-# transposed to the next state and what the derivative keeps. `back(d, kept, before)`: from the derivative of the new state, what
-# was kept and the state before to the derivatives of the input's part, of the hidden part, and of the state before
-# except through the hidden part.
+# transposed to the next state and what the derivative keeps. `back(d, kept, after, before)`: from the derivative of the
+# new state, what was kept and the states after and before, to the derivatives of the input's part, of the hidden part,
+# and of the state before except through the hidden part.
 
 
 def _lstm_step(state, x, w, b):
@@ -132,9 +132,7 @@ def _gate_grads_from(kind, out_grad, last_grads, states, kept, first, w_hh, reve
         d = (dh if rest[0] is None else dh + rest[0], *rest[1:])
         return d, (by_input, by_hidden)
 
-    d, (by_input, by_hidden) = lax.scan(
-        body, last_grads, (out_grad, kept, states, before), reverse=not reverse
-    )
+    d, (by_input, by_hidden) = lax.scan(body, last_grads, (out_grad, kept, states, before), reverse=not reverse)
     return by_input, by_hidden, d
 
 
@@ -157,9 +155,7 @@ def _gradients(kind, reverse, out_grad, last_grads, arrays, states, kept):
     def fast(grads, arrays, states, kept):
         out_grad, last_grads = grads
         x, first, w_ih, w_hh, b_ih, b_hh = arrays
-        by_input, by_hidden, by_first = _gate_grads_from(
-            kind, out_grad, last_grads, states, kept, first, w_hh, reverse
-        )
+        by_input, by_hidden, by_first = _gate_grads_from(kind, out_grad, last_grads, states, kept, first, w_hh, reverse)
         # one loop, whichever of the gradients are wanted: the rules of all arguments then share it
         by_input, by_hidden, by_first = barrier((by_input, by_hidden, by_first))
         flat = lambda a: a.reshape(-1, a.shape[-1])
@@ -343,7 +339,7 @@ def between_layers(input: Array, p: float, *, key: Key) -> Array:
 
 
 def _stacked(layer, input, states, params, has_biases, num_layers, p, train, bidirectional, batch_first):
-    """Run `layer(x, states, weights, reverse)` for each layer and direction; the outputs, and the last states stacked."""
+    """Run `layer(x, states, weights, reverse)` for each layer and direction: the outputs, the last states stacked."""
     x = input.transpose(0, 1) if batch_first else input
     directions = 2 if bidirectional else 1
     each = len(params) // (num_layers * directions)
@@ -383,9 +379,7 @@ def lstm(input, hx, params, has_biases, num_layers, dropout, train, bidirectiona
         return lstm_layer(x, *states, *weights, reverse)
 
     _check_input(input, hx)
-    return _stacked(
-        layer, input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first
-    )
+    return _stacked(layer, input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
 
 @composite(where="torch")
@@ -393,9 +387,7 @@ def gru(input, hx, params, has_biases, num_layers, dropout, train, bidirectional
     """A stack of GRU layers: the outputs and the last hidden states."""
     layer = lambda x, states, weights, reverse: gru_layer(x, *states, *weights, reverse)
     _check_input(input, hx)
-    return _stacked(
-        layer, input, [hx], params, has_biases, num_layers, dropout, train, bidirectional, batch_first
-    )
+    return _stacked(layer, input, [hx], params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
 
 @composite(where="torch")
@@ -403,9 +395,7 @@ def rnn_tanh(input, hx, params, has_biases, num_layers, dropout, train, bidirect
     """A stack of Elman layers with tanh: the outputs and the last hidden states."""
     layer = lambda x, states, weights, reverse: rnn_layer(x, *states, *weights, reverse, "tanh")
     _check_input(input, hx)
-    return _stacked(
-        layer, input, [hx], params, has_biases, num_layers, dropout, train, bidirectional, batch_first
-    )
+    return _stacked(layer, input, [hx], params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
 
 @composite(where="torch")
@@ -413,6 +403,4 @@ def rnn_relu(input, hx, params, has_biases, num_layers, dropout, train, bidirect
     """A stack of Elman layers with relu: the outputs and the last hidden states."""
     layer = lambda x, states, weights, reverse: rnn_layer(x, *states, *weights, reverse, "relu")
     _check_input(input, hx)
-    return _stacked(
-        layer, input, [hx], params, has_biases, num_layers, dropout, train, bidirectional, batch_first
-    )
+    return _stacked(layer, input, [hx], params, has_biases, num_layers, dropout, train, bidirectional, batch_first)

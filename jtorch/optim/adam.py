@@ -47,9 +47,7 @@ class Adam(Optimizer):
         for i, beta in enumerate(betas):
             if isinstance(beta, Tensor):
                 if not capturable and foreach:
-                    raise ValueError(
-                        f"betas[{i}] as a Tensor is not supported for capturable=False and foreach=True"
-                    )
+                    raise ValueError(f"betas[{i}] as a Tensor is not supported for capturable=False and foreach=True")
                 if beta.numel() != 1:
                     raise ValueError(f"Tensor betas[{i}] must be 1-element")
         defaults = dict(

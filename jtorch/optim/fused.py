@@ -146,9 +146,7 @@ def _make(optimizer, flags, number_names, extra_names, names, where, n, maximize
         for i, (p, g) in enumerate(zip(params, grads)):
             state = {name: kept[j * n + i] for j, name in enumerate(names)}
             wide = _wide(_real(p).dtype)
-            hp = SimpleNamespace(
-                **flags, **{k: v.astype(wide) for k, v in for_step[where[i] if where else 0].items()}
-            )
+            hp = SimpleNamespace(**flags, **{k: v.astype(wide) for k, v in for_step[where[i] if where else 0].items()})
             g = _real(g).astype(wide)
             if scale is not None:
                 g = g / scale.reshape(()).astype(wide)

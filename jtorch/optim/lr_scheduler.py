@@ -240,10 +240,7 @@ class MultiplicativeLR(_LambdaBase):
         self._warn_if_called()
         if self._is_initial:
             return self._current()
-        return [
-            group["lr"] * fn(self.last_epoch)
-            for fn, group in zip(self.lr_lambdas, self.optimizer.param_groups)
-        ]
+        return [group["lr"] * fn(self.last_epoch) for fn, group in zip(self.lr_lambdas, self.optimizer.param_groups)]
 
 
 class StepLR(LRScheduler):
@@ -311,9 +308,7 @@ class LinearLR(LRScheduler):
 
     def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1):
         if start_factor > 1.0 or start_factor <= 0:
-            raise ValueError(
-                "Starting multiplicative factor expected to be greater than 0 and less or equal to 1."
-            )
+            raise ValueError("Starting multiplicative factor expected to be greater than 0 and less or equal to 1.")
         if end_factor > 1.0 or end_factor < 0:
             raise ValueError("Ending multiplicative factor expected to be between 0 and 1.")
         self.start_factor = start_factor
@@ -393,9 +388,7 @@ class CosineAnnealingLR(LRScheduler):
         if (t - 1 - self.T_max) % (2 * self.T_max) == 0:
             # the recursion below divides by zero here
             rise = (1 - math.cos(math.pi / self.T_max)) / 2
-            return [
-                group["lr"] + (base - self.eta_min) * rise for base, group in zip(self.base_lrs, groups)
-            ]
+            return [group["lr"] + (base - self.eta_min) * rise for base, group in zip(self.base_lrs, groups)]
         ratio = (1 + math.cos(math.pi * t / self.T_max)) / (1 + math.cos(math.pi * (t - 1) / self.T_max))
         return [ratio * (group["lr"] - self.eta_min) + self.eta_min for group in groups]
 
@@ -749,9 +742,7 @@ class CyclicLR(LRScheduler):
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
             if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
-                raise ValueError(
-                    "optimizer must support momentum or beta1 with `cycle_momentum` option enabled"
-                )
+                raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
             self.use_beta1 = "betas" in optimizer.defaults
             self.base_momentums = _per_group(base_momentum, optimizer, "base_momentum")
             self.max_momentums = _per_group(max_momentum, optimizer, "max_momentum")
@@ -800,9 +791,7 @@ class CyclicLR(LRScheduler):
         x = 1.0 + self.last_epoch / self.total_size - cycle
         height = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
         scale = self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
-        lrs = [
-            base + (top - base) * height * scale for base, top in zip(self.base_lrs, self.max_lrs)
-        ]
+        lrs = [base + (top - base) * height * scale for base, top in zip(self.base_lrs, self.max_lrs)]
         if self.cycle_momentum:
             bounds = zip(self.base_momentums, self.max_momentums, self.optimizer.param_groups)
             for low, high, group in bounds:
@@ -887,15 +876,11 @@ class OneCycleLR(LRScheduler):
                 raise ValueError(f"Expected positive integer steps_per_epoch, but got {steps_per_epoch}")
             self.total_steps = epochs * steps_per_epoch
         else:
-            raise ValueError(
-                "You must define either total_steps OR (epochs AND steps_per_epoch)"
-            )
+            raise ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)")
         if pct_start < 0 or pct_start > 1 or not isinstance(pct_start, float):
             raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
         if anneal_strategy not in ("cos", "linear"):
-            raise ValueError(
-                f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}"
-            )
+            raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
         self._schedule_phases = self._phases(pct_start, three_phase)
         self._anneal_func_type = anneal_strategy
         tops = _per_group(max_lr, optimizer, "max_lr")
@@ -907,9 +892,7 @@ class OneCycleLR(LRScheduler):
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
             if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
-                raise ValueError(
-                    "optimizer must support momentum or beta1 with `cycle_momentum` option enabled"
-                )
+                raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
             self.use_beta1 = "betas" in optimizer.defaults
             lows = _per_group(base_momentum, optimizer, "base_momentum")
             highs = _per_group(max_momentum, optimizer, "max_momentum")
@@ -925,8 +908,12 @@ class OneCycleLR(LRScheduler):
         last = self.total_steps - 1
         rise = dict(start_lr="initial_lr", end_lr="max_lr", start_momentum="max_momentum", end_momentum="base_momentum")
         if three_phase:
-            fall = dict(start_lr="max_lr", end_lr="initial_lr", start_momentum="base_momentum", end_momentum="max_momentum")
-            tail = dict(start_lr="initial_lr", end_lr="min_lr", start_momentum="max_momentum", end_momentum="max_momentum")
+            fall = dict(
+                start_lr="max_lr", end_lr="initial_lr", start_momentum="base_momentum", end_momentum="max_momentum"
+            )
+            tail = dict(
+                start_lr="initial_lr", end_lr="min_lr", start_momentum="max_momentum", end_momentum="max_momentum"
+            )
             return [
                 {"end_step": up, **rise},
                 {"end_step": float(2 * pct_start * self.total_steps) - 2, **fall},
@@ -948,9 +935,7 @@ class OneCycleLR(LRScheduler):
         self._warn_if_called()
         step = self.last_epoch
         if step > self.total_steps:
-            raise ValueError(
-                f"Tried to step {step} times. The total number of steps is {self.total_steps}"
-            )
+            raise ValueError(f"Tried to step {step} times. The total number of steps is {self.total_steps}")
         lrs = []
         for group in self.optimizer.param_groups:
             start = 0.0
@@ -960,9 +945,7 @@ class OneCycleLR(LRScheduler):
                     pct = (step - start) / (end - start)
                     lr = self._anneal_func(group[phase["start_lr"]], group[phase["end_lr"]], pct)
                     if self.cycle_momentum:
-                        momentum = self._anneal_func(
-                            group[phase["start_momentum"]], group[phase["end_momentum"]], pct
-                        )
+                        momentum = self._anneal_func(group[phase["start_momentum"]], group[phase["end_momentum"]], pct)
                     break
                 start = end
             lrs.append(lr)

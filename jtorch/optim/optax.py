@@ -37,9 +37,7 @@ class Optax(Optimizer):
         params = self.param_groups[0]["params"]
         shapes = [jax.ShapeDtypeStruct(tuple(p.shape), p.dtype.np) for p in params]
         leaves, self._tree = jax.tree.flatten(jax.eval_shape(self.transformation.init, shapes))
-        state = [
-            torch.zeros(leaf.shape, dtype=dtypes.of(leaf.dtype), device=params[0].device) for leaf in leaves
-        ]
+        state = [torch.zeros(leaf.shape, dtype=dtypes.of(leaf.dtype), device=params[0].device) for leaf in leaves]
         init = self.transformation.init
         if state:
             fused_update(
@@ -80,5 +78,3 @@ class Optax(Optimizer):
         key = ("optax", transformation, having)
         fused_update(update, key, [*params, *leaves, *grads], (), [*params, *leaves])
         return loss
-
-

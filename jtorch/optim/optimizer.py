@@ -283,9 +283,7 @@ class Optimizer:
         params = [p[1] if isinstance(p, tuple) else p for p in params]
         if names:
             if len(names) != len(params):
-                raise ValueError(
-                    "all optimizer params should be with/without names. Some param names are missing"
-                )
+                raise ValueError("all optimizer params should be with/without names. Some param names are missing")
             param_group = {"params": params, "param_names": names} | {
                 k: v for k, v in param_group.items() if k != "params"
             }
@@ -297,9 +295,7 @@ class Optimizer:
                 raise ValueError("can't optimize a non-leaf Tensor")
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
-                raise ValueError(
-                    f"parameter group didn't specify a value of required optimization parameter {name}"
-                )
+                raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
             param_group.setdefault(name, default)
         if len(params) != len({id(p) for p in params}):
             warnings.warn(
@@ -313,9 +309,7 @@ class Optimizer:
             raise ValueError("some parameters appear in more than one parameter group")
         if self.param_groups and ("param_names" in param_group) != ("param_names" in self.param_groups[0]):
             now, before = (
-                ("with names", "without names")
-                if "param_names" in param_group
-                else ("without names", "with names")
+                ("with names", "without names") if "param_names" in param_group else ("without names", "with names")
             )
             raise ValueError(
                 "all optimizer param groups should be with/without names. "
@@ -460,5 +454,3 @@ def check_fused(fused, foreach, differentiable):
             raise RuntimeError("`fused` does not support `differentiable`")
         if foreach:
             raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-
-

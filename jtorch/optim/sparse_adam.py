@@ -28,15 +28,9 @@ class SparseAdam(Optimizer):
             raise ValueError(f"Invalid epsilon value: {eps}")
         check_betas(betas)
         super().__init__(params, dict(lr=lr, betas=betas, eps=eps, maximize=maximize))
-        sparse = [
-            i
-            for i, p in enumerate(p for group in self.param_groups for p in group["params"])
-            if p.is_sparse
-        ]
+        sparse = [i for i, p in enumerate(p for group in self.param_groups for p in group["params"]) if p.is_sparse]
         if sparse:
-            raise ValueError(
-                f"Sparse params at indices {sparse}: SparseAdam requires dense parameter tensors"
-            )
+            raise ValueError(f"Sparse params at indices {sparse}: SparseAdam requires dense parameter tensors")
 
     def step(self, closure=None):
         """Update all parameters that have a gradient."""
@@ -50,9 +44,7 @@ class SparseAdam(Optimizer):
                     if p.grad is None:
                         continue
                     if not p.grad.is_sparse:
-                        raise RuntimeError(
-                            "SparseAdam does not support dense gradients, please consider Adam instead"
-                        )
+                        raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")
                     self._update_rows(p, p.grad.coalesce(), group)
         return loss
 
@@ -74,5 +66,3 @@ class SparseAdam(Optimizer):
         step = state["step"]
         size = group["lr"] * (1 - beta2**step) ** 0.5 / (1 - beta1**step)
         p[where] = p[where] - size * (mean / (square.sqrt() + group["eps"]))
-
-

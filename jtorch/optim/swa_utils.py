@@ -111,9 +111,7 @@ class AveragedModel(Module):
     def update_parameters(self, model):
         """Take the model's parameters into the average."""
         averages = [p.detach() for p in self._values(self.module)]
-        news = [
-            n.detach().to(a.device) for a, n in zip(averages, self._values(model))
-        ]
+        news = [n.detach().to(a.device) for a, n in zip(averages, self._values(model))]
         if self.n_averaged == 0:
             for average, new in zip(averages, news):
                 average.copy_(new)
@@ -168,9 +166,7 @@ class SWALR(LRScheduler):
         for group, lr in zip(optimizer.param_groups, _per_group(swa_lr, optimizer, "swa_lr")):
             group["swa_lr"] = lr
         if anneal_strategy not in ("cos", "linear"):
-            raise ValueError(
-                f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}"
-            )
+            raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
         self._anneal_strategy = anneal_strategy
         if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
             raise ValueError(f"anneal_epochs must be equal or greater than 0, got {anneal_epochs}")

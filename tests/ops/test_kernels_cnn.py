@@ -446,3 +446,16 @@ def test_recurrent_cells(kind):
         return np.stack([o.numpy() for o in (out if isinstance(out, tuple) else (out,))])
 
     np.testing.assert_allclose(call(jtorch), call(torch), rtol=1e-10)
+
+
+def test_torch_level_forms():
+    x, v, mean, var = real(4, 3, 6), real(3), real(3), unit(3)
+
+    def call(lib):
+        t = lib.tensor
+        normal = lib.batch_norm(t(x), t(v), t(v), t(mean), t(var), False, 0.1, 1e-5, False)
+        largest, index = lib.adaptive_max_pool1d(t(x), 2)
+        return [normal.numpy(), largest.numpy(), index.numpy()]
+
+    for want, got in zip(call(torch), call(jtorch)):
+        np.testing.assert_allclose(got, want, rtol=1e-10)

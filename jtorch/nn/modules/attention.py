@@ -272,17 +272,13 @@ class Transformer(Module):
         if custom_encoder is not None:
             self.encoder = custom_encoder
         else:
-            layer = TransformerEncoderLayer(
-                d_model, nhead, dim_feedforward, dropout, activation, **layer_options
-            )
+            layer = TransformerEncoderLayer(d_model, nhead, dim_feedforward, dropout, activation, **layer_options)
             norm = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **factory)
             self.encoder = TransformerEncoder(layer, num_encoder_layers, norm)
         if custom_decoder is not None:
             self.decoder = custom_decoder
         else:
-            layer = TransformerDecoderLayer(
-                d_model, nhead, dim_feedforward, dropout, activation, **layer_options
-            )
+            layer = TransformerDecoderLayer(d_model, nhead, dim_feedforward, dropout, activation, **layer_options)
             norm = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **factory)
             self.decoder = TransformerDecoder(layer, num_decoder_layers, norm)
         self._reset_parameters()
@@ -317,9 +313,7 @@ class Transformer(Module):
                 raise RuntimeError("the batch number of src and tgt must be equal")
         if src.size(-1) != self.d_model or tgt.size(-1) != self.d_model:
             raise RuntimeError("the feature number of src and tgt must be equal to d_model")
-        memory = self.encoder(
-            src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal
-        )
+        memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
         return self.decoder(
             tgt,
             memory,
@@ -365,9 +359,7 @@ class TransformerEncoder(Module):
         is_causal = _detect_causal(mask, is_causal, _sequence_length(src, batch_first))
         output = src
         for module in self.layers:
-            output = module(
-                output, src_mask=mask, is_causal=is_causal, src_key_padding_mask=src_key_padding_mask
-            )
+            output = module(output, src_mask=mask, is_causal=is_causal, src_key_padding_mask=src_key_padding_mask)
         return output if self.norm is None else self.norm(output)
 
 

@@ -238,9 +238,7 @@ class ModuleList(Module):
     def extend(self, modules):
         """Add all modules of an iterable at the end."""
         if not isinstance(modules, collections_abc.Iterable):
-            raise TypeError(
-                "ModuleList.extend should be called with an iterable, but got " + type(modules).__name__
-            )
+            raise TypeError("ModuleList.extend should be called with an iterable, but got " + type(modules).__name__)
         offset = len(self)
         for i, module in enumerate(modules):
             self.add_module(str(offset + i), module)
@@ -396,9 +394,7 @@ class ParameterList(Module):
     def extend(self, values):
         """Add all values of an iterable at the end."""
         if not isinstance(values, collections_abc.Iterable) or isinstance(values, Tensor):
-            raise TypeError(
-                "ParameterList.extend should be called with an iterable, but got " + type(values).__name__
-            )
+            raise TypeError("ParameterList.extend should be called with an iterable, but got " + type(values).__name__)
         for value in values:
             self.append(value)
         return self
@@ -521,8 +517,7 @@ class ParameterDict(Module):
         for i, pair in enumerate(parameters):
             if not isinstance(pair, collections_abc.Iterable):
                 raise TypeError(
-                    "ParameterDict update sequence element "
-                    "#" + str(i) + " should be Iterable; is" + type(pair).__name__
+                    "ParameterDict update sequence element #" + str(i) + " should be Iterable; is" + type(pair).__name__
                 )
             if len(pair) != 2:
                 raise ValueError(

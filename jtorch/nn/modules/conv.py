@@ -63,9 +63,7 @@ class _ConvNd(Module):
             if padding == "same" and any(s != 1 for s in stride):
                 raise ValueError("padding='same' is not supported for strided convolutions")
         if padding_mode not in _PADDING_MODES:
-            raise ValueError(
-                f"padding_mode must be one of {_PADDING_MODES}, but got padding_mode='{padding_mode}'"
-            )
+            raise ValueError(f"padding_mode must be one of {_PADDING_MODES}, but got padding_mode='{padding_mode}'")
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.kernel_size = kernel_size
@@ -108,9 +106,7 @@ class _ConvNd(Module):
 
     def extra_repr(self):
         n = len(self.kernel_size)
-        parts = [
-            f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
-        ]
+        parts = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
         if self.padding != (0,) * len(self.padding):
             parts.append(f"padding={self.padding}")
         if self.dilation != (1,) * n:
@@ -243,9 +239,7 @@ class _ConvTransposeNd(_ConvNd):
             dtype,
         )
 
-    def _output_padding(
-        self, input, output_size, stride, padding, kernel_size, num_spatial_dims, dilation=None
-    ):
+    def _output_padding(self, input, output_size, stride, padding, kernel_size, num_spatial_dims, dilation=None):
         """The padding that makes the output as large as `output_size` asks."""
         if output_size is None:
             return ntuple(num_spatial_dims)(self.output_padding)

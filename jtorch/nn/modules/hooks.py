@@ -159,16 +159,20 @@ def register_module_full_backward_hook(hook):
 
 
 class BackwardHookFunction(Function):
-    """The identity, whose node sees all gradients of a module's inputs (or outputs) at once."""
+    """The identity, whose backward shows `callback` the gradients of a module's inputs (or outputs) all at once."""
 
     @staticmethod
-    def forward(ctx, *args):
+    def forward(ctx, callback, *args):
+        ctx.callback = callback
+        ctx.set_materialize_grads(False)
         ctx.mark_non_differentiable(*[a for a in args if not a.requires_grad])
-        return args
+        return tuple(a.view_as(a) for a in args)
 
     @staticmethod
     def backward(ctx, *grads):
-        return grads
+        needs = ctx.needs_input_grad[1:]
+        grads = tuple(g if need else None for g, need in zip(grads, needs))
+        return None, *ctx.callback(grads)
 
 
 class BackwardHook:
@@ -183,40 +187,33 @@ class BackwardHook:
         self.outputs, self.n_outputs = None, 0
 
     def setup_input_hook(self, args):
-        args, self.inputs, node = self._wrap(args)
+        args, self.inputs = self._wrap(args, self._after_inputs)
         self.n_inputs = len(args)
-        if node is not None:
-            node.register_hook(self._after_inputs)
         return args
 
     def setup_output_hook(self, result):
         single = isinstance(result, Tensor)
         if single:
             result = (result,)
-        result, self.outputs, node = self._wrap(result)
+        result, self.outputs = self._wrap(result, self._before_outputs)
         self.n_outputs = len(result)
-        if node is not None:
-            node.register_prehook(self._before_outputs)
         return result[0] if single else result
 
     @staticmethod
-    def _wrap(values):
+    def _wrap(values, callback):
         where = [i for i, v in enumerate(values) if isinstance(v, Tensor)]
         tensors = [values[i] for i in where]
         if not (any(t.requires_grad for t in tensors) and is_grad_enabled()):
-            return values, None, None
-        new = BackwardHookFunction.apply(*tensors)
-        if isinstance(new, Tensor):
-            new = (new,)
-        node = next(t.grad_fn for t in new if t.grad_fn is not None)
+            return values, None
+        new = BackwardHookFunction.apply(callback, *tensors)
         out = list(values)
         for i, t in zip(where, new):
             out[i] = t
-        return (tuple(out) if type(values) is tuple else type(values)(*out)), where, node
+        return (tuple(out) if type(values) is tuple else type(values)(*out)), where
 
-    def _after_inputs(self, grad_input, _):
+    def _after_inputs(self, grad_input):
         if self.grad_outputs is None:
-            return None  # the gradient reached the inputs without passing the outputs (double backward)
+            return grad_input  # the gradient reached the inputs without passing the outputs (double backward)
         grads = [None] * self.n_inputs
         for i, g in zip(self.inputs, grad_input):
             grads[i] = g

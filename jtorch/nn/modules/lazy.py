@@ -37,9 +37,7 @@ class LazyModuleMixin:
             if value is not None:
                 destination[prefix + name] = value if is_lazy(value) or keep_vars else value.detach()
 
-    def _lazy_load_hook(
-        self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
-    ):
+    def _lazy_load_hook(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
         """Loading a state_dict with shapes gives the parameters theirs."""
         for name, value in itertools.chain(self._parameters.items(), self._buffers.items()):
             key = prefix + name
@@ -49,9 +47,7 @@ class LazyModuleMixin:
 
     def initialize_parameters(self, *args, **kwargs):
         """Make the parameters for forward's arguments; every lazy module defines it."""
-        raise NotImplementedError(
-            f"initialize_parameters is not implemented for {self.__class__.__name__}"
-        )
+        raise NotImplementedError(f"initialize_parameters is not implemented for {self.__class__.__name__}")
 
     def has_uninitialized_params(self):
         """Whether some parameter or buffer has no shape yet."""

@@ -8,12 +8,35 @@ from jtorch import functions as torch
 from jtorch.autograd.mode import no_grad
 from jtorch.core import dtype as dtypes
 from jtorch.core.device import device as device_type
-from jtorch.nn.modules.hooks import HookMixin, any_global_call_hook, everywhere, mutations
+from jtorch.nn.modules.hooks import (
+    HookMixin,
+    any_global_call_hook,
+    everywhere,
+    mutations,
+    register_module_backward_hook,
+    register_module_buffer_registration_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
 from jtorch.nn.modules.state import StateMixin
 from jtorch.nn.parameter import Buffer, Parameter
 from jtorch.tensor import Tensor
 
-__all__ = ["Module"]
+__all__ = [
+    "Module",
+    "register_module_backward_hook",
+    "register_module_buffer_registration_hook",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+    "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook",
+]
 
 # Values of these types are never registered, so assigning them needs no further look.
 _PLAIN = frozenset((int, float, bool, str, bytes, tuple, list, dict, set, complex))
@@ -92,9 +115,7 @@ class Module(HookMixin, StateMixin):
 
     def forward(self, *input):
         """What a call computes; every subclass defines it."""
-        raise NotImplementedError(
-            f'Module [{type(self).__name__}] is missing the required "forward" function'
-        )
+        raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     def __call__(self, *args, **kwargs):
         d = self.__dict__
@@ -243,8 +264,7 @@ class Module(HookMixin, StateMixin):
         elif params is not None and name in params:
             if value is not None:
                 raise TypeError(
-                    f"cannot assign '{typename(value)}' as parameter '{name}' "
-                    "(torch.nn.Parameter or None expected)"
+                    f"cannot assign '{typename(value)}' as parameter '{name}' (torch.nn.Parameter or None expected)"
                 )
             self.register_parameter(name, value)
         elif isinstance(value, Module):
@@ -255,8 +275,7 @@ class Module(HookMixin, StateMixin):
         elif modules is not None and name in modules:
             if value is not None:
                 raise TypeError(
-                    f"cannot assign '{typename(value)}' as child module '{name}' "
-                    "(torch.nn.Module or None expected)"
+                    f"cannot assign '{typename(value)}' as child module '{name}' (torch.nn.Module or None expected)"
                 )
             self._put_module(name, value)
         elif isinstance(value, Buffer) or (buffers is not None and name in buffers):
@@ -346,11 +365,7 @@ class Module(HookMixin, StateMixin):
 
     def _named_members(self, get_members_fn, prefix="", recurse=True, remove_duplicate=True):
         seen = set()
-        modules = (
-            self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
-            if recurse
-            else [(prefix, self)]
-        )
+        modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
         for module_prefix, module in modules:
             for name, value in get_members_fn(module):
                 if value is None or value in seen:
@@ -405,9 +420,7 @@ class Module(HookMixin, StateMixin):
         yield prefix, self
         for name, module in self._modules.items():
             if module is not None:
-                yield from module.named_modules(
-                    memo, prefix + ("." if prefix else "") + name, remove_duplicate
-                )
+                yield from module.named_modules(memo, prefix + ("." if prefix else "") + name, remove_duplicate)
 
     def apply(self, fn):
         """Call `fn` on every submodule, then on this module."""
@@ -582,9 +595,7 @@ class Module(HookMixin, StateMixin):
         return f"{self._get_name()}({body})"
 
     def __dir__(self):
-        names = itertools.chain(
-            dir(type(self)), self.__dict__, self._parameters, self._modules, self._buffers
-        )
+        names = itertools.chain(dir(type(self)), self.__dict__, self._parameters, self._modules, self._buffers)
         return sorted(n for n in names if not n[0].isdigit())
 
     # copying

@@ -56,9 +56,7 @@ class LayerNorm(Module):
         bias: learn a bias, if affine. Default: True
     """
 
-    def __init__(
-        self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True, device=None, dtype=None
-    ):
+    def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True, device=None, dtype=None):
         factory = {"device": device, "dtype": dtype}
         super().__init__()
         self.normalized_shape = _shape(normalized_shape)
@@ -134,17 +132,13 @@ class GroupNorm(Module):
         bias: learn a bias, if affine. Default: True
     """
 
-    def __init__(
-        self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None, *, bias=True
-    ):
+    def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None, *, bias=True):
         factory = {"device": device, "dtype": dtype}
         super().__init__()
         if num_groups <= 0:
             raise ValueError(f"num_groups must be positive, got num_groups={num_groups}")
         if num_channels % num_groups != 0:
-            raise ValueError(
-                f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})"
-            )
+            raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
         self.num_groups = num_groups
         self.num_channels = num_channels
         self.eps = eps

@@ -54,9 +54,7 @@ class Unflatten(Module):
     @staticmethod
     def _require_names(value):
         if not isinstance(value, tuple):
-            raise TypeError(
-                f"unflattened_size must be a tuple of tuples, but found type {type(value).__name__}"
-            )
+            raise TypeError(f"unflattened_size must be a tuple of tuples, but found type {type(value).__name__}")
         for i, elem in enumerate(value):
             if not isinstance(elem, tuple):
                 raise TypeError(
@@ -122,10 +120,7 @@ class Unfold(Module):
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
     def extra_repr(self):
-        return (
-            f"kernel_size={self.kernel_size}, dilation={self.dilation}, "
-            f"padding={self.padding}, stride={self.stride}"
-        )
+        return f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
 
 
 class PixelShuffle(Module):

@@ -67,8 +67,7 @@ class RNNBase(Module):
     def _check_options(self, dropout):
         if not isinstance(dropout, numbers.Number) or not 0 <= dropout <= 1 or isinstance(dropout, bool):
             raise ValueError(
-                "dropout should be a number in range [0, 1] "
-                "representing the probability of an element being zeroed"
+                "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
             )
         if dropout > 0 and self.num_layers == 1:
             warnings.warn(
@@ -230,9 +229,7 @@ class RNNBase(Module):
             state = tuple(state) if len(state) > 1 else state[0]
             return output, self.permute_hidden(state, unsorted_indices)
         if input.dim() not in (2, 3):
-            raise ValueError(
-                f"{self._get_name()}: Expected input to be 2D or 3D, got {input.dim()}D instead"
-            )
+            raise ValueError(f"{self._get_name()}: Expected input to be 2D or 3D, got {input.dim()}D instead")
         batched = input.dim() == 3
         if batched:
             self._check_batched(hx)
@@ -272,9 +269,7 @@ class RNN(RNNBase):
         else:
             self_nonlinearity = kwargs.pop("nonlinearity", "tanh")
         if self_nonlinearity not in ("tanh", "relu"):
-            raise ValueError(
-                f"Unknown nonlinearity '{self_nonlinearity}'. Select from 'tanh' or 'relu'."
-            )
+            raise ValueError(f"Unknown nonlinearity '{self_nonlinearity}'. Select from 'tanh' or 'relu'.")
         super().__init__("RNN_" + self_nonlinearity.upper(), *args, **kwargs)
         self.nonlinearity = self_nonlinearity
 
@@ -389,15 +384,11 @@ class RNNCellBase(Module):
 
     def _check_dims(self, input, hx, name="hidden"):
         if input.dim() not in (1, 2):
-            raise ValueError(
-                f"{self._get_name()}: Expected input to be 1D or 2D, got {input.dim()}D instead"
-            )
+            raise ValueError(f"{self._get_name()}: Expected input to be 1D or 2D, got {input.dim()}D instead")
         for i, h in enumerate(hx if isinstance(hx, tuple) else (hx,)):
             if h is not None and h.dim() not in (1, 2):
                 which = f"hx[{i}]" if isinstance(hx, tuple) else "hidden"
-                raise ValueError(
-                    f"{self._get_name()}: Expected {which} to be 1D or 2D, got {h.dim()}D instead"
-                )
+                raise ValueError(f"{self._get_name()}: Expected {which} to be 1D or 2D, got {h.dim()}D instead")
 
     def _single(self, function, input, hx):
         """One step of a cell whose state is one tensor."""

@@ -74,9 +74,7 @@ class Embedding(_Table):
         super().__init__()
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
-        self.padding_idx = _wrap_padding(
-            padding_idx, num_embeddings, "Padding_idx must be within num_embeddings"
-        )
+        self.padding_idx = _wrap_padding(padding_idx, num_embeddings, "Padding_idx must be within num_embeddings")
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
@@ -172,9 +170,7 @@ class EmbeddingBag(_Table):
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
-        self.padding_idx = _wrap_padding(
-            padding_idx, num_embeddings, "padding_idx must be within num_embeddings"
-        )
+        self.padding_idx = _wrap_padding(padding_idx, num_embeddings, "padding_idx must be within num_embeddings")
         self._make_weight(_weight, False, device, dtype)
         self.mode = mode
         self.sparse = sparse

@@ -71,9 +71,7 @@ class StateMixin:
         return self._add_state_hook(self._state_dict_pre_hooks, hook)
 
     def _register_load_state_dict_pre_hook(self, hook, with_module=False):
-        return self._add_state_hook(
-            self._load_state_dict_pre_hooks, _ModuleHook(hook, self) if with_module else hook
-        )
+        return self._add_state_hook(self._load_state_dict_pre_hooks, _ModuleHook(hook, self) if with_module else hook)
 
     def register_load_state_dict_pre_hook(self, hook):
         """Call `hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)` before loading."""
@@ -187,9 +185,7 @@ class StateMixin:
 
     def _local_state_names(self):
         names = {k for k, v in self._parameters.items() if v is not None}
-        names |= {
-            k for k, v in self._buffers.items() if v is not None and k not in self._non_persistent_buffers_set
-        }
+        names |= {k for k, v in self._buffers.items() if v is not None and k not in self._non_persistent_buffers_set}
         return names
 
     def _load_one(self, name, param, key, new, assign, error_msgs):
@@ -259,9 +255,7 @@ class StateMixin:
             local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
             if assign:
                 local_metadata["assign_to_params_buffers"] = assign
-            module._load_from_state_dict(
-                local, prefix, local_metadata, True, missing_keys, unexpected_keys, error_msgs
-            )
+            module._load_from_state_dict(local, prefix, local_metadata, True, missing_keys, unexpected_keys, error_msgs)
             for name, child in module._modules.items():
                 if child is not None:
                     child_prefix = prefix + name + "."
@@ -283,8 +277,6 @@ class StateMixin:
                     error_msgs.insert(0, f"{kind} key(s) in state_dict: {names}. ")
         if error_msgs:
             raise RuntimeError(
-                "Error(s) in loading state_dict for {}:\n\t{}".format(
-                    self.__class__.__name__, "\n\t".join(error_msgs)
-                )
+                "Error(s) in loading state_dict for {}:\n\t{}".format(self.__class__.__name__, "\n\t".join(error_msgs))
             )
         return _IncompatibleKeys(missing_keys, unexpected_keys)

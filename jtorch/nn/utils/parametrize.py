@@ -134,9 +134,7 @@ class ParametrizationList(ModuleList):
                 if hasattr(module, "right_inverse"):
                     value = module.right_inverse(value)
                 else:
-                    raise RuntimeError(
-                        f"parametrization {type(module).__name__} does not implement right_inverse."
-                    )
+                    raise RuntimeError(f"parametrization {type(module).__name__} does not implement right_inverse.")
             values = (value,) if self.is_tensor else tuple(value)
             for original, new in zip(self._originals(), values):
                 original.data = new.data
@@ -308,9 +306,7 @@ def transfer_parametrizations_and_params(from_module, to_module, tensor_name=Non
         if not is_parametrized(from_module, name):
             continue
         for parametrization in from_module.parametrizations[name]:
-            if not is_parametrized(to_module, name) or parametrization not in list(
-                to_module.parametrizations[name]
-            ):
+            if not is_parametrized(to_module, name) or parametrization not in list(to_module.parametrizations[name]):
                 register_parametrization(to_module, name, parametrization)
         theirs, mine = from_module.parametrizations[name], to_module.parametrizations[name]
         for key, value in theirs._parameters.items():
@@ -318,5 +314,3 @@ def transfer_parametrizations_and_params(from_module, to_module, tensor_name=Non
         for key, value in theirs._buffers.items():
             setattr(mine, key, value)
     return to_module
-
-

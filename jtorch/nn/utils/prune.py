@@ -64,9 +64,7 @@ class BasePruningMethod(ABC):
         if importance_scores is None:
             importance_scores = original
         elif importance_scores.shape != original.shape:
-            raise AssertionError(
-                f"importance_scores should have the same shape as parameter {name} of {module}"
-            )
+            raise AssertionError(f"importance_scores should have the same shape as parameter {name} of {module}")
         if old:
             key, earlier = old[0]
             del module._forward_pre_hooks[key]
@@ -188,9 +186,7 @@ def _count(amount, size):
     """How many of `size` units to prune."""
     if isinstance(amount, numbers.Integral):
         if amount > size:
-            raise ValueError(
-                f"amount={amount} should be smaller than the number of parameters to prune={size}"
-            )
+            raise ValueError(f"amount={amount} should be smaller than the number of parameters to prune={size}")
         return amount
     return round(amount * size)
 
@@ -372,9 +368,7 @@ def global_unstructured(parameters, pruning_method, importance_scores=None, **kw
     if not isinstance(scores, dict):
         raise TypeError("global_unstructured(): importance_scores must be of type dict")
     relevant = torch.cat([scores.get((m, n), getattr(m, n)).reshape(-1) for m, n in parameters])
-    default = torch.cat(
-        [getattr(m, n + "_mask", torch.ones_like(getattr(m, n))).reshape(-1) for m, n in parameters]
-    )
+    default = torch.cat([getattr(m, n + "_mask", torch.ones_like(getattr(m, n))).reshape(-1) for m, n in parameters])
     container = PruningContainer()
     container._tensor_name = "temp"
     method = pruning_method(**kwargs)
@@ -411,4 +405,3 @@ def is_pruned(module) -> bool:
         for submodule in module.modules()
         for hook in submodule._forward_pre_hooks.values()
     )
-

@@ -56,9 +56,7 @@ def _reparametrize_module(module, parameters_and_buffers, tie_weights=False, str
             messages.append(f"Missing key(s): {', '.join(repr(k) for k in missing)}.")
         if messages:
             raise RuntimeError(
-                "Error(s) in reparametrizing for {}:\n\t{}".format(
-                    module._get_name(), "\n\t".join(messages)
-                )
+                "Error(s) in reparametrizing for {}:\n\t{}".format(module._get_name(), "\n\t".join(messages))
             )
     old = []
     mutations[0] += 1
@@ -92,9 +90,7 @@ def functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, t
         FutureWarning,
         stacklevel=2,
     )
-    return _functional_call(
-        module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict
-    )
+    return _functional_call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict)
 
 
 def _functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, tie_weights=True, strict=False):

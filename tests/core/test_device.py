@@ -1,0 +1,71 @@
+"""Device names: parsing, printing, errors; the accelerator that is there."""
+
+import pickle
+
+import pytest
+
+import jtorch
+from jtorch.core import device
+from tests.oracle import both
+
+
+@pytest.mark.parametrize("name", ["cpu", "cuda", "cuda:1", "meta", "cpu:0", "mps", "xla:3"])
+def test_names(name):
+    both(
+        lambda torch: [
+            repr(torch.device(name)),
+            str(torch.device(name)),
+            torch.device(name).type,
+            torch.device(name).index,
+        ]
+    )
+
+
+@pytest.mark.parametrize("name", ["gpu", "cuda:x", "", "cuda:-1", "cpu:0:1", "CPU"])
+def test_wrong_names(name):
+    both(lambda torch: torch.device(name))
+
+
+def test_wrong_types():
+    both(lambda torch: torch.device("cuda:0", 1))
+    with pytest.raises(TypeError, match="must be"):
+        jtorch.device(1.5)
+
+
+def test_equal_devices():
+    both(lambda torch: [torch.device("cpu") == torch.device("cpu"), torch.device("cuda") == torch.device("cuda:0")])
+    assert len({jtorch.device("cuda:0"), jtorch.device("cuda", 0)}) == 1
+    assert pickle.loads(pickle.dumps(jtorch.device("cuda:1"))) is jtorch.device("cuda:1")
+
+
+def test_tensors_live_on_the_cpu_unless_told():
+    both(lambda torch: [str(torch.ones(2).device), str(torch.ones(2, device="cpu:0").device), torch.ones(2).is_cuda])
+
+
+@pytest.mark.skipif(device.accelerator() is not None, reason="there is an accelerator here")
+def test_cuda_without_an_accelerator():
+    with pytest.raises(AssertionError, match="Torch not compiled with CUDA enabled"):
+        jtorch.ones(2, device="cuda")
+    with pytest.raises(AssertionError, match="Torch not compiled with CUDA enabled"):
+        jtorch.ones(2).cuda()
+    assert jtorch.cuda.is_available() is False
+
+
+def test_default_device():
+    def program(torch):
+        with torch.device("meta"):
+            a = torch.ones(2, 3)
+        torch.set_default_device("meta")
+        try:
+            b = torch.zeros(4)
+        finally:
+            torch.set_default_device(None)
+        return [str(a.device), str(b.device), str(torch.zeros(1).device), list(a.shape)]
+
+    both(program)
+
+
+def test_meta_tensors_have_no_values():
+    both(lambda torch: (torch.ones(2, 3, device="meta") @ torch.ones(3, 4, device="meta")).shape)
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        jtorch.ones(2, device="meta").tolist()

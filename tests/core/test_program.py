@@ -1,0 +1,112 @@
+"""Programs: what is needed of a graph, what is donated, how run-time numbers travel."""
+
+import numpy as np
+import pytest
+
+import jtorch
+from jtorch.core import device, dtype, program, record
+from jtorch.core.program import RUNTIME, Plan
+from jtorch.core.spec import Spec
+
+F32 = Spec.dense((3,), dtype.float32, device.cpu)
+
+
+def plan(fn, n_in=1, n_num=0, n_out=1):
+    return Plan(None, fn.__name__, fn, (F32,) * n_in, (float,) * n_num, specs=(F32,) * n_out)
+
+
+def double(x):
+    return x * 2
+
+
+def total(x, y):
+    return x + y
+
+
+def split(x):
+    return x + 1, x - 1
+
+
+def scaled(x, k):
+    return x * k
+
+
+DOUBLE, TOTAL, SPLIT, SCALED = plan(double), plan(total, 2), plan(split, n_out=2), plan(scaled, n_num=1)
+
+
+def path(*steps):
+    """A state after (plan, ids[, numbers]) steps."""
+    state = record.State(None, None, (), ())
+    for made, ids, *numbers in steps:
+        state = record.State(state, made, ids, numbers[0] if numbers else ())
+    return state
+
+
+def test_only_what_the_results_need_is_run():
+    state = path((DOUBLE, (-1,)), (DOUBLE, (-2,)), (TOTAL, (0, 0)))
+    prog = program.Program(state, (False, False, True), (False, False), device.cpu)
+    assert [n.plan for n in prog.nodes] == [DOUBLE, TOTAL]
+    assert prog.used == [0] and not prog.all_used
+
+
+def test_one_of_several_results():
+    state = path((SPLIT, (-1,)), (DOUBLE, (1,)))
+    x = np.arange(3, dtype=np.float32)
+    [got] = program.run_nodes(state.nodes(), [x], [], (2,))
+    np.testing.assert_array_equal(got, (x - 1) * 2)
+
+
+def test_a_dead_input_of_the_right_shape_is_donated():
+    state = path((DOUBLE, (-1,)), (TOTAL, (0, -2)))
+    assert program.Program(state, (False, True), (True, False), device.cpu).donate == (0,)
+    assert program.Program(state, (False, True), (True, True), device.cpu).donate == (0,), "one result, one donation"
+    assert program.Program(state, (False, True), (False, False), device.cpu).donate == ()
+
+
+def test_compiled_equals_run_by_op():
+    state = path((SPLIT, (-1,)), (SCALED, (1,), RUNTIME), (TOTAL, (2, 0)), (SCALED, (3,), (0.5,)))
+    prog = program.Program(state, (True, False, False, False, True), (False,), device.cpu)
+    x = np.arange(3, dtype=np.float32)
+    by_op = program.run_nodes(prog.nodes, [x], [(3.0,)], prog.out, prog)
+    prog.compile()
+    fused = prog.call(x, *prog.pack.pack([(3.0,)]))
+    for a, b in zip(by_op, fused, strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(fused[1], ((x - 1) * 3 + x + 1) * 0.5)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7])
+def test_numbers_travel_together(n):
+    state = path(*[(SCALED, (i - 1 if i else -1,), RUNTIME) for i in range(n)])
+    prog = program.Program(state, (False,) * (n - 1) + (True,), (False,), device.cpu)
+    numbers = [(float(i + 2),) for i in range(n)]
+    args = prog.pack.pack(numbers)
+    assert len(args) <= 2
+    prog.compile()
+    [got] = prog.call(np.ones(3, np.float32), *args)
+    np.testing.assert_allclose(got, np.prod([k for (k,) in numbers]) * np.ones(3))
+
+
+def test_numbers_of_unneeded_nodes_are_left_out():
+    state = path((SCALED, (-1,), RUNTIME), (SCALED, (-1,), RUNTIME))
+    prog = program.Program(state, (False, True), (False,), device.cpu)
+    assert prog.pack.pack([(5.0,), (7.0,)]) == (7.0,)
+
+
+@pytest.mark.parametrize("x", [1, 1.0, True, -0.0, 0.0, 2**40, 1j, float("inf")])
+def test_number_keys_give_the_number_back(x):
+    key = record.number_key(x)
+    back = program._plain(key)
+    assert type(back) is type(x) and repr(back) == repr(x)
+
+
+def test_number_keys_of_nan():
+    assert record.number_key(float("nan")) is record.number_key(-float("nan"))
+    assert record.number_key(complex("nan+1j")) == record.number_key(complex("nan+1j"))
+    assert record.number_key(-0.0) != record.number_key(0.0)
+
+
+def test_int_and_float_keys_differ_through_the_plan():
+    """1, 1.0 and True are equal, so their types are part of the plan."""
+    x = jtorch.ones(2, dtype=jtorch.int64)
+    assert [(x * k).dtype for k in (1, 1.0, True)] == [jtorch.int64, jtorch.float32, jtorch.int64]

@@ -1,0 +1,39 @@
+"""Spec: interned metadata; Size."""
+
+import pickle
+
+from jtorch.core import device, dtype
+from jtorch.core.spec import Size, Spec
+from tests.oracle import both
+
+
+def test_equal_specs_are_one_object():
+    a = Spec.of((2, 3), (3, 1), dtype.float32, device.cpu)
+    assert a is Spec.of((2, 3), (3, 1), dtype.float32, device.cpu) is Spec.dense((2, 3), dtype.float32, device.cpu)
+    assert a is not Spec.of((2, 3), (1, 2), dtype.float32, device.cpu)
+    assert a is not a.with_dtype(dtype.int32)
+    assert a.with_dtype(dtype.int32).with_dtype(dtype.float32) is a
+
+
+def test_contiguity():
+    def spec(shape, strides):
+        return Spec.of(shape, strides, dtype.float32, device.cpu).contiguous
+
+    assert spec((2, 3), (3, 1)) and not spec((2, 3), (1, 2))
+    assert spec((1, 3), (77, 1)), "the stride of a dimension of 1 does not matter"
+    assert spec((0, 3), (5, 5)) and spec((), ())
+
+
+def test_size_is_a_tuple():
+    def program(torch):
+        s = torch.Size([2, 3, 4])
+        return [
+            repr(s), s.numel(), s[0], type(s[1:]).__name__, repr(s[1:]), s == (2, 3, 4), repr(s + (5,)), repr(s * 2), list(s),
+            repr(torch.Size()), torch.Size().numel(), hash(s) == hash((2, 3, 4)), s.index(3), s.count(9),
+        ]  # fmt: skip
+
+    both(program)
+
+
+def test_size_pickles():
+    assert type(pickle.loads(pickle.dumps(Size((2, 3))))) is Size
