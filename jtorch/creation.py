@@ -530,12 +530,12 @@ def full_like(
     return _like(input, fill_value, dtype, device, requires_grad, memory_format, layout)
 
 
-def _made(record, args, dtype, device, requires_grad, out):
+def factory(record, args, dtype, device, requires_grad, out, **statics):
     """A creation op of the table, on a device."""
     place = devices.resolve(device)
     op = registry.OPS[record]
     with place:
-        t = function_of(op)(*args, dtype=dtype)
+        t = function_of(op)(*args, dtype=dtype, **statics)
     return finish(t, requires_grad, out)
 
 
@@ -572,7 +572,7 @@ def arange(
             if out is not None
             else (dtypes.int64 if all(isinstance(x, int) for x in (first, last, by)) else dtypes.default.dtype)
         )
-    return _made("arange", (first, last, by), _dtype(dtype), device, requires_grad, out)
+    return factory("arange", (first, last, by), _dtype(dtype), device, requires_grad, out)
 
 
 def range(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
@@ -597,7 +597,7 @@ def linspace(
     start, end = _number(start), _number(end)
     if dtype is None and (isinstance(start, complex) or isinstance(end, complex)):
         dtype = dtypes.default.complex
-    return _made("linspace", (start, end, _number(steps)), _dtype(dtype), device, requires_grad, out)
+    return factory("linspace", (start, end, _number(steps)), _dtype(dtype), device, requires_grad, out)
 
 
 def logspace(
@@ -617,22 +617,22 @@ def logspace(
     start, end = _number(start), _number(end)
     if dtype is None and (isinstance(start, complex) or isinstance(end, complex)):
         dtype = dtypes.default.complex
-    return _made("logspace", (start, end, _number(steps), base), _dtype(dtype), device, requires_grad, out)
+    return factory("logspace", (start, end, _number(steps), base), _dtype(dtype), device, requires_grad, out)
 
 
 def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """The n by m matrix with ones on the diagonal."""
-    return _made("eye", (n, m), _dtype(dtype), device, requires_grad, out)
+    return factory("eye", (n, m), _dtype(dtype), device, requires_grad, out)
 
 
 def tril_indices(row, col, offset=0, *, dtype=dtypes.int64, device=None, layout=None):
     """Row and column indices of the lower triangle of a row by col matrix, shape (2, n)."""
-    return _made("tril_indices", (row, col, offset), _dtype(dtype, dtypes.int64), device, False, None)
+    return factory("tril_indices", (row, col, offset), _dtype(dtype, dtypes.int64), device, False, None)
 
 
 def triu_indices(row, col, offset=0, *, dtype=dtypes.int64, device=None, layout=None):
     """Row and column indices of the upper triangle of a row by col matrix, shape (2, n)."""
-    return _made("triu_indices", (row, col, offset), _dtype(dtype, dtypes.int64), device, False, None)
+    return factory("triu_indices", (row, col, offset), _dtype(dtype, dtypes.int64), device, False, None)
 
 
 # --- random ------------------------------------------------------------------------------------------------------------

@@ -7,6 +7,12 @@ import warnings
 _ROOT = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
+class LinAlgError(RuntimeError):
+    """A matrix has no such factorisation, inverse or solution: torch.linalg.LinAlgError."""
+
+    __module__ = "jtorch.linalg"
+
+
 def dim_range(dim: int, ndim: int) -> IndexError:
     n = max(ndim, 1)
     return IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})")

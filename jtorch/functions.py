@@ -3,7 +3,7 @@
 import importlib
 import importlib.util
 
-from . import creation, indexing, methods
+from . import creation, indexing, methods, windows
 from .autograd import entry as _entry
 from .autograd import mode as _mode
 from .core import dtype as dtypes
@@ -128,6 +128,7 @@ _FROM = {
     ),
     _mode: ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled"),
 }  # fmt: skip
+_PLAIN |= windows.PERIODIC
 for _source, _list in _FROM.items():
     for _name in _list:
         _PLAIN[_name] = getattr(_source, _name)

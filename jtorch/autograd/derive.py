@@ -191,7 +191,10 @@ def _by_rules(plan, binding, positions, owners):
                 elif slot[0] == "n":
                     uses_numbers = True
     save_in = tuple(sorted(set(save_in)))
-    save_out = tuple(range(plan.n_out)) if "out" in wanted else ()
+    if "out" in wanted:
+        save_out = tuple(range(plan.n_out))
+    else:
+        save_out = tuple(k for k in range(plan.n_out) if f"out{k}" in wanted)
 
     def build_for(save_in, stand_ins):
         return functools.partial(build, save_in, stand_ins)
@@ -211,6 +214,7 @@ def _by_rules(plan, binding, positions, owners):
             numbers = values[n_saved + n_grads :]
             env = {"g": grads[0] if plan.n_out - op.hidden == 1 else tuple(grads[: plan.n_out - op.hidden])}
             env["out"] = outs[0] if plan.n_out == 1 and outs else outs
+            env.update((f"out{k}", v) for k, v in zip(save_out, outs))
             result = []
             for i, name in zip(positions, names):
                 rule = op.rules[name]

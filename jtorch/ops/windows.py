@@ -42,7 +42,7 @@ def window_general_cosine(M: int, a: tuple, *, sym: bool = True, dtype: DType) -
 @op(where="", differentiable=False)
 def window_general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, dtype: DType) -> Array:
     """A raised cosine: `alpha - (1 - alpha) * cos`."""
-    return _cosines(M, (alpha, 1 - alpha), sym, dtype, "general_hamming")
+    return _cosines(M, (alpha, 1 - alpha), sym, dtype, "general_cosine")
 
 
 @op(where="", differentiable=False)
@@ -50,25 +50,25 @@ def window_hamming(
     M: int, *, alpha: float = 0.54, beta: float = 0.46, sym: bool = True, dtype: DType
 ) -> Array:
     """The Hamming window: `alpha - beta * cos`."""
-    return _cosines(M, (alpha, beta), sym, dtype, "hamming")
+    return _cosines(M, (alpha, beta), sym, dtype, "general_cosine")
 
 
 @op(where="", differentiable=False)
 def window_hann(M: int, *, sym: bool = True, dtype: DType) -> Array:
     """The Hann window: half a raised cosine."""
-    return _cosines(M, (0.5, 0.5), sym, dtype, "hann")
+    return _cosines(M, (0.5, 0.5), sym, dtype, "general_cosine")
 
 
 @op(where="", differentiable=False)
 def window_blackman(M: int, *, sym: bool = True, dtype: DType) -> Array:
     """The Blackman window."""
-    return _cosines(M, (0.42, 0.5, 0.08), sym, dtype, "blackman")
+    return _cosines(M, (0.42, 0.5, 0.08), sym, dtype, "general_cosine")
 
 
 @op(where="", differentiable=False)
 def window_nuttall(M: int, *, sym: bool = True, dtype: DType) -> Array:
     """The Nuttall window, of four terms."""
-    return _cosines(M, (0.3635819, 0.4891775, 0.1365995, 0.0106411), sym, dtype, "nuttall")
+    return _cosines(M, (0.3635819, 0.4891775, 0.1365995, 0.0106411), sym, dtype, "general_cosine")
 
 
 @op(where="", differentiable=False)
@@ -117,6 +117,9 @@ def window_kaiser(M: int, *, beta: float = 12.0, sym: bool = True, dtype: DType)
     inside = np.clip(1 - (2 * n / last - 1) ** 2, 0, None)
     return _result(np.i0(beta * np.sqrt(inside)) / np.i0(beta), M, dtype)
 
+
+# windows that torch computes by way of another, which then speaks in the errors
+FAMILY = dict.fromkeys(("blackman", "general_hamming", "hamming", "hann", "nuttall"), "general_cosine")
 
 # name in torch.signal.windows -> op; torch.<name>_window(L, periodic) is the op with sym=not periodic
 WINDOWS = {

@@ -4,6 +4,7 @@ import copy
 import pickle
 
 import pytest
+
 from tests.oracle import both
 
 

@@ -1,0 +1,20 @@
+"""torch.random: the state of the default generator."""
+
+import contextlib
+
+from .creation import default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+
+__all__ = ["default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
+
+
+@contextlib.contextmanager
+def fork_rng(devices=None, enabled=True, device_type="cuda"):
+    """Context: the generator's state is put back at the end."""
+    if not enabled:
+        yield
+        return
+    state = get_rng_state()
+    try:
+        yield
+    finally:
+        set_rng_state(state)
