@@ -4,6 +4,8 @@ import os
 import sys
 import warnings
 
+from .core.dtype import scalar_name
+
 _ROOT = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
@@ -291,6 +293,32 @@ def from_kernel(function: str, error: Exception) -> Exception:
         return RuntimeError("ZeroDivisionError")
     first = str(error).splitlines()[0] if str(error) else type(error).__name__
     return RuntimeError(f"{function}(): {first}")
+
+
+_C_TYPES = {
+    "bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short", "int32": "int", "int64": "long int",
+    "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double",
+    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
+}  # fmt: skip
+
+
+def c_type(d) -> str:
+    """The C++ type of a dtype, as some of PyTorch's messages spell it."""
+    return _C_TYPES.get(d.name, d.name)
+
+
+def out_dtype(expected, got, words=None) -> RuntimeError:
+    """out= of another dtype than the result's; `words` may use {want}, {have} and their C++ types {c_want}, {c_have}."""
+    words = words or "Expected out tensor to have dtype {c_want}, but got {c_have} instead"
+    return RuntimeError(
+        words.format(
+            want=scalar_name(expected), have=scalar_name(got), c_want=c_type(expected), c_have=c_type(got)
+        )
+    )
+
+
+def not_implemented(kernel: str, dtype) -> NotImplementedError:
+    return NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(dtype)}'")
 
 
 def data_dependent(function: str) -> RuntimeError:

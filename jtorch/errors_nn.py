@@ -340,6 +340,10 @@ def prelu_dtype(input, weight) -> RuntimeError:
     return RuntimeError(f"prelu: Type promoting not supported. Got {_name(input)} and {_name(weight)}")
 
 
+def prelu_rank(ndim: int) -> RuntimeError:
+    return RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {ndim}")
+
+
 def prelu_scalar() -> RuntimeError:
     return RuntimeError("Not allow zero-dim input tensor.")
 

@@ -12,8 +12,8 @@ from .ops import registry
 from .tensor import Tensor, TensorMeta
 
 _FAMILIES = (
-    "activation", "attention", "batchnorm", "compare", "conv", "create", "ctc", "fft", "image", "indexing", "join", "linalg",
-    "linear", "loss", "matmul", "norm", "pointwise", "pool", "reduce", "rnn", "sorting", "special", "views", "windows",
+    "activation", "arithmetic", "attention", "batchnorm", "compare", "conv", "conversion", "copies", "create", "ctc", "factor", "fft", "image", "indexing", "join", "linalg",
+    "linear", "logic", "loss", "masks", "matmul", "norm", "pool", "reduce", "rnn", "solve", "sorting", "special", "transcendental", "views", "windows",
 )  # fmt: skip
 for _family in _FAMILIES:
     if _family == "image" and importlib.util.find_spec("jtorch.ops.image") is None:

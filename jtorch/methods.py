@@ -656,6 +656,13 @@ def deepcopy(self, memo):
     return made
 
 
+def shallow_copy(self):
+    made = make(self._storage, self._spec, self._offset, type(self))
+    made._rg = self._rg
+    made.__dict__.update({k: v for k, v in self.__dict__.items() if k not in ("_acc", "_post_hooks")})
+    return made
+
+
 def reduce_ex(self, protocol):
     if self._edge is not None:
         raise RuntimeError(
@@ -869,7 +876,7 @@ def install():
         "copy_": copy_, "fill_": fill_, "zero_": zero_, "set_": set_, "resize_": resize_, "resize_as_": resize_as_,
         "numpy": numpy, "__array__": array_protocol, "__jax_array__": jax_array, "__dlpack__": dlpack,
         "__dlpack_device__": dlpack_device, "storage": storage, "untyped_storage": untyped_storage,
-        "_typed_storage": storage, "__repr__": represent, "__deepcopy__": deepcopy, "__reduce_ex__": reduce_ex,
+        "_typed_storage": storage, "__repr__": represent, "__deepcopy__": deepcopy, "__copy__": shallow_copy, "__reduce_ex__": reduce_ex,
         "__iter__": iterate, "__contains__": contains, "uniform_": uniform_, "normal_": normal_, "bernoulli_": bernoulli_,
         "random_": random_, "exponential_": exponential_, "cauchy_": cauchy_, "log_normal_": log_normal_,
         "geometric_": geometric_, "new_tensor": new_tensor, "is_set_to": is_set_to, "apply_": apply_, "map_": map_,

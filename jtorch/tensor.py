@@ -352,8 +352,7 @@ class Tensor(metaclass=TensorMeta):
             raise RuntimeError(f"a Tensor with {spec.numel} elements cannot be converted to Scalar")
         s = self._storage
         if s.spec is spec:
-            value = s.value
-            value = value.get() if type(value) is storages.Pending else value
+            value = storages.realise(s.value)
             return value.item()
         return storages.numpy_of(s, spec, self._offset).item()
 

@@ -180,7 +180,7 @@ def counterpart(fn, name=None):
     if path:
         with contextlib.suppress(AttributeError):
             return _get(jtorch, path)
-    method = _method_names().get(id(fn)) or (path or "").rpartition(".")[2]
+    method = _method_names().get(id(fn)) or ("" if "." in (path or ".") else path)
     if method and hasattr(jtorch.Tensor, method):
         return lambda x, *a, **kw: getattr(x if isinstance(x, jtorch.Tensor) else jtorch.Tensor, method)(*a, **kw)
     if isinstance(fn, functools.partial):
@@ -379,7 +379,9 @@ def execute(text, name="torch"):
 
 
 def first_line(error):
-    return (str(error).splitlines() or [""])[0].rstrip()
+    """The words that must be the same: without the name of the package and torch's plea to improve its words."""
+    line = (str(error).splitlines() or [""])[0].partition("  (Could this error message be improved?")[0]
+    return line.rstrip().replace("module 'jtorch", "module 'torch")
 
 
 def same_error(expected, got, regex=None):
@@ -388,7 +390,7 @@ def same_error(expected, got, regex=None):
         raise Mismatch(f"torch: {expected!r}; jtorch: {got!r}") from got
     if expected is None:
         return
-    if type(expected).__name__ not in {c.__name__ for c in type(got).__mro__}:
+    if type(expected).__name__.lstrip("_") not in {c.__name__ for c in type(got).__mro__}:
         raise Mismatch(f"error {expected!r} expected, got {got!r}") from got
     want, have = first_line(expected), first_line(got)
     if want != have and not (regex and re.search(regex, str(got))):
@@ -501,7 +503,7 @@ def tensors(tree, of):
 class Given:
     """Hand-made samples of one function, with the face of an OpInfo."""
 
-    gradcheck_wrapper = staticmethod(lambda op, *args, **kwargs: op(*args, **kwargs))
+    gradcheck_wrapper = staticmethod(OpInfo.gradcheck_wrapper)
     inplace_variant = None
     error_inputs_func = None
     decorators = ()

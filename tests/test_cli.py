@@ -154,9 +154,7 @@ def test_wrong_arguments(argv, words, capsys):
 def test_bench_without_torch(monkeypatch, capsys, tmp_path):
     """The peers that need PyTorch are left out, and it is said; the files are written all the same."""
     find = importlib.util.find_spec
-    monkeypatch.setattr(
-        bench.importlib.util, "find_spec", lambda name: None if name == "torch" else find(name)
-    )
+    monkeypatch.setattr(bench.importlib.util, "find_spec", lambda name: None if name == "torch" else find(name))
     file, picture = tmp_path / "found.json", tmp_path / "found.png"
     argv = ["bench", "--quick", "--models", "mlp", "--modes", "auto", "--steps", "20"]
     assert main([*argv, "--json", str(file), "--plot", str(picture)]) == 0

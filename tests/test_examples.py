@@ -26,9 +26,7 @@ def under_torch(name, folder):
     """A copy of the example with the import swapped back."""
     text = (ROOT / "examples" / name).read_text()
     copy = folder / name
-    copy.write_text(
-        text.replace("import jtorch as torch", "import torch").replace("from jtorch", "from torch")
-    )
+    copy.write_text(text.replace("import jtorch as torch", "import torch").replace("from jtorch", "from torch"))
     assert "jtorch" not in "".join(re.findall(r"^(?:import|from) .*$", copy.read_text(), re.MULTILINE))
     return copy
 
@@ -63,9 +61,7 @@ def test_digits_are_learned(model, epochs):
 @needs_torch
 @pytest.mark.parametrize("model, epochs", [("mlp", 30), ("cnn", 6)])
 def test_digits_under_torch(model, epochs, tmp_path):
-    out = run(
-        under_torch("train_digits.py", tmp_path), "--model", model, "--epochs", str(epochs), "--no-table"
-    )
+    out = run(under_torch("train_digits.py", tmp_path), "--model", model, "--epochs", str(epochs), "--no-table")
     assert digits_accuracy(out, model) >= 97
 
 

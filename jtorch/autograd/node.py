@@ -2,18 +2,56 @@
 
 import itertools
 import traceback
+import weakref
 
 from ..core.record import tls
+from ..ops.registry import SCALAR
 from .derive import backward_of
 
 _sequence = itertools.count()
+
+
+class RemovableHandle:
+    """Removes a hook when asked to; also a context manager."""
+
+    next_id = 0
+
+    def __init__(self, hooks, *, extra_dict=None):
+        self.hooks_dict_ref = (lambda: hooks) if type(hooks) is dict else weakref.ref(hooks)
+        self.id = RemovableHandle.next_id
+        RemovableHandle.next_id += 1
+        extra = extra_dict or ()
+        extra = extra if isinstance(extra, (list, tuple)) else (extra,)
+        self.extra_dict_ref = tuple(lambda d=d: d for d in extra)
+
+    @classmethod
+    def into(cls, hooks, entry):
+        """Put a hook into a dict of hooks and return its handle."""
+        handle = cls(hooks)
+        hooks[handle.id] = entry
+        return handle
+
+    def remove(self):
+        """Take the hook out; doing it twice does no harm."""
+        hooks = self.hooks_dict_ref()
+        if hooks is not None:
+            hooks.pop(self.id, None)
+        for reference in self.extra_dict_ref:
+            reference().pop(self.id, None)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.remove()
 
 
 class Node:
     """One step of the tape: how to turn the gradients of its results into gradients of its operands.
 
     edges: for each operand None, or (node, result number) or (leaf tensor, 0).
-    saved: the values that the derivative needs; guards: (storage, version) of tensors that must not have changed since.
+    saved: the values that the derivative needs, a tuple, or what `saved_tensors_hooks` made of them (Packed).
+    guards: (storage, version) of tensors that must not have changed since.
     """
 
     __slots__ = (
@@ -28,10 +66,10 @@ class Node:
         self.guards = guards
         self.sequence = next(_sequence)
         self.hooks = None  # post hooks of the node
-        self.pre_hooks = None  # pre hooks of the node, and hooks of its result tensors, in order
-        self.retained = None
+        self.pre_hooks = None  # (kind, result number, hook): pre hooks of the node and hooks of its result tensors
+        self.retained = None  # result number -> weak reference to the tensor whose .grad is to be filled
         self.extra = None
-        self.trace = None
+        self.trace = None  # in anomaly mode: where the op was called
 
     def name(self) -> str:
         return self.bwd.name
@@ -43,22 +81,116 @@ class Node:
         return self.bwd.specs[k]
 
     def release(self):
-        # The guards too: a storage that they hold would keep its value alive.
-        self.saved = None
+        """Let go of what was saved. The guards too: a storage that they hold would keep its value alive."""
+        if self.saved:
+            self.saved = None
         self.guards = ()
 
     @property
     def metadata(self) -> dict:
+        """A dict for whoever wants to note something about this node."""
         if self.extra is None:
             self.extra = {}
         return self.extra
 
     @property
     def next_functions(self):
-        return tuple((_function(e), e[1]) if e is not None else (None, 0) for e in self.edges)
+        """(node, result number) for each operand; (None, 0) where no gradient goes."""
+        return tuple((_function(e), e[1]) if e is not None else (None, 0) for e in next_edges(self))
+
+    def register_hook(self, hook):
+        """Call hook(grad_inputs, grad_outputs) after this node has run; what it returns replaces grad_inputs."""
+        if self.hooks is None:
+            self.hooks = {}
+        return RemovableHandle.into(self.hooks, hook)
+
+    def register_prehook(self, hook):
+        """Call hook(grad_outputs) before this node runs; what it returns replaces them."""
+        if self.pre_hooks is None:
+            self.pre_hooks = {}
+        return RemovableHandle.into(self.pre_hooks, ("node", -1, hook))
+
+    def _sequence_nr(self) -> int:
+        return self.sequence
+
+    def __getattr__(self, name):
+        if name.startswith("_saved_"):
+            return saved_attribute(self, name.removeprefix("_saved_"))
+        raise AttributeError(f"'{self.name()}' object has no attribute '{name}'")
 
     def __repr__(self):
         return f"<{self.name()} object at {id(self):#x}>"
+
+
+def next_edges(node):
+    """The edges of a node as PyTorch counts operands: a number in the place of a tensor is one, without a gradient."""
+    if node.bwd is None:
+        return node.edges
+    binding = node.bwd.forward.extra
+    slots = getattr(binding, "slots", None)
+    if slots is None:
+        return node.edges
+    edges = []
+    for role, slot in zip(binding.op.roles, slots):
+        if slot[0] == "o":
+            edges.append(node.edges[slot[1]])
+        elif slot[0] == "l":
+            edges += [node.edges[e[1]] for e in slot[1] if e[0] == "o"]
+        elif slot[0] == "n" and role == SCALAR and binding.op.name not in _SCALAR_FORMS:
+            edges.append(None)
+    return edges
+
+
+_SCALAR_FORMS = ("pow",)  # have a form of their own for a Python number in the place of a tensor
+
+
+def saved_attribute(node, name):
+    """What `node._saved_<name>` shows: a saved tensor, or an argument of the op."""
+    bwd = node.bwd
+    binding = bwd and bwd.forward.extra
+    slots = getattr(binding, "slots", None)
+    if slots is not None:
+        for param, slot in zip(binding.op.params, slots):
+            if param.name in (name, "input" if name == "self" else name):
+                if slot[0] == "o" and slot[1] in bwd.save_in:
+                    return _saved_tensor(node, bwd.save_in.index(slot[1]), node.edges[slot[1]])
+                if slot[0] == "n":
+                    return node.numbers[slot[1]] if node.numbers else 0
+                if slot[0] == "s":
+                    return slot[1]
+        if name.startswith("result") and bwd.save_out:
+            k = int(name.removeprefix("result") or 0)
+            if k in bwd.save_out:
+                return _saved_tensor(node, len(bwd.save_in) + bwd.save_out.index(k), (node, k))
+    raise AttributeError(f"'{node.name()}' object has no attribute '_saved_{name}'")
+
+
+def _saved_tensor(node, position, edge):
+    if node.saved is None:
+        raise freed()
+    saved = node.saved if type(node.saved) is tuple else node.saved.unpack(())
+    bwd = node.bwd
+    specs = [bwd.forward.operands[i] for i in bwd.save_in] + [bwd.specs[k] for k in bwd.save_out]
+    return bridge.wrap(saved[position], specs[position], edge)
+
+
+class Bridge:
+    """What the tape needs of Tensor, filled in by the floor above."""
+
+    wrap = None  # (value, spec, edge) -> Tensor
+    unwrap = None  # Tensor -> (value, edge)
+
+
+bridge = Bridge()
+
+
+def freed():
+    return RuntimeError(
+        "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+        "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
+        "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
+        "saved tensors after calling backward."
+    )
 
 
 class PythonNode(Node):
@@ -100,16 +232,28 @@ class AccumulateGrad:
     def sequence(self):
         return (1 << 64) - 1
 
+    def _sequence_nr(self):
+        return self.sequence
+
+    @property
+    def metadata(self) -> dict:
+        return self.__dict__.setdefault("_metadata", {})
+
+    def n_out(self):
+        return 1
+
+    def out_spec(self, k):
+        return self.variable._spec
+
     def register_hook(self, hook):
         """hook(grad_inputs, grad_outputs) after the gradient has been accumulated."""
-        return self.variable.register_post_accumulate_grad_hook(lambda leaf: hook((), (leaf.grad,)))
+        self.variable.__dict__["_acc"] = self  # as long as the leaf lives, so do hooks on its accumulation
+        return RemovableHandle.into(self.variable.__dict__.setdefault("_acc_hooks", {}), hook)
 
     def register_prehook(self, hook):
-        def run(grad):
-            got = hook((grad,))
-            return None if got is None else got[0] if isinstance(got, tuple) else got
-
-        return self.variable.register_hook(run)
+        """hook(grad_outputs) before the gradient is accumulated; what it returns replaces them."""
+        self.variable.__dict__["_acc"] = self
+        return RemovableHandle.into(self.variable.__dict__.setdefault("_acc_pre_hooks", {}), hook)
 
     def __repr__(self):
         return f"<AccumulateGrad object at {id(self):#x}>"
@@ -134,6 +278,7 @@ def record(plan, values, edges, numbers, outs, tensors=None):
     bwd = plan.bwd.get(needs)
     if bwd is None:
         bwd = plan.bwd[needs] = backward_of(plan, needs)
+        bwd.node = class_of(bwd.name)
     saved = []
     guards = []
     for i in bwd.save_in:
@@ -142,11 +287,95 @@ def record(plan, values, edges, numbers, outs, tensors=None):
             t = tensors[i]
             if t is not None:
                 storage = t._storage
-                guards.append((storage, storage.version))
+                version = storage.version
+                if version < 0:
+                    raise inference_saved()
+                guards.append((storage, version))
     for k in bwd.save_out:
         saved.append(outs[k])
-    node = Node(bwd, edges, tuple(saved), numbers if bwd.uses_numbers else (), guards)
+    node = bwd.node(bwd, edges, tuple(saved), numbers if bwd.uses_numbers else (), guards)
     extra = tls.me.extra
-    if extra and extra.get("anomaly"):
-        node.trace = "".join(traceback.format_stack()[:-2])
+    if extra:
+        _record_specially(node, extra)
     return node
+
+
+def _record_specially(node, extra):
+    """What anomaly mode and saved_tensors_hooks do to a new node."""
+    if extra.get("anomaly"):
+        node.trace = "".join(traceback.format_stack()[:-3])
+        node.metadata["parent"] = extra.get("running")
+    hooks = extra.get("saved_hooks")
+    if hooks and node.saved:
+        bwd = node.bwd
+        specs = [bwd.forward.operands[i] for i in bwd.save_in] + [bwd.specs[k] for k in bwd.save_out]
+        node.saved = Packed(node.saved, specs, *hooks[-1])
+
+
+class Packed:
+    """Saved values as a pack hook has left them."""
+
+    __slots__ = ("packed", "unpack_hook")
+
+    def __init__(self, values, specs, pack, unpack):
+        self.unpack_hook = unpack
+        self.packed = tuple(pack_one(pack, bridge.wrap(v, s, None)) for v, s in zip(values, specs))
+
+    def __len__(self):
+        return len(self.packed)
+
+    def unpack(self, cotangents):
+        """The values; `cotangents` are at hand for those who recompute (they should not start earlier)."""
+        extra = tls.me.extra
+        before = extra.get("cotangents")
+        extra["cotangents"] = cotangents
+        try:
+            return tuple(bridge.unwrap(unpack_one(self.unpack_hook, p))[0] for p in self.packed)
+        finally:
+            extra["cotangents"] = before
+
+
+def pack_one(pack, tensor):
+    """Call a pack hook on a tensor, outside of any other hooks and off the tape."""
+    me = tls.me
+    before, hooks = me.grad, me.extra.pop("saved_hooks", None)
+    version = tensor._storage.version
+    try:
+        packed = pack(tensor)
+    finally:
+        me.grad = before
+        if hooks is not None:
+            me.extra["saved_hooks"] = hooks
+    if tensor._storage.version != version:
+        raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can "
+                           "not be modified by in-place operations as this can lead to unexpected side-effects. Please open an "
+                           "issue if you need to perform in-place operations on the input to a pack hook.")  # fmt: skip
+    return packed
+
+
+def unpack_one(unpack, packed):
+    got = unpack(packed)
+    if not hasattr(got, "_spec"):
+        raise TypeError(
+            f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(got).__name__}"
+        )
+    return got
+
+
+def inference_saved():
+    return RuntimeError(
+        "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation "
+        "tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use "
+        "`torch.no_grad()` instead of `torch.inference_mode()`."
+    )
+
+
+_classes: dict[str, type] = {}
+
+
+def class_of(name, base=Node) -> type:
+    """The subclass of Node that carries a derivative's name, as PyTorch's nodes do."""
+    found = _classes.get((name, base))
+    if found is None:
+        found = _classes[name, base] = type(name, (base,), {"__slots__": (), "__module__": "torch.autograd.graph"})
+    return found

@@ -64,7 +64,7 @@ class Snapshot:
                 if id(value) in self.by_array and self.by_array[id(value)] is not o:
                     self.twice.add(id(value))
                 self.by_array[id(value)] = o
-            elif isinstance(o, Tensor):
+            elif issubclass(kind, Tensor):
                 try:
                     self.tensors[id(o)] = (o, o._storage, o._spec, o._offset, o._grad, o._edge, o._rg)
                 except AttributeError:

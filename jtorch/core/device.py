@@ -28,6 +28,8 @@ class Device:
         if isinstance(device, int) and not isinstance(device, bool):
             kind, index = accelerator() or "cuda", device
         elif isinstance(device, str):
+            if not device:
+                raise RuntimeError("Device string must not be empty")
             match = _PATTERN.match(device)
             if match is None or match[1] not in _TYPES:
                 if match is not None or ":" not in device:
@@ -94,9 +96,10 @@ def resolve(device) -> Device:
     name = d.type
     if name in ("cuda", "xla") and accelerator() is not None:
         name = accelerator()
+    if name == "meta":
+        return meta
     d = Device(name, 0 if d.index is None else d.index)
-    if d.type != "meta":
-        d.jax  # noqa: B018  raises where there is no such device
+    d.jax  # noqa: B018  raises where there is no such device
     return d
 
 

@@ -75,7 +75,7 @@ def of(np_type) -> dtype:
     except KeyError:
         supported = "float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool"
         raise TypeError(
-            f"can't convert np.ndarray of type {np.dtype(np_type).type!r}. The only supported types are: {supported}."
+            f"can't convert np.ndarray of type numpy.{np.dtype(np_type).type.__name__}. The only supported types are: {supported}."
         ) from None
 
 
@@ -109,28 +109,27 @@ def promote(a: dtype, b: dtype) -> dtype:
     """The smallest dtype that holds both, by PyTorch's table (torch.promote_types)."""
     if a is b:
         return a
+    if (a.itemsize == 1 and a.is_floating_point) or (b.itemsize == 1 and b.is_floating_point):
+        raise RuntimeError(
+            "Promotion for Float8 Types is not supported, attempted to promote "
+            f"{_scalar_name(a)} and {_scalar_name(b)}"
+        )
     if a.category > b.category:
         a, b = b, a
     if b.category == COMPLEX:
+        if a in (uint16, uint32, uint64):
+            raise _unsigned(a, b)
         if a.category == COMPLEX:
             return complex128
         return complex128 if a is float64 else b
     if b.category == FLOAT:
         if a.category != FLOAT:
             return b
-        if a.itemsize == 1 or b.itemsize == 1:
-            if a.itemsize == b.itemsize:
-                raise RuntimeError(
-                    f"Promotion for Float8 Types is not supported, attempted to promote {_scalar_name(a)} and {_scalar_name(b)}"
-                )
-            raise RuntimeError(
-                f"Promotion for Float8 Types is not supported, attempted to promote {_scalar_name(a)} and {_scalar_name(b)}"
-            )
         ra, rb = _FLOAT_RANK[a.name], _FLOAT_RANK[b.name]
         if ra == rb:
             return float32
         return a if ra > rb else b
-    if a is bool_:
+    if a is bool_ and b not in (uint16, uint32, uint64):
         return b
     # two integer types
     if a in _INTS and b in _INTS:
@@ -138,8 +137,13 @@ def promote(a: dtype, b: dtype) -> dtype:
     unsigned, other = (a, b) if not a.is_signed else (b, a)
     if unsigned is uint8 and other.is_signed:
         return int16 if other is int8 else other
-    raise RuntimeError(
-        f"Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {_scalar_name(a)} and {_scalar_name(b)}"
+    raise _unsigned(a, b)
+
+
+def _unsigned(a, b):
+    return RuntimeError(
+        "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
+        f"{_scalar_name(a)} and {_scalar_name(b)}"
     )
 
 
@@ -161,6 +165,4 @@ scalar_name = _scalar_name  # PyTorch's C++ name, as its errors and storage clas
 
 def can_cast(a: dtype, b: dtype) -> bool:
     """Whether a result of dtype `a` may be written to a tensor of dtype `b` (torch.can_cast)."""
-    if b.category < a.category:
-        return False
-    return not (a.is_signed and not b.is_signed and b.category == INT and a.category == INT)
+    return b.category >= a.category

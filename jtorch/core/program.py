@@ -231,9 +231,24 @@ def _letter(x):
     return "c" if isinstance(x, complex) else "f" if isinstance(x, float) else "i"
 
 
+class _NoData:
+    """The value of every tensor on the meta device."""
+
+    def __repr__(self):
+        return "no data"
+
+
+NO_DATA = _NoData()
+
+
 def run(graph, cause, scope):
     """Compute what is still held of a graph's results. The graph is not used again."""
     pendings, inputs, state = graph.pendings, graph.inputs, graph.state
+    if graph.device.type == "meta":
+        for pending in pendings:
+            pending.value = NO_DATA
+            pending.graph = None
+        return
     live = tuple(map(_is_live, map(getrefcount, pendings)))
     dead = tuple(map(_is_dead, map(getrefcount, inputs)))
     if state.programs is None:

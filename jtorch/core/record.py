@@ -221,6 +221,8 @@ class Graph:
                     after = grow(state, key, plan, ids, RUNTIME)
                 self.numbers.append(numbers)
             else:
+                if 0.0 in numbers:
+                    numbers = tuple(map(number_key, numbers))  # 0.0 == -0.0, and they must not share a program
                 key = (plan, ids, numbers)
                 after = state.next.get(key)
                 if after is None:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from . import strided
-from .program import Plan
+from .program import NO_DATA, Plan
 from .record import Pending, tls
 from .spec import Spec
 
@@ -190,8 +190,11 @@ def _recipe_plan(base, spec, recipe, n, writing, same_type):
 
 
 def realise(value):
-    """The jax array of a value."""
-    return value.get() if type(value) is Pending else value
+    """The jax array of a value; NotImplementedError for tensors on the meta device."""
+    value = value.get() if type(value) is Pending else value
+    if value is NO_DATA:
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    return value
 
 
 def to_device(array, device) -> jax.Array:
@@ -219,11 +222,10 @@ def share(storage) -> Host:
     if storage.host is None:
         base = storage.spec
         array = np.asarray(realise(storage.value))
-        memory, _ = strided.plan(tuple(base.shape), base.strides, (base.numel,), (1,), 0)
         order = sorted(range(base.ndim), key=lambda d: -base.strides[d])
-        owner = np.array(array.transpose(order), order="C", copy=True).reshape(-1)
-        del memory
-        adopt(storage, owner, owner, base)
+        owner = np.empty(base.numel, array.dtype)  # it must own its memory: numpy views refer to the owner
+        owner[:] = array.transpose(order).reshape(-1)
+        adopt(storage, owner[:], owner, base)
     return storage.host
 
 

@@ -13,8 +13,9 @@ from ..core.program import Plan
 from ..core.record import tls
 from ..core.spec import Spec
 from ..core.storage import Storage
+from ..ops import registry
 from ..tensor import Tensor, edge_of, make, value_of
-from .plans import RETURN_FIELDS, Call, bind, check_arguments, device_of, key_spec, make_plan, return_type
+from .plans import RETURN_FIELDS, Call, bind, check_arguments, check_dtype, device_of, key_spec, make_plan, return_type
 from .results import finish, put_on_tape
 from .write import check_inplace, copy_to_out, overlaps, write_on_tape
 
@@ -27,12 +28,14 @@ def slow(op, args, out=None):
         if handled:
             return result
     call = Call(op, args)
-    if op.value_checks:
-        _check_values(op, call)
     if op.dynamic:
+        if op.value_checks:
+            _check_values(op, call)
         return _dynamic(op, call)
     _draw_keys(call)
     plan = _plan_of(op, call)
+    if op.value_checks:
+        _check_values(op, call)
     tensors = _same_device(call.tensors, plan.device)
     if out is not None:
         return _with_out(op, plan, me, tensors, call, out)
@@ -116,9 +119,10 @@ def _checkable(t):
 def _dynamic(op, call):
     """An op whose result's shape depends on values: run at once on concrete arrays."""
     specs = [t._spec for t in call.tensors]
-    slots, _ = bind(op, call, specs)
+    slots, target = bind(op, call, specs)
     for check in op.checks:
         op.invoke(check, check_arguments(slots, specs, call.numbers))
+    check_dtype(op, target, specs)
     arrays = [storages.realise(value_of(t)) for t in call.tensors]
     if any(isinstance(a, jax.core.Tracer) for a in arrays):
         raise errors.data_dependent(op.name)
@@ -144,15 +148,49 @@ def _dynamic(op, call):
 
 def _with_out(op, plan, me, tensors, call, out):
     outs = (out,) if isinstance(out, Tensor) else tuple(out)
-    if me.grad and plan.diff and (any(edge_of(t) is not None for t in (*tensors, *outs))):
-        raise RuntimeError(
-            f"{op.name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
-            "arguments requires grad."
-        )
+    if plan.diff:
+        _off_tape(op, me, (*tensors, *outs))
+    ruled = _check_out(op, outs, plan.specs)
     results = finish(plan, me, tensors, call.numbers)
     for o, r in zip(outs, results if plan.multiple else (results,)):
-        copy_to_out(o, r)
+        copy_to_out(o, r, cast=ruled)
     return out if plan.fields is None else plan.fields(outs)
+
+
+def into_out(record, out, result):
+    """Write the results of a composite into out=."""
+    many = isinstance(result, tuple)
+    results = result if many else (result,)
+    outs = (out,) if isinstance(out, Tensor) else tuple(out)
+    _off_tape(record, tls.me, (*results, *outs))
+    ruled = _check_out(record, outs, [r._spec for r in results])
+    for o, r in zip(outs, results):
+        copy_to_out(o, r, cast=ruled)
+    return type(result)(outs) if many and type(result) is not tuple else out
+
+
+def _off_tape(record, me, tensors):
+    if me.grad and any(edge_of(t) is not None for t in tensors):
+        raise RuntimeError(
+            f"{record.name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            "arguments requires grad."
+        )
+
+
+def _check_out(record, outs, specs):
+    """Apply the op's own rule for the dtypes of out=; False where it has none and the general one holds."""
+    rule = record.out
+    if rule is True:
+        return False
+    if callable(rule):
+        for o, spec in zip(outs, specs):
+            rule(spec.dtype, o._spec.dtype)
+        return True
+    words = rule if isinstance(rule, tuple) else (rule,) * len(outs)
+    for o, spec, w in zip(outs, specs, words):
+        if o._spec.dtype is not spec.dtype:
+            raise errors.out_dtype(spec.dtype, o._spec.dtype, None if w == "exact" else w)
+    return True
 
 
 def inplace(op, args):
@@ -168,8 +206,6 @@ def inplace(op, args):
     if me.grad:
         check_inplace(t)
     call = Call(op, args)
-    if op.value_checks:
-        _check_values(op, call)
     _draw_keys(call)
     key = ("inplace", call.key)
     try:
@@ -178,6 +214,8 @@ def inplace(op, args):
         raise errors.unhashable(op.name, call.key) from None
     if plan is None:
         plan = op.plans[key] = make_plan(op, call, inplace_spec=t._spec)
+    if op.value_checks:
+        _check_values(op, call)
     tensors = _same_device(call.tensors, plan.device)
     if t._spec.numel > 1 and 0 in t._spec.strides and overlaps(t._spec):
         raise errors.overlap()
@@ -196,3 +234,15 @@ def inplace(op, args):
             node = tape.record(plan, values, edges, call.numbers, outs, others)
     write_on_tape(t, outs[0], node)
     return t
+
+
+def _host_value(t):
+    """The value of a tensor as numpy: None for anything else, under a jax transformation and in a compiled region."""
+    if not isinstance(t, Tensor) or tls.me.scope is not None or tls.me.special is not None:
+        return None
+    if isinstance(t._storage.value, jax.core.Tracer):
+        return None
+    return storages.numpy_of(t._storage, t._spec, t._offset)
+
+
+registry.host_value = _host_value

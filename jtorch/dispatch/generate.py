@@ -15,8 +15,8 @@ from ..core.spec import Size
 from ..ops import registry
 from ..ops.registry import KEY, LIST, NUMBER, OPTIONAL, SCALAR, STATIC, TENSOR, VarInts
 from ..tensor import Tensor
-from .call import inplace, slow
-from .plans import DEFAULT, NUMBER_TYPES
+from .call import inplace, into_out, slow
+from .plans import DEFAULT, NUMBER_TYPES, RETURN_FIELDS, return_type
 from .results import finish, finish1, finish2
 from .view import call_view
 
@@ -259,6 +259,25 @@ def build_view(view):
     return _compile(view, parts, lines, scope)
 
 
+def build_composite(record):
+    """The public function of a composite: itself, its results named or written to out= where it says so."""
+    fn, names = record.fn, RETURN_FIELDS.get(record.name)
+    if not record.out and names is None:
+        return fn
+    fields = None if names is None else return_type(record.name, names)
+
+    def call(*args, out=None, **kwargs):
+        result = fn(*args, **kwargs)
+        if fields is not None:
+            result = fields(result)
+        return result if out is None else into_out(record, out, result)
+
+    call.__name__ = call.__qualname__ = record.name
+    call.__doc__ = record.doc
+    call.__module__ = "jtorch"
+    return call
+
+
 def function_of(record):
     """The public function of any record, made once."""
     found = _functions.get(record.name)
@@ -268,7 +287,7 @@ def function_of(record):
         elif record.kind == "view":
             fn = build_view(record)
         else:
-            fn = record.fn
+            fn = build_composite(record)
         found = _functions[record.name] = spread(record, fn)
     return found
 

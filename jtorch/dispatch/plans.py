@@ -151,11 +151,12 @@ def make_plan(op, call, inplace_spec=None):
     """Specialise an op: promotion, checks, shape inference, result strides. Errors are PyTorch's."""
     operands = [t._spec for t in call.tensors if t is not None]
     kinds = tuple(type(x) for x in call.numbers)
-    slots, cast = bind(op, call, operands)
+    slots, target = bind(op, call, operands)
     specs = [t._spec if t is not None else key_spec() for t in call.tensors]
     device = device_of(op, specs)
     for check in op.checks:
         op.invoke(check, check_arguments(slots, specs, call.numbers))
+    check_dtype(op, target, specs)
     shape = None
     if op.elementwise:
         shape = shapes.broadcast(*[tuple(s.shape) for s in specs])
@@ -199,7 +200,7 @@ def make_plan(op, call, inplace_spec=None):
         plan.jit = jax.jit(plan.fn, inline=True)
     plan.fields = _fields(op, plan)
     plan.simple = plan.n_out == 1 and not plan.multiple
-    plan.out_edges = [k if differentiable(s) else None for k, s in enumerate(plan.specs)]
+    plan.out_edges = [k if differentiable(s) and k not in op.constant else None for k, s in enumerate(plan.specs)]
     return plan
 
 
@@ -315,6 +316,14 @@ def device_of(op, specs):
                 f"Expected all tensors to be on the same device, but found at least two devices, {found} and {s.device}!"
             )
     return found
+
+
+def check_dtype(op, target, specs):
+    """Raise PyTorch's NotImplementedError for a dtype that it has no kernel for."""
+    if op.lacks:
+        computed = specs[0].dtype if target is None else target
+        if computed.name in op.lacks:
+            raise errors.not_implemented(op.lacks[computed.name], computed)
 
 
 def check_arguments(slots, specs, numbers):

@@ -14,13 +14,13 @@ from ..ops import registry
 from ..tensor import edge_of, value_of
 
 
-def copy_to_out(out, result):
-    """Write a result into an `out=` tensor, resizing it as PyTorch does."""
+def copy_to_out(out, result, cast=False):
+    """Write a result into an `out=` tensor, resizing it as PyTorch does. `cast`: into any dtype."""
     if out._spec.device is not result._spec.device:
         raise RuntimeError(
             f"Expected out tensor to have device {result._spec.device}, but got {out._spec.device} instead"
         )
-    if not dtypes.can_cast(result._spec.dtype, out._spec.dtype):
+    if not cast and not dtypes.can_cast(result._spec.dtype, out._spec.dtype):
         raise RuntimeError(
             f"result type {dtypes.scalar_name(result._spec.dtype)} can't be cast to the desired output type "
             f"{dtypes.scalar_name(out._spec.dtype)}"

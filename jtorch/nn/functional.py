@@ -31,6 +31,19 @@ def _sized(value, n):
 
 
 @_default
+def threshold(input, threshold, value, inplace=False):
+    """`input` where it is above `threshold`, else `value`."""
+    out = torch.where(input > threshold, input, value)
+    return input.copy_(out) if inplace else out
+
+
+@_default
+def threshold_(input, threshold, value):
+    """threshold, in place."""
+    return input.copy_(torch.where(input > threshold, input, value))
+
+
+@_default
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
     """Deprecated: use interpolate."""
     return interpolate(input, size, scale_factor, mode, align_corners)  # noqa: F821
@@ -319,20 +332,53 @@ def multi_head_attention_forward(
     return out, weights
 
 
-def _missing(name):
-    def function(*args, **kwargs):
-        raise NotImplementedError(f"nn.functional.{name} is not implemented")
+def __getattr__(name):
+    # in-place forms (relu_) are made when they are asked for
+    found = None if name.startswith("__") else torch.lookup("nn.functional", name)
+    if found is None:
+        raise AttributeError(f"module 'jtorch.nn.functional' has no attribute {name!r}")
+    globals()[name] = found
+    return found
 
-    function.__name__ = name
-    return function
+
+# in-place forms with options of their own
 
 
-# Layers name their function when they are defined; one that is missing fails when it is called, not at import.
-for _name in (
-    "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d "
-    "adaptive_max_pool3d alpha_dropout avg_pool2d avg_pool3d conv1d conv2d conv3d conv_transpose1d "
-    "conv_transpose2d conv_transpose3d dropout dropout1d dropout2d dropout3d fractional_max_pool2d "
-    "fractional_max_pool3d gelu hardsigmoid hardswish lp_pool1d lp_pool2d lp_pool3d max_pool1d max_pool2d "
-    "max_pool3d max_unpool1d max_unpool2d max_unpool3d mish relu selu silu"
-).split():
-    globals().setdefault(_name, _missing(_name))
+def celu_(input, alpha=1.0):
+    """celu, in place."""
+    return celu(input, alpha, inplace=True)  # noqa: F821
+
+
+def elu_(input, alpha=1.0):
+    """elu, in place."""
+    return elu(input, alpha, inplace=True)  # noqa: F821
+
+
+def hardtanh_(input, min_val=-1.0, max_val=1.0):
+    """hardtanh, in place."""
+    return hardtanh(input, min_val, max_val, inplace=True)  # noqa: F821
+
+
+def leaky_relu_(input, negative_slope=0.01):
+    """leaky_relu, in place."""
+    return leaky_relu(input, negative_slope, inplace=True)  # noqa: F821
+
+
+def rrelu_(input, lower=1.0 / 8, upper=1.0 / 3, training=False):
+    """rrelu, in place."""
+    return rrelu(input, lower, upper, training, inplace=True)  # noqa: F821
+
+
+def selu_(input):
+    """selu, in place."""
+    return selu(input, inplace=True)  # noqa: F821
+
+
+def sigmoid(input):
+    """1 / (1 + exp(-input))."""
+    return input.sigmoid()
+
+
+def tanh(input):
+    """Hyperbolic tangent."""
+    return input.tanh()

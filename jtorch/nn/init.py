@@ -243,7 +243,7 @@ def orthogonal_(tensor, gain=1, generator=None):
     cols = tensor.numel() // rows
     with no_grad():
         draws = tensor.new_empty((rows, cols)).normal_(0, 1, generator=generator)
-        q, r = torch.linalg.qr(draws.t() if rows < cols else draws)
+        q, r = torch.lookup("linalg", "qr")(draws.t() if rows < cols else draws)
         q = q * torch.diag(r, 0).sign()  # unique, hence uniformly distributed (Mezzadri, 2007)
         if rows < cols:
             q = q.t()

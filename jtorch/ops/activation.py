@@ -198,7 +198,8 @@ def _inside(grad: Array, x: Array, low, high) -> Array:
 @op(promote=PROMOTE, where="nn.functional")
 def hardtanh(input: Array, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Array:
     """Each element, brought between `min_val` and `max_val`."""
-    return jnp.clip(input, jnp.asarray(min_val, input.dtype), jnp.asarray(max_val, input.dtype))
+    cast = float if jnp.issubdtype(input.dtype, jnp.floating) else int
+    return jnp.clip(input, jnp.asarray(cast(min_val), input.dtype), jnp.asarray(cast(max_val), input.dtype))
 
 
 hardtanh.vjp(input=lambda g, input, min_val, max_val: hardtanh_grad(g, input, min_val, max_val))
@@ -218,7 +219,7 @@ def _(input, min_val=-1.0, max_val=1.0, inplace=False):
         raise errors.bool_hardtanh()
     if input.dtype.is_complex:
         raise errors.complex_clamp()
-    if not input.dtype.is_signed and min_val < 0:
+    if not input.dtype.is_signed and int(min_val) < 0:
         raise errors.unsigned_hardtanh()
 
 
@@ -237,6 +238,28 @@ def _(input, inplace=False):
         raise errors.bool_hardtanh()
     if input.dtype.is_complex:
         raise errors.complex_clamp()
+
+
+@op(promote=PROMOTE, where="torch nn.functional")
+def threshold(input: Array, threshold: float, value: float, inplace: bool = False) -> Array:
+    """`input` where it is above `threshold`, `value` elsewhere."""
+    cast = float if jnp.issubdtype(input.dtype, jnp.floating) else int
+    return jnp.where(input <= cast(threshold), jnp.asarray(cast(value), input.dtype), input)
+
+
+threshold.vjp(input=lambda g, input, threshold: threshold_grad(g, input, threshold))
+
+
+@op(where="")
+def threshold_grad(grad: Array, input: Array, threshold: float) -> Array:
+    """The cotangent of threshold's input."""
+    return jnp.where(input <= threshold, jnp.zeros((), grad.dtype), grad)
+
+
+@threshold.check
+def _(input, threshold, value, inplace=False):
+    if input.dtype is dtypes.bool_ or input.dtype.is_complex:
+        raise errors.not_implemented("threshold_cpu", input.dtype)
 
 
 @op(promote=PROMOTE, where="nn.functional _C._nn")
@@ -305,6 +328,8 @@ def prelu(input: Array, weight: Array) -> Array:
 
 @prelu.check
 def _(input, weight):
+    if weight.ndim > 1:
+        raise errors.prelu_rank(weight.ndim)
     if input.dtype is not weight.dtype:
         raise errors.prelu_dtype(input.dtype, weight.dtype)
     if weight.numel != 1:
@@ -327,13 +352,14 @@ def rrelu_noise(input: Array, lower: float, upper: float, *, key: Key) -> tuple[
 
 
 rrelu_noise.vjp(input=lambda g, out: g * out[1])
-floats_only(rrelu_noise, "rrelu_with_noise_out_cpu")
 
 
 @rrelu_noise.check
 def _(input, lower, upper, *, key=None):
     if lower > upper:
         raise errors.rrelu_bounds()
+    if not input.dtype.is_floating_point or input.dtype is dtypes.float16:
+        raise errors.not_implemented("rrelu_with_noise_out_cpu", input.dtype)
 
 
 @op(promote=PROMOTE, where="", inplace=False, grad_name="RreluWithNoiseBackward0")
@@ -341,6 +367,13 @@ def _(input, lower, upper, *, key=None):
 def rrelu_mean(input: Array, lower: float, upper: float) -> Array:
     """Leaky relu with the mean slope of rrelu."""
     return jnp.where(input > 0, input, input * jnp.asarray((lower + upper) / 2, input.dtype))
+
+
+
+@rrelu_mean.check
+def _(input, lower, upper):
+    if lower > upper:
+        raise errors.rrelu_bounds()
 
 
 floats_only(rrelu_mean, "leaky_relu_cpu")

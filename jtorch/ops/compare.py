@@ -5,13 +5,9 @@ import math
 import jax.numpy as jnp
 
 from ..core import dtype as dtypes
-from . import pointwise
+from .conversion import is_number, like, to_float
 from .reduce import all
 from .registry import PROMOTE, Array, Scalar, composite, op
-
-
-def _ordering(record, kernel_name):
-    pointwise.refuse(record, kernel_name, "c", 2)
 
 
 @op(promote=PROMOTE, differentiable=False)
@@ -51,7 +47,7 @@ def ge(input: Scalar, other: Scalar) -> Array:
 
 
 for _record in (lt, le, gt, ge):
-    _ordering(_record, f"{_record.name}_cpu")
+    _record.lack(**{f"{_record.name}_cpu": "complex"})
 
 
 @op(promote=PROMOTE, inplace=False, out=False, differentiable=False)
@@ -63,9 +59,9 @@ def isclose(input: Array, other: Array, rtol: float = 1e-05, atol: float = 1e-08
     if rtol == 0 and atol == 0:
         return close
     if input.dtype.kind in "biu":
-        input, other = (pointwise.to_float(x) for x in (input, other))
+        input, other = (to_float(x) for x in (input, other))
     gap = jnp.abs(input - other)
-    allowed = pointwise.like(atol, gap) + jnp.abs(pointwise.like(rtol, other) * other)
+    allowed = like(atol, gap) + jnp.abs(like(rtol, other) * other)
     return close | (jnp.isfinite(gap) & (gap <= allowed))
 
 
@@ -85,7 +81,14 @@ def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     return bool(all(isclose(input, other, rtol, atol, equal_nan)))
 
 
-@op(promote=PROMOTE, elementwise=False, where="torch", differentiable=False)
+@op(promote=PROMOTE, elementwise=False, where="torch", differentiable=False, out="exact")
 def isin(elements: Scalar, test_elements: Scalar, *, assume_unique: bool = False, invert: bool = False) -> Array:
     """Whether each element is among the test elements."""
     return jnp.isin(elements, test_elements, assume_unique=assume_unique, invert=invert)
+
+
+@isin.check
+def _check_isin(elements, test_elements, assume_unique=False, invert=False):
+    for x in (elements, test_elements):
+        if not is_number(x) and x.dtype.category in (dtypes.BOOL, dtypes.COMPLEX):
+            raise RuntimeError(f"Unsupported input type encountered for isin(): {dtypes.scalar_name(x.dtype)}")

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core import dtype as dt
+from ..core import shapes
 from ..core.dtype import dtype as DType
 from .indexing import axis, ints, scalar_name, size_of
 from .registry import Array, composite, op
@@ -21,10 +22,14 @@ def _norm(norm) -> str:
     return norm
 
 
+_REAL = "{} expects a real{} input tensor, but got {}"
+_FLOATS = "Only supports floating-point dtypes, but found: {}"
+
+
 def _promoted(x, *, complex=False, real=None):
     kind = dt.of(x.dtype)
     if real and kind.is_complex:
-        raise RuntimeError(f"{real} expects a real input tensor, but got {scalar_name(x)}")
+        raise RuntimeError(real.format(scalar_name(x)))
     if kind.category < dt.FLOAT:
         kind = dt.default.dtype
     if kind.name in ("float16", "bfloat16") or kind.itemsize == 1:
@@ -48,6 +53,8 @@ def _box(x, s, dim, *, last_half=False):
     """The dimensions of a transform over several, and their lengths; -1 keeps a length."""
     if dim is not None:
         dim = ints(dim)
+        if dim and not x.ndim:
+            raise IndexError(f"Dimension specified as {dim[0]} but tensor has no dimensions")
         dims = tuple(axis(d, x.ndim) for d in dim)
         if len(set(dims)) != len(dims):
             raise RuntimeError("FFT dims must be unique")
@@ -55,9 +62,7 @@ def _box(x, s, dim, *, last_half=False):
             raise RuntimeError("When given, dim and shape arguments must have the same length")
     elif s is not None:
         if len(ints(s)) > x.ndim:
-            raise RuntimeError(
-                f"Got shape with {len(ints(s))} values but input tensor only has {x.ndim} dimensions."
-            )
+            raise RuntimeError(f"Got shape with {len(ints(s))} values but input tensor only has {x.ndim} dimensions.")
         dims = tuple(range(x.ndim - len(ints(s)), x.ndim))
     else:
         dims = tuple(range(x.ndim))
@@ -89,7 +94,7 @@ def _fftn(x, dims, sizes, norm, inverse=False):
 
 
 def _rfftn(x, dims, sizes, norm, name):
-    x = _promoted(x, real=name)
+    x = _promoted(x, real=_REAL.format(name, "-valued", "{}"))
     if not dims:
         raise RuntimeError(f"{name} must transform at least one axis")
     x = jnp.fft.rfft(x, sizes[-1], dims[-1], norm)
@@ -105,6 +110,89 @@ def _irfftn(x, dims, sizes, norm, name="irfftn"):
     return jnp.fft.irfft(x, sizes[-1], dims[-1], norm)
 
 
+# ---------------------------------------------------------------- where the results lie in memory
+#
+# torch (pocketfft and MKL alike) moves the transformed dimensions to the end, transforms, and hands back a view: the
+# strides of a result tell of each of its passes.
+
+
+def _pass_strides(shape, strides, dims, *, keep_last=False):
+    """Strides after one pass over `dims`; `keep_last`: the last of them is halved, and stays last."""
+    last = (dims[-1],) if keep_last else ()
+    rest = dims[: len(dims) - len(last)]
+    batch = sorted((d for d in range(len(shape)) if d not in dims), key=lambda d: -strides[d])
+    order = (*batch, *sorted(rest, key=lambda d: -strides[d]), *last)
+    out, step = [0] * len(shape), 1
+    for d in reversed(order):
+        out[d] = step
+        step *= builtins.max(shape[d], 1)
+    return tuple(out)
+
+
+def _fitted(spec, dims, sizes):
+    """Shape and strides of the input cut or padded to the lengths asked for."""
+    shape, strides = list(spec.shape), spec.strides
+    wanted = dict(zip(dims, sizes))
+    grown = [d for d, n in wanted.items() if n is not None and n > shape[d]]
+    for d, n in wanted.items():
+        shape[d] = shape[d] if n is None else n
+    if grown:
+        strides = shapes.contiguous_strides(shape)
+    elif not shapes.is_dense(tuple(spec.shape), spec.strides) or spec.dtype.category < dt.FLOAT:
+        strides = shapes.empty_like_strides(tuple(spec.shape), spec.strides)
+    return shape, strides
+
+
+def _strides_c2c(spec, dims, sizes):
+    shape, strides = _fitted(spec, dims, sizes)
+    return _pass_strides(shape, strides, dims) if dims else strides
+
+
+def _strides_r2c(out, spec, dims, sizes, *, two_passes=False):
+    shape, strides = _fitted(spec, dims, sizes)
+    shape[dims[-1]] = out.shape[dims[-1]]
+    if not two_passes:
+        return _pass_strides(shape, strides, dims, keep_last=True)
+    strides = _pass_strides(shape, strides, dims[-1:], keep_last=True)
+    return _pass_strides(shape, strides, dims[:-1]) if len(dims) > 1 else strides
+
+
+def _strides_c2r(out, spec, dims, sizes):
+    kept = (*sizes[:-1], None if sizes[-1] is None else sizes[-1] // 2 + 1)
+    shape, strides = _fitted(spec, dims, kept)
+    if len(dims) > 1:
+        strides = _pass_strides(shape, strides, dims[:-1])
+    shape[dims[-1]] = out.shape[dims[-1]]
+    return _pass_strides(shape, strides, dims[-1:], keep_last=True)
+
+
+def _line_strides(kind):
+    """The strides of a one-dimensional transform: "c2c", "r2c" or "c2r"."""
+
+    def strides(outs, input, n, dim, norm):
+        dims = (axis(dim, len(input.shape)),)
+        if kind == "c2c":
+            return (_strides_c2c(input, dims, (n,)),)
+        return ((_strides_r2c if kind == "r2c" else _strides_c2r)(outs[0], input, dims, (n,)),)
+
+    return strides
+
+
+def _box_strides(kind, *, two_passes=False):
+    """The strides of a transform over several dimensions."""
+
+    def strides(outs, input, s, dim, norm):
+        dims, sizes = _box(input, s, dim, last_half=kind == "c2r")
+        if kind == "c2c":
+            return (_strides_c2c(input, dims, sizes),)
+        if kind == "c2r":
+            sizes = [n if s is not None else None for n in sizes[:-1]] + [None if s is None else sizes[-1]]
+            return (_strides_c2r(outs[0], input, dims, sizes),)
+        return (_strides_r2c(outs[0], input, dims, sizes, two_passes=two_passes),)
+
+    return strides
+
+
 def _kind(args) -> str:
     return "FftC2CBackward0" if args["input"].dtype.is_complex else "FftR2CBackward0"
 
@@ -112,7 +200,7 @@ def _kind(args) -> str:
 # ---------------------------------------------------------------- one dimension
 
 
-@op(where="fft.fft", grad_name=_kind)
+@op(where="fft.fft", grad_name=_kind, strides=_line_strides("c2c"))
 def fft_fft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
     """The Fourier transform along a dimension."""
     norm = _norm(norm)
@@ -120,7 +208,7 @@ def fft_fft(input: Array, n: int | None = None, dim: int = -1, norm: str | None 
     return jnp.fft.fft(_promoted(input, complex=True), n, d, norm)
 
 
-@op(where="fft.ifft", grad_name=_kind)
+@op(where="fft.ifft", grad_name=_kind, strides=_line_strides("c2c"))
 def fft_ifft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
     """The inverse of `fft`."""
     norm = _norm(norm)
@@ -128,15 +216,15 @@ def fft_ifft(input: Array, n: int | None = None, dim: int = -1, norm: str | None
     return jnp.fft.ifft(_promoted(input, complex=True), n, d, norm)
 
 
-@op(where="fft.rfft", grad_name="FftR2CBackward0")
+@op(where="fft.rfft", grad_name="FftR2CBackward0", strides=_line_strides("r2c"))
 def fft_rfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
     """The first half of the transform of real numbers; the other half is its mirror."""
     norm = _norm(norm)
     d, n = _line(input, n, dim)
-    return jnp.fft.rfft(_promoted(input, real="rfft"), n, d, norm)
+    return jnp.fft.rfft(_promoted(input, real=_REAL.format("rfft", "", "{}")), n, d, norm)
 
 
-@op(where="fft.irfft", grad_name="FftC2RBackward0")
+@op(where="fft.irfft", grad_name="FftC2RBackward0", strides=_line_strides("c2r"))
 def fft_irfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
     """The inverse of `rfft`; `n` tells odd lengths from even."""
     norm = _norm(norm)
@@ -151,7 +239,7 @@ def _c2r(input, n, d, norm):
     return jnp.fft.irfft(_promoted(input, complex=True), n, d, norm)
 
 
-@op(where="fft.hfft", grad_name="FftC2RBackward0")
+@op(where="fft.hfft", grad_name="FftC2RBackward0", strides=_line_strides("c2r"))
 def fft_hfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
     """The real transform of a signal whose second half mirrors the given first."""
     norm = _norm(norm)
@@ -159,18 +247,18 @@ def fft_hfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None
     return _c2r(jnp.conj(input), n, d, _SWAP[norm])
 
 
-@op(where="fft.ihfft", grad_name="ConjBackward0")
+@op(where="fft.ihfft", grad_name="ConjBackward0", strides=_line_strides("r2c"))
 def fft_ihfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
     """The inverse of `hfft`."""
     norm = _norm(norm)
     d, n = _line(input, n, dim)
-    return jnp.conj(jnp.fft.rfft(_promoted(input, real="ihfft"), n, d, _SWAP[norm]))
+    return jnp.conj(jnp.fft.rfft(_promoted(input, real=_REAL.format("ihfft", "", "{}")), n, d, _SWAP[norm]))
 
 
 # ---------------------------------------------------------------- several dimensions
 
 
-@op(where="fft.fftn", grad_name=_kind)
+@op(where="fft.fftn", grad_name=_kind, strides=_box_strides("c2c"))
 def fft_fftn(
     input: Array, s: int | tuple | None = None, dim: int | tuple | None = None, norm: str | None = None
 ) -> Array:
@@ -179,7 +267,7 @@ def fft_fftn(
     return _fftn(input, dims, sizes, _norm(norm))
 
 
-@op(where="fft.ifftn", grad_name=_kind)
+@op(where="fft.ifftn", grad_name=_kind, strides=_box_strides("c2c"))
 def fft_ifftn(
     input: Array, s: int | tuple | None = None, dim: int | tuple | None = None, norm: str | None = None
 ) -> Array:
@@ -188,7 +276,7 @@ def fft_ifftn(
     return _fftn(input, dims, sizes, _norm(norm), inverse=True)
 
 
-@op(where="fft.rfftn", grad_name="FftR2CBackward0")
+@op(where="fft.rfftn", grad_name="FftR2CBackward0", strides=_box_strides("r2c"))
 def fft_rfftn(
     input: Array, s: int | tuple | None = None, dim: int | tuple | None = None, norm: str | None = None
 ) -> Array:
@@ -197,7 +285,7 @@ def fft_rfftn(
     return _rfftn(input, dims, sizes, _norm(norm), "rfftn")
 
 
-@op(where="fft.irfftn", grad_name="FftC2RBackward0")
+@op(where="fft.irfftn", grad_name="FftC2RBackward0", strides=_box_strides("c2r"))
 def fft_irfftn(
     input: Array, s: int | tuple | None = None, dim: int | tuple | None = None, norm: str | None = None
 ) -> Array:
@@ -206,7 +294,7 @@ def fft_irfftn(
     return _irfftn(input, dims, sizes, _norm(norm))
 
 
-@op(where="fft.hfftn", grad_name="FftC2RBackward0")
+@op(where="fft.hfftn", grad_name="FftC2RBackward0", strides=_box_strides("c2r"))
 def fft_hfftn(
     input: Array, s: int | tuple | None = None, dim: int | tuple | None = None, norm: str | None = None
 ) -> Array:
@@ -220,7 +308,7 @@ def fft_hfftn(
     return jnp.fft.irfft(jnp.conj(x), sizes[-1], dims[-1], _SWAP[norm])
 
 
-@op(where="fft.ihfftn", grad_name="ConjBackward0")
+@op(where="fft.ihfftn", grad_name="ConjBackward0", strides=_box_strides("r2c", two_passes=True))
 def fft_ihfftn(
     input: Array, s: int | tuple | None = None, dim: int | tuple | None = None, norm: str | None = None
 ) -> Array:
@@ -229,7 +317,7 @@ def fft_ihfftn(
     if not dims:
         raise RuntimeError("ihfftn must transform at least one axis")
     norm = _norm(norm)
-    x = jnp.conj(jnp.fft.rfft(_promoted(input, real="ihfftn"), sizes[-1], dims[-1], _SWAP[norm]))
+    x = jnp.conj(jnp.fft.rfft(_promoted(input, real=_FLOATS), sizes[-1], dims[-1], _SWAP[norm]))
     return _fftn(x, dims[:-1], sizes[:-1], norm, inverse=True) if len(dims) > 1 else x
 
 
@@ -243,7 +331,7 @@ def _plane(many, name, grad_name):
 
     transform.__name__ = f"fft_{name}"
     transform.__doc__ = f"`fft.{name[:-1]}n` over the last two dimensions, or those given."
-    return op(transform, where=f"fft.{name}", grad_name=grad_name)
+    return op(transform, where=f"fft.{name}", grad_name=grad_name, strides=many.strides)
 
 
 fft_fft2 = _plane(fft_fftn, "fft2", _kind)
@@ -350,9 +438,7 @@ def stft_of(
     """The transforms of overlapping windowed frames, (..., frequency, frame)."""
     if center:
         side = n_fft // 2
-        mode = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}[
-            pad_mode
-        ]
+        mode = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}[pad_mode]
         input = jnp.pad(input, [(0, 0)] * (input.ndim - 1) + [(side, side)], mode=mode)
     _check_stft(input, window, n_fft, hop_length, win_length, normalized, onesided, return_complex)
     kind = input.dtype
@@ -361,9 +447,7 @@ def stft_of(
     frames = _frames(input, n_fft, hop_length).astype(kind) * _window(window, win_length, n_fft, kind)
     norm = "ortho" if normalized else "backward"
     real = not jnp.issubdtype(kind, jnp.complexfloating)
-    out = (
-        jnp.fft.rfft(frames, norm=norm) if real and onesided is not False else jnp.fft.fft(frames, norm=norm)
-    )
+    out = jnp.fft.rfft(frames, norm=norm) if real and onesided is not False else jnp.fft.fft(frames, norm=norm)
     out = jnp.swapaxes(out, -1, -2)
     return out if return_complex else jnp.stack([out.real, out.imag], -1)
 
@@ -459,8 +543,7 @@ def istft(
     """The inverse of `stft`."""
     if "complex" not in str(input.dtype):
         raise RuntimeError(
-            "istft requires a complex-valued input tensor matching the output from stft with "
-            "return_complex=True."
+            "istft requires a complex-valued input tensor matching the output from stft with return_complex=True."
         )
     win_length = n_fft if win_length is None else win_length
     if onesided is None:

@@ -1,8 +1,7 @@
-"""Ops that read or write chosen elements: gather, scatter, masks, triangles, flips, repeats, `x[...]`."""
+"""Ops that read or write elements chosen by position: `x[...]`, gather, scatter, index_select, take and put."""
 
 import builtins
 import functools
-import math
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +10,7 @@ from jax import lax
 
 from .. import errors
 from ..core import dtype as dt
-from .registry import Array, Number, Scalar, composite, op
+from .registry import Array, Number, Scalar, op
 
 IN_BOUNDS = "promise_in_bounds"  # indices are checked before; XLA then neither clamps nor masks
 
@@ -106,9 +105,7 @@ def _check_index_values(input, indices):
         i = indices[d]
         bad = None if i is None or i.dtype == np.bool_ else _outside(i, -shape[d], shape[d])
         if bad is not None:  # torch counts the indices, not the dimensions
-            raise IndexError(
-                f"index {bad} is out of bounds for dimension {given.index(d)} with size {shape[d]}"
-            )
+            raise IndexError(f"index {bad} is out of bounds for dimension {given.index(d)} with size {shape[d]}")
 
 
 @op(where="")
@@ -163,9 +160,7 @@ def index_put(input: Array, indices: list[Array | None], values: Array, accumula
     lead = values.ndim - len(result)
     if lead > 0 and builtins.all(n == 1 for n in values.shape[:lead]):
         values = values.reshape(values.shape[lead:])
-    fits = values.ndim <= len(result) and builtins.all(
-        a in (1, b) for a, b in zip(values.shape[::-1], result[::-1])
-    )
+    fits = values.ndim <= len(result) and builtins.all(a in (1, b) for a, b in zip(values.shape[::-1], result[::-1]))
     if not fits:
         raise RuntimeError(
             f"shape mismatch: value tensor of shape {size_of(values.shape)} cannot be broadcast to indexing "
@@ -218,9 +213,7 @@ def _same_rank(index, other, words):
 def _positions(index: Array, dim: int) -> tuple:
     """`index` along `dim` and each element's own place along the others."""
     shape = index.shape
-    return tuple(
-        narrow(index, 0) if d == dim else lax.broadcasted_iota(jnp.int32, shape, d) for d in range(len(shape))
-    )
+    return tuple(narrow(index, 0) if d == dim else lax.broadcasted_iota(jnp.int32, shape, d) for d in range(len(shape)))
 
 
 def _as_1d(*arrays):
@@ -286,9 +279,7 @@ gather_grad.vjp(g=lambda g, dim, index: gather(g, dim, index))
 def take_along_dim(input: Array, indices: Array, dim: int | None = None) -> Array:
     """`gather` with the other dimensions broadcast; over the flattened tensors when `dim` is None."""
     if not _is_index(indices):
-        raise RuntimeError(
-            f"torch.take_along_dim(): dtype of indices should be Long but got {scalar_name(indices)}"
-        )
+        raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {scalar_name(indices)}")
     if dim is None:
         input, indices, dim = input.reshape(-1), indices.reshape(-1), 0
     elif input.ndim != indices.ndim:
@@ -607,8 +598,7 @@ def index_copy(input: Array, dim: int, index: Array, source: Array) -> Array:
     full, source = _as_1d(input, source)
     if source.shape[dim] != index.size:
         raise IndexError(
-            f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) "
-            f"({source.shape[dim]})"
+            f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) ({source.shape[dim]})"
         )
     return full.at[_along(dim, index)].set(source, mode=IN_BOUNDS).reshape(input.shape)
 
@@ -634,8 +624,7 @@ def index_fill(input: Array, dim: int, index: Array, value: Scalar) -> Array:
     value = jnp.asarray(value)
     if value.ndim:
         raise RuntimeError(
-            "index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
-            f"{value.ndim} dimension(s)."
+            f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
         )
     index = _vector(index, "index_fill_")
     at = _as_1d(input)[0].at[_along(dim, index)]
@@ -675,9 +664,7 @@ def like_source(g: Array, dim: int, index: Array, shape: tuple) -> Array:
 def filled_grad(g: Array, dim: int, index: Array) -> Array:
     """The sum of `g` over the places that one value was written to."""
     full = _as_1d(g)[0]
-    hit = (
-        jnp.zeros(full.shape, bool).at[_along(axis(dim, g.ndim), index.reshape(-1))].set(True, mode=IN_BOUNDS)
-    )
+    hit = jnp.zeros(full.shape, bool).at[_along(axis(dim, g.ndim), index.reshape(-1))].set(True, mode=IN_BOUNDS)
     return jnp.where(hit, full, jnp.zeros((), g.dtype)).sum(dtype=g.dtype)
 
 
@@ -687,9 +674,7 @@ def index_reduce(
 ) -> Array:
     """`input` with the slices of `source` that meet at `index` reduced: prod, mean, amax or amin."""
     if reduce not in ("prod", "mean", "amax", "amin"):
-        raise RuntimeError(
-            f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}."
-        )
+        raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     dim = axis(dim, input.ndim)
     index = _vector(index, "index_reduce")
     full, source = _as_1d(input, source)
@@ -773,362 +758,3 @@ def put_zero(input: Array, index: Array) -> Array:
 def take_like(input: Array, index: Array, shape: tuple) -> Array:
     """`take` in another shape."""
     return take.fn(input, index).reshape(shape)
-
-
-# ---------------------------------------------------------------- masks
-
-
-@op(elementwise=True)
-def masked_fill(input: Array, mask: Array, value: Scalar) -> Array:
-    """`input` with one value where `mask` holds; the result keeps the dtype of `input`."""
-    if mask.dtype != np.bool_:
-        name = {"int64": "long int", "uint8": "unsigned char", "int32": "int", "float32": "float"}
-        words = name.get(str(mask.dtype), str(mask.dtype))
-        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {words}")
-    value = jnp.asarray(value)
-    if value.ndim:
-        raise RuntimeError(
-            "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
-            f"{value.ndim} dimension(s)."
-        )
-    return jnp.where(mask, value.astype(input.dtype), input)
-
-
-masked_fill.vjp(
-    input=lambda g, mask: masked_fill(g, mask, 0),
-    value=lambda g, mask: masked_sum(g, mask),
-)
-
-
-@op(where="")
-def masked_sum(input: Array, mask: Array) -> Array:
-    """The sum of the elements where `mask` holds."""
-    return jnp.where(mask, input, jnp.zeros((), input.dtype)).sum(dtype=input.dtype)
-
-
-@op(elementwise=False, inplace=True)
-def masked_scatter(input: Array, mask: Array, source: Array) -> Array:
-    """`input` with the elements of `source`, in order, written where `mask` holds."""
-    if mask.dtype != np.bool_:
-        raise RuntimeError(
-            "masked_scatter_ only supports boolean masks, but got mask with dtype " + str(mask.dtype)
-        )
-    if source.dtype != input.dtype:
-        raise RuntimeError(
-            "masked_scatter: expected self and source to have same dtypes but got"
-            f"{scalar_name(input)} and {scalar_name(source)}"
-        )
-    shape = np.broadcast_shapes(input.shape, mask.shape)
-    input, mask = jnp.broadcast_to(input, shape), jnp.broadcast_to(mask, shape)
-    if source.size == 0 or input.size == 0:
-        return input
-    order = jnp.cumsum(mask.reshape(-1), dtype=jnp.int32) - 1
-    picked = source.reshape(-1).at[jnp.clip(order, 0, source.size - 1)].get(mode=IN_BOUNDS)
-    return jnp.where(mask, picked.reshape(shape), input)
-
-
-@masked_scatter.check_values
-def _check_masked_scatter(input, mask, source):
-    if mask is None or source is None or input is None:
-        return
-    if int(np.broadcast_to(mask, np.broadcast_shapes(mask.shape, input.shape)).sum()) > source.size:
-        raise RuntimeError("Number of elements of source < number of ones in mask")
-
-
-def _on_host(x) -> builtins.bool:
-    return isinstance(x, np.ndarray) or next(iter(x.devices())).platform == "cpu"
-
-
-def _flat_places(mask) -> np.ndarray:
-    return np.flatnonzero(np.asarray(mask))
-
-
-@op(dynamic=True)
-def masked_select(input: Array, mask: Array) -> Array:
-    """The elements of `input` where `mask` holds, as a vector."""
-    if mask.dtype != np.bool_:
-        raise RuntimeError("masked_select: expected BoolTensor for mask")
-    shape = np.broadcast_shapes(input.shape, mask.shape)
-    mask = np.broadcast_to(np.asarray(mask), shape)
-    if _on_host(input):  # no compilation for each new count
-        return jnp.asarray(np.broadcast_to(np.asarray(input), shape)[mask])
-    return jnp.broadcast_to(input, shape).reshape(-1)[_flat_places(mask)]
-
-
-@op(where="")
-def masked_unselect(g: Array, mask: Array, shape: tuple) -> Array:
-    """Zeros with the elements of `g`, in order, where `mask` holds: the derivative of `masked_select`."""
-    full = np.broadcast_shapes(shape, mask.shape)
-    return masked_scatter.fn(jnp.zeros(full, g.dtype), jnp.broadcast_to(mask, full), g)
-
-
-masked_select.vjp(input=lambda g, input, mask: masked_unselect(g, mask, tuple(input.shape)))
-
-
-@op(where="", dynamic=True, differentiable=False)
-def nonzero_rows(input: Array) -> Array:
-    """The positions of the nonzero elements, one row each."""
-    host = np.asarray(input)
-    places = np.nonzero(host != 0) if host.ndim else ()
-    if not host.ndim:
-        return jnp.zeros((int(host != 0), 0), jnp.int64)
-    return jnp.asarray(np.stack(places, 1).astype(np.int64))
-
-
-@op(where="", dynamic=True, differentiable=False)
-def nonzero_tuple(input: Array) -> tuple[Array, ...]:
-    """The positions of the nonzero elements, one vector a dimension."""
-    return tuple(jnp.asarray(i.astype(np.int64)) for i in np.nonzero(np.atleast_1d(np.asarray(input)) != 0))
-
-
-@composite
-def nonzero(input, *, as_tuple=False):
-    """The positions of the nonzero elements: one row each, or with `as_tuple` one vector a dimension."""
-    return nonzero_tuple(input) if as_tuple else nonzero_rows(input)
-
-
-@composite
-def argwhere(input):
-    """The positions of the nonzero elements, one row each."""
-    return nonzero_rows(input)
-
-
-# ---------------------------------------------------------------- triangles and diagonals
-
-
-def _triangle(input, keep, name):
-    if input.ndim < 2:
-        raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
-    row = lax.broadcasted_iota(jnp.int32, input.shape[-2:], 0)
-    col = lax.broadcasted_iota(jnp.int32, input.shape[-2:], 1)
-    return jnp.where(keep(col - row), input, jnp.zeros((), input.dtype))
-
-
-@op(inplace=True)
-def tril(input: Array, diagonal: int = 0) -> Array:
-    """The lower triangles of the matrices in `input`: zeros above the given diagonal."""
-    return _triangle(input, lambda offset: offset <= diagonal, "tril")
-
-
-@op(inplace=True)
-def triu(input: Array, diagonal: int = 0) -> Array:
-    """The upper triangles of the matrices in `input`: zeros below the given diagonal."""
-    return _triangle(input, lambda offset: offset >= diagonal, "triu")
-
-
-tril.vjp(input=lambda g, diagonal: tril(g, diagonal))
-triu.vjp(input=lambda g, diagonal: triu(g, diagonal))
-
-
-@op(grad_name="DiagEmbedBackward0")
-def diag_embed(input: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Array:
-    """Matrices, in the new dimensions dim1 and dim2, whose diagonal `offset` is the last of `input`."""
-    ndim = input.ndim + 1
-    first, second = axis(dim1, ndim), axis(dim2, ndim)
-    if first == second:
-        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    n = input.shape[-1]
-    size = n + builtins.abs(offset)
-    row = jnp.arange(n, dtype=jnp.int32) + builtins.max(-offset, 0)
-    out = jnp.zeros((*input.shape[:-1], size, size), input.dtype)
-    out = out.at[..., row, row + offset].set(input, mode=IN_BOUNDS, unique_indices=True)
-    return jnp.moveaxis(out, (-2, -1), (first, second))
-
-
-@op(grad_name=lambda a: "DiagEmbedBackward0" if a["input"].ndim == 1 else "DiagonalBackward0_copy")
-def diag(input: Array, diagonal: int = 0) -> Array:
-    """The square matrix with the given vector on a diagonal, or a copy of a matrix's diagonal."""
-    if input.ndim not in (1, 2):
-        raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.ndim}D")
-    return diag_embed.fn(input, diagonal) if input.ndim == 1 else jnp.diagonal(input, diagonal)
-
-
-@op(grad_name="DiagEmbedBackward0")
-def diagflat(input: Array, offset: int = 0) -> Array:
-    """The square matrix with the elements of `input` on a diagonal."""
-    return diag_embed.fn(input.reshape(-1), offset)
-
-
-@op
-def trace(input: Array) -> Array:
-    """The sum of a matrix's diagonal."""
-    if input.ndim != 2:
-        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.ndim}")
-    exact = jnp.issubdtype(input.dtype, jnp.integer) or input.dtype == np.bool_
-    return jnp.diagonal(input).sum(dtype=jnp.int64 if exact else input.dtype)
-
-
-def _fits(src, part):
-    if src.shape != part:
-        raise RuntimeError(
-            "expected src to have a size equal to the slice of self. "
-            f"src size = {size_of(src.shape)}, slice size = {size_of(part)}"
-        )
-
-
-@op
-def diagonal_scatter(input: Array, src: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
-    """A copy of `input` with a diagonal replaced by `src`."""
-    first, second = axis(dim1, input.ndim), axis(dim2, input.ndim)
-    if first == second:
-        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    moved = jnp.moveaxis(input, (first, second), (-2, -1))
-    rows, cols = moved.shape[-2:]
-    n = builtins.max(builtins.min(rows + builtins.min(offset, 0), cols - builtins.max(offset, 0)), 0)
-    _fits(src, (*moved.shape[:-2], n))
-    row = jnp.arange(n, dtype=jnp.int32) + builtins.max(-offset, 0)
-    moved = moved.at[..., row, row + offset].set(src.astype(input.dtype), mode=IN_BOUNDS, unique_indices=True)
-    return jnp.moveaxis(moved, (-2, -1), (first, second))
-
-
-@op
-def select_scatter(input: Array, src: Array, dim: int, index: int) -> Array:
-    """A copy of `input` with the slice number `index` of `dim` replaced by `src`."""
-    dim = axis(dim, input.ndim)
-    size = input.shape[dim]
-    if not -size <= index < size:
-        raise IndexError(
-            f"select(): index {index} out of range for tensor of size {size_of(input.shape)} "
-            f"at dimension {dim}"
-        )
-    _fits(src, input.shape[:dim] + input.shape[dim + 1 :])
-    full = jnp.expand_dims(src.astype(input.dtype), dim)
-    return lax.dynamic_update_slice_in_dim(input, full, index % size, dim)
-
-
-@op
-def slice_scatter(
-    input: Array, src: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
-) -> Array:
-    """A copy of `input` with `[start:end:step]` of `dim` replaced by `src`."""
-    dim = axis(dim, input.ndim)
-    if step <= 0:
-        raise RuntimeError("slice step must be positive")
-    places = range(input.shape[dim])[slice(start, end, step)]
-    _fits(src, input.shape[:dim] + (len(places),) + input.shape[dim + 1 :])
-    if not len(places):
-        return input
-    src = src.astype(input.dtype)
-    if step == 1:
-        return lax.dynamic_update_slice_in_dim(input, src, places.start, dim)
-    where = (slice(None),) * dim + (slice(places.start, places[-1] + 1, step),)
-    return input.at[where].set(src)
-
-
-@op
-def as_strided_scatter(
-    input: Array, src: Array, size: tuple, stride: tuple, storage_offset: int | None = None
-) -> Array:
-    """A contiguous copy of `input` with the elements that the strides name replaced by `src`."""
-    _fits(src, tuple(size))
-    place = _strided_places(size, stride, storage_offset)
-    flat = input.reshape(-1).at[place].set(src.astype(input.dtype), mode=IN_BOUNDS)
-    return flat.reshape(input.shape)
-
-
-def _strided_places(size, stride, storage_offset):
-    place = jnp.full(tuple(size), storage_offset or 0, jnp.int32)
-    for d, s in enumerate(stride):
-        place = place + lax.broadcasted_iota(jnp.int32, tuple(size), d) * s
-    return place
-
-
-@op(where="")
-def strided_part(g: Array, size: tuple, stride: tuple, storage_offset: int | None, keep: bool) -> Array:
-    """The elements that the strides name: alone, or in their places with zeros elsewhere (`keep`)."""
-    place = _strided_places(size, stride, storage_offset)
-    part = g.reshape(-1).at[place].get(mode=IN_BOUNDS)
-    return (
-        jnp.zeros((g.size,), g.dtype).at[place].set(part, mode=IN_BOUNDS).reshape(g.shape) if keep else part
-    )
-
-
-# torch hands `input` the gradient of the part that was replaced, not of the rest
-as_strided_scatter.vjp(
-    input=lambda g, size, stride, storage_offset: strided_part(g, size, stride, storage_offset, True),
-    src=lambda g, size, stride, storage_offset: strided_part(g, size, stride, storage_offset, False),
-)
-
-
-# ---------------------------------------------------------------- counts
-
-
-@op(where="", differentiable=False)
-def one_hot_of(input: Array, num_classes: int) -> Array:
-    """A last dimension of `num_classes` that is 1 at each element's value and 0 elsewhere."""
-    return (input[..., None] == jnp.arange(num_classes, dtype=input.dtype)).astype(jnp.int64)
-
-
-@one_hot_of.check_values
-def _check_one_hot(input, num_classes):
-    if input is not None and input.size:
-        if input.min() < 0:
-            raise RuntimeError("Class values must be non-negative.")
-        if input.max() >= num_classes:
-            raise RuntimeError("Class values must be smaller than num_classes.")
-
-
-@op(where="", dynamic=True, differentiable=False)
-def one_hot_counted(input: Array) -> Array:
-    """`one_hot_of` with as many classes as the largest value needs."""
-    host = np.asarray(input)
-    if not host.size:
-        raise RuntimeError("Can not infer total number of classes from empty tensor.")
-    if host.min() < 0:
-        raise RuntimeError("Class values must be non-negative.")
-    return jnp.asarray((host[..., None] == np.arange(host.max() + 1)).astype(np.int64))
-
-
-@composite(where="nn.functional")
-def one_hot(tensor, num_classes=-1):
-    """A last dimension that is 1 at each element's value and 0 elsewhere; -1 classes: as many as needed."""
-    if "int64" not in str(tensor.dtype):
-        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
-    if num_classes == -1:
-        return one_hot_counted(tensor)
-    if num_classes < 1 and math.prod(tensor.shape) == 0:
-        raise RuntimeError("Can not infer total number of classes from empty tensor.")
-    if num_classes < 1:
-        raise RuntimeError("num_classes should be positive")
-    return one_hot_of(tensor, num_classes)
-
-
-@op(dynamic=True, differentiable=False)
-def bincount(input: Array, weights: Array | None = None, minlength: int = 0) -> Array:
-    """How often each value from 0 up occurs, or the sum of the weights of its occurrences."""
-    values = np.asarray(input)
-    if not np.issubdtype(values.dtype, np.integer):
-        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{scalar_name(values)}'")
-    if minlength < 0:
-        raise RuntimeError("minlength should be >= 0")
-    if values.ndim != 1 or (values.size and values.min() < 0):
-        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
-    if weights is None:
-        return jnp.asarray(np.bincount(values, minlength=minlength).astype(np.int64))
-    weights = np.asarray(weights)
-    if weights.shape != values.shape:
-        raise RuntimeError("weights should be 1-d and have the same length as input")
-    kind = np.float32 if weights.dtype == np.float32 else np.float64
-    return jnp.asarray(np.bincount(values, weights, minlength).astype(kind))
-
-
-@op(differentiable=False)
-def histc(input: Array, bins: int = 100, min: Number = 0, max: Number = 0) -> Array:
-    """The counts of the elements in `bins` equal bins from `min` to `max`; both 0: the range of the data."""
-    if not jnp.issubdtype(input.dtype, jnp.floating):
-        raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{scalar_name(input)}'")
-    if bins <= 0:
-        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
-    x = input.reshape(-1)
-    if not x.size:
-        return jnp.zeros((bins,), input.dtype)
-    low, high = jnp.asarray(min, input.dtype), jnp.asarray(max, input.dtype)
-    whole = low == high
-    low, high = jnp.where(whole, x.min(), low), jnp.where(whole, x.max(), high)
-    flat = low == high
-    low, high = jnp.where(flat, low - 1, low), jnp.where(flat, high + 1, high)
-    place = jnp.floor((x - low) / (high - low) * bins).astype(jnp.int32)
-    place = jnp.where(x == high, bins - 1, place)
-    inside = (x >= low) & (x <= high)
-    place = jnp.where(inside, jnp.clip(place, 0, bins - 1), bins)
-    return jnp.zeros((bins,), input.dtype).at[place].add(1, mode="drop")

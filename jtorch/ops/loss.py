@@ -13,8 +13,8 @@ from jtorch.core import shapes
 from jtorch.core.dtype import FLOAT as FLOATING
 from jtorch.core.dtype import scalar_name
 
+from .arithmetic import clamp_min, minimum
 from .backend import accumulator
-from .pointwise import clamp_min, minimum
 from .registry import FLOAT, PROMOTE, Array, Scalar, composite, op
 
 REDUCTIONS = ("none", "mean", "sum")

@@ -27,7 +27,9 @@ def _c_name(x) -> str:
 def _product(a: Array, b: Array) -> Array:
     """`a @ b` of equal dtypes; the result has theirs."""
     if a.dtype == np.bool_:
-        raise NotImplementedError("\"addmm_impl_cpu_\" not implemented for 'Bool'")
+        if a.size and b.size:
+            raise NotImplementedError("\"addmm_impl_cpu_\" not implemented for 'Bool'")
+        return jnp.matmul(a.astype(jnp.int8), b.astype(jnp.int8)).astype(bool)
     return jnp.matmul(a, b)
 
 
@@ -41,16 +43,13 @@ def _mt(x: Array) -> Array:
 
 def _same_dtype(a, b):
     if a.dtype != b.dtype:
-        raise RuntimeError(
-            f"expected m1 and m2 to have the same dtype, but got: {_c_name(a)} != {_c_name(b)}"
-        )
+        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {_c_name(a)} != {_c_name(b)}")
 
 
 def _inner_sizes(a, b):
     if a.shape[1] != b.shape[0]:
         raise RuntimeError(
-            "mat1 and mat2 shapes cannot be multiplied "
-            f"({a.shape[0]}x{a.shape[1]} and {b.shape[0]}x{b.shape[1]})"
+            f"mat1 and mat2 shapes cannot be multiplied ({a.shape[0]}x{a.shape[1]} and {b.shape[0]}x{b.shape[1]})"
         )
 
 
@@ -131,8 +130,7 @@ bmm_hn.vjp(a=lambda g, b: bmm_nh(b, g), b=lambda g, a: bmm(a, g))
 def _mv_sizes(mat, vec):
     if mat.shape[1] != vec.shape[0]:
         raise RuntimeError(
-            f"size mismatch, got input ({mat.shape[0]}), mat ({mat.shape[0]}x{mat.shape[1]}), "
-            f"vec ({vec.shape[0]})"
+            f"size mismatch, got input ({mat.shape[0]}), mat ({mat.shape[0]}x{mat.shape[1]}), vec ({vec.shape[0]})"
         )
 
 
@@ -159,8 +157,7 @@ def _two_vectors(a, b, name="dot"):
         raise RuntimeError(f"1D tensors expected, but got {a.ndim}D and {b.ndim}D tensors")
     if a.dtype != b.dtype:
         raise RuntimeError(
-            f"{name} : expected both vectors to have same dtype, but found {scalar_name(a)} "
-            f"and {scalar_name(b)}"
+            f"{name} : expected both vectors to have same dtype, but found {scalar_name(a)} and {scalar_name(b)}"
         )
     if a.shape != b.shape:
         raise RuntimeError(
@@ -196,9 +193,7 @@ def _matmul_name(args) -> str:
 
 def _check_matmul(a, b):
     if a.ndim == 0 or b.ndim == 0:
-        raise RuntimeError(
-            f"both arguments to matmul need to be at least 1D, but they are {a.ndim}D and {b.ndim}D"
-        )
+        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {a.ndim}D and {b.ndim}D")
     if a.ndim == b.ndim == 1:
         return _two_vectors(a, b)
     if b.ndim == 1:
@@ -262,9 +257,7 @@ def matmul_left_grad(g: Array, other: Array) -> Array:
     if other.ndim == 1:
         return g[..., None] * h
     if other.ndim == 2:
-        return (
-            _product(_rows(g), h.T).reshape(*g.shape[:-1], other.shape[0]) if g.ndim > 1 else _product(h, g)
-        )
+        return _product(_rows(g), h.T).reshape(*g.shape[:-1], other.shape[0]) if g.ndim > 1 else _product(h, g)
     if g.ndim == other.ndim - 1:
         return _product(h, g[..., None])[..., 0]
     return _product(materialize(g), _mt(h))
@@ -318,13 +311,9 @@ def outer(input: Array, vec2: Array) -> Array:
 
 def _blend(input, product, beta, alpha, shape):
     """`beta * input + alpha * product`; a beta of 0 drops `input`, NaNs and all."""
-    if len(input.shape) > len(shape) or builtins.any(
-        n not in (1, m) for n, m in zip(input.shape[::-1], shape[::-1])
-    ):
+    if len(input.shape) > len(shape) or builtins.any(n not in (1, m) for n, m in zip(input.shape[::-1], shape[::-1])):
         lead = len(shape) - input.ndim
-        d = next(
-            (d for d in range(len(shape)) if d >= lead and input.shape[d - lead] not in (1, shape[d])), 0
-        )
+        d = next((d for d in range(len(shape)) if d >= lead and input.shape[d - lead] not in (1, shape[d])), 0)
         n = input.shape[d - lead] if input.ndim else 1
         raise RuntimeError(
             f"The expanded size of the tensor ({shape[d]}) must match the existing size ({n}) at "
@@ -360,8 +349,7 @@ def addmm(input: Array, mat1: Array, mat2: Array, *, beta: Number = 1, alpha: Nu
     for other in (mat2, mat1):
         if input.dtype != other.dtype:
             raise RuntimeError(
-                f"self and mat2 must have the same dtype, but got {scalar_name(input)} "
-                f"and {scalar_name(other)}"
+                f"self and mat2 must have the same dtype, but got {scalar_name(input)} and {scalar_name(other)}"
             )
     return _blend(input, _product(mat1, mat2), beta, alpha, (mat1.shape[0], mat2.shape[1]))
 
@@ -380,8 +368,7 @@ def addmv(input: Array, mat: Array, vec: Array, *, beta: Number = 1, alpha: Numb
         raise RuntimeError(f"vector + matrix @ vector expected, got {input.ndim}, {mat.ndim}, {vec.ndim}")
     if mat.shape[1] != vec.shape[0] or (input.size != 1 and input.shape != mat.shape[:1]):
         raise RuntimeError(
-            f"size mismatch, got input ({input.size}), mat ({mat.shape[0]}x{mat.shape[1]}), "
-            f"vec ({vec.shape[0]})"
+            f"size mismatch, got input ({input.size}), mat ({mat.shape[0]}x{mat.shape[1]}), vec ({vec.shape[0]})"
         )
     if not input.dtype == mat.dtype == vec.dtype:
         raise RuntimeError(
@@ -461,9 +448,7 @@ def _chain_order(sizes) -> dict:
     for length in range(2, n + 1):
         for i in range(n - length + 1):
             j = i + length - 1
-            choices = [
-                (cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
-            ]
+            choices = [(cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)]
             cost[i][j], split[i, j] = builtins.min(choices)
     return split
 
@@ -523,17 +508,13 @@ def _square(A, name):
         raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
     if A.shape[-1] != A.shape[-2]:
         raise RuntimeError(
-            f"{name}: A must be batches of square matrices, "
-            f"but they are {A.shape[-2]} by {A.shape[-1]} matrices"
+            f"{name}: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices"
         )
 
 
-@op(where="linalg torch Tensor", grad_name="MmBackward0")
-def matrix_power(input: Array, n: int) -> Array:
-    """A square matrix multiplied `n` times; negative: its inverse."""
-    _square(input, "linalg.matrix_power")
-    if n < 0:
-        input, n = jnp.linalg.inv(input), -n
+@op(where="", grad_name="MmBackward0")
+def power_of(input: Array, n: int) -> Array:
+    """A square matrix multiplied `n` times."""
     if n == 0:
         return jnp.broadcast_to(jnp.eye(input.shape[-1], dtype=input.dtype), input.shape)
     result, power = None, input
@@ -746,10 +727,11 @@ def linalg_cross(input: Array, other: Array, *, dim: int = -1) -> Array:
     d = axis(dim, input.ndim)
     if input.shape[d] != 3 or other.shape[d] != 3:
         raise RuntimeError(
-            f"linalg.cross: inputs dimension {dim} must have length 3. "
-            f"Got {input.shape[d]} and {other.shape[d]}"
+            f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[d]} and {other.shape[d]}"
         )
     _batch_shape(input.shape, other.shape)
+    if kind == np.bool_ and input.size and other.size:
+        raise NotImplementedError("\"cross\" not implemented for 'Bool'")
     a, b = (jnp.moveaxis(x.astype(kind), d, 0) for x in (input, other))
     out = [a[(i + 1) % 3] * b[(i + 2) % 3] - a[(i + 2) % 3] * b[(i + 1) % 3] for i in range(3)]
     return jnp.stack(out, d)
@@ -769,6 +751,8 @@ def cross(input, other, dim=None):
 @op(where="linalg", grad_name="SumBackward1")
 def vecdot(x: Array, y: Array, *, dim: int = -1) -> Array:
     """The sums of `conj(x) * y` along `dim`."""
+    if not jnp.issubdtype(x.dtype, jnp.inexact):
+        raise RuntimeError(f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {scalar_name(x)}")
     _batch_shape(x.shape, y.shape)
     kind = dt.promote(dt.of(x.dtype), dt.of(y.dtype)).np
     x, y = x.astype(kind), y.astype(kind)
@@ -793,9 +777,7 @@ def cdist(
         if x.ndim < 2:
             raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.ndim}D")
     if x1.shape[-1] != x2.shape[-1]:
-        raise RuntimeError(
-            f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
-        )
+        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
     kind = dt.promote(dt.of(x1.dtype), dt.of(x2.dtype)).np

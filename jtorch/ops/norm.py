@@ -10,7 +10,7 @@ from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
 
 from . import backend
-from .registry import FLOAT, op
+from .registry import FLOAT, composite, op
 
 # Each kernel works on (outer, inner): rows of the elements that share a mean. Statistics are kept for the
 # derivative, and are in float32 for 16-bit inputs.
@@ -18,7 +18,12 @@ from .registry import FLOAT, op
 
 def _split(x: Array, n: int) -> Array:
     """The last `n` dimensions as one; the others as they are."""
-    return x.reshape(*x.shape[: x.ndim - n], -1)
+    return x.reshape(*x.shape[: x.ndim - n], math.prod(x.shape[x.ndim - n :]))
+
+
+def _matrix(x: Array) -> Array:
+    """Everything but the last dimension as rows."""
+    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
 def _moments(x: Array, eps: float) -> tuple[Array, Array]:
@@ -59,11 +64,11 @@ def layer_norm(
 
 
 layer_norm.vjp(
-    input=lambda g, input, normalized_shape, weight, eps, out: layer_norm_input_grad(
-        g, input, weight, out[1], out[2], len(normalized_shape), eps
+    input=lambda g, input, normalized_shape, weight, eps, out1, out2: layer_norm_input_grad(
+        g, input, weight, out1, out2, len(normalized_shape), eps
     ),
-    weight=lambda g, input, weight, normalized_shape, eps, out: layer_norm_weight_grad(
-        g, input, weight, out[1], out[2], len(normalized_shape), eps
+    weight=lambda g, input, weight, normalized_shape, eps, out1, out2: layer_norm_weight_grad(
+        g, input, weight, out1, out2, len(normalized_shape), eps
     ),
     bias=lambda g, bias, normalized_shape: leading_sum(g, bias, len(normalized_shape)),
 )
@@ -162,7 +167,7 @@ def layer_norm_weight_grad(
     def fast(grad, input, mean, rstd):
         x, g = _wide(_split(input, n)), _wide(_split(grad, n))
         product = g * (x - _flat_stats(mean, n)) * _flat_stats(rstd, n)
-        total = backend.column_sum(backend.materialize(product.reshape(-1, product.shape[-1])))
+        total = backend.column_sum(backend.materialize(_matrix(product)))
         return total.reshape(weight.shape).astype(weight.dtype)
 
     def plain(grad, input, mean, rstd):
@@ -175,7 +180,7 @@ def layer_norm_weight_grad(
 def leading_sum(grad: Array, bias: Array, n: int) -> Array:
     """The cotangent of a bias of `n` dimensions: a sum over the others."""
     g = _wide(_split(grad, n))
-    total = backend.column_sum(backend.materialize(g.reshape(-1, g.shape[-1])))
+    total = backend.column_sum(backend.materialize(_matrix(g)))
     return total.reshape(bias.shape).astype(bias.dtype)
 
 
@@ -192,8 +197,9 @@ def rms_norm(input: Array, normalized_shape: list[int], weight: Array | None = N
     x = x.astype(backend.accumulator(x.dtype))
     if eps is None:
         eps = float(jnp.finfo(x.dtype).eps)
-    square = jnp.square(jnp.abs(x)) if jnp.iscomplexobj(x) else jnp.square(x)
-    out = x * lax.rsqrt(jnp.mean(square, axis=-1, keepdims=True) + jnp.asarray(eps, square.dtype))
+    # complex numbers are squared as such, not their absolute values: what PyTorch computes
+    square = jnp.mean(jnp.square(x), axis=-1, keepdims=True) + jnp.asarray(eps, x.dtype)
+    out = x * (1 / jnp.sqrt(square) if jnp.iscomplexobj(x) else lax.rsqrt(square))
     if weight is not None:
         out = out * weight.reshape(-1).astype(out.dtype)
     return out.reshape(input.shape).astype(input.dtype)
@@ -225,10 +231,14 @@ def group_norm(
     return _group_norm(input, num_groups, weight, bias, eps)
 
 
+def _by_group(x: Array, groups: int) -> Array:
+    return x.reshape(x.shape[0], groups, math.prod(x.shape[1:]) // groups)
+
+
 def _group_norm(input, groups, weight, bias, eps):
-    x = _wide(input.reshape(input.shape[0], groups, -1))
+    x = _wide(_by_group(input, groups))
     mean, rstd = _moments(x, eps)
-    out = ((x - mean) * rstd).reshape(*input.shape[:2], -1)
+    out = ((x - mean) * rstd).reshape(*input.shape[:2], math.prod(input.shape[2:]))
     if weight is not None:
         out = out * weight.astype(out.dtype)[:, None]
     if bias is not None:
@@ -237,11 +247,11 @@ def _group_norm(input, groups, weight, bias, eps):
 
 
 group_norm.vjp(
-    input=lambda g, input, num_groups, weight, eps, out: group_norm_input_grad(
-        g, input, weight, out[1], out[2], num_groups, eps
+    input=lambda g, input, num_groups, weight, eps, out1, out2: group_norm_input_grad(
+        g, input, weight, out1, out2, num_groups, eps
     ),
-    weight=lambda g, input, num_groups, weight, eps, out: group_norm_weight_grad(
-        g, input, weight, out[1], out[2], num_groups, eps
+    weight=lambda g, input, num_groups, weight, eps, out1, out2: group_norm_weight_grad(
+        g, input, weight, out1, out2, num_groups, eps
     ),
     bias=lambda g, bias: channel_sum(g, bias),
 )
@@ -273,8 +283,7 @@ def group_norm_input_grad(
         g = _wide(grad)
         if weight is not None:
             g = g * weight.astype(g.dtype).reshape(-1, *(1,) * (g.ndim - 2))
-        rows = (input.shape[0], groups, -1)
-        x, g = _wide(input).reshape(rows), g.reshape(rows)
+        x, g = _by_group(_wide(input), groups), _by_group(g, groups)
         out = _input_grad(g, x, mean[..., None], rstd[..., None], None)
         return out.reshape(input.shape).astype(input.dtype)
 
@@ -291,7 +300,7 @@ def group_norm_weight_grad(
     """The cotangent of group_norm's weight."""
 
     def fast(grad, input, mean, rstd):
-        x = _wide(input).reshape(input.shape[0], groups, -1)
+        x = _by_group(_wide(input), groups)
         normal = ((x - mean[..., None]) * rstd[..., None]).reshape(input.shape)
         return _over_channels(_wide(grad) * normal).astype(weight.dtype)
 
@@ -311,30 +320,39 @@ def channel_sum(grad: Array, bias: Array) -> Array:
     return _over_channels(_wide(grad)).astype(bias.dtype)
 
 
-@op(promote=FLOAT, elementwise=False, where="nn.functional", out=False, grad_name="DivBackward0")
-def local_response_norm(input: Array, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Array:
-    """Divide by a power of the mean square over `size` neighbouring channels."""
+@op(promote=FLOAT, elementwise=False, where="", out=False, grad_name="DivBackward0")
+def response_norm(input: Array, size: int, alpha: float, beta: float, k: float, whole: bool) -> Array:
+    """local_response_norm; `whole`: of integers, whose mean square PyTorch rounds down."""
     x = _wide(input)
     square = jnp.square(x)
     window = (1, size) + (1,) * (x.ndim - 2)
     pad = ((0, 0), (size // 2, (size - 1) // 2), *((0, 0),) * (x.ndim - 2))
     near = lax.reduce_window(square, np.zeros((), x.dtype), lax.add, window, (1,) * x.ndim, pad)
-    scale = jnp.asarray(alpha / size, x.dtype) * near + jnp.asarray(k, x.dtype)
+    mean = jnp.floor(near / size) if whole else near / size
+    scale = jnp.asarray(alpha, x.dtype) * mean + jnp.asarray(k, x.dtype)
     return (x * jnp.power(scale, jnp.asarray(-beta, x.dtype))).astype(input.dtype)
 
 
-@local_response_norm.check
-def _(input, size, alpha=1e-4, beta=0.75, k=1.0):
+@response_norm.check
+def _(input, size, alpha, beta, k, whole):
     if input.ndim < 3:
         raise errors.response_norm_rank(input.ndim)
-    if input.dtype.is_complex or input.dtype in (dtypes.bool_, dtypes.uint8):
-        raise errors.not_implemented("avg_pool2d", input.dtype)
+    if not (input.dtype.is_floating_point or input.dtype is dtypes.int64):
+        raise errors.not_implemented("avg_pool2d" if input.ndim == 3 else "avg_pool3d_out_frame", input.dtype)
+
+
+@composite(where="nn.functional")
+def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
+    """Divide by a power of the mean square over `size` neighbouring channels."""
+    return response_norm(input, size, float(alpha), float(beta), float(k), not input.dtype.is_floating_point)
 
 
 # Norms along a dimension, with PyTorch's gradient of 0 where the norm is 0
 
 
 def _norm(x: Array, p: float, dim, keepdims: bool) -> Array:
+    if x.ndim == 0:
+        return _norm(x[None], p, 0, False)
     size = jnp.abs(x)
     if p == math.inf:
         return jnp.max(size, axis=dim, keepdims=keepdims)
@@ -389,7 +407,8 @@ def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-8) -> 
         norm = _norm(x, 2, dim, keepdims=True)
         # the floor is a constant to the derivative of the norm, as in PyTorch
         unit.append(x / (norm + lax.stop_gradient(jnp.maximum(norm, floor) - norm)))
-    return jnp.sum(unit[0] * unit[1], axis=dim).astype(dtype)
+    product = unit[0] * unit[1]
+    return (jnp.sum(product, axis=dim) if product.ndim else product).astype(dtype)
 
 
 @cosine_similarity.check

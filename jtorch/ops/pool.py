@@ -10,10 +10,11 @@ from jax import lax
 from jtorch.core.dtype import INT, scalar_name
 
 from .activation import relu
+from .arithmetic import abs, mul, sign
 from .backend import accumulator, on_cpu
 from .conv import Geometry, tuple_of, windows
-from .pointwise import abs, mul, pow, sign
 from .registry import Array, composite, op
+from .transcendental import pow
 
 FEW_TAPS = 32  # windows up to this size are unrolled: elementwise code, vectorised along the channels
 

@@ -10,9 +10,11 @@ from jax import lax
 
 from .. import errors
 from ..core import dtype as dtypes
-from . import pointwise
-from .pointwise import abs, conj_of, convert, exp, is_number, isnan, kind, opmath, sgn, where
+from .arithmetic import abs, div, maximum, minimum, sgn, sub
+from .conversion import SAME_SCALAR, _zero, conj_of, convert, is_number, kind, like, opmath, to_float
+from .logic import isnan, logical_not, logical_or, where
 from .registry import Array, Number, Scalar, composite, op
+from .transcendental import exp, pow
 
 RETURN_FIELDS = {
     "max_dim": ("values", "indices"),
@@ -147,8 +149,14 @@ def check_not_empty(name, input, dim):
             raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
 
 
-def _refuse_complex(record, name):
-    pointwise.refuse(record, name, "c")
+def general_cast(words):
+    """A rule for out=: what can be cast may be, in an op's own words otherwise."""
+
+    def rule(want, have):
+        if not dtypes.can_cast(want, have):
+            raise errors.out_dtype(want, have, words)
+
+    return rule
 
 
 # ---- sums, means and products ----
@@ -170,7 +178,17 @@ def sum(input: Array, dim: object = None, keepdim: bool = False, *, dtype: objec
 sum.vjp(input=lambda g, input, dim, keepdim: _spread(g, input.shape, dim, keepdim))
 
 
-@op
+def _real_nansum(input, dim=None, keepdim=False, dtype=None):
+    if kind(input) == "c":
+        raise RuntimeError("nansum on CPU does not support complex inputs")
+
+
+def _nansum_out(want, have):
+    if want.category > dtypes.INT and (have.category == dtypes.COMPLEX or have.category <= dtypes.INT):
+        raise errors.not_implemented("nansum_cpu", have)
+
+
+@op(out=_nansum_out)
 def nansum(input: Array, dim: object = None, keepdim: bool = False, *, dtype: object = None) -> Array:
     """The sum over the given dimensions, nan counted as 0."""
     if input.dtype.kind not in "biu":
@@ -178,12 +196,16 @@ def nansum(input: Array, dim: object = None, keepdim: bool = False, *, dtype: ob
     return sum.fn(input, dim, keepdim, dtype=dtype)
 
 
+nansum.check(_real_nansum)
 nansum.vjp(
     input=lambda g, input, dim, keepdim: where(isnan(input), 0.0, _spread(g, input.shape, dim, keepdim)),
 )
 
 
-@op(grad_name=_named("MeanBackward0", "MeanBackward1"))
+@op(
+    grad_name=_named("MeanBackward0", "MeanBackward1"),
+    out=general_cast("mean.dtype_out(): input types can't be cast to the desired output type {have}"),
+)
 def mean(input: Array, dim: object = None, keepdim: bool = False, *, dtype: object = None) -> Array:
     """The mean over the given dimensions."""
     x = input if dtype is None else convert(input, dtype.np)
@@ -211,13 +233,13 @@ def _check_mean(input, dim=None, keepdim=False, dtype=None):
 mean.check(_check_mean)
 
 
-@composite
+@composite(out=_nansum_out)
 def nanmean(input, dim=None, keepdim=False, *, dtype=None):
     """The mean over the given dimensions of the elements that are not nan."""
     if kind(input) in "bi":
         raise RuntimeError("nanmean(): expected input to have floating point or complex dtype but got " + _name(input))
-    count = sum(pointwise.logical_not(isnan(input)), dim, keepdim)
-    return pointwise.div(nansum(input, dim, keepdim, dtype=dtype), count)
+    count = sum(logical_not(isnan(input)), dim, keepdim)
+    return div(nansum(input, dim, keepdim, dtype=dtype), count)
 
 
 def _name(x):
@@ -233,11 +255,18 @@ def prod(input: Array, dim: int | None = None, keepdim: bool = False, *, dtype: 
     return jnp.prod(x, axis=all_dims(dim, input.ndim), keepdims=keepdim, dtype=x.dtype)
 
 
-@op(out=True)
+def _logsumexp_out(want, have):
+    if have.category < dtypes.FLOAT:
+        raise RuntimeError(
+            f"logsumexp(): Expected floating point type for result tensor, but got: {dtypes.scalar_name(have)}"
+        )
+
+
+@op(out=_logsumexp_out)
 @opmath
 def logsumexp(input: Array, dim: object, keepdim: bool = False) -> Array:
     """log(sum(exp(input))) over the given dimensions, without overflow."""
-    input = pointwise.to_float(input)
+    input = to_float(input)
     dims = all_dims(dim, input.ndim)
     if input.size == 0:
         return jnp.log(jnp.sum(jnp.exp(input), axis=dims, keepdims=keepdim))
@@ -271,16 +300,24 @@ def _truth(name, fn):
     return kernel
 
 
+def _truth_out(name):
+    def rule(want, have):
+        if have is not dtypes.bool_ and have is not dtypes.uint8:
+            raise RuntimeError(f"{name} only supports bool tensor for result, got: {dtypes.scalar_name(have)}")
+
+    return rule
+
+
 _any, _all = _truth("any", jnp.any), _truth("all", jnp.all)
 
 
-@op(differentiable=False)
+@op(differentiable=False, out=_truth_out("any"))
 def any(input: Array, dim: object = None, keepdim: bool = False) -> Array:
     """Whether an element is non-zero."""
     return _any(input, dim, keepdim)
 
 
-@op(differentiable=False)
+@op(differentiable=False, out=_truth_out("all"))
 def all(input: Array, dim: object = None, keepdim: bool = False) -> Array:
     """Whether all elements are non-zero."""
     return _all(input, dim, keepdim)
@@ -289,13 +326,18 @@ def all(input: Array, dim: object = None, keepdim: bool = False) -> Array:
 # ---- extremes ----
 
 
-@op
+_SAME_AS_INPUT = (
+    "Expected the dtype for input and out to match, but got {want} for input's dtype and {have} for out's dtype."
+)
+
+
+@op(out=_SAME_AS_INPUT)
 def amax(input: Array, dim: object = (), keepdim: bool = False) -> Array:
     """The largest element over the given dimensions; nan if there is one."""
     return jnp.max(input, axis=all_dims(dim, input.ndim), keepdims=keepdim)
 
 
-@op
+@op(out=_SAME_AS_INPUT)
 def amin(input: Array, dim: object = (), keepdim: bool = False) -> Array:
     """The smallest element over the given dimensions; nan if there is one."""
     return jnp.min(input, axis=all_dims(dim, input.ndim), keepdims=keepdim)
@@ -316,12 +358,12 @@ def min_all(input: Array) -> Array:
 for _record in (amax, amin):
     _record.vjp(input=lambda g, input, out, dim, keepdim: _even_share(g, input, out, dim, keepdim))
     _no_empty(_record)
-    _refuse_complex(_record, f"{_record.name[1:]}_values_cpu")
+    _record.lack(**{f"{_record.name[1:]}_values_cpu": "complex"})
 
 for _record in (max_all, min_all):
     _record.vjp(input=lambda g, input, out: _even_share(g, input, out, None, False))
     _no_empty(_record)
-    _refuse_complex(_record, _record.name)
+    _record.lack(**{_record.name: "complex"})
 
 
 def _extreme(input, dim, keepdim, reduce, find):
@@ -333,13 +375,20 @@ def _extreme(input, dim, keepdim, reduce, find):
     return values, find(input, axis=axis, keepdims=keepdim).astype(jnp.int64)
 
 
-@op(where="", grad_name="MaxBackward0")
+def _no_complex(record):
+    @record.check
+    def check(input, dim, keepdim=False):
+        if kind(input) == "c":
+            raise RuntimeError(f"{record.name[:3]}(): does not support complex input")
+
+
+@op(where="", grad_name="MaxBackward0", out="exact")
 def max_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
     """The largest elements along a dimension and where they first are."""
     return _extreme(input, dim, keepdim, jnp.max, jnp.argmax)
 
 
-@op(where="", grad_name="MinBackward0")
+@op(where="", grad_name="MinBackward0", out="exact")
 def min_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
     """The smallest elements along a dimension and where they first are."""
     return _extreme(input, dim, keepdim, jnp.min, jnp.argmin)
@@ -352,7 +401,7 @@ def _placed(g, input, out, dim, keepdim):
 for _record in (max_dim, min_dim):
     _record.vjp(input=_placed)
     _no_empty(_record)
-    _refuse_complex(_record, _record.name[:3])
+    _no_complex(_record)
 
 
 def _overloaded(whole, along, binary, input, args, kwargs):
@@ -367,16 +416,16 @@ def _overloaded(whole, along, binary, input, args, kwargs):
 @composite
 def max(input, *args, **kwargs):
     """max(input), max(input, dim, keepdim=False) -> (values, indices), or max(input, other)."""
-    return _overloaded(max_all, max_dim, pointwise.maximum, input, args, kwargs)
+    return _overloaded(max_all, max_dim, maximum, input, args, kwargs)
 
 
 @composite
 def min(input, *args, **kwargs):
     """min(input), min(input, dim, keepdim=False) -> (values, indices), or min(input, other)."""
-    return _overloaded(min_all, min_dim, pointwise.minimum, input, args, kwargs)
+    return _overloaded(min_all, min_dim, minimum, input, args, kwargs)
 
 
-@op
+@op(out="exact")
 def aminmax(input: Array, *, dim: int | None = None, keepdim: bool = False) -> tuple[Array, Array]:
     """The smallest and the largest element."""
     dims = all_dims(dim, input.ndim)
@@ -388,7 +437,7 @@ aminmax.vjp(
         _even_share(g[0], input, out[0], dim, keepdim) + _even_share(g[1], input, out[1], dim, keepdim)
     ),
 )
-_refuse_complex(aminmax, "aminmax_cpu")
+aminmax.lack(aminmax_cpu="complex")
 
 
 @aminmax.check
@@ -421,13 +470,13 @@ def _arg(input, dim, keepdim, find):
     return find(input, axis=axis, keepdims=keepdim).astype(jnp.int64)
 
 
-@op(differentiable=False)
+@op(differentiable=False, out="exact")
 def argmax(input: Array, dim: int | None = None, keepdim: bool = False) -> Array:
     """The first index of the largest element."""
     return _arg(input, dim, keepdim, jnp.argmax)
 
 
-@op(differentiable=False)
+@op(differentiable=False, out="exact")
 def argmin(input: Array, dim: int | None = None, keepdim: bool = False) -> Array:
     """The first index of the smallest element."""
     return _arg(input, dim, keepdim, jnp.argmin)
@@ -580,7 +629,7 @@ def _power_of(p):
     return 2.0 if p is None or p == "fro" else builtins.float(p)
 
 
-@op(grad_name="LinalgVectorNormBackward0")
+@op(grad_name="LinalgVectorNormBackward0", out="exact")
 def norm(input: Array, p: object = "fro", dim: object = None, keepdim: bool = False, dtype: object = None) -> Array:
     """The p-norm over the given dimensions."""
     x = input if dtype is None else convert(input, dtype.np)
@@ -614,7 +663,7 @@ def _norm_input(g, input, out, p, dim, keepdim):
     p = _power_of(p)
     full_g, full = (_spread(x, input.shape, dim, keepdim) for x in (g, out))
     if p == 0:
-        return pointwise._zero(full_g)
+        return _zero(full_g)
     if p == 1:
         return full_g * sgn(input)
     if p in (math.inf, -math.inf):
@@ -624,8 +673,8 @@ def _norm_input(g, input, out, p, dim, keepdim):
         return where(full == 0, 0.0, full_g * (input / safe))
     # jax.vjp gives nan at 0 through 0 * inf; torch gives 0
     size = abs(input)
-    lever = pointwise.pow(where(size == 0, 1.0, size) / safe, p - 1)
-    return where(pointwise.logical_or(size == 0, full == 0), 0.0, full_g * sgn(input) * lever)
+    lever = pow(where(size == 0, 1.0, size) / safe, p - 1)
+    return where(logical_or(size == 0, full == 0), 0.0, full_g * sgn(input) * lever)
 
 
 norm.vjp(input=_norm_input)
@@ -635,20 +684,23 @@ norm.vjp(input=_norm_input)
 def _check_norm(input, p="fro", dim=None, keepdim=False, dtype=None):
     wanted = input.dtype if dtype is None else dtype
     if wanted.category <= dtypes.INT:
+        which = "matrix" if p == "nuc" else "vector"
         raise RuntimeError(
-            "linalg.vector_norm: Expected a floating point or complex tensor as input. "
+            f"linalg.{which}_norm: Expected a floating point or complex tensor as input. "
             f"Got {dtypes.scalar_name(wanted)}"
         )
+    if p == "nuc" and wanted.itemsize == 2:
+        raise RuntimeError(f"linalg.matrix_norm: Low precision dtypes not supported. Got {dtypes.scalar_name(wanted)}")
 
 
 @composite
 def dist(input, other, p=2):
     """The p-norm of the difference."""
-    if kind(input) in "bi" and kind(other) in "bi":
+    if kind(input) in "bi" and kind(other) in "bi" and "i" in kind(input) + kind(other):
         raise RuntimeError(
             f"norm(): input dtype should be either floating point or complex. Got {_name(input)} instead."
         )
-    return norm(pointwise.sub(input, other), p)
+    return norm(sub(input, other), p)
 
 
 # ---- order statistics ----
@@ -705,11 +757,11 @@ def nanmedian_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array,
     return _median(input, dim, keepdim, True)
 
 
-for _record in (median_all, nanmedian_all, median_dim, nanmedian_dim):
-    pointwise.refuse(_record, "median_cpu", "bc")
 for _record in (median_all, nanmedian_all):
+    _record.lack(median_cpu="bool complex")
     _record.vjp(input=lambda g, input, out: _even_share(g, input, out, None, False))
 for _record in (median_dim, nanmedian_dim):
+    _record.lack(median_out="bool complex")
     _record.vjp(input=_placed)
     _no_empty(_record)
 
@@ -726,7 +778,10 @@ def nanmedian(input, dim=None, keepdim=False):
     return nanmedian_all(input) if dim is None else nanmedian_dim(input, dim, keepdim)
 
 
-@op
+_MODE_OUT = "expected scalar type '{want}' but got '{have}' for %s output"
+
+
+@op(lacks={"mode_cpu": "complex"}, out=(_MODE_OUT % "values", _MODE_OUT % "indices"))
 def mode(input: Array, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
     """The most frequent value along a dimension, the smallest of several, and its last index."""
     if input.ndim == 0:
@@ -783,7 +838,7 @@ def _with_one(shape, dim):
     return tuple(1 if d == dim else n for d, n in enumerate(shape))
 
 
-@op
+@op(out="quantile() out tensor must be same dtype as the input tensor")
 def quantile(
     input: Array, q: Scalar, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Array:
@@ -791,7 +846,7 @@ def quantile(
     return _quantile(input, q, dim, keepdim, interpolation, False)
 
 
-@op
+@op(out="quantile() out tensor must be same dtype as the input tensor")
 def nanquantile(
     input: Array, q: Scalar, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Array:
@@ -834,13 +889,21 @@ def _scan(fn, x, dim, **kwargs):
     return x if x.ndim == 0 else fn(x, axis=dim, **kwargs)
 
 
+def _scan_out(kernel):
+    def rule(want, have):
+        if have is dtypes.bool_:
+            raise errors.not_implemented(kernel, have)
+
+    return rule
+
+
 def _wide_scan(fn, x, dim):
     half = x.dtype.itemsize == 2 and x.dtype.kind not in "iu"
     out = _scan(fn, x.astype(jnp.float32) if half else x, dim)
     return out.astype(x.dtype)
 
 
-@op(inplace=True)
+@op(inplace=True, out=_scan_out("cumsum_out_cpu"))
 def cumsum(input: Array, dim: int, *, dtype: object = None) -> Array:
     """The running sum along a dimension."""
     return _wide_scan(lax.cumsum, convert(input, _sum_dtype(input, dtype)), dim)
@@ -856,13 +919,13 @@ cumsum.vjp(input=lambda g, dim: _cumsum_back(g, dim))
 _cumsum_back.vjp(input=lambda g, dim: cumsum(g, dim))
 
 
-@op(inplace=True)
+@op(inplace=True, out=_scan_out("cumprod_out_cpu"))
 def cumprod(input: Array, dim: int, *, dtype: object = None) -> Array:
     """The running product along a dimension."""
     return _wide_scan(lax.cumprod, convert(input, _sum_dtype(input, dtype)), dim)
 
 
-@op
+@op(out=SAME_SCALAR)
 @opmath
 def logcumsumexp(input: Array, dim: int) -> Array:
     """The running log(sum(exp)) along a dimension."""
@@ -872,7 +935,7 @@ def logcumsumexp(input: Array, dim: int) -> Array:
     return _scan(lax.cumlogsumexp, input, dim)
 
 
-pointwise.refuse(logcumsumexp, "logcumsumexp_out_cpu", "bi")
+logcumsumexp.lack(logcumsumexp_out_cpu="bool int")
 
 
 def _running(input, dim, better):
@@ -891,13 +954,13 @@ def _running(input, dim, better):
     return lax.associative_scan(later, (input, at), axis=dim)
 
 
-@op
+@op(out=SAME_SCALAR)
 def cummax(input: Array, dim: int) -> tuple[Array, Array]:
     """The running maximum along a dimension and its last index."""
     return _running(input, dim, jnp.greater_equal)
 
 
-@op
+@op(out=SAME_SCALAR)
 def cummin(input: Array, dim: int) -> tuple[Array, Array]:
     """The running minimum along a dimension and its last index."""
     return _running(input, dim, jnp.less_equal)
@@ -905,7 +968,7 @@ def cummin(input: Array, dim: int) -> tuple[Array, Array]:
 
 for _record in (cummax, cummin):
     _record.vjp(input=lambda g, input, out, dim: _add_at(g[0], out[1], input.shape, dim))
-    _refuse_complex(_record, f"{_record.name}_cpu")
+    _record.lack(**{f"{_record.name}_cpu": "complex"})
 
 
 # ---- differences and areas ----
@@ -916,7 +979,7 @@ def _slices(x, dim):
     return lax.slice_in_dim(x, 0, n - 1, axis=dim), lax.slice_in_dim(x, 1, n, axis=dim)
 
 
-@op
+@op(out=SAME_SCALAR)
 def diff(input: Array, n: int = 1, dim: int = -1, prepend: Array | None = None, append: Array | None = None) -> Array:
     """The n-th differences of neighbours along a dimension."""
     dim = one_dim(dim, input.ndim)
@@ -939,10 +1002,10 @@ def _check_diff(input, n=1, dim=-1, prepend=None, append=None):
 
 
 def _panels(y, x, dx, dim):
-    y = pointwise.to_float(y)
+    y = to_float(y)
     before, after = _slices(y, dim)
     if x is None:
-        return (before + after) * (pointwise.like(dx, y) / 2)
+        return (before + after) * (like(dx, y) / 2)
     if x.ndim == 1 and y.ndim > 1:
         x = x.reshape([-1 if d == dim else 1 for d in range(y.ndim)])
     axis = x.ndim - y.ndim + dim
@@ -955,7 +1018,7 @@ def trapezoid(y: Array, x: Array | None = None, *, dx: Number = 1, dim: int = -1
     """The area under y by the trapezoidal rule."""
     dim = one_dim(dim, y.ndim)
     if y.shape[dim] == 0:
-        return jnp.sum(pointwise.to_float(y), axis=dim)
+        return jnp.sum(to_float(y), axis=dim)
     return jnp.sum(_panels(y, x, dx, dim), axis=dim)
 
 
@@ -979,7 +1042,7 @@ def cumulative_trapezoid(y: Array, x: Array | None = None, *, dx: Number = 1, di
 cumulative_trapezoid.grad_name = "CumsumBackward0"
 
 
-@op(inplace=True)
+@op(inplace=True, out="exact")
 def renorm(input: Array, p: float, dim: int, maxnorm: float) -> Array:
     """Each slice along a dimension scaled down to a norm of at most `maxnorm`."""
     keep = one_dim(dim, input.ndim)
@@ -987,3 +1050,8 @@ def renorm(input: Array, p: float, dim: int, maxnorm: float) -> Array:
     size = _vector_norm(input, builtins.float(p), dims, True)
     factor = jnp.where(size > maxnorm, maxnorm / (size + 1e-7), jnp.ones_like(size))
     return input * factor.astype(input.dtype)
+
+
+@renorm.check
+def _check_renorm(input, p, dim, maxnorm):
+    _check_norm(input)

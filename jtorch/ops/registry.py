@@ -197,6 +197,8 @@ class Op(Record):
         grad_name=None,
         dynamic=False,
         random=False,
+        constant=(),
+        lacks=None,
         name=None,
     ):
         super().__init__(fn, where=where, aliases=aliases, name=name)
@@ -210,6 +212,8 @@ class Op(Record):
         self.grad_name = grad_name or camel(self.name) + "Backward0"
         self.dynamic = dynamic
         self.random = random
+        self.constant = constant  # results that never have a gradient
+        self.lacks = {} if lacks is None else _lacking(lacks)
         self.rules: dict[str, Callable | _Marker] = {}
         self.rule_args: dict[str, tuple[str, ...]] = {}
         self.checks: list[Callable] = []
@@ -221,6 +225,11 @@ class Op(Record):
         for arg, rule in rules.items():
             self.rules[arg] = rule
             self.rule_args[arg] = () if rule is ZERO else _names(rule)
+        return self
+
+    def lack(self, **kernels) -> "Op":
+        """Add to what `lacks=` says: the dtypes for which PyTorch has no such kernel."""
+        self.lacks |= _lacking(kernels)
         return self
 
     def check(self, fn):
@@ -250,12 +259,34 @@ class View(Record):
 
 
 class Composite(Record):
-    """A function written with other ops; it is called as it stands."""
+    """A function written with other ops; it is called as it stands. With `out`, its results can be written to out=."""
 
     kind = "composite"
 
+    def __init__(self, fn, *, out=False, **kw):
+        super().__init__(fn, **kw)
+        self.out = out
+
 
 read_view: Callable = None  # set by core.strided's user, ops.views
+host_value: Callable = lambda x: None  # a tensor's value as numpy; None where it cannot be known yet. Set by dispatch
+
+
+_CATEGORIES = {
+    "int": ("uint8", "int8", "int16", "int32", "int64"),
+    "half": ("float16", "bfloat16"),
+    "float": ("float16", "bfloat16", "float32", "float64"),
+    "complex": ("complex64", "complex128"),
+}
+
+
+def _lacking(kernels: dict[str, str]) -> dict[str, str]:
+    """{kernel: dtypes or categories} -> {dtype: kernel}."""
+    found = {}
+    for kernel, kinds in kernels.items():
+        for name in kinds.split():
+            found |= dict.fromkeys(_CATEGORIES.get(name, (name,)), kernel)
+    return found
 
 
 def _names(rule) -> tuple[str, ...]:

@@ -5,7 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .pointwise import kind, refuse
+from .. import errors
+from ..core import dtype as dtypes
+from .conversion import kind
 from .reduce import _add_at, _place, one_dim
 from .registry import Array, Scalar, composite, op
 
@@ -32,7 +34,7 @@ def _sort(x, dim, descending, count=None):
     return tuple(lax.slice_in_dim(v, 0, count, axis=dim) for v in (values, at))
 
 
-@op
+@op(out="exact")
 def sort(input: Array, dim: int = -1, descending: bool = False, stable: bool | None = None) -> tuple[Array, Array]:
     """The elements along a dimension in order, and where they were. Always stable."""
     return _sort(input, one_dim(dim, input.ndim), descending)
@@ -54,13 +56,16 @@ def argsort(input: Array, dim: int = -1, descending: bool = False, stable: bool 
     return _sort(input, one_dim(dim, input.ndim), descending)[1]
 
 
-@composite
+argsort.check(_check_sort)
+
+
+@composite(out="exact")
 def msort(input):
     """The elements along the first dimension in order."""
     return sort(input, 0)[0]
 
 
-@op
+@op(out="exact")
 def topk(input: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Array, Array]:
     """The k largest or smallest elements along a dimension, in order, and where they were."""
     dim = one_dim(dim, input.ndim)
@@ -78,14 +83,16 @@ topk.vjp(input=lambda g, input, out, dim: _add_at(g[0], out[1], input.shape, dim
 @topk.check
 def _check_topk(input, k, dim=-1, largest=True, sorted=True):
     if kind(input) in "bc":
-        what = {"b": "bool", "c": "complex"}[kind(input)]
-        raise RuntimeError(f"topk does not support {what} dtypes on CPU")
+        what = {"b": "topk does not support bool", "c": " topk does not support complex"}[kind(input)]
+        raise RuntimeError(f"{what} dtypes on CPU")
     size = input.shape[one_dim(dim, input.ndim)] if input.ndim else 1
     if not 0 <= k <= size:
         raise RuntimeError("selected index k out of range")
 
 
-@op
+@op(
+    out=("output values must be of same type as input", "output indices must be of scalar type Long"),
+)
 def kthvalue(input: Array, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
     """The k-th smallest element along a dimension and where it was."""
     if input.ndim == 0:
@@ -98,7 +105,7 @@ def kthvalue(input: Array, k: int, dim: int = -1, keepdim: bool = False) -> tupl
 kthvalue.vjp(
     input=lambda g, input, out, dim, keepdim: _place(g[0], out[1], input.shape, dim, keepdim),
 )
-refuse(kthvalue, "kthvalue_cpu", "bc")
+kthvalue.lack(kthvalue_cpu="bool complex")
 
 
 @kthvalue.check
@@ -122,7 +129,18 @@ def _search(edges, values, right, out_int32):
     return found.reshape(values.shape).astype(index)
 
 
-@op(where="torch", differentiable=False)
+_SEARCH_OUT = (
+    "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending on "
+    "whether out_int32 flag is True, but we got output tensor's dtype {have} and out_int32 flag is %s"
+)
+
+
+def _search_out(want, have):
+    if want is not have:
+        raise errors.out_dtype(want, have, _SEARCH_OUT % ("True" if want is dtypes.int32 else "False"))
+
+
+@op(where="torch", differentiable=False, out=_search_out, lacks={"searchsorted_out_cpu": "bool complex"})
 def searchsorted(
     sorted_sequence: Array,
     input: Scalar,
@@ -155,7 +173,7 @@ def _check_searchsorted(sorted_sequence, input, out_int32=False, right=False, si
         )
 
 
-@op(where="torch", differentiable=False)
+@op(where="torch", differentiable=False, out=_search_out, lacks={"searchsorted_out_cpu": "bool complex"})
 def bucketize(input: Scalar, boundaries: Array, *, out_int32: bool = False, right: bool = False) -> Array:
     """The index of the bucket of each value, between ascending boundaries."""
     return _search(boundaries, jnp.asarray(input), right, out_int32)

@@ -9,9 +9,12 @@ import jax.scipy.special as jsp
 import numpy as np
 from jax import lax
 
-from .pointwise import constant, exp, is_number, log, logical_and, logical_or, opmath, refuse, sgn, where
+from .arithmetic import sgn
+from .conversion import constant, is_number, opmath
+from .logic import logical_and, logical_or, where
 from .reduce import logsumexp  # noqa: F401  torch.special.logsumexp is registered there
 from .registry import FLOAT, PROMOTE, Array, Scalar, composite, op
+from .transcendental import exp, log
 
 # ---- error and gamma functions ----
 
@@ -589,29 +592,29 @@ def legendre_polynomial_p(input: Scalar, n: Scalar) -> Array:
 
 for _record in (entr, ndtri, log_ndtr, erfcx, i0e, i1, i1e):
     _record.inplace = False
-    refuse(_record, f"{_record.name}_cpu", "c")
+    _record.lack(**{f"{_record.name}_cpu": "complex"})
     if not _record.grad_name.startswith("Special"):
         _record.grad_name = "Special" + _record.grad_name
 for _record in (zeta, xlog1py):
     _record.inplace = False
-    refuse(_record, f"{_record.name}_cpu", "c", 2)
+    _record.lack(**{f"{_record.name}_cpu": "complex"})
 zeta.grad_name = _by_number("SpecialZeta")
 ndtr.inplace = False
 ndtr.grad_name = "MulBackward1"
-refuse(ndtr, "erf_vml_cpu", "c")
-refuse(gammainc, "igamma_cpu", "bic", 2)
-refuse(gammaincc, "igammac_cpu", "bic", 2)
-refuse(digamma, "digamma", "c")
-refuse(logit, "logit_cpu", "c")
-refuse(xlogy, "xlogy_cpu", "c", 2)
+ndtr.lack(erf_vml_cpu="complex")
+gammainc.lack(igamma_cpu="bool int complex")
+gammaincc.lack(igammac_cpu="bool int complex")
+digamma.lack(digamma="complex")
+logit.lack(logit_cpu="complex")
+xlogy.lack(xlogy_cpu="complex")
 for _record in (erf, erfc, erfinv, lgamma, i0):
-    refuse(_record, f"{_record.name}_vml_cpu", "c")
+    _record.lack(**{f"{_record.name}_vml_cpu": "complex"})
 for _record in (bessel_j0, bessel_j1, bessel_y0, bessel_y1, airy_ai, spherical_bessel_j0):
-    refuse(_record, f"{_record.name}_cpu", "c")
+    _record.lack(**{f"{_record.name}_cpu": "complex"})
 for _record in (
     modified_bessel_k0, modified_bessel_k1, scaled_modified_bessel_k0, scaled_modified_bessel_k1,
 ):  # fmt: skip
-    refuse(_record, f"{_record.name}_cpu", "c")
+    _record.lack(**{f"{_record.name}_cpu": "complex"})
 
 # ---- Chebyshev coefficients, fitted at 40 digits ----
 # J, Y: in x * x / 32 - 1 up to 8 (the logarithm and the pole taken out of Y); P, Q: in 128 / (x * x) - 1 beyond.

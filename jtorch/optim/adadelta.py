@@ -49,7 +49,7 @@ class Adadelta(Optimizer):
         )
         super().__init__(params, defaults)
 
-    def state_names(self, group):
+    def state_names(self, group, kind=None):
         return ("square_avg", "acc_delta")
 
     def flags(self, group):

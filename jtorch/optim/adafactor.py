@@ -64,8 +64,11 @@ class Adafactor(Optimizer):
             raise RuntimeError("Adafactor does not support complex parameters")
         super()._init_state(params, group)
 
-    def state_names(self, group):
-        return ("row_var", "col_var", "variance")
+    def kind(self, p):
+        return p.dim() > 1
+
+    def state_names(self, group, kind=None):
+        return ("row_var", "col_var") if kind else ("variance",)
 
     def init(self, p, group):
         if p.dim() < 2:

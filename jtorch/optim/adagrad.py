@@ -66,7 +66,7 @@ class Adagrad(Optimizer):
             for p in group["params"]:
                 self.state[p]["sum"].share_memory_()
 
-    def state_names(self, group):
+    def state_names(self, group, kind=None):
         return ("sum",)
 
     def init(self, p, group):

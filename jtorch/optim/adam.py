@@ -80,7 +80,7 @@ class Adam(Optimizer):
             ).items():
                 group.setdefault(name, value)
 
-    def state_names(self, group):
+    def state_names(self, group, kind=None):
         names = ("exp_avg", "exp_avg_sq")
         return (*names, "max_exp_avg_sq") if group["amsgrad"] else names
 

@@ -48,7 +48,7 @@ class Adamax(Optimizer):
         )
         super().__init__(params, defaults)
 
-    def state_names(self, group):
+    def state_names(self, group, kind=None):
         return ("exp_avg", "exp_inf")
 
     def flags(self, group):

@@ -49,7 +49,7 @@ class ASGD(Optimizer):
         )
         super().__init__(params, defaults)
 
-    def state_names(self, group):
+    def state_names(self, group, kind=None):
         return ("eta", "mu", "ax")
 
     def init(self, p, group):

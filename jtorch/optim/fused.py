@@ -27,7 +27,7 @@ class FusedGroup:
         if last is None or last[0] != key:
             parts = {}
             for p in params:
-                parts.setdefault(p.device, []).append(p)
+                parts.setdefault((p.device, self.optimizer.kind(p)), []).append(p)
             last = self.devices[id(group)] = (key, list(parts.values()))
         if len(last[1]) == 1:
             self._step(params, group)
@@ -37,7 +37,7 @@ class FusedGroup:
 
     def _step(self, params, group):
         optimizer = self.optimizer
-        names = optimizer.state_names(group)
+        names = optimizer.state_names(group, optimizer.kind(params[0]))
         has_state = names or optimizer.counts_steps
         states = [optimizer.state[p] for p in params] if has_state else []
         flags = optimizer.flags(group)

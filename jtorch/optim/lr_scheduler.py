@@ -87,7 +87,10 @@ class LRScheduler:
             for i, group in enumerate(optimizer.param_groups):
                 if "initial_lr" not in group:
                     raise KeyError(
-                        f"param 'initial_lr' is not specified in param_groups[{i}] when resuming an optimizer"
+                        f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler "
+                        "with last_epoch >= 0.\n"
+                        "Load the optimizer's state_dict before making the schedule; "
+                        "leave last_epoch at -1 for a fresh run."
                     )
         self.base_lrs = [_value(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
@@ -935,7 +938,7 @@ class OneCycleLR(LRScheduler):
         self._warn_if_called()
         step = self.last_epoch
         if step > self.total_steps:
-            raise ValueError(f"Tried to step {step} times. The total number of steps is {self.total_steps}")
+            raise ValueError(f"Tried to step {step} times. The specified number of total steps is {self.total_steps}")
         lrs = []
         for group in self.optimizer.param_groups:
             start = 0.0

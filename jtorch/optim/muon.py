@@ -85,7 +85,7 @@ class Muon(Optimizer):
             raise RuntimeError("Muon does not support complex parameters")
         super()._init_state(params, group)
 
-    def state_names(self, group):
+    def state_names(self, group, kind=None):
         return ("momentum_buffer",)
 
     def flags(self, group):

@@ -56,7 +56,7 @@ class NAdam(Optimizer):
         )
         super().__init__(params, defaults)
 
-    def state_names(self, group):
+    def state_names(self, group, kind=None):
         return ("mu_product", "exp_avg", "exp_avg_sq")
 
     def init(self, p, group):

@@ -95,7 +95,7 @@ class Optimizer:
 
     A subclass with one formula for one parameter defines
 
-        state_names(group)      names of its state tensors, without "step"
+        state_names(group, kind) names of its state tensors, without "step"
         init(p, group)          their start, as tensors
         flags(group)            what is fixed when the step is compiled, as a dict of hashable values
         numbers(group)          the hyper-parameters that may change from step to step, as a dict of numbers
@@ -334,7 +334,11 @@ class Optimizer:
 
     # stepping
 
-    def state_names(self, group):
+    def kind(self, p):
+        """Parameters whose state has other names are of another kind, and updated by another node."""
+        return None
+
+    def state_names(self, group, kind=None):
         """Names of the state tensors of one parameter, without "step"."""
         return ()
 
@@ -418,7 +422,7 @@ class Optimizer:
             for k, v in self.scalars(hp, step).items():
                 setattr(hp, k, v)
             g = -p.grad if group.get("maximize") else p.grad
-            names = self.state_names(group)
+            names = self.state_names(group, self.kind(p))
             new, changed = self.update(p, g, {k: state[k] for k in names}, hp)
             state.update(changed)
             p.copy_(new)

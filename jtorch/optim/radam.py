@@ -51,7 +51,7 @@ class RAdam(Optimizer):
         )
         super().__init__(params, defaults)
 
-    def state_names(self, group):
+    def state_names(self, group, kind=None):
         return ("exp_avg", "exp_avg_sq")
 
     def flags(self, group):

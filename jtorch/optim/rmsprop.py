@@ -54,7 +54,7 @@ class RMSprop(Optimizer):
         )
         super().__init__(params, defaults)
 
-    def state_names(self, group):
+    def state_names(self, group, kind=None):
         names = ["square_avg"]
         if group["momentum"] > 0:
             names.append("momentum_buffer")

@@ -45,7 +45,7 @@ class Rprop(Optimizer):
         )
         super().__init__(params, defaults)
 
-    def state_names(self, group):
+    def state_names(self, group, kind=None):
         return ("prev", "step_size")
 
     def init(self, p, group):

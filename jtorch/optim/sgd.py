@@ -62,7 +62,7 @@ class SGD(Optimizer):
             ).items():
                 group.setdefault(name, value)
 
-    def state_names(self, group):
+    def state_names(self, group, kind=None):
         return ("momentum_buffer",) if group["momentum"] != 0 else ()
 
     def _init_state(self, params, group):

@@ -16,7 +16,12 @@ COMMON = [n for n in NAMES if "float8" not in n]
 
 def outcome(module, fn):
     result = oracle.run(fn, module)
-    return str(result.value) if result.error is None else (type(result.error).__name__, oracle.first_line(result.error))
+    # jax has no complex32, so half precision meets complex numbers in complex64
+    return (
+        str(result.value).replace("complex32", "complex64")
+        if result.error is None
+        else (type(result.error).__name__, oracle.first_line(result.error))
+    )
 
 
 @pytest.mark.parametrize("a", NAMES)

@@ -27,11 +27,7 @@ def draw_tensor(draw, steps=4):
 def draw_view(draw, x):
     """One random view as (what the layout says, what torch says)."""
     layout = of(x)
-    kind = draw(
-        st.sampled_from(
-            ["permute", "slice", "select", "expand", "unsqueeze", "squeeze", "unfold", "diagonal"]
-        )
-    )
+    kind = draw(st.sampled_from(["permute", "slice", "select", "expand", "unsqueeze", "squeeze", "unfold", "diagonal"]))
     if kind == "permute":
         order = draw(st.permutations(range(x.ndim)))
         return layout.permute(order), x.permute(order)
@@ -118,7 +114,5 @@ def test_value():
     assert Layout((2, 3, 4, 5), (60, 1, 15, 3), 0).is_channels_last()
     with pytest.raises(AttributeError):
         a.offset = 3
-    with pytest.raises(
-        IndexError, match=r"Dimension out of range \(expected to be in range of \[-2, 1\], but got 2\)"
-    ):
+    with pytest.raises(IndexError, match=r"Dimension out of range \(expected to be in range of \[-2, 1\], but got 2\)"):
         a.dim(2)

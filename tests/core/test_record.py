@@ -9,6 +9,7 @@ import pytest
 import jtorch
 from jtorch import config
 from jtorch.core import ledger, program, record
+from jtorch.core.storage import realise
 
 COUNTED = ("flushes", "compiles", "reused", "by_op", "promotions")
 
@@ -107,6 +108,7 @@ def test_changed_learning_rate_compiles_nothing():
 def test_smaller_last_batch_compiles_at_most_once():
     step, *_ = training()
     big, small = jtorch.randn(5, 4), jtorch.randn(2, 4)
+    jtorch.synchronize()
     for _ in range(4):
         step(big)
     c = counted(lambda: [step(x) for _ in range(5) for x in (small, big)])
@@ -131,7 +133,7 @@ def test_changed_number_compiles_at_most_once_more():
 @pytest.mark.parametrize("warm", [False, True])
 def test_numbers_that_are_equal_or_look_so_are_not_mixed_up(warm):
     x = jtorch.ones(3)
-    numbers = [2, 2.0, True, 1, 1.0, -0.0, 0.0, 0, False, float("nan"), -float("nan"), float("inf"), 1e-45, 2**31]
+    numbers = [2, 2.0, True, 1, 1.0, -0.0, 0.0, 0, False, float("nan"), -float("nan"), float("inf"), 1e-30, 2**31]
     rounds = 3 if warm else 1
     for _ in range(rounds):
         for k in numbers:
@@ -145,11 +147,13 @@ def test_numbers_that_are_equal_or_look_so_are_not_mixed_up(warm):
     assert [(bools * k).dtype for k in (True, 1, 1.0)] == [jtorch.bool, jtorch.int64, jtorch.float32]
 
 
-def test_minus_zero_is_not_zero():
+@pytest.mark.parametrize("numbers", [(0.0, -0.0), (-0.0, 0.0), (1.0, 0.0, -0.0)])
+def test_minus_zero_is_not_zero(numbers):
     one = jtorch.tensor([1.0])
-    for _ in range(3):
-        assert np.signbit(np.asarray(one * -0.0))[0]
-        assert not np.signbit(np.asarray(one * 0.0))[0]
+    jtorch.synchronize()
+    for k in numbers * 2:
+        jtorch.synchronize()
+        assert np.signbit(np.asarray(one * k))[0] == np.signbit(k), k
 
 
 def test_dead_results_are_not_outputs(monkeypatch):
@@ -185,14 +189,6 @@ def test_old_parameters_are_donated():
     x = jtorch.randn(5, 4)
     for _ in range(4):
         step(x)
-    jtorch.synchronize()
-    old = w._storage.value
-    assert not old.is_deleted()
-    keep = id(old)
-    step(x)
-    jtorch.synchronize()
-    assert id(w._storage.value) != keep
-    del old
     # The program of the steady state takes the memory of both parameters.
     used = [p for s in _states() if s.programs for p in s.programs.values() if p.runs and p.call is not None]
     assert max(len(p.donate) for p in used) >= 2
@@ -205,13 +201,14 @@ def test_held_arrays_are_never_donated():
         step(x)
     held = w.detach().clone()
     view = w.detach()
-    array = w._storage.value.get() if hasattr(w._storage.value, "get") else w._storage.value
+    array = realise(w._storage.value)
     before = np.array(array)
     for _ in range(4):
         step(x)
     np.testing.assert_array_equal(np.asarray(array), before)
     np.testing.assert_array_equal(np.asarray(held), before)
     np.testing.assert_array_equal(np.asarray(view), np.asarray(w.detach()))
+    assert not np.array_equal(np.asarray(w.detach()), before)
 
 
 def test_saved_tensors_survive_donation():

@@ -20,10 +20,7 @@ FLOATS = {
     "float16": (torch.float16, np.float16),
     "bfloat16": (torch.bfloat16, ml_dtypes.bfloat16),
 }
-INTS = {
-    name: (getattr(torch, name), np.dtype(name))
-    for name in ("int64", "int32", "int16", "int8", "uint8", "bool")
-}
+INTS = {name: (getattr(torch, name), np.dtype(name)) for name in ("int64", "int32", "int16", "int8", "uint8", "bool")}
 SIZES = [*range(18), 31, 32, 33, 40, 1000, 10_003]
 
 
@@ -213,9 +210,7 @@ def test_seed_errors(bad):
     assert str(theirs.value).splitlines()[0] == str(ours.value).splitlines()[0]
 
 
-@pytest.mark.parametrize(
-    "bad", [[1], np.zeros(5056, np.float32), np.zeros(3, np.uint8), np.zeros(5056, np.uint8)]
-)
+@pytest.mark.parametrize("bad", [[1], np.zeros(5056, np.float32), np.zeros(3, np.uint8), np.zeros(5056, np.uint8)])
 def test_state_errors(bad):
     with pytest.raises((RuntimeError, TypeError)) as theirs:
         torch.Generator().set_state(torch.from_numpy(bad) if isinstance(bad, np.ndarray) else bad)

@@ -51,9 +51,7 @@ def test_channels_last_strides(shape):
     st.sampled_from([0, 1, 6, 7, 12]),
 )
 def test_infer_size(shape, numel):
-    same_error(
-        lambda: shapes.infer_size(shape, numel), lambda: tuple(torch.empty(numel).reshape(shape).shape)
-    )
+    same_error(lambda: shapes.infer_size(shape, numel), lambda: tuple(torch.empty(numel).reshape(shape).shape))
 
 
 @given(st.integers(-5, 5), st.integers(0, 4))

@@ -28,8 +28,8 @@ def test_size_is_a_tuple():
     def program(torch):
         s = torch.Size([2, 3, 4])
         return [
-            repr(s), s.numel(), s[0], type(s[1:]).__name__, repr(s[1:]), s == (2, 3, 4), repr(s + (5,)), repr(s * 2), list(s),
-            repr(torch.Size()), torch.Size().numel(), hash(s) == hash((2, 3, 4)), s.index(3), s.count(9),
+            repr(s), s.numel(), s[0], type(s[1:]).__name__, repr(s[1:]), s == (2, 3, 4), repr(s + (5,)), repr(s * 2),
+            list(s), repr(torch.Size()), torch.Size().numel(), hash(s) == hash((2, 3, 4)), s.index(3), s.count(9),
         ]  # fmt: skip
 
     both(program)

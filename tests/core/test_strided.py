@@ -48,9 +48,7 @@ def views(draw, shape, strides):
 @st.composite
 def one_view(draw, x):
     kind = draw(
-        st.sampled_from(
-            ["permute", "slice", "slice", "select", "unsqueeze", "expand", "view", "unfold", "diagonal"]
-        )
+        st.sampled_from(["permute", "slice", "slice", "select", "unsqueeze", "expand", "view", "unfold", "diagonal"])
     )
     if kind == "permute":
         return x.permute(draw(st.permutations(range(x.ndim))))
@@ -77,9 +75,7 @@ def one_view(draw, x):
     if kind == "diagonal" and x.ndim > 1:
         return x.diagonal(draw(st.integers(-2, 2)), d, (d + 1) % x.ndim)
     if kind == "view":
-        target = draw(
-            st.sampled_from([(-1,), (2, -1), (-1, 3), (3, -1, 2), (*x.shape[:d], -1, *x.shape[d + 2 :])])
-        )
+        target = draw(st.sampled_from([(-1,), (2, -1), (-1, 3), (3, -1, 2), (*x.shape[:d], -1, *x.shape[d + 2 :])]))
         try:
             return x.view(target)
         except RuntimeError:
@@ -113,9 +109,7 @@ def check(shape, strides, layout):
     memory = memory.copy()
     memory[index] = value
     np.testing.assert_array_equal(recipe.write(jnp.asarray(base), starts, jnp.asarray(value)), memory[place])
-    np.testing.assert_array_equal(
-        jax.jit(recipe.write)(base, np.asarray(starts, np.int32), value), memory[place]
-    )
+    np.testing.assert_array_equal(jax.jit(recipe.write)(base, np.asarray(starts, np.int32), value), memory[place])
     return recipe
 
 
@@ -181,9 +175,7 @@ def test_channels_last_base_keeps_axes():
     assert check(shape, strides, Layout(shape, strides, 0)).is_identity
     recipe = check(shape, strides, Layout(shape, strides, 0).select(0, 1))
     assert [type(s).__name__ for s in recipe.steps] == ["Slice", "Reshape"]
-    recipe = check(
-        shape, strides, Layout(shape, strides, 0).permute((0, 2, 3, 1)).view((2, 20, 3)).permute((0, 2, 1))
-    )
+    recipe = check(shape, strides, Layout(shape, strides, 0).permute((0, 2, 3, 1)).view((2, 20, 3)).permute((0, 2, 1)))
     assert [type(s).__name__ for s in recipe.steps] == ["Permute", "Reshape", "Permute"]
 
 
@@ -241,11 +233,7 @@ TYPES = [
 @pytest.mark.parametrize("old", TYPES)
 @pytest.mark.parametrize("new", TYPES)
 def test_reinterpret(old, new):
-    data = (
-        torch.arange(16 * 4, dtype=torch.uint8) % 2
-        if "bool" in (old, new)
-        else torch.arange(64, dtype=torch.uint8)
-    )
+    data = torch.arange(16 * 4, dtype=torch.uint8) % 2 if "bool" in (old, new) else torch.arange(64, dtype=torch.uint8)
     source, want = (data.view(getattr(torch, t)) for t in (old, new))
     as_np = lambda t: np.frombuffer(data.numpy().tobytes(), dtype=jnp.dtype(t))
     got = jax.jit(reinterpret, static_argnums=1)(jnp.asarray(as_np(old)), jnp.dtype(new))

@@ -12,7 +12,7 @@ import torch  # noqa: TID251
 
 import jtorch.dispatch  # noqa: F401  tells the registry what a tensor is
 from jtorch.core import dtype as dtypes
-from jtorch.ops import compare, pointwise, reduce, registry, sorting, special  # noqa: F401
+from jtorch.ops import arithmetic, compare, conversion, logic, reduce, registry, sorting, special, transcendental  # noqa: F401
 
 jax.config.update("jax_enable_x64", True)
 
@@ -731,12 +731,12 @@ def test_conversions(source):
     for target in (torch.uint8, torch.int8, torch.int16, torch.int32, I64, F32, F64, BF16, BOOL, C64):
         if source == C64 and not target.is_complex:
             continue  # warns: covered by the real part
-        got = pointwise.to_dtype(to_jax(x), to_jax(target))
+        got = conversion.to_dtype(to_jax(x), to_jax(target))
         same(got, x.to(target))
 
 
 def test_return_fields():
-    for module in (pointwise, reduce, sorting):
+    for module in (transcendental, reduce, sorting):
         for name, fields in module.RETURN_FIELDS.items():
             assert name in registry.OPS
             public = getattr(torch.return_types, UNDER.get(name, name))
@@ -744,7 +744,7 @@ def test_return_fields():
 
 
 def test_zero_division():
-    for op in (pointwise.floor_divide, pointwise.remainder, pointwise.fmod):
+    for op in (arithmetic.floor_divide, arithmetic.remainder, arithmetic.fmod):
         with pytest.raises(RuntimeError, match="ZeroDivisionError"):
             for check in op.value_checks:
                 check(np.array([1, 2]), np.array([1, 0]))

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+import jtorch
 from tests.oracle import both
 
 SCHEDULES = {
@@ -44,7 +45,6 @@ RESUMED = {
 }
 ERRORS = {
     "optimizer": lambda L, o: L.StepLR(3, 3),
-    "resume": lambda L, o: L.StepLR(o, 3, last_epoch=2),
     "lambdas": lambda L, o: L.LambdaLR(o, [lambda e: 1]),
     "constant": lambda L, o: L.ConstantLR(o, 2),
     "linear": lambda L, o: L.LinearLR(o, 0),
@@ -137,6 +137,11 @@ def test_error(name):
     assert got.error is not None
 
 
+def test_resuming_needs_the_initial_rate():
+    with pytest.raises(KeyError, match="param 'initial_lr' is not specified in param_groups"):
+        jtorch.optim.lr_scheduler.StepLR(optimizer_of(jtorch), 3, last_epoch=2)
+
+
 def test_averaged_model_and_swa_schedule():
     def run(torch):
         U = torch.optim.swa_utils
@@ -147,8 +152,8 @@ def test_averaged_model_and_swa_schedule():
             U.AveragedModel(model, multi_avg_fn=U.get_ema_multi_avg_fn(0.9), use_buffers=True),
             U.AveragedModel(model, avg_fn=U.get_ema_avg_fn(0.9)),
         ]
-        o = torch.optim.SGD(model.parameters(), lr=0.5)
-        schedule = U.SWALR(o, 0.05, anneal_epochs=3)
+        o = torch.optim.SGD(model.parameters(), lr=0.01)
+        schedule = U.SWALR(o, 0.005, anneal_epochs=3)
         rates = []
         x = torch.randn(8, 2)
         for _ in range(5):

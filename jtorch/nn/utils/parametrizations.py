@@ -27,7 +27,7 @@ def _is_orthogonal(q, eps=None):
 
 def _make_orthogonal(a):
     """An orthogonal factor of `a`, unique by the signs of the triangular one."""
-    q, r = torch.linalg.qr(a)
+    q, r = torch.lookup("linalg", "qr")(a)
     return q * r.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
 
 
@@ -50,7 +50,7 @@ class _Orthogonal(Module):
             X, n, k = X.mT, k, n
         if self.orthogonal_map == "householder":
             tau = 2.0 / (1.0 + (X * X).tril(diagonal=-1).sum(dim=-2))
-            Q = torch.linalg.householder_product(X, tau)
+            Q = torch.lookup("linalg", "householder_product")(X, tau)
             Q = Q * X.diagonal(dim1=-2, dim2=-1).to(Q.dtype).unsqueeze(-2)
         else:
             X = X.tril()
@@ -62,7 +62,7 @@ class _Orthogonal(Module):
                 Q = torch.matrix_exp(A)
             else:
                 eye = _identity(n, A)
-                Q = torch.linalg.solve(eye - A * 0.5, eye + A * 0.5)
+                Q = torch.lookup("linalg", "solve")(eye - A * 0.5, eye + A * 0.5)
             if n != k:
                 Q = Q[..., :k]
         if hasattr(self, "base") and self.base is not None:
@@ -96,9 +96,10 @@ class _Orthogonal(Module):
             noise = torch.randn(*Q.size()[:-2], n, n - k, dtype=Q.dtype, device=Q.device)
             Q = _make_orthogonal(torch.cat([Q, noise], dim=-1))
         self.base = Q
-        # the original becomes minus the identity, or zero: both are mapped to the identity times the base
-        zero = torch.zeros_like(initial)
-        return zero
+        # every map takes minus the identity to the identity, and the base does the rest
+        minus = torch.zeros_like(initial)
+        minus.diagonal(dim1=-2, dim2=-1).fill_(-1.0)
+        return minus
 
 
 def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization=True):

@@ -111,13 +111,15 @@ class ParametrizationList(ModuleList):
                 raise ValueError(f"A parametrization must return a tensor. Got {type(z).__name__}.")
             if z.dtype != dtype:
                 raise ValueError(
-                    "Registering a parametrization may not change the dtype of the tensor, unless `unsafe` flag is enabled.\n"
+                    "Registering a parametrization may not change the dtype of the tensor, "
+                    "unless `unsafe` flag is enabled.\n"
                     f"unparametrized dtype: {dtype}\n"
                     f"parametrized dtype: {z.dtype}"
                 )
             if z.shape != shape:
                 raise ValueError(
-                    "Registering a parametrization may not change the shape of the tensor, unless `unsafe` flag is enabled.\n"
+                    "Registering a parametrization may not change the shape of the tensor, "
+                    "unless `unsafe` flag is enabled.\n"
                     f"unparametrized shape: {shape}\n"
                     f"parametrized shape: {z.shape}"
                 )
@@ -209,13 +211,15 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
                 raise ValueError(f"A parametrization must return a tensor. Got {type(x).__name__}.")
             if x.dtype != y.dtype:
                 raise ValueError(
-                    "Registering a parametrization may not change the dtype of the tensor, unless the `unsafe` flag is enabled.\n"
+                    "Registering a parametrization may not change the dtype of the tensor, "
+                    "unless the `unsafe` flag is enabled.\n"
                     f"module.{tensor_name}.dtype: {y.dtype}\n"
                     f"parametrization(module.{tensor_name}).dtype: {x.dtype}"
                 )
             if x.shape != y.shape:
                 raise ValueError(
-                    "Registering a parametrization may not change the shape of the tensor, unless the `unsafe` flag is enabled.\n"
+                    "Registering a parametrization may not change the shape of the tensor, "
+                    "unless the `unsafe` flag is enabled.\n"
                     f"module.{tensor_name}.shape: {y.shape}\n"
                     f"parametrization(module.{tensor_name}).shape: {x.shape}"
                 )

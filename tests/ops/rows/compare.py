@@ -11,5 +11,5 @@ ROWS = [
     row("ge"),
     row("isclose"),
     row("isin"),
-    row("allclose"),
+    row("allclose", skip=("traced",), why="the result is a Python value"),
 ]

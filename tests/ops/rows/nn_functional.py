@@ -11,7 +11,7 @@ ROWS = [
     row("_native_batch_norm_legit"),
     row("_batch_norm_with_update"),
     row("_upsample_bilinear2d_aa"),
-    row("nn.functional.max_pool2d_with_indices_backward"),
+    row("max_pool2d_with_indices_backward"),
     row("torch.ops.aten._safe_softmax.default"),
     row("nn.functional.threshold"),
     row("native_dropout_backward"),

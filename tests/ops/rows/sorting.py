@@ -10,7 +10,12 @@ ROWS = [
     row("kthvalue", only=defined.picked(1), why="among equal values any index is right"),
     row("searchsorted"),
     row("bucketize"),
-    row("unique", only=defined.unique, why="with sorted=False the order is free"),
-    row("unique_consecutive"),
+    row(
+        "unique",
+        only=defined.unique,
+        skip=("traced",),
+        why="with sorted=False the order is free; the shape depends on values",
+    ),
+    row("unique_consecutive", skip=("traced",), why="the shape of the result depends on values"),
     row("msort"),
 ]

@@ -1,0 +1,57 @@
+"""The copying forms of views: `expand_copy` and its like, tensors of their own with row-major strides."""
+
+import inspect
+from collections.abc import Callable
+
+from . import views
+from .registry import Array, View, composite, op
+
+_parameter = inspect.Parameter
+
+
+def _named(view: View, grad_name: str | Callable):
+    if isinstance(grad_name, str):
+        return f"{grad_name}_copy"
+    return lambda args: f"{view.grad_name(*args.values())}_copy"
+
+
+def _copying(view: View, name: str, where: str = "torch"):
+    """The op that reads a view at once."""
+
+    def copied(input, *args, **kwargs):
+        return view.apply(input, *args, **kwargs)
+
+    first, *rest = view.signature.parameters.values()
+    copied.__signature__ = inspect.Signature([first.replace(annotation=Array), *rest])
+    copied.__doc__ = f"A copy of what `{name.removesuffix('_copy')}` shows."
+    return op(copied, name=name, where=where, grad_name=_named(view, view.grad_name))
+
+
+alias_copy = _copying(views.alias, "alias_copy")
+diagonal_copy = _copying(views.diagonal, "diagonal_copy")
+expand_copy = _copying(views.expand, "expand_copy")
+narrow_copy = _copying(views.narrow_by_int, "narrow_copy", "torch Tensor")
+permute_copy = _copying(views.permute, "permute_copy")
+select_copy = _copying(views.select, "select_copy")
+slice_copy = _copying(views.slice, "slice_copy")
+split_copy = _copying(views.unsafe_split, "split_copy")
+split_with_sizes_copy = _copying(views.split_with_sizes, "split_with_sizes_copy")
+squeeze_copy = _copying(views.squeeze, "squeeze_copy")
+t_copy = _copying(views.t, "t_copy")
+transpose_copy = _copying(views.transpose, "transpose_copy")
+unbind_copy = _copying(views.unbind, "unbind_copy")
+unfold_copy = _copying(views.unfold, "unfold_copy")
+unsqueeze_copy = _copying(views.unsqueeze, "unsqueeze_copy")
+view_copy = _copying(views.view_, "view_copy")
+
+
+@composite(where="torch", out=True)
+def as_strided_copy(input, size, stride, storage_offset=None):
+    """A copy of what `as_strided` shows."""
+    return views.packed(views.as_strided(input, tuple(size), tuple(stride), storage_offset))
+
+
+@op(where="torch", differentiable=False)
+def detach_copy(input: Array) -> Array:
+    """A copy off the tape."""
+    return input

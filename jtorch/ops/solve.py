@@ -1,0 +1,270 @@
+"""Linear systems: solvers by factorisation, triangular systems, least squares."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from .factor import lapack, ldl_kind, lu_info, permutation, singular_values
+from .indexing import scalar_name
+from .linalg import pseudo_inverse, tolerance
+from .matrices import (
+    UNSOLVABLE,
+    broadcast_batches,
+    columns,
+    demand,
+    inexact,
+    mh,
+    mt,
+    real_dtype,
+    square,
+    squares,
+    supported,
+)
+from .registry import Array, composite, op
+from .views import movedim, reshape
+
+RETURN_FIELDS = {
+    "solve_ex": ("result", "info"),
+    "lstsq": ("solution", "residuals", "rank", "singular_values"),
+    "triangular_solve": ("solution", "cloned_coefficient"),
+}
+
+# ---------------------------------------------------------------- linear systems
+
+
+def _system(A, B, left, name, kernel=None):
+    """A and B as batches of matrices, and whether B was one of vectors."""
+    squares(A, name, kernel)
+    if A.dtype != B.dtype:
+        raise RuntimeError(
+            f"{name}: Expected A and B to have the same dtype, but found A of type {scalar_name(A)} "
+            f"and B of type {scalar_name(B)} instead"
+        )
+    vector = B.ndim == 1 or (A.ndim - 1 == B.ndim and B.shape == A.shape[:-1])
+    if vector and not left:
+        raise RuntimeError(f"{name}: Vector broadcasting of the left hand side is not supported for left=False.")
+    matrix = B[..., None] if vector else B
+    rows = matrix.shape[-2] if left else matrix.shape[-1]
+    if rows != A.shape[-1]:
+        equation = "AX = B" if left else "XA = B"
+        raise RuntimeError(
+            f"{name}: Incompatible shapes of A and B for the equation {equation} "
+            f"({A.shape[-2]}x{A.shape[-1]} and {matrix.shape[-2]}x{matrix.shape[-1]})"
+        )
+    A, matrix = broadcast_batches(A, matrix)
+    return A, matrix, vector
+
+
+def _solved(A, B, left):
+    A, B, vector = _system(A, B, left, "linalg.solve", "lu_cpu")
+    X = jnp.linalg.solve(A, B) if left else mt(jnp.linalg.solve(mt(A), mt(B)))
+    return X[..., 0] if vector else X
+
+
+def _solve_strides(outs, A, B, left):
+    return ((columns(0)(outs)[0] if left else None), None)
+
+
+@op(where="", grad_name="LinalgSolveExBackward0", strides=_solve_strides)
+def solve_and_info(A: Array, B: Array, left: bool) -> tuple[Array, Array]:
+    """The solution, and 0 or the place of the first zero pivot."""
+    return _solved(A, B, left), lu_info(A)
+
+
+@composite(where="linalg", out=True)
+def solve(A, B, *, left=True):
+    """The X with `A @ X = B`, or `X @ A = B` when not `left`."""
+    X, info = solve_and_info(A, B, left)
+    demand("torch.linalg.solve", UNSOLVABLE, info)
+    return X
+
+
+@composite(where="linalg", out=True)
+def solve_ex(A, B, *, left=True, check_errors=False):
+    """`solve`, and 0 or the place of the first zero pivot."""
+    X, info = solve_and_info(A, B, left)
+    if check_errors:
+        demand("torch.linalg.solve_ex", UNSOLVABLE, info)
+    return X, info
+
+
+@op(where="linalg", grad_name="LinalgSolveTriangularBackward0", strides=columns(0))
+def solve_triangular(A: Array, B: Array, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Array:
+    """The X with `A @ X = B`, or `X @ A = B`, for a triangular A; the other triangle is not read."""
+    square(A, "linalg.solve_triangular")
+    supported(A, "triangular_solve_cpu")
+    A, B, vector = _system(A, B if B.ndim > 1 else B[:, None], left, "linalg.solve_triangular")
+    return lax.linalg.triangular_solve(A, B, left_side=left, lower=not upper, unit_diagonal=unitriangular)
+
+
+@op(where="torch Tensor", strides=columns(0, 1))
+def triangular_solve(
+    b: Array, A: Array, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> tuple[Array, Array]:
+    """The X with `A @ X = b` for a triangular A, and a copy of A."""
+    supported(A, "triangular_solve_cpu")
+    wide, b = broadcast_batches(A, b)
+    solution = lax.linalg.triangular_solve(
+        wide, b, left_side=True, lower=not upper, transpose_a=transpose, unit_diagonal=unitriangular
+    )
+    return solution, wide
+
+
+def _lapack_only(A):
+    if not jnp.issubdtype(A.dtype, jnp.inexact) or A.dtype.itemsize < 4:
+        raise RuntimeError("This function doesn't handle types other than float and double")
+
+
+@op(where="linalg", grad_name="LinalgLstsqBackward0", strides=columns(0), constant=(3,))
+def lstsq(
+    A: Array, B: Array, rcond: float | None = None, *, driver: str | None = None
+) -> tuple[Array, Array, Array, Array]:
+    """The X of least norm among those that bring `A @ X` nearest to B, with residuals, rank, singular values.
+
+    Residuals are given for more rows than columns by every driver but "gelsy", the default; singular values
+    by "gelsd" and "gelss".
+    """
+    if A.ndim < 2:
+        raise RuntimeError("torch.linalg.lstsq: input must have at least 2 dimensions.")
+    _lapack_only(A)
+    vector = B.ndim == 1 or (A.ndim - 1 == B.ndim and B.shape == A.shape[:-1])
+    B = B[..., None] if vector else B
+    A, B = broadcast_batches(A, B)
+    m, n = A.shape[-2:]
+    X = pseudo_inverse(A, None, rcond, False) @ B
+    empty = jnp.zeros((0,), real_dtype(A.dtype))
+    s = singular_values(lax.stop_gradient(A))
+    rank = (s > tolerance(A, None, rcond, s.max(-1))[..., None]).sum(-1).astype(jnp.int64)
+    residuals = empty
+    if m > n and driver in ("gels", "gelsd", "gelss"):
+        miss = A @ X - B
+        residuals = (miss.real**2 + miss.imag**2).sum(-2) if jnp.iscomplexobj(miss) else (miss**2).sum(-2)
+    return (
+        X[..., 0] if vector else X,
+        residuals,
+        jnp.zeros((0,), jnp.int64) if driver == "gels" else rank,
+        s if driver in ("gelsd", "gelss") else empty,
+    )
+
+
+@op(where="torch Tensor", strides=columns(0))
+def cholesky_solve(B: Array, L: Array, upper: bool = False) -> Array:
+    """The X with `A @ X = B`, for the A whose Cholesky factor is L."""
+    if B.ndim < 2:
+        raise RuntimeError(f"b should have at least 2 dimensions, but has {B.ndim} dimensions instead")
+    supported(B, "cholesky_solve_cpu")
+    L, B = broadcast_batches(L, B)
+    L = mh(L) if upper else L
+    Y = lax.linalg.triangular_solve(L, B, left_side=True, lower=True)
+    return lax.linalg.triangular_solve(L, Y, left_side=True, lower=True, transpose_a=True, conjugate_a=True)
+
+
+@op(where="torch Tensor", strides=columns(0))
+def cholesky_inverse(L: Array, upper: bool = False) -> Array:
+    """The inverse of the matrix whose Cholesky factor is L."""
+    if L.ndim < 2 or L.shape[-1] != L.shape[-2]:
+        square(L, "cholesky_inverse")
+    supported(L, "cholesky_inverse_out_cpu")
+    eye = jnp.broadcast_to(jnp.eye(L.shape[-1], dtype=L.dtype), L.shape)
+    return cholesky_solve.fn(eye, L, upper)
+
+
+@op(where="")
+def cholesky_factor_grad(S: Array, L: Array, upper: bool) -> Array:
+    """The gradient of L where that of the product `L @ L.mH` (or `L.mH @ L`) is `-S`."""
+    both = S + mh(S)
+    return -(L @ both) if upper else -(both @ L)
+
+
+@op(where="")
+def times_adjoint(a: Array, b: Array) -> Array:
+    """`a @ b.mH`."""
+    return a @ mh(b)
+
+
+@op(where="")
+def sandwich(x: Array, g: Array) -> Array:
+    """`x.mH @ g @ x.mH`."""
+    return mh(x) @ g @ mh(x)
+
+
+# torch takes both triangles of L for its own here, though one is not read: jax's rules would zero the other
+cholesky_solve.vjp(
+    B=lambda g, L, upper: cholesky_solve(g, L, upper),
+    L=lambda g, L, upper, out: cholesky_factor_grad(times_adjoint(cholesky_solve(g, L, upper), out), L, upper),
+)
+cholesky_inverse.vjp(L=lambda g, L, upper, out: cholesky_factor_grad(sandwich(out, g), L, upper))
+
+
+def _lu_solved(LU, pivots, B, left, adjoint):
+    inexact(LU, "torch.linalg.lu_solve", "linalg.lu_solve_cpu")
+    LU, B = broadcast_batches(LU, B)
+    pivots = jnp.broadcast_to(pivots, LU.shape[:-1])
+    perm = lax.linalg.lu_pivots_to_permutation(pivots - 1, LU.shape[-1])
+    P = permutation(perm, LU.dtype)
+    if not left:  # X A = B is A.mH X.mH = B.mH
+        return mh(_lu_solved(LU, pivots, mh(B), True, not adjoint))
+
+    def tri(rhs, lower, unit, turned):
+        return lax.linalg.triangular_solve(
+            LU, rhs, left_side=True, lower=lower, unit_diagonal=unit, transpose_a=turned, conjugate_a=turned
+        )
+
+    if adjoint:
+        return P @ tri(tri(B, False, False, True), True, True, True)
+    return tri(tri(mt(P) @ B, True, True, False), False, False, False)
+
+
+def _lu_solve_strides(outs, LU, pivots, B, *, left=True, adjoint=False):
+    return (columns(0)(outs)[0] if left else None,)
+
+
+@op(where="linalg.lu_solve", strides=_lu_solve_strides)
+def linalg_lu_solve(LU: Array, pivots: Array, B: Array, *, left: bool = True, adjoint: bool = False) -> Array:
+    """The X with `A @ X = B`, or `X @ A = B`, from A's `lu_factor`."""
+    return _lu_solved(LU, pivots, B, left, adjoint)
+
+
+@op(where="torch Tensor", grad_name="LinalgLuSolveBackward0", strides=columns(0))
+def lu_solve(b: Array, LU_data: Array, LU_pivots: Array) -> Array:
+    """The X with `A @ X = b`, from A's `lu_factor`."""
+    return _lu_solved(LU_data, LU_pivots, b, True, False)
+
+
+def _host_ldl_solve(LD, pivots, B, hermitian):
+    LD, pivots, B = np.asarray(LD), np.asarray(pivots), np.asarray(B)
+    name = ldl_kind(LD, hermitian)[:2] + "trs"
+    (solver,) = lapack((name,), (LD, B))
+    flat = [x.reshape(-1, *x.shape[-2:]) for x in (LD, B)]
+    out = np.empty_like(flat[1])
+    for i, (a, p, b) in enumerate(zip(flat[0], pivots.reshape(-1, pivots.shape[-1]), flat[1])):
+        out[i] = solver(a, p, b, lower=1)[0]
+    return out.reshape(B.shape)
+
+
+@op(where="linalg", differentiable=False, strides=columns(0))
+def ldl_solve(LD: Array, pivots: Array, B: Array, *, hermitian: bool = False) -> Array:
+    """The X with `A @ X = B`, from A's `ldl_factor`."""
+    LD, B = broadcast_batches(LD, B)
+    pivots = jnp.broadcast_to(pivots, LD.shape[:-1])
+    out = jax.ShapeDtypeStruct(B.shape, B.dtype)
+    fn = lambda a, p, b: _host_ldl_solve(a, p, b, hermitian)
+    return jax.pure_callback(fn, out, LD, pivots, B, vmap_method="expand_dims")
+
+
+@composite(where="linalg", out=True)
+def tensorsolve(A, B, dims=None):
+    """The X with `tensordot(A, X, X.ndim) = B`; `dims` of A are moved to its end first."""
+    if dims is not None:
+        A = movedim(A, tuple(dims), tuple(range(-len(dims), 0)))
+    head, tail = tuple(A.shape[: B.ndim]), tuple(A.shape[B.ndim :])
+    rows, size = math.prod(head), math.prod(tail)
+    if size != rows:
+        raise RuntimeError(
+            "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
+            f"prod(self.shape[:other.ndim]), but got {size} != {rows}"
+        )
+    return reshape(solve(reshape(A, (rows, size)), reshape(B, (-1,) if rows else (0,))), tail)

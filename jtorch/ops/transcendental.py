@@ -1,0 +1,547 @@
+"""Elementwise powers, exponentials, logarithms and trigonometry. Knows arrays, never Tensor."""
+
+import builtins
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..core import dtype as dtypes
+from .arithmetic import sgn
+from .conversion import (
+    _HALF,
+    LN2,
+    LN10,
+    _check_parts,
+    _zero,
+    conj,
+    conj_of,
+    constant,
+    imag,
+    is_number,
+    kind,
+    like,
+    opmath,
+    real,
+    to_dtype,
+    to_float,
+)
+from .logic import logical_and, where
+from .registry import FLOAT, PROMOTE, Array, Scalar, composite, op
+
+RETURN_FIELDS = {"frexp": ("mantissa", "exponent")}
+
+# ---- powers ----
+
+
+def _power_name(args):
+    if is_number(args["exponent"]):
+        return "PowBackward0"
+    return "PowBackward2" if is_number(args["input"]) else "PowBackward1"
+
+
+def _power_by_constant(x, n):
+    """Powers by multiplication and square root where that is exact enough: pow is slow on XLA's CPU."""
+    if n == 0:
+        return jnp.ones_like(x)
+    if n == 1:
+        return x
+    if n == 2:
+        return x * x
+    if x.dtype.kind == "b":
+        return x
+    if isinstance(n, builtins.int | builtins.float) and n == builtins.int(n) and -4 <= n <= 4:
+        whole = lax.integer_pow(x, builtins.abs(builtins.int(n)))
+        return 1 / whole if n < 0 else whole
+    if n == 0.5:
+        return jnp.sqrt(x)
+    if n == -0.5:
+        return 1 / jnp.sqrt(x)
+    return None
+
+
+def _power_of_ints(x, n):
+    """Integer powers by squaring; a negative exponent gives 1 / x truncated."""
+    out = jnp.ones(jnp.broadcast_shapes(x.shape, n.shape), x.dtype)
+    base, left = x, jnp.maximum(n, 0)
+    for _ in range(7):  # beyond 2 ** 7 only 0, 1 and -1, or a wrapped value, are left: handled by parity
+        out = jnp.where(left & 1, out * base, out)
+        base, left = base * base, left >> 1
+    out = jnp.where(left > 0, out * jnp.power(base, jnp.maximum(left, 0)), out)
+    if np.issubdtype(n.dtype, np.signedinteger):
+        odd = jnp.where(n & 1, x, jnp.ones_like(x))
+        inverse = jnp.where(x == 1, 1, jnp.where(x == -1, odd, 0)).astype(x.dtype)
+        out = jnp.where(n < 0, inverse, out)
+    return out
+
+
+@op(promote=PROMOTE, grad_name=_power_name)
+@opmath
+def pow(input: Scalar, exponent: Scalar) -> Array:
+    """`input` to the power `exponent`."""
+    n = constant(exponent)
+    input = jnp.asarray(input)
+    if n is not None and not isinstance(n, builtins.complex):
+        out = _power_by_constant(input, n)
+        if out is not None:
+            return jnp.broadcast_to(out, jnp.broadcast_shapes(out.shape, jnp.shape(exponent)))
+    exponent = like(exponent, input) if is_number(exponent) else jnp.asarray(exponent)
+    if input.dtype.kind in "iu" and exponent.dtype.kind in "iu":
+        return _power_of_ints(input, exponent)
+    if input.dtype.kind == "b":
+        return jnp.logical_or(input, ~exponent)
+    return jnp.power(input, exponent)
+
+
+def _pow_input(g, input, exponent):
+    n = constant(exponent)
+    if n is not None:
+        if n == 0:
+            return _zero(g)
+        if n == 1:
+            return g
+        if n == 2:
+            return g * conj_of(input + input)
+        return g * conj_of(pow(input, n - 1) * n)
+    # the power of a negative or zero base with exponent 0 is flat; exponent - 1 would give 0 * inf
+    return where(exponent == 0, 0.0, g * conj_of(exponent * pow(input, exponent - 1)))
+
+
+def _pow_exponent(g, input, exponent, out):
+    base = constant(input)
+    if base is not None:
+        if base == 0:
+            return where(exponent >= 0, 0.0, g * (out * -math.inf))
+        if isinstance(base, builtins.complex) or (base < 0 and kind(exponent) == "c"):
+            return g * conj_of(out * complex_log(base))
+        return g * conj_of(out * (math.log(base) if base > 0 else math.nan))
+    at_zero = exponent >= 0 if kind(exponent) != "c" else real(exponent) >= 0
+    return where(logical_and(input == 0, at_zero), 0.0, g * conj_of(out * log(input)))
+
+
+def complex_log(x):
+    return builtins.complex(np.log(builtins.complex(x)))
+
+
+pow.vjp(input=_pow_input, exponent=_pow_exponent)
+
+
+@pow.check
+def _check_pow(input, exponent):
+    if is_number(exponent) and exponent_is_negative_int(exponent) and not is_number(input) and kind(input) == "i":
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+    if not is_number(input) and not is_number(exponent) and kind(input) == kind(exponent) == "b":
+        raise NotImplementedError("\"pow\" not implemented for 'Bool'")
+
+
+def exponent_is_negative_int(n):
+    return isinstance(n, builtins.int) and n < 0
+
+
+@composite
+def float_power(input, exponent):
+    """The power in double precision."""
+    wide = dtypes.complex128 if "c" in (kind(input), kind(exponent)) else dtypes.float64
+    if not is_number(input):
+        input = to_dtype(input, wide)
+    elif not is_number(exponent):
+        exponent = to_dtype(exponent, wide)
+    if not is_number(exponent):
+        exponent = to_dtype(exponent, wide)
+    return pow(input, exponent)
+
+
+@op(promote=PROMOTE, grad_name="PowBackward0")
+def square(input: Array) -> Array:
+    """The square of each element; of bools as int64."""
+    x = input.astype(jnp.int64) if input.dtype.kind == "b" else input
+    return x * x
+
+
+square.vjp(input=lambda g, input: g * conj_of(input + input))
+
+
+@op(promote=FLOAT)
+def sqrt(input: Array) -> Array:
+    """The square root."""
+    return jnp.sqrt(input)
+
+
+sqrt.vjp(input=lambda g, out: g / conj_of(out * 2))
+
+
+@op(promote=FLOAT)
+@opmath
+def rsqrt(input: Array) -> Array:
+    """One over the square root."""
+    return 1 / jnp.sqrt(input)  # XLA's own rsqrt is six times slower on a CPU
+
+
+rsqrt.vjp(input=lambda g, out: g * conj_of(out * out * out) * -0.5)
+
+
+@op(promote=FLOAT)
+def reciprocal(input: Array) -> Array:
+    """One over each element."""
+    return 1 / input
+
+
+reciprocal.vjp(input=lambda g, out: -g * conj_of(out * out))
+
+
+# ---- exponentials and logarithms ----
+
+
+@op(promote=FLOAT)
+def exp(input: Array) -> Array:
+    """e to the power of each element."""
+    return jnp.exp(input)
+
+
+exp.vjp(input=lambda g, out: g * conj_of(out))
+
+
+@op(promote=FLOAT, where="torch Tensor special")
+@opmath
+def exp2(input: Array) -> Array:
+    """2 to the power of each element."""
+    return jnp.exp2(input)
+
+
+exp2.vjp(input=lambda g, out: g * conj_of(out) * LN2)
+
+
+@op(promote=FLOAT, where="torch Tensor special")
+def expm1(input: Array) -> Array:
+    """exp(input) - 1, exact near 0."""
+    return jnp.expm1(input)
+
+
+expm1.vjp(input=lambda g, out: g * conj_of(out + 1))
+
+
+@op(promote=FLOAT)
+def log(input: Array) -> Array:
+    """The natural logarithm."""
+    return jnp.log(input)
+
+
+log.vjp(input=lambda g, input: g / conj_of(input))
+
+
+@op(promote=FLOAT)
+@opmath
+def log2(input: Array) -> Array:
+    """The logarithm to the base 2."""
+    return jnp.log2(input)
+
+
+log2.vjp(input=lambda g, input: g / conj_of(input * LN2))
+
+
+@op(promote=FLOAT)
+@opmath
+def log10(input: Array) -> Array:
+    """The logarithm to the base 10."""
+    return jnp.log10(input)
+
+
+log10.vjp(input=lambda g, input: g / conj_of(input * LN10))
+
+
+@op(promote=FLOAT, where="torch Tensor special")
+def log1p(input: Array) -> Array:
+    """log(1 + input), exact near 0."""
+    return jnp.log1p(input)
+
+
+log1p.vjp(input=lambda g, input: g / conj_of(input + 1))
+
+
+@op(promote=PROMOTE, inplace=False)
+@opmath
+def logaddexp(input: Array, other: Array) -> Array:
+    """log(exp(input) + exp(other)) without overflow."""
+    return jnp.logaddexp(input, other)
+
+
+# jax.vjp gives nan where both are the same infinity; torch: the share exp(input - out), nan there as well
+logaddexp.vjp(
+    input=lambda g, input, out: g * conj_of(exp(input - out)),
+    other=lambda g, other, out: g * conj_of(exp(other - out)),
+)
+logaddexp.lack(logaddexp_cpu="bool int")
+
+
+@op(promote=PROMOTE, inplace=False)
+@opmath
+def logaddexp2(input: Array, other: Array) -> Array:
+    """log2(2 ** input + 2 ** other) without overflow."""
+    return jnp.logaddexp2(input, other)
+
+
+logaddexp2.vjp(
+    input=lambda g, input, out: g * conj_of(exp2(input - out)),
+    other=lambda g, other, out: g * conj_of(exp2(other - out)),
+)
+logaddexp2.lack(logaddexp2_cpu="bool int complex")
+
+
+@op(promote=FLOAT, where="torch Tensor special.expit")
+def sigmoid(input: Array) -> Array:
+    """1 / (1 + exp(-input))."""
+    return jax.nn.sigmoid(input) if input.dtype.kind != "c" else 1 / (1 + jnp.exp(-input))
+
+
+sigmoid.vjp(input=lambda g, out: g * conj_of(out * (1 - out)))
+
+
+# ---- trigonometry ----
+
+
+@op(promote=FLOAT)
+def sin(input: Array) -> Array:
+    """The sine."""
+    return jnp.sin(input)
+
+
+sin.vjp(input=lambda g, input: g * conj_of(cos(input)))
+
+
+@op(promote=FLOAT)
+def cos(input: Array) -> Array:
+    """The cosine."""
+    return jnp.cos(input)
+
+
+cos.vjp(input=lambda g, input: -g * conj_of(sin(input)))
+
+
+@op(promote=FLOAT)
+def tan(input: Array) -> Array:
+    """The tangent."""
+    return jnp.tan(input)
+
+
+tan.vjp(input=lambda g, out: g * conj_of(1 + out * out))
+
+
+@op(promote=FLOAT, aliases=("arcsin",))
+def asin(input: Array) -> Array:
+    """The inverse sine."""
+    return jnp.arcsin(input)
+
+
+asin.vjp(input=lambda g, input: g / conj_of(sqrt(1 - input * input)))
+
+
+@op(promote=FLOAT, aliases=("arccos",))
+def acos(input: Array) -> Array:
+    """The inverse cosine."""
+    return jnp.arccos(input)
+
+
+acos.vjp(input=lambda g, input: -g / conj_of(sqrt(1 - input * input)))
+
+
+@op(promote=FLOAT, aliases=("arctan",))
+def atan(input: Array) -> Array:
+    """The inverse tangent."""
+    return jnp.arctan(input)
+
+
+atan.vjp(input=lambda g, input: g / conj_of(input * input + 1))
+
+
+@op(promote=FLOAT, aliases=("arctan2",))
+def atan2(input: Array, other: Array) -> Array:
+    """The angle of the point (other, input)."""
+    return jnp.arctan2(input, other)
+
+
+atan2.vjp(
+    # torch: 0 at the origin, where jax gives nan
+    input=lambda g, input, other: _over_square(g * other, input, other),
+    other=lambda g, input, other: -_over_square(g * input, input, other),
+)
+
+
+atan2.lack(atan2_cpu="complex")
+
+
+def _over_square(top, a, b):
+    bottom = a * a + b * b
+    return where(bottom == 0, 0, top / where(bottom == 0, 1, bottom))
+
+
+@op(promote=FLOAT)
+def sinh(input: Array) -> Array:
+    """The hyperbolic sine."""
+    return jnp.sinh(input)
+
+
+sinh.vjp(input=lambda g, input: g * conj_of(cosh(input)))
+
+
+@op(promote=FLOAT)
+def cosh(input: Array) -> Array:
+    """The hyperbolic cosine."""
+    return jnp.cosh(input)
+
+
+cosh.vjp(input=lambda g, input: g * conj_of(sinh(input)))
+
+
+@op(promote=FLOAT)
+def tanh(input: Array) -> Array:
+    """The hyperbolic tangent."""
+    return jnp.tanh(input)
+
+
+tanh.vjp(input=lambda g, out: g * conj_of(1 - out * out))
+
+
+@op(promote=FLOAT, aliases=("arcsinh",))
+def asinh(input: Array) -> Array:
+    """The inverse hyperbolic sine."""
+    return jnp.arcsinh(input)
+
+
+asinh.vjp(input=lambda g, input: g / conj_of(sqrt(input * input + 1)))
+
+
+@op(promote=FLOAT, aliases=("arccosh",))
+def acosh(input: Array) -> Array:
+    """The inverse hyperbolic cosine."""
+    return jnp.arccosh(input)
+
+
+# the product of roots, not the root of the product: they differ in sign for complex numbers
+acosh.vjp(input=lambda g, input: g / conj_of(sqrt(input - 1) * sqrt(input + 1)))
+
+
+@op(promote=FLOAT, aliases=("arctanh",))
+def atanh(input: Array) -> Array:
+    """The inverse hyperbolic tangent."""
+    return jnp.arctanh(input)
+
+
+atanh.vjp(input=lambda g, input: g / conj_of(1 - input * input))
+
+
+@op(promote=FLOAT)
+@opmath
+def deg2rad(input: Array) -> Array:
+    """Degrees to radians."""
+    return input * (math.pi / 180)
+
+
+deg2rad.vjp(input=lambda g: g * (math.pi / 180))
+
+
+@op(promote=FLOAT)
+@opmath
+def rad2deg(input: Array) -> Array:
+    """Radians to degrees."""
+    return input * (180 / math.pi)
+
+
+rad2deg.vjp(input=lambda g: g * (180 / math.pi))
+
+
+def _real_angle(record):
+    @record.check
+    def check(input):
+        if kind(input) == "c":
+            raise RuntimeError(f"{record.name} is not supported for complex tensors.")
+
+
+for _record in (deg2rad, rad2deg):
+    _real_angle(_record)
+
+
+@op(promote=PROMOTE)
+@opmath
+def hypot(input: Array, other: Array) -> Array:
+    """The length of the hypotenuse, without overflow."""
+    return jnp.hypot(input, other)
+
+
+hypot.vjp(
+    input=lambda g, input, out: g * (input / out),
+    other=lambda g, other, out: g * (other / out),
+)
+hypot.lack(hypot_cpu="bool int complex")
+
+
+# ---- angles of complex numbers ----
+@op(promote=PROMOTE)
+@opmath
+def angle(input: Array) -> Array:
+    """The argument of a complex number; 0 or pi for a real one."""
+    if input.dtype.kind == "c":
+        return jnp.angle(input)
+    input = to_float(input)
+    turned = jnp.where(input < 0, jnp.asarray(jnp.pi, input.dtype), jnp.zeros((), input.dtype))
+    return jnp.where(jnp.isnan(input), input, turned)
+
+
+angle.inplace = False
+
+
+def _angle_input(g, input):
+    if kind(input) != "c":
+        return _zero(g)
+    x, y = real(input), imag(input)
+    return _over_square(g * (input * 1j), x, y)
+
+
+angle.vjp(input=_angle_input)
+
+
+@op(promote=PROMOTE, where="torch", inplace=False)
+def polar(abs: Array, angle: Array) -> Array:
+    """The complex number of a length and an angle."""
+    return lax.complex(*jnp.broadcast_arrays(abs * jnp.cos(angle), abs * jnp.sin(angle)))
+
+
+polar.vjp(
+    abs=lambda g, out: real(conj(g) * sgn(out)),
+    angle=lambda g, out: real(g * conj(out * 1j)),
+)
+polar.check(lambda abs, angle: _check_parts(abs, angle))
+
+
+# ---- parts of floating-point numbers ----
+@op(promote=FLOAT)
+def ldexp(input: Scalar, other: Scalar) -> Array:
+    """`input * 2 ** other`."""
+    input, other = jnp.broadcast_arrays(input, other)
+    whole = other == jnp.floor(other)
+    exact = jnp.ldexp(jnp.ones_like(other), jnp.where(whole, other, 0).astype(jnp.int32))
+    return input * jnp.where(whole, exact, jnp.exp2(other))
+
+
+ldexp.vjp(
+    input=lambda g, other: g * exp2(other),
+    other=lambda g, out: g * out * LN2,
+)
+
+
+@op(promote=PROMOTE, inplace=False)
+def frexp(input: Array) -> tuple[Array, Array]:
+    """Mantissa in [0.5, 1) and exponent of each element."""
+    half = input.dtype in _HALF
+    mantissa, exponent = jnp.frexp(input.astype(jnp.float32) if half else input)
+    return mantissa.astype(input.dtype), exponent.astype(jnp.int32)
+
+
+frexp.vjp(input=lambda g, out: g[0] / exp2(out[1]))
+
+
+@frexp.check
+def _check_frexp(input):
+    if kind(input) != "f":
+        raise RuntimeError("torch.frexp() only supports floating-point dtypes")

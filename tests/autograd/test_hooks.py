@@ -1,0 +1,185 @@
+"""Hooks on tensors and nodes: when they run, in which order, what they may change, and their removal."""
+
+import pytest
+
+from .programs import run
+
+PROGRAMS = {
+    "tensor": """
+x = T(1., 2., 3.)
+log = []
+h1 = x.register_hook(lambda g: log.append(("a", g.tolist())))
+h2 = x.register_hook(lambda g: g * 2)
+h3 = x.register_hook(lambda g: log.append(("c", g.tolist())))
+(x * x).sum().backward()
+h2.remove()
+(x * x).sum().backward()
+gx = x.grad
+""",
+    "tensor_nonleaf": """
+x = T(1., 2.)
+y = x * 3
+log = []
+y.register_hook(lambda g: log.append(("y1", g.tolist())))
+y.retain_grad()
+y.register_hook(lambda g: g + 1)
+(y * y).sum().backward()
+gy, gx = y.grad, x.grad
+r = (y.retains_grad, x.retains_grad)
+""",
+    "node_order": """
+x = T(1., 2.)
+log = []
+a = x * 2
+b = a + 1
+a.grad_fn.register_hook(lambda gi, go: log.append(("post a", [None if g is None else g.tolist() for g in gi], [g.tolist() for g in go])))
+a.grad_fn.register_prehook(lambda go: log.append(("pre a", [g.tolist() for g in go])))
+a.register_hook(lambda g: log.append(("tensor a", g.tolist())))
+b.register_hook(lambda g: log.append(("tensor b", g.tolist())))
+b.grad_fn.register_prehook(lambda go: tuple(g * 10 for g in go))
+x.register_hook(lambda g: log.append(("x", g.tolist())))
+x.register_post_accumulate_grad_hook(lambda p: log.append(("acc", p.grad.tolist())))
+b.sum().backward()
+""",
+    "node_post_replaces": """
+x = T(1., 2.)
+a = x.exp()
+h = a.grad_fn.register_hook(lambda gi, go: (gi[0] * 5,))
+a.sum().backward(retain_graph=True)
+g1 = x.grad.clone()
+h.remove()
+a.sum().backward()
+g2 = x.grad
+""",
+    "order_of_leaves": """
+log = []
+w, b, x = T(1., 2.), T(3., 4.), T(5., 6.)
+for n, t in (("w", w), ("b", b), ("x", x)):
+    t.register_hook(lambda g, n=n: log.append(n))
+    t.register_post_accumulate_grad_hook(lambda p, n=n: log.append("acc " + n))
+y = x * w + b
+z = (y * x).sum()
+z.backward()
+""",
+    "hook_errors": """
+x = T(1., 2.)
+attempt(T(1., grad=False).register_hook, lambda g: g)
+attempt((x * 2).register_post_accumulate_grad_hook, lambda g: g)
+attempt(T(1., grad=False).register_post_accumulate_grad_hook, lambda g: g)
+attempt(T(1., grad=False).retain_grad)
+x.retain_grad()
+y = x * 2
+y.register_hook(lambda g: g[:1])
+attempt(y.sum().backward)
+y = x * 2
+y.register_hook(lambda g: 3)
+attempt(y.sum().backward)
+x.register_post_accumulate_grad_hook(lambda p: 3)
+attempt((x * 2).sum().backward)
+""",
+    "hooks_twice_and_handles": """
+x = T(2.)
+log = []
+with x.register_hook(lambda g: log.append(1)):
+    (x * x).sum().backward()
+(x * x).sum().backward()
+h = x.register_hook(lambda g: log.append(2))
+h.remove(); h.remove()
+(x * x).sum().backward()
+y = x * 1
+y.register_hook(lambda g: log.append(3))
+y.register_hook(lambda g: log.append(4))
+y.sum().backward(retain_graph=True)
+y.sum().backward()
+""",
+    "hook_added_while_running": """
+x = T(2.)
+log = []
+def first(g):
+    log.append("first")
+    x.register_hook(lambda g: log.append("late"))
+x.register_hook(first)
+(x * x).sum().backward()
+(x * x).sum().backward()
+""",
+    "capture_and_hooks": """
+x = T(1., 2.)
+y = x * 3
+y.register_hook(lambda g: g * 100)
+z = (y * y).sum()
+g = torch.autograd.grad(z, y, retain_graph=True)
+gg = torch.autograd.grad(z, (y, x), retain_graph=True)
+x.register_hook(lambda g: g + 7)
+g3 = torch.autograd.grad(z, (x,), retain_graph=True)
+z.backward(inputs=[y])
+gy = y.grad
+gx = x.grad is None
+""",
+    "multi_grad": """
+log = []
+x, y, u = T(1., 2.), T(3., 4.), T(5., 6.)
+h = torch.autograd.graph.register_multi_grad_hook((x, y, u), lambda gs: log.append([None if g is None else g.tolist() for g in gs]))
+(x * y).sum().backward()
+(x * y * u).sum().backward()
+h.remove()
+(x * y * u).sum().backward()
+a, b = x * 2, y * 2
+torch.autograd.graph.register_multi_grad_hook((a, b), lambda g: log.append(g.tolist()), mode="any")
+(a * b).sum().backward()
+attempt(torch.autograd.graph.register_multi_grad_hook, (a, b), lambda g: None, mode="some")
+""",
+    "retain_grad_inplace": """
+x = T(1., 2.)
+a = x * 2
+a.retain_grad()
+b = a * 1
+a.register_hook(lambda g: print("before", g.tolist()))
+a.mul_(3)
+a.register_hook(lambda g: print("after", g.tolist()))
+(a * b).sum().backward()
+ga, gx = a.grad, x.grad
+""",
+    "next_functions": """
+x, w = T(1., 2.), T(3., 4.)
+y = (x * w).exp() + 3
+def walk(f, depth=0):
+    print("  " * depth, None if f is None else f.name())
+    for g, k in ([] if f is None else f.next_functions):
+        walk(g, depth + 1)
+walk(y.sum().grad_fn)
+walk((x ** 2).grad_fn)
+walk(torch.stack([x, w]).sum(0).grad_fn)
+acc = y.grad_fn.next_functions[0][0].next_functions[0][0].next_functions[0][0]
+same = acc.variable is x
+same2 = acc is (x * 1).grad_fn.next_functions[0][0]
+meta = y.grad_fn.metadata
+y.grad_fn.metadata["k"] = 1
+m2 = dict(y.grad_fn.metadata)
+n = y.sum().grad_fn.__class__.__name__
+is_node = isinstance(y.grad_fn, torch.autograd.graph.Node)
+""",
+    "accumulator_hooks": """
+log = []
+x = T(1., 2.)
+acc = (x * 1).grad_fn.next_functions[0][0]
+acc.register_hook(lambda gi, go: log.append(("post", len(gi), [g.tolist() for g in go])))
+acc.register_prehook(lambda go: log.append(("pre", [g.tolist() for g in go])))
+x.register_hook(lambda g: log.append(("tensor", g.tolist())))
+(x * 4).sum().backward()
+""",
+    "exceptions_pass": """
+x = T(1., 2.)
+def bad(g):
+    raise ValueError("from the hook")
+h = x.register_hook(bad)
+attempt((x * x).sum().backward)
+h.remove()
+(x * x).sum().backward()
+g = x.grad
+""",
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_hooks(name):
+    run(PROGRAMS[name])

@@ -1,0 +1,172 @@
+"""The floors of the house: a file imports from lower floors or its own folder, never upward."""
+
+import ast
+import functools
+import pathlib
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "jtorch"
+
+# The longest prefix of a file's path decides. 6.5: what is built of calls, before the layers on top.
+FLOORS = {
+    "errors.py": 0, "errors_nn.py": 0, "config.py": 0, "startup.py": 0,
+    "core/dtype.py": 1, "core/device.py": 1, "core/shapes.py": 1, "core/layout.py": 1,
+    "core": 2, "ops": 3,
+    "autograd/node.py": 4, "autograd/engine.py": 4, "autograd/derive.py": 4, "autograd/mode.py": 4,
+    "tensor.py": 5, "dispatch": 6, "autograd/entry.py": 6.5, "windows.py": 6.5,
+    "creation.py": 6.5, "indexing.py": 6.5, "methods.py": 6.5, "functions.py": 6.5, "printing.py": 6.5,
+    "operators.py": 6.5,
+    "compile": 8, "jit": 8, "fx": 8, "export": 8, "func": 8, "cli": 8, "bench": 8,
+    "api.py": 9, "__init__.py": 9, "__main__.py": 9,
+}  # fmt: skip
+ANY_OTHER = 7
+
+# Facts that tools above the package need of it: its version, and the package as a program would import it.
+ALLOWED = {
+    ("cli", "__init__.py"), ("bench", "__init__.py"), ("compile", "__init__.py"), ("data", "__init__.py"),
+}  # fmt: skip
+
+
+def floor(path: str) -> float:
+    parts = path.split("/")
+    for n in range(len(parts), 0, -1):
+        found = FLOORS.get("/".join(parts[:n]))
+        if found is not None and not (n < len(parts) and parts[0] == "__init__.py"):
+            return found
+    return ANY_OTHER
+
+
+def files():
+    return sorted(p for p in PACKAGE.rglob("*.py") if "__pycache__" not in p.parts)
+
+
+@functools.cache
+def tree(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def target(parts):
+    """The file of a dotted name under the package, as a path relative to it."""
+    while parts:
+        here = PACKAGE.joinpath(*parts)
+        if here.with_suffix(".py").is_file():
+            return "/".join(parts) + ".py"
+        if (here / "__init__.py").is_file():
+            return "/".join(parts) + "/__init__.py"
+        parts = parts[:-1]
+    return "__init__.py"
+
+
+def typing_only(node):
+    """Whether an `if` is the one of imports that only type checkers see."""
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def statements(body):
+    for node in body:
+        if typing_only(node):
+            continue
+        yield node
+        for inner in ("body", "orelse", "finalbody", "handlers"):
+            yield from statements(getattr(node, inner, []))
+
+
+def imports(path):
+    """(line, imported file) of every import of the package's own modules, inside functions too."""
+    relative = path.relative_to(PACKAGE)
+    package = list(relative.parts[:-1])
+    for node in statements(tree(path).body):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.split(".")[0] == "jtorch":
+                    yield node.lineno, target(alias.name.split(".")[1:])
+        elif isinstance(node, ast.ImportFrom):
+            if node.level:
+                start = package[: len(package) - node.level + 1]
+            elif (node.module or "").split(".")[0] == "jtorch":
+                start = []
+            else:
+                continue
+            module = (node.module or "").split(".") if node.level else node.module.split(".")[1:]
+            base = start + [p for p in module if p]
+            for alias in node.names:
+                yield node.lineno, target([*base, alias.name])
+
+
+def test_imports_point_downwards():
+    wrong = []
+    for path in files():
+        mine = path.relative_to(PACKAGE).as_posix()
+        if mine in ("__init__.py", "__main__.py", "api.py"):
+            continue
+        for line, other in imports(path):
+            same_folder = "/" in mine and mine.split("/")[0] == other.split("/")[0]
+            if floor(other) > floor(mine) and not same_folder and (mine.split("/")[0], other) not in ALLOWED:
+                wrong.append(f"jtorch/{mine}:{line} [{floor(mine)}] imports jtorch/{other} [{floor(other)}]")
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    "path, want",
+    [("errors.py", 0), ("core/dtype.py", 1), ("core/record.py", 2), ("ops/pointwise.py", 3), ("autograd/node.py", 4),
+     ("autograd/function.py", 7), ("tensor.py", 5), ("dispatch/call.py", 6), ("nn/modules/linear.py", 7),
+     ("nn/__init__.py", 7),
+     ("compile/region.py", 8), ("__init__.py", 9)],
+)  # fmt: skip
+def test_floors(path, want):
+    assert floor(path) == want
+
+
+def top_level_imports(path):
+    for node in statements(tree(path).body):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, a.name) for a in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield from ((node.lineno, f"{node.module}.{a.name}") for a in node.names)
+
+
+def every_import(path):
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, a.name) for a in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield from ((node.lineno, f"{node.module}.{a.name}") for a in node.names)
+
+
+def test_torch_is_imported_by_the_oracle_and_the_benchmarks_alone():
+    """The benchmarks compare with PyTorch; the package's own bench does so in its peers."""
+    may = {"tests/oracle.py", "jtorch/bench/peers.py"}
+    wrong = []
+    for folder in ("jtorch", "tests", "examples"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            name = path.relative_to(ROOT).as_posix()
+            if name not in may:
+                wrong += [
+                    f"{name}:{line} {m}" for line, m in every_import(path) if m == "torch" or m.startswith("torch.")
+                ]
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_jax_random_is_used_by_rng_alone():
+    wrong = []
+    for path in files():
+        name = path.relative_to(PACKAGE).as_posix()
+        if name in ("core/rng.py", "core/draw.py", "bench/peers.py"):
+            continue
+        wrong += [f"{name}:{line}" for line, m in every_import(path) if m.startswith("jax.random")]
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.Attribute) and ast.unparse(node).startswith("jax.random."):
+                wrong.append(f"{name}:{node.lineno} {ast.unparse(node)}")
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_ops_do_not_know_tensors():
+    wrong = [
+        f"ops/{p.name}:{line} {other}"
+        for p in sorted((PACKAGE / "ops").glob("*.py"))
+        for line, other in imports(p)
+        if other.startswith(("tensor.py", "autograd", "dispatch"))
+    ]
+    assert not wrong, wrong

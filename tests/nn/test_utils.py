@@ -1,0 +1,193 @@
+"""nn.utils: clipping, packing, norms, parametrizations, pruning, fusing."""
+
+import importlib
+
+import pytest
+
+from tests.oracle import both
+
+
+def net(torch):
+    torch.manual_seed(0)
+    m = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 2))
+    m(torch.ones(2, 3)).square().sum().backward()
+    return m
+
+
+@pytest.mark.parametrize("norm_type", [1, 2, 2.5, float("inf")])
+@pytest.mark.parametrize("max_norm", [0.1, 1000.0])
+def test_clip_grad_norm(max_norm, norm_type):
+    def run(torch):
+        m = net(torch)
+        total = torch.nn.utils.clip_grad_norm_(m.parameters(), max_norm, norm_type)
+        return total, [p.grad for p in m.parameters()]
+
+    both(run)
+
+
+def test_clip_grad_value_and_vectors():
+    def run(torch):
+        m, u = net(torch), torch.nn.utils
+        u.clip_grad_value_(m.parameters(), 0.1)
+        v = u.parameters_to_vector(m.parameters())
+        u.vector_to_parameters(v * 2, m.parameters())
+        return [p.grad for p in m.parameters()], [p.detach() for p in m.parameters()], v.detach()
+
+    both(run)
+
+
+def test_clip_errors():
+    def run(torch):
+        p = torch.nn.Parameter(torch.ones(1))
+        p.grad = torch.full((1,), float("inf"))
+        torch.nn.utils.clip_grad_norm_([p], 1.0, error_if_nonfinite=True)
+
+    assert both(run).error is not None
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_packing(batch_first):
+    def run(torch):
+        r = torch.nn.utils.rnn
+        torch.manual_seed(0)
+        parts = [torch.randn(n, 2) for n in (3, 5, 1)]
+        padded = r.pad_sequence(parts, batch_first, -1.0)
+        packed = r.pack_padded_sequence(padded, [3, 5, 1], batch_first, enforce_sorted=False)
+        back, lengths = r.pad_packed_sequence(packed, batch_first, 9.0, total_length=6)
+        return [
+            padded,
+            *packed,
+            back,
+            lengths,
+            r.unpack_sequence(packed),
+            # a copy: torch transposes the tensor that it is given, in place
+            r.unpad_sequence(padded.clone(), lengths, batch_first),
+            r.pad_sequence(parts, padding_side="left"),
+        ]
+
+    both(run, layout=False)
+
+
+@pytest.mark.parametrize("kind", ["RNN", "LSTM", "GRU"])
+def test_packed_recurrence(kind):
+    def run(torch):
+        r = torch.nn.utils.rnn
+        torch.manual_seed(0)
+        layer = getattr(torch.nn, kind)(2, 3, 2, bidirectional=True)
+        x = torch.randn(5, 3, 2, requires_grad=True)
+        out, state = layer(r.pack_padded_sequence(x, [3, 5, 1], enforce_sorted=False))
+        out.data.square().sum().backward()
+        return out.data.detach(), x.grad, [s.detach() for s in (state if kind == "LSTM" else [state])]
+
+    both(run, layout=False, least=(1e-4, 1e-5))
+
+
+PACK_ERRORS = {
+    "order": lambda r, t: r.pack_padded_sequence(t.ones(3, 2), [1, 2]),
+    "zero": lambda r, t: r.pack_padded_sequence(t.ones(3, 2), [3, 0]),
+    "total": lambda r, t: r.pad_packed_sequence(r.pack_padded_sequence(t.ones(3, 2), [3, 1]), total_length=1),
+}
+
+
+@pytest.mark.parametrize("name", PACK_ERRORS)
+def test_pack_error(name):
+    assert both(lambda t: PACK_ERRORS[name](t.nn.utils.rnn, t)).error is not None
+
+
+@pytest.mark.parametrize("style", ["hook", "parametrization"])
+@pytest.mark.parametrize("which", ["weight_norm", "spectral_norm"])
+def test_norms(which, style):
+    def run(torch):
+        u = torch.nn.utils
+        torch.manual_seed(0)
+        m = torch.nn.Linear(3, 4)
+        apply = getattr(u if style == "hook" else u.parametrizations, which)
+        m = apply(m)
+        out = m(torch.ones(2, 3))
+        out.square().sum().backward()
+        result = [list(m.state_dict()), out.detach(), [p.grad for p in m.parameters()]]
+        if style == "hook":
+            getattr(u, "remove_" + which)(m)
+        else:
+            u.parametrize.remove_parametrizations(m, "weight")
+        return [*result, list(m.state_dict()), m.weight.detach()]
+
+    both(run, layout=False, least=(1e-5, 1e-6))
+
+
+def test_parametrize():
+    def run(torch):
+        P = torch.nn.utils.parametrize
+
+        class Double(torch.nn.Module):
+            def forward(self, x):
+                return 2 * x
+
+            def right_inverse(self, y):
+                return y / 2
+
+        torch.manual_seed(0)
+        m = torch.nn.Linear(2, 2)
+        P.register_parametrization(m, "weight", Double())
+        P.register_parametrization(m, "weight", Double())
+        out = [P.is_parametrized(m), type(m).__name__, list(m.state_dict()), m.weight.detach()]
+        m.weight = torch.ones(2, 2)
+        with P.cached():
+            out.append(m.weight is m.weight)
+        out += [m.parametrizations.weight.original.detach(), repr(m)]
+        P.remove_parametrizations(m, "weight")
+        return [*out, m.weight.detach(), type(m).__name__]
+
+    both(run)
+
+
+@pytest.mark.parametrize("map_name", ["matrix_exp", "cayley", "householder"])
+def test_orthogonal(map_name):
+    def run(torch):
+        torch.manual_seed(0)
+        m = torch.nn.utils.parametrizations.orthogonal(torch.nn.Linear(3, 3), orthogonal_map=map_name)
+        w = m.weight
+        return (w @ w.T).detach()
+
+    both(run, layout=False, least=(1e-5, 1e-5))
+
+
+def test_prune():
+    def run(torch):
+        u = importlib.import_module(torch.__name__ + ".nn.utils.prune")
+        m = net(torch)
+        u.l1_unstructured(m[0], "weight", 3)
+        u.ln_structured(m[0], "weight", 0.25, 2, 0)
+        u.random_unstructured(m[1], "weight", 0.5)
+        u.custom_from_mask(m[1], "bias", torch.tensor([1.0, 0.0]))
+        out = [list(m.state_dict()), dict(m.named_buffers()), u.is_pruned(m), m(torch.ones(1, 3)).detach()]
+        u.remove(m[0], "weight")
+        other = net(torch)
+        u.global_unstructured([(other[0], "weight"), (other[1], "weight")], u.L1Unstructured, amount=7)
+        return [*out, list(m.state_dict()), m[0].weight.detach(), dict(other.named_buffers())]
+
+    both(run, layout=False)
+
+
+def test_fuse():
+    def run(torch):
+        u = torch.nn.utils
+        torch.manual_seed(0)
+        conv, bn, lin, bn1 = (
+            torch.nn.Conv2d(2, 3, 3),
+            torch.nn.BatchNorm2d(3),
+            torch.nn.Linear(2, 3),
+            torch.nn.BatchNorm1d(3),
+        )
+        bn(torch.randn(4, 3, 2, 2))
+        bn1(torch.randn(4, 3))
+        for m in (conv, bn, lin, bn1):
+            m.eval()
+        a, b = u.fuse_conv_bn_eval(conv, bn), u.fuse_linear_bn_eval(lin, bn1)
+        return [p.detach() for m in (a, b) for p in m.parameters()]
+
+    both(run, least=(1e-5, 1e-6))
+
+
+def test_skip_init():
+    both(lambda torch: torch.nn.utils.skip_init(torch.nn.Linear, 2, 3).weight.shape)

@@ -1,0 +1,124 @@
+"""Factories against torch: values, dtypes, strides, arguments, errors."""
+
+import numpy as np
+import pytest
+
+from tests.oracle import both
+
+CALLS = {
+    "tensor of lists": lambda t: t.tensor([[1, 2], [3, 4]]),
+    "tensor of mixed": lambda t: t.tensor([1, 2.5, True]),
+    "tensor of bools": lambda t: t.tensor([[True], [False]]),
+    "tensor of complex": lambda t: t.tensor([1, 2j]),
+    "tensor of nothing": lambda t: t.tensor([]),
+    "tensor of empty rows": lambda t: t.tensor([[], []]),
+    "tensor of a number": lambda t: t.tensor(3),
+    "tensor of numpy": lambda t: t.tensor(np.arange(3, dtype=np.int16)),
+    "tensor of numpy numbers": lambda t: t.tensor([np.float64(1), np.float64(2)]),
+    "tensor of a numpy number": lambda t: t.tensor(np.float32(1)),
+    "tensor of arrays": lambda t: t.tensor([np.zeros(2), np.ones(2)]),
+    "tensor of tensors": lambda t: t.tensor([t.tensor(1), t.tensor(2.5)]),
+    "tensor of ranges": lambda t: t.tensor([range(3), range(3)]),
+    "tensor with dtype": lambda t: t.tensor([1.7, -2.7], dtype=t.int32),
+    "tensor half": lambda t: t.tensor([1, 2], dtype=t.float16),
+    "tensor ragged": lambda t: t.tensor([[1, 2], [3]]),
+    "tensor of strings": lambda t: t.tensor(["a"]),
+    "tensor of None": lambda t: t.tensor(None),
+    "tensor of None in a list": lambda t: t.tensor([None]),
+    "tensor of a dict": lambda t: t.tensor({}),
+    "tensor too large": lambda t: t.tensor(2**70),
+    "as_tensor": lambda t: [t.as_tensor([1, 2]), t.as_tensor(np.ones(2)), t.as_tensor(t.ones(2), dtype=t.int8)],
+    "asarray": lambda t: t.asarray([1.0, 2.0]),
+    "zeros": lambda t: [t.zeros(2, 3), t.zeros((2, 3)), t.zeros([]), t.zeros(()), t.zeros(0), t.zeros(size=(2,))],
+    "zeros of a negative size": lambda t: t.zeros(-1),
+    "zeros of floats": lambda t: t.zeros(1.5),
+    "ones": lambda t: [t.ones(2, dtype=t.int8), t.ones(2, dtype=t.bool), t.ones(1, 2, requires_grad=True)],
+    "ones of ints with gradient": lambda t: t.ones(2, dtype=t.int64, requires_grad=True),
+    "full": lambda t: [
+        t.full((2,), 3),
+        t.full((2,), 3.0),
+        t.full((2,), True),
+        t.full((), 1j),
+        t.full((2,), 3, dtype=t.float16),
+    ],
+    "arange": lambda t: [
+        t.arange(3),
+        t.arange(3.0),
+        t.arange(1, 4),
+        t.arange(1, 2, 0.25),
+        t.arange(5, 0, -2),
+        t.arange(0),
+    ],
+    "arange with dtype": lambda t: t.arange(3, dtype=t.float64),
+    "arange wrong way": lambda t: t.arange(3, 0),
+    "arange step 0": lambda t: t.arange(0, 3, 0),
+    "range of floats": lambda t: t.arange(0, 1, 0.1),
+    "linspace": lambda t: [t.linspace(0, 1, 5), t.linspace(0, 10, 1), t.linspace(0, 1, 0), t.linspace(5, -5, 4)],
+    "linspace of ints": lambda t: t.linspace(0, 10, 4, dtype=t.int64),
+    "linspace negative": lambda t: t.linspace(0, 1, -1),
+    "logspace": lambda t: [t.logspace(0, 2, 3), t.logspace(0, 3, 4, base=2)],
+    "eye": lambda t: [t.eye(3), t.eye(2, 3), t.eye(0), t.eye(2, dtype=t.int64)],
+    "eye negative": lambda t: t.eye(-1),
+    "like": lambda t: [t.zeros_like(t.ones(2, 3).t()), t.ones_like(t.tensor([1])), t.full_like(t.zeros(2), 3)],
+    "like with dtype": lambda t: t.zeros_like(t.ones(2), dtype=t.int32),
+    "like keeps strides": lambda t: t.ones_like(t.zeros(2, 3, 4, 5).to(memory_format=t.channels_last)).stride(),
+    "new": lambda t: [t.ones(1).double().new_zeros(2), t.tensor([1]).new_tensor([2.7]), t.ones(1).new_full((2,), 3)],
+    "new_ones": lambda t: t.zeros(1).half().new_ones(2, 3),
+    "empty": lambda t: [t.empty(2, 3).shape, t.empty(2, 3).stride(), t.empty((2, 0)).numel()],
+    "empty_strided": lambda t: t.empty_strided((2, 3), (1, 2)).stride(),
+    "channels_last": lambda t: t.empty(2, 3, 4, 5, memory_format=t.channels_last).stride(),
+    "tril": lambda t: [t.tril_indices(3, 3), t.triu_indices(2, 4, 1)],
+    "complex": lambda t: [t.complex(t.ones(2), t.zeros(2)), t.polar(t.ones(2), t.zeros(2))],
+    "meshgrid": lambda t: t.meshgrid(t.arange(2), t.arange(3), indexing="ij"),
+    "cartesian": lambda t: t.cartesian_prod(t.arange(2), t.arange(2)),
+    "scalar_tensor": lambda t: t.scalar_tensor(3),
+    "from_numpy": lambda t: [
+        t.from_numpy(np.ones(2)),
+        t.from_numpy(np.array(3)),
+        t.from_numpy(np.zeros((0, 2), np.uint8)),
+    ],
+    "frombuffer": lambda t: t.frombuffer(bytearray(b"\x01\x02\x03\x04"), dtype=t.int16),
+    "heaviside": lambda t: t.heaviside(t.tensor([-1.0, 0.0, 2.0]), t.tensor(0.5)),
+    "device": lambda t: t.zeros(2, device="cpu"),
+    "wrong device": lambda t: t.zeros(2, device="gpu"),
+    "wrong dtype": lambda t: t.zeros(2, dtype="float32"),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_factories(name):
+    both(CALLS[name])
+
+
+@pytest.mark.parametrize("seed", [0, 1, 1234567, 2**40])
+@pytest.mark.parametrize("n", [1, 5, 15, 16, 17, 100])
+def test_random_numbers_are_torchs(seed, n):
+    def program(t):
+        t.manual_seed(seed)
+        return [
+            t.rand(n), t.randn(n), t.randint(0, 10, (n,)), t.randperm(n), t.randn(n, dtype=t.float64),
+            t.empty(n).uniform_(-1, 2),
+            t.empty(n).normal_(1, 3), t.rand(n), t.bernoulli(t.full((n,), 0.3)), t.randint(5, (n,),
+            dtype=t.int32), t.initial_seed(),
+        ]  # fmt: skip
+
+    both(program)
+
+
+def test_generators():
+    def program(t):
+        g = t.Generator().manual_seed(5)
+        a = t.randn(3, generator=g)
+        state = g.get_state()
+        b = t.randn(3, generator=g)
+        g.set_state(state)
+        c = t.randn(3, generator=g)
+        t.manual_seed(1)
+        kept = t.get_rng_state()
+        d = t.rand(2)
+        t.set_rng_state(kept)
+        with t.random.fork_rng():
+            t.rand(5)
+        return a, b, c, d, t.rand(2), g.initial_seed()
+
+    both(program)

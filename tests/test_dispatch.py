@@ -1,0 +1,133 @@
+"""How a call becomes a node: promotion, in-place, out=, keywords in numpy's spelling, requires_grad, plans."""
+
+import pytest
+
+import jtorch
+from tests.oracle import both
+
+
+def test_promotion_of_results():
+    def program(t):
+        i, f, h, d, b = (
+            t.tensor([1]),
+            t.tensor([1.0]),
+            t.tensor([1.0]).half(),
+            t.tensor([1.0]).double(),
+            t.tensor([True]),
+        )
+        zero = t.tensor(2.0, dtype=t.float64)
+        return [
+            (i + f).dtype, (i / i).dtype, (h + f).dtype, (h + d).dtype, (b + i).dtype, (i + 1.5).dtype,
+            (b + 1).dtype, (h + 1.5).dtype,
+            (f + zero).dtype, (i + zero).dtype, (zero + 1).dtype, (i * 1j).dtype, (d * 1j).dtype,
+            i.sqrt().dtype, b.sum().dtype,
+            i.to(t.int8).sum().dtype, i.cumsum(0).dtype, b.float().mean().dtype, (i == f).dtype,
+            (i.to(t.uint8) + i.to(t.int8)).dtype,
+            t.where(b, i, f).dtype, t.cat([i, f]).dtype, t.stack([b, b]).dtype, (i**2).dtype, (2**i).dtype,
+            (i // f).dtype,
+        ]  # fmt: skip
+
+    both(program)
+
+
+def test_in_place_keeps_the_dtype():
+    both(lambda t: t.ones(2).half().add_(t.ones(2).double()))
+    both(lambda t: t.tensor([1]).mul_(1.5))
+    both(lambda t: t.tensor([True]).add_(1))
+    both(lambda t: t.ones(2).add_(1j))
+
+
+def test_out():
+    def program(t):
+        out = t.empty(3)
+        got = t.add(t.ones(3), 2, out=out)
+        wide = t.empty(3, dtype=t.float64)
+        t.mul(t.ones(3), 3, out=wide)
+        view = t.zeros(2, 3)
+        t.exp(t.zeros(3), out=view[1])
+        small = t.empty(0)
+        t.neg(t.ones(2, 2), out=small)
+        values, indices = t.empty(0), t.empty(0, dtype=t.int64)
+        t.max(t.tensor([[1.0, 3.0]]), 1, out=(values, indices))
+        return got is out, out, wide, view, small, values, indices
+
+    both(program)
+    both(lambda t: t.add(t.ones(2), 1, out=t.zeros(2, dtype=t.int32)))
+    both(lambda t: t.add(t.ones(2, requires_grad=True), 1, out=t.zeros(2)))
+    both(lambda t: t.exp(t.ones(2), out=t.zeros(2, requires_grad=True)))
+    both(lambda t: t.exp(t.ones(2), out=3))
+
+
+def test_numpy_spellings():
+    both(lambda t: [t.ones(2, 3).sum(axis=0), t.ones(2, 3).mean(axis=1, keepdims=True), t.cat([t.ones(1)], axis=0)])
+    both(lambda t: [t.ones(2, 3).max(axis=1)[0], t.softmax(t.ones(2, 2), dim=-1), t.squeeze(t.ones(1, 2), axis=0)])
+
+
+def test_spread_sizes():
+    def program(t):
+        x = t.arange(6.0)
+        return [
+            x.view(2, 3), x.view((2, 3)), x.view([2, 3]), x.view(t.Size([2, 3])), x.reshape(3, 2).permute(1,
+            0), x.repeat(2, 1),
+            x.view(2, 3).permute((1, 0)), x.view(2, 3).sum((0, 1)), x.view(2, 3).flip(0, 1), x.expand(2, 6),
+            x.tile(2), x.view(-1, 2),
+        ]  # fmt: skip
+
+    both(program)
+
+
+def test_requires_grad_of_results():
+    def program(t):
+        x = t.ones(2, requires_grad=True)
+        y = t.ones(2)
+        with t.no_grad():
+            a = x * 2
+        with t.inference_mode():
+            b = x * 2
+        with t.enable_grad():
+            c = x * 2
+        return a, b.is_inference(), c, x > 0, x.argmax(), x * y, y * 2, x.detach(), x.long(), x.data
+
+    both(program)
+
+
+def test_results_of_several_values():
+    def program(t):
+        x = t.tensor([[3.0, 1.0], [2.0, 4.0]])
+        s = x.sort(1)
+        m = t.max(x, 0)
+        return (
+            s.values,
+            s.indices,
+            m.values,
+            m[1],
+            type(s).__name__,
+            len(s),
+            t.aminmax(x).max,
+            repr(x.max(0)),
+            tuple(m) == m,
+        )
+
+    both(program)
+
+
+def test_a_plan_is_made_once():
+    x = jtorch.ones(5)
+    op = jtorch.ops.registry.OPS["sin"]
+    x.sin()
+    before = len(op.plans)
+    for _ in range(5):
+        x.sin()
+    assert len(op.plans) == before
+    jtorch.ones(6).sin()
+    assert len(op.plans) == before + 1
+
+
+def test_signatures():
+    both(lambda t: t.ones(2).sum(dtype=t.float64))
+    both(lambda t: t.add(input=t.ones(2), other=t.ones(2), alpha=3))
+    both(lambda t: t.sub(t.ones(2), 1, alpha=2))
+    both(lambda t: t.clamp(t.arange(4.0), max=2))
+    for bad in (lambda t: t.add(t.ones(2)), lambda t: t.ones(2).add(1, 2, 3), lambda t: t.sum()):
+        with pytest.raises(TypeError):
+            bad(jtorch)

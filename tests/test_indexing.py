@@ -1,0 +1,285 @@
+"""Indexing and assignment against torch: basic, advanced, boolean, mixed, and the words of their errors."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import jtorch
+from tests.oracle import both, torch
+
+SHAPES = [(5,), (3, 4), (2, 3, 4), (1, 3), (2, 0, 3)]
+
+
+class Idx:
+    """A tensor index by its values, made in either library."""
+
+    def __init__(self, values, kind="tensor"):
+        self.values = values
+        self.kind = kind
+
+    def make(self, module):
+        if self.kind == "list":
+            return self.values
+        if self.kind == "numpy":
+            return np.array(self.values)
+        dtype = module.bool if np.array(self.values).dtype == bool else module.int64
+        return module.tensor(self.values, dtype=dtype)
+
+    def __repr__(self):
+        return f"{self.kind}({self.values})"
+
+
+@st.composite
+def indices(draw):
+    """A shape and an index of it: mostly right, sometimes out of range."""
+    shape = draw(st.sampled_from(SHAPES))
+    n_adv = draw(st.integers(1, 3))
+    adv_shape = draw(st.sampled_from([(n_adv,), (2, n_adv), ()]))
+    parts, dim, ellipsis = [], 0, False
+    while dim < len(shape):
+        size = shape[dim]
+        kind = draw(
+            st.sampled_from(["int", "slice", "slice", "none", "ellipsis", "adv", "adv", "mask", "full", "stop"])
+        )
+        if kind == "stop":
+            break
+        if kind == "none":
+            parts.append(None)
+            if len(parts) > 6:
+                break
+            continue
+        if kind == "ellipsis":
+            if not ellipsis:
+                parts.append(Ellipsis)
+                ellipsis = True
+                dim = draw(st.integers(dim, len(shape)))
+            continue
+        if kind == "int":
+            parts.append(draw(st.integers(-size - (size == 0), max(size - 1, 0))))
+        elif kind == "slice":
+            start, stop = draw(st.none() | st.integers(-6, 6)), draw(st.none() | st.integers(-6, 6))
+            parts.append(slice(start, stop, draw(st.sampled_from([None, 1, 2, 3]))))
+        elif kind == "full":
+            parts.append(slice(None))
+        elif kind == "adv":
+            if size == 0:
+                parts.append(slice(None))
+            else:
+                n = int(np.prod(adv_shape))
+                flat = draw(st.lists(st.integers(-size, size - 1), min_size=n, max_size=n))
+                how = draw(st.sampled_from(["tensor", "tensor", "list", "numpy"]))
+                parts.append(Idx(np.array(flat).reshape(adv_shape).tolist(), how if adv_shape else "tensor"))
+        elif kind == "mask":
+            wide = draw(st.integers(1, min(2, len(shape) - dim)))
+            n = int(np.prod(shape[dim : dim + wide]))
+            flat = draw(st.lists(st.booleans(), min_size=n, max_size=n))
+            parts.append(Idx(np.array(flat, bool).reshape(shape[dim : dim + wide]).tolist(), "mask"))
+            parts[-1].shape = shape[dim : dim + wide]
+            dim += wide - 1
+        dim += 1
+    return shape, parts
+
+
+def build(module, parts):
+    made = []
+    for p in parts:
+        if isinstance(p, Idx):
+            if p.kind == "mask":
+                made.append(module.tensor(p.values, dtype=module.bool).reshape(p.shape))
+            else:
+                made.append(p.make(module))
+        else:
+            made.append(p)
+    return made[0] if len(made) == 1 else tuple(made)
+
+
+def base(module, shape):
+    n = int(np.prod(shape))
+    return module.arange(n, dtype=module.float32).reshape(shape)
+
+
+many = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+
+
+@many
+@given(indices())
+def test_get(case):
+    shape, parts = case
+    both(lambda module: base(module, shape)[build(module, parts)])
+
+
+@many
+@given(indices(), st.sampled_from(["number", "same", "scalar", "row"]))
+def test_set(case, what):
+    shape, parts = case
+    if not _unique(shape, parts):
+        what = "number"
+
+    def program(module):
+        x = base(module, shape)
+        index = build(module, parts)
+        if what == "number":
+            x[index] = -1
+        elif what == "scalar":
+            x[index] = module.tensor(-2)
+        else:
+            seen = x[index]
+            value = -seen - 10 if what == "same" else module.full(seen.shape[-1:], -3.0)
+            x[index] = value
+        return x
+
+    both(program)
+
+
+def _unique(shape, parts):
+    """Whether no element is written twice: which of two writes wins is not defined."""
+    seen = torch.arange(int(np.prod(shape))).reshape(shape)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            got = seen[build(torch, parts)]
+    except Exception:
+        return True
+    return got.unique().numel() == got.numel()
+
+
+@many
+@given(indices())
+def test_gradient_of_get(case):
+    shape, parts = case
+
+    def program(module):
+        x = base(module, shape).requires_grad_()
+        out = x[build(module, parts)]
+        (out * (out + 1)).sum().backward()
+        return x.grad, type(out.grad_fn).__name__
+
+    both(program, layout=False)
+
+
+@many
+@given(indices())
+def test_in_place_through_an_index(case):
+    shape, parts = case
+    if not _unique(shape, parts):
+        return
+
+    def program(module):
+        x = base(module, shape)
+        x[build(module, parts)] += 100
+        x[build(module, parts)] *= 2
+        return x, x._version
+
+    both(program)
+
+
+ERRORS = {
+    "out of range": lambda t: t.zeros(3)[5],
+    "out of range below": lambda t: t.zeros(3)[-4],
+    "dim 1": lambda t: t.zeros(3, 4)[1, 9],
+    "too many": lambda t: t.zeros(3)[0, 0],
+    "too many slices": lambda t: t.zeros(3)[:, :, 1],
+    "0-d": lambda t: t.tensor(1.0)[0],
+    "negative step": lambda t: t.zeros(4)[::-1],
+    "zero step": lambda t: t.zeros(4)[::0],
+    "float": lambda t: t.zeros(4)[1.5],
+    "string": lambda t: t.zeros(4)["a"],
+    "float tensor": lambda t: t.zeros(4)[t.tensor([0.5])],
+    "tensor out of range": lambda t: t.zeros(4)[t.tensor([4])],
+    "tensor out of range, dim 1": lambda t: t.zeros(2, 4)[:, t.tensor([1, -5])],
+    "mask of the wrong size": lambda t: t.zeros(4)[t.tensor([True, False])],
+    "mask of the wrong size, dim 1": lambda t: t.zeros(2, 4)[:, t.tensor([True, False])],
+    "indices do not broadcast": lambda t: t.zeros(4, 4)[t.tensor([0, 1]), t.tensor([0, 1, 2])],
+    "too many tensors": lambda t: t.zeros(4)[t.tensor([0]), t.tensor([0])],
+    "set: shape": lambda t: t.zeros(3, 4).__setitem__(0, t.zeros(3)),
+    "set: shape of a slice": lambda t: t.zeros(5).__setitem__(slice(0, 2), t.zeros(3)),
+    "set: mask": lambda t: t.zeros(4).__setitem__(t.zeros(4) > -1, t.zeros(3)),
+    "set: indices": lambda t: t.zeros(4).__setitem__(t.tensor([0, 1]), t.zeros(3)),
+    "set: out of range": lambda t: t.zeros(4).__setitem__(7, 1),
+    "set: leaf": lambda t: t.zeros(4, requires_grad=True).__setitem__(0, 1),
+    "set: expanded": lambda t: t.zeros(1).expand(4).__setitem__(0, 1),
+    "two ellipses": lambda t: t.zeros(2, 3)[..., ..., 0],
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors(name):
+    both(ERRORS[name])
+
+
+CASES = {
+    "rows": lambda t: t.arange(12).view(3, 4)[[0, 2]],
+    "pairs": lambda t: t.arange(12).view(3, 4)[[0, 2], [1, 3]],
+    "separated": lambda t: t.arange(24).view(2, 3, 4)[[0, 1], :, [1, 3]],
+    "adjacent": lambda t: t.arange(24).view(2, 3, 4)[:, [0, 1], [1, 3]],
+    "with None": lambda t: t.arange(24).view(2, 3, 4)[None, [0, 1], None, [1, 2]],
+    "int and list": lambda t: t.arange(24).view(2, 3, 4)[0, :, [1, 3]],
+    "True": lambda t: t.arange(3)[True],
+    "False": lambda t: t.arange(3)[False],
+    "True and list": lambda t: t.arange(12).view(3, 4)[True, [0, 1]],
+    "0-d mask": lambda t: t.arange(3)[t.tensor(True)],
+    "0-d index": lambda t: t.arange(12).view(3, 4)[t.tensor(1)],
+    "0-d index is a view": lambda t: t.arange(12).view(3, 4)[t.tensor(1)].storage_offset(),
+    "uint8 mask": lambda t: t.arange(3)[t.tensor([1, 0, 1], dtype=t.uint8)],
+    "int32": lambda t: t.arange(3)[t.tensor([1, 0, 1], dtype=t.int32)],
+    "empty list": lambda t: t.arange(3)[[]],
+    "nested list": lambda t: t.arange(12).view(3, 4)[[[0, 1], [1, 2]]],
+    "tuple of nothing": lambda t: t.arange(3)[()],
+    "range": lambda t: t.arange(5)[range(1, 4)],
+    "numpy int": lambda t: t.arange(5)[np.int64(3)],
+    "iteration": lambda t: list(t.arange(6).view(3, 2)),
+    "unpacking": lambda t: [*t.arange(3)],
+    "in": lambda t: [2 in t.arange(3), 7 in t.arange(3)],
+    "len": lambda t: len(t.zeros(4, 2)),
+    "setitem broadcast": lambda t: _set(t, (slice(None), 1), [5, 6, 7]),
+    "setitem bool list": lambda t: _set(t, [True, False, True], -1),
+    "setitem dtype": lambda t: _set(t, (0, 0), 2.9),
+    "accumulate": lambda t: t.zeros(3).index_put_((t.tensor([0, 0, 2]),), t.ones(3), accumulate=True),
+    "mask of float": lambda t: _mask(t),
+    "del": lambda t: t.zeros(2).__delitem__(0),
+}
+
+
+def _set(t, index, value):
+    x = t.arange(12).view(3, 4)
+    x[index] = t.tensor(value) if isinstance(value, list) else value
+    return x
+
+
+def _mask(t):
+    x = t.linspace(-1, 1, 6)
+    x[x < 0] = 0
+    x[~(x > 0.5)] += 10
+    return x, x[x > 5].sum()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_cases(name):
+    both(CASES[name])
+
+
+def test_set_keeps_gradients():
+    def program(t):
+        x = t.ones(3, 4, requires_grad=True)
+        v = t.full((4,), 2.0, requires_grad=True)
+        y = x * 3
+        y[1] = v * 5
+        y[:, 0] = 0
+        (y * y).sum().backward()
+        return x.grad, v.grad, y.detach()
+
+    both(program)
+
+
+def test_offsets_share_one_program():
+    """x[0], x[1], ... compile once."""
+    x = jtorch.arange(1000.0)
+    for i in range(3):
+        x[i].item()
+    before = jtorch.core.ledger.counters.compiles
+    for i in range(3, 60):
+        assert x[i].item() == i
+    assert jtorch.core.ledger.counters.compiles == before

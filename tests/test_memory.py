@@ -1,0 +1,98 @@
+"""Memory stays flat over steps: nothing of a finished step is kept."""
+
+import gc
+import weakref
+
+import jax
+import pytest
+
+import jtorch
+from jtorch.core import record
+
+
+def live_bytes():
+    jtorch.synchronize()
+    gc.collect()
+    return sum(a.nbytes for a in jax.live_arrays())
+
+
+def model():
+    net = jtorch.nn.Sequential(jtorch.nn.Linear(16, 32), jtorch.nn.Tanh(), jtorch.nn.Linear(32, 4))
+    return net, jtorch.optim.Adam(net.parameters())
+
+
+@pytest.mark.parametrize("mode", ["auto", "eager"])
+def test_training_steps_leave_nothing(mode):
+    with jtorch.execution_mode(mode):
+        net, opt = model()
+        x = jtorch.randn(8, 16)
+
+        def step():
+            opt.zero_grad()
+            net(x).pow(2).mean().backward()
+            opt.step()
+
+        for _ in range(5):
+            step()
+        before, objects = live_bytes(), len(gc.get_objects())
+        for _ in range(60):
+            step()
+        assert live_bytes() <= before
+        assert len(gc.get_objects()) - objects < 200
+
+
+def test_states_do_not_grow():
+    net, opt = model()
+    x = jtorch.randn(8, 16)
+
+    def step(i):
+        opt.zero_grad()
+        opt.param_groups[0]["lr"] = 1e-3 / (i + 1)
+        (net(x) * float(i)).pow(2).mean().backward()
+        opt.step()
+
+    for i in range(6):
+        step(i)
+    before = record.roots.states
+    for i in range(6, 40):
+        step(i)
+    assert record.roots.states == before
+
+
+def test_a_dropped_graph_is_freed_without_the_collector():
+    gc.collect()
+    gc.disable()
+    try:
+        x = jtorch.randn(4, requires_grad=True)
+        y = (x * 2).sin()
+        gone = weakref.ref(y)
+        z = y.sum()
+        z.backward()
+        del y, z
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+def test_backward_frees_what_was_saved():
+    x = jtorch.randn(1000, requires_grad=True)
+    jtorch.synchronize()
+    y = x.exp().sin()
+    jtorch.synchronize()
+    loss = y.sum()
+    before = live_bytes()
+    loss.backward()
+    x.grad = None
+    assert live_bytes() < before
+
+
+def test_accumulated_losses_kept_as_numbers_keep_nothing():
+    net, _ = model()
+    x = jtorch.randn(8, 16)
+    total = 0.0
+    for _ in range(3):
+        total += net(x).sum().item()
+    before = live_bytes()
+    for _ in range(20):
+        total += net(x).sum().item()
+    assert live_bytes() <= before
