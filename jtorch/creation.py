@@ -408,6 +408,7 @@ def _sized(value, args, size, dtype, device, requires_grad, out, memory_format, 
     _layout(layout)
     shape = _nonnegative(size_of(args) if size is None else size_of((size,)), "size")
     if out is not None:
+        _fits_out(dtype, out)
         dtype = dtype or out.dtype
         device = device or out.device
     d = _dtype(dtype, default)
@@ -457,7 +458,21 @@ def empty_strided(
 
 def empty_permuted(size, physical_layout, **options) -> Tensor:
     """A tensor whose dimensions lie in memory in the order `physical_layout`."""
-    strides, step = [0] * len(size), 1
+    n = len(size)
+    if len(physical_layout) != n:
+        raise RuntimeError(
+            "Number of dimensions in size does not match the length of the physical_layout; i.e. "
+            f"len(size) = {n} is not equal to len(physical_layout) = {len(physical_layout)}"
+        )
+    for i, d in enumerate(physical_layout):
+        if not 0 <= d < n:
+            raise RuntimeError(
+                f"Dimension out of range (expected to be between 0 and {n - 1}, but got {d} at index {i}).  NB: negative dims "
+                "not currently supported; file an issue if you want it."
+            )
+    if len(set(physical_layout)) != n:
+        raise RuntimeError("Duplicate dim not allowed")
+    strides, step = [0] * n, 1
     for d in reversed(physical_layout):
         strides[d] = step
         step *= max(size[d], 1)
@@ -530,6 +545,13 @@ def full_like(
     return _like(input, fill_value, dtype, device, requires_grad, memory_format, layout)
 
 
+def _fits_out(dtype, out):
+    """torch's error for an explicit dtype that is not that of out=."""
+    if out is not None and dtype is not None and _dtype(dtype) is not out.dtype:
+        want, have = (dtypes.scalar_name(d) for d in (_dtype(dtype), out.dtype))
+        raise RuntimeError(f"dtype {want} does not match dtype of out parameter ({have})")
+
+
 def factory(record, args, dtype, device, requires_grad, out, **statics):
     """A creation op of the table, on a device."""
     place = devices.resolve(device)
@@ -537,6 +559,15 @@ def factory(record, args, dtype, device, requires_grad, out, **statics):
     with place:
         t = function_of(op)(*args, dtype=dtype, **statics)
     return finish(t, requires_grad, out)
+
+
+def _count(name, start, end, steps):
+    """The number of steps, which torch wants as an integer."""
+    steps = _number(steps)
+    if not isinstance(steps, int):
+        kinds = ", ".join(type(x).__name__ for x in (start, end, steps))
+        raise TypeError(f"{name}() received an invalid combination of arguments - got ({kinds})")
+    return steps
 
 
 def _number(x):
@@ -566,6 +597,7 @@ def arange(
         last = given[1] if len(given) > 1 else end
         by = given[2] if len(given) > 2 else step
     first, last, by = _number(first), _number(last), 1 if by is None else _number(by)
+    _fits_out(dtype, out)
     if dtype is None:
         dtype = (
             out.dtype
@@ -594,10 +626,13 @@ def linspace(
     start, end, steps, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ):
     """`steps` numbers evenly spaced from start to end."""
+    _fits_out(dtype, out)
     start, end = _number(start), _number(end)
+    if dtype is None and out is not None:
+        dtype = out.dtype
     if dtype is None and (isinstance(start, complex) or isinstance(end, complex)):
         dtype = dtypes.default.complex
-    return factory("linspace", (start, end, _number(steps)), _dtype(dtype), device, requires_grad, out)
+    return factory("linspace", (start, end, _count("linspace", start, end, steps)), _dtype(dtype), device, requires_grad, out)
 
 
 def logspace(
@@ -614,14 +649,19 @@ def logspace(
     pin_memory=False,
 ):
     """`steps` numbers from base**start to base**end, evenly spaced on a logarithmic scale."""
+    _fits_out(dtype, out)
     start, end = _number(start), _number(end)
+    if dtype is None and out is not None:
+        dtype = out.dtype
     if dtype is None and (isinstance(start, complex) or isinstance(end, complex)):
         dtype = dtypes.default.complex
-    return factory("logspace", (start, end, _number(steps), base), _dtype(dtype), device, requires_grad, out)
+    return factory("logspace", (start, end, _count("logspace", start, end, steps), base), _dtype(dtype), device, requires_grad, out)
 
 
 def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """The n by m matrix with ones on the diagonal."""
+    _fits_out(dtype, out)
+    dtype = out.dtype if dtype is None and out is not None else dtype
     return factory("eye", (n, m), _dtype(dtype), device, requires_grad, out)
 
 
@@ -701,6 +741,11 @@ def _needs_float(d, name):
     if not (d.is_floating_point or d.is_complex):
         raise NotImplementedError(f"\"{name}\" not implemented for '{dtypes.scalar_name(d)}'")
     return d
+
+
+def _needs_real(d, name, of_complex):
+    if not d.is_floating_point:
+        raise errors.not_implemented(of_complex if d.is_complex else name, d)
 
 
 def draw_uniform(g, shape, d, low=0.0, high=1.0):
@@ -883,7 +928,10 @@ def fill_random(t, drawn):
 def bernoulli(input, p=None, *, generator=None, out=None) -> Tensor:
     """0 or 1, each 1 with the probability that `input` gives (or `p`)."""
     spec = input._spec
-    _needs_float(spec.dtype, "bernoulli_tensor_cpu_p_")
+    if p is None:
+        _needs_real(spec.dtype, "bernoulli_tensor_cpu_p_", "bernoulli_tensor_cpu_self_")
+    elif spec.dtype.is_complex:
+        raise errors.not_implemented("bernoulli_scalar_cpu_", spec.dtype)
     probability = storages.numpy_of(input._storage, spec, input._offset) if p is None else p
     if p is None and probability.size and not ((probability >= 0) & (probability <= 1)).all():
         raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
@@ -895,6 +943,14 @@ def bernoulli(input, p=None, *, generator=None, out=None) -> Tensor:
 
 def multinomial(input, num_samples, replacement=False, *, generator=None, out=None) -> Tensor:
     """Indices drawn from each row of weights; with replacement or without."""
+    if not input.dtype.is_floating_point:
+        raise RuntimeError(
+            f"multinomial only supports floating-point dtypes for input, got: {dtypes.scalar_name(input.dtype)}"
+        )
+    if input.ndim not in (1, 2):
+        raise RuntimeError("prob_dist must be 1 or 2 dim")
+    if out is not None and out.dtype is not dtypes.int64:
+        raise RuntimeError(f"multinomial expects Long tensor out, got: {dtypes.scalar_name(out.dtype)}")
     weights = storages.numpy_of(input._storage, input._spec, input._offset)
     array = draw.multinomial(generator_of(generator), weights, int(num_samples), bool(replacement))
     return finish(from_array(np.asarray(array, np.int64), input._spec.device), False, out)
@@ -919,8 +975,15 @@ def normal(
             (), size, generator, out, dtype, device, requires_grad, lambda g, s, d: draw_normal(g, s, d, mean, std)
         )
     some = mean if isinstance(mean, Tensor) else std
+    if isinstance(std, Tensor):
+        if std.is_complex():
+            raise RuntimeError("normal expects standard deviation to be non-complex")
+        if (storages.numpy_of(std._storage, std._spec, std._offset) < 0).any():
+            raise RuntimeError("normal expects all elements of std >= 0.0")
+    elif std < 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
     shape = shapes.broadcast(*[tuple(t.shape) for t in (mean, std) if isinstance(t, Tensor)])
-    d = some.dtype if some.dtype.is_floating_point or some.dtype.is_complex else dtypes.default.dtype
+    d = _needs_float(some.dtype, "normal_kernel_cpu")
     unit = from_array(draw_normal(generator_of(generator), shape, d), some.device, d)
     return finish(unit * std + mean, False, out)
 

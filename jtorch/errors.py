@@ -359,3 +359,12 @@ def cuts_missing() -> TypeError:
 def cuts_dtype(dtype) -> RuntimeError:
     name = {"int32": "Int", "int16": "Short", "float32": "Float", "float64": "Double"}.get(dtype.name, dtype.name)
     return RuntimeError(f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got {name}")
+
+
+def grad_dtype(got: str, want: str) -> RuntimeError:
+    return RuntimeError(
+        f"attempting to assign a gradient with dtype '{got}' to a tensor with grad_dtype '{want}'. The gradient must match the "
+        "tensor's grad_dtype (defaults to the tensor's dtype). You can set the tensor's grad_dtype attribute with a specific "
+        "dtype, or None to allow any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may "
+        "break downstream systems that assume they match."
+    )

@@ -113,6 +113,38 @@ def bool_minus(two: bool) -> RuntimeError:
     )
 
 
+def bool_neg() -> RuntimeError:
+    return RuntimeError(
+        "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` "
+        "or `logical_not()` operator instead."
+    )
+
+
+def mean_dtype(dtype) -> RuntimeError:
+    return RuntimeError(
+        "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
+        f"Got: {_name(dtype)}"
+    )
+
+
+def clamp_cast(dtype) -> RuntimeError:
+    return RuntimeError(f"result type Float can't be cast to the desired output type {_c_name(dtype)}")
+
+
+# losses
+
+
+def labelled_shape(shape) -> RuntimeError:
+    return RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {_list(shape)}")
+
+
+def multi_margin_target(samples: int, target, input) -> RuntimeError:
+    return RuntimeError(
+        "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). "
+        f"Expected target size [{samples}], but got {_list(target)}. Input has shape {_list(input)}."
+    )
+
+
 # linear and bilinear
 
 
@@ -410,6 +442,21 @@ def channel_vector(name: str, got, input) -> RuntimeError:
 
 def response_norm_rank(ndim: int) -> ValueError:
     return ValueError(f"Expected 3D or higher dimensionality                          input (got {ndim} dimensions)")
+
+
+# pooling
+
+
+def pool_empty(name: str, shape, dim: int) -> RuntimeError:
+    return RuntimeError(
+        f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes {_list(shape)} "
+        f"with dimension {dim} being empty"
+    )
+
+
+def negative_size(target, shape) -> RuntimeError:
+    worst = next(t for t in target if t < 0)
+    return RuntimeError(f"Trying to create tensor with negative dimension {worst}: {_list(shape)}")
 
 
 # attention

@@ -3,7 +3,7 @@
 from . import creation, functions
 from .core import dtype as dtypes
 
-__all__ = sorted({"fftfreq", "rfftfreq", *functions.names("fft")})  # noqa: PLE0605  made from the op table
+__all__ = sorted({"fftfreq", "rfftfreq", *functions.names("fft")})
 
 
 def _frequencies(record, n, d, dtype, device, requires_grad, out):

@@ -3,7 +3,7 @@
 import importlib
 import importlib.util
 
-from . import creation, indexing, methods, windows
+from . import complex_views, creation, indexing, methods, windows
 from .autograd import entry as _entry
 from .autograd import mode as _mode
 from .core import dtype as dtypes
@@ -129,6 +129,8 @@ _FROM = {
     _mode: ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled"),
 }  # fmt: skip
 _PLAIN |= windows.PERIODIC
+_PLAIN |= {name: getattr(complex_views, name) for name in ("view_as_real", "view_as_complex", "real", "imag")}
+_PLAIN |= {"resize_as_": methods.resize_as_, "broadcast_shapes": methods.broadcast_shapes}
 for _source, _list in _FROM.items():
     for _name in _list:
         _PLAIN[_name] = getattr(_source, _name)
@@ -153,6 +155,8 @@ def __getattr__(name):
 
 
 def _late(name):
+    if name in ("svd_lowrank", "pca_lowrank"):
+        return getattr(importlib.import_module(".lowrank", __package__), name)
     if name == "Tensor":
         return Tensor
     if name == "Size":

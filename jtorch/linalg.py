@@ -3,7 +3,7 @@
 from . import functions
 from .errors import LinAlgError
 
-__all__ = sorted({"LinAlgError", *functions.names("linalg")})  # noqa: PLE0605  made from the op table
+__all__ = sorted({"LinAlgError", *functions.names("linalg")})
 
 
 def __getattr__(name):

@@ -6,7 +6,7 @@ import copy
 import jax
 import numpy as np
 
-from . import creation, errors, operators, printing
+from . import complex_views, creation, errors, operators, printing
 from .autograd.node import PythonNode
 from .core import device as devices
 from .core import draw, shapes
@@ -15,7 +15,7 @@ from .core import storage as storages
 from .core.dtype import dtype as DType
 from .core.layout import view_strides
 from .core.record import tls
-from .core.spec import Spec
+from .core.spec import Size, Spec
 from .core.storage import Storage
 from .creation import (
     MemoryFormat,
@@ -32,6 +32,7 @@ from .dispatch import (
     call_view,
     check_inplace,
     function_of,
+    inplace,
     write_on_tape,
     zeros_value,
 )  # fmt: skip
@@ -120,6 +121,31 @@ def view_dtype(self, dtype) -> Tensor:
         offset //= ratio
     made = make(self._storage, Spec.of(tuple(shape), tuple(strides), dtype, spec.device), offset)
     return made
+
+
+def reshape_as(self, other) -> Tensor:
+    """The same elements in the shape of another tensor."""
+    return reshape(self, tuple(other._spec.shape))
+
+
+def sum_to_size(self, *size) -> Tensor:
+    """The sum over the dimensions along which `size` would broadcast to this tensor's shape."""
+    size, shape = size_of(size), tuple(self._spec.shape)
+    lead = len(shape) - len(size)
+    if lead < 0 or any(n not in (1, m) for n, m in zip(size, shape[lead:])):
+        raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(shape)}}}.")
+    dims = tuple(d for d, m in enumerate(shape) if d < lead or size[d - lead] == 1 and m != 1)
+    made = _lookup("sum")(self, dims, True) if dims else self
+    return reshape(made, size) if lead else made
+
+
+def broadcast_shapes(*sizes):
+    """The shape to which tensors of these shapes broadcast."""
+    sizes = [(s,) if isinstance(s, int) else tuple(s) for s in sizes]
+    try:
+        return Size(shapes.broadcast(*sizes)) if sizes else Size(())
+    except RuntimeError:
+        raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape") from None
 
 
 def flatten(input, start_dim=0, end_dim=-1) -> Tensor:
@@ -370,6 +396,8 @@ def fill_(self, value) -> Tensor:
         return copy_(self, value)
     if tls.me.grad:
         check_inplace(self)
+        if edge_of(self) is not None:
+            return inplace(registry.OPS["filled"], (self, value))
     if self._spec.numel > 1 and self._offset >= 0 and 0 in self._spec.strides:
         if any(s == 0 and n > 1 for n, s in zip(self._spec.shape, self._spec.strides)):
             raise errors.overlap()
@@ -880,7 +908,7 @@ def install():
         "__iter__": iterate, "__contains__": contains, "uniform_": uniform_, "normal_": normal_, "bernoulli_": bernoulli_,
         "random_": random_, "exponential_": exponential_, "cauchy_": cauchy_, "log_normal_": log_normal_,
         "geometric_": geometric_, "new_tensor": new_tensor, "is_set_to": is_set_to, "apply_": apply_, "map_": map_,
-        "equal": equal, "bernoulli": creation.bernoulli, "multinomial": creation.multinomial,
+        "reshape_as": reshape_as, "sum_to_size": sum_to_size, "equal": equal, "bernoulli": creation.bernoulli, "multinomial": creation.multinomial,
     }  # fmt: skip
     for name, fn in methods.items():
         setattr(Tensor, name, fn)
@@ -915,9 +943,8 @@ def install():
         if name in registry.VIEWS:
             setattr(Tensor, name + "_", _layout_inplace(name))
     operators.install()
-    for name, doc in (("real", "Real part"), ("imag", "Imaginary part")):
-        if _lookup(name) is not None:
-            setattr(Tensor, name, property(_lookup(name)))
+    for name in ("real", "imag"):
+        setattr(Tensor, name, property(getattr(complex_views, name)))
 
 
 jax.tree_util.register_pytree_node(

@@ -8,7 +8,7 @@ from . import errors
 from .autograd import engine
 from .autograd import node as tape
 from .autograd.derive import differentiable, view_plan
-from .autograd.node import AccumulateGrad, Node
+from .autograd.node import AccumulateGrad, Node, RemovableHandle
 from .core import storage as storages
 from .core.record import tls
 from .core.spec import Size, Spec
@@ -223,12 +223,13 @@ class Tensor(metaclass=TensorMeta):
                 )
             if value is self:
                 raise RuntimeError("can't assign Variable as its own grad")
-            if value._spec.dtype is not self._spec.dtype:
-                raise RuntimeError(
-                    f"assigned grad has data of a different type: expected {self.dtype}, got {value.dtype}"
-                )
             if value._spec.shape != self._spec.shape:
-                raise RuntimeError("assigned grad has data of a different size")
+                raise RuntimeError(
+                    f"attempting to assign a gradient of size '{list(value._spec.shape)}' to a tensor of size "
+                    f"'{list(self._spec.shape)}'. Please ensure that the gradient and the tensor are the same size"
+                )
+            if value._spec.dtype is not self._spec.dtype:
+                raise errors.grad_dtype(errors.C_NAMES.get(value.dtype.name, value.dtype.name), dtypes.scalar_name(self.dtype))
             if value._spec.device is not self._spec.device:
                 raise RuntimeError("assigned grad has data located on a different device")
         self._grad = value
@@ -307,7 +308,7 @@ class Tensor(metaclass=TensorMeta):
 
     def register_post_accumulate_grad_hook(self, hook):
         """Call hook(tensor) after a gradient has been added to this leaf's `.grad`."""
-        if not self._rg:
+        if not self.requires_grad:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         if self._edge is not None:
             raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
@@ -337,11 +338,6 @@ class Tensor(metaclass=TensorMeta):
             before = s.value if s.spec is sp else storages.read(s, sp, old._offset)
             total = engine.graph_of(spec.device).rec2(engine._add_plan(spec), before, value)
             storages.write(s, sp, old._offset, total)
-        hooks = self.__dict__.get("_post_hooks")
-        if hooks:
-            for hook in list(hooks.values()):
-                if hook(self) is not None:
-                    raise RuntimeError("post accumulate grad hooks should return None.")
 
     # -- values ---------------------------------------------------------------------------------------------------------
 
@@ -471,44 +467,6 @@ def view_edge(source, view, grad_name, source_edge):
     a, b = source._spec, view._spec
     plan, starts = view_plan(a, a.strides, tuple(b.shape), b.strides, view._offset - source._offset, grad_name)
     return (tape.record(plan, (), (source_edge,), starts, ()), 0)
-
-
-class RemovableHandle:
-    """Removes a hook when asked to; also a context manager."""
-
-    _next = 0
-
-    def __init__(self, hooks, *, extra_dict=None):
-        self.hooks_dict_ref = weakref.ref(hooks) if not isinstance(hooks, dict) or _weakable(hooks) else (lambda: hooks)
-        self.id = RemovableHandle._next
-        RemovableHandle._next += 1
-        extra = extra_dict or ()
-        self.extra_dict_ref = tuple(lambda d=d: d for d in (extra if isinstance(extra, (list, tuple)) else (extra,)))
-
-    next_id = property(lambda self: RemovableHandle._next)
-
-    @classmethod
-    def into(cls, hooks, entry):
-        handle = cls(hooks)
-        hooks[handle.id] = entry
-        return handle
-
-    def remove(self):
-        hooks = self.hooks_dict_ref()
-        if hooks is not None:
-            hooks.pop(self.id, None)
-        for reference in self.extra_dict_ref:
-            reference().pop(self.id, None)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc):
-        self.remove()
-
-
-def _weakable(hooks):
-    return type(hooks) is not dict
 
 
 engine.bridge.wrap = wrap

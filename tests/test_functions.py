@@ -18,7 +18,7 @@ def test_aliases_are_the_same_op():
                 assert hasattr(spaces[space], alias), target
 
 
-@pytest.mark.parametrize("space", ["nn.functional", "linalg", "fft", "special", "signal.windows"])
+@pytest.mark.parametrize("space", ["nn.functional", "linalg", "fft", "special"])
 def test_namespaces(space):
     holder = jtorch
     for part in space.split("."):

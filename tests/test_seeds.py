@@ -95,6 +95,7 @@ program("""
 # no gradients
 import torch
 import torch.nn as nn
+torch.manual_seed(0)
 model = nn.Linear(2, 2)
 x = torch.ones(1, 2)
 with torch.no_grad():
@@ -165,6 +166,7 @@ program("""
 # forward hooks
 import torch
 import torch.nn as nn
+torch.manual_seed(0)
 layer = nn.Linear(4, 2)
 def pre_hook(module, input):
     print(f"[pre_hook] input shape: {input[0].shape}")
@@ -456,7 +458,7 @@ y = x ** 4
 (first,) = torch.autograd.grad(y, x, create_graph=True)
 (second,) = torch.autograd.grad(first, x, create_graph=True)
 (third,) = torch.autograd.grad(second, x)
-print(first, second, third)
+print(first.item(), second.item(), third.item())
 """)
 
 

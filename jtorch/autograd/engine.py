@@ -4,26 +4,23 @@ Ordinary backward works on raw values (arrays or pending results). With create_g
 pair, and every step is itself put on the tape. Tensors appear only where a hook or a Python node wants to see one.
 """
 
+import re
+import threading
+import warnings
 from operator import attrgetter
+
+import jax.numpy as jnp
 
 from ..core.program import Plan
 from ..core.record import tls
 from ..core.spec import Spec
 from . import node as tape
 from .derive import backward_of, differentiable
-from .node import Node, PythonNode
+from .node import Node, PythonNode, bridge, freed, positions
 
 _by_sequence = attrgetter("sequence")
-
-
-class Bridge:
-    """What the engine needs of Tensor, filled in by the floor above."""
-
-    wrap = None  # (value, spec, edge) -> Tensor
-    unwrap = None  # Tensor -> (value, edge)
-
-
-bridge = Bridge()
+_accumulating = threading.Lock()  # adding to .grad is a read and a write; backward may run in several threads
+DERIVATIVE = re.compile(r"Backward\d*$")
 
 _add_plans: dict = {}
 
@@ -53,9 +50,16 @@ def apply_plan(plan, values, edges, numbers=()):
 
 
 class Run:
-    """One backward pass."""
+    """One backward pass.
 
-    __slots__ = ("create_graph", "keep", "buffers", "leaf_counts", "captures", "accumulate", "wanted", "leaf_sums", "leaf_done")
+    captures: (node or leaf, number) -> the gradient wanted there. wanted: the nodes and leaves that gradients may reach, or
+    None for all. needed: of those, the nodes that run (the others only hand over what has come to them).
+    """
+
+    __slots__ = (
+        "create_graph", "keep", "buffers", "leaf_counts", "captures", "accumulate", "wanted", "needed", "leaf_sums",
+        "order",
+    )  # fmt: skip
 
     def __init__(self, create_graph, keep, accumulate):
         self.create_graph = create_graph
@@ -64,8 +68,8 @@ class Run:
         self.buffers = {}
         self.leaf_counts = {}
         self.leaf_sums = {}
-        self.captures = {}  # (node, number) -> the gradient wanted there
-        self.wanted = None
+        self.captures = {}
+        self.wanted = self.needed = None
 
     # -- the order ------------------------------------------------------------------------------------------------------
 
@@ -97,12 +101,22 @@ class Run:
 
     def restrict(self, order, targets):
         """Only nodes that lead to one of the targets run; only edges that lead there are followed."""
-        useful = set()
+        wanted = set(targets)
+        needed = set()
         for node in reversed(order):
-            if node in targets or any(e is not None and (e[0] in useful or e[0] in targets) for e in node.edges):
-                useful.add(node)
-        self.wanted = useful
-        return [node for node in order if node in useful]
+            if any(e is not None and e[0] in wanted for e in node.edges):
+                wanted.add(node)
+                needed.add(node)
+        if self.accumulate:
+            needed.update(t for t in targets if isinstance(t, Node))
+        self.wanted, self.needed = wanted, needed
+        return [node for node in order if node in wanted]
+
+    def reaches(self, edge) -> bool:
+        """Whether a gradient may come to this edge in this pass."""
+        if self.wanted is not None and edge[0] not in self.wanted:
+            return False
+        return edge[0] in (self.order if isinstance(edge[0], Node) else self.leaf_counts)
 
     # -- the flow -------------------------------------------------------------------------------------------------------
 
@@ -136,27 +150,45 @@ class Run:
 
     def finish_leaf(self, leaf):
         value = self.leaf_sums.pop(leaf, None)
-        if value is None:
-            return
-        key = (leaf, 0)
-        wanted = key in self.captures
-        if self.wanted is not None and not wanted:
+        if value is None or self.wanted is not None and leaf not in self.wanted:
             return
         if leaf._hooks:
             value = self.hooked(leaf._hooks, value, leaf._spec)
-        if wanted:
-            self.captures[key] = value
+        if (leaf, 0) in self.captures:
+            self.captures[leaf, 0] = value
         if self.accumulate:
-            leaf._accumulate(value, self.create_graph)
+            around = leaf.__dict__
+            if around and "_acc_pre_hooks" in around:
+                value = self.hooked_node(around["_acc_pre_hooks"], value, leaf._spec)
+            with _accumulating:
+                leaf._accumulate(value, self.create_graph)
+            if around and ("_post_hooks" in around or "_acc_hooks" in around):
+                self.after_leaf(leaf, value, around)
+
+    def after_leaf(self, leaf, value, around):
+        for hook in list(around.get("_post_hooks", {}).values()):
+            got = hook(leaf)
+            if got is not None and not hasattr(got, "_spec"):
+                raise TypeError(f"expected Variable, but hook returned '{type(got).__name__}'")
+        for hook in list(around.get("_acc_hooks", {}).values()):
+            hook((), (self.tensor(value, leaf._spec),))
 
     def hooked(self, hooks, value, spec):
         grad = self.tensor(value, spec)
         for hook in list(hooks.values()):
             got = hook(grad)
             if got is not None:
-                _check_hook(grad, got)
+                _check_hook(hook, grad, got)
                 grad = got
         return self.untensor(grad)
+
+    def hooked_node(self, hooks, value, spec):
+        given = (self.tensor(value, spec),)
+        for hook in list(hooks.values()):
+            got = hook(given)
+            if got is not None:
+                given = got if isinstance(got, tuple) else (got,)
+        return self.untensor(given[0])
 
     def tensor(self, value, spec):
         if value is None:
@@ -184,20 +216,22 @@ class Run:
         for node in order:
             grads = buffers.pop(node, None)
             if grads is None:
-                for e in node.edges:
-                    if e is not None and not isinstance(e[0], Node):
-                        self.skip(e)
-                continue
-            if node.n_out() == 1:
-                grads = [grads]
-            if node.pre_hooks or node.retained:
-                grads = self.before(node, grads)
-            if captures:
-                for k, g in enumerate(grads):
-                    if (node, k) in captures:
-                        captures[node, k] = g
-                if self.wanted is not None and not self.leads_on(node):
+                if not isinstance(node, PythonNode):
+                    for e in node.edges:
+                        if e is not None and not isinstance(e[0], Node):
+                            self.skip(e)
                     continue
+                grads = [None] * node.n_out()
+            elif node.n_out() == 1:
+                grads = [grads]
+            needed = self.needed is None or node in self.needed
+            if captures and needed:
+                self.capture(node, grads)
+            if node.pre_hooks or node.retained:
+                grads = self.before(node, grads, needed)
+            if not needed:
+                self.capture(node, grads)
+                continue
             if isinstance(node, PythonNode):
                 self.run_python(node, grads)
             else:
@@ -205,24 +239,29 @@ class Run:
             if not self.keep:
                 node.release()
 
-    def leads_on(self, node):
-        wanted, captures = self.wanted, self.captures
-        return any(e is not None and (e[0] in wanted or (e[0], e[1]) in captures) for e in node.edges)
+    def capture(self, node, grads):
+        captures = self.captures
+        for k, g in enumerate(grads):
+            if (node, k) in captures:
+                captures[node, k] = g
 
     def run_node(self, node, grads):
         saved = node.saved
         bwd = node.bwd
-        if saved is None:
-            raise freed()
-        for storage, version in node.guards:
-            if storage.version != version:
-                raise modified(node, storage, version)
         if len(grads) == 1:
             present = bwd.whole
             there = grads
         else:
             present = tuple(g is not None for g in grads)
             there = [g for g in grads if g is not None]
+        if type(saved) is tuple:
+            for storage, version in node.guards:
+                if storage.version != version:
+                    raise modified(node, storage, version)
+        elif saved is None:
+            raise freed()
+        else:
+            saved = saved.unpack([g[0] for g in there] if self.create_graph else there)
         plan, passed = bwd.plan(present)
         if self.create_graph:
             outs, out_edges = self.step_on_tape(node, bwd, plan, saved, there)
@@ -277,92 +316,168 @@ class Run:
             else:
                 self.give(e, self.untensor(g), g._spec)
 
-    def before(self, node, grads):
-        """Hooks of the node's results and pre-hooks of the node, in the order of their registration."""
+    def before(self, node, grads, needed):
+        """Hooks of the node's results, their retained gradients, and the node's pre-hooks, as PyTorch orders them."""
         me = tls.me
         saved = me.grad
         me.grad = self.create_graph
         try:
             given = [self.tensor(g, node.out_spec(k)) for k, g in enumerate(grads)]
-            for kind, k, hook in list((node.pre_hooks or {}).values()):
-                if kind == "tensor":
-                    if given[k] is not None:
-                        got = hook(given[k])
-                        if got is not None:
-                            _check_hook(given[k], got)
-                            given[k] = got
-                else:
-                    got = hook(tuple(given))
+            hooks = list((node.pre_hooks or {}).values())
+            for kind, k, hook in hooks:
+                if kind == "tensor" and given[k] is not None:
+                    got = hook(given[k])
                     if got is not None:
-                        given = list(got) if isinstance(got, (list, tuple)) else [got]
+                        _check_hook(hook, given[k], got)
+                        given[k] = got
             for k, reference in (node.retained or {}).items():
                 tensor = reference()
                 if tensor is not None and given[k] is not None:
                     tensor._grad = given[k] if tensor._grad is None else tensor._grad + given[k]
+            for kind, _, hook in hooks:
+                if kind == "node" and needed:
+                    got = hook(tuple(given))
+                    if got is not None:
+                        given = list(got) if isinstance(got, (list, tuple)) else [got]
         finally:
             me.grad = saved
         return [self.untensor(g) for g in given]
 
     def after(self, node, bwd, outs, passed, there, grads):
         """Post hooks: they see the gradients of all operands and may replace them."""
-        inputs = [None] * len(node.edges)
-        for i, p in zip(bwd.positions, passed):
-            inputs[i] = self.tensor(outs[p] if p >= 0 else there[~p], bwd.forward.operands[i])
+        given = {i: outs[p] if p >= 0 else there[~p] for i, p in zip(bwd.positions, passed)}
+        seen = positions(node)
+        inputs = tuple(self.tensor(given[i], bwd.forward.operands[i]) if i in given else None for i in seen)
         results = tuple(self.tensor(g, node.out_spec(k)) for k, g in enumerate(grads))
-        inputs = tuple(inputs)
         for hook in list(node.hooks.values()):
             got = hook(inputs, results)
             if got is not None:
                 inputs = tuple(got) if isinstance(got, (list, tuple)) else (got,)
-        values = [self.untensor(inputs[i]) for i in bwd.positions]
+        final = dict(zip(seen, inputs))
+        values = [self.untensor(final[i]) for i in bwd.positions]
         return values, range(len(values)), there
+
+
+class Watched(Run):
+    """A backward pass in anomaly mode: says where in the forward pass a failing node was made, and looks for nan."""
+
+    __slots__ = ("node", "check_nan")
+
+    def __init__(self, create_graph, keep, accumulate):
+        super().__init__(create_graph, keep, accumulate)
+        self.node = None
+        self.check_nan = tls.me.extra.get("check_nan", True)
+
+    def give(self, edge, value, spec):
+        if self.node is not None and self.check_nan and value is not None and differentiable(spec):
+            array = value[0] if self.create_graph else value
+            array = array.get() if hasattr(array, "get") else array
+            if bool(jnp.isnan(array).any()):
+                k = next((i for i, e in enumerate(self.node.edges) if e is edge), 0)
+                raise RuntimeError(f"Function '{self.node.name()}' returned nan values in its {k}th output.")
+        super().give(edge, value, spec)
+
+    def watch(self, run, node, grads):
+        extra = tls.me.extra
+        before, outer = extra.get("running"), self.node
+        extra["running"] = self.node = node
+        try:
+            run(node, grads)
+        except Exception:
+            tell(node)
+            raise
+        finally:
+            extra["running"], self.node = before, outer
+
+    def run_node(self, node, grads):
+        self.watch(super().run_node, node, grads)
+
+    def run_python(self, node, grads):
+        self.watch(super().run_python, node, grads)
+
+
+def tell(node):
+    """Warn with the place in the forward pass where a node was made, and where that was induced from."""
+    if node.trace is None:
+        warnings.warn(
+            f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during forward "
+            "pass for more information.",
+            stacklevel=2,
+        )
+        return
+    warnings.warn(
+        f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{node.trace}", stacklevel=2
+    )
+    parent = node.metadata.get("parent")
+    while parent is not None and parent.trace is not None:
+        warnings.warn(
+            f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call that induced the previous "
+            f"calculation:\n{parent.trace}",
+            stacklevel=2,
+        )
+        parent = parent.metadata.get("parent")
 
 
 def _plain(spec):
     return Spec.dense(tuple(spec.shape), spec.dtype, spec.device)
 
 
-def _check_hook(grad, got):
+def _check_hook(hook, grad, got):
     if not hasattr(got, "_spec"):
         raise TypeError(f"expected Variable, but hook returned '{type(got).__name__}'")
-    if got._spec.shape != grad._spec.shape:
+    name = getattr(hook, "__name__", "<unknown>")
+    if got._spec.dtype is not grad._spec.dtype:
         raise RuntimeError(
-            f"hook '' has changed the size of value: was {list(grad._spec.shape)}, now {list(got._spec.shape)}"
+            f"hook '{name}' has changed the type of value (was {_kind(grad._spec.dtype)} got {_kind(got._spec.dtype)})"
         )
-
-
-def freed():
-    return RuntimeError(
-        "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
-        "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
-        "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
-        "saved tensors after calling backward."
-    )
+    if got._spec.shape != grad._spec.shape:
+        raise RuntimeError(f"hook '{name}' has changed the size of value")
 
 
 _KINDS = {
-    "bool": "CPUBoolType", "uint8": "CPUByteType", "int8": "CPUCharType", "int16": "CPUShortType", "int32": "CPUIntType",
-    "int64": "CPULongType", "float16": "CPUHalfType", "bfloat16": "CPUBFloat16Type", "float32": "torch.FloatTensor",
-    "float64": "torch.DoubleTensor",
+    "bool": "CPUBoolType", "uint8": "torch.ByteTensor", "int8": "torch.CharTensor", "int16": "torch.ShortTensor",
+    "int32": "torch.IntTensor", "int64": "torch.LongTensor", "float16": "torch.HalfTensor", "bfloat16": "CPUBFloat16Type",
+    "float32": "torch.FloatTensor", "float64": "torch.DoubleTensor", "complex64": "CPUComplexFloatType",
+    "complex128": "CPUComplexDoubleType",
 }  # fmt: skip
+
+
+def _kind(dtype):
+    return _KINDS.get(dtype.name, str(dtype))
 
 
 def modified(node, storage, version):
     """The error for a saved tensor that was written to between forward and backward."""
-    spec = storage.base
-    kind = _KINDS.get(spec.dtype.name, str(spec.dtype))
-    hint = (
-        "Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in "
-        "question was changed in there or anywhere later. Good luck!"
-        if node.trace
-        else "Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
-        "torch.autograd.set_detect_anomaly(True)."
-    )
-    saved = next((s for s, v in node.guards if s is storage), storage)
-    which = "is output 0 of " + node.name() + ", " if saved is not None and False else ""
+    at = next(i for i, (s, v) in enumerate(node.guards) if s is storage and v == version)
+    bwd = node.bwd
+    saved_in = bwd.save_in
+    n_in = len(node.guards) - (len(node.guards) - len(saved_in) if bwd.save_out else 0)
+    if at < n_in:
+        # A write in place does not guard the operand that it writes to, the first.
+        i = saved_in[at + len(saved_in) - n_in] if n_in <= len(saved_in) else saved_in[0]
+        edge, spec = node.edges[i], bwd.forward.operands[i]
+    else:
+        edge, spec = (node, bwd.save_out[0]), bwd.specs[bwd.save_out[0]]
+    return changed(edge, spec, storage.version, version, node.trace)
+
+
+def changed(edge, spec, now, version, trace=None):
+    if trace:
+        hint = (
+            "Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in "
+            "question was changed in there or anywhere later. Good luck!"
+        )
+    else:
+        hint = (
+            "Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
+            "torch.autograd.set_detect_anomaly(True, check_nan=False)."
+        )
+    which = ""
+    if edge is not None and isinstance(edge[0], Node):
+        which = f", which is output {edge[1]} of {DERIVATIVE.sub('', edge[0].name())},"
     return RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"[{kind} {list(spec.shape)}], {which}is at version {storage.version}; expected version {version} instead. {hint}"
+        f"[{_kind(spec.dtype)} {list(spec.shape)}]{which} is at version {now}; expected version {version} instead. {hint}"
     )
 
 
@@ -371,24 +486,42 @@ def backward(roots, grads, keep, create_graph, accumulate=True, inputs=None):
 
     Returns the gradients (value, edge) captured for `inputs`, or None.
     """
-    run = Run(create_graph, keep, accumulate)
-    order = run.collect(roots)
-    if inputs is not None:
-        run.captures = {e: None for e in inputs}
-        order = run.restrict(order, {e[0] for e in inputs})
     me = tls.me
+    run = (Watched if me.extra.get("anomaly") else Run)(create_graph, keep, accumulate)
+    order = run.order = run.collect(roots)
+    if inputs is not None:
+        if not accumulate:
+            run.captures = {e: None for e in inputs}
+        order = run.restrict(order, [e[0] for e in inputs])
     before = me.grad
+    outer = me.extra.get("run")
+    me.extra["run"] = run
     me.grad = create_graph
     try:
         for (target, k), pair in zip(roots, grads):
             spec = target.out_spec(k) if isinstance(target, Node) else target._spec
             run.give((target, k), pair if create_graph else pair[0], spec)
         run.run(order)
+        if outer is None and "callbacks" in me.extra:
+            for callback in me.extra.pop("callbacks"):
+                callback()
     finally:
         me.grad = before
-    if inputs is None:
+        if outer is not None:
+            me.extra["run"] = outer
+        else:
+            del me.extra["run"]
+    if accumulate:
         return None
     return [v if v is None or create_graph else (v, None) for v in (run.captures[e] for e in inputs)]
 
 
-__all__ = ["backward", "backward_of", "bridge"]
+def queue_callback(callback):
+    """Call a function of no arguments when the backward pass that runs now has ended."""
+    extra = tls.me.extra
+    if "run" not in extra:
+        raise RuntimeError("Final callbacks can only be installed during backward pass.")
+    extra.setdefault("callbacks", []).append(callback)
+
+
+__all__ = ["backward", "backward_of", "bridge", "freed", "queue_callback"]

@@ -4,20 +4,22 @@ from ..core.spec import Spec
 from ..creation import ones_like
 from ..tensor import Tensor, edge_of, grad_edge, value_of, wrap
 from . import engine
-from .node import Node
+from .node import AccumulateGrad
 
 
 def _sequence(x):
     return (x,) if isinstance(x, Tensor) or hasattr(x, "node") else tuple(x)
 
 
-def _root(t):
-    if hasattr(t, "node"):  # a GradientEdge
-        return (t.node, t.output_nr)
-    edge = edge_of(t)
-    if edge is None:
-        raise RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn")
-    return edge
+def _edge(x):
+    """Where the gradient of a tensor or a GradientEdge goes."""
+    if not hasattr(x, "node"):
+        return edge_of(x)
+    return (x.node.variable, 0) if isinstance(x.node, AccumulateGrad) else (x.node, x.output_nr)
+
+
+def _spec_of(x):
+    return x._spec if isinstance(x, Tensor) else x.node.out_spec(x.output_nr)
 
 
 def _start(outputs, grads):
@@ -26,7 +28,7 @@ def _start(outputs, grads):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
     started = []
     for k, (out, g) in enumerate(zip(outputs, grads)):
-        spec = out._spec if isinstance(out, Tensor) else out.node.out_spec(out.output_nr)
+        spec = _spec_of(out)
         if g is None:
             if isinstance(out, Tensor) and out.requires_grad or not isinstance(out, Tensor):
                 if spec.numel != 1:
@@ -59,7 +61,7 @@ def _one(spec):
 def _pairs(started, outputs, create_graph):
     pairs = []
     for g, out in zip(started, outputs):
-        spec = out._spec if isinstance(out, Tensor) else out.node.out_spec(out.output_nr)
+        spec = _spec_of(out)
         if g._spec.dtype is not spec.dtype:
             g = g.to(spec.dtype)
         pairs.append((value_of(g), edge_of(g) if create_graph else None))
@@ -84,25 +86,18 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     if inputs is None:
         engine.backward(roots, pairs, keep, create_graph)
         return
-    wanted = []
+    targets = []
     for t in _sequence(inputs):
-        edge = _root(t)
-        if isinstance(edge[0], Node):
-            wanted.append((edge, t))
-        else:
-            wanted.append((edge, None))
-    got = engine.backward(roots, pairs, keep, create_graph, True, [e for e, _ in wanted])
-    for (_, t), g in zip(wanted, got):
-        if t is not None and g is not None:
-            spec = Spec.dense(tuple(t.shape), t.dtype, t.device)
-            new = wrap(g[0], spec, g[1])
-            t._grad = new if t._grad is None else t._grad + new
+        if isinstance(t, Tensor):
+            t.retain_grad()
+        targets.append(_edge(t))
+    engine.backward(roots, pairs, keep, create_graph, True, targets)
 
 
 def _roots(outputs):
     roots = []
     for k, t in enumerate(outputs):
-        edge = (t.node, t.output_nr) if hasattr(t, "node") else edge_of(t)
+        edge = _edge(t)
         if edge is None:
             raise RuntimeError(f"element {k} of tensors does not require grad and does not have a grad_fn")
         roots.append(edge)
@@ -127,21 +122,21 @@ def grad(
     roots = _roots(outputs)
     targets = []
     for t in wanted:
-        edge = (t.node, t.output_nr) if hasattr(t, "node") else edge_of(t)
+        edge = _edge(t)
         if edge is None:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
         targets.append(edge)
     pairs = _pairs(started, outputs, create_graph)
     got = engine.backward(roots, pairs, keep, create_graph, False, targets)
     results = []
-    for t, g in zip(wanted, got):
-        spec = t._spec if isinstance(t, Tensor) else t.node.out_spec(t.output_nr)
+    for k, (t, g) in enumerate(zip(wanted, got)):
+        spec = _spec_of(t)
         spec = Spec.dense(tuple(spec.shape), spec.dtype, spec.device)
         if g is None:
             if not allow_unused:
                 raise RuntimeError(
-                    "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if "
-                    "this is the desired behavior."
+                    f"The differentiated Tensor at index {k} appears to not have been used in the graph. Set allow_unused=True "
+                    "if this is the desired behavior."
                 )
             results.append(wrap(value_of(ones_like(t) * 0), spec) if materialize_grads else None)
         else:

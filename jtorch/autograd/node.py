@@ -122,23 +122,26 @@ class Node:
         return f"<{self.name()} object at {id(self):#x}>"
 
 
-def next_edges(node):
-    """The edges of a node as PyTorch counts operands: a number in the place of a tensor is one, without a gradient."""
-    if node.bwd is None:
-        return node.edges
-    binding = node.bwd.forward.extra
+def positions(node):
+    """The operands as PyTorch counts them: a number in the place of a tensor is one, without a gradient (None)."""
+    bwd = node.bwd
+    binding = None if bwd is None else bwd.forward.extra
     slots = getattr(binding, "slots", None)
     if slots is None:
-        return node.edges
-    edges = []
+        return range(len(node.edges))
+    found = []
     for role, slot in zip(binding.op.roles, slots):
         if slot[0] == "o":
-            edges.append(node.edges[slot[1]])
+            found.append(slot[1])
         elif slot[0] == "l":
-            edges += [node.edges[e[1]] for e in slot[1] if e[0] == "o"]
+            found += [e[1] for e in slot[1] if e[0] == "o"]
         elif slot[0] == "n" and role == SCALAR and binding.op.name not in _SCALAR_FORMS:
-            edges.append(None)
-    return edges
+            found.append(None)
+    return found
+
+
+def next_edges(node):
+    return [None if i is None else node.edges[i] for i in positions(node)]
 
 
 _SCALAR_FORMS = ("pow",)  # have a form of their own for a Python number in the place of a tensor
@@ -247,12 +250,12 @@ class AccumulateGrad:
 
     def register_hook(self, hook):
         """hook(grad_inputs, grad_outputs) after the gradient has been accumulated."""
-        self.variable.__dict__["_acc"] = self  # as long as the leaf lives, so do hooks on its accumulation
+        self.variable.__dict__["_acc_kept"] = self  # as long as the leaf lives, so do hooks on its accumulation
         return RemovableHandle.into(self.variable.__dict__.setdefault("_acc_hooks", {}), hook)
 
     def register_prehook(self, hook):
         """hook(grad_outputs) before the gradient is accumulated; what it returns replaces them."""
-        self.variable.__dict__["_acc"] = self
+        self.variable.__dict__["_acc_kept"] = self
         return RemovableHandle.into(self.variable.__dict__.setdefault("_acc_pre_hooks", {}), hook)
 
     def __repr__(self):

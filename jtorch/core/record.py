@@ -230,7 +230,7 @@ class Graph:
                 if after.numbers is RUNTIME:
                     self.numbers.append(numbers)
         else:
-            key = (plan, ids)
+            key = (plan, *ids)  # as rec1 and rec2 spell it
             after = state.next.get(key)
             if after is None:
                 after = grow(state, key, plan, ids, ())

@@ -1,5 +1,7 @@
 """Calls with something unusual about them: no plan yet, out=, in place, data-dependent shapes, random keys, devices."""
 
+import functools
+
 import jax
 
 from .. import errors
@@ -31,7 +33,7 @@ def slow(op, args, out=None):
     if op.dynamic:
         if op.value_checks:
             _check_values(op, call)
-        return _dynamic(op, call)
+        return _dynamic(op, call, out)
     _draw_keys(call)
     plan = _plan_of(op, call)
     if op.value_checks:
@@ -116,7 +118,7 @@ def _checkable(t):
     return storages.numpy_of(t._storage, spec, t._offset)
 
 
-def _dynamic(op, call):
+def _dynamic(op, call, out=None):
     """An op whose result's shape depends on values: run at once on concrete arrays."""
     specs = [t._spec for t in call.tensors]
     slots, target = bind(op, call, specs)
@@ -131,6 +133,9 @@ def _dynamic(op, call):
     multiple = isinstance(got, (tuple, list))
     values = [storages.to_device(v, device) for v in (got if multiple else (got,))]
     out_specs = tuple(Spec.dense(v.shape, dtypes.of(v.dtype), device) for v in values)
+    if op.strides is not None:
+        strides = op.invoke(functools.partial(op.strides, values), check_arguments(slots, specs, call.numbers))
+        out_specs = tuple(Spec.of(tuple(s.shape), n or s.strides, s.dtype, device) for s, n in zip(out_specs, strides))
     results = [make(Storage(v, s), s) for v, s in zip(values, out_specs)]
     if tls.me.grad and op.differentiable and any(edge_of(t) is not None for t in call.tensors):
         kernel = Binding(op, slots, len(arrays))
@@ -141,7 +146,7 @@ def _dynamic(op, call):
         plan.out_edges = [k if differentiable(s) else None for k, s in enumerate(out_specs)]
         put_on_tape(plan, call.tensors, arrays, [edge_of(t) for t in call.tensors], call.numbers, values, results)
     if not multiple:
-        return results[0]
+        return results[0] if out is None else into_out(op, out, results[0])
     names = RETURN_FIELDS.get(op.name)
     return tuple(results) if names is None else return_type(op.name, names)(results)
 
@@ -179,6 +184,9 @@ def _off_tape(record, me, tensors):
 
 def _check_out(record, outs, specs):
     """Apply the op's own rule for the dtypes of out=; False where it has none and the general one holds."""
+    for o in outs:
+        if overlaps(o._spec):
+            raise errors.overlap()
     rule = record.out
     if rule is True:
         return False

@@ -11,6 +11,7 @@ __all__ = [
     "accumulator",
     "barrier",
     "column_sum",
+    "conjugate",
     "differentiated_as",
     "materialize",
     "matmul_tn",
@@ -36,6 +37,11 @@ def barrier(x):
 def _barrier_jvp(primals, tangents):
     # Not every JAX release we support can differentiate an optimization barrier.
     return barrier(*primals), tangents[0]
+
+
+def conjugate(x: Array) -> Array:
+    """The factor by which the derivative of a product multiplies; real numbers as they are."""
+    return jnp.conj(x) if jnp.iscomplexobj(x) else x
 
 
 def materialize(x: Array) -> Array:

@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from jtorch import errors_nn as errors
+
 from . import channels
 from .backend import accumulator
 from .channels import along
@@ -47,7 +49,7 @@ def _normalize(x, mean, rstd, weight, bias):
 
 def _train(input, weight, bias, eps):
     if not input.size:
-        nothing = jnp.zeros((input.shape[1],), accumulator(input.dtype))
+        nothing = jnp.zeros((_channels(input),), accumulator(input.dtype))
         return input, nothing, nothing, nothing
     x = _enter(input)
     mean, var, rstd = _statistics(x, eps)
@@ -105,8 +107,8 @@ def batch_norm_train(input: Array, weight: Array | None, bias: Array | None, eps
 
 
 batch_norm_train.vjp(
-    input=lambda g, input, weight, eps, out: batch_norm_train_grad(g[0], input, weight, out[1], out[3], eps)[0],
-    weight=lambda g, input, weight, eps, out: batch_norm_train_grad(g[0], input, weight, out[1], out[3], eps)[1],
+    input=lambda g, input, weight, eps, out1, out3: batch_norm_train_grad(g[0], input, weight, out1, out3, eps)[0],
+    weight=lambda g, input, weight, eps, out1, out3: batch_norm_train_grad(g[0], input, weight, out1, out3, eps)[1],
     bias=lambda g: batch_norm_bias_grad(g[0]),
 )
 
@@ -127,6 +129,8 @@ def batch_norm_eval(
     eps: float,
 ) -> Array:
     """Normalise each channel (dimension 1) by given statistics."""
+    if not input.size:
+        return input
     dtype = accumulator(input.dtype)
     rstd = 1 / jnp.sqrt(running_var.astype(dtype) + eps)
     out = _normalize(_enter(input), running_mean.astype(dtype), rstd, weight, bias)
@@ -140,21 +144,32 @@ def batch_norm_update(running: Array, batch: Array, momentum: Number, factor: fl
     return (running * (1 - momentum) + momentum * new).astype(running.dtype)
 
 
+def _channels(input) -> int:
+    return input.shape[1] if input.ndim > 1 else 0
+
+
 def _check_channels(input, **arrays):
-    count = input.shape[1]
+    count = _channels(input)
     for name, a in arrays.items():
         if a is not None and math.prod(a.shape) != count:
             raise RuntimeError(f"{name} should contain {count} elements not {math.prod(a.shape)}")
 
 
+def _check_floats(input):
+    if not input.dtype.is_floating_point:
+        raise errors.not_implemented("batch_norm", input.dtype)
+
+
 @batch_norm_train.check
 def _(input, weight, bias, eps):
     _check_channels(input, weight=weight, bias=bias)
+    _check_floats(input)
 
 
 @batch_norm_eval.check
 def _(input, running_mean, running_var, weight, bias, eps):
     _check_channels(input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
+    _check_floats(input)
 
 
 @composite(where="nn.functional")
@@ -169,7 +184,7 @@ def batch_norm(
     eps=1e-5,
 ):
     """Normalise each channel by the batch (training) or by the running statistics, which training updates."""
-    count = math.prod(input.shape) // max(input.shape[1], 1)
+    count = math.prod(input.shape) // max(_channels(input), 1)
     if not training:
         if running_mean is None or running_var is None:
             name = "running_mean" if running_mean is None else "running_var"
@@ -206,6 +221,11 @@ def instance_norm_train(input: Array, weight: Array | None, bias: Array | None, 
     if bias is not None:
         out = out + bias.reshape(-1, *(1,) * (x.ndim - 2))
     return out.astype(input.dtype), mean[..., 0], var[..., 0]
+
+
+@instance_norm_train.check
+def _(input, weight, bias, eps):
+    _check_floats(input)
 
 
 @composite(where="nn.functional")

@@ -15,7 +15,7 @@ from jax import lax
 from jtorch.core.dtype import scalar_name
 
 from . import channels as channel_form
-from .backend import barrier, on_cpu
+from .backend import barrier, conjugate, on_cpu
 from .registry import Array, composite, op
 
 __all__ = [
@@ -336,26 +336,26 @@ def conv_bias_grad(grad: Array, n: int) -> Array:
 
 conv_plain.vjp(
     input=lambda g, input, weight, stride, padding, dilation, groups: conv_input_grad(
-        g, weight, tuple(input.shape), stride, padding, dilation, groups
+        g, conjugate(weight), tuple(input.shape), stride, padding, dilation, groups
     ),
     weight=lambda g, input, weight, stride, padding, dilation, groups: conv_weight_grad(
-        input, g, tuple(weight.shape), stride, padding, dilation, groups
+        conjugate(input), g, tuple(weight.shape), stride, padding, dilation, groups
     ),
 )
 conv_input_grad.vjp(
     grad=lambda g, grad, weight, stride, padding, dilation, groups: conv_plain(
-        g, weight, stride, padding, dilation, groups, _spatial(grad, weight)
+        g, conjugate(weight), stride, padding, dilation, groups, _spatial(grad, weight)
     ),
     weight=lambda g, grad, weight, stride, padding, dilation, groups: conv_weight_grad(
-        g, grad, tuple(weight.shape), stride, padding, dilation, groups
+        g, conjugate(grad), tuple(weight.shape), stride, padding, dilation, groups
     ),
 )
 conv_weight_grad.vjp(
     input=lambda g, input, grad, stride, padding, dilation, groups: conv_input_grad(
-        grad, g, tuple(input.shape), stride, padding, dilation, groups
+        grad, conjugate(g), tuple(input.shape), stride, padding, dilation, groups
     ),
     grad=lambda g, input, grad, stride, padding, dilation, groups: conv_plain(
-        input, g, stride, padding, dilation, groups, _spatial(grad, g)
+        conjugate(input), g, stride, padding, dilation, groups, _spatial(grad, g)
     ),
 )
 
@@ -450,10 +450,10 @@ def _conv_transpose_op(name: str):
         n = int(name[-2])
         record.vjp(
             input=lambda g, input, weight, stride, padding, dilation, groups: conv_plain(
-                g, weight, stride, padding, dilation, groups, _spatial(input, weight)
+                g, conjugate(weight), stride, padding, dilation, groups, _spatial(input, weight)
             ),
             weight=lambda g, input, weight, stride, padding, dilation, groups: conv_weight_grad(
-                g, input, tuple(weight.shape), stride, padding, dilation, groups
+                g, conjugate(input), tuple(weight.shape), stride, padding, dilation, groups
             ),
             bias=lambda g: conv_bias_grad(g, n),
         )

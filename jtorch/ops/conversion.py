@@ -190,7 +190,12 @@ def _check_imag(input):
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
 
 
-@op(promote=PROMOTE, where="torch", inplace=False)
+@op(
+    promote=PROMOTE,
+    where="torch",
+    inplace=False,
+    out="Expected object of scalar type {want} but got scalar type {have} for argument 'out'",
+)
 def complex(real: Array, imag: Array) -> Array:
     """The complex number of a real and an imaginary part."""
     return lax.complex(*jnp.broadcast_arrays(real, imag))

@@ -3,6 +3,9 @@
 import inspect
 from collections.abc import Callable
 
+import jax.numpy as jnp
+from jax import lax
+
 from . import views
 from .registry import Array, View, composite, op
 
@@ -24,7 +27,7 @@ def _copying(view: View, name: str, where: str = "torch"):
     first, *rest = view.signature.parameters.values()
     copied.__signature__ = inspect.Signature([first.replace(annotation=Array), *rest])
     copied.__doc__ = f"A copy of what `{name.removesuffix('_copy')}` shows."
-    return op(copied, name=name, where=where, grad_name=_named(view, view.grad_name))
+    return op(copied, name=name, where=where, grad_name=_named(view, view.grad_name), out="exact")
 
 
 alias_copy = _copying(views.alias, "alias_copy")
@@ -45,13 +48,25 @@ unsqueeze_copy = _copying(views.unsqueeze, "unsqueeze_copy")
 view_copy = _copying(views.view_, "view_copy")
 
 
-@composite(where="torch", out=True)
+@composite(where="torch", out="exact")
 def as_strided_copy(input, size, stride, storage_offset=None):
     """A copy of what `as_strided` shows."""
     return views.packed(views.as_strided(input, tuple(size), tuple(stride), storage_offset))
 
 
-@op(where="torch", differentiable=False)
+@op(where="torch", differentiable=False, out="exact")
 def detach_copy(input: Array) -> Array:
     """A copy off the tape."""
     return input
+
+
+@op(where="torch", out="exact")
+def view_as_real_copy(input: Array) -> Array:
+    """Real and imaginary parts, as a last dimension of size 2."""
+    return jnp.stack([input.real, input.imag], -1)
+
+
+@op(where="torch", out="exact")
+def view_as_complex_copy(input: Array) -> Array:
+    """Complex numbers of the pairs in the last dimension."""
+    return lax.complex(input[..., 0], input[..., 1])

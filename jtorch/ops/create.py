@@ -6,6 +6,8 @@ import math
 import jax.numpy as jnp
 from jax import lax
 
+from .. import errors
+from ..core import dtype as dt
 from ..core.dtype import dtype as DType
 from .registry import Array, Number, VarInts, op
 
@@ -13,9 +15,7 @@ from .registry import Array, Number, VarInts, op
 def _size(size, name="full") -> tuple[int, ...]:
     if builtins.any(n < 0 for n in size):
         n = next(n for n in size if n < 0)
-        raise RuntimeError(
-            f"Trying to create tensor with negative dimension {n}: [{', '.join(map(str, size))}]"
-        )
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{', '.join(map(str, size))}]")
     return tuple(size)
 
 
@@ -42,6 +42,8 @@ def arange_size(start, end, step) -> int:
 @op(where="", differentiable=False)
 def arange(start: int | float, end: int | float, step: int | float, *, dtype: DType) -> Array:
     """The numbers from `start`, by `step`, short of `end`. Floats are computed in double and rounded once."""
+    if dtype.category in (dt.BOOL, dt.COMPLEX):
+        raise errors.not_implemented("arange_cpu", dtype)
     size = arange_size(start, end, step)
     if not (dtype.is_floating_point or dtype.is_complex):
         size = arange_size(int(start), int(end), int(step)) if int(step) else size
@@ -107,6 +109,8 @@ def _triangle(row, col, offset, lower, dtype):
     for name, n in (("row", row), ("col", col)):
         if n < 0:
             raise RuntimeError(f"{name} must be non-negative, got{n}")
+    if dtype.name not in ("int32", "int64"):
+        raise errors.not_implemented("tril_indices" if lower else "triu_indices", dtype)
     fn = jnp.tril_indices if lower else jnp.triu_indices
     return jnp.stack(fn(row, offset, col)).astype(dtype.np)
 

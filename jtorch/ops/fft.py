@@ -472,10 +472,8 @@ def istft_of(
     norm = "ortho" if normalized else "backward"
     if return_complex:
         frames = jnp.fft.ifft(spectra, norm=norm)
-    elif onesided:
-        frames = jnp.fft.irfft(spectra, n_fft, norm=norm)
-    else:
-        frames = jnp.fft.ifft(spectra, norm=norm).real
+    else:  # of a full spectrum, too, torch reads the first half
+        frames = jnp.fft.irfft(spectra[..., : n_fft // 2 + 1], n_fft, norm=norm)
     frames = frames * window
     count = frames.shape[-2]
     total = n_fft + hop_length * (count - 1)

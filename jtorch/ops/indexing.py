@@ -2,6 +2,7 @@
 
 import builtins
 import functools
+import math
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +11,7 @@ from jax import lax
 
 from .. import errors
 from ..core import dtype as dt
-from .registry import Array, Number, Scalar, op
+from .registry import Array, Number, Scalar, composite, op
 
 IN_BOUNDS = "promise_in_bounds"  # indices are checked before; XLA then neither clamps nor masks
 
@@ -154,7 +155,8 @@ def index_put(input: Array, indices: list[Array | None], values: Array, accumula
         )
     mask = _only_mask(input, indices, values)
     if mask is not None:
-        return jnp.where(mask, input + values if accumulate else values, input)
+        whole = input | values if input.dtype == np.bool_ else input + values
+        return jnp.where(mask, whole if accumulate else values, input)
     where = _index_tuple(input, indices)
     result = jax.eval_shape(lambda x: x.at[where].get(mode=IN_BOUNDS), input).shape
     lead = values.ndim - len(result)
@@ -167,7 +169,7 @@ def index_put(input: Array, indices: list[Array | None], values: Array, accumula
             f"result of shape {size_of(result)}"
         )
     at = input.at[where]
-    return at.add(values, mode=IN_BOUNDS) if accumulate else at.set(values, mode=IN_BOUNDS)
+    return added(input, where, values) if accumulate else at.set(values, mode=IN_BOUNDS)
 
 
 @op(where="")
@@ -202,6 +204,47 @@ index_zero.vjp(input=lambda g, indices: index_zero(g, indices))
 index_put.check_values(lambda input, indices, values, accumulate=False: _check_index_values(input, indices))
 
 
+@op(where="torch")
+def _unsafe_masked_index(input: Array, mask: Array, indices: list[Array | None], fill: Number) -> Array:
+    """`input[indices]` where `mask` holds, `fill` elsewhere; indices outside are clamped."""
+    picked = input.at[_clamped(input, indices)].get(mode=IN_BOUNDS)
+    return jnp.where(mask, picked, jnp.asarray(fill).astype(input.dtype))
+
+
+@op(where="torch")
+def _unsafe_masked_index_put_accumulate(
+    input: Array, mask: Array, indices: list[Array | None], values: Array
+) -> Array:
+    """`input` with the values where `mask` holds added at `indices`, clamped."""
+    return added(input, _clamped(input, indices), jnp.where(mask, values, jnp.zeros((), values.dtype)))
+
+
+def _clamped(input, indices):
+    kept = [None if i is None else jnp.clip(i, -input.shape[d], input.shape[d] - 1) for d, i in enumerate(indices)]
+    return _index_tuple(input, kept)
+
+
+@op(where="", differentiable=False)
+def unraveled(indices: Array, shape: tuple) -> tuple[Array, ...]:
+    """The coordinates of flat positions in a tensor of this shape, one array a dimension."""
+    coordinates, step = [], 1
+    for n in reversed(shape):
+        coordinates.append(indices // step % n)
+        step *= n
+    return tuple(reversed(coordinates))
+
+
+@composite(where="torch")
+def unravel_index(indices, shape):
+    """The coordinates of flat positions in a tensor of this shape, one tensor a dimension."""
+    if indices.dtype.category != dt.INT:
+        raise ValueError(f"expected 'indices' to be integer, but got {indices.dtype}")
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    if builtins.any(n < 0 for n in shape):
+        raise ValueError(f"'shape' cannot have negative values, but got {shape}")
+    return unraveled(indices, shape)
+
+
 # ---------------------------------------------------------------- gather and scatter along a dimension
 
 
@@ -214,6 +257,12 @@ def _positions(index: Array, dim: int) -> tuple:
     """`index` along `dim` and each element's own place along the others."""
     shape = index.shape
     return tuple(narrow(index, 0) if d == dim else lax.broadcasted_iota(jnp.int32, shape, d) for d in range(len(shape)))
+
+
+def added(array: Array, where, values: Array) -> Array:
+    """`array` with `values` added at `where`; of booleans, as torch has it, their disjunction."""
+    at = array.at[where]
+    return at.max(values, mode=IN_BOUNDS) if array.dtype == np.bool_ else at.add(values, mode=IN_BOUNDS)
 
 
 def _as_1d(*arrays):
@@ -231,14 +280,14 @@ def _check_along(input, dim, index):
         raise RuntimeError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
 
 
-@op
+@op(out="exact")
 def gather(input: Array, dim: int, index: Array, *, sparse_grad: bool = False) -> Array:
     """The elements of `input` at `index` along `dim`; the result has the shape of `index`."""
     dim = axis(dim, input.ndim)
-    if not _is_index(index):
-        raise RuntimeError("gather(): Expected dtype int32/int64 for index")
     if index.size == 0:
         return jnp.zeros(index.shape, input.dtype)
+    if not _is_index(index):
+        raise RuntimeError("gather(): Expected dtype int32/int64 for index")
     _same_rank(index, input, "input")
     shape = index.shape
     input, index = _as_1d(input, index)
@@ -275,7 +324,7 @@ def gather_grad(g: Array, dim: int, index: Array, shape: tuple) -> Array:
 gather_grad.vjp(g=lambda g, dim, index: gather(g, dim, index))
 
 
-@op
+@op(out="exact")
 def take_along_dim(input: Array, indices: Array, dim: int | None = None) -> Array:
     """`gather` with the other dimensions broadcast; over the flattened tensors when `dim` is None."""
     if not _is_index(indices):
@@ -301,10 +350,10 @@ take_along_dim.grad_name = "GatherBackward0"
 def _scatter_at(input, dim, index, src, *, name="scatter"):
     """Check a scatter; the dimension and the parts of `src` and `index` that are used."""
     dim = axis(dim, input.ndim)
-    if not _is_index(index):
-        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
     if index.size == 0:
         return dim, None, None
+    if not _is_index(index):
+        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
     _same_rank(index, input, "self")
     index = _as_1d(index)[0]
     shape = input.shape or (1,)
@@ -338,7 +387,7 @@ def _scatter_name(args) -> str:
     return "ScatterBackward0" if getattr(src, "ndim", 0) else "ScatterBackward1"
 
 
-@op(inplace=True, grad_name=_scatter_name)
+@op(inplace=True, grad_name=_scatter_name, out="exact")
 def scatter(
     input: Array,
     dim: int,
@@ -362,9 +411,9 @@ def scatter(
     src = src.astype(input.dtype) if single else part
     at = _as_1d(input)[0].at[_positions(index, dim)]
     if reduce == "add":
-        out = at.add(src, mode=IN_BOUNDS)
+        out = added(_as_1d(input)[0], _positions(index, dim), src)
     elif reduce == "multiply":
-        out = at.multiply(src, mode=IN_BOUNDS)
+        out = at.min(src, mode=IN_BOUNDS) if input.dtype == np.bool_ else at.multiply(src, mode=IN_BOUNDS)
     else:
         out = at.set(src, mode=IN_BOUNDS)
     return out.reshape(input.shape)
@@ -391,13 +440,13 @@ def gather_padded(input: Array, dim: int, index: Array, shape: tuple) -> Array:
     return jnp.pad(out, [(0, n - m) for n, m in zip(shape, out.shape)])
 
 
-@op(inplace=True)
+@op(inplace=True, out="exact")
 def scatter_add(input: Array, dim: int, index: Array, src: Array) -> Array:
     """`input` with the elements of `src` added at `index` along `dim`."""
     dim, index, src = _scatter_at(input, dim, index, src)
     if index is None:
         return input
-    return _as_1d(input)[0].at[_positions(index, dim)].add(src, mode=IN_BOUNDS).reshape(input.shape)
+    return added(_as_1d(input)[0], _positions(index, dim), src).reshape(input.shape)
 
 
 scatter_add.vjp(
@@ -485,7 +534,7 @@ def _reduce_into(input, at, src, reduce, include_self):
     if reduce == "prod":
         flat = jnp.ravel_multi_index(at, input.shape, mode="clip")
         return _prod_into(base.reshape(-1), flat.reshape(-1), src.reshape(-1)).reshape(input.shape)
-    out = base.at[at].add(src, mode=IN_BOUNDS)
+    out = added(base, at, src)
     if reduce == "sum":
         return out
     start = (jnp.ones if include_self else jnp.zeros)(input.shape, jnp.int32)
@@ -493,13 +542,20 @@ def _reduce_into(input, at, src, reduce, include_self):
     return out // count if jnp.issubdtype(out.dtype, jnp.integer) else out / count
 
 
-@op(inplace=True)
+@op(inplace=True, out="exact")
 def scatter_reduce(
     input: Array, dim: int, index: Array, src: Array, reduce: str, *, include_self: bool = True
 ) -> Array:
     """`input` with the `src` that meet at each place of `index` reduced: sum, prod, mean, amax or amin."""
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    kernel = f"scatter_gather_tensor_cpu_reduce_{reduce}"
+    if (
+        reduce in ("amax", "amin")
+        and jnp.issubdtype(input.dtype, jnp.complexfloating)
+        or (reduce == "mean" and input.dtype == np.bool_)
+    ):
+        raise errors.not_implemented(kernel, dt.of(input.dtype))
     dim, index, src = _scatter_at(input, dim, index, src)
     if index is None:
         return input
@@ -523,7 +579,7 @@ def _along(dim, index) -> tuple:
     return (slice(None),) * dim + (narrow(index, 0),)
 
 
-@op
+@op(out="index_select(): self and result must have the same scalar type")
 def index_select(input: Array, dim: int, index: Array) -> Array:
     """The slices of `input` along `dim` that the vector `index` names, in its order."""
     dim = axis(dim, input.ndim)
@@ -557,7 +613,7 @@ def _check_index_select(input, dim, index):
         raise IndexError("index out of range in self")
 
 
-@op(inplace=True)
+@op(inplace=True, out="exact")
 def index_add(input: Array, dim: int, index: Array, source: Array, *, alpha: Number = 1) -> Array:
     """`input` with the slices of `source`, times `alpha`, added at `index` along `dim`."""
     dim = axis(dim, input.ndim)
@@ -578,14 +634,15 @@ def index_add(input: Array, dim: int, index: Array, source: Array, *, alpha: Num
             "source tensor shape must match self tensor shape, excluding the specified dimension. Got "
             f"self.shape = {size_of(input.shape)} source.shape = {size_of(source.shape)}"
         )
-    scaled = source * jnp.asarray(alpha).astype(source.dtype)
-    return full.at[_along(dim, index)].add(scaled, mode=IN_BOUNDS).reshape(input.shape)
+    alpha = jnp.asarray(alpha).astype(source.dtype)
+    scaled = source & alpha if source.dtype == np.bool_ else source * alpha
+    return added(full, _along(dim, index), scaled).reshape(input.shape)
 
 
 index_add.check_values(lambda input, dim, index, *rest, **kw: _check_along(input, dim, index))
 
 
-@op(inplace=True)
+@op(inplace=True, out="exact")
 def index_copy(input: Array, dim: int, index: Array, source: Array) -> Array:
     """`input` with the slices of `source` written at `index` along `dim`."""
     dim = axis(dim, input.ndim)
@@ -668,7 +725,16 @@ def filled_grad(g: Array, dim: int, index: Array) -> Array:
     return jnp.where(hit, full, jnp.zeros((), g.dtype)).sum(dtype=g.dtype)
 
 
-@op(inplace=True)
+def _refuse_reduction(input, reduce):
+    if jnp.issubdtype(input.dtype, jnp.complexfloating) or input.dtype == np.bool_:
+        if not input.ndim:
+            raise errors.not_implemented("index_func_", dt.of(input.dtype))
+        name = {"mean": "div_floor_cpu", "amax": "maximum_cpu", "amin": "minimum_cpu"}.get(reduce)
+        if name and (input.dtype != np.bool_ or reduce == "mean") and (input.dtype == np.bool_ or reduce != "mean"):
+            raise errors.not_implemented(name, dt.of(input.dtype))
+
+
+@op(inplace=True, out="exact")
 def index_reduce(
     input: Array, dim: int, index: Array, source: Array, reduce: str, *, include_self: bool = True
 ) -> Array:
@@ -677,6 +743,7 @@ def index_reduce(
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     dim = axis(dim, input.ndim)
     index = _vector(index, "index_reduce")
+    _refuse_reduction(input, reduce)
     full, source = _as_1d(input, source)
     if source.shape[dim] != index.size:
         raise RuntimeError(
@@ -698,9 +765,10 @@ index_reduce.check_values(lambda input, dim, index, *rest, **kw: _check_along(in
 def _check_flat(input, index):
     if input is None:
         return
-    bad = _outside(index, -input.size, input.size)
+    size = math.prod(input.shape)
+    bad = _outside(index, -size, size)
     if bad is not None:
-        raise IndexError(f"out of range: tried to access index {bad} on a tensor of {input.size} elements.")
+        raise IndexError(f"out of range: tried to access index {bad} on a tensor of {size} elements.")
 
 
 @op
@@ -731,9 +799,8 @@ def put(input: Array, index: Array, source: Array, accumulate: bool = False) -> 
         )
     if not index.size:
         return input
-    at = input.reshape(-1).at[_wrapped(index.reshape(-1), input.size)]
-    source = source.reshape(-1)
-    out = at.add(source, mode=IN_BOUNDS) if accumulate else at.set(source, mode=IN_BOUNDS)
+    line, where, source = input.reshape(-1), _wrapped(index.reshape(-1), input.size), source.reshape(-1)
+    out = added(line, where, source) if accumulate else line.at[where].set(source, mode=IN_BOUNDS)
     return out.reshape(input.shape)
 
 

@@ -80,6 +80,35 @@ def stack(tensors: list[Array], dim: int = 0) -> Array:
     return lax.concatenate([lax.expand_dims(a, (dim,)) for a in arrays], dim)
 
 
+def _chunked(x, dim, num_chunks):
+    """x as (sizes before dim, num_chunks, the elements of a chunk): `dim` padded with zeros to whole chunks."""
+    length = x.shape[dim]
+    size = -(-length // num_chunks)
+    x = jnp.pad(x, [(0, size * num_chunks - length if d == dim else 0) for d in range(x.ndim)])
+    return x.reshape(*x.shape[:dim], num_chunks, size * math.prod(x.shape[dim + 1 :]))
+
+
+@op(where="torch", out="exact")
+def _chunk_cat(tensors: list[Array], dim: int, num_chunks: int) -> Array:
+    """Each tensor cut along `dim` into `num_chunks`, padded with zeros; chunks of one number joined flat."""
+    if not tensors:
+        raise RuntimeError("_chunk_cat expects a non-empty input tensor list")
+    if num_chunks <= 0:
+        raise RuntimeError("_chunk_cat expects positive num_chunks")
+    first = tensors[0]
+    if builtins.any(t.dtype != first.dtype for t in tensors):
+        raise RuntimeError("_chunk_cat expects all input tensors with the same dtype")
+    dim = axis(dim, first.ndim)
+    for t in tensors:
+        if not t.size:
+            raise RuntimeError("_chunk_cat expects non-empty tensor")
+        if dim >= t.ndim:
+            raise RuntimeError("_chunk_cat expects dim < ndim for all input tensors")
+        if t.shape[:dim] != first.shape[:dim]:
+            raise RuntimeError("_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors")
+    return lax.concatenate([_chunked(t, dim, num_chunks) for t in tensors], dim + 1)
+
+
 def _some(tensors, name):
     if not tensors:
         raise RuntimeError(f"{name} expects a non-empty TensorList")
@@ -130,7 +159,7 @@ def _three_dims(x):
     return unsqueeze(x, -1) if x.ndim == 2 else x
 
 
-@composite(where="torch")
+@composite(where="torch", out=True)
 def hstack(tensors):
     """The tensors joined along columns; vectors end to end."""
     _some(tensors, "hstack")
@@ -138,21 +167,21 @@ def hstack(tensors):
     return cat(rows, 0 if rows[0].ndim == 1 else 1)
 
 
-@composite(where="torch", aliases=("row_stack",))
+@composite(where="torch", aliases=("row_stack",), out=True)
 def vstack(tensors):
     """The tensors joined along rows; a vector is a row."""
     _some(tensors, "vstack")
     return cat([atleast_2d(t) for t in tensors], 0)
 
 
-@composite(where="torch")
+@composite(where="torch", out=True)
 def dstack(tensors):
     """The tensors joined along the third dimension."""
     _some(tensors, "dstack")
     return cat([atleast_3d(t) for t in tensors], 2)
 
 
-@composite(where="torch")
+@composite(where="torch", out=True)
 def column_stack(tensors):
     """The tensors joined along columns; a vector is a column."""
     _some(tensors, "column_stack")
@@ -165,8 +194,7 @@ def block_diagonal(tensors: list[Array]) -> Array:
     for i, t in enumerate(tensors):
         if t.ndim > 2:
             raise RuntimeError(
-                "torch.block_diag: Input tensors must have 2 or fewer dimensions. "
-                f"Input {i} has {t.ndim} dimensions"
+                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {t.ndim} dimensions"
             )
     blocks = [jnp.atleast_2d(t) for t in _together(tensors)] if tensors else [jnp.zeros((1, 0), jnp.float32)]
     width = builtins.sum(b.shape[1] for b in blocks)
@@ -222,9 +250,7 @@ def meshgrid(*tensors, indexing="ij"):
     for t in tensors:
         if t.ndim > 1:
             shape = " ".join(map(str, t.shape))
-            raise RuntimeError(
-                f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got:  {shape}"
-            )
+            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got:  {shape}")
         if t.dtype != tensors[0].dtype:
             raise RuntimeError("meshgrid expects all tensors to have the same dtype")
     if indexing not in ("ij", "xy"):
@@ -323,9 +349,7 @@ def rot90(input: Array, k: int = 1, dims: tuple = (0, 1)) -> Array:
     if input.ndim < 2:
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {input.ndim}")
     if dims[0] == dims[1]:
-        raise RuntimeError(
-            f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
-        )
+        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
     return jnp.rot90(input, k, tuple(axis(d, input.ndim) for d in dims))
 
 
@@ -333,9 +357,7 @@ def rot90(input: Array, k: int = 1, dims: tuple = (0, 1)) -> Array:
 def repeat(input: Array, repeats: VarInts) -> Array:
     """Copies of `input` laid side by side: `repeats[i]` of them along dimension i."""
     if len(repeats) < input.ndim:
-        raise RuntimeError(
-            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"
-        )
+        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
     return jnp.tile(input, tuple(repeats))
 
 

@@ -31,7 +31,7 @@ def _linear_name(args) -> str:
 
 def _rows(x: Array) -> Array:
     """`x` as a matrix: XLA's CPU backend copies an operand of a matmul that contracts two dimensions."""
-    return x.reshape(-1, x.shape[-1])
+    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
 def _dot(a: Array, b: Array) -> Array:
@@ -39,7 +39,7 @@ def _dot(a: Array, b: Array) -> Array:
     return jnp.matmul(a, b, preferred_element_type=backend.accumulator(a.dtype))
 
 
-@op(where="nn.functional", grad_name=_linear_name)
+@op(where="nn.functional", out="exact", grad_name=_linear_name)
 def linear(input: Array, weight: Array, bias: Array | None = None) -> Array:
     """`input @ weight.T + bias`; `weight` is (out, in), and `input` has any number of leading dimensions."""
     matrix = weight if weight.ndim == 2 else weight[None]
@@ -51,8 +51,8 @@ def linear(input: Array, weight: Array, bias: Array | None = None) -> Array:
 
 
 linear.vjp(
-    input=lambda g, weight: linear_input_grad(g, weight),
-    weight=lambda g, input, weight: linear_weight_grad(g, input, weight),
+    input=lambda g, weight: linear_input_grad(g, backend.conjugate(weight)),
+    weight=lambda g, input, weight: linear_weight_grad(g, backend.conjugate(input), weight),
     bias=lambda g, bias: linear_bias_grad(g, bias),
 )
 
@@ -69,7 +69,7 @@ def _(input, weight, bias=None):
         raise _dtype_error(input, weight, bias)
     if bias is not None and bias.dtype is not weight.dtype:
         raise errors.same_dtype("self", "mat2", bias.dtype, weight.dtype)
-    if input.dtype is dtypes.bool_:
+    if input.dtype is dtypes.bool_ and input.numel:
         raise errors.not_implemented("addmm_impl_cpu_", input.dtype)
     columns = input.shape[-1]
     rows = math.prod(input.shape[:-1])

@@ -17,7 +17,7 @@ def where(condition: Array, input: Scalar, other: Scalar) -> Array:
     return jnp.where(condition, input, other)
 
 
-where.targets = ["torch.where"]  # as a method, `self` is the second argument: see below
+where.targets = []  # torch.where has a form with the condition alone, and as a method `self` comes second: see below
 where.inplace = False
 where.vjp(
     input=lambda g, condition: where(condition, g, 0),
@@ -30,6 +30,14 @@ def _check_where(condition, input, other):
     if condition.dtype.name not in ("bool", "uint8"):
         name = dtypes.scalar_name(condition.dtype)
         raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {name}")
+
+
+@composite(name="where_function", where="torch.where")
+def where_function(condition, input=None, other=None, *, out=None):
+    """`input` where the condition holds, else `other`; where it holds, as indices, if neither is given."""
+    if input is None and other is None:
+        return condition.nonzero(as_tuple=True)
+    return where(condition, input, other) if out is None else where(condition, input, other, out=out)
 
 
 @composite(name="where_method", where="Tensor.where")

@@ -1,6 +1,7 @@
 """Losses: one fused kernel each, with PyTorch's reductions, subgradients and errors."""
 
 import builtins
+import functools
 import math
 import warnings
 
@@ -9,9 +10,11 @@ import numpy as np
 from jax import lax
 from jax.scipy.special import xlogy
 
+from jtorch import errors_nn as errors
+from jtorch.core import dtype as dtypes
 from jtorch.core import shapes
+from jtorch.core.dtype import BOOL, COMPLEX, INT, scalar_name
 from jtorch.core.dtype import FLOAT as FLOATING
-from jtorch.core.dtype import scalar_name
 
 from .arithmetic import clamp_min, minimum
 from .backend import accumulator
@@ -45,7 +48,7 @@ def _reduce(loss, reduction, dtype=None):
     if reduction == "mean":
         loss = jnp.mean(loss)
     elif reduction == "sum":
-        loss = jnp.sum(loss)
+        loss = jnp.sum(loss, dtype=jnp.int64 if jnp.issubdtype(loss.dtype, jnp.integer) else None)
     return loss if dtype is None else loss.astype(dtype)
 
 
@@ -78,11 +81,33 @@ def _by_reduction(elementwise: str, mean="MeanBackward0", total="SumBackward0"):
     return name
 
 
-def _floats_only(record, kernel: str):
+def _refuse(record, error, *categories, halves=False):
+    """Refuse a first argument whose dtype is of one of these categories (with `halves`, of 16 bits); `error` makes the
+    exception of the dtype."""
+
     @record.check
     def check(input, *args, **kwargs):
-        if input.dtype.category < FLOATING:
-            raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(input.dtype)}'")
+        dtype = input.dtype
+        if dtype.category in categories or (halves and dtype.itemsize == 2):
+            raise error(dtype)
+
+
+def _floats_only(record, kernel: str, *, halves: bool = True):
+    """Refuse what PyTorch's CPU kernel of this name has no implementation for."""
+    _refuse(record, functools.partial(errors.not_implemented, kernel), BOOL, INT, COMPLEX, halves=not halves)
+
+
+def _no_mean_of_integers(record):
+    signature = record.signature
+
+    @record.check
+    def check(*args, **kwargs):
+        given = signature.bind(*args, **kwargs)
+        given.apply_defaults()
+        at = given.arguments
+        dtype = at["input"].dtype
+        if dtype.category <= INT and reduction_of(at["reduction"], at["size_average"], at["reduce"]) == "mean":
+            raise errors.mean_dtype(dtype)
 
 
 def _warn_sizes(input, target):
@@ -196,6 +221,9 @@ def _(input, target, weight=None, size_average=None, ignore_index=-100, reduce=N
     _check_classes(input, target, weight)
 
 
+_floats_only(nll_loss, "nll_loss_out_frame")
+
+
 @op(where="")
 def nll_loss_grad(
     grad: Array, input: Array, target: Array, weight: Array | None, ignore_index: int, reduction: str
@@ -273,6 +301,13 @@ def cross_entropy(
     """Cross entropy of logits (N, C, ...) or (C) with class indices, or with probabilities of the same shape."""
     reduction = reduction_of(reduction, size_average, reduce)
     return _cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
+
+
+@cross_entropy.check
+def _(input, *args):
+    if input.dtype.category != FLOATING:
+        last = "lastdim_" if input.ndim <= 2 else ""
+        raise errors.not_implemented(f"log_softmax_{last}kernel_impl", input.dtype)
 
 
 @cross_entropy.check
@@ -488,18 +523,30 @@ def _(input, target, reduction="mean", delta=1.0, weight=None):
     _warn_sizes(input, target)
 
 
-@mse_loss.check
-def _(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
-    if input.dtype.category < FLOATING and target.dtype.category < FLOATING:
-        raise NotImplementedError(f"\"mse_cpu\" not implemented for '{scalar_name(input.dtype)}'")
-
-
 for _record in (mse_loss, l1_loss, smooth_l1_loss):
 
     @_record.check
     def _(input, target, *args):
         _warn_sizes(input, target)
         shapes.broadcast(tuple(input.shape), tuple(target.shape))
+
+
+for _record, _kernel in ((mse_loss, "mse_cpu"), (smooth_l1_loss, "smooth_l1_cpu"), (huber_loss, "huber_cpu")):
+
+    @_record.check
+    def _(input, target, *args, kernel=_kernel):
+        common = dtypes.promote(input.dtype, target.dtype)
+        if common.category != FLOATING:
+            raise errors.not_implemented(kernel, common)
+
+
+@l1_loss.check
+def _(input, target, *args):
+    if BOOL in (input.dtype.category, target.dtype.category):
+        raise errors.bool_minus(two=input.dtype is target.dtype)
+
+
+_no_mean_of_integers(l1_loss)
 
 
 @_loss("BinaryCrossEntropyBackward0")
@@ -528,6 +575,9 @@ def _(input, target, weight=None, size_average=None, reduce=None, reduction="mea
         )
     if target.dtype is not input.dtype:
         raise RuntimeError(f"Found dtype {scalar_name(target.dtype)} but expected {scalar_name(input.dtype)}")
+
+
+_floats_only(binary_cross_entropy, "binary_cross_entropy")
 
 
 @op(where="")
@@ -577,6 +627,13 @@ def binary_cross_entropy_with_logits(
 def _(input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None):
     if tuple(input.shape) != tuple(target.shape):
         raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
+    if target.dtype.category < FLOATING and input.dtype.category == FLOATING:
+        if target.dtype.category == BOOL:
+            raise errors.bool_minus(two=True)
+        raise errors.result_cast(input.dtype, target.dtype)
+
+
+_floats_only(binary_cross_entropy_with_logits, "log_sigmoid_cpu")
 
 
 @_loss(_by_reduction("SubBackward0"), (*REDUCTIONS, "batchmean"), promote=PROMOTE, elementwise=False)
@@ -609,6 +666,14 @@ def _(input, target, size_average=None, reduce=None, reduction="mean", log_targe
         )
 
 
+for _kind, _categories in (("Integral", (BOOL, INT)), ("Complex", (COMPLEX,))):
+
+    @kl_div.check
+    def _(input, target, *args, kind=_kind, categories=_categories):
+        if input.dtype.category in categories or target.dtype.category in categories:
+            raise RuntimeError(f"kl_div: {kind} inputs not supported.")
+
+
 @_loss(_by_reduction("SubBackward0"), promote=FLOAT, elementwise=False)
 def poisson_nll_loss(
     input: Array,
@@ -627,6 +692,14 @@ def poisson_nll_loss(
         stirling = some * jnp.log(some) - some + 0.5 * jnp.log(2 * math.pi * some)
         loss = loss + jnp.where(target > 1, stirling, 0)
     return _reduce(loss, reduction_of(reduction, size_average, reduce))
+
+
+_refuse(poisson_nll_loss, lambda dtype: errors.bool_minus(two=False), BOOL)
+
+
+@poisson_nll_loss.check
+def _(input, target, *args):
+    shapes.broadcast(tuple(input.shape), tuple(target.shape))
 
 
 def _fit_var(input_shape, var_shape):
@@ -661,6 +734,12 @@ def _(input, target, var, full=False, eps=1e-6, reduction="mean"):
         raise ValueError("var is of incorrect size")
     if reduction not in REDUCTIONS:
         raise ValueError(f"{reduction} is not valid")
+    shapes.broadcast(tuple(input.shape), tuple(target.shape))
+    dtype = var.dtype if hasattr(var, "shape") else input.dtype
+    if dtype.category == COMPLEX:
+        raise errors.not_implemented("lt_cpu", dtype)
+    if dtype.category != FLOATING:
+        raise errors.clamp_cast(dtype)
 
 
 def _positive_part(x):
@@ -678,11 +757,18 @@ def hinge_embedding_loss(
     reduction: str = "mean",
 ) -> Array:
     """input where the target is 1, max(0, margin - input) where it is -1."""
+    if jnp.issubdtype(input.dtype, jnp.integer):
+        margin = jnp.asarray(int(margin), input.dtype)
     loss = jnp.where(target != 1, _positive_part(margin - input), 0) + jnp.where(target != -1, input, 0)
     return _reduce(loss, reduction_of(reduction, size_average, reduce))
 
 
-@_loss(_by_reduction("ClampMinBackward0"), promote=PROMOTE, elementwise=False)
+_refuse(hinge_embedding_loss, lambda dtype: errors.complex_clamp(), COMPLEX)
+_refuse(hinge_embedding_loss, lambda dtype: errors.bool_minus(two=True), BOOL)
+_no_mean_of_integers(hinge_embedding_loss)
+
+
+@_loss(_by_reduction("ClampMinBackward0"), promote=FLOAT, elementwise=False)
 def margin_ranking_loss(
     input1: Array,
     input2: Array,
@@ -706,7 +792,11 @@ def _(input1, input2, target, *args):
         )
 
 
-@_loss(_by_reduction("AddBackward0"))
+_refuse(margin_ranking_loss, lambda dtype: errors.complex_clamp(), COMPLEX)
+_refuse(margin_ranking_loss, lambda dtype: errors.bool_minus(two=True), BOOL)
+
+
+@_loss(_by_reduction("AddBackward0"), promote=FLOAT, elementwise=False)
 def cosine_embedding_loss(
     input1: Array,
     input2: Array,
@@ -737,6 +827,9 @@ def _(input1, input2, target, *args):
         )
 
 
+_refuse(cosine_embedding_loss, lambda dtype: errors.complex_clamp(), COMPLEX)
+
+
 def _distance(a, b, p, eps):
     d = jnp.abs(a - b + eps)
     if p == 2:
@@ -748,7 +841,7 @@ def _distance(a, b, p, eps):
     return jnp.sum(d**p, -1) ** (1 / p)
 
 
-@_loss(_by_reduction("ClampMinBackward0"), promote=PROMOTE, elementwise=False)
+@_loss(_by_reduction("ClampMinBackward0"), promote=FLOAT, elementwise=False)
 def triplet_margin_loss(
     anchor: Array,
     positive: Array,
@@ -777,6 +870,14 @@ def _(anchor, positive, negative, margin=1.0, *args):
             "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
             f"anchor {anchor.ndim}D, positive {positive.ndim}D, and negative {negative.ndim}D inputs"
         )
+
+
+@triplet_margin_loss.check
+def _(anchor, positive, negative, *args):
+    if anchor.dtype.category == BOOL:
+        raise errors.bool_minus(two=True)
+    shapes.broadcast(tuple(anchor.shape), tuple(positive.shape))
+    shapes.broadcast(tuple(anchor.shape), tuple(negative.shape))
 
 
 @composite(where="nn.functional")
@@ -809,7 +910,7 @@ def multi_margin_loss(
     reduction: str = "mean",
 ) -> Array:
     """The mean over the other classes of max(0, margin - input[target] + input[other])^p."""
-    x = input.reshape(-1, input.shape[-1])
+    x = input.reshape(-1, input.shape[-1]) if input.ndim else input.reshape(1, 1)
     t = target.reshape(-1, 1)
     hit = jnp.arange(x.shape[1]) == t
     gap = margin - jnp.sum(jnp.where(hit, x, 0), 1, keepdims=True) + x
@@ -829,9 +930,37 @@ def _(input, target, p=1, margin=1.0, weight=None, *args):
         raise ValueError("weight must be one-dimensional")
 
 
+@multi_margin_loss.check
+def _(input, target, p=1, margin=1.0, weight=None, *args):
+    _check_labelled(input)
+    samples, classes = (input.shape[0], input.shape[1]) if input.ndim == 2 else (1, input.numel)
+    if target.ndim > 1 or target.numel != samples:
+        raise errors.multi_margin_target(samples, target.shape, input.shape)
+    if weight is not None and weight.numel != classes:
+        raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
+
+
+_floats_only(multi_margin_loss, "multi_margin_loss_cpu_kernel", halves=False)
+
+
+def _check_labelled(input):
+    """A vector or a matrix of scores; only a batch may be empty."""
+    if input.ndim > 2 or (input.ndim and input.shape[-1] == 0):
+        raise errors.labelled_shape(input.shape)
+
+
+def _needs_long(target):
+    if target.dtype is not dtypes.int64:
+        raise errors.scalar_type(dtypes.int64, target.dtype)
+
+
+multi_margin_loss.check(lambda input, target, *args: _needs_long(target))
+
+
 @multi_margin_loss.check_values
 def _(input, target, *args):
-    if isinstance(target, np.ndarray) and input.ndim and ((target < 0) | (target >= input.shape[-1])).any():
+    classes = input.shape[-1] if input.ndim else 1
+    if isinstance(target, np.ndarray) and ((target < 0) | (target >= classes)).any():
         raise RuntimeError("target out of range")
 
 
@@ -851,6 +980,25 @@ def multilabel_margin_loss(
     loss = jnp.sum(jnp.where(counted, gap, 0), (1, 2)) / classes
     loss = loss if input.ndim > 1 else loss[0]
     return _reduce(loss, reduction_of(reduction, size_average, reduce))
+
+
+@multilabel_margin_loss.check
+def _(input, target, *args):
+    _check_labelled(input)
+    fits = target.numel == input.numel if input.ndim == 0 else tuple(target.shape) == tuple(input.shape)
+    if not fits and not (input.ndim == 1 and target.ndim <= 1 and input.numel == target.numel):
+        raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
+
+
+_floats_only(multilabel_margin_loss, "multilabel_margin_loss_forward_out_frame", halves=False)
+multilabel_margin_loss.check(lambda input, target, *args: _needs_long(target))
+
+
+@multilabel_margin_loss.check_values
+def _(input, target, *args):
+    classes = input.shape[-1] if input.ndim else 1
+    if isinstance(target, np.ndarray) and ((target < -1) | (target >= classes)).any():
+        raise RuntimeError("argument #2 'target' is out of range")
 
 
 def _log_sigmoid(x):
@@ -874,6 +1022,9 @@ def multilabel_soft_margin_loss(
     return _reduce(loss, reduction_of(reduction, size_average, reduce))
 
 
+_floats_only(multilabel_soft_margin_loss, "log_sigmoid_cpu")
+
+
 @_loss("SoftMarginLossBackward0", promote=PROMOTE, elementwise=False)
 def soft_margin_loss(input: Array, target: Array, size_average=None, reduce=None, reduction: str = "mean") -> Array:
     """log(1 + exp(-target * input))."""
@@ -884,3 +1035,7 @@ def soft_margin_loss(input: Array, target: Array, size_average=None, reduce=None
 @soft_margin_loss.check
 def _(input, target, *args):
     shapes.broadcast(tuple(input.shape), tuple(target.shape))
+    if input.dtype.category == BOOL:
+        raise errors.bool_neg()
+    if input.dtype.category == INT:
+        raise errors.result_cast(dtypes.default.dtype, input.dtype)

@@ -7,8 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from .. import errors
+from ..core import dtype as dt
 from .indexing import IN_BOUNDS, axis, scalar_name, size_of
-from .registry import Array, Number, Scalar, composite, op
+from .registry import ZERO, Array, Number, Scalar, composite, op
 
 # ---------------------------------------------------------------- masks
 
@@ -21,6 +23,9 @@ def masked_fill(input: Array, mask: Array, value: Scalar) -> Array:
         words = name.get(str(mask.dtype), str(mask.dtype))
         raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {words}")
     value = jnp.asarray(value)
+    whole = jnp.issubdtype(input.dtype, jnp.complexfloating)
+    if jnp.issubdtype(value.dtype, jnp.complexfloating) and not whole:
+        raise RuntimeError(f"value cannot be converted to type {errors.c_type(dt.of(input.dtype))} without overflow")
     if value.ndim:
         raise RuntimeError(
             f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
@@ -63,7 +68,8 @@ def masked_scatter(input: Array, mask: Array, source: Array) -> Array:
 def _check_masked_scatter(input, mask, source):
     if mask is None or source is None or input is None:
         return
-    if int(np.broadcast_to(mask, np.broadcast_shapes(mask.shape, input.shape)).sum()) > source.size:
+    shape = np.broadcast_shapes(tuple(mask.shape), tuple(input.shape))
+    if int(np.broadcast_to(mask, shape).sum()) > math.prod(source.shape):
         raise RuntimeError("Number of elements of source < number of ones in mask")
 
 
@@ -97,7 +103,7 @@ def masked_unselect(g: Array, mask: Array, shape: tuple) -> Array:
 masked_select.vjp(input=lambda g, input, mask: masked_unselect(g, mask, tuple(input.shape)))
 
 
-@op(where="", dynamic=True, differentiable=False)
+@op(where="", dynamic=True, differentiable=False, strides=lambda outs, input: ((1, outs[0].shape[0]),))
 def nonzero_rows(input: Array) -> Array:
     """The positions of the nonzero elements, one row each."""
     host = np.asarray(input)
@@ -113,7 +119,7 @@ def nonzero_tuple(input: Array) -> tuple[Array, ...]:
     return tuple(jnp.asarray(i.astype(np.int64)) for i in np.nonzero(np.atleast_1d(np.asarray(input)) != 0))
 
 
-@composite
+@composite(out="nonzero: Expected out tensor to have scalar type {want} but got scalar type{have}")
 def nonzero(input, *, as_tuple=False):
     """The positions of the nonzero elements: one row each, or with `as_tuple` one vector a dimension."""
     return nonzero_tuple(input) if as_tuple else nonzero_rows(input)
@@ -123,6 +129,26 @@ def nonzero(input, *, as_tuple=False):
 def argwhere(input):
     """The positions of the nonzero elements, one row each."""
     return nonzero_rows(input)
+
+
+@op(differentiable=False, strides=lambda outs, input, size, fill_value=-1: ((1, outs[0].shape[0]),))
+def nonzero_static(input: Array, *, size: int, fill_value: int = -1) -> Array:
+    """The positions of the first `size` nonzero elements, one row each; rows past the last are `fill_value`."""
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    if not input.ndim:
+        return jnp.zeros((size, 0), jnp.int64)
+    places = jnp.nonzero(input, size=size, fill_value=fill_value)
+    return jnp.stack(places, 1).astype(jnp.int64)
+
+
+@op(where="", grad_name="FillBackward0")
+def filled(input: Array, value: Number) -> Array:
+    """One value in the shape of `input`."""
+    return jnp.broadcast_to(jnp.asarray(value).astype(input.dtype), input.shape)
+
+
+filled.vjp(input=ZERO)
 
 
 # ---------------------------------------------------------------- triangles and diagonals
@@ -136,13 +162,13 @@ def _triangle(input, keep, name):
     return jnp.where(keep(col - row), input, jnp.zeros((), input.dtype))
 
 
-@op(inplace=True)
+@op(inplace=True, out="exact")
 def tril(input: Array, diagonal: int = 0) -> Array:
     """The lower triangles of the matrices in `input`: zeros above the given diagonal."""
     return _triangle(input, lambda offset: offset <= diagonal, "tril")
 
 
-@op(inplace=True)
+@op(inplace=True, out="exact")
 def triu(input: Array, diagonal: int = 0) -> Array:
     """The upper triangles of the matrices in `input`: zeros below the given diagonal."""
     return _triangle(input, lambda offset: offset >= diagonal, "triu")
@@ -167,7 +193,7 @@ def diag_embed(input: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) ->
     return jnp.moveaxis(out, (-2, -1), (first, second))
 
 
-@op(grad_name=lambda a: "DiagEmbedBackward0" if a["input"].ndim == 1 else "DiagonalBackward0_copy")
+@op(grad_name=lambda a: "DiagEmbedBackward0" if a["input"].ndim == 1 else "DiagonalBackward0_copy", out="exact")
 def diag(input: Array, diagonal: int = 0) -> Array:
     """The square matrix with the given vector on a diagonal, or a copy of a matrix's diagonal."""
     if input.ndim not in (1, 2):
@@ -181,7 +207,7 @@ def diagflat(input: Array, offset: int = 0) -> Array:
     return diag_embed.fn(input.reshape(-1), offset)
 
 
-@op
+@op(lacks={"trace": "bool"})
 def trace(input: Array) -> Array:
     """The sum of a matrix's diagonal."""
     if input.ndim != 2:
@@ -198,7 +224,7 @@ def _fits(src, part):
         )
 
 
-@op
+@op(out="exact")
 def diagonal_scatter(input: Array, src: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
     """A copy of `input` with a diagonal replaced by `src`."""
     first, second = axis(dim1, input.ndim), axis(dim2, input.ndim)
@@ -213,7 +239,7 @@ def diagonal_scatter(input: Array, src: Array, offset: int = 0, dim1: int = 0, d
     return jnp.moveaxis(moved, (-2, -1), (first, second))
 
 
-@op
+@op(out="exact")
 def select_scatter(input: Array, src: Array, dim: int, index: int) -> Array:
     """A copy of `input` with the slice number `index` of `dim` replaced by `src`."""
     dim = axis(dim, input.ndim)
@@ -227,7 +253,7 @@ def select_scatter(input: Array, src: Array, dim: int, index: int) -> Array:
     return lax.dynamic_update_slice_in_dim(input, full, index % size, dim)
 
 
-@op
+@op(out="exact")
 def slice_scatter(
     input: Array, src: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Array:
@@ -246,7 +272,7 @@ def slice_scatter(
     return input.at[where].set(src)
 
 
-@op
+@op(out="exact")
 def as_strided_scatter(
     input: Array, src: Array, size: tuple, stride: tuple, storage_offset: int | None = None
 ) -> Array:

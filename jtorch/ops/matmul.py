@@ -19,6 +19,14 @@ _C_NAMES = {
 }  # fmt: skip
 
 
+# what torch says of an out= of another dtype
+_TENSORDOT_OUT = (
+    "tensordot: Expected the output tensor to have dtype {want}, but got an output tensor with dtype {have}"
+)
+_CHAIN_OUT = "multi_dot(): expected out tensor to have dtype {c_want} but got {c_have}"
+_ADDBMM_OUT = "self and mat2 must have the same dtype, but got {have} and {want}"
+
+
 def _c_name(x) -> str:
     name = scalar_name(x)
     return _C_NAMES.get(name, name)
@@ -68,7 +76,7 @@ def mm_hn(a: Array, b: Array) -> Array:
     return matmul_tn(_conj(a), b)
 
 
-@op
+@op(out="exact")
 def mm(input: Array, mat2: Array) -> Array:
     """The product of two matrices."""
     if input.ndim != 2:
@@ -102,7 +110,7 @@ def _expected_dtype(a, b):
         raise RuntimeError(f"expected scalar type {scalar_name(a)} but found {scalar_name(b)}")
 
 
-@op
+@op(out="exact")
 def bmm(input: Array, mat2: Array) -> Array:
     """The products of two batches of matrices."""
     _batches(input, mat2)
@@ -142,7 +150,7 @@ def _vec_dtype(mat, vec):
         )
 
 
-@op
+@op(out="addmv input tensors must have the same dtype, but got {have}, {want}, and {want}")
 def mv(input: Array, vec: Array) -> Array:
     """The product of a matrix and a vector."""
     if input.ndim != 2 or vec.ndim != 1:
@@ -166,14 +174,14 @@ def _two_vectors(a, b, name="dot"):
         )
 
 
-@op
+@op(out="result dtype {have} does not match input dtype {want}")
 def dot(input: Array, tensor: Array) -> Array:
     """The sum of the products of two vectors' elements."""
     _two_vectors(input, tensor)
     return _product(input, tensor)
 
 
-@op
+@op(out="result dtype {have} does not match input dtype {want}")
 def vdot(input: Array, other: Array) -> Array:
     """`dot` with the first vector conjugated."""
     _two_vectors(input, other, "vdot")
@@ -282,7 +290,10 @@ matmul.vjp(
 )
 
 
-@op(grad_name=lambda a: "ViewBackward0")
+@op(
+    grad_name=lambda a: "ViewBackward0",
+    out=_TENSORDOT_OUT,
+)
 def inner(input: Array, other: Array) -> Array:
     """The sums of products over the last dimension of both; a number multiplies."""
     if input.ndim == 0 or other.ndim == 0:
@@ -338,7 +349,7 @@ def scale_by(input: Array, factor: Number) -> Array:
     return input * jnp.conj(jnp.asarray(factor).astype(input.dtype))
 
 
-@op(inplace=True)
+@op(inplace=True, out="exact")
 def addmm(input: Array, mat1: Array, mat2: Array, *, beta: Number = 1, alpha: Number = 1) -> Array:
     """`beta * input + alpha * (mat1 @ mat2)`."""
     if mat1.ndim != 2:
@@ -361,7 +372,7 @@ addmm.vjp(
 )
 
 
-@op(inplace=True)
+@op(inplace=True, out="exact")
 def addmv(input: Array, mat: Array, vec: Array, *, beta: Number = 1, alpha: Number = 1) -> Array:
     """`beta * input + alpha * (mat @ vec)`."""
     if mat.ndim != 2 or vec.ndim != 1 or input.ndim > 1:
@@ -387,7 +398,11 @@ def _three_dtypes(input, batch1, batch2):
     _expected_dtype(batch1, batch2)
 
 
-@op(inplace=True)
+@op(
+    inplace=True,
+    out=_ADDBMM_OUT,
+    lacks={"addmm_impl_cpu_": "bool"},
+)
 def addbmm(input: Array, batch1: Array, batch2: Array, *, beta: Number = 1, alpha: Number = 1) -> Array:
     """`beta * input + alpha * (the sum of the products of the batches)`."""
     for name, x in (("batch1", batch1), ("batch2", batch2)):
@@ -407,7 +422,7 @@ def addbmm(input: Array, batch1: Array, batch2: Array, *, beta: Number = 1, alph
     return _blend(input, product, beta, alpha, (batch1.shape[1], batch2.shape[2]))
 
 
-@op(inplace=True)
+@op(inplace=True, out="exact")
 def baddbmm(input: Array, batch1: Array, batch2: Array, *, beta: Number = 1, alpha: Number = 1) -> Array:
     """`beta * input + alpha * (batch1 @ batch2)`, batch by batch."""
     _batches(batch1, batch2)
@@ -465,7 +480,12 @@ def _multiply_chain(tensors):
     return run(0, len(tensors) - 1)
 
 
-@op(where="linalg", name="multi_dot", grad_name="ViewBackward0")
+@op(
+    where="linalg",
+    name="multi_dot",
+    grad_name="ViewBackward0",
+    out=_CHAIN_OUT,
+)
 def multi_dot(tensors: list[Array]) -> Array:
     """The product of a chain of matrices, in the cheapest order; the ends may be vectors."""
     if len(tensors) < 2:
@@ -674,7 +694,11 @@ def _from_sublists(args):
     return equation, list(args[: 2 * pairs : 2])
 
 
-@op(where="torch", grad_name="ViewBackward0")
+@op(
+    where="torch",
+    grad_name="ViewBackward0",
+    out=_TENSORDOT_OUT,
+)
 def tensordot(a: Array, b: Array, dims: int | tuple = 2) -> Array:
     """The product of two tensors summed over pairs of dimensions, or over the last and first `dims`."""
     if isinstance(dims, int):
@@ -718,7 +742,7 @@ def kron(input: Array, other: Array) -> Array:
 # ---------------------------------------------------------------- products of vectors in a tensor
 
 
-@op(where="linalg.cross")
+@op(where="linalg.cross", out="exact")
 def linalg_cross(input: Array, other: Array, *, dim: int = -1) -> Array:
     """The cross products of vectors of length 3 along `dim`."""
     if input.ndim != other.ndim:
@@ -737,7 +761,7 @@ def linalg_cross(input: Array, other: Array, *, dim: int = -1) -> Array:
     return jnp.stack(out, d)
 
 
-@composite
+@composite(out="exact")
 def cross(input, other, dim=None):
     """The cross products along `dim`, or along the first dimension of size 3."""
     if dim is None:

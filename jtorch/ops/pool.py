@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jtorch.core.dtype import INT, scalar_name
+from jtorch import errors_nn as errors
+from jtorch.core.dtype import FLOAT, INT, scalar_name
 
 from .activation import relu
 from .arithmetic import abs, mul, sign
@@ -495,18 +496,56 @@ def _adaptive_name(n):
     return name
 
 
-def _check_adaptive(name, n, input, output_size, colon=""):
-    if n == 1 and input.ndim not in (2, 3) and not colon:
-        raise RuntimeError(
-            f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor for argument #1 'self' "
-            f"(while checking arguments for {name})"
-        )
+def _check_adaptive(kind, n, input, output_size):
+    name = f"adaptive_{kind}_pool{n}d"
+    shape = list(input.shape)
+    if n == 1:
+        if input.ndim not in (2, 3):
+            raise RuntimeError(
+                f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor for argument #1 'self' "
+                f"(while checking arguments for {name})"
+            )
+        if not isinstance(output_size, int) and len(output_size) != 1:
+            raise RuntimeError(f"{name}() argument 'output_size' should contain one int (got {len(output_size)})")
+    elif not isinstance(output_size, int):
+        if input.ndim <= len(output_size):
+            raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
+        if len(output_size) != n:
+            internal = f"{name}(): internal error: output_size.size() must be {n}"
+            raise RuntimeError(internal if kind == "max" else f"{name}: output_size must be {n}")
     if input.ndim not in (n + 1, n + 2):
-        raise RuntimeError(f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got{colon} {list(input.shape)}")
-    if not colon and input.dtype.category == INT:
-        raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(input.dtype)}'")
-    if not isinstance(output_size, int) and output_size is not None and len(output_size) != n:
-        raise RuntimeError(f"{name}: output_size must be {n}")
+        colon = ":" if kind == "max" else ""
+        raise RuntimeError(f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got{colon} {shape}")
+    target = _adaptive_size(output_size, shape[-n:])
+    if kind == "avg":
+        _check_adaptive_avg(builtins.max(n, 2), n, input, target)
+        return
+    for i in range(input.ndim - n - 1, input.ndim):
+        if shape[i] == 0 and i + n + 2 != input.ndim:
+            raise errors.pool_empty(name, shape, i)
+    if builtins.min(target) < 0:
+        raise errors.negative_size(target, (*shape[:-n], *(1,) * (n == 1), *target))
+    if input.dtype.category != FLOAT:
+        raise errors.not_implemented("adaptive_max_pool3d_cpu" if n == 3 else "adaptive_max_pool2d", input.dtype)
+
+
+def _check_adaptive_avg(planes, n, input, target):
+    """PyTorch computes one dimension as two, and its errors show that."""
+    name, extra = f"adaptive_avg_pool{planes}d", (1,) * (planes - n)
+    shape, target = [*input.shape[:-n], *extra, *input.shape[-n:]], (*extra, *target)
+    if builtins.min(target) < 0:
+        shown = f"{{{target[0]}, {','.join(map(str, target[1:]))}}}"
+        raise RuntimeError(f"{name}: elements of output_size must be greater than or equal to 0 but received {shown}")
+    one = all(t == 1 for t in target)
+    if one:
+        if input.dtype.category <= INT:
+            raise errors.mean_dtype(input.dtype)
+        return
+    for i in range(len(shape) - planes, len(shape)):
+        if shape[i] == 0:
+            raise errors.pool_empty(name, shape, i)
+    if input.dtype.category != FLOAT and (n == 3 or input.numel):
+        raise errors.not_implemented(name if n < 3 else "adaptive_avg_pool3d_cpu", input.dtype)
 
 
 @op(where="torch nn.functional", grad_name=_adaptive_name(1), out=False)
@@ -527,9 +566,9 @@ def adaptive_avg_pool3d(input: Array, output_size) -> Array:
     return _adaptive_avg_pool(3, input, output_size)
 
 
-adaptive_avg_pool1d.check(lambda input, output_size: _check_adaptive("adaptive_avg_pool1d", 1, input, output_size))
-adaptive_avg_pool2d.check(lambda input, output_size: _check_adaptive("adaptive_avg_pool2d", 2, input, output_size))
-adaptive_avg_pool3d.check(lambda input, output_size: _check_adaptive("adaptive_avg_pool3d", 3, input, output_size))
+adaptive_avg_pool1d.check(lambda input, output_size: _check_adaptive("avg", 1, input, output_size))
+adaptive_avg_pool2d.check(lambda input, output_size: _check_adaptive("avg", 2, input, output_size))
+adaptive_avg_pool3d.check(lambda input, output_size: _check_adaptive("avg", 3, input, output_size))
 
 
 def _largest_at(x, starts, sizes, n):
@@ -602,9 +641,7 @@ def adaptive_max_pool3d(input: Array, output_size, return_indices: bool = False)
 
 for _n, _record in enumerate((adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d), 1):
     _record.check(
-        lambda input, output_size, return_indices=False, n=_n: _check_adaptive(
-            f"adaptive_max_pool{n}d", n, input, output_size, ":"
-        )
+        lambda input, output_size, return_indices=False, n=_n: _check_adaptive("max", n, input, output_size)
     )
 
 
@@ -635,7 +672,7 @@ def _fractional(n, input, samples, kernel_size, output_size, return_indices):
         alpha = (size - k) / (o - 1) if o > 1 else 0.0
         at = jnp.floor((jnp.arange(o) + sample[..., None]) * alpha) - jnp.floor(sample * alpha)[..., None]
         at = jnp.where(jnp.arange(o) == o - 1, size - k, at.astype(jnp.int64))
-        starts.append(jnp.broadcast_to(at, (*x.shape[:2], o)))
+        starts.append(at)
         sizes.append(np.full((o,), k))
     got = _largest_at(x, starts, sizes, n)
     got = got if input.ndim == n + 2 else tuple(a[0] for a in got)

@@ -405,8 +405,8 @@ for _record in (max_dim, min_dim):
 
 
 def _overloaded(whole, along, binary, input, args, kwargs):
-    if not args and not kwargs:
-        return whole(input)
+    if not args and set(kwargs) <= {"out"}:
+        return whole(input, **kwargs)
     first = args[0] if args else kwargs.get("dim", kwargs.get("other"))
     if "other" in kwargs or not isinstance(first, int):
         return binary(input, *args, **kwargs)
@@ -1022,14 +1022,16 @@ def trapezoid(y: Array, x: Array | None = None, *, dx: Number = 1, dim: int = -1
     return jnp.sum(_panels(y, x, dx, dim), axis=dim)
 
 
-def _check_panels(y, x=None, dx=1, dim=-1):
-    for name, arg in (("y", y), ("x", x)):
-        if arg is not None and kind(arg) == "b":
-            raise RuntimeError(f"trapezoid: received a bool input for `{name}`, but bool is not supported")
+def _no_bools(record):
+    @record.check
+    def check(y, x=None, dx=1, dim=-1):
+        for arg in (y, x):
+            if arg is not None and kind(arg) == "b":
+                which = "`y`" if x is None else "`x` or `y`"
+                raise RuntimeError(f"{record.name}: received a bool input for {which}, but bool is not supported")
 
 
 trapezoid.grad_name = lambda args: "MulBackward1" if args["x"] is None else "DivBackward1"
-trapezoid.check(_check_panels)
 
 
 @op(where="torch", out=False)
@@ -1040,6 +1042,8 @@ def cumulative_trapezoid(y: Array, x: Array | None = None, *, dx: Number = 1, di
 
 
 cumulative_trapezoid.grad_name = "CumsumBackward0"
+for _record in (trapezoid, cumulative_trapezoid):
+    _no_bools(_record)
 
 
 @op(inplace=True, out="exact")

@@ -216,8 +216,8 @@ def unique_consecutive(
     x = np.asarray(input)
     axis = 0 if dim is None else one_dim(dim, x.ndim)
     rows = x.reshape(-1) if dim is None else np.moveaxis(x, axis, 0)
-    differs = rows[1:] != rows[:-1]
-    new = np.concatenate([np.ones(min(1, len(rows)), bool), differs.reshape(len(differs), -1).any(-1)])
+    differs = (rows[1:] != rows[:-1]).any(tuple(range(1, rows.ndim)))
+    new = np.concatenate([np.ones(min(1, len(rows)), bool), differs])
     starts = np.flatnonzero(new)
     values = np.moveaxis(rows[starts], 0, axis) if dim is not None else rows[starts]
     out = [jnp.asarray(values)]
@@ -231,3 +231,24 @@ def unique_consecutive(
 
 for _record in (unique, unique_consecutive):
     _record.differentiable = False
+
+
+@unique.check
+def _check_unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    _check_unique_dim(input, dim)
+    if kind(input) == "c":
+        raise errors.not_implemented("unique" if dim is None else "unique_dim", input.dtype)
+
+
+@unique_consecutive.check
+def _check_unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+    _check_unique_dim(input, dim)
+    if kind(input) == "c":
+        raise errors.not_implemented("unique", input.dtype)
+
+
+def _check_unique_dim(input, dim):
+    if dim is None or 0 not in input.shape:
+        return
+    if input.shape[one_dim(dim, input.ndim)] or input.shape.count(0) != 1:
+        raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")

@@ -9,8 +9,10 @@ import jax.scipy.special as jsp
 import numpy as np
 from jax import lax
 
+from .. import errors
+from ..core import dtype as dtypes
 from .arithmetic import sgn
-from .conversion import constant, is_number, opmath
+from .conversion import constant, is_number, kind, opmath
 from .logic import logical_and, logical_or, where
 from .reduce import logsumexp  # noqa: F401  torch.special.logsumexp is registered there
 from .registry import FLOAT, PROMOTE, Array, Scalar, composite, op
@@ -102,15 +104,24 @@ polygamma_of.vjp(input=lambda g, input, n: g * polygamma_of(input, n + 1))
 def _check_polygamma(input, n):
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
+    if kind(input) == "c":
+        raise errors.not_implemented(("digamma", "trigamma", "polygamma")[builtins.min(n, 2)], input.dtype)
 
 
-@composite(name="polygamma_n_first", where="torch.polygamma special.polygamma")
+@composite(name="polygamma_n_first", where="torch.polygamma special.polygamma", out=True)
 def polygamma(n, input):
     """The n-th derivative of digamma."""
     return polygamma_of(input, n)
 
 
-@op(promote=FLOAT, where="torch Tensor special.multigammaln")
+def _mvlgamma_out(want, have):
+    if not dtypes.can_cast(want, have):
+        raise errors.out_dtype(
+            want, have, "mvlgamma: result type {want} can't be cast to the desired output type {have}"
+        )
+
+
+@op(promote=FLOAT, where="torch Tensor special.multigammaln", out=_mvlgamma_out, lacks={"arange_cpu": "complex"})
 @opmath
 def mvlgamma(input: Array, p: int) -> Array:
     """The logarithm of the multivariate gamma function of dimension p."""
@@ -279,14 +290,14 @@ _i0.defjvps(lambda t, out, x: t * _i1(x))
 _i1.defjvps(lambda t, out, x: t * (_i0(x) - jnp.where(x == 0, 0.5, out / jnp.where(x == 0, 1, x))))
 
 
-@op(promote=FLOAT, where="torch Tensor special special.modified_bessel_i0")
+@op(promote=FLOAT, where="torch Tensor special")
 @opmath
 def i0(input: Array) -> Array:
     """The modified Bessel function of the first kind of order 0."""
     return _i0(input)
 
 
-@op(promote=FLOAT, where="special special.modified_bessel_i1")
+@op(promote=FLOAT, where="special")
 @opmath
 def i1(input: Array) -> Array:
     """The modified Bessel function of the first kind of order 1."""
@@ -362,8 +373,9 @@ gammainc.grad_name, gammaincc.grad_name = "IgammaBackward0", "IgammacBackward0"
 # ---- Bessel and Airy functions, which torch does not differentiate ----
 
 
-def _flat(fn=None, **options):
-    return op(promote=FLOAT, where="special", inplace=False, differentiable=False, **options)(opmath(fn))
+def _flat(fn):
+    lacks = {f"{fn.__name__}_cpu": "half complex"}
+    return op(promote=FLOAT, where="special", inplace=False, differentiable=False, lacks=lacks)(opmath(fn))
 
 
 def _wave(x, p, q, order):
@@ -438,6 +450,18 @@ def _k0_near(x):
 
 def _k1_near(x):
     return _series(_K1, x * x / 2 - 1) / x + jnp.log(x / 2) * jsp.i1(x)
+
+
+@_flat
+def modified_bessel_i0(input: Array) -> Array:
+    """The modified Bessel function of the first kind of order 0."""
+    return jsp.i0(input)
+
+
+@_flat
+def modified_bessel_i1(input: Array) -> Array:
+    """The modified Bessel function of the first kind of order 1."""
+    return jsp.i1(input)
 
 
 @_flat
@@ -592,12 +616,14 @@ def legendre_polynomial_p(input: Scalar, n: Scalar) -> Array:
 
 for _record in (entr, ndtri, log_ndtr, erfcx, i0e, i1, i1e):
     _record.inplace = False
-    _record.lack(**{f"{_record.name}_cpu": "complex"})
+    half = " half" if _record in (ndtri, log_ndtr, erfcx) else ""
+    _record.lack(**{f"{_record.name}_cpu": "complex" + half})
     if not _record.grad_name.startswith("Special"):
         _record.grad_name = "Special" + _record.grad_name
 for _record in (zeta, xlog1py):
     _record.inplace = False
     _record.lack(**{f"{_record.name}_cpu": "complex"})
+zeta.lack(zeta_cpu="half")
 zeta.grad_name = _by_number("SpecialZeta")
 ndtr.inplace = False
 ndtr.grad_name = "MulBackward1"
@@ -609,13 +635,6 @@ logit.lack(logit_cpu="complex")
 xlogy.lack(xlogy_cpu="complex")
 for _record in (erf, erfc, erfinv, lgamma, i0):
     _record.lack(**{f"{_record.name}_vml_cpu": "complex"})
-for _record in (bessel_j0, bessel_j1, bessel_y0, bessel_y1, airy_ai, spherical_bessel_j0):
-    _record.lack(**{f"{_record.name}_cpu": "complex"})
-for _record in (
-    modified_bessel_k0, modified_bessel_k1, scaled_modified_bessel_k0, scaled_modified_bessel_k1,
-):  # fmt: skip
-    _record.lack(**{f"{_record.name}_cpu": "complex"})
-
 # ---- Chebyshev coefficients, fitted at 40 digits ----
 # J, Y: in x * x / 32 - 1 up to 8 (the logarithm and the pole taken out of Y); P, Q: in 128 / (x * x) - 1 beyond.
 # K: in x * x / 2 - 1 up to 2, in 4 / x - 1 beyond, scaled by exp(x) * sqrt(x). AI: on [-5, 2] and beyond.

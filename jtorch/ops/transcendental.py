@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from .. import errors
 from ..core import dtype as dtypes
 from .arithmetic import sgn
 from .conversion import (
@@ -140,17 +141,41 @@ def exponent_is_negative_int(n):
     return isinstance(n, builtins.int) and n < 0
 
 
-@composite
+def _wide_power(input, exponent):
+    """The dtype that float_power computes in."""
+    return dtypes.complex128 if "c" in (kind(input), kind(exponent)) else dtypes.float64
+
+
+def _float_power_out(want, have):
+    if want is not have:
+        raise errors.out_dtype(
+            want,
+            have,
+            "the output given to float_power has dtype {have} but the operation's result requires dtype {want}",
+        )
+
+
+@composite(out=_float_power_out)
 def float_power(input, exponent):
     """The power in double precision."""
-    wide = dtypes.complex128 if "c" in (kind(input), kind(exponent)) else dtypes.float64
-    if not is_number(input):
-        input = to_dtype(input, wide)
-    elif not is_number(exponent):
-        exponent = to_dtype(exponent, wide)
-    if not is_number(exponent):
-        exponent = to_dtype(exponent, wide)
+    wide = _wide_power(input, exponent)
+    input, exponent = (x if is_number(x) else to_dtype(x, wide) for x in (input, exponent))
+    if is_number(input) and wide is dtypes.complex128:
+        input = builtins.complex(input)
     return pow(input, exponent)
+
+
+@composite(name="float_power_", where="Tensor")
+def float_power_(input, exponent):
+    """The power in double precision, in place."""
+    wide = _wide_power(input, exponent)
+    if input.dtype is not wide:
+        raise errors.out_dtype(
+            wide,
+            input.dtype,
+            "the base given to float_power_ has dtype {have} but the operation's result requires dtype {want}",
+        )
+    return input.pow_(exponent if is_number(exponent) else to_dtype(exponent, wide))
 
 
 @op(promote=PROMOTE, grad_name="PowBackward0")
@@ -501,7 +526,13 @@ def _angle_input(g, input):
 angle.vjp(input=_angle_input)
 
 
-@op(promote=PROMOTE, where="torch", inplace=False)
+@op(
+    promote=PROMOTE,
+    where="torch",
+    inplace=False,
+    lacks={"polar_cpu": "float16"},
+    out="Expected object of scalar type {want} but got scalar type {have} for argument 'out'",
+)
 def polar(abs: Array, angle: Array) -> Array:
     """The complex number of a length and an angle."""
     return lax.complex(*jnp.broadcast_arrays(abs * jnp.cos(angle), abs * jnp.sin(angle)))
@@ -515,10 +546,18 @@ polar.check(lambda abs, angle: _check_parts(abs, angle))
 
 
 # ---- parts of floating-point numbers ----
-@op(promote=FLOAT)
+def _ldexp_out(want, have):
+    if not dtypes.can_cast(want, have):
+        words = "result type {want}" if have.category == dtypes.FLOAT else "ldexp"
+        raise errors.out_dtype(want, have, words + " can't be cast to the desired output type {have}")
+
+
+@op(promote=FLOAT, out=_ldexp_out)
 def ldexp(input: Scalar, other: Scalar) -> Array:
     """`input * 2 ** other`."""
     input, other = jnp.broadcast_arrays(input, other)
+    if other.dtype.kind == "c":
+        return input * jnp.exp2(other)
     whole = other == jnp.floor(other)
     exact = jnp.ldexp(jnp.ones_like(other), jnp.where(whole, other, 0).astype(jnp.int32))
     return input * jnp.where(whole, exact, jnp.exp2(other))
@@ -530,7 +569,14 @@ ldexp.vjp(
 )
 
 
-@op(promote=PROMOTE, inplace=False)
+@op(
+    promote=PROMOTE,
+    inplace=False,
+    out=(
+        "torch.frexp() expects mantissa to have dtype {c_want} but got {c_have}",
+        "torch.frexp() expects exponent to have int dtype but got {c_have}",
+    ),
+)
 def frexp(input: Array) -> tuple[Array, Array]:
     """Mantissa in [0.5, 1) and exponent of each element."""
     half = input.dtype in _HALF
