@@ -1,9 +1,18 @@
 """PyTorch's API on JAX: `import jtorch as torch`."""
 
+import gc as _gc
+
 from . import startup  # noqa: F401  before jax starts its client
+
+# The import makes many long-lived objects; collecting among them finds nothing and costs a third of the time.
+_collecting = _gc.isenabled()
+_gc.disable()
 
 # isort: split
 from . import api as _api
+
+if _collecting:
+    _gc.enable()
 
 tensor = _api.find("tensor")  # the function, not the module that importing has put under this name
 

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from . import errors
+from .autograd.derive import differentiable
 from .core import device as devices
 from .core import draw, rng, shapes
 from .core import dtype as dtypes
@@ -119,9 +120,9 @@ def finish(t, requires_grad=False, out=None):
         copy_to_out(out, t)
         return out
     if requires_grad:
+        if not differentiable(t._spec):
+            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         t.requires_grad_(True)
-    if tls.me.inference:
-        t.__dict__["_inference"] = True
     return t
 
 
@@ -819,6 +820,8 @@ def randint(
         else:
             low = args[0]
     low, high = 0 if low is None else int(low), int(high)
+    if dtype is not None and dtype.is_complex:
+        raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     return _random(
@@ -839,6 +842,8 @@ def randperm(
 ):
     """A random permutation of 0 .. n-1."""
     d = _dtype(dtype, dtypes.int64)
+    if d.category in (dtypes.BOOL, dtypes.COMPLEX):
+        raise errors.not_implemented("randperm", d)
     array = draw.randperm(generator_of(generator), int(n), np.int64).astype(d.np)
     return finish(from_array(array, devices.resolve(device), d), requires_grad, out)
 

@@ -283,6 +283,13 @@ def argument(function: str, name: str, expected: str, got) -> TypeError:
     return TypeError(f"{function}(): argument '{name}' must be {expected}, not {type(got).__name__}")
 
 
+def no_tensor(function: str, given) -> TypeError:
+    kinds = ", ".join(type(x).__name__ for x in given)
+    return TypeError(
+        f"{function}() received an invalid combination of arguments - got ({kinds}), but expected a Tensor among them"
+    )
+
+
 def unhashable(function: str, key) -> TypeError:
     return TypeError(f"{function}(): an argument of an unsupported type among {key}")
 
@@ -367,4 +374,41 @@ def grad_dtype(got: str, want: str) -> RuntimeError:
         "tensor's grad_dtype (defaults to the tensor's dtype). You can set the tensor's grad_dtype attribute with a specific "
         "dtype, or None to allow any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may "
         "break downstream systems that assume they match."
+    )
+
+
+def view_made(made, edge, indirect=False) -> RuntimeError:
+    """A write to a view (or, indirect, to its base) that the way it was made forbids.
+
+    made: ("multi", result number), ("no_grad", 0) or ("inference", 0).
+    """
+    how, k = made
+    written = "its base or another view of its base has been" if indirect else "is being"
+    if how == "multi":
+        if edge is None:
+            return RuntimeError(
+                f"A view was created in no_grad mode and {written} modified inplace with grad mode enabled. This view is the "
+                "output of a function that returns multiple views. Such functions do not allow the output views to be modified "
+                "inplace. You should replace the inplace operation by an out-of-place one."
+            )
+        name = edge[0].name().rstrip("0123456789").removesuffix("Backward")
+        return RuntimeError(
+            f"Output {k} of {name} is a view and {written} modified inplace. This view is the output of a function that "
+            "returns multiple views. Such functions do not allow the output views to be modified inplace. You should replace "
+            "the inplace operation by an out-of-place one."
+        )
+    mode = {"no_grad": "no_grad", "inference": "inference"}[how]
+    where = "with grad mode enabled" if how == "no_grad" else "in normal mode"
+    return RuntimeError(
+        f"A view was created in {mode} mode and {written} modified inplace {where}. Given that this use case is ambiguous and "
+        "error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either both inside "
+        f"the {mode}{'_mode' if how == 'inference' else ''} block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be "
+        "tracked)."
+    )
+
+
+def inference_inplace() -> RuntimeError:
+    return RuntimeError(
+        "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor "
+        "before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
     )

@@ -3,7 +3,7 @@
 import importlib
 import importlib.util
 
-from . import complex_views, creation, indexing, methods, windows
+from . import complex_views, creation, indexing, methods, pytree, windows
 from .autograd import entry as _entry
 from .autograd import mode as _mode
 from .core import dtype as dtypes
@@ -13,7 +13,7 @@ from .tensor import Tensor, TensorMeta
 
 _FAMILIES = (
     "activation", "arithmetic", "attention", "batchnorm", "compare", "conv", "conversion", "copies", "create", "ctc", "factor", "fft", "image", "indexing", "join", "linalg",
-    "linear", "logic", "loss", "masks", "matmul", "norm", "pool", "reduce", "rnn", "solve", "sorting", "special", "transcendental", "views", "windows",
+    "linear", "logic", "loss", "masked", "masks", "matmul", "norm", "pool", "reduce", "rnn", "solve", "sorting", "special", "transcendental", "views", "windows",
 )  # fmt: skip
 for _family in _FAMILIES:
     if _family == "image" and importlib.util.find_spec("jtorch.ops.image") is None:
@@ -172,4 +172,4 @@ def __dir__():
     return sorted({*names("torch"), *_PLAIN, *dtypes.ALL, *dtypes.ALIASES})
 
 
-_ = indexing, _entry
+_ = indexing, _entry, pytree

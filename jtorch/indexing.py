@@ -31,12 +31,11 @@ def getitem(self, index):
 
 def setitem(self, index, value):
     """`self[index] = value`."""
-    me = tls.me
-    if me.grad:
-        check_inplace(self)
     mask = _single_mask(self, index)
     if mask is not None and not (isinstance(value, Tensor) and value._spec.numel != 1):
         # No shape depends on the mask here: no need to know it.
+        if tls.me.grad:
+            check_inplace(self, (value,))
         while mask.ndim < self.ndim:
             mask = _view("unsqueeze", mask, -1)
         _assign(self, function_of(registry.OPS["where"])(mask, _as_value(self, value), self))
@@ -45,6 +44,8 @@ def setitem(self, index, value):
     if advanced is None:
         _copy(view, value)
         return
+    if tls.me.grad:
+        check_inplace(view, (value,))
     value = _as_value(view, value)
     result = function_of(registry.OPS["index_put"])(view, advanced, value, False)
     _assign(view, result)

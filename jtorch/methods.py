@@ -36,6 +36,7 @@ from .dispatch import (
     write_on_tape,
     zeros_value,
 )  # fmt: skip
+from .dispatch.generate import build_view
 from .ops import registry
 from .tensor import Tensor, edge_of, make, value_of, wrap
 
@@ -244,17 +245,19 @@ def _batch_hermitian(self) -> Tensor:
 
 def to(self, *args, device=None, dtype=None, non_blocking=False, copy=False, memory_format=None) -> Tensor:
     """The tensor on another device or in another dtype; itself when nothing would change."""
+    flags = []  # non_blocking, copy
     for a in args:
         if isinstance(a, DType):
             dtype = a
         elif isinstance(a, Tensor):
             dtype, device = a._spec.dtype, a._spec.device
         elif isinstance(a, bool):
-            continue
+            flags.append(a)
         elif isinstance(a, MemoryFormat):
             memory_format = a
         elif a is not None:
             device = a
+    copy = flags[1] if len(flags) > 1 else copy
     spec = self._spec
     place = spec.device if device is None else devices.resolve(device)
     if dtype is None:
@@ -359,7 +362,7 @@ def copy_(self, src, non_blocking=False) -> Tensor:
     if not isinstance(src, Tensor):
         src = creation.tensor(src)
     if tls.me.grad:
-        check_inplace(self)
+        check_inplace(self, (src,))
     a, b = self._spec, src._spec
     if tuple(a.shape) != tuple(b.shape):
         try:
@@ -397,10 +400,7 @@ def fill_(self, value) -> Tensor:
     if tls.me.grad:
         check_inplace(self)
         if edge_of(self) is not None:
-            return inplace(registry.OPS["filled"], (self, value))
-    if self._spec.numel > 1 and self._offset >= 0 and 0 in self._spec.strides:
-        if any(s == 0 and n > 1 for n, s in zip(self._spec.shape, self._spec.strides)):
-            raise errors.overlap()
+            return inplace(registry.OPS["filled"], (self, value))  # what is written does not depend on what was there
     spec = self._spec
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, complex) and not spec.dtype.is_complex:
@@ -412,6 +412,8 @@ def fill_(self, value) -> Tensor:
 
 def zero_(self) -> Tensor:
     """Write zeros."""
+    if tls.me.grad and edge_of(self) is not None:
+        return inplace(registry.OPS["zeroed"], (self,))
     return fill_(self, 0)
 
 
@@ -439,6 +441,8 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor:
 
 def resize_(self, *size, memory_format=contiguous_format) -> Tensor:
     """Change the shape in place; the storage grows when it must, new elements are zeros."""
+    if self.requires_grad:
+        raise RuntimeError("cannot resize variables that require grad")
     size = size_of(size)
     spec = self._spec
     new = Spec.of(size, tuple(strides_for(size, memory_format)), spec.dtype, spec.device)
@@ -451,7 +455,7 @@ def resize_(self, *size, memory_format=contiguous_format) -> Tensor:
         flat[:have] = old[:have]
         self._storage.value = storages.to_device(flat, spec.device)
         self._storage.spec = Spec.dense((need,), spec.dtype, spec.device)
-        self._storage.version += 1
+    self._storage.version += 1
     self._spec = new
     return self
 
@@ -471,12 +475,31 @@ def _swap_meta(self, made):
     return self
 
 
+def _written_name(view):
+    """The node of a view op that changes its operand has the number after those of the plain forms."""
+    if isinstance(view.grad_name, str):
+        return view.grad_name.removesuffix("0") + "1"
+    plain = view.grad_name
+
+    def name(*args):
+        got = plain(*args)
+        return got[:-1] + str(int(got[-1]) + 3)
+
+    return name
+
+
 def _layout_inplace(name):
     def change(self, *args, **kwargs):
         if tls.me.grad:
             check_inplace(self)
-        return _swap_meta(self, function_of(registry.VIEWS[name])(self, *args, **kwargs))
+        made = written(self, *args, **kwargs)
+        self._storage.version += 1
+        return _swap_meta(self, made)
 
+    view = copy.copy(registry.VIEWS[name])
+    view.plans = {}
+    view.grad_name = _written_name(view)
+    written = build_view(view)
     change.__name__ = name + "_"
     change.__doc__ = f"`{name}`, in place."
     return change
@@ -646,7 +669,7 @@ def represent(self, *, tensor_contents=None):
     with_param = isinstance(self, _parameter_class())
     return printing.format_tensor(
         as_numpy(self), dtype=spec.dtype, shape=tuple(spec.shape), requires_grad=self.requires_grad,
-        grad_fn_name=None if edge is None else edge[0].name(), device=None if spec.device is devices.cpu else str(spec.device), is_param=with_param,
+        grad_fn_name=None if edge is None else type(edge[0]).__name__, device=None if spec.device is devices.cpu else str(spec.device), is_param=with_param,
     )  # fmt: skip
 
 
@@ -778,6 +801,8 @@ def normal_(self, mean=0, std=1, *, generator=None) -> Tensor:
 
 def bernoulli_(self, p=0.5, *, generator=None) -> Tensor:
     """0 or 1, each 1 with probability `p` (a number or a tensor)."""
+    if self._spec.dtype.is_complex:
+        raise errors.not_implemented("bernoulli_scalar_cpu_", self._spec.dtype)
     g = generator_of(generator)
     prob = as_numpy(_view("expand", p, tuple(self._spec.shape))) if isinstance(p, Tensor) else float(p)
     return fill_random(self, lambda s: draw.bernoulli(g, prob, s, self._spec.dtype.np))
@@ -785,6 +810,8 @@ def bernoulli_(self, p=0.5, *, generator=None) -> Tensor:
 
 def random_(self, *args, generator=None, **named) -> Tensor:
     """Integers: over the dtype's range, [0, to), or [from, to)."""
+    if self._spec.dtype.is_complex:
+        raise errors.not_implemented("random_kernel_cpu", self._spec.dtype)
     g = generator_of(generator)
     d = self._spec.dtype.np
     low = named.get("from")
@@ -805,6 +832,11 @@ def random_(self, *args, generator=None, **named) -> Tensor:
 
 def exponential_(self, lambd=1, *, generator=None) -> Tensor:
     """Exponential numbers with rate `lambd`."""
+    if not self._spec.dtype.is_floating_point:
+        raise RuntimeError(
+            "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you "
+            f"specified {dtypes.scalar_name(self._spec.dtype)}"
+        )
     if lambd <= 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
     g = generator_of(generator)
@@ -813,18 +845,33 @@ def exponential_(self, lambd=1, *, generator=None) -> Tensor:
 
 def cauchy_(self, median=0, sigma=1, *, generator=None) -> Tensor:
     """Cauchy numbers."""
+    if sigma <= 0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
+    if not self._spec.dtype.is_floating_point:
+        raise RuntimeError(
+            "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you specified "
+            f"{errors.c_type(self._spec.dtype)}"
+        )
     g = generator_of(generator)
     return fill_random(self, lambda s: draw.cauchy(g, s, self._spec.dtype.np, float(median), float(sigma)))
 
 
 def log_normal_(self, mean=1, std=2, *, generator=None) -> Tensor:
     """Exponentials of normal numbers."""
+    if std <= 0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
+    if not self._spec.dtype.is_floating_point:
+        raise errors.not_implemented("log_normal_cpu", self._spec.dtype)
     g = generator_of(generator)
     return fill_random(self, lambda s: draw.log_normal(g, s, self._spec.dtype.np, float(mean), float(std)))
 
 
 def geometric_(self, p, *, generator=None) -> Tensor:
     """The number of trials up to the first success of probability `p`."""
+    if not 0 < p < 1:
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
+    if self._spec.dtype.category in (dtypes.BOOL, dtypes.COMPLEX):
+        raise errors.not_implemented("geometric_cpu", self._spec.dtype)
     g = generator_of(generator)
     return fill_random(self, lambda s: draw.geometric(g, float(p), s, self._spec.dtype.np))
 
@@ -945,21 +992,6 @@ def install():
     operators.install()
     for name in ("real", "imag"):
         setattr(Tensor, name, property(getattr(complex_views, name)))
-
-
-jax.tree_util.register_pytree_node(
-    Tensor, lambda t: ((value_of(t) if isinstance(t._storage.value, jax.core.Tracer) else jax_array(t),), (t._rg,)),
-    lambda aux, children: _unflatten(aux, children),
-)  # fmt: skip
-
-
-def _unflatten(aux, children):
-    (value,) = children
-    if not isinstance(value, jax.Array):
-        return value
-    made = creation.from_jax(value)
-    made._rg = aux[0] and made._spec.dtype.category >= dtypes.FLOAT
-    return made
 
 
 __all__ = ["TypedStorage", "UntypedStorage"]

@@ -115,7 +115,7 @@ class Tensor(metaclass=TensorMeta):
         return False
 
     def is_inference(self) -> bool:
-        return bool(self.__dict__.get("_inference"))
+        return self._storage.version < 0
 
     def is_pinned(self, device=None) -> bool:
         return False
@@ -171,6 +171,8 @@ class Tensor(metaclass=TensorMeta):
 
     @requires_grad.setter
     def requires_grad(self, value):
+        if value and not differentiable(self._spec):
+            raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
         self.requires_grad_(value)
 
     def requires_grad_(self, requires_grad=True) -> "Tensor":
@@ -183,7 +185,7 @@ class Tensor(metaclass=TensorMeta):
                 )
             return self
         if requires_grad and not differentiable(self._spec):
-            raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+            raise RuntimeError("only Tensors of floating point dtype can require gradients")
         if requires_grad and self.is_inference() and not tls.me.inference:
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
         self._rg = bool(requires_grad)
@@ -201,7 +203,8 @@ class Tensor(metaclass=TensorMeta):
     @property
     def output_nr(self) -> int:
         edge = grad_edge(self)
-        return 0 if edge is None else edge[1]
+        made = self.__dict__.get("_made")
+        return made[1] if made is not None and made[0] == "multi" else 0 if edge is None else edge[1]
 
     @property
     def grad(self):
@@ -229,7 +232,7 @@ class Tensor(metaclass=TensorMeta):
                     f"'{list(self._spec.shape)}'. Please ensure that the gradient and the tensor are the same size"
                 )
             if value._spec.dtype is not self._spec.dtype:
-                raise errors.grad_dtype(errors.C_NAMES.get(value.dtype.name, value.dtype.name), dtypes.scalar_name(self.dtype))
+                raise errors.grad_dtype(errors.c_type(value.dtype), errors.scalar_name(self.dtype))
             if value._spec.device is not self._spec.device:
                 raise RuntimeError("assigned grad has data located on a different device")
         self._grad = value
@@ -240,7 +243,15 @@ class Tensor(metaclass=TensorMeta):
 
     @property
     def _version(self) -> int:
+        apart = (self if self._base is None else self._base)._base_edge
+        if type(apart) is Apart:
+            return apart.version
+        if self._storage.version < 0:
+            raise RuntimeError("Inference tensors do not track version counter.")
         return self._storage.version
+
+    def _is_view(self) -> bool:
+        return self._base is not None
 
     @property
     def retains_grad(self) -> bool:
@@ -273,7 +284,7 @@ class Tensor(metaclass=TensorMeta):
                 "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
                 "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence "
                 "detach_() cannot be called on these gradients. To fix this error, please refer to the "
-                "Optimizer.zero_grad() function in torch/optim/optimizer.py as a solution."
+                "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution."
             )
         self._edge = None
         self._rg = False
@@ -282,12 +293,16 @@ class Tensor(metaclass=TensorMeta):
     @property
     def data(self) -> "Tensor":
         """The same storage, off the tape, with a version counter that autograd does not watch."""
-        return make(self._storage, self._spec, self._offset)
+        t = make(self._storage, self._spec, self._offset)
+        t._base_edge = Apart()
+        return t
 
     @data.setter
     def data(self, other):
         if not isinstance(other, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(other).__name__}")
+        if self.requires_grad and not differentiable(other._spec):
+            raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         self._storage = other._storage
         self._spec = other._spec
         self._offset = other._offset
@@ -453,9 +468,20 @@ def grad_edge(t):
     return t._edge
 
 
+class Apart:
+    """In the place of the base's edge of a tensor from `.data`: its own count of the writes through it."""
+
+    __slots__ = ("version",)
+
+    def __init__(self):
+        self.version = 0
+
+
 def refresh(t):
     """Give a view the history that its base has now."""
     base = t._base
+    if base._edge is not None and "_made" in t.__dict__:
+        raise errors.view_made(t.__dict__["_made"], t._edge, indirect=True)
     t._base_edge = base._edge
     t._edge = view_edge(base, t, "AsStridedBackward0", edge_of(base))
 

@@ -534,6 +534,10 @@ class Given:
                     return torch.randint(0, 2, x.shape, generator=generator)
                 if x.kind == "bool":
                     return torch.rand(x.shape, generator=generator) > 0.5
+                if x.kind == "complex":
+                    return torch.randn(x.shape, dtype=dtype.to_complex(), generator=generator).requires_grad_(
+                        requires_grad
+                    )
                 t = torch.randn(x.shape, dtype=torch.float64, generator=generator).to(dtype)
                 return t.requires_grad_(requires_grad)
             return type(x)(map(make, x)) if isinstance(x, (list, tuple)) else x

@@ -455,7 +455,10 @@ def modified(node, storage, version):
     if at < n_in:
         # A write in place does not guard the operand that it writes to, the first.
         i = saved_in[at + len(saved_in) - n_in] if n_in <= len(saved_in) else saved_in[0]
-        edge, spec = node.edges[i], bwd.forward.operands[i]
+        spec = bwd.forward.operands[i]
+        edge = node.edges[i]
+        if edge is not None:
+            edge = getattr(storage, "written", edge)
     else:
         edge, spec = (node, bwd.save_out[0]), bwd.specs[bwd.save_out[0]]
     return changed(edge, spec, storage.version, version, node.trace)
@@ -473,8 +476,9 @@ def changed(edge, spec, now, version, trace=None):
             "torch.autograd.set_detect_anomaly(True, check_nan=False)."
         )
     which = ""
-    if edge is not None and isinstance(edge[0], Node):
-        which = f", which is output {edge[1]} of {DERIVATIVE.sub('', edge[0].name())},"
+    if edge is not None and (type(edge[0]) is str or isinstance(edge[0], Node)):
+        name = edge[0] if type(edge[0]) is str else edge[0].name()
+        which = f", which is output {edge[1]} of {DERIVATIVE.sub('', name)},"
     return RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
         f"[{_kind(spec.dtype)} {list(spec.shape)}]{which} is at version {now}; expected version {version} instead. {hint}"

@@ -31,15 +31,6 @@ class _Mode:
             raise TypeError(f"Cannot decorate classes with {type(self).__name__}: decorate their methods")
         if inspect.isgeneratorfunction(fn):
             return _wrap_generator(make, fn)
-        if inspect.iscoroutinefunction(fn):
-
-            @functools.wraps(fn)
-            async def run_async(*args, **kwargs):
-                with make():
-                    return await fn(*args, **kwargs)
-
-            return run_async
-
         @functools.wraps(fn)
         def run(*args, **kwargs):
             with make():
@@ -84,15 +75,15 @@ class _Optional(_Mode):
         return self if fn is None else self(fn)
 
     def __init__(self, fn=None):
-        self._before = []
+        self.prev = False
 
     def _enter(self):
         me = tls.me
-        self._before.append(me.grad)
+        self.prev = me.grad  # one, not a stack: an object entered twice behaves as PyTorch's does
         me.grad = self.value
 
     def _leave(self):
-        tls.me.grad = self._before.pop()
+        tls.me.grad = self.prev
 
 
 class no_grad(_Optional):
@@ -130,6 +121,9 @@ class set_grad_enabled(_Mode):
         tls.me.grad = self.prev
 
 
+BORN = -(1 << 62)  # versions count up from here in storages made in inference mode, and never reach 0
+
+
 class inference_mode(_Mode):
     """Record no history, now or later: tensors made here can never need gradients."""
 
@@ -149,8 +143,9 @@ class inference_mode(_Mode):
 
     def _enter(self):
         me = tls.me
-        self._before.append((me.grad, me.inference))
+        self._before.append((me.grad, me.inference, me.born))
         me.inference = self.mode
+        me.born = BORN if self.mode else 0
         if self.mode:
             me.grad = False
         else:
@@ -158,7 +153,7 @@ class inference_mode(_Mode):
 
     def _leave(self):
         me = tls.me
-        me.grad, me.inference = self._before.pop()
+        me.grad, me.inference, me.born = self._before.pop()
 
 
 def is_grad_enabled() -> bool:

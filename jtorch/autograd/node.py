@@ -72,7 +72,8 @@ class Node:
         self.trace = None  # in anomaly mode: where the op was called
 
     def name(self) -> str:
-        return self.bwd.name
+        name = self.bwd.name
+        return f"torch::autograd::{name}" if name.startswith("Copy") else name
 
     def n_out(self) -> int:
         return self.bwd.n_out
@@ -82,7 +83,7 @@ class Node:
 
     def release(self):
         """Let go of what was saved. The guards too: a storage that they hold would keep its value alive."""
-        if self.saved:
+        if self.saved or self.numbers and self.bwd.forward.op is not None:
             self.saved = None
         self.guards = ()
 
@@ -229,7 +230,7 @@ class AccumulateGrad:
         self.variable = variable
 
     def name(self):
-        return "struct torch::autograd::AccumulateGrad"
+        return "torch::autograd::AccumulateGrad"
 
     @property
     def sequence(self):

@@ -305,11 +305,12 @@ class EagerGraph:
 class Thread:
     """What PyTorch keeps per thread: the graph being recorded, grad mode, and whatever makes calls unusual."""
 
-    __slots__ = ("grad", "inference", "special", "mode", "graphs", "scope", "graph", "extra")
+    __slots__ = ("grad", "inference", "special", "mode", "graphs", "scope", "graph", "extra", "born")
 
     def __init__(self):
         self.grad = True
         self.inference = False
+        self.born = 0  # the version of a new storage: negative for inference tensors
         self.special = None  # not None: autocast, function modes...: calls take the slow path
         self.mode = config.mode
         self.graphs = {}

@@ -21,15 +21,16 @@ class Storage:
 
     value: a jax.Array or a Pending whose logical shape is `spec.shape`; spec.strides say where in the buffer its elements
     lie (dense, maybe permuted). A tensor whose spec *is* the storage's reads `value` as it stands.
+    written: after a write on the tape, (name of the node, result number) that the written tensor then had; for error words.
     While memory is shared with numpy, `host` holds the buffer and `spec` is None, which sends every reader the slow way.
     """
 
-    __slots__ = ("value", "spec", "version", "_pointer", "_host", "__weakref__")
+    __slots__ = ("value", "spec", "version", "_pointer", "_host", "written", "__weakref__")
 
     def __init__(self, value, spec):
         self.value = value
         self.spec = spec
-        self.version = 0
+        self.version = tls.me.born
 
     @property
     def host(self):

@@ -19,7 +19,7 @@ from ..ops import registry
 from ..tensor import Tensor, edge_of, make, value_of
 from .plans import RETURN_FIELDS, Call, bind, check_arguments, check_dtype, device_of, key_spec, make_plan, return_type
 from .results import finish, put_on_tape
-from .write import check_inplace, copy_to_out, overlaps, write_on_tape
+from .write import check_inplace, copy_to_out, overlaps, replace_storage, write_on_tape
 
 
 def slow(op, args, out=None):
@@ -157,6 +157,10 @@ def _with_out(op, plan, me, tensors, call, out):
         _off_tape(op, me, (*tensors, *outs))
     ruled = _check_out(op, outs, plan.specs)
     results = finish(plan, me, tensors, call.numbers)
+    if getattr(op.strides, "of_fresh", False):
+        for o, spec in zip(outs, plan.specs):
+            if not o._spec.numel and o._spec.shape != spec.shape:
+                replace_storage(o, Spec.dense(tuple(spec.shape), o._spec.dtype, spec.device))
     for o, r in zip(outs, results if plan.multiple else (results,)):
         copy_to_out(o, r, cast=ruled)
     return out if plan.fields is None else plan.fields(outs)
@@ -212,7 +216,7 @@ def inplace(op, args):
     if not isinstance(t, Tensor):
         raise errors.argument(op.name + "_", "input", "Tensor", t)
     if me.grad:
-        check_inplace(t)
+        check_inplace(t, args[1:])
     call = Call(op, args)
     _draw_keys(call)
     key = ("inplace", call.key)
@@ -225,7 +229,7 @@ def inplace(op, args):
     if op.value_checks:
         _check_values(op, call)
     tensors = _same_device(call.tensors, plan.device)
-    if t._spec.numel > 1 and 0 in t._spec.strides and overlaps(t._spec):
+    if t._spec.numel > 1 and 0 in t._spec.strides and overlaps(t._spec) and op.name not in ("filled", "zeroed"):
         raise errors.overlap()
     values = [value_of(x) for x in tensors]
     graph = me.graph

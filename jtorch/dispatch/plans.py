@@ -149,6 +149,8 @@ def static(a):
 
 def make_plan(op, call, inplace_spec=None):
     """Specialise an op: promotion, checks, shape inference, result strides. Errors are PyTorch's."""
+    if not call.tensors and op.promote is not registry.NONE and not op.numbers:
+        raise errors.no_tensor(op.name, call.numbers)
     operands = [t._spec for t in call.tensors if t is not None]
     kinds = tuple(type(x) for x in call.numbers)
     slots, target = bind(op, call, operands)

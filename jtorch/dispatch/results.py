@@ -22,7 +22,7 @@ def finish1(plan, me, a):
     storage = _new(Storage)
     storage.value = out
     storage.spec = spec
-    storage.version = 0
+    storage.version = me.born
     t = _new(Tensor)
     t._storage = storage
     t._spec = spec
@@ -40,7 +40,7 @@ def finish1(plan, me, a):
         if edge is not None:
             node = tape.record(plan, (va,), (edge,), (), (out,), (a,))
             if node.bwd.save_out:
-                node.guards.append((t._storage, 0))
+                node.guards.append((t._storage, t._storage.version))
             t._edge = (node, 0)
     return t
 
@@ -61,7 +61,7 @@ def finish2(plan, me, a, b):
     storage = _new(Storage)
     storage.value = out
     storage.spec = spec
-    storage.version = 0
+    storage.version = me.born
     t = _new(Tensor)
     t._storage = storage
     t._spec = spec
@@ -74,7 +74,7 @@ def finish2(plan, me, a, b):
         if ea is not None or eb is not None:
             node = tape.record(plan, (va, vb), (ea, eb), (), (out,), (a, b))
             if node.bwd.save_out:
-                node.guards.append((t._storage, 0))
+                node.guards.append((t._storage, t._storage.version))
             t._edge = (node, 0)
     return t
 
@@ -95,7 +95,7 @@ def finish(plan, me, tensors, numbers):
         storage = _new(Storage)
         storage.value = value
         storage.spec = spec
-        storage.version = 0
+        storage.version = me.born
         t = _new(Tensor)
         t._storage = storage
         t._spec = spec
@@ -128,7 +128,7 @@ def put_on_tape(plan, tensors, values, edges, numbers, outs, results):
     node = tape.record(plan, values, tuple(edges), numbers, outs, tensors)
     if node.bwd.save_out:
         for t in results[: plan.public]:
-            node.guards.append((t._storage, 0))
+            node.guards.append((t._storage, t._storage.version))
     for t, k in zip(results, plan.out_edges):
         if k is not None:
             t._edge = (node, k)

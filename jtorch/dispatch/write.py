@@ -11,7 +11,7 @@ from ..core.program import Plan
 from ..core.record import tls
 from ..core.spec import Spec
 from ..ops import registry
-from ..tensor import edge_of, value_of
+from ..tensor import Apart, edge_of, value_of
 
 
 def copy_to_out(out, result, cast=False):
@@ -82,23 +82,31 @@ def cast_value(t, dtype):
 
 def write(t, value):
     """Swap in a new value for a tensor, through its view if it is one."""
-    storages.write(t._storage, t._spec, t._offset, value)
+    storage = t._storage
+    if storage.version < 0 and not tls.me.inference:
+        raise errors.inference_inplace()
+    storages.write(storage, t._spec, t._offset, value)
+    apart = (t if t._base is None else t._base)._base_edge
+    if type(apart) is Apart:
+        storage.version -= 1
+        apart.version += 1
 
 
-def check_inplace(t):
-    """PyTorch's rules for what may be written to while gradients are recorded."""
+def check_inplace(t, others=()):
+    """PyTorch's rules for what may be written to while gradients are recorded.
+
+    others: operands of the write; should one of them require grad, `t` will.
+    """
+    if t._base is not None:
+        base = t._base
+        made = t.__dict__.get("_made")
+        needs = t._rg or edge_of(t) is not None
+        if made is not None and (needs or any(getattr(x, "requires_grad", False) for x in others)):
+            raise errors.view_made(made, t._edge)
+        if needs and base._edge is None:
+            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
     if t._rg:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
-    if t._base is not None:
-        if t._base._rg:
-            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
-        edge = edge_of(t)
-        if edge is not None and t.__dict__.get("_multi_view"):
-            raise RuntimeError(
-                f"Output {edge[1]} of {edge[0].name()} is a view and is being modified inplace. This view is the output of a "
-                "function that returns multiple views. Such functions do not allow the output views to be modified inplace. "
-                "You should replace the inplace operation by an out-of-place one."
-            )
 
 
 def write_on_tape(t, value, node, k=0):
@@ -112,18 +120,43 @@ def write_on_tape(t, value, node, k=0):
     if node is not None and node.bwd is not None and node.bwd.save_out:
         node.guards.append((storage, storage.version))
     if not me.grad:
+        renew(t if base is None else base)
         return
+    if node is not None:
+        storage.written = (node.name() if base is None else "torch::autograd::CopySlices", k)
     if base is None:
+        before = t._edge
         t._edge = None if node is None else (node, k)
+        if before is not None and before[0].retained:
+            move_retained(t, before)
         return
     base_edge = edge_of(base)
     if node is None and base_edge is None:
         return
+    base_before, before_edge = base._edge, t._edge
     base._edge = _copy_slices(base, base_edge, t, old, before, value, None if node is None else (node, k))
     base._rg = False
     t._base_edge = None
-    from_base = edge_of(t)
-    t._edge = from_base
+    edge_of(t)
+    for x, e in ((base, base_before), (t, before_edge)):
+        if e is not None and e[0].retained:
+            move_retained(x, e)
+
+
+def renew(base):
+    """After a write off the tape: the same edge as another object, by which views see that they are out of date."""
+    if base._edge is not None:
+        node, k = base._edge
+        base._edge = (node, k)
+
+
+def move_retained(t, edge):
+    """A tensor that retains its gradient does so at its new place in the graph."""
+    node, k = edge
+    reference = node.retained.get(k)
+    if reference is not None and reference() is t:
+        del node.retained[k]
+        t.retain_grad()
 
 
 def _copy_slices(base, base_edge, view, old, before, value, edge):

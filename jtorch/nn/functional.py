@@ -85,6 +85,27 @@ def triplet_margin_with_distance_loss(
     return _reduced(torch.clamp_min(margin + near - far, 0), reduction)
 
 
+def _check_linear_cross_entropy(input, linear_weight, linear_bias):
+    if input.dim() not in (1, 2):
+        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.dim()}")
+    if linear_weight.dim() < 2:
+        raise RuntimeError(f"expected linear_weight with dimensionality at least 2, got {linear_weight.dim()}")
+    features, wanted = input.shape[-1], linear_weight.shape[-1]
+    if features != wanted:
+        raise RuntimeError(
+            "expected equal input and linear_weight last dimensions (in_features), "
+            f"got {features} and {wanted}, respectively"
+        )
+    shape = tuple(linear_weight.shape[:-1])
+    if linear_bias is not None and tuple(linear_bias.shape) != shape:
+        raise RuntimeError(f"expected linear_bias shape {shape}, got {tuple(linear_bias.shape)}")
+    if len(shape) > 1 and input.dim() == 1:
+        raise RuntimeError(
+            f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} requires"
+            f" batched input, (N, {features}), got unbatched input with shape {tuple(input.shape)}"
+        )
+
+
 def linear_cross_entropy(
     input,
     linear_weight,
@@ -97,8 +118,21 @@ def linear_cross_entropy(
     label_smoothing=0.0,
     options=None,
 ):
-    """cross_entropy of linear(input, linear_weight, linear_bias)."""
+    """cross_entropy of linear(input, linear_weight, linear_bias).
+
+    `linear_weight` is (classes, *more, features); `options` (how PyTorch splits the work) change nothing here.
+    """
+    _check_linear_cross_entropy(input, linear_weight, linear_bias)
+    shape = tuple(linear_weight.shape[:-1])
+    logits_shape = (*input.shape[:-1], *shape)
+    if tuple(target.shape) == logits_shape and ignore_index is not None:
+        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
+    if len(shape) > 1:
+        linear_weight = linear_weight.reshape(math.prod(shape), -1)
+        linear_bias = None if linear_bias is None else linear_bias.reshape(-1)
     logits = linear(input, linear_weight, linear_bias)  # noqa: F821
+    if len(shape) > 1:
+        logits = logits.reshape(logits_shape)
     return cross_entropy(  # noqa: F821
         logits,
         target,

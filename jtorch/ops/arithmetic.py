@@ -43,7 +43,7 @@ def _times_alpha(x, alpha):
     return x if is_number(alpha) and alpha == 1 else x * like(alpha, x)
 
 
-@op(promote=PROMOTE)
+@op(promote=PROMOTE, numbers=True)
 @opmath
 def add(input: Scalar, other: Scalar, *, alpha: Number = 1) -> Array:
     """`input + alpha * other`."""
@@ -69,7 +69,7 @@ def _check_sub(input, other, alpha=1):
     _check_alpha(input, other, alpha)
 
 
-@op(promote=PROMOTE, aliases=("subtract",))
+@op(promote=PROMOTE, numbers=True, aliases=("subtract",))
 @opmath
 def sub(input: Scalar, other: Scalar, *, alpha: Number = 1) -> Array:
     """`input - alpha * other`."""
@@ -88,7 +88,7 @@ sub.check(_check_sub)
     grad_name=lambda args: "RsubBackward1" if is_number(args["other"]) else "RsubBackward0",
 )
 @opmath
-def rsub(input: Scalar, other: Scalar, *, alpha: Number = 1) -> Array:
+def rsub(input: Array, other: Scalar, *, alpha: Number = 1) -> Array:
     """`other - alpha * input`."""
     return other - _times_alpha(input, alpha)
 
@@ -97,7 +97,7 @@ rsub.vjp(input=lambda g, alpha: -scaled(g, alpha), other=lambda g: g)
 rsub.check(_check_sub)
 
 
-@op(promote=PROMOTE, aliases=("multiply",))
+@op(promote=PROMOTE, numbers=True, aliases=("multiply",))
 def mul(input: Scalar, other: Scalar) -> Array:
     """The product of two tensors, element by element."""
     return input * other
@@ -130,6 +130,7 @@ _ROUNDED = {"floor": _floor_div, "trunc": _trunc_div}
 
 @op(
     promote=PROMOTE,
+    numbers=True,
     aliases=("divide",),
     grad_name=lambda args: "DivBackward0" if args["rounding_mode"] is None else "DivBackward2",
 )
@@ -173,7 +174,7 @@ def _no_zero_division(input, other):
         raise RuntimeError("ZeroDivisionError")
 
 
-@op(promote=PROMOTE)
+@op(promote=PROMOTE, numbers=True)
 def true_divide(input: Scalar, other: Scalar) -> Array:
     """The quotient, of integers in floating point."""
     return to_float(jnp.asarray(input)) / to_float(jnp.asarray(other))
@@ -186,7 +187,7 @@ true_divide.vjp(
 )
 
 
-@op(promote=PROMOTE)
+@op(promote=PROMOTE, numbers=True)
 @opmath
 def floor_divide(input: Scalar, other: Scalar) -> Array:
     """The quotient rounded towards minus infinity."""
@@ -216,7 +217,7 @@ remainder.lack(remainder_cpu="bool complex")
     grad_name=lambda args: "FmodBackward0" if is_number(args["other"]) else "FmodBackward1",
 )
 @opmath
-def fmod(input: Scalar, other: Scalar) -> Array:
+def fmod(input: Array, other: Scalar) -> Array:
     """The remainder of truncated division: it has the sign of the dividend."""
     return lax.rem(*jnp.broadcast_arrays(jnp.asarray(input), jnp.asarray(other)))
 
@@ -591,7 +592,8 @@ def nextafter(input: Array, other: Array) -> Array:
     return jnp.nextafter(input, other)
 
 
-nextafter.vjp(input=ZERO, other=ZERO)
+# torch: the step itself is flat, unless there is none to take
+nextafter.vjp(input=lambda g, input, other: where(input == other, 0, g), other=ZERO)
 nextafter.lack(nextafter_cpu="bool int complex")
 
 

@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jtorch import errors_nn as errors
+
 __all__ = [
     "NARROW",
     "accumulator",
@@ -13,6 +15,7 @@ __all__ = [
     "column_sum",
     "conjugate",
     "differentiated_as",
+    "floats_only",
     "materialize",
     "matmul_tn",
     "on_cpu",
@@ -101,3 +104,10 @@ def widened(kernel):
 
 def _widen(a):
     return a.astype(jnp.float32) if isinstance(a, Array) and a.dtype in NARROW else a
+
+
+def floats_only(spec, kernel: str, *, halves: bool = True) -> None:
+    """Refuse what PyTorch's kernel of this name has no implementation for: with `halves` False, 16 bits on the CPU."""
+    dtype = spec.dtype
+    if not dtype.is_floating_point or (not halves and dtype.itemsize == 2 and spec.device.type == "cpu"):
+        raise errors.not_implemented(kernel, dtype)

@@ -185,13 +185,16 @@ def batch_norm(
 ):
     """Normalise each channel by the batch (training) or by the running statistics, which training updates."""
     count = math.prod(input.shape) // max(_channels(input), 1)
+    if training and count == 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {_size(input.shape)}")
+    if eps < 0 or (training and eps == 0):
+        limit = "positive during training" if training else "non-negative"
+        raise ValueError(f"batch_norm eps must be {limit}, but got {eps}")
     if not training:
         if running_mean is None or running_var is None:
             name = "running_mean" if running_mean is None else "running_var"
             raise RuntimeError(f"{name} must be defined in evaluation mode")
         return batch_norm_eval(input, running_mean, running_var, weight, bias, eps)
-    if count == 1:
-        raise ValueError(f"Expected more than 1 value per channel when training, got input size {_size(input.shape)}")
     _check_channels(input, running_mean=running_mean, running_var=running_var)
     out, mean, var = batch_norm_train(input, weight, bias, eps)
     if running_mean is not None:

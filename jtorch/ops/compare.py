@@ -11,37 +11,37 @@ from .registry import PROMOTE, Array, Scalar, composite, op
 
 
 @op(promote=PROMOTE, differentiable=False)
-def eq(input: Scalar, other: Scalar) -> Array:
+def eq(input: Array, other: Scalar) -> Array:
     """Whether the elements are equal."""
     return jnp.equal(input, other)
 
 
 @op(promote=PROMOTE, differentiable=False, aliases=("not_equal",))
-def ne(input: Scalar, other: Scalar) -> Array:
+def ne(input: Array, other: Scalar) -> Array:
     """Whether the elements differ."""
     return jnp.not_equal(input, other)
 
 
 @op(promote=PROMOTE, differentiable=False, aliases=("less",))
-def lt(input: Scalar, other: Scalar) -> Array:
+def lt(input: Array, other: Scalar) -> Array:
     """Whether `input < other`."""
     return jnp.less(input, other)
 
 
 @op(promote=PROMOTE, differentiable=False, aliases=("less_equal",))
-def le(input: Scalar, other: Scalar) -> Array:
+def le(input: Array, other: Scalar) -> Array:
     """Whether `input <= other`."""
     return jnp.less_equal(input, other)
 
 
 @op(promote=PROMOTE, differentiable=False, aliases=("greater",))
-def gt(input: Scalar, other: Scalar) -> Array:
+def gt(input: Array, other: Scalar) -> Array:
     """Whether `input > other`."""
     return jnp.greater(input, other)
 
 
 @op(promote=PROMOTE, differentiable=False, aliases=("greater_equal",))
-def ge(input: Scalar, other: Scalar) -> Array:
+def ge(input: Array, other: Scalar) -> Array:
     """Whether `input >= other`."""
     return jnp.greater_equal(input, other)
 

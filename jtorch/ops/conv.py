@@ -12,7 +12,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jtorch.core.dtype import scalar_name
+from jtorch import errors_nn as errors
+from jtorch.core import dtype as dtypes
+from jtorch.core.dtype import INT, scalar_name
 
 from . import channels as channel_form
 from .backend import barrier, conjugate, on_cpu
@@ -117,7 +119,7 @@ def _input_grad(g, w, size, geo: Geometry):
     """(N, O, *T) and (O, C/groups, *K) to size (N, C, *S): the transpose of `_forward` in the input."""
     if not g.size or not w.size or not math.prod(size):
         return jnp.zeros(size, g.dtype)
-    if not on_cpu():
+    if not (on_cpu() or jnp.issubdtype(g.dtype, jnp.integer)):
         return jax.linear_transpose(lambda x: _lax_conv(x, w, geo), jax.ShapeDtypeStruct(size, g.dtype))(g)[0]
     dtype = g.dtype
     g, w = wide(g, w)
@@ -213,7 +215,8 @@ def _cpu_input_grad(g, w, size, geo: Geometry):
         )
         return jnp.concatenate(parts, -1)
     taps = math.prod(kernel)
-    if taps == 1 or (math.prod(out) <= TINY_MAP and channels >= 16):
+    whole = jnp.issubdtype(g.dtype, jnp.integer)  # jax transposes no map of integers
+    if whole or taps == 1 or (math.prod(out) <= TINY_MAP and channels >= 16):
         flat = last(w).reshape(w.shape[0], -1)
         cols = (g.reshape(-1, w.shape[0]) @ flat).reshape(*g.shape[:-1], taps, channels)
         if taps > 1:
@@ -558,6 +561,7 @@ def _check(name, input, weight, bias, stride, padding, output_padding, dilation,
         raise RuntimeError(f"expected scalar type {scalar_name(input.dtype)} but found {scalar_name(weight.dtype)}")
     _check_numbers(n, stride, padding, output_padding, dilation, groups)
     _check_shapes(shape if input.ndim == n + 2 else [1, *shape], list(weight.shape), bias, groups, transposed)
+    _check_dtype(n, input.dtype, transposed)
     if transposed:
         _check_transposed_size(n, input, weight, stride, padding, output_padding, dilation)
     else:
@@ -612,6 +616,15 @@ def _check_shapes(shape, weight, bias, groups, transposed):
             f"Given {given}weight of size {weight}, expected bias to be 1-dimensional with {features} "
             f"elements, but got bias of size {list(bias.shape)} instead"
         )
+
+
+def _check_dtype(n, dtype, transposed):
+    """PyTorch's CPU kernels take no bools, and when transposed int64 alone of the integers."""
+    kernel = {1: "slow_conv2d_cpu", 2: "slow_conv2d_cpu", 3: "compute_columns3d"}[n]
+    if transposed:
+        kernel = f"slow_conv_transpose{max(n, 2)}d_out_cpu"
+    if dtype is dtypes.bool_ or (transposed and dtype.category == INT and dtype is not dtypes.int64):
+        raise errors.not_implemented(kernel, dtype)
 
 
 def _times(sizes) -> str:

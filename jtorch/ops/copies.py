@@ -54,6 +54,12 @@ def as_strided_copy(input, size, stride, storage_offset=None):
     return views.packed(views.as_strided(input, tuple(size), tuple(stride), storage_offset))
 
 
+@op(where="", grad_name="CopyBackwards")
+def _copy(input: Array) -> Array:
+    """What `copy_` writes."""
+    return input
+
+
 @op(where="torch", differentiable=False, out="exact")
 def detach_copy(input: Array) -> Array:
     """A copy off the tape."""

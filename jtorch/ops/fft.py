@@ -6,6 +6,7 @@ import math
 import jax.numpy as jnp
 import numpy as np
 
+from .. import errors
 from ..core import dtype as dt
 from ..core import shapes
 from ..core.dtype import dtype as DType
@@ -175,6 +176,7 @@ def _line_strides(kind):
             return (_strides_c2c(input, dims, (n,)),)
         return ((_strides_r2c if kind == "r2c" else _strides_c2r)(outs[0], input, dims, (n,)),)
 
+    strides.of_fresh = True  # an out= that is resized lies row by row
     return strides
 
 
@@ -190,6 +192,7 @@ def _box_strides(kind, *, two_passes=False):
             return (_strides_c2r(outs[0], input, dims, sizes),)
         return (_strides_r2c(outs[0], input, dims, sizes, two_passes=two_passes),)
 
+    strides.of_fresh = True
     return strides
 
 
@@ -437,6 +440,8 @@ def stft_of(
 ) -> Array:
     """The transforms of overlapping windowed frames, (..., frequency, frame)."""
     if center:
+        if input.dtype == np.bool_ and pad_mode == "reflect":
+            raise errors.not_implemented("reflection_pad1d", dt.bool_)
         side = n_fft // 2
         mode = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}[pad_mode]
         input = jnp.pad(input, [(0, 0)] * (input.ndim - 1) + [(side, side)], mode=mode)

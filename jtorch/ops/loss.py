@@ -1,7 +1,6 @@
 """Losses: one fused kernel each, with PyTorch's reductions, subgradients and errors."""
 
 import builtins
-import functools
 import math
 import warnings
 
@@ -17,7 +16,7 @@ from jtorch.core.dtype import BOOL, COMPLEX, INT, scalar_name
 from jtorch.core.dtype import FLOAT as FLOATING
 
 from .arithmetic import clamp_min, minimum
-from .backend import accumulator
+from .backend import accumulator, floats_only
 from .registry import FLOAT, PROMOTE, Array, Scalar, composite, op
 
 REDUCTIONS = ("none", "mean", "sum")
@@ -81,20 +80,17 @@ def _by_reduction(elementwise: str, mean="MeanBackward0", total="SumBackward0"):
     return name
 
 
-def _refuse(record, error, *categories, halves=False):
-    """Refuse a first argument whose dtype is of one of these categories (with `halves`, of 16 bits); `error` makes the
-    exception of the dtype."""
+def _refuse(record, error, *categories):
+    """Refuse a first argument whose dtype is of one of these categories; `error` makes the exception of the dtype."""
 
     @record.check
     def check(input, *args, **kwargs):
-        dtype = input.dtype
-        if dtype.category in categories or (halves and dtype.itemsize == 2):
-            raise error(dtype)
+        if input.dtype.category in categories:
+            raise error(input.dtype)
 
 
 def _floats_only(record, kernel: str, *, halves: bool = True):
-    """Refuse what PyTorch's CPU kernel of this name has no implementation for."""
-    _refuse(record, functools.partial(errors.not_implemented, kernel), BOOL, INT, COMPLEX, halves=not halves)
+    record.check(lambda input, *args, **kwargs: floats_only(input, kernel, halves=halves))
 
 
 def _no_mean_of_integers(record):
@@ -204,6 +200,12 @@ def _check_classes(input, target, weight, *, one_dim_target=True):
             f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor "
             f"of shape: {list(weight.shape)}"
         )
+    _check_class_weight(input, weight)
+
+
+def _check_class_weight(input, weight):
+    if weight is not None and weight.dtype is not input.dtype:
+        raise errors.scalar_type(input.dtype, weight.dtype)
 
 
 def _check_class_range(input, target, ignore_index):

@@ -142,13 +142,22 @@ def nonzero_static(input: Array, *, size: int, fill_value: int = -1) -> Array:
     return jnp.stack(places, 1).astype(jnp.int64)
 
 
-@op(where="", grad_name="FillBackward0")
+@op(where="", grad_name="FillBackward2")
 def filled(input: Array, value: Number) -> Array:
     """One value in the shape of `input`."""
     return jnp.broadcast_to(jnp.asarray(value).astype(input.dtype), input.shape)
 
 
 filled.vjp(input=ZERO)
+
+
+@op(where="", grad_name="ZeroBackward0")
+def zeroed(input: Array) -> Array:
+    """Zeros in the shape of `input`."""
+    return jnp.zeros_like(input)
+
+
+zeroed.vjp(input=ZERO)
 
 
 # ---------------------------------------------------------------- triangles and diagonals
@@ -283,6 +292,14 @@ def as_strided_scatter(
     return flat.reshape(input.shape)
 
 
+@as_strided_scatter.check
+def _check_as_strided_scatter(input, src, size, stride, storage_offset=None):
+    start = storage_offset or 0
+    need = start + 1 + builtins.sum((n - 1) * s for n, s in zip(size, stride)) if math.prod(size) else 0
+    if need > input.numel:
+        raise errors.storage_bounds(size, stride, start, input.dtype.itemsize, need, input.numel)
+
+
 def _strided_places(size, stride, storage_offset):
     place = jnp.full(tuple(size), storage_offset or 0, jnp.int32)
     for d, s in enumerate(stride):
@@ -370,8 +387,11 @@ def bincount(input: Array, weights: Array | None = None, minlength: int = 0) -> 
 @op(differentiable=False)
 def histc(input: Array, bins: int = 100, min: Number = 0, max: Number = 0) -> Array:
     """The counts of the elements in `bins` equal bins from `min` to `max`; both 0: the range of the data."""
+    if input.dtype == np.bool_ or jnp.issubdtype(input.dtype, jnp.complexfloating):
+        kernel = "linspace_cpu" if input.dtype == np.bool_ else "aminmax_cpu"
+        raise errors.not_implemented(kernel, dt.of(input.dtype))
     if not jnp.issubdtype(input.dtype, jnp.floating):
-        raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{scalar_name(input)}'")
+        raise errors.not_implemented("histogram_cpu", dt.of(input.dtype))
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     x = input.reshape(-1)

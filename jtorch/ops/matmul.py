@@ -240,7 +240,7 @@ def _batch_shape(a, b) -> tuple:
     return tuple(m if n == 1 else n for n, m in zip(a, b))
 
 
-@op(where="torch Tensor linalg", grad_name=_matmul_name)
+@op(where="torch Tensor linalg", grad_name=_matmul_name, out="exact")
 def matmul(input: Array, other: Array) -> Array:
     """The product of two tensors: of their last two dimensions as matrices, the others broadcast.
 
@@ -660,8 +660,12 @@ def einsum_of(equation: str, operands: list[Array]) -> Array:
         args.append([number[label] for d, label in enumerate(labels) if d not in dull])
     present = {n for labels in args[1::2] for n in labels}
     kept = [number[label] for label in result if number[label] in present]
+    kind = operands[0].dtype
+    if len(operands) == 1 and len(kept) < len(sizes) and not jnp.issubdtype(kind, jnp.inexact):
+        kind = np.dtype(np.int64)  # a sum of one operand, which torch widens
+        args[0] = args[0].astype(kind)
     out = jnp.einsum(*args, kept, optimize="optimal" if len(operands) < 6 else "greedy")
-    return out.astype(operands[0].dtype)
+    return out.astype(kind)
 
 
 @composite(where="torch")
@@ -800,6 +804,9 @@ def cdist(
     for name, x in (("X1", x1), ("X2", x2)):
         if x.ndim < 2:
             raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.ndim}D")
+    for name, x in (("X1", x1), ("X2", x2)):
+        if not jnp.issubdtype(x.dtype, jnp.floating):
+            raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {scalar_name(x)}")
     if x1.shape[-1] != x2.shape[-1]:
         raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
     if p < 0:

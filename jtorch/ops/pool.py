@@ -8,11 +8,12 @@ import numpy as np
 from jax import lax
 
 from jtorch import errors_nn as errors
-from jtorch.core.dtype import FLOAT, INT, scalar_name
+from jtorch.core import dtype as dtypes
+from jtorch.core.dtype import BOOL, COMPLEX, FLOAT, INT
 
 from .activation import relu
 from .arithmetic import abs, mul, sign
-from .backend import accumulator, on_cpu
+from .backend import accumulator, floats_only, on_cpu
 from .conv import Geometry, tuple_of, windows
 from .registry import Array, composite, op
 from .transcendental import pow
@@ -212,6 +213,10 @@ def _max_pool_op(n: int, grad_name: str):
         @record.check
         def check(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
             _check_max_pool(n, input, kernel_size, stride, padding, dilation, ceil_mode)
+            if n == 1 and not return_indices:
+                floats_only(input, "max_pool1d_impl")
+            elif input.dtype.category in (BOOL, COMPLEX):
+                raise errors.not_implemented(f"max_pool{builtins.max(n, 2)}d", input.dtype)
 
         return record
 
@@ -398,6 +403,8 @@ def _check_avg_pool(n, input, kernel_size, stride, padding, ceil_mode, divisor_o
         raise RuntimeError(f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input")
     _check_half_padding(2, *(tuple_of(v, n)[:1] for v in (kernel_size, padding)), 1)
     _check_output(n, input, kernel_size, stride, padding, 1, ceil_mode)
+    if input.dtype is not dtypes.int64:
+        floats_only(input, "avg_pool3d_out_frame" if n == 3 else "avg_pool2d", halves=n < 3)
 
 
 @op(where="torch nn.functional", grad_name="SqueezeBackward1", out=False)
@@ -672,7 +679,7 @@ def _fractional(n, input, samples, kernel_size, output_size, return_indices):
         alpha = (size - k) / (o - 1) if o > 1 else 0.0
         at = jnp.floor((jnp.arange(o) + sample[..., None]) * alpha) - jnp.floor(sample * alpha)[..., None]
         at = jnp.where(jnp.arange(o) == o - 1, size - k, at.astype(jnp.int64))
-        starts.append(at)
+        starts.append(at[: x.shape[0]])
         sizes.append(np.full((o,), k))
     got = _largest_at(x, starts, sizes, n)
     got = got if input.ndim == n + 2 else tuple(a[0] for a in got)
@@ -732,6 +739,10 @@ def _max_unpool(n, input, indices, kernel_size, stride, padding, output_size):
 
 for _n, _record in enumerate((max_unpool1d, max_unpool2d, max_unpool3d), 1):
 
+    @_record.check
+    def _(input, indices, kernel_size, stride=None, padding=0, output_size=None, n=_n):
+        floats_only(input, f"max_unpool{builtins.max(n, 2)}d")
+
     @_record.check_values
     def _(input, indices, kernel_size, stride=None, padding=0, output_size=None, n=_n):
         if not isinstance(indices, np.ndarray) or not indices.size:
@@ -741,6 +752,13 @@ for _n, _record in enumerate((max_unpool1d, max_unpool2d, max_unpool3d), 1):
         if bad.size:
             size = "x".join(map(str, spatial))
             raise RuntimeError(f"Found an invalid max index: {int(bad.flat[0])} (output volumes are of size {size})")
+
+
+for _n, _record in enumerate((fractional_max_pool2d_at, fractional_max_pool3d_at), 2):
+
+    @_record.check
+    def _(input, *args, n=_n):
+        floats_only(input, f"fractional_max_pool{n}d_out_frame")
 
 
 def _fractional_composite(n: int, at):
@@ -757,6 +775,8 @@ def _fractional_composite(n: int, at):
             output_size = tuple(int(s * r) for s, r in zip(input.shape[-n:], ratio))
         if _random_samples is None:
             batch = 1 if input.ndim == n + 1 else input.shape[0]
+            if input.dtype.category <= INT:
+                raise errors.not_implemented("check_uniform_bounds", input.dtype)
             _random_samples = input.new_empty((batch, input.shape[-n - 1], n)).uniform_()
         return at(input, _random_samples, kernel_size, output_size, return_indices)
 

@@ -659,7 +659,17 @@ def _vector_norm(x, p, dims, keepdim):
     return jnp.sum(size**p, axis=dims, keepdims=keepdim) ** (1 / p)
 
 
+def _nuclear_slope(g, input, dims, keepdim):
+    """g U V^H: the sum of the singular values grows along both sets of singular vectors."""
+    x = jnp.moveaxis(input, dims, (-2, -1))
+    u, _, vh = jnp.linalg.svd(x, full_matrices=False)
+    g = jnp.squeeze(g, dims) if keepdim else g
+    return jnp.moveaxis(g[..., None, None] * (u @ vh), (-2, -1), dims)
+
+
 def _norm_input(g, input, out, p, dim, keepdim):
+    if p == "nuc":
+        return _nuclear_slope(g, input, all_dims(dim, input.ndim), keepdim)
     p = _power_of(p)
     full_g, full = (_spread(x, input.shape, dim, keepdim) for x in (g, out))
     if p == 0:
@@ -1058,4 +1068,10 @@ def renorm(input: Array, p: float, dim: int, maxnorm: float) -> Array:
 
 @renorm.check
 def _check_renorm(input, p, dim, maxnorm):
+    if input.ndim < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions")
+    if p <= 0:
+        raise RuntimeError("renorm: non-positive-norm not supported")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
     _check_norm(input)

@@ -199,6 +199,7 @@ class Op(Record):
         random=False,
         constant=(),
         lacks=None,
+        numbers=False,
         name=None,
     ):
         super().__init__(fn, where=where, aliases=aliases, name=name)
@@ -213,6 +214,7 @@ class Op(Record):
         self.dynamic = dynamic
         self.random = random
         self.constant = constant  # results that never have a gradient
+        self.numbers = numbers  # may be called without any tensor
         self.lacks = {} if lacks is None else _lacking(lacks)
         self.rules: dict[str, Callable | _Marker] = {}
         self.rule_args: dict[str, tuple[str, ...]] = {}

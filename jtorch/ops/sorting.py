@@ -7,7 +7,7 @@ from jax import lax
 
 from .. import errors
 from ..core import dtype as dtypes
-from .conversion import kind
+from .conversion import is_number, kind
 from .reduce import _add_at, _place, one_dim
 from .registry import Array, Scalar, composite, op
 
@@ -123,6 +123,8 @@ def _search(edges, values, right, out_int32):
     index = jnp.int32 if out_int32 else jnp.int64
     if edges.ndim == 1:
         return jnp.searchsorted(edges, values, side=side).astype(index)
+    if not edges.size or not values.size:
+        return jnp.zeros(values.shape, index)
     rows = edges.reshape(-1, edges.shape[-1])
     wanted = values.reshape(rows.shape[0], -1)
     found = jax.vmap(lambda e, v: jnp.searchsorted(e, v, side=side))(rows, wanted)
@@ -140,7 +142,7 @@ def _search_out(want, have):
         raise errors.out_dtype(want, have, _SEARCH_OUT % ("True" if want is dtypes.int32 else "False"))
 
 
-@op(where="torch", differentiable=False, out=_search_out, lacks={"searchsorted_out_cpu": "bool complex"})
+@op(where="torch", differentiable=False, out=_search_out)
 def searchsorted(
     sorted_sequence: Array,
     input: Scalar,
@@ -164,6 +166,7 @@ def _check_searchsorted(sorted_sequence, input, out_int32=False, right=False, si
         raise RuntimeError(
             "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True"
         )
+    _check_ordered(sorted_sequence)
     shape = getattr(input, "shape", ())
     if len(sorted_sequence.shape) != 1 and sorted_sequence.shape[:-1] != shape[:-1]:
         raise RuntimeError(
@@ -173,7 +176,7 @@ def _check_searchsorted(sorted_sequence, input, out_int32=False, right=False, si
         )
 
 
-@op(where="torch", differentiable=False, out=_search_out, lacks={"searchsorted_out_cpu": "bool complex"})
+@op(where="torch", differentiable=False, out=_search_out)
 def bucketize(input: Scalar, boundaries: Array, *, out_int32: bool = False, right: bool = False) -> Array:
     """The index of the bucket of each value, between ascending boundaries."""
     return _search(boundaries, jnp.asarray(input), right, out_int32)
@@ -183,6 +186,13 @@ def bucketize(input: Scalar, boundaries: Array, *, out_int32: bool = False, righ
 def _check_bucketize(input, boundaries, out_int32=False, right=False):
     if len(boundaries.shape) != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({len(boundaries.shape)})")
+    if is_number(input) or input.numel:
+        _check_ordered(boundaries)
+
+
+def _check_ordered(edges):
+    if kind(edges) in "bc" and edges.numel:
+        raise errors.not_implemented("searchsorted_out_cpu", edges.dtype)
 
 
 # ---- unique values ----

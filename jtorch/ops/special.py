@@ -74,20 +74,38 @@ def polygamma_of(input: Array, n: int) -> Array:
     """The n-th derivative of digamma."""
     if n == 0:
         return digamma.fn(input)
+    if n == 1:
+        return _trigamma(input)
     order = jnp.full_like(input, n + 1)
     return (-1.0) ** (n + 1) * math.factorial(n) * _zeta(order, input)
 
 
 @jax.custom_jvp
 def _zeta(order, x):
-    """The Hurwitz zeta function, also left of 0, by stepping to the right half first for order 2."""
-    right = lax.zeta(order, jnp.where(x > 0, x, 1 - x))
-    if x.dtype.kind != "f":
-        return right
-    # trigamma reflects: zeta(2, 1 - x) + zeta(2, x) = (pi / sin(pi x)) ** 2
-    reflected = (jnp.pi / jnp.sin(jnp.pi * x)) ** 2 - right
-    left = jnp.where(order == 2, jnp.where(x == jnp.floor(x), jnp.inf, reflected), lax.zeta(order, x))
-    return jnp.where(x > 0, right, left)
+    """The Hurwitz zeta function; left of 0, which lax.zeta gets wrong, by steps to the right of it."""
+    steps = jnp.where(x > 0, 0, jnp.minimum(jnp.ceil(1 - x), _FAR))
+
+    def advance(state):
+        k, total = state
+        return k + 1, total + jnp.where(k < steps, (x + k) ** -order, 0)
+
+    last = jnp.max(steps, initial=0)
+    start = (jnp.zeros((), x.dtype), jnp.zeros_like(x))
+    skipped = lax.while_loop(lambda state: state[0] < last, advance, start)[1]
+    out = skipped + lax.zeta(order, x + steps)
+    whole = (x <= 0) & (x == jnp.floor(x))
+    out = jnp.where(whole, jnp.inf, out)
+    return jnp.where((x < 0) & ~whole & (order != jnp.floor(order)), jnp.nan, out)
+
+
+_FAR = 64
+
+
+def _trigamma(x):
+    """zeta(2, x), left of 1/2 by reflection: zeta(2, 1 - x) + zeta(2, x) = (pi / sin(pi x)) ** 2."""
+    left = x < 0.5
+    right = lax.zeta(jnp.full_like(x, 2), jnp.where(left, 1 - x, x))
+    return jnp.where(left, (jnp.pi / jnp.sin(jnp.pi * x)) ** 2 - right, right)
 
 
 @_zeta.defjvp

@@ -553,7 +553,7 @@ def _ldexp_out(want, have):
 
 
 @op(promote=FLOAT, out=_ldexp_out)
-def ldexp(input: Scalar, other: Scalar) -> Array:
+def ldexp(input: Array, other: Array) -> Array:
     """`input * 2 ** other`."""
     input, other = jnp.broadcast_arrays(input, other)
     if other.dtype.kind == "c":

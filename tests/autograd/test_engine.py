@@ -67,10 +67,10 @@ attempt((x * 2).backward, 1.0)
 x = T(1., 2.)
 (x * x).sum().backward()
 g = x.grad
-v0 = g._version
+_v0 = g._version
 (x * x).sum().backward()
 same = x.grad is g
-v1 = g._version > v0
+v1 = g._version > _v0
 p = x.grad.data_ptr() == g.data_ptr()
 x.grad = None
 (x * x).sum().backward(create_graph=True)

@@ -58,7 +58,8 @@ def test_every_row_has_an_op():
     for name in ROWS:
         path = name.removeprefix("torch.")
         method = path.removeprefix("Tensor.").rpartition(".")[2]
-        if not resolves(jtorch, path) and not hasattr(jtorch.Tensor, method):
+        methods = method, method + "_"  # cauchy is there as cauchy_ alone
+        if not resolves(jtorch, path) and not any(hasattr(jtorch.Tensor, m) for m in methods):
             wrong.append(name)
     assert not wrong, f"rows without an op: {wrong}"
 

@@ -171,6 +171,10 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         label_smoothing=0.0,
         options=None,
     ):
+        if weight is not None and tuple(weight.shape) != (num_classes,):
+            raise RuntimeError(f"expected weight shape to be {(num_classes,)}, got {tuple(weight.shape)}")
+        if not 0 <= label_smoothing <= 1:
+            raise RuntimeError(f"expected label_smoothing to be in range [0, 1], got {label_smoothing}")
         super().__init__(weight=weight, reduction=reduction)
         total = num_classes
         for n in out_features:
@@ -187,16 +191,18 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         self.linear.reset_parameters()
 
     def forward(self, input, target):
-        logits = self.linear(input)
-        if self.out_features:
-            logits = logits.reshape(*logits.shape[:-1], self.num_classes, *self.out_features)
-        return F.cross_entropy(
-            logits,
+        shape = (self.num_classes, *self.out_features)
+        bias = self.linear.bias
+        return F.linear_cross_entropy(
+            input,
+            self.linear.weight.reshape(*shape, self.linear.in_features),
             target,
+            linear_bias=None if bias is None else bias.reshape(shape),
             weight=self.weight,
-            ignore_index=-100 if self.ignore_index is None else self.ignore_index,
             reduction=self.reduction,
+            ignore_index=self.ignore_index,
             label_smoothing=self.label_smoothing,
+            options=self.options,
         )
 
     def extra_repr(self):

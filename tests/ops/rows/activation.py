@@ -38,4 +38,6 @@ ROWS = [
         only=defined.nothing,
         random=True,
     ),
+    row("nn.functional.softmax", samples=[[T(3, 4), 1], [T(3, 4), -1, {"dtype": None}]]),
+    row("nn.functional.log_softmax", samples=[[T(3, 4), 1]]),
 ]

@@ -1,6 +1,6 @@
 """Rows of public functions: copies."""
 
-from . import row
+from . import T, row
 
 ROWS = [
     row("expand_copy"),
@@ -17,4 +17,10 @@ ROWS = [
     row("unsqueeze_copy"),
     row("transpose_copy"),
     row("t_copy"),
+    row("detach_copy", samples=[[T(2, 3)]]),
+    row("select_copy", samples=[[T(2, 3), 0, 1]]),
+    row("slice_copy", samples=[[T(4, 3), 0, 1, 3]]),
+    row("split_copy", samples=[[T(4, 3), 2]]),
+    row("view_as_real_copy", samples=[[T(2, 3, kind="complex")]]),
+    row("view_as_complex_copy", samples=[[T(3, 2)]]),
 ]

@@ -17,4 +17,5 @@ ROWS = [
     row("nn.functional.affine_grid", samples=[[T(2, 2, 3), [2, 3, 4, 5]]]),
     row("affine_grid_generator", samples=[[T(2, 2, 3), [2, 3, 4, 5], True]]),
     row("grid_sampler", samples=[[T(1, 2, 4, 4), T(1, 3, 3, 2), 0, 0, False]]),
+    row("nn.functional.upsample", samples=[[T(1, 2, 3, 3), {"scale_factor": 2}]]),
 ]

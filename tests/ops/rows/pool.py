@@ -35,4 +35,18 @@ ROWS = [
     row("nn.functional.lp_pool1d", samples=[[T(2, 3, 8), 2.0, 2]]),
     row("nn.functional.lp_pool2d", samples=[[T(2, 3, 8, 8), 2.0, 2]]),
     row("nn.functional.lp_pool3d", samples=[[T(1, 2, 4, 4, 4), 2.0, 2]]),
+    row("nn.functional.adaptive_max_pool2d_with_indices", samples=[[T(1, 2, 6, 6), [3, 3]]]),
+    row("nn.functional.adaptive_max_pool3d_with_indices", samples=[[T(1, 2, 4, 4, 4), [2, 2, 2]]]),
+    row(
+        "nn.functional.fractional_max_pool2d_with_indices",
+        samples=[[T(1, 2, 6, 6), 2, [3, 3]]],
+        only=defined.nothing,
+        random=True,
+    ),
+    row(
+        "nn.functional.fractional_max_pool3d_with_indices",
+        samples=[[T(1, 2, 4, 4, 4), 2, [2, 2, 2]]],
+        only=defined.nothing,
+        random=True,
+    ),
 ]

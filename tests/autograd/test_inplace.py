@@ -1,0 +1,241 @@
+"""Views, writes in place, versions and what they do to the graph."""
+
+import pytest
+
+from .programs import run
+
+PROGRAMS = {
+    "rules": """
+x = T(1., 2.)
+attempt(x.add_, 1)
+attempt(x.view(2, 1).add_, 1)
+attempt(x[0].zero_)
+attempt(x.__setitem__, 0, 1.)
+attempt(x.resize_, 3)
+attempt((x * 1).resize_, 3)
+attempt(x.t_)
+y = x * 1
+vs = y.unbind(0)
+attempt(vs[1].add_, 1)
+attempt(y.split(1)[0].mul_, 2)
+attempt(y.chunk(2)[1].zero_)
+vs = y.split(1)
+y.mul_(2)
+attempt(lambda: vs[0].grad_fn)
+attempt(lambda: vs[1].sum())
+attempt(y.view(2, 1).detach_)
+plain = T(1., 2., grad=False).split(1)
+attempt(plain[0].mul_, x[0])
+plain[1].add_(1)
+e = (x * 1).expand(3, 2)
+attempt(e.add_, 1)
+attempt(e.copy_, e.clone())
+attempt(e.zero_)
+attempt(setattr, x, "data", torch.ones(2, dtype=torch.int64))
+attempt(setattr, x, "data", 3)
+attempt(setattr, x, "data", torch.ones(2))
+""",
+    "no_grad_views": """
+x = T(1., 2.)
+b = x * 1
+with torch.no_grad():
+    v, w = b.view(2, 1), x.view(2, 1)
+r = (v.requires_grad, v.is_leaf, w.requires_grad, w.is_leaf)
+attempt(v.add_, 1)
+attempt(w.add_, 1)
+with torch.no_grad():
+    v.add_(1)
+    w.add_(1)
+vers = (b._version, v._version, x._version)
+b2 = x * 1
+with torch.no_grad():
+    v2 = b2[0]
+b2.mul_(2)
+attempt(lambda: v2.grad_fn)
+attempt(lambda: v2.requires_grad)
+u = T(1., 2., grad=False)
+uv = u.view(2, 1).requires_grad_()
+r2 = (uv.is_leaf, uv.requires_grad)
+attempt(uv.add_, 1)
+u.add_(1)
+""",
+    "versions": """
+x = T(1., 2., grad=False)
+log = [x._version]
+x.add_(1); log.append(x._version)
+v = x.view(2, 1); v.mul_(2); log += [x._version, v._version]
+d = x.detach(); d.add_(1); log += [x._version, d._version]
+a = x.data; a.add_(1); log += [x._version, a._version]
+a.view(2, 1).zero_(); log += [x._version, a._version]
+x[0] = 5.; log.append(x._version)
+x.copy_(x + 1); log.append(x._version)
+x.zero_(); x.fill_(3); log.append(x._version)
+with torch.no_grad():
+    x += 1
+log.append(x._version)
+y = x.clone(); log.append(y._version)
+x.requires_grad_(); log.append(x._version)
+torch.add(y, 1, out=y); log.append(y._version)
+y.data = torch.ones(3, dtype=torch.float64)
+torch.autograd.graph.increment_version(x); log.append(x._version)
+z = torch.zeros(3); z.normal_(); log.append(z._version)
+z.resize_(2); log.append(z._version)
+""",
+    "saved_modified": """
+x, w = T(1., 2.), T(3., 4.)
+for f in (
+    lambda: x.tanh().add_(1),
+    lambda: (lambda y: (y * w, y.add_(1))[0])(x * 1),
+    lambda: (lambda y: (y.exp(), y.add_(1))[0])(x * 1),
+    lambda: (lambda y: (y * w, y.add_(1))[0])(T(1., 1., grad=False)),
+    lambda: x.exp().mul_(2),
+    lambda: x.sigmoid().zero_(),
+    lambda: (lambda y: (y.sin(), y.add_(1))[0])(x.exp()),
+    lambda: (lambda y: (y @ w, y[0].zero_())[0])(x * 2),
+    lambda: (lambda y: (y.pow(3), y.detach().zero_())[0])(x * 2),
+    lambda: (lambda y: (y.pow(3), y.data.add_(1))[0])(x * 2),
+    lambda: torch.softmax(x, 0).mul_(2),
+    lambda: (lambda y: (y.max(0)[0] + y.sum(), y.add_(1))[0])(x * 2),
+    lambda: (lambda y: (y + 3, y.add_(1))[0])(x * 2),
+    lambda: torch.relu(x).add_(1),
+):
+    y = f()
+    attempt(y.sum().backward)
+gx, gw = x.grad, w.grad
+""",
+    "copy_slices": """
+x = T(1., 2., 3., 4.)
+w = T(5., 6.)
+y = (x * 2).view(2, 2)
+base = y._base
+row = y[0]
+row.mul_(w)
+print(name(row), name(y), name(base), row.requires_grad)
+y[1, 0] = 7.
+print(name(y), state(base))
+y.t()[1] += w
+print(name(row), row.tolist(), y.tolist())
+(y * y).sum().backward()
+gx, gw = x.grad, w.grad
+""",
+    "copy_slices_fresh_base": """
+x = T(1., 2.)
+b = torch.zeros(3, 2, dtype=torch.float64)
+v = b[1]
+d = b.diagonal()
+v.copy_(x)
+print(state(v), state(b), state(d))
+b[2] = x * 3
+d.add_(x)
+print(state(d)[1:], name(b), name(v))
+(b ** 2).sum().backward()
+g = x.grad
+attempt(v.sum().backward)
+""",
+    "view_of_view": """
+x = torch.arange(24., dtype=torch.float64).reshape(2, 3, 4).requires_grad_()
+y = x * 1
+a = y.transpose(0, 2)
+b = a[1:3]
+c = b.reshape(-1) if b.is_contiguous() else b.permute(2, 1, 0)
+c[0].mul_(3)
+b.add_(1)
+print(name(a), name(b), name(c), c._base is y, b._base is y)
+(c * c).sum().backward(retain_graph=True)
+g1 = x.grad.clone()
+(a.exp() * 0.001).sum().backward()
+g2 = x.grad
+""",
+    "accumulate_into_buffer": """
+w = T(2., 3.)
+buf = torch.zeros(2, dtype=torch.float64)
+for i in range(3):
+    buf += w * i
+    buf[0] *= w[1]
+buf.sum().backward()
+g = w.grad
+""",
+    "detach_and_data": """
+x = T(1., 2.)
+y = x * 2
+d = y.detach()
+d.zero_()
+print(state(y), state(d))
+z = x * 3
+z.data.fill_(9.)
+print(state(z))
+z.sum().backward()
+y.detach_()
+print(state(y))
+y.requires_grad_()
+print(state(y))
+x.data = T(5., 6., 7., grad=False)
+print(x.shape, state(x), x.grad.tolist())
+a = x.detach()
+a.requires_grad_()
+print(a.is_leaf, x.requires_grad)
+w = T(1., 2.)
+w2 = w * 1
+w2.set_(torch.ones(3, dtype=torch.float64)) if False else None
+w.grad = T(1., 1., grad=False)
+w.data.add_(w.grad, alpha=-0.5)
+print(state(w))
+""",
+    "layout_in_place": """
+x = torch.arange(6., dtype=torch.float64).reshape(2, 3).requires_grad_()
+y = x * 1
+y.t_()
+print(y.shape, name(y), y._version)
+y.unsqueeze_(0)
+print(y.shape, name(y))
+y.squeeze_(0)
+z = y.transpose_(0, 1)
+print(z is y, y.shape, name(y))
+(y * x).sum().backward()
+g = x.grad
+""",
+    "inplace_ops": """
+x = T(0.5, 1.5, -1.)
+def r(x):
+    return None if x is None else [round(v, 9) for v in x.tolist()]
+def each(f):
+    y = x * 1
+    same = f(y) is y
+    print(same, r(y), *state(y)[1:])
+    g, = torch.autograd.grad((y * y).sum(), x, allow_unused=True)
+    print(r(g))
+for f in (
+    lambda y: y.add_(2), lambda y: y.mul_(x), lambda y: y.exp_(), lambda y: y.relu_(), lambda y: y.zero_(), lambda y: y.fill_(2.),
+    lambda y: y.clamp_(0, 1), lambda y: y.pow_(2), lambda y: y.neg_(), lambda y: y.sub_(x, alpha=2), lambda y: y.div_(2),
+    lambda y: y.copy_(x * 3), lambda y: y.masked_fill_(y > 0, 3.), lambda y: y.addcmul_(x, x), lambda y: y.lerp_(x, 0.5),
+    lambda y: y.index_add_(0, torch.tensor([0, 2]), x[:2]), lambda y: y.index_fill_(0, torch.tensor([1]), 4.),
+    lambda y: y.scatter_(0, torch.tensor([0, 1]), x[1:]), lambda y: y.sqrt_() if False else y.abs_(), lambda y: y.tril_() if y.dim() > 1 else y.sin_(),
+    lambda y: y.__iadd__(x), lambda y: y.__imul__(2.), lambda y: y.__itruediv__(x), lambda y: y.clamp_(min=0.),
+):
+    each(f)
+""",
+    "same_tensor_both_sides": """
+x = T(1., 2., 3.)
+y = x * 1
+y[1:] += y[:-1].clone()
+y.mul_(y.detach())
+z = x.clone()
+z.add_(z)
+(y.sum() + z.sum()).backward()
+g = x.grad
+""",
+    "base_attribute": """
+x = torch.arange(6.)
+v = x.view(2, 3)
+r = v.t()[0]
+print(v._base is x, r._base is x, x._base is None, x.clone()._base is None, x.detach()._base is None)
+print(x[1:]._is_view() if hasattr(x, "_is_view") else None, v._is_view())
+w = x.reshape(3, 2)
+print(w._base is x, x.expand(2, 6)._base is x, x.contiguous() is x, x.t().contiguous() is x)
+""",
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_inplace(name):
+    run(PROGRAMS[name])

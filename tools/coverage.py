@@ -1,0 +1,115 @@
+"""Writes docs/coverage.md: every public name of PyTorch, there or not, with counts and reasons.
+
+Run: python tools/coverage.py   (needs the `test` extra)
+"""
+
+import importlib
+import os
+import pathlib
+import re
+import tempfile
+import warnings
+
+import torch  # noqa: TID251  the list of names is PyTorch's own
+
+import jtorch
+
+SPACES = (
+    "", "Tensor", "nn", "nn.functional", "nn.init", "nn.utils", "optim", "optim.lr_scheduler", "utils.data", "autograd",
+    "func", "linalg", "fft", "special", "signal.windows", "masked", "random", "accelerator", "distributions",
+)  # fmt: skip
+
+REASONS = (
+    (r"sparse|to_mkldnn|mkldnn|_csr|_csc|_bsr|_bsc|_coo|coalesce|crow_|col_ind|ccol_|row_indices|^hspmm|^smm|^sspaddmm",
+     "sparse and vendor layouts are not supported: use dense tensors"),
+    (r"quant|q_scale|q_zero|q_per|int_repr|fake_|fbgemm|choose_qparams|qscheme|^q(u?int)|^qint|quint", "quantized tensors are not supported"),
+    (r"names|rename|align_|refine_names|unflatten_names", "named tensors are not supported"),
+    (r"cudnn|miopen|^cuda|mps|xpu|hip|vulkan|ipu|mtia|hpu|nnpack|openmp", "exists for one vendor's kernels"),
+    (r"Storage$", "typed storages: use untyped_storage()"),
+    (r"jit|script|Type$|ScriptModule|graph|fork|wait|parse_|import_ir|merge_type|Jit|Future|Await|FunctionSchema|DeepCopy|Pass",
+     "TorchScript is not part of jtorch"),
+    (r"Sym|sym_|unravel|Guard|Dispatch|Serial|LiteScript|LoggerBase|Throughput|Benchmark|Execution|Exclude|Logging|AggregationType|"
+     r"BufferDict|CallStack|Capsule|ClassType|Cod|CompilationUnit|Conv|Decl|Dict|Disable|Enum|Error|Fatal|Inferred|Inter|IO|List|"
+     r"Module|None|Num|Opt|Out|Pair|PyObj|PyTorch|RR|Run|Script|Stat|Str|Tuple|Un|Use|Value|Version|Any|Arg|Block|Node|Gradient|set_autocast|autocast_",
+     "internal to PyTorch's implementation"),
+)  # fmt: skip
+
+
+def holder(root, space):
+    """The module or class of a namespace, or None."""
+    found = root
+    for part in space.split(".") if space else ():
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            try:
+                found = importlib.import_module(f"{root.__name__}.{space}")
+            except ImportError:
+                return None
+            break
+    return found
+
+
+def public(found):
+    """The public names of a namespace: its __all__ where it has one, else what does not start with an underscore."""
+    names = getattr(found, "__all__", None) if not isinstance(found, type) else None
+    if names is None or found is torch:
+        names = [n for n in dir(found) if not n.startswith("_")]
+    modules = type(torch)
+    return sorted({n for n in names if not n.startswith("_") and not isinstance(getattr(found, n, None), modules)})
+
+
+def has(found, name):
+    try:
+        getattr(found, name)
+    except Exception:
+        return False
+    return True
+
+
+def reason(name):
+    for pattern, words in REASONS:
+        if re.search(pattern, name):
+            return words
+    return "not there yet"
+
+
+def main():
+    rows, lists = [], []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for space in SPACES:
+            theirs, ours = holder(torch, space), holder(jtorch, space)
+            names = public(theirs)
+            missing = [n for n in names if ours is None or not has(ours, n)]
+            rows.append((f"torch.{space}".rstrip("."), len(names), len(names) - len(missing)))
+            lists.append((f"torch.{space}".rstrip("."), missing))
+    lines = [
+        "# Coverage",
+        "",
+        f"Public names of PyTorch {torch.__version__.partition('+')[0]} in jtorch; written by `python tools/coverage.py`.",
+        "",
+        "| namespace | names | there | share |",
+        "|---|---|---|---|",
+    ]
+    lines += [f"| `{s}` | {n} | {there} | {100 * there / max(n, 1):.1f}% |" for s, n, there in rows]
+    lines += ["", "## What is missing, and why", ""]
+    for space, missing in lists:
+        if not missing:
+            continue
+        groups = {}
+        for n in missing:
+            groups.setdefault(reason(n), []).append(n)
+        lines += [f"### `{space}`", ""]
+        for words, names in sorted(groups.items()):
+            lines += [f"- {words} ({len(names)}): " + ", ".join(f"`{n}`" for n in names)]
+        lines += [""]
+    target = pathlib.Path(__file__).resolve().parent.parent / "docs" / "coverage.md"
+    with tempfile.NamedTemporaryFile("w", dir=target.parent, delete=False, suffix=".tmp") as out:
+        out.write("\n".join(lines).rstrip() + "\n")
+    os.replace(out.name, target)
+    print("\n".join(lines[:25]))
+
+
+if __name__ == "__main__":
+    main()
