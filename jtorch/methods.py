@@ -397,6 +397,15 @@ def fill_(self, value) -> Tensor:
                 f"fill_ only supports 0-dimension value tensor but got tensor with {value._spec.ndim} dimensions."
             )
         return copy_(self, value)
+    if 0 in self._spec.strides:
+        # Elements that share memory are written once.
+        once = self
+        for d, (n, s) in enumerate(zip(self._spec.shape, self._spec.strides)):
+            if s == 0 and n > 1:
+                once = _view("narrow", once, d, 0, 1)
+        if once is not self:
+            fill_(once, value)
+            return self
     if tls.me.grad:
         check_inplace(self)
         if edge_of(self) is not None:
@@ -412,7 +421,7 @@ def fill_(self, value) -> Tensor:
 
 def zero_(self) -> Tensor:
     """Write zeros."""
-    if tls.me.grad and edge_of(self) is not None:
+    if tls.me.grad and edge_of(self) is not None and 0 not in self._spec.strides:
         return inplace(registry.OPS["zeroed"], (self,))
     return fill_(self, 0)
 

@@ -229,7 +229,7 @@ def inplace(op, args):
     if op.value_checks:
         _check_values(op, call)
     tensors = _same_device(call.tensors, plan.device)
-    if t._spec.numel > 1 and 0 in t._spec.strides and overlaps(t._spec) and op.name not in ("filled", "zeroed"):
+    if t._spec.numel > 1 and 0 in t._spec.strides and overlaps(t._spec):
         raise errors.overlap()
     values = [value_of(x) for x in tensors]
     graph = me.graph
