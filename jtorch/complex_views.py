@@ -1,5 +1,6 @@
 """Complex tensors and their parts as views of one storage: real, imag, view_as_real, view_as_complex."""
 
+from . import errors
 from .core.dtype import scalar_name
 from .core.record import tls
 from .core.spec import Spec
@@ -33,7 +34,9 @@ def view_as_real(input) -> Tensor:
 def view_as_complex(input) -> Tensor:
     """A view of a real tensor, whose last dimension of size 2 holds real and imaginary parts, as complex numbers."""
     spec = input._spec
-    if spec.dtype.name not in ("float16", "float32", "float64"):
+    if spec.dtype.name == "float16":
+        raise errors.unsupported("complex numbers of two float16", "float32")
+    if spec.dtype.name not in ("float32", "float64"):
         raise RuntimeError(
             "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
             + scalar_name(spec.dtype)

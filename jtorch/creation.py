@@ -7,7 +7,7 @@ import operator
 import jax
 import numpy as np
 
-from . import errors
+from . import errors, literals
 from .autograd.derive import differentiable
 from .core import device as devices
 from .core import draw, rng, shapes
@@ -77,8 +77,9 @@ def strides_for(shape, memory_format):
     return shapes.channels_last_strides(tuple(shape))
 
 
-def size_of(args) -> tuple:
-    """A size given as ints or as one sequence."""
+def size_of(args, name=None) -> tuple:
+    """A size given as ints or as one sequence; `name`: the function that errors speak of."""
+    given = args
     if len(args) == 1 and not isinstance(args[0], int) and not (isinstance(args[0], Tensor) and args[0].ndim == 0):
         first = args[0]
         if isinstance(first, (tuple, list)):
@@ -86,18 +87,20 @@ def size_of(args) -> tuple:
     try:
         return tuple(s if type(s) is int else operator.index(s) for s in args)
     except TypeError:
-        bad = next(s for s in args if not hasattr(s, "__index__"))
-        raise TypeError(f"size must be a tuple of ints, but found element of type {type(bad).__name__}") from None
+        at, bad = next((i, s) for i, s in enumerate(args) if not hasattr(s, "__index__"))
+        raise errors.size_element(name, at, bad, args is given) from None
 
 
 def _nonnegative(size, name):
     for s in size:
         if s < 0:
+            if name == "zeros":
+                raise RuntimeError("zeros: Dimension size must be non-negative.")
             raise RuntimeError(f"Trying to create tensor with negative dimension {s}: {list(size)}")
     return size
 
 
-def _dtype(dtype, default=None) -> DType:
+def _dtype(dtype, default=None, name=None) -> DType:
     if dtype is None:
         return default or dtypes.default.dtype
     if type(dtype) is DType:
@@ -106,7 +109,7 @@ def _dtype(dtype, default=None) -> DType:
         return {float: dtypes.default.dtype, int: dtypes.int64, bool: dtypes.bool_, complex: dtypes.default.complex}[
             dtype
         ]
-    raise TypeError(f"argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
+    raise TypeError(f"{name + '(): ' if name else ''}argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
 
 
 def _layout(layout):
@@ -146,112 +149,13 @@ def from_array(array: np.ndarray, device, dtype=None) -> Tensor:
     if array.dtype != d.np:
         array = array.astype(d.np)
     if device.type == "meta":
-        raise errors.unsupported("data on the meta device", "a real device")
+        spec = Spec.dense(array.shape, d, device)
+        return wrap(zeros_value(spec), spec)
     array = np.asarray(array, order="C")
     return wrap(storages.to_device(array, device), Spec.dense(array.shape, d, device))
 
 
 # --- from data ---------------------------------------------------------------------------------------------------------
-
-
-def _infer(data):
-    """numpy array of nested Python data, in the dtype that torch gives it."""
-    if isinstance(data, bool):
-        return np.array(data), dtypes.bool_
-    if isinstance(data, (int, float, complex)):
-        return np.array(data), dtypes.of_number(data)
-    if isinstance(data, np.ndarray):
-        return data, dtypes.of(data.dtype)
-    if isinstance(data, np.generic):
-        return np.array(data), dtypes.of(data.dtype)
-    if isinstance(data, jax.Array):
-        return np.asarray(data), dtypes.of(data.dtype)
-    if isinstance(data, (list, tuple)) or hasattr(data, "__len__") and hasattr(data, "__getitem__"):
-        if isinstance(data, str):
-            raise TypeError("new(): invalid data type 'str'")
-        return _from_sequence(data)
-    if hasattr(data, "__array__"):
-        array = np.asarray(data)
-        return array, dtypes.of(array.dtype)
-    if hasattr(data, "__index__"):
-        return np.array(operator.index(data)), dtypes.int64
-    if data is None:
-        raise RuntimeError("Could not infer dtype of NoneType")
-    raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
-
-
-def _from_sequence(data):
-    data = _plain(data, 0)
-    _check_shape(data)
-    try:
-        array = np.array(data)
-    except ValueError as error:
-        raise ValueError(f"expected sequence of equal length at dim 1: {error}") from None
-    except OverflowError:
-        raise RuntimeError("Overflow when unpacking long long") from None
-    kind = array.dtype.kind
-    if array.size == 0:
-        return array.astype(dtypes.default.dtype.np), dtypes.default.dtype
-    if kind == "b":
-        return array, dtypes.bool_
-    if kind in "iu":
-        if kind == "u" and array.dtype.itemsize == 8 and array.max() > np.iinfo(np.int64).max:
-            raise RuntimeError("Overflow when unpacking long long")
-        return array, _leaf_dtype(data) or dtypes.int64
-    if kind == "f":
-        return array, _leaf_dtype(data) or dtypes.default.dtype
-    if kind == "c":
-        return array, _leaf_dtype(data) or dtypes.default.complex
-    if kind == "O":
-        raise RuntimeError(f"Could not infer dtype of {type(_first(data)).__name__}")
-    raise TypeError(f"new(): invalid data type '{type(_first(data)).__name__}'")
-
-
-def _plain(data, depth):
-    """Nested data with tensors replaced by numpy values."""
-    if isinstance(data, Tensor):
-        return storages.numpy_of(data._storage, data._spec, data._offset)
-    if isinstance(data, (list, tuple)):
-        if data and type(data[0]) in (int, float, bool) and all(type(x) in (int, float, bool) for x in data):
-            return data
-        return [_plain(x, depth + 1) for x in data]
-    if hasattr(data, "__len__") and not isinstance(data, (str, bytes, np.ndarray, np.generic)):
-        return [_plain(data[i], depth + 1) for i in range(len(data))]
-    return data
-
-
-def _check_shape(data, dim=0):
-    """torch's error for ragged nesting."""
-    if not isinstance(data, (list, tuple)) or not data:
-        return
-    lengths = [len(x) if isinstance(x, (list, tuple)) else None for x in data]
-    first = lengths[0]
-    for n in lengths:
-        if n != first:
-            if first is None or n is None:
-                raise TypeError(
-                    "only integer tensors of a single element can be converted to an index"
-                    if False
-                    else f"expected sequence of equal length at dim {dim + 1}"
-                )
-            raise ValueError(f"expected sequence of length {first} at dim {dim + 1} (got {n})")
-    if first is not None:
-        for x in data:
-            _check_shape(x, dim + 1)
-
-
-def _first(data):
-    while isinstance(data, (list, tuple)) and data:
-        data = data[0]
-    return data
-
-
-def _leaf_dtype(data):
-    """numpy leaves keep their dtype inside lists; Python numbers do not have one."""
-    leaf = _first(data)
-    if isinstance(leaf, (np.ndarray, np.generic)):
-        return dtypes.of(leaf.dtype)
-    return None
 
 
 def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False) -> Tensor:
@@ -266,27 +170,9 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
             made = made.to(device=device, dtype=dtype)
         return finish(made.detach(), requires_grad)
     place = devices.resolve(device)
-    array, inferred = _infer(data)
-    d = _dtype(dtype, inferred)
-    return finish(from_array(_convert(array, d), place, d), requires_grad)
-
-
-def _convert(array, d):
-    """A private copy of a numpy array in this dtype."""
-    if array.dtype == d.np:
-        return np.array(array, copy=True, order="C")
-    if d.category == dtypes.INT and array.dtype.kind in "iu" and array.size:
-        info = np.iinfo(d.np)
-        if d.is_signed and (array.min() < info.min or array.max() > info.max):
-            raise RuntimeError(f"value cannot be converted to type {_c_name(d)} without overflow")
-    with np.errstate(all="ignore"):
-        return array.astype(d.np)
-
-
-def _c_name(d):
-    return {"int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t", "uint8": "uint8_t"}.get(
-        d.name, d.name
-    )
+    array, inferred, python = literals.read(data)
+    d = _dtype(dtype, inferred, "tensor")
+    return finish(from_array(literals.convert(array, d, python), place, d), requires_grad)
 
 
 def as_tensor(data, dtype=None, device=None) -> Tensor:
@@ -298,9 +184,9 @@ def as_tensor(data, dtype=None, device=None) -> Tensor:
     place = devices.resolve(device)
     if isinstance(data, np.ndarray) and place is devices.cpu and dtype in (None, dtypes.of(data.dtype)):
         return from_numpy(data)
-    array, inferred = _infer(data)
-    d = _dtype(dtype, inferred)
-    return from_array(_convert(array, d), place, d)
+    array, inferred, python = literals.read(data)
+    d = _dtype(dtype, inferred, "as_tensor")
+    return from_array(literals.convert(array, d, python), place, d)
 
 
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False) -> Tensor:
@@ -345,7 +231,6 @@ def from_numpy(array) -> Tensor:
     strides = tuple(s // item for s in array.strides)
     spec = Spec.of(tuple(array.shape), strides, d, devices.cpu)
     extent = 1 + builtins.sum((n - 1) * s for n, s in zip(array.shape, strides)) if array.size else 0
-    flat = np.lib.stride_tricks.as_strided(array, (extent,), (item,), writeable=array.flags.writeable)
     if not array.flags.writeable:
         errors.warn(
             "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing to "
@@ -356,8 +241,12 @@ def from_numpy(array) -> Tensor:
     owner = array
     while isinstance(owner.base, np.ndarray):
         owner = owner.base
+    # Cut out of the owner itself, so that the buffer holds one reference to it and none to `array`.
+    start = array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
+    flat = owner.reshape(-1, order="A").view(np.uint8)[start : start + extent * item].view(array.dtype)
     storage = Storage(None, None)
-    storages.adopt(storage, flat, owner, Spec.dense((extent,), d, devices.cpu))
+    whole = spec if array.size and shapes.is_dense(tuple(array.shape), strides) else Spec.dense((extent,), d, devices.cpu)
+    storages.adopt(storage, flat, owner, whole)
     return make(storage, spec, 0)
 
 
@@ -405,14 +294,14 @@ def full_of(spec, value) -> Tensor:
 _fills: dict = {}
 
 
-def _sized(value, args, size, dtype, device, requires_grad, out, memory_format, layout=None, default=None):
+def _sized(name, value, args, size, dtype, device, requires_grad, out, memory_format, layout=None, default=None):
     _layout(layout)
-    shape = _nonnegative(size_of(args) if size is None else size_of((size,)), "size")
+    shape = _nonnegative(size_of(args if size is None else (size,), name), name)
     if out is not None:
         _fits_out(dtype, out)
         dtype = dtype or out.dtype
         device = device or out.device
-    d = _dtype(dtype, default)
+    d = _dtype(dtype, default, name)
     spec = Spec.of(shape, tuple(strides_for(shape, memory_format)), d, devices.resolve(device))
     return finish(full_of(spec, value), requires_grad, out)
 
@@ -421,21 +310,21 @@ def zeros(
     *args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ) -> Tensor:
     """A tensor of zeros of this size."""
-    return _sized(0, args, size, dtype, device, requires_grad, out, None, layout)
+    return _sized("zeros", 0, args, size, dtype, device, requires_grad, out, None, layout)
 
 
 def ones(
     *args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ) -> Tensor:
     """A tensor of ones of this size."""
-    return _sized(1, args, size, dtype, device, requires_grad, out, None, layout)
+    return _sized("ones", 1, args, size, dtype, device, requires_grad, out, None, layout)
 
 
 def empty(
     *args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None
 ) -> Tensor:  # fmt: skip
     """A tensor of this size; its contents, unspecified in PyTorch, are zeros."""
-    return _sized(0, args, size, dtype, device, requires_grad, out, memory_format, layout)
+    return _sized("empty", 0, args, size, dtype, device, requires_grad, out, memory_format, layout)
 
 
 def empty_strided(
@@ -500,7 +389,7 @@ def full(
         fill_value = fill_value.item()
     elif isinstance(fill_value, np.generic):
         fill_value = fill_value.item()
-    return _sized(fill_value, (), size, dtype, device, requires_grad, out, None, layout, dtypes.of_number(fill_value))
+    return _sized("full", fill_value, (), size, dtype, device, requires_grad, out, None, layout, dtypes.of_number(fill_value))
 
 
 def _like(t, value, dtype, device, requires_grad, memory_format, layout=None):
@@ -731,8 +620,8 @@ def set_rng_state(new_state) -> None:
     rng.Generator.set_state(default_generator, np.asarray(new_state))
 
 
-def _random(args, size, generator, out, dtype, device, requires_grad, drawn, default=None):
-    shape = _nonnegative(size_of(args) if size is None else size_of((size,)), "size")
+def _random(name, args, size, generator, out, dtype, device, requires_grad, drawn, default=None):
+    shape = _nonnegative(size_of(args if size is None else (size,), name), name)
     d = _dtype(dtype if dtype is not None or out is None else out.dtype, default)
     place = devices.resolve(device)
     return finish(from_array(drawn(generator_of(generator), shape, d), place, d), requires_grad, out)
@@ -776,7 +665,7 @@ def rand(
     names=None,
 ):
     """Uniform numbers from [0, 1)."""
-    return _random(args, size, generator, out, dtype, device, requires_grad, draw_uniform)
+    return _random("rand", args, size, generator, out, dtype, device, requires_grad, draw_uniform)
 
 
 def randn(
@@ -792,7 +681,21 @@ def randn(
     names=None,
 ):
     """Normal numbers with mean 0 and variance 1."""
-    return _random(args, size, generator, out, dtype, device, requires_grad, draw_normal)
+    return _random("randn", args, size, generator, out, dtype, device, requires_grad, draw_normal)
+
+
+def int_bounds(low, high, d):
+    """The bounds of random integers, checked as PyTorch does for this dtype."""
+    if d.is_complex:
+        raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
+    if low >= high:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    if not d.is_floating_point:
+        least, most = (0, 1) if d is dtypes.bool_ else (int(np.iinfo(d.np).min), int(np.iinfo(d.np).max))
+        for name, bound in (("from", low), ("to - 1", high - 1)):
+            if not least <= bound <= most:
+                raise RuntimeError(f"{name} is out of bounds for {errors.c_type(d)}")
+    return low, high
 
 
 def randint(
@@ -820,11 +723,9 @@ def randint(
         else:
             low = args[0]
     low, high = 0 if low is None else int(low), int(high)
-    if dtype is not None and dtype.is_complex:
-        raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
-    if low >= high:
-        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    int_bounds(low, high, _dtype(dtype if dtype is not None or out is None else out.dtype, dtypes.int64))
     return _random(
+        "randint",
         (),
         size,
         generator,
@@ -841,10 +742,15 @@ def randperm(
     n, *, generator=None, out=None, dtype=dtypes.int64, layout=None, device=None, requires_grad=False, pin_memory=False
 ):
     """A random permutation of 0 .. n-1."""
-    d = _dtype(dtype, dtypes.int64)
+    if not hasattr(n, "__index__"):
+        raise TypeError(f"randperm(): argument 'n' (position 1) must be int, not {type(n).__name__}")
+    (n,) = _nonnegative((operator.index(n),), "randperm")
+    d = _dtype(dtype, dtypes.int64, "randperm")
     if d.category in (dtypes.BOOL, dtypes.COMPLEX):
         raise errors.not_implemented("randperm", d)
-    array = draw.randperm(generator_of(generator), int(n), np.int64).astype(d.np)
+    if d.category == dtypes.INT and n and not dtypes.fits(n - 1, d):
+        raise errors.not_representable(d)
+    array = draw.randperm(generator_of(generator), n, np.int64).astype(d.np)
     return finish(from_array(array, devices.resolve(device), d), requires_grad, out)
 
 
@@ -899,7 +805,7 @@ def randint_like(
         high = given[0]
     lo, hi = 0 if low is None else int(low), int(high)
     return _random_like(
-        input, dtype, device, requires_grad, generator, lambda g, s, d: draw.randint(g, lo, hi, s, d.np)
+        input, dtype, device, requires_grad, generator, lambda g, s, d: draw.randint(g, *int_bounds(lo, hi, d), s, d.np)
     )
 
 
@@ -911,7 +817,9 @@ def _random_like(input, dtype, device, requires_grad, generator, drawn):
     strides = tuple(shapes.empty_like_strides(shape, spec.strides))
     order = sorted(builtins.range(len(shape)), key=lambda i: -strides[i])
     array = drawn(generator_of(generator), tuple(shape[i] for i in order), d)
-    t = from_array(np.ascontiguousarray(array.transpose(np.argsort(order)) if len(shape) > 1 else array), place, d)
+    if len(shape) > 1:
+        array = np.ascontiguousarray(array.transpose(np.argsort(order)))
+    t = from_array(array, place, d)
     if t._spec.strides != strides:
         spec = Spec.of(shape, strides, d, place)
         t = wrap(t._storage.value, spec)
@@ -939,11 +847,13 @@ def bernoulli(input, p=None, *, generator=None, out=None) -> Tensor:
         raise errors.not_implemented("bernoulli_scalar_cpu_", spec.dtype)
     probability = storages.numpy_of(input._storage, spec, input._offset) if p is None else p
     if p is None and probability.size and not ((probability >= 0) & (probability <= 1)).all():
-        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
+        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.  "
+                           "(Could this error message be improved?  If so, please report an enhancement request to PyTorch.)")
     if p is None:
         probability = probability.astype(np.float64 if spec.dtype is dtypes.float64 else np.float32)
     array = draw.bernoulli(generator_of(generator), probability, tuple(spec.shape), spec.dtype.np)
-    return finish(from_array(np.asarray(array), spec.device, spec.dtype), False, out)
+    kind = spec.dtype if out is None else out.dtype  # 0 and 1 fit any dtype
+    return finish(from_array(np.asarray(array), spec.device, kind), False, out)
 
 
 def multinomial(input, num_samples, replacement=False, *, generator=None, out=None) -> Tensor:
@@ -956,7 +866,15 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if out is not None and out.dtype is not dtypes.int64:
         raise RuntimeError(f"multinomial expects Long tensor out, got: {dtypes.scalar_name(out.dtype)}")
+    if num_samples <= 0:
+        raise RuntimeError("cannot sample n_sample <= 0 samples")
+    if not replacement and num_samples > input.shape[-1]:
+        raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
     weights = storages.numpy_of(input._storage, input._spec, input._offset)
+    if not (np.isfinite(weights) & (weights >= 0)).all():
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    if (weights.sum(-1, dtype=np.float64) <= 0).any():
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
     array = draw.multinomial(generator_of(generator), weights, int(num_samples), bool(replacement))
     return finish(from_array(np.asarray(array, np.int64), input._spec.device), False, out)
 
@@ -976,8 +894,10 @@ def normal(
 ):
     """Normal numbers with these means and deviations (numbers or tensors)."""
     if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
+        if std < 0:
+            raise errors.negative_std(std)
         return _random(
-            (), size, generator, out, dtype, device, requires_grad, lambda g, s, d: draw_normal(g, s, d, mean, std)
+            "normal", (), size, generator, out, dtype, device, requires_grad, lambda g, s, d: draw_normal(g, s, d, mean, std)
         )
     some = mean if isinstance(mean, Tensor) else std
     if isinstance(std, Tensor):
@@ -986,7 +906,7 @@ def normal(
         if (storages.numpy_of(std._storage, std._spec, std._offset) < 0).any():
             raise RuntimeError("normal expects all elements of std >= 0.0")
     elif std < 0:
-        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
+        raise errors.negative_std(std)
     shape = shapes.broadcast(*[tuple(t.shape) for t in (mean, std) if isinstance(t, Tensor)])
     d = _needs_float(some.dtype, "normal_kernel_cpu")
     unit = from_array(draw_normal(generator_of(generator), shape, d), some.device, d)
@@ -995,7 +915,11 @@ def normal(
 
 def poisson(input, generator=None) -> Tensor:
     """Poisson counts with these rates. The stream is numpy's, seeded from the generator: not PyTorch's numbers."""
+    if not input.dtype.is_floating_point:
+        raise errors.not_implemented("poisson_cpu", input.dtype)
     rates = storages.numpy_of(input._storage, input._spec, input._offset)
+    if not (rates >= 0).all():
+        raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     words = generator_of(generator).words64(1)
     host = np.random.Generator(np.random.PCG64(int(words[0])))
     return from_array(host.poisson(rates).astype(input.dtype.np), input.device, input.dtype)

@@ -270,6 +270,11 @@ def numel_overflow() -> RuntimeError:
     return RuntimeError("numel: integer multiplication overflow")
 
 
+def is_ours(file: str) -> bool:
+    """Whether a source file is one of jtorch's."""
+    return file.startswith(_ROOT)
+
+
 def warn(message: str, category=UserWarning) -> None:
     """Warn at the first frame outside jtorch."""
     level, frame = 2, sys._getframe(1)
@@ -328,6 +333,35 @@ def not_implemented(kernel: str, dtype) -> NotImplementedError:
     return NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(dtype)}'")
 
 
+def negative_std(std) -> RuntimeError:
+    return RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+
+
+def size_element(name, at: int, got, spread: bool) -> TypeError:
+    """A size with something in it that is no int; `spread`: given one by one."""
+    kind = type(got).__name__
+    if name is None:
+        return TypeError(f"size must be a tuple of ints, but found element of type {kind}")
+    if not spread:
+        return TypeError(
+            f"{name}(): argument 'size' (position 1) must be tuple of ints, but found element of type {kind} at pos {at}"
+        )
+    if not at:
+        return TypeError(f"{name}(): argument 'size' (position 1) must be tuple of ints, not {kind}")
+    return TypeError(
+        f"{name}(): argument 'size' failed to unpack the object at pos {at + 1} with error "
+        f'"type must be tuple of ints,but got {kind}"'
+    )
+
+
+_CAST_NAMES = {"int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t", "uint8": "uint8_t"}
+
+
+def not_representable(d) -> RuntimeError:
+    """A Python number that a dtype cannot hold."""
+    return RuntimeError(f"value cannot be converted to type {_CAST_NAMES.get(d.name, c_type(d))} without overflow")
+
+
 def data_dependent(function: str) -> RuntimeError:
     return RuntimeError(
         f"{function}(): the shape of the result depends on values, which are not known inside a jax transformation\n"
@@ -338,6 +372,13 @@ def data_dependent(function: str) -> RuntimeError:
 def overlap() -> RuntimeError:
     return RuntimeError(
         "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+        "Please clone() the tensor before performing the operation."
+    )
+
+
+def input_overlap() -> RuntimeError:
+    return RuntimeError(
+        "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
         "Please clone() the tensor before performing the operation."
     )
 
@@ -383,6 +424,15 @@ def view_made(made, edge, indirect=False) -> RuntimeError:
     made: ("multi", result number), ("no_grad", 0) or ("inference", 0).
     """
     how, k = made
+    if how == "function":
+        name = "" if edge is None else edge[0].name().removesuffix("Backward")
+        written = "its base or another view of its base has been" if indirect else "is being"
+        return RuntimeError(
+            f"Output {k} of {name} is a view and {written} modified inplace. This view was created inside a custom Function (or "
+            "because an input was returned as-is) and the autograd logic to handle view+inplace would override the custom "
+            "backward associated with the custom Function, leading to incorrect gradients. This behavior is forbidden. You can "
+            "fix this by cloning the output of the custom Function."
+        )
     written = "its base or another view of its base has been" if indirect else "is being"
     if how == "multi":
         if edge is None:

@@ -115,8 +115,8 @@ def bool_minus(two: bool) -> RuntimeError:
 
 def bool_neg() -> RuntimeError:
     return RuntimeError(
-        "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` "
-        "or `logical_not()` operator instead."
+        "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
+        "`~` or `logical_not()` operator instead."
     )
 
 
@@ -285,6 +285,15 @@ def bag_weights_mode(mode: str) -> NotImplementedError:
     return NotImplementedError(
         "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' "
         f"(got mode='{mode}'). Please open a feature request on GitHub."
+    )
+
+
+def bag_dtype(dtype) -> RuntimeError:
+    # the name of a tensor type comes with its device where PyTorch has no type of that name of its own
+    name = f"torch.{_name(dtype)}Tensor" if dtype.name.startswith(("int", "uint8")) else f"CPU{_name(dtype)}Type"
+    return RuntimeError(
+        "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, "
+        f"Double; but got {name} instead (while checking arguments for embedding_bag)"
     )
 
 

@@ -4,6 +4,7 @@ import importlib
 import importlib.util
 
 from . import complex_views, creation, indexing, methods, pytree, windows
+from .autograd import anomaly_mode
 from .autograd import entry as _entry
 from .autograd import mode as _mode
 from .core import dtype as dtypes
@@ -13,7 +14,7 @@ from .tensor import Tensor, TensorMeta
 
 _FAMILIES = (
     "activation", "arithmetic", "attention", "batchnorm", "compare", "conv", "conversion", "copies", "create", "ctc", "factor", "fft", "image", "indexing", "join", "linalg",
-    "linear", "logic", "loss", "masked", "masks", "matmul", "norm", "pool", "reduce", "rnn", "solve", "sorting", "special", "transcendental", "views", "windows",
+    "linear", "logic", "loss", "margins", "masked", "masks", "matmul", "norm", "pool", "reduce", "rnn", "scans", "solve", "sorting", "special", "statistics", "transcendental", "views", "windows",
 )  # fmt: skip
 for _family in _FAMILIES:
     if _family == "image" and importlib.util.find_spec("jtorch.ops.image") is None:
@@ -126,7 +127,8 @@ _FROM = {
         "preserve_format", "channels_last", "channels_last_3d", "strided", "sparse_coo", "sparse_csr", "sparse_csc",
         "sparse_bsr", "sparse_bsc", "from_jax",
     ),
-    _mode: ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled"),
+    _mode: ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled",
+        "is_anomaly_enabled", "is_anomaly_check_nan_enabled"),
 }  # fmt: skip
 _PLAIN |= windows.PERIODIC
 _PLAIN |= {name: getattr(complex_views, name) for name in ("view_as_real", "view_as_complex", "real", "imag")}

@@ -1,5 +1,7 @@
 """`x[...]` and `x[...] = v`: basic indexing is views, tensors and sequences of numbers go to the index ops."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from . import errors
@@ -31,36 +33,68 @@ def getitem(self, index):
 
 def setitem(self, index, value):
     """`self[index] = value`."""
-    mask = _single_mask(self, index)
-    if mask is not None and not (isinstance(value, Tensor) and value._spec.numel != 1):
-        # No shape depends on the mask here: no need to know it.
-        if tls.me.grad:
-            check_inplace(self, (value,))
-        while mask.ndim < self.ndim:
-            mask = _view("unsqueeze", mask, -1)
-        _assign(self, function_of(registry.OPS["where"])(mask, _as_value(self, value), self))
-        return
+    if not isinstance(value, (Tensor, int, float, complex)):
+        raise TypeError(f"can't assign a {_type_name(value)} to a {self.type()}")
+    if type(index) is not int and not isinstance(index, slice):
+        mask = _single_mask(self, index)
+        if mask is not None and not (isinstance(value, Tensor) and value._spec.numel != 1):
+            # No shape depends on the mask here: no need to know it.
+            if tls.me.grad:
+                check_inplace(self, (value,))
+            while mask.ndim < self.ndim:
+                mask = _view("unsqueeze", mask, -1)
+            if isinstance(value, Tensor):
+                value = _cast(_without_ones(value, 0), self._spec.dtype)
+            else:
+                value = _as_value(self, value)
+            _assign(self, function_of(registry.OPS["where"])(mask, value, self))
+            return
     view, advanced = _basic(self, index)
     if advanced is None:
         _copy(view, value)
         return
     if tls.me.grad:
         check_inplace(view, (value,))
+    if isinstance(value, Tensor):
+        value = _without_ones(value, -1)
+        # torch fills under a mask, and selects and copies at a 0-d index: both convert
+        if all(x is None or x._spec.ndim == 0 for x in advanced) or (value._spec.numel == 1 and _has_one_mask(index)):
+            value = _cast(value, view._spec.dtype)
     value = _as_value(view, value)
     result = function_of(registry.OPS["index_put"])(view, advanced, value, False)
     _assign(view, result)
 
 
+def delitem(self, index):
+    raise TypeError("Tensor does not support deleting items")
+
+
+def _type_name(value):
+    cls = type(value)
+    return cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _without_ones(value, ndim):
+    """A value without its leading dimensions of length 1, as torch assigns it; down to `ndim` dimensions (-1: all)."""
+    while value._spec.ndim > max(ndim, 0) and value._spec.shape[0] == 1:
+        value = _view("select", value, 0, 0)
+    return value
+
+
+def _cast(value, dtype):
+    return value if value._spec.dtype is dtype else value.to(dtype)
+
+
 def _as_value(t, value):
     if isinstance(value, Tensor):
         if value._spec.dtype is not t._spec.dtype:
-            if value._spec.ndim == 0:
-                return value.to(t._spec.dtype)
             raise RuntimeError(
                 f"Index put requires the source and destination dtypes match, got {dtypes.scalar_name(t._spec.dtype)} for the "
                 f"destination and {dtypes.scalar_name(value._spec.dtype)} for the source."
             )
         return value
+    if isinstance(value, complex) and not t._spec.dtype.is_complex:
+        raise errors.not_representable(t._spec.dtype)
     return tensor(value, dtype=t._spec.dtype, device=t._spec.device)
 
 
@@ -76,16 +110,10 @@ def _assign(t, result):
 
 def _copy(view, value):
     if not isinstance(value, Tensor):
-        if isinstance(value, np.ndarray | list | tuple):
-            value = tensor(value, device=view._spec.device)
-        elif view._spec.numel:
-            view.fill_(value)
-            return
-        else:
-            return
-    # torch drops leading dimensions of length 1 of what is assigned
-    while value._spec.ndim > view._spec.ndim and value._spec.shape[0] == 1:
-        value = _view("select", value, 0, 0)
+        view.fill_(value)
+        return
+    if value._spec.shape != view._spec.shape:
+        value = _view("expand", _without_ones(value, view._spec.ndim), tuple(view._spec.shape))
     view.copy_(value)
 
 
@@ -122,7 +150,9 @@ def _slice(t, dim, s):
     if start is None and stop is None and step is None:
         return _view("alias", t)
     step = 1 if step is None else _int(step)
-    if step <= 0:
+    if step == 0:
+        raise ValueError("slice step cannot be zero")
+    if step < 0:
         raise ValueError("step must be greater than zero")
     start = 0 if start is None else _int(start)
     stop = (1 << 63) - 1 if stop is None else _int(stop)
@@ -140,70 +170,95 @@ def _int(x):
         raise TypeError("slice indices must be integers or None or have an __index__ method") from None
 
 
-def _is_sequence_index(index):
-    """A list is one advanced index, unless it holds slices, None or ellipsis (numpy's old rule, torch's too)."""
-    return isinstance(index, list) and not any(isinstance(x, (slice, type(None), type(Ellipsis))) for x in index)
+def _items(index):
+    """The indices of the dimensions: a tuple's, and those of a sequence that holds more than numbers (numpy's old rule)."""
+    if isinstance(index, tuple):
+        return index
+    if isinstance(index, (Tensor, np.ndarray)) or not isinstance(index, Sequence) or len(index) >= 32:
+        return (index,)
+    if any(x is None or x is Ellipsis or isinstance(x, (Tensor, slice, Sequence, np.ndarray)) for x in index):
+        if isinstance(index, str):
+            raise TypeError("new(): invalid data type 'str'")
+        return tuple(index)
+    return (index,)
+
+
+def _consumed(x):
+    """How many dimensions an index stands for."""
+    if x is None or x is Ellipsis or isinstance(x, (bool, np.bool_)):
+        return 0
+    if isinstance(x, Tensor) and x._spec.dtype in (dtypes.bool_, dtypes.uint8):
+        return x._spec.ndim
+    if isinstance(x, np.ndarray) and x.dtype in (np.bool_, np.uint8):
+        return x.ndim
+    return 1
+
+
+def _is_scalar_tensor(x):
+    return isinstance(x, Tensor) and x._spec.ndim == 0 and x._spec.dtype.category == dtypes.INT
+
+
+def _has_one_mask(index):
+    found = [x for x in _items(index) if isinstance(x, (Tensor, Sequence, np.ndarray))]
+    return len(found) == 1 and isinstance(found[0], Tensor) and found[0]._spec.dtype is dtypes.bool_
 
 
 def _basic(self, index):
     """Apply the ints, slices, None and ... of an index. Returns (view, advanced indices for its dims or None)."""
-    if isinstance(index, tuple):
-        items = list(index)
-    elif isinstance(index, list) and not _is_sequence_index(index):
-        items = list(index)
-    else:
-        items = [index]
-    consumed = 0
-    for x in items:
-        if x is None or x is Ellipsis or isinstance(x, bool):
-            continue
-        if isinstance(x, Tensor) and x._spec.dtype is dtypes.bool_:
-            consumed += x._spec.ndim
-        elif isinstance(x, np.ndarray) and x.dtype == np.bool_:
-            consumed += x.ndim
-        else:
-            consumed += 1
+    items = _items(index)
     ndim = self._spec.ndim
+    consumed = sum(map(_consumed, items))
     if consumed > ndim:
         raise IndexError(f"too many indices for tensor of dimension {ndim}")
-    view, dim = self, 0
+    # A 0-d index that is not known yet is gathered, unless the place of its dimension depends on other indices.
+    gathers = sum(not (x is None or x is Ellipsis or isinstance(x, (int, slice))) for x in items) == 1
+    view, dim, taken = self, 0, 0
     advanced = []
     for x in items:
         kind = type(x)
         if kind is int:
-            view = _view("select", view, dim, _select_index(view, dim, x))
+            view = _view("select", view, dim, _select_index(view, dim, x, dim + taken))
+            taken += 1
         elif kind is slice:
             view = _slice(view, dim, x)
             dim += 1
         elif x is None:
             view = _view("unsqueeze", view, dim)
             dim += 1
+            taken -= 1
         elif x is Ellipsis:
             dim += ndim - consumed
         elif kind is bool or isinstance(x, np.bool_):
-            view = _view("unsqueeze", view, dim)
-            _put(advanced, dim, from_array(np.array([0] if x else [], np.int64), self._spec.device))
+            view = _with_flag(view, dim, bool(x), advanced)
             dim += 1
+            taken -= 1
+        elif _is_scalar_tensor(x) and x._spec.dtype is not dtypes.uint8 and not (gathers and _recordable(x)):
+            view = _view("select", view, dim, _select_index(view, dim, int(x.item()), dim + taken))
+            taken += 1
+        elif hasattr(x, "__index__") and not isinstance(x, (Tensor, np.ndarray)):
+            view = _view("select", view, dim, _select_index(view, dim, x.__index__(), dim + taken))
+            taken += 1
         else:
-            if (
-                isinstance(x, Tensor)
-                and x._spec.ndim == 0
-                and x._spec.dtype.category == dtypes.INT
-                and not _recordable(x)
-            ):
-                view = _view("select", view, dim, _select_index(view, dim, int(x.item())))
-                continue
             x = _index_tensor(self, x)
             if x._spec.dtype is dtypes.bool_ or x._spec.dtype is dtypes.uint8:
+                if x._spec.ndim == 0:
+                    view = _with_flag(view, dim, bool(x.item()), advanced)
+                    dim += 1
+                    taken -= 1
+                    continue
                 for one in _mask_indices(view, dim, x):
                     _put(advanced, dim, one)
                     dim += 1
-                if x._spec.ndim == 0:
-                    dim += 0
             else:
                 _put(advanced, dim, x)
                 dim += 1
     return view, advanced or None
+
+
+def _with_flag(view, dim, flag, advanced):
+    """A bool among indices: a new dimension of length 1 or 0."""
+    _put(advanced, dim, from_array(np.zeros(int(flag), np.int64), view._spec.device))
+    return _view("unsqueeze", view, dim)
 
 
 def _recordable(x):
@@ -212,10 +267,10 @@ def _recordable(x):
     return type(value) is storages.Pending and value.value is None
 
 
-def _select_index(t, dim, i):
-    n = t._spec.shape[dim]
+def _select_index(t, dim, i, place):
+    n = t._spec.shape[dim] if dim < t._spec.ndim else 0
     if not -n <= i < n:
-        raise IndexError(f"index {i} is out of bounds for dimension {dim} with size {n}")
+        raise IndexError(f"index {i} is out of bounds for dimension {place} with size {n}")
     return i + n if i < 0 else i
 
 
@@ -225,17 +280,18 @@ def _put(advanced, dim, index):
     advanced.append(index)
 
 
+_INDEX_DTYPES = (dtypes.int64, dtypes.int32, dtypes.uint8, dtypes.bool_)
+
+
 def _index_tensor(self, x):
     if isinstance(x, Tensor):
-        if x._spec.dtype.category > dtypes.INT:
+        if x._spec.dtype not in _INDEX_DTYPES:
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
         return x
-    if hasattr(x, "__index__") and not isinstance(x, np.ndarray):
-        return from_array(np.array(x.__index__(), np.int64), self._spec.device)
-    if isinstance(x, (list, tuple, np.ndarray)):
+    if isinstance(x, (Sequence, np.ndarray)):
         if not isinstance(x, np.ndarray) and len(x) == 0:
             return from_array(np.zeros((0,), np.int64), self._spec.device)
-        made = tensor(x, device=self._spec.device)
+        made = tensor(list(x) if isinstance(x, range) else x, device=self._spec.device)
         if made._spec.dtype.category > dtypes.INT:
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
         return made
@@ -255,8 +311,6 @@ def _mask_indices(view, dim, mask):
                 f"{list(view._spec.shape)} at index {dim + k}"
             )
     array = storages.numpy_of(mask._storage, mask._spec, mask._offset)
-    if array.ndim == 0:
-        raise errors.unsupported("a 0-d boolean tensor inside an index", "a Python bool")
     return [from_array(np.ascontiguousarray(i, np.int64), mask._spec.device) for i in np.nonzero(array)]
 
 
@@ -280,10 +334,11 @@ def _take_on_host(view, advanced):
     host = storages.host_view(view._storage, view._spec, view._offset)
     try:
         return from_array(host[tuple(indices)], view._spec.device)
-    except IndexError as error:
-        raise IndexError(str(error).replace("axis", "dimension")) from None
+    except IndexError:
+        return None  # the op says it in torch's words
 
 
 Tensor.__getitem__ = getitem
 Tensor.__setitem__ = setitem
+Tensor.__delitem__ = delitem
 __all__ = ["getitem", "setitem", "write"]

@@ -402,7 +402,7 @@ def fill_(self, value) -> Tensor:
         once = self
         for d, (n, s) in enumerate(zip(self._spec.shape, self._spec.strides)):
             if s == 0 and n > 1:
-                once = _view("narrow", once, d, 0, 1)
+                once = _view("_narrow", once, d, 0, 1)
         if once is not self:
             fill_(once, value)
             return self
@@ -413,7 +413,7 @@ def fill_(self, value) -> Tensor:
     spec = self._spec
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, complex) and not spec.dtype.is_complex:
-        raise RuntimeError("value cannot be converted to type float without overflow" if value.imag else "")
+        raise errors.not_representable(spec.dtype)
     filled = full_of(Spec.dense(tuple(spec.shape), spec.dtype, spec.device), value)
     write_on_tape(self, filled._storage.value, None)
     return self
@@ -813,6 +813,8 @@ def bernoulli_(self, p=0.5, *, generator=None) -> Tensor:
     if self._spec.dtype.is_complex:
         raise errors.not_implemented("bernoulli_scalar_cpu_", self._spec.dtype)
     g = generator_of(generator)
+    if not isinstance(p, Tensor) and not 0 <= p <= 1:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
     prob = as_numpy(_view("expand", p, tuple(self._spec.shape))) if isinstance(p, Tensor) else float(p)
     return fill_random(self, lambda s: draw.bernoulli(g, prob, s, self._spec.dtype.np))
 
@@ -820,6 +822,8 @@ def bernoulli_(self, p=0.5, *, generator=None) -> Tensor:
 def random_(self, *args, generator=None, **named) -> Tensor:
     """Integers: over the dtype's range, [0, to), or [from, to)."""
     if self._spec.dtype.is_complex:
+        if args or named:
+            raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
         raise errors.not_implemented("random_kernel_cpu", self._spec.dtype)
     g = generator_of(generator)
     d = self._spec.dtype.np
@@ -833,10 +837,8 @@ def random_(self, *args, generator=None, **named) -> Tensor:
         return fill_random(self, lambda s: draw.random(g, s, d))
     if high is None:
         return fill_random(self, lambda s: draw.random_from(g, int(low), s, d))
-    low = 0 if low is None else int(low)
-    if low >= high:
-        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    return fill_random(self, lambda s: draw.randint(g, low, int(high), s, d))
+    low, high = creation.int_bounds(0 if low is None else int(low), int(high), self._spec.dtype)
+    return fill_random(self, lambda s: draw.randint(g, low, high, s, d))
 
 
 def exponential_(self, lambd=1, *, generator=None) -> Tensor:
@@ -878,7 +880,7 @@ def log_normal_(self, mean=1, std=2, *, generator=None) -> Tensor:
 def geometric_(self, p, *, generator=None) -> Tensor:
     """The number of trials up to the first success of probability `p`."""
     if not 0 < p < 1:
-        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
     if self._spec.dtype.category in (dtypes.BOOL, dtypes.COMPLEX):
         raise errors.not_implemented("geometric_cpu", self._spec.dtype)
     g = generator_of(generator)
@@ -913,7 +915,6 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layo
             .clone()
             .requires_grad_(requires_grad)
         )
-    _, inferred = creation._infer(data)
     return creation.tensor(
         data, dtype=dtype or self._spec.dtype, device=device or self._spec.device, requires_grad=requires_grad
     )

@@ -26,6 +26,7 @@ def lookup(name):
 
 def _reversed(fn):
     def apply(self, other):
+        _check_self(self)
         if isinstance(other, np.ndarray):
             other = tensor(other)
         elif not isinstance(other, (Tensor, int, float, complex, np.generic)):
@@ -39,9 +40,16 @@ def _commuted(fn):
     """other + self, where the order does not matter: the tensor comes first, which is the short way."""
 
     def apply(self, other):
+        _check_self(self)
         return fn(self, other)
 
     return apply
+
+
+def _check_self(self):
+    """Tensor.__rsub__(2, x), called by name: Python's operators never do that."""
+    if not isinstance(self, Tensor):
+        raise TypeError(f"descriptor requires a 'Tensor' object but received '{type(self).__name__}'")
 
 
 def _in_place(name):

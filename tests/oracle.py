@@ -18,6 +18,7 @@ with warnings.catch_warnings():
     import torch
     from torch.testing._internal.common_device_type import toleranceOverride
     from torch.testing._internal.common_methods_invocations import DecorateInfo, op_db
+    from torch.testing._internal.common_modules import module_db
     from torch.testing._internal.opinfo.core import (
         OpInfo,
         SampleInput,
@@ -31,6 +32,7 @@ __all__ = [
     "compare",
     "counterpart",
     "from_torch",
+    "module_builds",
     "run",
     "swap_import",
     "to_torch",
@@ -449,6 +451,17 @@ def opinfos():
         if not CPU_ONLY.fullmatch(info.name):
             found.setdefault(info.full_name, info)
     return found
+
+
+def module_builds():
+    """(name, class of torch, its arguments, a call's arguments): every way in which PyTorch's tests build modules."""
+    for info in module_db:
+        inputs = info.module_inputs_func(
+            info, device="cpu", dtype=torch.float32, requires_grad=False, training=True
+        )
+        for given in inputs:
+            made, called = given.constructor_input, given.forward_input
+            yield info.name, info.module_cls, (made.args, made.kwargs), (called.args, called.kwargs)
 
 
 def choose(samples, cap):

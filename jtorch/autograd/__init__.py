@@ -4,6 +4,10 @@ import importlib
 
 from .mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 
+_HOMES = {
+    "Function": "function", "Variable": "function", "detect_anomaly": "anomaly_mode", "set_detect_anomaly": "anomaly_mode",
+    "gradgradcheck": "gradcheck",
+}  # fmt: skip
 _LATE = {"backward": "entry", "grad": "entry"}
 
 
@@ -12,8 +16,8 @@ def __getattr__(name):
         return getattr(importlib.import_module(f".{_LATE[name]}", __name__), name)
     if name in ("functional", "graph", "forward_ad", "gradcheck", "function", "grad_mode", "anomaly_mode"):
         return importlib.import_module(f".{name}", __name__)
-    if name in ("Function", "Variable", "detect_anomaly", "set_detect_anomaly"):
-        home = {"Function": "function", "Variable": "function"}.get(name, "anomaly_mode")
+    if name in _HOMES:
+        home = _HOMES[name]
         return getattr(importlib.import_module(f".{home}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -1,16 +1,19 @@
 """torch.autograd.Function: derivatives that users write."""
 
+import functools
+import inspect
+
+from .. import errors
 from ..core.record import tls
 from ..core.spec import Spec
-from ..dispatch import call_view, zeros_value
-from ..ops import registry
+from ..dispatch import check_inplace, zeros_value
+from ..dispatch.write import copy_slices
 from ..tensor import Tensor, edge_of, make, value_of, wrap
+from . import custom
 from .derive import differentiable
-from .engine import freed
+from .engine import changed, freed, queue_callback
 from .mode import no_grad
-from .node import PythonNode
-
-Variable = Tensor
+from .node import Node, PythonNode, class_of, inference_saved, pack_one, unpack_one
 
 
 class FunctionCtx:
@@ -37,6 +40,44 @@ class FunctionCtx:
         self.materialize_grads = value
 
 
+class _Saved:
+    """One tensor from save_for_backward: itself, or, where it is a result, its value and number (no cycle)."""
+
+    __slots__ = ("tensor", "value", "spec", "number", "storage", "version", "packed", "unpack")
+
+    def __init__(self, t, number, hooks):
+        self.storage = t._storage
+        self.version = t._storage.version
+        if self.version < 0 and tls.me.grad:
+            raise inference_saved()
+        self.number = number
+        self.spec = t._spec
+        self.unpack = self.tensor = self.value = self.packed = None
+        if hooks:
+            pack, self.unpack = hooks[-1]
+            self.packed = pack_one(pack, t.detach())
+            self.storage = None
+            self.tensor = edge_of(t)
+        elif number is None:
+            self.tensor = t
+        else:
+            self.value = value_of(t)
+
+    def get(self, node):
+        if self.unpack is not None:
+            got = unpack_one(self.unpack, self.packed)
+            edge = self.tensor if self.number is None else (node, self.number)
+            if edge is not None and not isinstance(edge[0], Node):
+                return edge[0] if got._storage is edge[0]._storage else wrap(value_of(got), _plain(got._spec), edge)
+            return wrap(value_of(got), _plain(got._spec), edge)
+        if self.storage.version != self.version:
+            edge = edge_of(self.tensor) if self.number is None else (node, self.number)
+            raise changed(edge, self.spec, self.storage.version, self.version, node.trace)
+        if self.number is None:
+            return self.tensor
+        return wrap(self.value, _plain(self.spec), (node, self.number) if node.differentiable[self.number] else None)
+
+
 class _Context(PythonNode, FunctionCtx):
     """The node of one application of a Function."""
 
@@ -48,73 +89,56 @@ class _Context(PythonNode, FunctionCtx):
         self.dirty_tensors = ()
         self.non_differentiable = ()
         self.materialize_grads = True
-        self.kept = None
+        self.kept = ()
         self.arguments = ()
+        self.differentiable = ()
 
-    def keep(self, results):
-        """Turn what save_for_backward got into values with their edges, guarded by versions."""
+    def keep(self, results, records):
+        """Turn what save_for_backward got into entries guarded by versions."""
         if self.to_save is None:
             return
         kept = []
-        for t in self.to_save:
+        hooks = tls.me.extra.get("saved_hooks") if records else None
+        for k, t in enumerate(self.to_save):
             if t is None:
                 kept.append(None)
             elif not isinstance(t, Tensor):
-                raise TypeError(
-                    f"save_for_backward can only save variables, but argument {len(kept)} is of type {type(t).__name__}"
-                )
-            elif any(t is r for r in results):
-                kept.append((value_of(t), t._spec, None, results.index(t) if t._edge is None else t._edge[1], t._storage, t._storage.version))
+                raise TypeError(f"save_for_backward can only save variables, but argument {k} is of type {type(t).__name__}")
             else:
-                kept.append((value_of(t), t._spec, edge_of(t), None, t._storage, t._storage.version, t if t._rg else None))
-        self.kept = kept
+                number = next((i for i, r in enumerate(results) if r is t), None) if records else None
+                kept.append(_Saved(t, number, hooks))
+        self.kept = tuple(kept)
         self.to_save = None
 
     @property
     def saved_tensors(self):
+        """What save_for_backward kept."""
+        if self.to_save is not None:
+            return tuple(self.to_save)
         if self.kept is None:
-            if self.to_save is not None:
-                return tuple(self.to_save)
-            if self.saved is None:
-                raise freed()
-            return ()
-        out = []
-        for entry in self.kept:
-            if entry is None:
-                out.append(None)
-                continue
-            value, spec, edge, k, storage, version = entry[:6]
-            if storage.version != version:
-                raise RuntimeError(
-                    "one of the variables needed for gradient computation has been modified by an inplace operation: "
-                    f"[torch.{spec.dtype.name} {list(spec.shape)}] is at version {storage.version}; expected version "
-                    f"{version} instead."
-                )
-            if len(entry) == 7 and entry[6] is not None:
-                out.append(entry[6])
-                continue
-            t = wrap(value, Spec.of(tuple(spec.shape), spec.strides, spec.dtype, spec.device) if _dense(spec) else _plain(spec))
-            t._edge = (self, k) if k is not None else edge
-            out.append(t)
-        return tuple(out)
+            raise freed()
+        return tuple(None if s is None else s.get(self) for s in self.kept)
 
     saved_variables = saved_tensors
 
     def release(self):
-        self.saved = None
-        self.kept = None
+        if self.kept:
+            self.kept = None
 
     def apply(self, *grads):
         grads = list(grads)
         if self.materialize_grads:
             for k, g in enumerate(grads):
-                if g is None:
-                    spec = self.specs[k]
-                    grads[k] = make_zeros(spec)
-        if self.saved is None:
-            raise freed()
-        got = self.function.backward(self, *grads)
-        got = got if isinstance(got, (tuple, list)) else (got,)
+                if g is None and self.specs[k] is not None:
+                    grads[k] = make_zeros(self.specs[k])
+        backward = self.function.backward
+        if backward is Function.backward and self.function.vjp is not Function.vjp:
+            backward = self.function.vjp
+        got = backward(self, *grads)
+        return self.fitted(got if isinstance(got, tuple) else (got,))
+
+    def fitted(self, got):
+        """The gradients of the tensor arguments out of what `backward` returned, checked."""
         n = len(self.arguments)
         if len(got) > n and all(g is None for g in got[n:]):
             got = got[:n]
@@ -127,18 +151,20 @@ class _Context(PythonNode, FunctionCtx):
             if spec is None:
                 if g is not None:
                     raise RuntimeError(
-                        f"function {self.label} returned a gradient different from None at position {k + 1}, but the "
+                        f"function {self.label} returned a gradient different than None at position {k + 1}, but the "
                         "corresponding forward input was not a Variable"
                     )
-                continue
-            result.append(self.checked(k, g, spec))
+            else:
+                result.append(self.checked(len(result), g, spec))
         return result
 
     def checked(self, k, g, spec):
         if g is None:
             return None
         if not isinstance(g, Tensor):
-            raise TypeError(f"expected Variable or None (got {type(g).__name__})")
+            raise RuntimeError(f"expected Variable or None (got {type(g).__name__})")
+        if self.edges[k] is None:
+            return None
         if tuple(g.shape) != tuple(spec.shape):
             if not _expandable(tuple(spec.shape), tuple(g.shape)):
                 raise RuntimeError(
@@ -146,9 +172,7 @@ class _Context(PythonNode, FunctionCtx):
                     f"compatible with {list(spec.shape)}"
                 )
             g = sum_to_size(g, spec)
-        if g.dtype is not spec.dtype:
-            g = g.to(spec.dtype)
-        return g
+        return g if g.dtype is spec.dtype else g.to(spec.dtype)
 
 
 def sum_to_size(g, spec):
@@ -160,13 +184,7 @@ def sum_to_size(g, spec):
 
 
 def _expandable(shape, desired):
-    if len(shape) > len(desired):
-        return False
-    return all(a in (1, b) for a, b in zip(reversed(shape), reversed(desired)))
-
-
-def _dense(spec):
-    return spec.contiguous
+    return len(shape) <= len(desired) and all(a in (1, b) for a, b in zip(reversed(shape), reversed(desired)))
 
 
 def _plain(spec):
@@ -179,34 +197,48 @@ def make_zeros(spec):
 
 
 class FunctionMeta(type):
-    """Gives every Function its own backward class name."""
+    """Gives every Function the class of its nodes, under its own name."""
+
+    @property
+    def _backward_cls(cls):
+        return class_of(cls.__name__ + "Backward", _Context)
 
 
 class Function(metaclass=FunctionMeta):
     """Base of functions with a derivative of their own.
 
     A subclass defines static methods `forward(ctx, ...)` and `backward(ctx, *grads)`, or `forward(...)` with
-    `setup_context(ctx, inputs, output)`. Call it as `F.apply(...)`.
+    `setup_context(ctx, inputs, output)`; for forward mode also `jvp(ctx, *tangents)`. Call it as `F.apply(...)`.
     """
 
     generate_vmap_rule = False
 
     def __init__(self, *args, **kwargs):
-        raise RuntimeError(
+        errors.warn(
             f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke them "
-            "on the class itself. Instantiating an autograd function will raise an error in a future version of PyTorch."
+            "on the class itself. Instantiating an autograd function will raise an error in a future version of PyTorch.",
+            DeprecationWarning,
+        )
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function "
+            "with static forward method. (Example: https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
         )
 
     @staticmethod
     def forward(*args, **kwargs):
+        """The value. Must be overridden."""
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
     @staticmethod
     def setup_context(ctx, inputs, output):
+        """Fill `ctx` where `forward` does not take it."""
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
     def backward(ctx, *grad_outputs):
+        """The gradients of the arguments from those of the results."""
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom autograd.Function to use it with backward "
             "mode AD."
@@ -216,88 +248,171 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def jvp(ctx, *grad_inputs):
-        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
+        """The tangents of the results from those of the arguments."""
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
+
+    @staticmethod
+    def vmap(info, in_dims, *args):
+        """Accepted for PyTorch's sake: a Function is vmapped through the ops that it calls."""
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or set generate_vmap_rule=True."
+        )
 
     @classmethod
     def apply(cls, *args, **kwargs):
+        """Compute, and put a node on the tape that calls `backward`."""
+        if cls.setup_context is not Function.setup_context:
+            bound = inspect.signature(cls.forward).bind(*args, **kwargs)
+            bound.apply_defaults()
+            args = bound.args
+        elif kwargs:
+            args = inspect.signature(cls.forward).bind(None, *args, **kwargs).args[1:]
         me = tls.me
+        if me.extra.get("transforms"):
+            return custom.apply(cls, args, lambda a: run_forward(cls, a, (), False))
         tensors = [a for a in args if isinstance(a, Tensor)]
-        edges = tuple(edge_of(t) if differentiable(t._spec) else None for t in tensors) if me.grad else (None,) * len(tensors)
-        records = any(e is not None for e in edges)
-        needs = []
-        given = iter(edges)
-        for a in args:
-            needs.append(next(given) is not None if isinstance(a, Tensor) else False)
-        ctx = _Context(cls, edges, tuple(needs))
-        ctx.arguments = tuple(a._spec if isinstance(a, Tensor) else None for a in args)
+        edges = [edge_of(t) if differentiable(t._spec) else None for t in tensors]
+        records = me.grad and any(e is not None for e in edges)
+        ctx, output = run_forward(cls, args, edges, records)
+        if me.extra.get("dual") and any("_tangent" in t.__dict__ for t in tensors):
+            custom.push(cls, ctx, args, output)
+        return output
+
+
+def run_forward(cls, args, edges, records):
+    """(context, output) of one application."""
+    given = iter(edges)
+    needs = tuple(isinstance(a, Tensor) and next(given, None) is not None for a in args)
+    ctx = cls._backward_cls(cls, tuple(edges) if records else (None,) * len(edges), needs)
+    ctx.arguments = tuple(a._spec if isinstance(a, Tensor) else None for a in args)
+    hooks = tls.me.extra.pop("saved_hooks", None)
+    try:
         with no_grad():
             if cls.setup_context is not Function.setup_context:
-                output = cls.forward(*args, **kwargs)
+                output = cls.forward(*args)
                 cls.setup_context(ctx, args, output)
             else:
-                output = cls.forward(ctx, *args, **kwargs)
-        return _finish(ctx, output, tensors, records)
+                output = cls.forward(ctx, *args)
+    finally:
+        if hooks is not None:
+            tls.me.extra["saved_hooks"] = hooks
+    return ctx, _finish(ctx, output, [a for a in args if isinstance(a, Tensor)], records)
 
 
 def _finish(ctx, output, inputs, records):
-    single = not isinstance(output, (tuple, list))
-    outs = [output] if single else list(output)
+    single = not isinstance(output, tuple)
+    outs = (output,) if single else output
     dirty = ctx.dirty_tensors
-    flat = ctx.non_differentiable
-    results, specs = [], []
-    for k, o in enumerate(outs):
-        if not isinstance(o, Tensor):
-            results.append(o)
-            specs.append(None)
-            continue
-        specs.append(_plain(o._spec))
-        fresh = not any(o is t for t in inputs)
-        if any(o is d for d in dirty):
-            if o._rg and records:
-                raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
-            results.append(o)
-        elif not fresh:
-            results.append(call_view(registry.VIEWS["alias"], o, ()) if not records else make(o._storage, o._spec, o._offset))
-        else:
-            results.append(o)
-    ctx.specs = tuple(s for s in specs if s is not None)
+    if any(not any(d is o for o in outs) for d in dirty):
+        raise RuntimeError(
+            "Some elements marked as dirty during the forward method were not returned as output. The inputs that are modified "
+            "inplace must all be outputs of the Function."
+        )
+    results = [_result(o, inputs, dirty) for o in outs]
+    ctx.specs = tuple(r._spec if isinstance(r, Tensor) else None for r in results)
+    ctx.differentiable = tuple(
+        isinstance(r, Tensor) and differentiable(r._spec) and not any(o is f for f in ctx.non_differentiable)
+        for o, r in zip(outs, results)
+    )
     if records:
-        k = 0
-        for o, r in zip(outs, results):
-            if not isinstance(r, Tensor):
-                continue
-            if differentiable(r._spec) and not any(o is f for f in flat):
-                r._rg = False
-                r._edge = (ctx, k)
-            k += 1
-    ctx.keep([r for r in results if isinstance(r, Tensor)])
+        for k, (o, r) in enumerate(zip(outs, results)):
+            if ctx.differentiable[k]:
+                _attach(ctx, k, r, any(o is d for d in dirty))
+    ctx.keep(results, records)
     return results[0] if single else tuple(results)
+
+
+def _result(o, inputs, dirty):
+    """What stands for one output: itself, or an alias of an input that comes back untouched."""
+    if not isinstance(o, Tensor):
+        return o
+    if any(o is d for d in dirty):
+        o._storage.version += 1
+        return o
+    if any(o is t for t in inputs):
+        made = make(o._storage, o._spec, o._offset)
+        made._base = o if o._base is None else o._base
+        made._base_edge = made._base._edge
+        return made
+    return o
+
+
+def _attach(ctx, k, r, dirty):
+    """Give result k its place on the tape."""
+    if dirty and r._rg and r._base is None:
+        raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
+    if dirty and r._base is not None:
+        check_inplace(r)
+        base = r._base
+        base._edge = copy_slices(base, edge_of(base), r, (ctx, k))
+        base._rg = False
+        edge_of(r)
+        return
+    r._rg = False
+    r._edge = (ctx, k)
+    if r._base is not None:
+        r._base_edge = r._base._edge
+        r.__dict__["_made"] = ("function", k)
 
 
 def once_differentiable(fn):
     """Decorate a `backward` that cannot itself be differentiated."""
 
+    @functools.wraps(fn)
     def wrapper(ctx, *grads):
         with no_grad():
             got = fn(ctx, *grads)
-        if not tls.me.grad:
+        if not tls.me.grad or not any(isinstance(g, Tensor) and g.requires_grad for g in grads):
             return got
         outs = got if isinstance(got, tuple) else (got,)
-        outs = tuple(o if o is None else _refuses(o) for o in outs)
+        outs = tuple(o if o is None else _refusing(o) for o in outs)
         return outs if isinstance(got, tuple) else outs[0]
 
     return wrapper
 
 
 class _Refusal(PythonNode):
+    __slots__ = ()
+
     def apply(self, *grads):
         raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
 
 
-def _refuses(t):
+def _refusing(t):
     made = make(t._storage, t._spec, t._offset)
-    made._edge = (_Refusal("NotImplemented", (), (_plain(t._spec),)), 0)
+    made._edge = (class_of("DelayedError", _Refusal)("DelayedError", (), (_plain(t._spec),)), 0)
     return made
 
 
-__all__ = ["Function", "FunctionCtx", "Variable", "once_differentiable"]
+class InplaceFunction(Function):
+    """A Function with an `inplace` flag, from older programs."""
+
+
+class NestedIOFunction(Function):
+    """From older programs: results and arguments may be nested."""
+
+
+class _VariableMeta(type):
+    def __instancecheck__(cls, other):
+        return isinstance(other, Tensor)
+
+
+class _Engine:
+    """The engine, as far as programs reach for it."""
+
+    queue_callback = staticmethod(queue_callback)
+
+
+class Variable(metaclass=_VariableMeta):
+    """The old name of a tensor with history: `Variable(x, requires_grad=True)`."""
+
+    _execution_engine = _Engine()
+
+    def __new__(cls, data=None, requires_grad=False, volatile=None):
+        t = data.detach() if isinstance(data, Tensor) else data
+        return t.requires_grad_() if requires_grad else t
+
+
+__all__ = ["Function", "FunctionCtx", "InplaceFunction", "NestedIOFunction", "Variable", "once_differentiable"]

@@ -166,3 +166,11 @@ def is_inference_mode_enabled() -> bool:
 
 def _set_grad_enabled(mode: bool) -> None:
     tls.me.grad = bool(mode)
+
+
+def is_anomaly_enabled() -> bool:
+    return bool(tls.me.extra.get("anomaly"))
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    return bool(tls.me.extra.get("check_nan"))

@@ -3,8 +3,11 @@
 import functools
 
 from ..core.record import tls
+from ..core.shapes import is_dense
+from ..dispatch import write
+from ..tensor import Tensor, value_of, wrap
 from . import proof
-from .replay import Replay, Snapshot, flatten
+from .replay import Replay, Snapshot, flatten, rebuild_arguments
 
 _MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 _BACKENDS = ("xla", "inductor", "eager", "aot_eager", "cudagraphs", "openxla")
@@ -69,14 +72,32 @@ class Region:
         me = tls.me
         if me.scope is not None or me.mode != "auto" or self.options.backend == "eager" or me.special is not None:
             return self.fn(*args, **kwargs)
+        if self.tries >= _TRIES:
+            return self.record(me, args, kwargs)
+        leaves, tree = flatten(args, kwargs)
+        aside = None
+        for k, leaf in enumerate(leaves):
+            if isinstance(leaf, Tensor) and leaf._storage.spec is not leaf._spec:
+                aside = [] if aside is None else aside
+                if not set_aside(leaves, k, aside):
+                    return self.record(me, args, kwargs)
+        if aside is not None:
+            args, kwargs = rebuild_arguments(tree, leaves, len(args))
+            try:
+                return self.known(me, args, kwargs, leaves, tree)
+            finally:
+                put_back(aside)
+        return self.known(me, args, kwargs, leaves, tree)
+
+    def known(self, me, args, kwargs, leaves, tree):
+        """Replay if the guards of one hold; else record."""
         if self.replays:
-            leaves, tree = flatten(args, kwargs)
             for replay in self.replays:
                 if replay.matches(me, leaves, tree):
                     done, result = replay.run(me, leaves)
                     if done:
                         return result
-        if self.tries >= _TRIES or len(self.replays) >= _ENTRIES:
+        if len(self.replays) >= _ENTRIES:
             return self.record(me, args, kwargs)
         return self.prove(me, args, kwargs)
 
@@ -119,6 +140,26 @@ class Region:
             if me.graph.pendings and scope.updates:
                 me.flush("compiled region")
         return out
+
+
+def set_aside(leaves, k, aside):
+    """Put a tensor of its own in the place of an argument that is a view or shares memory with numpy; False if its
+    strides or history would show the difference."""
+    leaf = leaves[k]
+    spec = leaf._spec
+    if leaf.requires_grad or not is_dense(tuple(spec.shape), spec.strides) or type(leaf) is not Tensor:
+        return False
+    own = wrap(value_of(leaf), spec)
+    aside.append((leaf, own))
+    leaves[k] = own
+    return True
+
+
+def put_back(aside):
+    """Write to the real arguments what the region wrote to the tensors in their places."""
+    for leaf, own in aside:
+        if own._storage.version:
+            write(leaf, value_of(own))
 
 
 _regions: list = []

@@ -32,14 +32,21 @@ def _flat(x, leaves):
     return None
 
 
-def _unflat(x, leaves):
-    kind = type(x)
-    if kind is list or kind is tuple:
-        return (kind, *[_unflat(v, leaves) for v in x])
+def rebuild_arguments(tree, leaves, n):
+    """(args, kwargs) from what `flatten` made of them; `n` positional arguments."""
+    given = iter(leaves)
+    args = [_restore(t, given) for t in tree[:n]]
+    kwargs = {k: _restore(t, given) for k, t in tree[n]} if len(tree) > n else {}
+    return args, kwargs
+
+
+def _restore(tree, leaves):
+    if tree is None:
+        return next(leaves)
+    kind = tree[0]
     if kind is dict:
-        return (kind, *[(k, _unflat(v, leaves)) for k, v in x.items()])
-    leaves.append(x)
-    return None
+        return {k: _restore(v, leaves) for k, v in tree[1:]}
+    return kind(_restore(v, leaves) for v in tree[1:])
 
 
 class Snapshot:
@@ -149,7 +156,7 @@ class Replay:
                 targets.append((storage, index[id(value)]))
                 held.discard(id(storage))
         result_leaves = []
-        self.result_tree = _unflat(out, result_leaves)
+        self.result_tree = _flat(out, result_leaves)
         for leaf in result_leaves:
             if not isinstance(leaf, Tensor):
                 if not isinstance(leaf, _SIMPLE):
@@ -270,20 +277,11 @@ class Replay:
                 t._edge = edge
                 t._rg = rg
                 made.append(t)
-        return True, _rebuild(self.result_tree, iter(made))
+        return True, _restore(self.result_tree, iter(made))
 
 
 def _released(edge):
     return edge[0].saved is None
-
-
-def _rebuild(tree, leaves):
-    if tree is None:
-        return next(leaves)
-    kind = tree[0]
-    if kind is dict:
-        return {k: _rebuild(v, leaves) for k, v in tree[1:]}
-    return kind(_rebuild(v, leaves) for v in tree[1:])
 
 
 def _leaf_guard(leaf):
@@ -308,4 +306,4 @@ def _leaf_holds(leaf, guard):
     return leaf is what
 
 
-__all__ = ["Replay", "Snapshot", "flatten"]
+__all__ = ["Replay", "Snapshot", "flatten", "rebuild_arguments"]

@@ -114,11 +114,12 @@ def promote(a: dtype, b: dtype) -> dtype:
             "Promotion for Float8 Types is not supported, attempted to promote "
             f"{_scalar_name(a)} and {_scalar_name(b)}"
         )
+    given = (a, b)
     if a.category > b.category:
         a, b = b, a
     if b.category == COMPLEX:
         if a in (uint16, uint32, uint64):
-            raise _unsigned(a, b)
+            raise _unsigned(*given)
         if a.category == COMPLEX:
             return complex128
         return complex128 if a is float64 else b
@@ -137,7 +138,7 @@ def promote(a: dtype, b: dtype) -> dtype:
     unsigned, other = (a, b) if not a.is_signed else (b, a)
     if unsigned is uint8 and other.is_signed:
         return int16 if other is int8 else other
-    raise _unsigned(a, b)
+    raise _unsigned(*given)
 
 
 def _unsigned(a, b):
@@ -161,6 +162,12 @@ def _scalar_name(d: dtype) -> str:
 
 
 scalar_name = _scalar_name  # PyTorch's C++ name, as its errors and storage classes spell it
+
+
+def fits(x: int, d: dtype) -> bool:
+    """Whether an integer is a value of an integer dtype or of bool."""
+    info = np.iinfo(d.np) if d.category == INT else None
+    return x in (0, 1) if info is None else int(info.min) <= x <= int(info.max)
 
 
 def can_cast(a: dtype, b: dtype) -> bool:

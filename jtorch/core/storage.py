@@ -68,7 +68,7 @@ class Host:
         self.alone = None
 
     def shared(self) -> bool:
-        return not isinstance(self.owner, np.ndarray) or getrefcount(self.owner) > _HOST_ALONE
+        return self.owner.base is not None or getrefcount(self.owner) > _HOST_ALONE
 
 
 def _host_alone() -> int:

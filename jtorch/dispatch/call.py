@@ -146,24 +146,38 @@ def _dynamic(op, call, out=None):
         plan.out_edges = [k if differentiable(s) else None for k, s in enumerate(out_specs)]
         put_on_tape(plan, call.tensors, arrays, [edge_of(t) for t in call.tensors], call.numbers, values, results)
     if not multiple:
-        return results[0] if out is None else into_out(op, out, results[0])
+        if out is None:
+            return results[0]
+        _keep_apart(op, (out,), call.tensors)
+        return into_out(op, out, results[0])
     names = RETURN_FIELDS.get(op.name)
     return tuple(results) if names is None else return_type(op.name, names)(results)
 
 
 def _with_out(op, plan, me, tensors, call, out):
     outs = (out,) if isinstance(out, Tensor) else tuple(out)
+    _keep_apart(op, outs, tensors)
     if plan.diff:
         _off_tape(op, me, (*tensors, *outs))
     ruled = _check_out(op, outs, plan.specs)
     results = finish(plan, me, tensors, call.numbers)
     if getattr(op.strides, "of_fresh", False):
-        for o, spec in zip(outs, plan.specs):
-            if not o._spec.numel and o._spec.shape != spec.shape:
-                replace_storage(o, Spec.dense(tuple(spec.shape), o._spec.dtype, spec.device))
+        _make_room(outs, plan.specs)
     for o, r in zip(outs, results if plan.multiple else (results,)):
         copy_to_out(o, r, cast=ruled)
     return out if plan.fields is None else plan.fields(outs)
+
+
+def _make_room(outs, specs):
+    """Resize empty out= to row-major strides, whatever those of the results are."""
+    for o, spec in zip(outs, specs):
+        if not o._spec.numel and o._spec.shape != spec.shape:
+            replace_storage(o, Spec.dense(tuple(spec.shape), o._spec.dtype, spec.device))
+
+
+def _keep_apart(op, outs, tensors):
+    if op.apart and any(o._storage is t._storage for o in outs for t in tensors if t._spec.numel):
+        raise errors.input_overlap()
 
 
 def into_out(record, out, result):
@@ -173,6 +187,8 @@ def into_out(record, out, result):
     outs = (out,) if isinstance(out, Tensor) else tuple(out)
     _off_tape(record, tls.me, (*results, *outs))
     ruled = _check_out(record, outs, [r._spec for r in results])
+    if record.kind == "composite" and record.row_major:
+        _make_room(outs, [r._spec for r in results])
     for o, r in zip(outs, results):
         copy_to_out(o, r, cast=ruled)
     return type(result)(outs) if many and type(result) is not tuple else out

@@ -241,7 +241,9 @@ def _make_return_type(name, fields):
         "__module__": "torch.return_types",
     }
     body["__reduce__"] = lambda self: (_rebuild_return, (name, tuple(self)))
-    return type(public, (tuple,), body)
+    made = type(public, (tuple,), body)
+    jax.tree_util.register_pytree_node(made, lambda t: (tuple(t), None), lambda _, children: made(children))
+    return made
 
 
 def _rebuild_return(name, values):
@@ -353,7 +355,28 @@ def _infer(op, plan, specs, call):
     except (TypeError, ValueError, ZeroDivisionError) as error:
         if isinstance(error, (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError)):
             raise
+        if type(error) is not ZeroDivisionError and _from_kernel(plan, specs, call):
+            raise
         raise errors.from_kernel(op.name, error) from error
+
+
+def _from_kernel(plan, specs, call):
+    """Whether the error of shape inference is raised by a kernel of ours, in PyTorch's words, rather than by jax.
+
+    jax hides its frames from tracebacks, so the inference runs once more with all of them.
+    """
+    before = jax.config.jax_traceback_filtering
+    jax.config.update("jax_traceback_filtering", "off")
+    try:
+        jax.eval_shape(plan.fn, *[s.aval for s in specs], *call.numbers)
+    except Exception as error:
+        frame = error.__traceback__
+        while frame.tb_next is not None:
+            frame = frame.tb_next
+        return errors.is_ours(frame.tb_frame.f_code.co_filename)
+    finally:
+        jax.config.update("jax_traceback_filtering", before)
+    return False
 
 
 def _result_specs(op, outs, specs, call, shape, device):

@@ -114,8 +114,6 @@ def write_on_tape(t, value, node, k=0):
     me = tls.me
     storage = t._storage
     base = t._base
-    before = storage.base
-    old = storage.value if base is not None else None
     write(t, value)
     if node is not None and node.bwd is not None and node.bwd.save_out:
         node.guards.append((storage, storage.version))
@@ -134,7 +132,7 @@ def write_on_tape(t, value, node, k=0):
     if node is None and base_edge is None:
         return
     base_before, before_edge = base._edge, t._edge
-    base._edge = _copy_slices(base, base_edge, t, old, before, value, None if node is None else (node, k))
+    base._edge = copy_slices(base, base_edge, t, None if node is None else (node, k))
     base._rg = False
     t._base_edge = None
     edge_of(t)
@@ -159,7 +157,7 @@ def move_retained(t, edge):
         t.retain_grad()
 
 
-def _copy_slices(base, base_edge, view, old, before, value, edge):
+def copy_slices(base, base_edge, view, edge):
     """The edge of a base after one of its views has been written: base with the view's elements replaced."""
     a, b = base._spec, view._spec
     layout = storages.strided.plan(tuple(a.shape), a.strides, tuple(b.shape), b.strides, view._offset - base._offset)

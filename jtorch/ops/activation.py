@@ -12,7 +12,7 @@ from jtorch.core import dtype as dtypes
 from jtorch.core import rng
 from jtorch.core.dtype import dtype as DType
 
-from . import backend
+from . import backend, formats
 from .backend import widened
 from .registry import FLOAT, PROMOTE, Key, Number, composite, op
 
@@ -315,7 +315,7 @@ for record in (elu, celu, selu):
 floats_only(leaky_relu, "leaky_relu_cpu")
 
 
-@op(where="torch Tensor nn.functional", out=False, grad_name="PreluKernelBackward0")
+@op(where="torch Tensor nn.functional", out=False, grad_name="PreluKernelBackward0", strides=formats.keep_order)
 @widened
 def prelu(input: Array, weight: Array) -> Array:
     """`input` where positive, `weight * input` elsewhere; `weight` has one element, or one a channel."""
@@ -351,7 +351,7 @@ def rrelu_noise(input: Array, lower: float, upper: float, *, key: Key) -> tuple[
     return input * slope, slope
 
 
-rrelu_noise.vjp(input=lambda g, out: g * out[1])
+rrelu_noise.vjp(input=lambda g, out1: g * out1)
 
 
 @rrelu_noise.check
@@ -367,7 +367,6 @@ def _(input, lower, upper, *, key=None):
 def rrelu_mean(input: Array, lower: float, upper: float) -> Array:
     """Leaky relu with the mean slope of rrelu."""
     return jnp.where(input > 0, input, input * jnp.asarray((lower + upper) / 2, input.dtype))
-
 
 
 @rrelu_mean.check
@@ -442,7 +441,7 @@ def _log1p_exp(x: Array) -> Array:
     return jnp.logaddexp(x, jnp.zeros((), x.dtype))
 
 
-@op(where="nn.functional _C._nn")
+@op(where="nn.functional _C._nn", strides=formats.keep_order)
 @widened
 def glu(input: Array, dim: int = -1) -> Array:
     """The first half along `dim` times the sigmoid of the second."""
@@ -480,6 +479,7 @@ floats_only(softplus, "softplus_cpu")
     promote=PROMOTE,
     where="nn.functional",
     aliases=("log_sigmoid",),
+    elementwise=False,
     grad_name="LogSigmoidBackward0",
     out=False,
 )

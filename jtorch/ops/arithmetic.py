@@ -10,6 +10,7 @@ from jax import lax
 from .. import errors
 from ..core import dtype as dtypes
 from .conversion import (
+    _HALF,
     SAME_UNARY,
     _zero,
     common_dtype,
@@ -20,6 +21,7 @@ from .conversion import (
     like,
     opmath,
     real,
+    rounded,
     scaled,
     to_float,
 )
@@ -125,6 +127,12 @@ def _trunc_div(a, b):
     return lax.div(*jnp.broadcast_arrays(a, b)) if a.dtype.kind in "biu" else jnp.trunc(a / b)
 
 
+def _trunc_half(a, b):
+    """torch rounds the quotient to half precision before it truncates."""
+    quotient = a.astype(jnp.float32) / b.astype(jnp.float32)
+    return jnp.trunc(rounded(quotient, a.dtype)).astype(a.dtype)
+
+
 _ROUNDED = {"floor": _floor_div, "trunc": _trunc_div}
 
 
@@ -134,10 +142,16 @@ _ROUNDED = {"floor": _floor_div, "trunc": _trunc_div}
     aliases=("divide",),
     grad_name=lambda args: "DivBackward0" if args["rounding_mode"] is None else "DivBackward2",
 )
-@opmath
 def div(input: Scalar, other: Scalar, *, rounding_mode: str | None = None) -> Array:
     """The quotient; of integers in floating point unless `rounding_mode` is "trunc" or "floor"."""
     input, other = jnp.asarray(input), jnp.asarray(other)
+    if rounding_mode == "trunc" and input.dtype in _HALF:
+        return _trunc_half(input, other)
+    return _div(input, other, rounding_mode)
+
+
+@opmath
+def _div(input, other, rounding_mode):
     if rounding_mode is None:
         return to_float(input) / to_float(other)
     return _ROUNDED[rounding_mode](*jnp.broadcast_arrays(input, other))

@@ -15,7 +15,7 @@ __all__ = [
     "column_sum",
     "conjugate",
     "differentiated_as",
-    "floats_only",
+    "need_floats",
     "materialize",
     "matmul_tn",
     "on_cpu",
@@ -106,7 +106,7 @@ def _widen(a):
     return a.astype(jnp.float32) if isinstance(a, Array) and a.dtype in NARROW else a
 
 
-def floats_only(spec, kernel: str, *, halves: bool = True) -> None:
+def need_floats(spec, kernel: str, *, halves: bool = True) -> None:
     """Refuse what PyTorch's kernel of this name has no implementation for: with `halves` False, 16 bits on the CPU."""
     dtype = spec.dtype
     if not dtype.is_floating_point or (not halves and dtype.itemsize == 2 and spec.device.type == "cpu"):

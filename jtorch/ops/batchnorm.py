@@ -8,7 +8,7 @@ from jax import lax
 
 from jtorch import errors_nn as errors
 
-from . import channels
+from . import channels, formats
 from .backend import accumulator
 from .channels import along
 from .registry import Array, Number, composite, op
@@ -100,7 +100,7 @@ def batch_norm_train_grad(
     return _train_grad(grad, input, weight, mean, rstd, eps)
 
 
-@op(where="", hidden=1, grad_name="NativeBatchNormBackward0")
+@op(where="", hidden=1, grad_name="NativeBatchNormBackward0", strides=formats.follow)
 def batch_norm_train(input: Array, weight: Array | None, bias: Array | None, eps: float) -> Array:
     """Normalise each channel (dimension 1) by the batch; also the batch's mean and biased variance."""
     return _train(input, weight, bias, eps)
@@ -119,7 +119,7 @@ def batch_norm_bias_grad(grad: Array) -> Array:
     return channels.sums(lambda g: (g,), _enter(grad))[0]
 
 
-@op(where="", grad_name="NativeBatchNormBackward0")
+@op(where="", grad_name="NativeBatchNormBackward0", strides=formats.follow)
 def batch_norm_eval(
     input: Array,
     running_mean: Array,

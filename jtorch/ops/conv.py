@@ -17,6 +17,7 @@ from jtorch.core import dtype as dtypes
 from jtorch.core.dtype import INT, scalar_name
 
 from . import channels as channel_form
+from . import formats
 from .backend import barrier, conjugate, on_cpu
 from .registry import Array, composite, op
 
@@ -374,10 +375,19 @@ def _conv(input, weight, bias, stride, padding, dilation, groups):
     return out if input.ndim == n + 2 else out[0]
 
 
+def _strides(n: int):
+    def strides(outs, input, weight, *args):
+        # PyTorch's kernel for three dimensions of space in float64 and integers is an older one
+        plain = n == 3 and (input.dtype is dtypes.float64 or input.dtype.category == INT)
+        return [None] if plain else formats.follow_any(outs, input, weight)
+
+    return strides if n > 1 else None
+
+
 def _conv_op(name: str):
     def decorate(fn):
-        record = op(where="torch nn.functional", grad_name="ConvolutionBackward0", out=False)(fn)
         n = int(name[-2])
+        record = op(where="torch nn.functional", grad_name="ConvolutionBackward0", out=False, strides=_strides(n))(fn)
         record.vjp(
             input=conv_plain.rules["input"],
             weight=conv_plain.rules["weight"],
@@ -449,8 +459,8 @@ def _conv_transpose(input, weight, bias, stride, padding, output_padding, groups
 
 def _conv_transpose_op(name: str):
     def decorate(fn):
-        record = op(where="torch nn.functional", grad_name="ConvolutionBackward0", out=False)(fn)
         n = int(name[-2])
+        record = op(where="torch nn.functional", grad_name="ConvolutionBackward0", out=False, strides=_strides(n))(fn)
         record.vjp(
             input=lambda g, input, weight, stride, padding, dilation, groups: conv_plain(
                 g, conjugate(weight), stride, padding, dilation, groups, _spatial(input, weight)

@@ -48,11 +48,11 @@ def kind(x) -> str:
 
 def common_dtype(*args) -> dtypes.dtype:
     """The dtype, by category and rank, that Specs and numbers together compute in (for messages)."""
-    specs = [a for a in args if a is not None and not is_number(a)]
-    found = functools.reduce(dtypes.promote, [s.dtype for s in specs])
-    for a in args:
-        if is_number(a) and dtypes.of_number(a).category > found.category:
-            found = dtypes.promote(found, dtypes.of_number(a))
+    found = None
+    for a in sorted((a for a in args if a is not None), key=is_number):
+        d = dtypes.of_number(a) if is_number(a) else a.dtype
+        if found is None or not is_number(a) or d.category > found.category:
+            found = d if found is None else dtypes.promote(found, d)
     return found
 
 
@@ -74,6 +74,12 @@ def opmath(fn):
         return jax.tree.map(lambda r: r.astype(half) if r.dtype == np.float32 else r, out)
 
     return wide
+
+
+def rounded(x, dtype):
+    """float32 values rounded to those of a half-precision dtype: XLA may drop a cast there and back."""
+    info = ml_dtypes.finfo(dtype)
+    return lax.reduce_precision(x, info.nexp, info.nmant) if np.dtype(dtype) in _HALF else x
 
 
 def to_float(x):

@@ -3,6 +3,8 @@
 import jax.numpy as jnp
 from jax import lax
 
+from jtorch import errors_nn as errors
+
 from .registry import Array, composite, op
 
 # In place of log(0): finite, so that derivatives of sums of exponentials stay numbers.
@@ -65,6 +67,50 @@ def ctc_alignments(log_probs: Array, targets: Array, input_lengths: Array, targe
     return loss + (mass - lax.stop_gradient(mass))
 
 
+_WHILE = "(while checking arguments for ctc_loss_allocate_outputs)"
+
+
+@ctc_alignments.check
+def _(log_probs, targets, input_lengths, target_lengths, blank):
+    if log_probs.ndim != 3:
+        raise RuntimeError(
+            f"Expected 3-dimensional tensor, but got {log_probs.ndim}-dimensional tensor for argument #1 'log_probs' "
+            + _WHILE
+        )
+    if targets.ndim not in (1, 2):
+        raise RuntimeError(
+            f"Expected 1 to 2 dimensions, but got {targets.ndim}-dimensional tensor for argument #2 'targets' {_WHILE}"
+        )
+    if targets.ndim == 2 and targets.shape[0] != log_probs.shape[1]:
+        raise RuntimeError(
+            f"Expected tensor to have size {log_probs.shape[1]} at dimension 0, but got size {targets.shape[0]} for "
+            f"argument #2 'targets' {_WHILE}"
+        )
+    if not log_probs.dtype.is_floating_point or log_probs.dtype.itemsize == 2:
+        raise errors.not_implemented("ctc_loss_cpu", log_probs.dtype)
+
+
+@ctc_alignments.check_values
+def _(log_probs, targets, input_lengths, target_lengths, blank):
+    steps = log_probs.shape[0]
+    for name, lengths, most in (("input", input_lengths, steps), ("target", target_lengths, None)):
+        for n in () if lengths is None else lengths.tolist():
+            if most is not None and n > most or n < 0:
+                limit = "at least 0" if n < 0 else f"at most {most}"
+                raise RuntimeError(f"Expected {name}_lengths to have value {limit}, but got value {n} {_WHILE}")
+    if target_lengths is None or targets is None or not target_lengths.size:
+        return
+    if targets.ndim == 1:
+        fits, dim, wanted = targets.shape[0] == target_lengths.sum(), 0, f"{target_lengths.sum()}"
+    else:
+        fits, dim, wanted = targets.shape[1] >= target_lengths.max(), 1, f"at least {target_lengths.max()}"
+    if not fits:
+        raise RuntimeError(
+            f"Expected tensor to have size {wanted} at dimension {dim}, but got size {targets.shape[dim]} for "
+            f"argument #2 'targets' {_WHILE}"
+        )
+
+
 @composite(where="nn.functional")
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
     """The loss of aligning `targets` with `log_probs` (T, N, C) or (T, C), blanks and repeats allowed."""
@@ -78,6 +124,8 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
         n if hasattr(n, "shape") else targets.new_tensor(n) for n in (input_lengths, target_lengths)
     )
     input_lengths, target_lengths = input_lengths.reshape(-1), target_lengths.reshape(-1)
+    if not log_probs.shape[0] or not log_probs.shape[1]:
+        raise RuntimeError("log_probs tensor must not be empty")
     if not 0 <= blank < log_probs.shape[2]:
         raise RuntimeError("blank must be in label range")
     if input_lengths.shape[0] != log_probs.shape[1]:

@@ -131,7 +131,7 @@ def cholesky_of(input: Array, upper: bool) -> tuple[Array, Array]:
     return cholesky_and_info.fn(input, upper)
 
 
-@composite(where="torch Tensor", out=True)
+@composite(where="torch Tensor", out=True, row_major=True)
 def cholesky(input, upper=False):
     """The triangular factor of a positive definite matrix."""
     L, info = cholesky_of(input, upper)
@@ -217,6 +217,13 @@ def householder_product(A: Array, tau: Array) -> Array:
 @op(where="torch Tensor", strides=columns(0))
 def ormqr(input: Array, tau: Array, other: Array, left: bool = True, transpose: bool = False) -> Array:
     """`other` multiplied by the product of Householder reflections, or by its adjoint."""
+    for name, x in (("input", input), ("other", other)):
+        if x.ndim < 2:
+            raise RuntimeError(f"torch.ormqr: {name} must have at least 2 dimensions.")
+    rows = -2 if left else -1
+    size = builtins.min(other.shape[rows], input.shape[-1])
+    if tau.shape[-1:] != (size,):
+        raise RuntimeError(f"torch.ormqr: tau.shape[-1] must be equal to min(other.shape[{rows}], input.shape[-1])")
     supported(input, "ormqr_cpu")
     Q = _reflections(input, tau, True)
     Q = mh(Q) if transpose else Q
@@ -491,11 +498,11 @@ def lu_factor_ex(A, *, pivot=True, check_errors=False):
     return lu, pivots, info
 
 
-@composite(where="torch Tensor", out=True)
+@composite(where="torch Tensor", out=True, row_major=True)
 def lu(A, pivot=True, get_infos=False):
     """`linalg.lu_factor` of any matrix, with the infos when asked for."""
-    LU, pivots, info = lu_and_info(A, pivot)
-    return (LU, pivots, info) if get_infos else (LU, pivots)
+    made = lu_factor_ex(A, pivot=pivot)
+    return made if get_infos else tuple(made)[:2]
 
 
 @op(where="torch", constant=(0,))

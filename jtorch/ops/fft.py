@@ -425,7 +425,16 @@ def _check_stft(input, window, n_fft, hop_length, win_length, normalized, onesid
     )
 
 
-@op(where="", grad_name="SqueezeBackward4")
+def _stft_strides(outs, *args):
+    shape = tuple(outs[0].shape)
+    pair = 1 if args[-1] else 2
+    *lead, bins, frames = shape if pair == 1 else shape[:-1]
+    strides = (*shapes.contiguous_strides((*lead, frames, bins)),)
+    strides = tuple(n * pair for n in (*strides[:-2], strides[-1], strides[-2]))
+    return (strides if pair == 1 else (*strides, 1),)
+
+
+@op(where="", grad_name="SqueezeBackward4", strides=_stft_strides)
 def stft_of(
     input: Array,
     window: Array | None,

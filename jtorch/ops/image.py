@@ -6,9 +6,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .backend import accumulator
+from jtorch import errors_nn as errors
+from jtorch.core import dtype as dtypes
+from jtorch.core.dtype import BOOL, INT
+
+from . import formats
+from .backend import accumulator, need_floats
 from .conv import Geometry, spread, tuple_of, windows
 from .pool import _adaptive_avg_pool as mean_windows
+from .pool import check_adaptive
 from .registry import Array, composite, op
 
 # Padding.
@@ -78,7 +84,11 @@ def _pad_name(args):
     return label.get(mode, "CopySlices" if mode == "circular" else "ConstantPadNdBackward0")
 
 
-@op(where="nn.functional _C._nn", grad_name=_pad_name, out=False)
+def _pad_strides(outs, input, pad, mode="constant", value=None):
+    return [None] if mode == "circular" else formats.follow(outs, input)
+
+
+@op(where="nn.functional _C._nn", grad_name=_pad_name, out=False, strides=_pad_strides)
 def pad(input: Array, pad: tuple, mode: str = "constant", value: float | None = None) -> Array:
     """Pad the last dimensions: `pad` has (before, after) for the last, the one before it, and so on.
 
@@ -124,6 +134,8 @@ def _(input, pad, mode="constant", value=None):
             )
         if mode == "circular" and (lo > size or hi > size):
             raise RuntimeError("Padding value causes wrapping around more than once.")
+    if input.dtype.category == BOOL and mode != "circular":
+        raise errors.not_implemented(f"{'reflection' if mode == 'reflect' else 'replication'}_pad{n}d", input.dtype)
 
 
 @composite(where="torch")
@@ -140,7 +152,7 @@ def pixel_shuffle(input: Array, upscale_factor: int) -> Array:
     """Move channels into space: (*, C r^2, H, W) to (*, C, H r, W r)."""
     *lead, c, h, w = input.shape
     r = upscale_factor
-    x = input.reshape(-1, c // (r * r), r, r, h, w).transpose(0, 1, 4, 2, 5, 3)
+    x = input.reshape(math.prod(lead), c // (r * r), r, r, h, w).transpose(0, 1, 4, 2, 5, 3)
     return x.reshape(*lead, c // (r * r), h * r, w * r)
 
 
@@ -160,12 +172,12 @@ def _(input, upscale_factor):
         )
 
 
-@op(where="torch nn.functional")
+@op(where="torch nn.functional", strides=formats.follow)
 def pixel_unshuffle(input: Array, downscale_factor: int) -> Array:
     """Move space into channels: (*, C, H r, W r) to (*, C r^2, H, W)."""
     *lead, c, h, w = input.shape
     r = downscale_factor
-    x = input.reshape(-1, c, h // r, r, w // r, r).transpose(0, 1, 3, 5, 2, 4)
+    x = input.reshape(math.prod(lead), c, h // r, r, w // r, r).transpose(0, 1, 3, 5, 2, 4)
     return x.reshape(*lead, c * r * r, h // r, w // r)
 
 
@@ -185,7 +197,12 @@ def _(input, downscale_factor):
             )
 
 
-@op(where="torch nn.functional", aliases=("native_channel_shuffle",), grad_name="ChannelShuffleBackward0")
+@op(
+    where="torch nn.functional",
+    aliases=("native_channel_shuffle",),
+    grad_name="ChannelShuffleBackward0",
+    strides=formats.follow,
+)
 def channel_shuffle(input: Array, groups: int) -> Array:
     """Interleave the channels (dimension 1) of `groups` groups."""
     n, c, *rest = input.shape
@@ -221,7 +238,8 @@ def im2col(input: Array, kernel_size, dilation=1, padding=0, stride=1) -> Array:
     """The windows of (N, C, H, W) as columns (N, C kh kw, L)."""
     x = input if input.ndim == 4 else input[None]
     kernel, geo, out = _blocks(x.shape[2:], kernel_size, dilation, padding, stride)
-    cols = jnp.stack(list(windows(x, kernel, out, geo, 2)), 2).reshape(x.shape[0], -1, math.prod(out))
+    cols = jnp.stack(list(windows(x, kernel, out, geo, 2)), 2)
+    cols = cols.reshape(x.shape[0], x.shape[1] * math.prod(kernel), math.prod(out))
     return cols if input.ndim == 4 else cols[0]
 
 
@@ -240,6 +258,12 @@ def _(input, kernel_size, dilation=1, padding=0, stride=1):
             f"padding={geo.lo}, calculated shape of the array of sliding blocks as {out}, "
             "but its components must be at least one."
         )
+    _check_columns(input, "im2col_out_cpu")
+
+
+def _check_columns(input, kernel):
+    if input.dtype.category == INT:
+        raise errors.not_implemented(kernel, input.dtype)
 
 
 @op(where="nn.functional.fold _C._nn.col2im", grad_name="Col2ImBackward0")
@@ -248,8 +272,9 @@ def col2im(input: Array, output_size, kernel_size, dilation=1, padding=0, stride
     x = input if input.ndim == 3 else input[None]
     spatial = tuple_of(output_size, 2)
     kernel, geo, out = _blocks(spatial, kernel_size, dilation, padding, stride)
-    x = x.reshape(x.shape[0], -1, math.prod(kernel), *out)
-    full = spread((x[:, :, i] for i in range(math.prod(kernel))), kernel, spatial, out, geo, 2)
+    taps = math.prod(kernel)
+    x = x.reshape(x.shape[0], x.shape[1] // taps, taps, *out)
+    full = spread((x[:, :, i] for i in range(taps)), kernel, spatial, out, geo, 2)
     return full if input.ndim == 3 else full[0]
 
 
@@ -274,6 +299,7 @@ def _(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
             f"stride={geo.stride}, expected size of input's dimension 2 to match the calculated number of sliding "
             f"blocks {out[0]} * {out[1]} = {count}, but got input.size(2)={input.shape[-1]}."
         )
+    _check_columns(input, "col2im_out_cpu")
 
 
 # Sampling at points.
@@ -437,6 +463,7 @@ def _(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
         )
     if mode == "bicubic" and input.ndim != 4:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
+    need_floats(input, f"grid_sampler_{input.ndim - 2}d_cpu{'_kernel_impl' if input.ndim == 4 else ''}")
 
 
 @composite(where="torch")
@@ -551,7 +578,11 @@ def _interpolate_name(args):
     return f"{kind}{'Aa' if args['antialias'] else ''}Backward0"
 
 
-@op(where="nn.functional", grad_name=_interpolate_name, out=False)
+def _interpolate_strides(outs, input, size=None, scale_factor=None, mode="nearest", *rest):
+    return formats.follow_planes(outs, input) if mode == "area" else formats.follow(outs, input)
+
+
+@op(where="nn.functional", grad_name=_interpolate_name, out=False, strides=_interpolate_strides)
 def interpolate(
     input: Array,
     size=None,
@@ -651,6 +682,23 @@ def _(
         raise RuntimeError(
             f"Input and output sizes should be greater than 0, but got input ({sizes(spatial)}) output ({sizes(out)})"
         )
+    _check_interpolated(input, mode, out, antialias)
+
+
+def _check_interpolated(input, mode, out, antialias):
+    """The dtypes of PyTorch's CPU kernels: floats, and bytes where images of bytes are usual."""
+    n = input.ndim - 2
+    if mode == "area":
+        check_adaptive("avg", n, input, out)
+    elif input.dtype is dtypes.uint8 and (n == 2 or mode in ("nearest", "nearest-exact")):
+        return
+    elif antialias:
+        need_floats(input, "compute_index_ranges_weights", halves=False)
+    elif n == 2 and mode != "bicubic":
+        need_floats(input, f"upsample_{'bilinear' if mode == 'bilinear' else 'nearest'}2d_channels_last")
+    else:
+        kind = {"bicubic": "cubic", "nearest": "nearest", "nearest-exact": "nearest"}.get(mode, "linear")
+        need_floats(input, f"compute_indices_weights_{kind}")
 
 
 def _check_mode(input, mode):

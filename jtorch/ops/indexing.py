@@ -12,6 +12,7 @@ from jax import lax
 from .. import errors
 from ..core import dtype as dt
 from .registry import Array, Number, Scalar, composite, op
+from .views import unbind
 
 IN_BOUNDS = "promise_in_bounds"  # indices are checked before; XLA then neither clamps nor masks
 
@@ -212,9 +213,7 @@ def _unsafe_masked_index(input: Array, mask: Array, indices: list[Array | None],
 
 
 @op(where="torch")
-def _unsafe_masked_index_put_accumulate(
-    input: Array, mask: Array, indices: list[Array | None], values: Array
-) -> Array:
+def _unsafe_masked_index_put_accumulate(input: Array, mask: Array, indices: list[Array | None], values: Array) -> Array:
     """`input` with the values where `mask` holds added at `indices`, clamped."""
     return added(input, _clamped(input, indices), jnp.where(mask, values, jnp.zeros((), values.dtype)))
 
@@ -225,13 +224,14 @@ def _clamped(input, indices):
 
 
 @op(where="", differentiable=False)
-def unraveled(indices: Array, shape: tuple) -> tuple[Array, ...]:
-    """The coordinates of flat positions in a tensor of this shape, one array a dimension."""
+def unraveled(indices: Array, shape: tuple) -> Array:
+    """The coordinates of flat positions in a tensor of this shape, as a last dimension."""
+    indices = indices.astype(jnp.int64)
     coordinates, step = [], 1
     for n in reversed(shape):
         coordinates.append(indices // step % n)
         step *= n
-    return tuple(reversed(coordinates))
+    return jnp.stack(coordinates[::-1], -1)
 
 
 @composite(where="torch")
@@ -242,7 +242,7 @@ def unravel_index(indices, shape):
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     if builtins.any(n < 0 for n in shape):
         raise ValueError(f"'shape' cannot have negative values, but got {shape}")
-    return unraveled(indices, shape)
+    return unbind(unraveled(indices, shape), -1) if shape else ()
 
 
 # ---------------------------------------------------------------- gather and scatter along a dimension
@@ -280,7 +280,7 @@ def _check_along(input, dim, index):
         raise RuntimeError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
 
 
-@op(out="exact")
+@op(out="exact", apart=True)
 def gather(input: Array, dim: int, index: Array, *, sparse_grad: bool = False) -> Array:
     """The elements of `input` at `index` along `dim`; the result has the shape of `index`."""
     dim = axis(dim, input.ndim)
@@ -579,7 +579,7 @@ def _along(dim, index) -> tuple:
     return (slice(None),) * dim + (narrow(index, 0),)
 
 
-@op(out="index_select(): self and result must have the same scalar type")
+@op(out="index_select(): self and result must have the same scalar type", apart=True)
 def index_select(input: Array, dim: int, index: Array) -> Array:
     """The slices of `input` along `dim` that the vector `index` names, in its order."""
     dim = axis(dim, input.ndim)
@@ -613,7 +613,7 @@ def _check_index_select(input, dim, index):
         raise IndexError("index out of range in self")
 
 
-@op(inplace=True, out="exact")
+@op(inplace=True, out="exact", apart=True)
 def index_add(input: Array, dim: int, index: Array, source: Array, *, alpha: Number = 1) -> Array:
     """`input` with the slices of `source`, times `alpha`, added at `index` along `dim`."""
     dim = axis(dim, input.ndim)
@@ -642,7 +642,7 @@ def index_add(input: Array, dim: int, index: Array, source: Array, *, alpha: Num
 index_add.check_values(lambda input, dim, index, *rest, **kw: _check_along(input, dim, index))
 
 
-@op(inplace=True, out="exact")
+@op(inplace=True, out="exact", apart=True)
 def index_copy(input: Array, dim: int, index: Array, source: Array) -> Array:
     """`input` with the slices of `source` written at `index` along `dim`."""
     dim = axis(dim, input.ndim)
@@ -771,7 +771,10 @@ def _check_flat(input, index):
         raise IndexError(f"out of range: tried to access index {bad} on a tensor of {size} elements.")
 
 
-@op
+@op(
+    out="take(): self and out expected to have the same dtype, but got self.dtype = {want} and out.dtype = {have}",
+    apart=True,
+)
 def take(input: Array, index: Array) -> Array:
     """The elements of `input`, read as one line, at `index`."""
     if not _is_index(index, wide=True):

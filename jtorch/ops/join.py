@@ -10,6 +10,7 @@ from jax import lax
 
 from .. import errors
 from ..core import dtype as dt
+from ..core import shapes
 from .indexing import IN_BOUNDS, axes, axis, index_select, ints, narrow, size_of
 from .registry import Array, VarInts, composite, op
 from .views import expand, reshape, unsqueeze
@@ -37,7 +38,7 @@ def _parts(g, dim, sizes):
     return out
 
 
-@op(aliases=("concat", "concatenate"), where="torch")
+@op(aliases=("concat", "concatenate"), where="torch", apart=True)
 def cat(tensors: list[Array], dim: int = 0) -> Array:
     """The tensors joined along a dimension; their other sizes agree."""
     if not tensors:
@@ -88,7 +89,7 @@ def _chunked(x, dim, num_chunks):
     return x.reshape(*x.shape[:dim], num_chunks, size * math.prod(x.shape[dim + 1 :]))
 
 
-@op(where="torch", out="exact")
+@op(where="torch")
 def _chunk_cat(tensors: list[Array], dim: int, num_chunks: int) -> Array:
     """Each tensor cut along `dim` into `num_chunks`, padded with zeros; chunks of one number joined flat."""
     if not tensors:
@@ -98,6 +99,8 @@ def _chunk_cat(tensors: list[Array], dim: int, num_chunks: int) -> Array:
     first = tensors[0]
     if builtins.any(t.dtype != first.dtype for t in tensors):
         raise RuntimeError("_chunk_cat expects all input tensors with the same dtype")
+    if dim < 0 and builtins.any(t.ndim != first.ndim for t in tensors):
+        raise RuntimeError("_chunk_cat expects non-negative dim when input tensors have different ndims")
     dim = axis(dim, first.ndim)
     for t in tensors:
         if not t.size:
@@ -331,6 +334,8 @@ def flipud(input):
 def roll(input: Array, shifts: int | tuple, dims: int | tuple | None = None) -> Array:
     """The elements shifted along `dims`, those pushed out coming in at the other end."""
     shifts, dims = ints(shifts), () if dims is None else ints(dims)
+    if not shifts:
+        raise RuntimeError("`shifts` required")
     if not dims:
         if len(shifts) != 1:
             raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
@@ -340,7 +345,18 @@ def roll(input: Array, shifts: int | tuple, dims: int | tuple | None = None) -> 
     return jnp.roll(input, shifts, tuple(axis(d, input.ndim) for d in dims)) if input.size else input
 
 
-@op
+def _rot90_strides(outs, input, k, dims):
+    turns = k % 4
+    if not turns:
+        return (None,)
+    strides = list(shapes.empty_like_strides(tuple(input.shape), input.strides))
+    if turns % 2:
+        a, b = (axis(d, input.ndim) for d in dims)
+        strides[a], strides[b] = strides[b], strides[a]
+    return (tuple(strides),)
+
+
+@op(strides=_rot90_strides)
 def rot90(input: Array, k: int = 1, dims: tuple = (0, 1)) -> Array:
     """The plane of `dims` turned by 90 degrees `k` times, from the first towards the second."""
     dims = tuple(dims)

@@ -335,6 +335,7 @@ _PADE_13 = (
 )  # fmt: skip
 
 
+@jax.custom_vjp
 def _expm(A):
     """Scaling and squaring, as many squarings as the largest matrix of the batch needs."""
     kind = real_dtype(A.dtype)
@@ -354,22 +355,15 @@ def _expm(A):
     return lax.fori_loop(0, turns.max(), squared, out)
 
 
-@op(where="")
-def with_corner(A: Array, corner: Array) -> Array:
-    """The block matrix [[A.mH, corner], [0, A.mH]]."""
-    A = mh(A)
-    return jnp.concatenate([jnp.concatenate([A, corner], -1), jnp.concatenate([jnp.zeros_like(A), A], -1)], -2)
+def _expm_backward(A, g):
+    # the loop has no reverse derivative; the exponential of the block matrix [[A.T, g], [0, A.T]] holds it
+    n = A.shape[-1]
+    turned = jnp.swapaxes(A, -1, -2)
+    top, bottom = jnp.concatenate([turned, g], -1), jnp.concatenate([jnp.zeros_like(A), turned], -1)
+    return (_expm(jnp.concatenate([top, bottom], -2))[..., :n, n:],)
 
 
-@op(where="")
-def corner_of(A: Array) -> Array:
-    """The upper right quarter of a matrix."""
-    n = A.shape[-1] // 2
-    return A[..., :n, n:]
-
-
-# the loop has no reverse derivative; the exponential of a block matrix holds it, at every order
-matrix_exp.vjp(A=lambda g, A: corner_of(matrix_exp(with_corner(A, g))))
+_expm.defvjp(lambda A: (_expm(A), A), _expm_backward)
 
 
 def _tensorinv_strides(outs, A, ind):
@@ -388,7 +382,7 @@ def tensorinv_and_info(A: Array, ind: int) -> tuple[Array, Array]:
     return jnp.linalg.inv(square).reshape(*tail, *head), lu_info(square)
 
 
-@composite(where="linalg", out=True)
+@composite(where="linalg", out=True, row_major=True)
 def tensorinv(A, ind=2):
     """The inverse of A as a map from its last dimensions to its first `ind`."""
     if ind <= 0:

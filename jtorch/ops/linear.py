@@ -12,7 +12,7 @@ from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
 from jtorch.core import rng
 
-from . import backend
+from . import backend, formats
 from .registry import Key, composite, op
 
 # linear: torch calls addmm or mm on a matrix and names the node after it; it views the result otherwise.
@@ -147,7 +147,7 @@ def _(input1, input2, weight, bias=None):
         raise errors.bilinear_bias(bias.shape[0], weight.shape[0])
     if not input1.dtype is input2.dtype is weight.dtype:
         raise errors.bilinear_dtypes(input1.dtype, input2.dtype, weight.dtype)
-    if input1.dtype is dtypes.bool_:
+    if input1.dtype is dtypes.bool_ and input1.numel:
         raise errors.not_implemented("bmm", input1.dtype)
 
 
@@ -315,6 +315,8 @@ def _(weight, indices, offsets, per_sample_weights, mode, *rest):
         raise errors.index_dtype("indices", indices.dtype, "embedding_bag")
     if offsets.dtype not in (dtypes.int64, dtypes.int32):
         raise errors.index_dtype("offsets", offsets.dtype, "embedding_bag")
+    if not weight.dtype.is_floating_point:
+        raise errors.bag_dtype(weight.dtype)
     if per_sample_weights is not None and per_sample_weights.dtype is not weight.dtype:
         raise errors.bag_weights_dtype(weight.dtype, per_sample_weights.dtype)
 
@@ -401,7 +403,7 @@ def bag_starts(input: Array) -> Array:
 _SELU_SATURATION = -1.7580993408473766  # -scale * alpha of selu: what alpha dropout sets dropped elements to
 
 
-@op(where="", hidden=1, grad_name="MulBackward0")
+@op(where="", hidden=1, grad_name="MulBackward0", strides=formats.keep_order)
 def dropout_mask(input: Array, p: float, features: int | None = None, *, key: Key) -> tuple[Array, Array]:
     """`input` with elements zeroed at probability `p` and the rest scaled by 1 / (1 - p).
 
@@ -420,7 +422,7 @@ def _drop(x: Array, keep: Array, p: float) -> Array:
     return jnp.where(keep, x * jnp.asarray(scale, x.dtype), x * jnp.zeros((), x.dtype))
 
 
-dropout_mask.vjp(input=lambda g, p, out: dropout_grad(g, out[1], p))
+dropout_mask.vjp(input=lambda g, p, out1: dropout_grad(g, out1, p))
 
 
 @op(where="")
@@ -443,7 +445,7 @@ def _check_dropout_dtype(dtype, p: float) -> None:
         raise errors.result_cast(dtypes.default.dtype, dtype)
 
 
-@op(where="", hidden=1, grad_name="AddBackward0")
+@op(where="", hidden=1, grad_name="AddBackward0", strides=formats.keep_order)
 def alpha_dropout_mask(input: Array, p: float, features: int | None = None, *, key: Key) -> tuple[Array, Array]:
     """Dropout to selu's saturation value, then an affine map: mean and variance stay what they were."""
     keep = rng.bernoulli(key, 1.0 - p, _mask_shape(input.shape, features))
@@ -458,7 +460,7 @@ def _alpha_scale(p: float) -> float:
     return 0.0 if p == 1 else ((_SELU_SATURATION**2 * p + 1) * (1 - p)) ** -0.5
 
 
-alpha_dropout_mask.vjp(input=lambda g, p, out: alpha_dropout_grad(g, out[1], p))
+alpha_dropout_mask.vjp(input=lambda g, p, out1: alpha_dropout_grad(g, out1, p))
 
 
 @op(where="")

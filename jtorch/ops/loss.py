@@ -15,106 +15,20 @@ from jtorch.core import shapes
 from jtorch.core.dtype import BOOL, COMPLEX, INT, scalar_name
 from jtorch.core.dtype import FLOAT as FLOATING
 
-from .arithmetic import clamp_min, minimum
-from .backend import accumulator, floats_only
-from .registry import FLOAT, PROMOTE, Array, Scalar, composite, op
-
-REDUCTIONS = ("none", "mean", "sum")
-
-
-def reduction_of(reduction, size_average=None, reduce=None) -> str:
-    """The reduction that the current and the two deprecated arguments say."""
-    if size_average is None and reduce is None:
-        return reduction
-    reduce = True if reduce is None else reduce
-    if not reduce:
-        return "none"
-    return "mean" if size_average is None or size_average else "sum"
-
-
-def _check_reduction(size_average, reduce, reduction, allowed=REDUCTIONS):
-    if size_average is not None or reduce is not None:
-        instead = reduction_of(reduction, size_average, reduce)
-        warnings.warn(
-            f"size_average and reduce args will be deprecated, please use reduction='{instead}' instead.",
-            stacklevel=2,
-        )
-    elif reduction not in allowed:
-        raise ValueError(f"{reduction} is not a valid value for reduction")
-
-
-def _reduce(loss, reduction, dtype=None):
-    if reduction == "mean":
-        loss = jnp.mean(loss)
-    elif reduction == "sum":
-        loss = jnp.sum(loss, dtype=jnp.int64 if jnp.issubdtype(loss.dtype, jnp.integer) else None)
-    return loss if dtype is None else loss.astype(dtype)
-
-
-def _loss(name_of_grad=None, allowed=REDUCTIONS, **options):
-    """An op in nn.functional with the arguments size_average, reduce and reduction, which it checks."""
-
-    def decorate(fn):
-        record = op(where="nn.functional", grad_name=name_of_grad, out=False, **options)(fn)
-        signature = record.signature
-
-        @record.check
-        def check(*args, **kwargs):
-            given = signature.bind(*args, **kwargs)
-            given.apply_defaults()
-            at = given.arguments
-            _check_reduction(at["size_average"], at["reduce"], at["reduction"], allowed)
-
-        return record
-
-    return decorate
-
-
-def _by_reduction(elementwise: str, mean="MeanBackward0", total="SumBackward0"):
-    """The node's name where PyTorch builds the loss of other ops: the last of them."""
-
-    def name(args):
-        reduction = reduction_of(args["reduction"], args["size_average"], args["reduce"])
-        return {"none": elementwise, "mean": mean, "sum": total}.get(reduction, mean)
-
-    return name
-
-
-def _refuse(record, error, *categories):
-    """Refuse a first argument whose dtype is of one of these categories; `error` makes the exception of the dtype."""
-
-    @record.check
-    def check(input, *args, **kwargs):
-        if input.dtype.category in categories:
-            raise error(input.dtype)
-
-
-def _floats_only(record, kernel: str, *, halves: bool = True):
-    record.check(lambda input, *args, **kwargs: floats_only(input, kernel, halves=halves))
-
-
-def _no_mean_of_integers(record):
-    signature = record.signature
-
-    @record.check
-    def check(*args, **kwargs):
-        given = signature.bind(*args, **kwargs)
-        given.apply_defaults()
-        at = given.arguments
-        dtype = at["input"].dtype
-        if dtype.category <= INT and reduction_of(at["reduction"], at["size_average"], at["reduce"]) == "mean":
-            raise errors.mean_dtype(dtype)
-
-
-def _warn_sizes(input, target):
-    if tuple(input.shape) != tuple(target.shape):
-        warnings.warn(
-            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). "
-            "This will likely lead to incorrect results due to broadcasting. "
-            "Please ensure they have the same size.",
-            stacklevel=2,
-        )
-
+from .backend import accumulator
+from .reduction import (
+    REDUCTIONS,
+    by_reduction,
+    check_reduction,
+    floats_only,
+    loss_op,
+    no_mean_of_integers,
+    reduce_loss,
+    reduction_of,
+    refuse,
+    warn_sizes,
+)
+from .registry import FLOAT, PROMOTE, Array, Scalar, op
 
 # Class indices. A loss takes one element a row of the input, and its gradient puts one back. XLA's CPU gather and
 # scatter are serial loops, while a comparison with the class numbers is vectorised and fuses with what surrounds it.
@@ -160,14 +74,14 @@ def _nll(input, target, weight, ignore_index, reduction):
     loss = jnp.where(valid, loss, 0)  # an ignored infinity counts nothing
     if reduction == "mean":
         return (jnp.sum(loss) / jnp.sum(w)).astype(input.dtype)
-    return _reduce(loss, reduction, input.dtype)
+    return reduce_loss(loss, reduction, input.dtype)
 
 
 def _nll_name(args):
     return "NllLossBackward0" if args["input"].ndim <= 2 else "NllLoss2DBackward0"
 
 
-@_loss(_nll_name)
+@loss_op(_nll_name)
 def nll_loss(
     input: Array,
     target: Array,
@@ -223,7 +137,7 @@ def _(input, target, weight=None, size_average=None, ignore_index=-100, reduce=N
     _check_classes(input, target, weight)
 
 
-_floats_only(nll_loss, "nll_loss_out_frame")
+floats_only(nll_loss, "nll_loss_out_frame")
 
 
 @op(where="")
@@ -270,7 +184,7 @@ def _cross_entropy(input, target, weight, ignore_index, reduction, smoothing):
         loss = -jnp.sum(terms, axis)
         if reduction == "mean":
             return (jnp.sum(loss) / builtins.max(loss.size, 1)).astype(input.dtype)
-        return _reduce(loss, reduction, input.dtype)
+        return reduce_loss(loss, reduction, input.dtype)
     safe, valid = _prepare_target(target, classes, ignore_index)
     w = _class_weight(weight, safe, valid, classes, dtype)
     loss = jnp.where(valid, -_take_class(logp, safe, axis) * w, 0)
@@ -279,7 +193,7 @@ def _cross_entropy(input, target, weight, ignore_index, reduction, smoothing):
         loss = loss * (1 - smoothing) - jnp.where(valid, jnp.sum(spread, axis), 0) * (smoothing / classes)
     if reduction == "mean":
         return (jnp.sum(loss) / jnp.sum(w)).astype(input.dtype)
-    return _reduce(loss, reduction, input.dtype)
+    return reduce_loss(loss, reduction, input.dtype)
 
 
 def _cross_entropy_name(args):
@@ -289,7 +203,7 @@ def _cross_entropy_name(args):
     return "AddBackward0" if args["label_smoothing"] else _nll_name(args)
 
 
-@_loss(_cross_entropy_name)
+@loss_op(_cross_entropy_name)
 def cross_entropy(
     input: Array,
     target: Array,
@@ -445,7 +359,7 @@ def _(
 # Elementwise losses.
 
 
-@_loss("MseLossBackward0", promote=PROMOTE, elementwise=False)
+@loss_op("MseLossBackward0", promote=PROMOTE)
 def mse_loss(
     input: Array,
     target: Array,
@@ -460,10 +374,10 @@ def mse_loss(
     reduction = reduction_of(reduction, size_average, reduce)
     if weight is not None and reduction == "mean":
         return jnp.sum(loss) / jnp.sum(jnp.broadcast_to(weight, loss.shape))
-    return _reduce(loss, reduction)
+    return reduce_loss(loss, reduction)
 
 
-@_loss(_by_reduction("AbsBackward0"), promote=PROMOTE, elementwise=False)
+@loss_op(by_reduction("AbsBackward0"), promote=PROMOTE)
 def l1_loss(
     input: Array,
     target: Array,
@@ -479,10 +393,10 @@ def l1_loss(
         loss = loss * weight
         if reduction == "mean":
             return jnp.sum(loss) / jnp.sum(jnp.broadcast_to(weight, loss.shape))
-    return _reduce(loss, reduction)
+    return reduce_loss(loss, reduction)
 
 
-@_loss("SmoothL1LossBackward0", promote=PROMOTE, elementwise=False)
+@loss_op("SmoothL1LossBackward0", promote=PROMOTE)
 def smooth_l1_loss(
     input: Array,
     target: Array,
@@ -494,7 +408,7 @@ def smooth_l1_loss(
     """|input - target| less beta / 2, and quadratic where it is below `beta`."""
     d = jnp.abs(input - target)
     loss = d if beta == 0 else jnp.where(d < beta, 0.5 * d * d / beta, d - 0.5 * beta)
-    return _reduce(loss, reduction_of(reduction, size_average, reduce))
+    return reduce_loss(loss, reduction_of(reduction, size_average, reduce))
 
 
 @smooth_l1_loss.check
@@ -503,7 +417,7 @@ def _(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0)
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
 
 
-@op(where="nn.functional", promote=PROMOTE, elementwise=False, out=False)
+@op(where="nn.functional", promote=PROMOTE, inplace=False, out=False)
 def huber_loss(
     input: Array, target: Array, reduction: str = "mean", delta: float = 1.0, weight: Array | None = None
 ) -> Array:
@@ -514,22 +428,22 @@ def huber_loss(
         loss = loss * weight
         if reduction == "mean":
             return jnp.sum(loss) / jnp.sum(jnp.broadcast_to(weight, loss.shape))
-    return _reduce(loss, reduction)
+    return reduce_loss(loss, reduction)
 
 
 @huber_loss.check
 def _(input, target, reduction="mean", delta=1.0, weight=None):
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    _check_reduction(None, None, reduction)
-    _warn_sizes(input, target)
+    check_reduction(None, None, reduction)
+    warn_sizes(input, target)
 
 
 for _record in (mse_loss, l1_loss, smooth_l1_loss):
 
     @_record.check
     def _(input, target, *args):
-        _warn_sizes(input, target)
+        warn_sizes(input, target)
         shapes.broadcast(tuple(input.shape), tuple(target.shape))
 
 
@@ -548,10 +462,10 @@ def _(input, target, *args):
         raise errors.bool_minus(two=input.dtype is target.dtype)
 
 
-_no_mean_of_integers(l1_loss)
+no_mean_of_integers(l1_loss)
 
 
-@_loss("BinaryCrossEntropyBackward0")
+@loss_op("BinaryCrossEntropyBackward0", elementwise=True)
 def binary_cross_entropy(
     input: Array,
     target: Array,
@@ -565,7 +479,7 @@ def binary_cross_entropy(
     loss = (target - 1) * miss - target * hit
     if weight is not None:
         loss = loss * weight
-    return _reduce(loss, reduction_of(reduction, size_average, reduce), input.dtype)
+    return reduce_loss(loss, reduction_of(reduction, size_average, reduce), input.dtype)
 
 
 @binary_cross_entropy.check
@@ -579,7 +493,7 @@ def _(input, target, weight=None, size_average=None, reduce=None, reduction="mea
         raise RuntimeError(f"Found dtype {scalar_name(target.dtype)} but expected {scalar_name(input.dtype)}")
 
 
-_floats_only(binary_cross_entropy, "binary_cross_entropy")
+floats_only(binary_cross_entropy, "binary_cross_entropy")
 
 
 @op(where="")
@@ -606,7 +520,7 @@ binary_cross_entropy.vjp(
 )
 
 
-@_loss("BinaryCrossEntropyWithLogitsBackward0", promote=PROMOTE, elementwise=False)
+@loss_op("BinaryCrossEntropyWithLogitsBackward0", promote=PROMOTE)
 def binary_cross_entropy_with_logits(
     input: Array,
     target: Array,
@@ -622,7 +536,7 @@ def binary_cross_entropy_with_logits(
     loss = (1 - target) * input + factor
     if weight is not None:
         loss = loss * weight
-    return _reduce(loss, reduction_of(reduction, size_average, reduce))
+    return reduce_loss(loss, reduction_of(reduction, size_average, reduce))
 
 
 @binary_cross_entropy_with_logits.check
@@ -635,10 +549,10 @@ def _(input, target, weight=None, size_average=None, reduce=None, reduction="mea
         raise errors.result_cast(input.dtype, target.dtype)
 
 
-_floats_only(binary_cross_entropy_with_logits, "log_sigmoid_cpu")
+floats_only(binary_cross_entropy_with_logits, "log_sigmoid_cpu")
 
 
-@_loss(_by_reduction("SubBackward0"), (*REDUCTIONS, "batchmean"), promote=PROMOTE, elementwise=False)
+@loss_op(by_reduction("SubBackward0"), (*REDUCTIONS, "batchmean"), promote=PROMOTE)
 def kl_div(
     input: Array,
     target: Array,
@@ -653,7 +567,7 @@ def kl_div(
     if reduction == "batchmean":
         total = jnp.sum(loss)
         return total / input.shape[0] if input.ndim else total
-    return _reduce(loss, reduction)
+    return reduce_loss(loss, reduction)
 
 
 @kl_div.check
@@ -676,7 +590,7 @@ for _kind, _categories in (("Integral", (BOOL, INT)), ("Complex", (COMPLEX,))):
             raise RuntimeError(f"kl_div: {kind} inputs not supported.")
 
 
-@_loss(_by_reduction("SubBackward0"), promote=FLOAT, elementwise=False)
+@loss_op(by_reduction("SubBackward0"), promote=FLOAT)
 def poisson_nll_loss(
     input: Array,
     target: Array,
@@ -693,10 +607,10 @@ def poisson_nll_loss(
         some = jnp.where(target > 1, target, 2)
         stirling = some * jnp.log(some) - some + 0.5 * jnp.log(2 * math.pi * some)
         loss = loss + jnp.where(target > 1, stirling, 0)
-    return _reduce(loss, reduction_of(reduction, size_average, reduce))
+    return reduce_loss(loss, reduction_of(reduction, size_average, reduce))
 
 
-_refuse(poisson_nll_loss, lambda dtype: errors.bool_minus(two=False), BOOL)
+refuse(poisson_nll_loss, lambda dtype: errors.bool_minus(two=False), BOOL)
 
 
 @poisson_nll_loss.check
@@ -727,7 +641,7 @@ def gaussian_nll_loss(
     loss = 0.5 * (jnp.log(v) + (input - target) ** 2 / v)
     if full:
         loss = loss + 0.5 * math.log(2 * math.pi)
-    return _reduce(loss, reduction)
+    return reduce_loss(loss, reduction)
 
 
 @gaussian_nll_loss.check
@@ -742,302 +656,3 @@ def _(input, target, var, full=False, eps=1e-6, reduction="mean"):
         raise errors.not_implemented("lt_cpu", dtype)
     if dtype.category != FLOATING:
         raise errors.clamp_cast(dtype)
-
-
-def _positive_part(x):
-    """max(x, 0) with the gradient of PyTorch's clamp_min: one at zero."""
-    return jnp.where(x < 0, 0, x)
-
-
-@_loss(_by_reduction("AddBackward0"))
-def hinge_embedding_loss(
-    input: Array,
-    target: Array,
-    margin: float = 1.0,
-    size_average=None,
-    reduce=None,
-    reduction: str = "mean",
-) -> Array:
-    """input where the target is 1, max(0, margin - input) where it is -1."""
-    if jnp.issubdtype(input.dtype, jnp.integer):
-        margin = jnp.asarray(int(margin), input.dtype)
-    loss = jnp.where(target != 1, _positive_part(margin - input), 0) + jnp.where(target != -1, input, 0)
-    return _reduce(loss, reduction_of(reduction, size_average, reduce))
-
-
-_refuse(hinge_embedding_loss, lambda dtype: errors.complex_clamp(), COMPLEX)
-_refuse(hinge_embedding_loss, lambda dtype: errors.bool_minus(two=True), BOOL)
-_no_mean_of_integers(hinge_embedding_loss)
-
-
-@_loss(_by_reduction("ClampMinBackward0"), promote=FLOAT, elementwise=False)
-def margin_ranking_loss(
-    input1: Array,
-    input2: Array,
-    target: Array,
-    margin: float = 0,
-    size_average=None,
-    reduce=None,
-    reduction: str = "mean",
-) -> Array:
-    """max(0, margin - target * (input1 - input2))."""
-    loss = _positive_part(margin - target * (input1 - input2))
-    return _reduce(loss, reduction_of(reduction, size_average, reduce))
-
-
-@margin_ranking_loss.check
-def _(input1, input2, target, *args):
-    if not input1.ndim == input2.ndim == target.ndim:
-        raise RuntimeError(
-            "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
-            f"input1: {input1.shape}, input2: {input2.shape}, target: {target.shape} "
-        )
-
-
-_refuse(margin_ranking_loss, lambda dtype: errors.complex_clamp(), COMPLEX)
-_refuse(margin_ranking_loss, lambda dtype: errors.bool_minus(two=True), BOOL)
-
-
-@_loss(_by_reduction("AddBackward0"), promote=FLOAT, elementwise=False)
-def cosine_embedding_loss(
-    input1: Array,
-    input2: Array,
-    target: Array,
-    margin: float = 0,
-    size_average=None,
-    reduce=None,
-    reduction: str = "mean",
-) -> Array:
-    """1 - cos(input1, input2) where the target is 1, max(0, cos - margin) where it is -1."""
-    tiny = 1e-12
-    along = jnp.sum(input1 * input2, -1)
-    sizes = (jnp.sum(input1 * input1, -1) + tiny) * (jnp.sum(input2 * input2, -1) + tiny)
-    cos = along / jnp.sqrt(sizes)
-    loss = jnp.where(target == 1, 1 - cos, 0) + jnp.where(target == -1, _positive_part(cos - margin), 0)
-    return _reduce(loss, reduction_of(reduction, size_average, reduce))
-
-
-@cosine_embedding_loss.check
-def _(input1, input2, target, *args):
-    if target.ndim not in (0, 1):
-        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
-    wanted = target.ndim + 1
-    if input1.ndim != wanted or input2.ndim != wanted:
-        raise RuntimeError(
-            f"{target.ndim}D target tensor expects {wanted}D input tensors, but found inputs with sizes "
-            f"{list(input1.shape)} and {list(input2.shape)}."
-        )
-
-
-_refuse(cosine_embedding_loss, lambda dtype: errors.complex_clamp(), COMPLEX)
-
-
-def _distance(a, b, p, eps):
-    d = jnp.abs(a - b + eps)
-    if p == 2:
-        return jnp.sqrt(jnp.sum(d * d, -1))
-    if p == 1:
-        return jnp.sum(d, -1)
-    if p == math.inf:
-        return jnp.max(d, -1)
-    return jnp.sum(d**p, -1) ** (1 / p)
-
-
-@_loss(_by_reduction("ClampMinBackward0"), promote=FLOAT, elementwise=False)
-def triplet_margin_loss(
-    anchor: Array,
-    positive: Array,
-    negative: Array,
-    margin: float = 1.0,
-    p: float = 2,
-    eps: float = 1e-6,
-    swap: bool = False,
-    size_average=None,
-    reduce=None,
-    reduction: str = "mean",
-) -> Array:
-    """max(0, margin + |anchor - positive| - |anchor - negative|), distances in the p-norm of the last dimension."""
-    near, far = _distance(anchor, positive, p, eps), _distance(anchor, negative, p, eps)
-    if swap:
-        far = jnp.minimum(far, _distance(positive, negative, p, eps))
-    return _reduce(_positive_part(margin + near - far), reduction_of(reduction, size_average, reduce))
-
-
-@triplet_margin_loss.check
-def _(anchor, positive, negative, margin=1.0, *args):
-    if margin <= 0:
-        raise ValueError(f"margin must be greater than 0, got {margin}")
-    if not anchor.ndim == positive.ndim == negative.ndim:
-        raise RuntimeError(
-            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
-            f"anchor {anchor.ndim}D, positive {positive.ndim}D, and negative {negative.ndim}D inputs"
-        )
-
-
-@triplet_margin_loss.check
-def _(anchor, positive, negative, *args):
-    if anchor.dtype.category == BOOL:
-        raise errors.bool_minus(two=True)
-    shapes.broadcast(tuple(anchor.shape), tuple(positive.shape))
-    shapes.broadcast(tuple(anchor.shape), tuple(negative.shape))
-
-
-@composite(where="nn.functional")
-def triplet_margin_with_distance_loss(
-    anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction="mean"
-):
-    """Triplet loss with distances by `distance_function`, a function of two tensors."""
-    if reduction not in REDUCTIONS:
-        raise ValueError(f"{reduction} is not a valid value for reduction")
-    if margin <= 0:
-        raise ValueError(f"margin must be greater than 0, got {margin}")
-    if distance_function is None:
-        return triplet_margin_loss(anchor, positive, negative, margin, 2, 1e-6, swap, reduction=reduction)
-    near, far = distance_function(anchor, positive), distance_function(anchor, negative)
-    if swap:
-        far = minimum(far, distance_function(positive, negative))
-    loss = clamp_min(margin + near - far, 0)
-    return {"mean": loss.mean, "sum": loss.sum, "none": lambda: loss}[reduction]()
-
-
-@_loss("MultiMarginLossBackward0")
-def multi_margin_loss(
-    input: Array,
-    target: Array,
-    p: int = 1,
-    margin: float = 1.0,
-    weight: Array | None = None,
-    size_average=None,
-    reduce=None,
-    reduction: str = "mean",
-) -> Array:
-    """The mean over the other classes of max(0, margin - input[target] + input[other])^p."""
-    x = input.reshape(-1, input.shape[-1]) if input.ndim else input.reshape(1, 1)
-    t = target.reshape(-1, 1)
-    hit = jnp.arange(x.shape[1]) == t
-    gap = margin - jnp.sum(jnp.where(hit, x, 0), 1, keepdims=True) + x
-    part = jnp.where((gap > 0) & ~hit, gap, 0)
-    part = part * part if p == 2 else part
-    if weight is not None:
-        part = part * jnp.take(weight, t, mode="clip")
-    loss = jnp.sum(part, 1) / x.shape[1]
-    return _reduce(loss.reshape(target.shape), reduction_of(reduction, size_average, reduce))
-
-
-@multi_margin_loss.check
-def _(input, target, p=1, margin=1.0, weight=None, *args):
-    if p not in (1, 2):
-        raise ValueError("only p == 1 and p == 2 supported")
-    if weight is not None and weight.ndim != 1:
-        raise ValueError("weight must be one-dimensional")
-
-
-@multi_margin_loss.check
-def _(input, target, p=1, margin=1.0, weight=None, *args):
-    _check_labelled(input)
-    samples, classes = (input.shape[0], input.shape[1]) if input.ndim == 2 else (1, input.numel)
-    if target.ndim > 1 or target.numel != samples:
-        raise errors.multi_margin_target(samples, target.shape, input.shape)
-    if weight is not None and weight.numel != classes:
-        raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
-
-
-_floats_only(multi_margin_loss, "multi_margin_loss_cpu_kernel", halves=False)
-
-
-def _check_labelled(input):
-    """A vector or a matrix of scores; only a batch may be empty."""
-    if input.ndim > 2 or (input.ndim and input.shape[-1] == 0):
-        raise errors.labelled_shape(input.shape)
-
-
-def _needs_long(target):
-    if target.dtype is not dtypes.int64:
-        raise errors.scalar_type(dtypes.int64, target.dtype)
-
-
-multi_margin_loss.check(lambda input, target, *args: _needs_long(target))
-
-
-@multi_margin_loss.check_values
-def _(input, target, *args):
-    classes = input.shape[-1] if input.ndim else 1
-    if isinstance(target, np.ndarray) and ((target < 0) | (target >= classes)).any():
-        raise RuntimeError("target out of range")
-
-
-@_loss("MultilabelMarginLossBackward0")
-def multilabel_margin_loss(
-    input: Array, target: Array, size_average=None, reduce=None, reduction: str = "mean"
-) -> Array:
-    """max(0, 1 - input[label] + input[other]) over labels and others; labels end at the first negative one."""
-    x = input.reshape(-1, input.shape[-1]) if input.ndim else input.reshape(1, 1)
-    t = target.reshape(x.shape)
-    classes = x.shape[1]
-    listed = jnp.cumsum(t < 0, 1) == 0
-    label = jnp.where(listed, t, 0)
-    is_label = jnp.any((label[..., None] == jnp.arange(classes)) & listed[..., None], 1)
-    gap = 1 - jnp.take_along_axis(x, label, 1)[..., None] + x[:, None]
-    counted = listed[..., None] & ~is_label[:, None] & (gap > 0)
-    loss = jnp.sum(jnp.where(counted, gap, 0), (1, 2)) / classes
-    loss = loss if input.ndim > 1 else loss[0]
-    return _reduce(loss, reduction_of(reduction, size_average, reduce))
-
-
-@multilabel_margin_loss.check
-def _(input, target, *args):
-    _check_labelled(input)
-    fits = target.numel == input.numel if input.ndim == 0 else tuple(target.shape) == tuple(input.shape)
-    if not fits and not (input.ndim == 1 and target.ndim <= 1 and input.numel == target.numel):
-        raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
-
-
-_floats_only(multilabel_margin_loss, "multilabel_margin_loss_forward_out_frame", halves=False)
-multilabel_margin_loss.check(lambda input, target, *args: _needs_long(target))
-
-
-@multilabel_margin_loss.check_values
-def _(input, target, *args):
-    classes = input.shape[-1] if input.ndim else 1
-    if isinstance(target, np.ndarray) and ((target < -1) | (target >= classes)).any():
-        raise RuntimeError("argument #2 'target' is out of range")
-
-
-def _log_sigmoid(x):
-    return jnp.minimum(x, 0) - jnp.log1p(jnp.exp(-jnp.abs(x)))
-
-
-@_loss(_by_reduction("DivBackward0"), promote=PROMOTE, elementwise=False)
-def multilabel_soft_margin_loss(
-    input: Array,
-    target: Array,
-    weight: Array | None = None,
-    size_average=None,
-    reduce=None,
-    reduction: str = "mean",
-) -> Array:
-    """The mean over the last dimension of the binary cross entropy of each label's logit."""
-    loss = -(target * _log_sigmoid(input) + (1 - target) * _log_sigmoid(-input))
-    if weight is not None:
-        loss = loss * weight
-    loss = jnp.sum(loss, -1) / input.shape[-1]
-    return _reduce(loss, reduction_of(reduction, size_average, reduce))
-
-
-_floats_only(multilabel_soft_margin_loss, "log_sigmoid_cpu")
-
-
-@_loss("SoftMarginLossBackward0", promote=PROMOTE, elementwise=False)
-def soft_margin_loss(input: Array, target: Array, size_average=None, reduce=None, reduction: str = "mean") -> Array:
-    """log(1 + exp(-target * input))."""
-    loss = -_log_sigmoid(target * input)
-    return _reduce(loss, reduction_of(reduction, size_average, reduce))
-
-
-@soft_margin_loss.check
-def _(input, target, *args):
-    shapes.broadcast(tuple(input.shape), tuple(target.shape))
-    if input.dtype.category == BOOL:
-        raise errors.bool_neg()
-    if input.dtype.category == INT:
-        raise errors.result_cast(dtypes.default.dtype, input.dtype)

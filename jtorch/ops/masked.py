@@ -17,16 +17,15 @@ from .reduce import (
     any,
     argmax,
     argmin,
-    cumprod,
-    cumsum,
     logsumexp,
     mean,
-    nanmedian_dim,
     one_dim,
     prod,
     sum,
 )
 from .registry import composite
+from .scans import cumprod, cumsum
+from .statistics import nanmedian_dim
 from .transcendental import logaddexp, sqrt
 from .views import expand
 

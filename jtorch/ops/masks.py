@@ -81,7 +81,7 @@ def _flat_places(mask) -> np.ndarray:
     return np.flatnonzero(np.asarray(mask))
 
 
-@op(dynamic=True)
+@op(dynamic=True, out="masked_select(): self and result must have the same scalar type", apart=True)
 def masked_select(input: Array, mask: Array) -> Array:
     """The elements of `input` where `mask` holds, as a vector."""
     if mask.dtype != np.bool_:

@@ -290,10 +290,7 @@ matmul.vjp(
 )
 
 
-@op(
-    grad_name=lambda a: "ViewBackward0",
-    out=_TENSORDOT_OUT,
-)
+@op(grad_name=lambda a: "ViewBackward0", out=_TENSORDOT_OUT, lacks={"dot": "bool"})
 def inner(input: Array, other: Array) -> Array:
     """The sums of products over the last dimension of both; a number multiplies."""
     if input.ndim == 0 or other.ndim == 0:
@@ -698,11 +695,7 @@ def _from_sublists(args):
     return equation, list(args[: 2 * pairs : 2])
 
 
-@op(
-    where="torch",
-    grad_name="ViewBackward0",
-    out=_TENSORDOT_OUT,
-)
+@op(where="torch", grad_name="ViewBackward0", out=_TENSORDOT_OUT, lacks={"addmm_impl_cpu_": "bool"})
 def tensordot(a: Array, b: Array, dims: int | tuple = 2) -> Array:
     """The product of two tensors summed over pairs of dimensions, or over the last and first `dims`."""
     if isinstance(dims, int):
@@ -807,6 +800,8 @@ def cdist(
     for name, x in (("X1", x1), ("X2", x2)):
         if not jnp.issubdtype(x.dtype, jnp.floating):
             raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {scalar_name(x)}")
+        if x.dtype.itemsize < 4:
+            raise errors.not_implemented("cdist", dt.of(x.dtype))
     if x1.shape[-1] != x2.shape[-1]:
         raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
     if p < 0:

@@ -79,12 +79,13 @@ def column_strides(shape) -> tuple[int, ...]:
     return (*turned[:-2], turned[-1], turned[-2])
 
 
-def columns(*which):
-    """The `strides` of an op whose results `which` lie column by column."""
+def columns(*which, of_fresh=False):
+    """The `strides` of an op whose results `which` lie column by column; `of_fresh`: but not a resized out=."""
 
     def strides(outs, *args, **kwargs):
         return tuple(column_strides(tuple(o.shape)) if k in which else None for k, o in enumerate(outs))
 
+    strides.of_fresh = of_fresh
     return strides
 
 

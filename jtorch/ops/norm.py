@@ -9,7 +9,7 @@ from jax import Array, lax
 from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
 
-from . import backend
+from . import backend, formats
 from .registry import FLOAT, composite, op
 
 # Each kernel works on (outer, inner): rows of the elements that share a mean. Statistics are kept for the
@@ -187,7 +187,7 @@ def leading_sum(grad: Array, bias: Array, n: int) -> Array:
 # rms_norm
 
 
-@op(where="torch nn.functional", out=False, grad_name="MulBackward0")
+@op(where="torch nn.functional", out=False, grad_name="MulBackward0", strides=formats.keep_order)
 def rms_norm(input: Array, normalized_shape: list[int], weight: Array | None = None, eps: float | None = None) -> Array:
     """Divide by the root of the mean square over the last dimensions, then `* weight`.
 
@@ -218,7 +218,7 @@ def _(input, normalized_shape, weight=None, eps=None):
 # group_norm
 
 
-@op(where="torch nn.functional", hidden=2, out=False, grad_name="NativeGroupNormBackward0")
+@op(where="torch nn.functional", hidden=2, out=False, grad_name="NativeGroupNormBackward0", strides=formats.follow)
 def group_norm(
     input: Array,
     num_groups: int,
@@ -320,7 +320,7 @@ def channel_sum(grad: Array, bias: Array) -> Array:
     return _over_channels(_wide(grad)).astype(bias.dtype)
 
 
-@op(promote=FLOAT, elementwise=False, where="", out=False, grad_name="DivBackward0")
+@op(promote=FLOAT, where="", inplace=False, out=False, grad_name="DivBackward0")
 def response_norm(input: Array, size: int, alpha: float, beta: float, k: float, whole: bool) -> Array:
     """local_response_norm; `whole`: of integers, whose mean square PyTorch rounds down."""
     x = _wide(input)
@@ -372,7 +372,7 @@ def _norm(x: Array, p: float, dim, keepdims: bool) -> Array:
     return jnp.where(total == 0, 0, jnp.power(jnp.where(total == 0, 1, total), 1 / p))
 
 
-@op(where="nn.functional", grad_name="DivBackward0")
+@op(where="nn.functional", grad_name="DivBackward0", strides=formats.keep_order)
 def normalize(input: Array, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps: float = 1e-12) -> Array:
     """Divide by the p-norm along `dim`, or by `eps` where the norm is smaller."""
     x = _wide(input)
@@ -431,3 +431,22 @@ def pairwise_distance(x1: Array, x2: Array, p: float = 2.0, eps: float = 1e-6, k
 def _(x1, x2, p=2.0, eps=1e-6, keepdim=False):
     if x1.dtype is x2.dtype is dtypes.bool_:
         raise errors.bool_minus(two=True)
+
+
+@op(where="torch nn.functional", out=False)
+def pdist(input: Array, p: float = 2.0) -> Array:
+    """The p-norm distances between the rows of a matrix, each pair once: (0, 1), (0, 2), ..., (1, 2), ..."""
+    first, second = np.triu_indices(input.shape[0], 1)
+    difference = input[first] - input[second]
+    return _norm(difference, p, -1, False) if difference.size else jnp.zeros(len(first), input.dtype)
+
+
+@pdist.check
+def _(input, p=2.0):
+    if input.ndim != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
+    if not input.dtype.is_floating_point:
+        raise RuntimeError("pdist only supports floating-point dtypes")
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
+    backend.need_floats(input, "pdist", halves=False)

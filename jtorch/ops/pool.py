@@ -11,9 +11,10 @@ from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
 from jtorch.core.dtype import BOOL, COMPLEX, FLOAT, INT
 
+from . import formats
 from .activation import relu
 from .arithmetic import abs, mul, sign
-from .backend import accumulator, floats_only, on_cpu
+from .backend import accumulator, need_floats, on_cpu
 from .conv import Geometry, tuple_of, windows
 from .registry import Array, composite, op
 from .transcendental import pow
@@ -203,7 +204,7 @@ def _scatter(value, index, shape, n: int):
 
 def _max_pool_op(n: int, grad_name: str):
     def decorate(fn):
-        record = op(where="torch nn.functional", grad_name=grad_name, out=False)(fn)
+        record = op(where="torch nn.functional", grad_name=grad_name, out=False, strides=formats.follow)(fn)
         record.vjp(
             input=lambda g, input, kernel_size, stride, padding, dilation, ceil_mode: max_pool_grad(
                 _first_of(g), input, n, kernel_size, stride, padding, dilation, ceil_mode
@@ -214,7 +215,7 @@ def _max_pool_op(n: int, grad_name: str):
         def check(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
             _check_max_pool(n, input, kernel_size, stride, padding, dilation, ceil_mode)
             if n == 1 and not return_indices:
-                floats_only(input, "max_pool1d_impl")
+                need_floats(input, "max_pool1d_impl")
             elif input.dtype.category in (BOOL, COMPLEX):
                 raise errors.not_implemented(f"max_pool{builtins.max(n, 2)}d", input.dtype)
 
@@ -404,7 +405,7 @@ def _check_avg_pool(n, input, kernel_size, stride, padding, ceil_mode, divisor_o
     _check_half_padding(2, *(tuple_of(v, n)[:1] for v in (kernel_size, padding)), 1)
     _check_output(n, input, kernel_size, stride, padding, 1, ceil_mode)
     if input.dtype is not dtypes.int64:
-        floats_only(input, "avg_pool3d_out_frame" if n == 3 else "avg_pool2d", halves=n < 3)
+        need_floats(input, "avg_pool3d_out_frame" if n == 3 else "avg_pool2d", halves=n < 3)
 
 
 @op(where="torch nn.functional", grad_name="SqueezeBackward1", out=False)
@@ -420,7 +421,7 @@ def _(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include
     _check_avg_pool(1, input, kernel_size, stride, padding, ceil_mode)
 
 
-@op(where="nn.functional _C._nn", grad_name="AvgPool2DBackward0")
+@op(where="nn.functional _C._nn", out="exact", grad_name="AvgPool2DBackward0", strides=formats.follow)
 def avg_pool2d(
     input: Array,
     kernel_size,
@@ -439,7 +440,7 @@ def _(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include
     _check_avg_pool(2, input, kernel_size, stride, padding, ceil_mode, divisor_override)
 
 
-@op(where="nn.functional _C._nn", grad_name="AvgPool3DBackward0")
+@op(where="nn.functional _C._nn", out="exact", grad_name="AvgPool3DBackward0")
 def avg_pool3d(
     input: Array,
     kernel_size,
@@ -503,7 +504,7 @@ def _adaptive_name(n):
     return name
 
 
-def _check_adaptive(kind, n, input, output_size):
+def check_adaptive(kind, n, input, output_size):
     name = f"adaptive_{kind}_pool{n}d"
     shape = list(input.shape)
     if n == 1:
@@ -561,7 +562,12 @@ def adaptive_avg_pool1d(input: Array, output_size) -> Array:
     return _adaptive_avg_pool(1, input, output_size)
 
 
-@op(where="nn.functional _C._nn", grad_name=_adaptive_name(2))
+def _adaptive_strides(outs, input, output_size):
+    # one mean over everything has no order to keep
+    return [None] if all(n == 1 for n in outs[0].shape[-2:]) else formats.follow(outs, input)
+
+
+@op(where="nn.functional _C._nn", grad_name=_adaptive_name(2), strides=_adaptive_strides)
 def adaptive_avg_pool2d(input: Array, output_size) -> Array:
     """The mean of each of `output_size` windows that cover the last two dimensions; None keeps a size."""
     return _adaptive_avg_pool(2, input, output_size)
@@ -573,9 +579,9 @@ def adaptive_avg_pool3d(input: Array, output_size) -> Array:
     return _adaptive_avg_pool(3, input, output_size)
 
 
-adaptive_avg_pool1d.check(lambda input, output_size: _check_adaptive("avg", 1, input, output_size))
-adaptive_avg_pool2d.check(lambda input, output_size: _check_adaptive("avg", 2, input, output_size))
-adaptive_avg_pool3d.check(lambda input, output_size: _check_adaptive("avg", 3, input, output_size))
+adaptive_avg_pool1d.check(lambda input, output_size: check_adaptive("avg", 1, input, output_size))
+adaptive_avg_pool2d.check(lambda input, output_size: check_adaptive("avg", 2, input, output_size))
+adaptive_avg_pool3d.check(lambda input, output_size: check_adaptive("avg", 3, input, output_size))
 
 
 def _largest_at(x, starts, sizes, n):
@@ -634,7 +640,7 @@ def adaptive_max_pool1d(input: Array, output_size, return_indices: bool = False)
     return _adaptive_max_pool(1, input, output_size, return_indices)
 
 
-@op(where="nn.functional", grad_name="AdaptiveMaxPool2DBackward0", out=False)
+@op(where="nn.functional", grad_name="AdaptiveMaxPool2DBackward0", out=False, strides=formats.follow)
 def adaptive_max_pool2d(input: Array, output_size, return_indices: bool = False) -> Array:
     """The largest of each of `output_size` windows that cover the last two dimensions."""
     return _adaptive_max_pool(2, input, output_size, return_indices)
@@ -647,9 +653,7 @@ def adaptive_max_pool3d(input: Array, output_size, return_indices: bool = False)
 
 
 for _n, _record in enumerate((adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d), 1):
-    _record.check(
-        lambda input, output_size, return_indices=False, n=_n: _check_adaptive("max", n, input, output_size)
-    )
+    _record.check(lambda input, output_size, return_indices=False, n=_n: check_adaptive("max", n, input, output_size))
 
 
 def _adaptive_with_indices(n: int, fn, spaces: str):
@@ -708,7 +712,7 @@ def max_unpool1d(input: Array, indices: Array, kernel_size, stride=None, padding
     return _max_unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
 
-@op(where="nn.functional")
+@op(where="nn.functional", strides=formats.follow)
 def max_unpool2d(input: Array, indices: Array, kernel_size, stride=None, padding=0, output_size=None) -> Array:
     """Put each element at its index of the larger result; the rest is zero."""
     return _max_unpool(2, input, indices, kernel_size, stride, padding, output_size)
@@ -741,7 +745,7 @@ for _n, _record in enumerate((max_unpool1d, max_unpool2d, max_unpool3d), 1):
 
     @_record.check
     def _(input, indices, kernel_size, stride=None, padding=0, output_size=None, n=_n):
-        floats_only(input, f"max_unpool{builtins.max(n, 2)}d")
+        need_floats(input, f"max_unpool{builtins.max(n, 2)}d")
 
     @_record.check_values
     def _(input, indices, kernel_size, stride=None, padding=0, output_size=None, n=_n):
@@ -758,7 +762,7 @@ for _n, _record in enumerate((fractional_max_pool2d_at, fractional_max_pool3d_at
 
     @_record.check
     def _(input, *args, n=_n):
-        floats_only(input, f"fractional_max_pool{n}d_out_frame")
+        need_floats(input, f"fractional_max_pool{n}d_out_frame")
 
 
 def _fractional_composite(n: int, at):

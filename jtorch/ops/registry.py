@@ -198,6 +198,7 @@ class Op(Record):
         dynamic=False,
         random=False,
         constant=(),
+        apart=False,
         lacks=None,
         numbers=False,
         name=None,
@@ -214,6 +215,7 @@ class Op(Record):
         self.dynamic = dynamic
         self.random = random
         self.constant = constant  # results that never have a gradient
+        self.apart = apart  # out= may not share memory with the operands
         self.numbers = numbers  # may be called without any tensor
         self.lacks = {} if lacks is None else _lacking(lacks)
         self.rules: dict[str, Callable | _Marker] = {}
@@ -265,9 +267,10 @@ class Composite(Record):
 
     kind = "composite"
 
-    def __init__(self, fn, *, out=False, **kw):
+    def __init__(self, fn, *, out=False, row_major=False, **kw):
         super().__init__(fn, **kw)
         self.out = out
+        self.row_major = row_major  # an empty out= that is resized gets row-major strides, not the result's
 
 
 read_view: Callable = None  # set by core.strided's user, ops.views

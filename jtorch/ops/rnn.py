@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from jtorch import errors_nn as errors
 from jtorch.core import rng
 
 from .backend import accumulator, barrier, materialize, matmul_tn
@@ -329,6 +330,27 @@ def rnn_relu_cell(
 ) -> Array:
     """One step of an Elman RNN with relu."""
     return jax.nn.relu(_linear(input, w_ih, b_ih) + _linear(hx, w_hh, b_hh))
+
+
+def _check_cell(input, states, w_ih, w_hh):
+    """One row of each state for each row of the input, and sizes that fit the weights."""
+    features, hidden = w_ih.shape[-1], w_hh.shape[-1]
+    if input.shape[-1] != features:
+        raise RuntimeError(f"input has inconsistent input_size: got {input.shape[-1]} expected {features}")
+    for i, h in enumerate(states):
+        if h.ndim and h.shape[-1] != hidden or h.ndim > 2:
+            got = h.shape[1 if h.ndim > 2 else -1]
+            raise RuntimeError(f"hidden{i} has inconsistent hidden_size: got {got}, expected {hidden}")
+        if input.ndim == 2 and input.shape[0] != h.shape[0]:
+            raise RuntimeError(f"Input batch size {input.shape[0]} doesn't match hidden{i} batch size {h.shape[0]}")
+    for x in (input, *states):
+        if x.dtype is not w_ih.dtype:
+            raise errors.same_dtype("mat1", "mat2", x.dtype, w_ih.dtype)
+
+
+lstm_cell.check(lambda input, hx, w_ih, w_hh, *biases: _check_cell(input, hx, w_ih, w_hh))
+for _cell in (gru_cell, rnn_tanh_cell, rnn_relu_cell):
+    _cell.check(lambda input, hx, w_ih, w_hh, *biases: _check_cell(input, (hx,), w_ih, w_hh))
 
 
 @op(where="", grad_name="MulBackward0")

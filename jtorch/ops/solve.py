@@ -150,7 +150,7 @@ def lstsq(
     )
 
 
-@op(where="torch Tensor", strides=columns(0))
+@op(where="torch Tensor", strides=columns(0, of_fresh=True))
 def cholesky_solve(B: Array, L: Array, upper: bool = False) -> Array:
     """The X with `A @ X = B`, for the A whose Cholesky factor is L."""
     if B.ndim < 2:

@@ -12,7 +12,7 @@ from jax import lax
 from .. import errors
 from ..core import dtype as dtypes
 from .arithmetic import sgn
-from .conversion import constant, is_number, kind, opmath
+from .conversion import constant, is_number, kind, opmath, rounded
 from .logic import logical_and, logical_or, where
 from .reduce import logsumexp  # noqa: F401  torch.special.logsumexp is registered there
 from .registry import FLOAT, PROMOTE, Array, Scalar, composite, op
@@ -62,7 +62,15 @@ lgamma.vjp(input=lambda g, input: g * digamma(input))
 def digamma(input: Array) -> Array:
     """The logarithmic derivative of the gamma function."""
     pole = jnp.copysign(jnp.asarray(jnp.inf, input.dtype), -input)
-    return jnp.where(input == 0, pole, lax.digamma(input))
+    return jnp.where(input == 0, pole, _digamma(input))
+
+
+@jax.custom_jvp
+def _digamma(x):
+    return lax.digamma(x)
+
+
+_digamma.defjvps(lambda t, out, x: t * _trigamma(x))
 
 
 digamma.vjp(input=lambda g, input: g * polygamma_of(input, 1))
@@ -104,7 +112,7 @@ _FAR = 64
 def _trigamma(x):
     """zeta(2, x), left of 1/2 by reflection: zeta(2, 1 - x) + zeta(2, x) = (pi / sin(pi x)) ** 2."""
     left = x < 0.5
-    right = lax.zeta(jnp.full_like(x, 2), jnp.where(left, 1 - x, x))
+    right = _zeta(jnp.full_like(x, 2), jnp.where(left, 1 - x, x))
     return jnp.where(left, (jnp.pi / jnp.sin(jnp.pi * x)) ** 2 - right, right)
 
 
@@ -148,12 +156,13 @@ def mvlgamma(input: Array, p: int) -> Array:
 
 
 @op(promote=FLOAT, where="torch Tensor special")
-@opmath
 def logit(input: Array, eps: float | None = None) -> Array:
     """log(x / (1 - x)), of `input` clamped to [eps, 1 - eps] where eps is given."""
     if eps is not None:
         input = jnp.clip(input, jnp.asarray(eps, input.dtype), jnp.asarray(1 - eps, input.dtype))
-    return jnp.log(input / (1 - input))
+    x = input.astype(jnp.float32) if input.dtype.itemsize == 2 else input
+    rest = rounded(1 - x, input.dtype)  # torch rounds each step of this one
+    return jnp.log(rounded(x / rest, input.dtype)).astype(input.dtype)
 
 
 def _logit_input(g, input, eps):

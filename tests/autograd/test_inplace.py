@@ -23,6 +23,7 @@ vs = y.split(1)
 y.mul_(2)
 attempt(lambda: vs[0].grad_fn)
 attempt(lambda: vs[1].sum())
+del vs
 attempt(y.view(2, 1).detach_)
 plain = T(1., 2., grad=False).split(1)
 attempt(plain[0].mul_, x[0])
@@ -80,7 +81,7 @@ y.data = torch.ones(3, dtype=torch.float64)
 torch.autograd.graph.increment_version(x); log.append(x._version)
 z = torch.zeros(3); z.normal_(); log.append(z._version)
 z.resize_(2); log.append(z._version)
-del z
+del z, v
 """,
     "saved_modified": """
 x, w = T(1., 2.), T(3., 4.)

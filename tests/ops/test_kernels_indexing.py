@@ -7,7 +7,7 @@ import pytest
 from kernel_checks import Row, check, check_error, rand, row_id, torch
 
 from jtorch.core import dtype as dt
-from jtorch.ops import create, indexing, join
+from jtorch.ops import create, indexing, join, masks
 from jtorch.ops.registry import COMPOSITES, OPS
 
 T = torch
@@ -26,6 +26,11 @@ def ix(*indices):
 
 
 ROWS = [
+    Row("_chunk_cat", ([rand(3, 2), rand(2)], 0, 2), grad=False),
+    Row("_chunk_cat", ([rand(3, 4, 2), rand(3, 5)], 1, 2), grad=False),
+    Row("nonzero_static", (MASK,), {"size": 8, "fill_value": -2}),
+    Row("_unsafe_masked_index", (x, MASK[0], [np.array([0, 7, 1, 2]), np.array([3, 1, -9, 0])], 0.5)),
+    Row("_unsafe_masked_index_put_accumulate", (x, MASK[0], [np.array([0, 7, 1, 2]), np.array([3, 1, -9, 0])], v)),
     *[
         Row("index", (a, list(ids)), ref=ix(*ids))
         for a, ids in [
@@ -308,6 +313,6 @@ def test_every_op_is_tested():
     public = {
         r.name
         for r in (*OPS.values(), *COMPOSITES.values())
-        if r.__module__ in (indexing.__name__, join.__name__, create.__name__) and r.targets
+        if r.__module__ in (indexing.__name__, masks.__name__, join.__name__, create.__name__) and r.targets
     }
-    assert public - tested <= {"broadcast_to"}
+    assert public - tested <= {"broadcast_to", "unravel_index"}  # these need a Tensor

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from kernel_checks import Row, check, check_error, rand, row_id, same, torch
 
+import jtorch
 from jtorch.core import dtype as dt
-from jtorch.ops import fft, linalg, matmul, windows
+from jtorch.ops import factor, fft, linalg, matmul, solve, windows
 from jtorch.ops.registry import COMPOSITES, OPS
 
 T = torch
@@ -347,18 +348,35 @@ def test_frequencies(n, d):
     same(fft.fft_rfftfreq(n, d, dtype=dt.float32), T.fft.rfftfreq(n, d), 1e-7)
 
 
-def test_failures_speak_like_torch():
-    for name, bad in [("inv", np.zeros((2, 2))), ("cholesky", np.diag([1.0, -1.0]))]:
-        with pytest.raises(T.linalg.LinAlgError) as want:
-            getattr(T.linalg, name)(T.tensor(bad))
-        info = OPS[f"{name}_ex"].fn(jnp.asarray(bad))[1]
-        if name == "cholesky":
-            assert linalg.failure(name, np.asarray(info)) == str(want.value).split("\n")[0]
-        assert linalg.failure(name, np.zeros(2, np.int32)) is None
+SINGULAR, INDEFINITE = np.zeros((2, 2)), np.stack([np.eye(2), np.diag([1.0, -1.0])])
+
+
+@pytest.mark.parametrize(
+    "name,bad",
+    [
+        ("inv", SINGULAR),
+        ("cholesky", INDEFINITE),
+        ("solve", SINGULAR),
+        ("lu_factor", SINGULAR),
+        ("svd", np.full((2, 2), np.nan)),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_failures_speak_like_torch(name, bad):
+    def call(module):
+        A = module.tensor(bad)
+        return getattr(module.linalg, name)(*(A, A) if name == "solve" else (A,))
+
+    with pytest.raises(RuntimeError) as want:
+        call(T)
+    with pytest.raises(RuntimeError) as got:
+        call(jtorch)
+    assert str(got.value).split("\n")[0] == str(want.value).split("\n")[0]
+    assert isinstance(want.value, T.linalg.LinAlgError) == isinstance(got.value, jtorch.linalg.LinAlgError)
 
 
 def test_every_op_is_tested():
     tested = {r.name for r in PRODUCTS + LINALG + FFT}
-    homes = [m.__name__ for m in (matmul, linalg, fft)]
+    homes = [m.__name__ for m in (matmul, linalg, factor, solve, fft)]
     records = [*OPS.values(), *COMPOSITES.values()]
     assert {r.name for r in records if r.__module__ in homes and r.targets} <= tested

@@ -12,7 +12,20 @@ import torch  # noqa: TID251
 
 import jtorch.dispatch  # noqa: F401  tells the registry what a tensor is
 from jtorch.core import dtype as dtypes
-from jtorch.ops import arithmetic, compare, conversion, logic, reduce, registry, sorting, special, transcendental  # noqa: F401
+from jtorch.dispatch.plans import check_dtype
+from jtorch.ops import (  # noqa: F401
+    arithmetic,
+    compare,
+    conversion,
+    logic,
+    reduce,
+    registry,
+    scans,
+    sorting,
+    special,
+    statistics,
+    transcendental,
+)
 
 jax.config.update("jax_enable_x64", True)
 
@@ -51,7 +64,7 @@ class FakeSpec:
     """What a check is given in the place of an array."""
 
     def __init__(self, array):
-        self.shape, self.ndim = array.shape, array.ndim
+        self.shape, self.ndim, self.numel = array.shape, array.ndim, array.size
         self.dtype = dtypes.of(array.dtype)
 
 
@@ -71,6 +84,7 @@ def bind(op, args, kwargs):
     for check in op.checks:
         check(*specs)
     taking = (registry.TENSOR, registry.OPTIONAL, registry.SCALAR)
+    target = None
     if op.promote is not registry.NONE:
         parts = [v for v, r in zip(values.values(), op.roles) if r in taking and v is not None]
         stand_ins = [to_torch(v) if isinstance(v, jax.Array) else v for v in parts]
@@ -85,6 +99,7 @@ def bind(op, args, kwargs):
         for (name, v), r in zip(list(values.items()), op.roles):
             if r in taking and v is not None:
                 values[name] = v.astype(target.np) if isinstance(v, jax.Array) else np.asarray(v, target.np)
+    check_dtype(op, target, specs)
     return values
 
 
@@ -736,7 +751,7 @@ def test_conversions(source):
 
 
 def test_return_fields():
-    for module in (transcendental, reduce, sorting):
+    for module in (transcendental, reduce, scans, sorting, statistics):
         for name, fields in module.RETURN_FIELDS.items():
             assert name in registry.OPS
             public = getattr(torch.return_types, UNDER.get(name, name))

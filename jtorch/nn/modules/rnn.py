@@ -66,6 +66,10 @@ class RNNBase(Module):
         self.reset_parameters()
 
     def _check_options(self, dropout):
+        for name, kind in (("input_size", int), ("hidden_size", int), ("bias", bool), ("batch_first", bool)):
+            value = getattr(self, name)
+            if not isinstance(value, kind):
+                raise TypeError(f"{name} should be of type {kind.__name__}, got: {type(value).__name__}")
         if not isinstance(dropout, numbers.Number) or not 0 <= dropout <= 1 or isinstance(dropout, bool):
             raise ValueError(
                 "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
@@ -78,8 +82,8 @@ class RNNBase(Module):
                 f"num_layers={self.num_layers}",
                 stacklevel=4,
             )
-        if not isinstance(self.hidden_size, int):
-            raise TypeError(f"hidden_size should be of type int, got: {type(self.hidden_size).__name__}")
+        if self.input_size <= 0:
+            raise ValueError("input_size must be greater than zero")
         if self.hidden_size <= 0:
             raise ValueError("hidden_size must be greater than zero")
         if self.num_layers <= 0:
@@ -148,7 +152,10 @@ class RNNBase(Module):
         """Raise unless `input` has the right dtype, dimensions and size."""
         weight = self._flat_weights[0]
         if input.dtype != weight.dtype:
-            raise ValueError(f"RNN: Expected input.dtype {weight.dtype}, got {input.dtype}")
+            raise ValueError(
+                f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype}). "
+                f"Convert input: input.to({weight.dtype}), or convert model: model.to({input.dtype})"
+            )
         n = 2 if batch_sizes is not None else 3
         if input.dim() != n:
             raise RuntimeError(f"input must have {n} dimensions, got {input.dim()}")

@@ -1,0 +1,155 @@
+"""Numbers and nested sequences of Python as numpy arrays, in the dtype that PyTorch gives them."""
+
+import operator
+
+import jax
+import numpy as np
+
+from .core import dtype as dtypes
+from .core import storage as storages
+from .tensor import Tensor
+
+_WIDE = {dtypes.BOOL: np.bool_, dtypes.INT: np.int64, dtypes.FLOAT: np.float64, dtypes.COMPLEX: np.complex128}
+_TOO_DEEP = 128
+
+
+def read(data):
+    """(numpy array, dtype, whether it came from Python numbers) of whatever `torch.tensor` takes."""
+    if isinstance(data, np.generic):
+        return np.array(data), dtypes.of(data.dtype), False
+    if isinstance(data, (bool, int, float, complex)):
+        made, d, python = _numbers((type(data),), [data])
+        return made.reshape(()), d, python
+    if isinstance(data, np.ndarray):
+        return data, dtypes.of(data.dtype), False
+    if isinstance(data, jax.Array):
+        return np.asarray(data), dtypes.of(data.dtype), False
+    if isinstance(data, str):
+        raise TypeError("new(): invalid data type 'str'")
+    if _is_sequence(data) and not hasattr(data, "__array__"):
+        return _read_sequence(data)
+    if hasattr(data, "__array__"):
+        array = np.asarray(data)
+        return array, dtypes.of(array.dtype), False
+    if hasattr(data, "__index__"):
+        return np.array(operator.index(data)), dtypes.int64, True
+    raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
+
+
+def _is_sequence(x):
+    if isinstance(x, (list, tuple)):
+        return True
+    return hasattr(x, "__len__") and hasattr(x, "__getitem__") and not isinstance(x, (dict, Tensor, np.generic))
+
+
+def _read_sequence(data):
+    size, first = [], data
+    while _is_sequence(first) and not (isinstance(first, np.ndarray) and first.ndim == 0):
+        size.append(len(first))
+        if not size[-1]:
+            break
+        if len(size) > _TOO_DEEP or isinstance(first, str):
+            raise ValueError(f"too many dimensions '{type(first).__name__}'")
+        first = first[0]
+    flat, kinds = [], set()
+    _flatten(data, 0, size, flat, kinds)
+    made, d, python = _numbers(kinds, flat)
+    return made.reshape(size), d, python
+
+
+def _flatten(data, dim, size, flat, kinds):
+    """Append the leaves of `data`, and the kinds of numbers among them: types, and dtypes of arrays."""
+    if not _is_sequence(data):
+        raise TypeError("not a sequence")
+    if len(data) != size[dim]:
+        raise ValueError(f"expected sequence of length {size[dim]} at dim {dim} (got {len(data)})")
+    if isinstance(data, np.ndarray):
+        kinds.add(dtypes.of(data.dtype))
+        if list(data.shape) != size[dim:]:
+            raise ValueError(f"expected sequence of length {size[-1]} at dim {len(size) - 1} (got {data.shape[-1]})")
+        flat.extend(data.reshape(-1).tolist())
+    elif dim == len(size) - 1:
+        items = list(data)
+        found = set(map(type, items))
+        if any(issubclass(t, (Tensor, np.ndarray, jax.Array)) for t in found):
+            items = [_leaf(x, kinds) for x in items]
+            found = {t for t in found if not issubclass(t, (Tensor, np.ndarray, jax.Array))}
+        kinds |= found
+        flat.extend(items)
+    else:
+        for x in data:
+            _flatten(x, dim + 1, size, flat, kinds)
+
+
+def _leaf(x, kinds):
+    """A tensor or array among numbers counts as its one element."""
+    if isinstance(x, Tensor):
+        kinds.add(x._spec.dtype)
+        x = storages.numpy_of(x._storage, x._spec, x._offset)
+    elif isinstance(x, (np.ndarray, jax.Array)):
+        kinds.add(dtypes.of(x.dtype))
+    else:
+        return x
+    if x.size != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    return x.item()
+
+
+def _numbers(kinds, flat):
+    """(1-D array, dtype, whether all are Python's own) of numbers of these kinds (types, and dtypes of arrays)."""
+    found = None
+    for kind in kinds:
+        d = kind if isinstance(kind, dtypes.dtype) else _dtype_of_type(kind)
+        found = d if found is None else dtypes.promote(found, d)
+    if found is None:
+        found = dtypes.default.dtype
+    python = not any(isinstance(kind, dtypes.dtype) or issubclass(kind, np.generic) for kind in kinds)
+    wide = np.uint64 if found is dtypes.uint64 else _WIDE[found.category]
+    try:
+        return np.array(flat, wide), found, python
+    except OverflowError:
+        raise ValueError("Overflow when unpacking long long") from None
+
+
+def _dtype_of_type(kind):
+    if issubclass(kind, np.generic):
+        return dtypes.of(kind)
+    for base, d in (
+        (bool, dtypes.bool_),
+        (int, dtypes.int64),
+        (float, dtypes.default.dtype),
+        (complex, dtypes.default.complex),
+    ):
+        if issubclass(kind, base):
+            return d
+    if issubclass(kind, (list, tuple)):
+        raise TypeError(f"'{kind.__name__}' object cannot be interpreted as an integer")
+    if hasattr(kind, "__index__"):
+        return dtypes.int64
+    raise RuntimeError(f"Could not infer dtype of {kind.__name__}")
+
+
+def convert(array, d, python):
+    """A private copy of a numpy array in a dtype; `python`: of numbers, which must fit."""
+    if array.dtype == d.np:
+        return np.array(array, copy=True, order="C")
+    if python and array.size:
+        _check_fits(array, d)
+    with np.errstate(all="ignore"):
+        return array.astype(d.np)
+
+
+def _check_fits(array, d):
+    kind = array.dtype.kind
+    if kind == "c" and not d.is_complex:
+        raise TypeError("must be real number, not complex")
+    if d.category != dtypes.INT or kind not in "if":
+        return
+    info = np.iinfo(d.np)
+    low = info.min if d.is_signed else -int(info.max)  # a negative number wraps around, as in C
+    if kind == "f":
+        fits = bool(((array >= low) & (array <= info.max)).all())
+    else:
+        fits = int(array.min()) >= low and int(array.max()) <= info.max
+    if not fits:
+        raise RuntimeError(f"value cannot be converted to type {d.name} without overflow")

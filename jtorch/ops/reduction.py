@@ -1,0 +1,107 @@
+"""What all losses share: PyTorch's reductions, its two deprecated arguments, and the dtypes that it refuses."""
+
+import warnings
+
+import jax.numpy as jnp
+
+from jtorch import errors_nn as errors
+from jtorch.core.dtype import INT
+
+from .backend import need_floats
+from .registry import op
+
+REDUCTIONS = ("none", "mean", "sum")
+
+
+def reduction_of(reduction, size_average=None, reduce=None) -> str:
+    """The reduction that the current and the two deprecated arguments say."""
+    if size_average is None and reduce is None:
+        return reduction
+    reduce = True if reduce is None else reduce
+    if not reduce:
+        return "none"
+    return "mean" if size_average is None or size_average else "sum"
+
+
+def check_reduction(size_average, reduce, reduction, allowed=REDUCTIONS):
+    if size_average is not None or reduce is not None:
+        instead = reduction_of(reduction, size_average, reduce)
+        warnings.warn(
+            f"size_average and reduce args will be deprecated, please use reduction='{instead}' instead.",
+            stacklevel=2,
+        )
+    elif reduction not in allowed:
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+
+
+def reduce_loss(loss, reduction, dtype=None):
+    if reduction == "mean":
+        loss = jnp.mean(loss)
+    elif reduction == "sum":
+        loss = jnp.sum(loss, dtype=jnp.int64 if jnp.issubdtype(loss.dtype, jnp.integer) else None)
+    return loss if dtype is None else loss.astype(dtype)
+
+
+def loss_op(name_of_grad=None, allowed=REDUCTIONS, **options):
+    """An op in nn.functional with the arguments size_average, reduce and reduction, which it checks."""
+
+    def decorate(fn):
+        record = op(where="nn.functional", grad_name=name_of_grad, inplace=False, out=False, **options)(fn)
+        signature = record.signature
+
+        @record.check
+        def check(*args, **kwargs):
+            given = signature.bind(*args, **kwargs)
+            given.apply_defaults()
+            at = given.arguments
+            check_reduction(at["size_average"], at["reduce"], at["reduction"], allowed)
+
+        return record
+
+    return decorate
+
+
+def by_reduction(elementwise: str, mean="MeanBackward0", total="SumBackward0"):
+    """The node's name where PyTorch builds the loss of other ops: the last of them."""
+
+    def name(args):
+        reduction = reduction_of(args["reduction"], args["size_average"], args["reduce"])
+        return {"none": elementwise, "mean": mean, "sum": total}.get(reduction, mean)
+
+    return name
+
+
+def refuse(record, error, *categories):
+    """Refuse a first argument whose dtype is of one of these categories; `error` makes the exception of the dtype."""
+
+    @record.check
+    def check(input, *args, **kwargs):
+        if input.dtype.category in categories:
+            raise error(input.dtype)
+
+
+def floats_only(record, kernel: str, *, halves: bool = True):
+    record.check(lambda input, *args, **kwargs: need_floats(input, kernel, halves=halves))
+
+
+def no_mean_of_integers(record):
+    signature = record.signature
+
+    @record.check
+    def check(*args, **kwargs):
+        given = signature.bind(*args, **kwargs)
+        given.apply_defaults()
+        at = given.arguments
+        dtype = at["input"].dtype
+        if dtype.category <= INT and reduction_of(at["reduction"], at["size_average"], at["reduce"]) == "mean":
+            raise errors.mean_dtype(dtype)
+
+
+def warn_sizes(input, target):
+    if tuple(input.shape) != tuple(target.shape):
+        warnings.warn(
+            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). "
+            "This will likely lead to incorrect results due to broadcasting. "
+            "Please ensure they have the same size.",
+            stacklevel=2,
+        )

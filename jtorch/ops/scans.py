@@ -1,0 +1,300 @@
+"""Running sums, products and extremes, differences and areas. Knows arrays, never Tensor."""
+
+import builtins
+
+import jax.numpy as jnp
+from jax import lax
+
+from .. import errors
+from ..core import dtype as dtypes
+from .arithmetic import div, sub
+from .conversion import SAME_SCALAR, convert, is_number, kind, like, opmath, to_float
+from .join import cat
+from .reduce import _add_at, _sum_dtype, all_dims, one_dim
+from .registry import Array, Number, composite, op
+from .transcendental import _complex_logaddexp
+
+RETURN_FIELDS = {
+    "cummax": ("values", "indices"),
+    "cummin": ("values", "indices"),
+}
+
+# ---- scans ----
+
+
+def _scan(fn, x, dim, **kwargs):
+    dim = one_dim(dim, x.ndim)
+    return x if x.ndim == 0 else fn(x, axis=dim, **kwargs)
+
+
+def _scan_out(kernel):
+    def rule(want, have):
+        if have is dtypes.bool_:
+            raise errors.not_implemented(kernel, have)
+
+    return rule
+
+
+def _wide_scan(fn, x, dim):
+    half = x.dtype.itemsize == 2 and x.dtype.kind not in "iu"
+    out = _scan(fn, x.astype(jnp.float32) if half else x, dim)
+    return out.astype(x.dtype)
+
+
+@op(inplace=True, out=_scan_out("cumsum_out_cpu"))
+def cumsum(input: Array, dim: int, *, dtype: object = None) -> Array:
+    """The running sum along a dimension."""
+    return _wide_scan(lax.cumsum, convert(input, _sum_dtype(input, dtype)), dim)
+
+
+@op(where="", name="_cumsum_back", out=False)
+def _cumsum_back(input: Array, dim: int) -> Array:
+    """The running sum from the end."""
+    return _scan(lax.cumsum, input, dim, reverse=True)
+
+
+cumsum.vjp(input=lambda g, dim: _cumsum_back(g, dim))
+_cumsum_back.vjp(input=lambda g, dim: cumsum(g, dim))
+
+
+@op(inplace=True, out=_scan_out("cumprod_out_cpu"))
+def cumprod(input: Array, dim: int, *, dtype: object = None) -> Array:
+    """The running product along a dimension."""
+    return _wide_scan(lax.cumprod, convert(input, _sum_dtype(input, dtype)), dim)
+
+
+@op(out=SAME_SCALAR)
+@opmath
+def logcumsumexp(input: Array, dim: int) -> Array:
+    """The running log(sum(exp)) along a dimension."""
+    if input.dtype.kind == "c":
+        return _scan(_complex_logcumsumexp, input, dim)
+    return _scan(lax.cumlogsumexp, input, dim)
+
+
+def _complex_logcumsumexp(x, axis):
+    """One by one, since a sum of another order may differ by a turn of the imaginary part."""
+
+    def step(total, part):
+        total = _complex_logaddexp(part, total)
+        return total, total
+
+    parts = jnp.moveaxis(x, axis, 0)
+    if not x.size:
+        return x
+    start = jnp.full(parts.shape[1:], -jnp.inf, x.dtype)
+    return jnp.moveaxis(lax.scan(step, start, parts)[1], 0, axis)
+
+
+logcumsumexp.lack(logcumsumexp_out_cpu="bool int")
+
+
+def _running(input, dim, better):
+    dim = one_dim(dim, input.ndim)
+    if input.ndim == 0:
+        return input, jnp.zeros((), jnp.int64)
+
+    def later(a, b):
+        (x, i), (y, j) = a, b
+        take = better(y, x)
+        if input.dtype.kind == "f" or input.dtype.itemsize == 2 and input.dtype.kind == "V":
+            take = (take & ~jnp.isnan(x)) | jnp.isnan(y)
+        return jnp.where(take, y, x), jnp.where(take, j, i)
+
+    at = lax.broadcasted_iota(jnp.int64, input.shape, dim)
+    return lax.associative_scan(later, (input, at), axis=dim)
+
+
+@op(out=SAME_SCALAR)
+def cummax(input: Array, dim: int) -> tuple[Array, Array]:
+    """The running maximum along a dimension and its last index."""
+    return _running(input, dim, jnp.greater_equal)
+
+
+@op(out=SAME_SCALAR)
+def cummin(input: Array, dim: int) -> tuple[Array, Array]:
+    """The running minimum along a dimension and its last index."""
+    return _running(input, dim, jnp.less_equal)
+
+
+for _record in (cummax, cummin):
+    _record.vjp(input=lambda g, input, out, dim: _add_at(g[0], out[1], input.shape, dim))
+    _record.lack(**{f"{_record.name}_cpu": "complex"})
+
+
+# ---- differences and areas ----
+
+
+def _slices(x, dim):
+    n = x.shape[dim]
+    return lax.slice_in_dim(x, 0, n - 1, axis=dim), lax.slice_in_dim(x, 1, n, axis=dim)
+
+
+@op(out=SAME_SCALAR)
+def diff(input: Array, n: int = 1, dim: int = -1, prepend: Array | None = None, append: Array | None = None) -> Array:
+    """The n-th differences of neighbours along a dimension."""
+    dim = one_dim(dim, input.ndim)
+    x = jnp.concatenate([p for p in (prepend, input, append) if p is not None], axis=dim)
+    for _ in range(builtins.min(n, x.shape[dim])):
+        before, after = _slices(x, dim)
+        x = before ^ after if x.dtype.kind == "b" else after - before
+    return x
+
+
+diff.grad_name = "SubBackward0"
+
+
+@diff.check
+def _check_diff(input, n=1, dim=-1, prepend=None, append=None):
+    if input.ndim == 0:
+        raise RuntimeError("diff expects input to be at least one-dimensional")
+    if n < 0:
+        raise RuntimeError(f"order must be non-negative but got {n}")
+
+
+def _panels(y, x, dx, dim):
+    y = to_float(y)
+    before, after = _slices(y, dim)
+    if x is None:
+        return (before + after) * (like(dx, y) / 2)
+    if x.ndim == 1 and y.ndim > 1:
+        x = x.reshape([-1 if d == dim else 1 for d in range(y.ndim)])
+    axis = x.ndim - y.ndim + dim
+    left, right = _slices(x, axis)
+    return (before + after) * (right - left) / 2
+
+
+@op(where="torch", aliases=("trapz",), out=False)
+def trapezoid(y: Array, x: Array | None = None, *, dx: Number = 1, dim: int = -1) -> Array:
+    """The area under y by the trapezoidal rule."""
+    dim = one_dim(dim, y.ndim)
+    if y.shape[dim] == 0:
+        return jnp.sum(to_float(y), axis=dim)
+    return jnp.sum(_panels(y, x, dx, dim), axis=dim)
+
+
+def _no_bools(record):
+    @record.check
+    def check(y, x=None, dx=1, dim=-1):
+        for arg in (y, x):
+            if arg is not None and kind(arg) == "b":
+                which = "`y`" if x is None else "`x` or `y`"
+                raise RuntimeError(f"{record.name}: received a bool input for {which}, but bool is not supported")
+
+
+trapezoid.grad_name = lambda args: "MulBackward1" if args["x"] is None else "DivBackward1"
+
+
+@op(where="torch", out=False)
+def cumulative_trapezoid(y: Array, x: Array | None = None, *, dx: Number = 1, dim: int = -1) -> Array:
+    """The running area under y by the trapezoidal rule."""
+    dim = one_dim(dim, y.ndim)
+    return jnp.cumsum(_panels(y, x, dx, dim), axis=dim)
+
+
+cumulative_trapezoid.grad_name = "CumsumBackward0"
+for _record in (trapezoid, cumulative_trapezoid):
+    _no_bools(_record)
+
+
+# ---- the gradient of a sampled function ----
+
+
+@composite(where="torch")
+def gradient(input, *, spacing=None, dim=None, edge_order=1):
+    """Central differences along each dimension, one-sided at the ends; `spacing`: numbers or coordinates."""
+    dims = list(range(input.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    steps = _steps(input, spacing, dim, len(dims))
+    _check_gradient(input, dims, steps, edge_order)
+    out = []
+    for d, step in zip(dims, steps):
+        d = one_dim(d, input.ndim)
+        even = is_number(step)
+        slope = (_even_slope if even else _uneven_slope)(input, d, step, edge_order)
+        out.append(slope)
+    return tuple(out)
+
+
+def _steps(input, spacing, dim, count):
+    if spacing is None:
+        return [1] * count
+    if isinstance(spacing, list | tuple):
+        if dim is None and len(spacing) != input.ndim:
+            raise RuntimeError(
+                "torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to "
+                f"'self.dim() = {input.ndim}', since dim argument was not given, but got a list of length "
+                f"{len(spacing)}"
+            )
+        if dim is not None and len(spacing) != count:
+            raise RuntimeError(
+                "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have "
+                f"the same length, but got a spacing argument of length {len(spacing)} and a dim argument of length "
+                f"{count}."
+            )
+        return list(spacing)
+    return [spacing if is_number(spacing) else spacing.item()] * count
+
+
+def _check_gradient(input, dims, steps, edge_order):
+    if edge_order not in (1, 2):
+        raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
+    if input.dtype is dtypes.uint8:
+        raise RuntimeError("torch.gradient does not support uint8 input.")
+    for step in steps:
+        if is_number(step):
+            continue
+        if step.device != input.device:
+            raise RuntimeError(
+                "torch.gradient expected each tensor to be on the same device, but got devices "
+                f"{input.device} and {step.device}!"
+            )
+        if step.ndim != 1:
+            raise RuntimeError(
+                "torch.gradient expected each element of spacing to have one dimension, but got an element with "
+                f"{step.ndim} dimensions!"
+            )
+    for d in all_dims(tuple(dims), input.ndim):
+        if input.shape[d] <= edge_order:
+            raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
+
+
+def _even_slope(x, dim, step, edge_order):
+    n = x.shape[dim]
+
+    def at(k):
+        return x.narrow(dim, k % n, 1)
+
+    parts = [div(sub(x.narrow(dim, 2, n - 2), x.narrow(dim, 0, n - 2)), 2 * step)] if n > 2 else []
+    if edge_order == 1:
+        first, last = (div(sub(at(k + 1), at(k)), step) for k in (0, n - 2))
+    else:
+        first = div(at(0) * -3 + at(1) * 4 - at(2), 2 * step)
+        last = div(at(n - 1) * 3 - at(n - 2) * 4 + at(n - 3), 2 * step)
+    return cat([first, *parts, last], dim)
+
+
+def _uneven_slope(x, dim, coordinates, edge_order):
+    n = x.shape[dim]
+    gaps = diff(coordinates)
+
+    def at(k, length=1):
+        return x.narrow(dim, k, length)
+
+    def along(values):
+        return values.view([-1 if d == dim else 1 for d in range(x.ndim)])
+
+    parts = []
+    if n > 2:
+        a, b = along(gaps.narrow(0, 0, n - 2)), along(gaps.narrow(0, 1, n - 2))
+        inner = at(0, n - 2) * div(-b, a * (a + b)) + at(1, n - 2) * div(b - a, a * b)
+        parts = [inner + at(2, n - 2) * div(a, b * (a + b))]
+    if edge_order == 1:
+        first = div(sub(at(1), at(0)), gaps[0])
+        last = div(sub(at(n - 1), at(n - 2)), gaps[n - 2])
+    else:
+        a, b = gaps[0], gaps[1]
+        first = at(0) * div(-(2 * a + b), a * (a + b)) + at(1) * div(a + b, a * b) - at(2) * div(a, b * (a + b))
+        a, b = gaps[n - 3], gaps[n - 2]
+        last = at(n - 3) * div(b, a * (a + b)) - at(n - 2) * div(a + b, a * b)
+        last = last + at(n - 1) * div(2 * b + a, b * (a + b))
+    return cat([first, *parts, last], dim)

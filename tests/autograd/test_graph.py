@@ -1,0 +1,156 @@
+"""torch.autograd.graph and anomaly detection."""
+
+import pytest
+
+from .programs import run
+
+PROGRAMS = {
+    "saved_tensors_hooks": """
+log = []
+x = T(1., 2.)
+def pack(t):
+    log.append(("pack", t.tolist()))
+    return t * 1
+def unpack(t):
+    log.append(("unpack", t.tolist()))
+    return t
+with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+    y = x.exp()
+    z = y * x
+z.sum().backward()
+g = x.grad
+""",
+    "changed_by_unpack": """
+x = T(1., 2.)
+with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t * 10):
+    y = x.exp()
+y.sum().backward()
+g = x.grad
+with torch.autograd.graph.saved_tensors_hooks(lambda t: "text", lambda t: 3):
+    y = x.exp()
+attempt(y.sum().backward)
+""",
+    "numpy_round_trip": """
+x = T(1., 2.)
+with torch.autograd.graph.saved_tensors_hooks(lambda t: t.numpy().copy(), lambda a: torch.tensor(a)):
+    y = (x * x).sin().sum()
+g, = torch.autograd.grad(y, x, create_graph=True)
+h, = torch.autograd.grad(g.sum(), x)
+""",
+    "nested_hooks": """
+log = []
+x = T(2.)
+def hooks(n):
+    return torch.autograd.graph.saved_tensors_hooks(lambda t: (log.append(n), t)[1], lambda t: t)
+with hooks("outer"):
+    a = x.exp()
+    with hooks("inner"):
+        b = a.sin()
+    c = b.cos()
+c.backward()
+""",
+    "disable": """
+with torch.autograd.graph.disable_saved_tensors_hooks("not here"):
+    attempt(lambda: torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t).__enter__())
+with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+    pass
+""",
+    "save_on_cpu": """
+x = T(1., 2.)
+with torch.autograd.graph.save_on_cpu():
+    y = (x.exp() * x).sum()
+y.backward()
+g = x.grad
+""",
+    "function_with_hooks": """
+log = []
+class F(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = x.exp()
+        ctx.save_for_backward(x, y)
+        return y
+    @staticmethod
+    def backward(ctx, g):
+        x, y = ctx.saved_tensors
+        return g * y
+x = T(1., 2.)
+with torch.autograd.graph.saved_tensors_hooks(lambda t: (log.append(t.tolist()), t)[1], lambda t: t * 2):
+    z = F.apply(x)
+z.sum().backward()
+g = x.grad
+""",
+    "mutation_allowed": """
+x = T(1., 2.)
+with torch.autograd.graph.allow_mutation_on_saved_tensors():
+    y = x.exp()
+    z = y * y
+    y.mul_(2)
+    z.sum().backward()
+g = x.grad
+""",
+    "versions": """
+x = T(1., 2., grad=False)
+torch.autograd.graph.increment_version(x)
+torch.autograd.graph.increment_version([x, x])
+v = x._version
+""",
+    "nan": """
+import warnings
+x = T(-1., 4.)
+with warnings.catch_warnings(record=True) as w:
+    warnings.simplefilter("always")
+    with torch.autograd.detect_anomaly():
+        y = (x.sqrt() * 0).sum()
+        attempt(y.backward)
+    with torch.autograd.set_detect_anomaly(True, check_nan=False):
+        y = (x.sqrt() * 0).sum()
+        attempt(y.backward)
+first = str(w[0].message)
+second = str(w[1].message).split("\\n")[0]
+line = any("y = (x.sqrt() * 0).sum()" in str(m.message) or "<module>" in str(m.message) for m in w)
+""",
+    "anomaly_other_errors": """
+import warnings
+class Bad(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 1
+    @staticmethod
+    def backward(ctx, g):
+        raise ValueError("here")
+x = T(1., 2.)
+with warnings.catch_warnings(record=True) as w:
+    warnings.simplefilter("always")
+    with torch.autograd.set_detect_anomaly(True):
+        y = Bad.apply(x)
+        attempt(y.sum().backward)
+        z = x.exp()
+        z.add_(1)
+        attempt(z.sum().backward)
+texts = [str(m.message).split("\\n")[0] for m in w]
+on = torch.is_anomaly_enabled()
+with torch.autograd.set_detect_anomaly(True):
+    on2 = (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled())
+""",
+    "queue_callback": """
+log = []
+x = T(1., 2.)
+def hook(g):
+    torch.autograd.Variable._execution_engine.queue_callback(lambda: log.append("done"))
+    log.append("hook")
+x.register_hook(hook)
+x.register_post_accumulate_grad_hook(lambda p: log.append("acc"))
+(x * 2).sum().backward()
+""",
+    "variable": """
+from torch.autograd import Variable
+v = Variable(torch.ones(2), requires_grad=True)
+r = (v.requires_grad, isinstance(v, Variable), isinstance(v, torch.Tensor))
+""",
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_graph(name):
+    run(PROGRAMS[name])
