@@ -451,6 +451,16 @@ def factory(record, args, dtype, device, requires_grad, out, **statics):
     return finish(t, requires_grad, out)
 
 
+def _ends(name, start, end):
+    """The ends of a range, each a number or a tensor of one."""
+    for which, x in (("start", start), ("end", end)):
+        if isinstance(x, Tensor) and x.ndim:
+            raise RuntimeError(
+                f"{name} only supports 0-dimensional start and end tensors, but got {which} with {x.ndim} dimension(s)."
+            )
+    return _number(start), _number(end)
+
+
 def _count(name, start, end, steps):
     """The number of steps, which torch wants as an integer."""
     steps = _number(steps)
@@ -517,7 +527,7 @@ def linspace(
 ):
     """`steps` numbers evenly spaced from start to end."""
     _fits_out(dtype, out)
-    start, end = _number(start), _number(end)
+    start, end = _ends("linspace", start, end)
     if dtype is None and out is not None:
         dtype = out.dtype
     if dtype is None and (isinstance(start, complex) or isinstance(end, complex)):
@@ -540,7 +550,7 @@ def logspace(
 ):
     """`steps` numbers from base**start to base**end, evenly spaced on a logarithmic scale."""
     _fits_out(dtype, out)
-    start, end = _number(start), _number(end)
+    start, end = _ends("logspace", start, end)
     if dtype is None and out is not None:
         dtype = out.dtype
     if dtype is None and (isinstance(start, complex) or isinstance(end, complex)):
@@ -872,7 +882,10 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
     weights = storages.numpy_of(input._storage, input._spec, input._offset)
     if not (np.isfinite(weights) & (weights >= 0)).all():
-        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+        words = "invalid multinomial distribution (encountering probability entry < 0)" if replacement else (
+            "probability tensor contains either `inf`, `nan` or element < 0"
+        )
+        raise RuntimeError(words)
     if (weights.sum(-1, dtype=np.float64) <= 0).any():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
     array = draw.multinomial(generator_of(generator), weights, int(num_samples), bool(replacement))
@@ -934,12 +947,14 @@ class finfo:
 
     def __init__(self, type=None):
         d = dtypes.default.dtype if type is None else type
+        if not isinstance(d, DType):
+            raise errors.argument("finfo", "type", "torch.dtype", d, 1)
         if not (d.is_floating_point or d.is_complex):
-            raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{d}'")
+            raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'")
         d = d.to_real()
         import_info = _float_info(d)
         self.bits = d.itemsize * 8
-        self.eps = float(import_info.eps)
+        self.eps = 0.125 if d.name == "float8_e5m2fnuz" else float(import_info.eps)  # PyTorch's own number there
         self.max = float(import_info.max)
         self.min = float(import_info.min)
         self.tiny = self.smallest_normal = float(import_info.smallest_normal)
@@ -961,8 +976,12 @@ class iinfo:
     """Limits of an integer dtype: bits, max, min."""
 
     def __init__(self, type):
+        if not isinstance(type, DType):
+            raise errors.argument("iinfo", "type", "torch.dtype", type, 1)
+        if type is dtypes.bool_:
+            raise TypeError("torch.bool is not supported by torch.iinfo")
         if type.category != dtypes.INT:
-            raise TypeError(f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{type}'")
+            raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
         info = np.iinfo(type.np)
         self.bits, self.max, self.min, self.dtype = info.bits, int(info.max), int(info.min), type.name
 

@@ -284,8 +284,19 @@ def warn(message: str, category=UserWarning) -> None:
     warnings.warn(message, category, stacklevel=max(level - 1, 2))
 
 
-def argument(function: str, name: str, expected: str, got) -> TypeError:
-    return TypeError(f"{function}(): argument '{name}' must be {expected}, not {type(got).__name__}")
+def argument(function: str, name: str, expected: str, got, position=None) -> TypeError:
+    """An argument of the wrong type; its position (from 1) where it may be given by position."""
+    where = "" if position is None else f" (position {position})"
+    return TypeError(f"{function}(): argument '{name}'{where} must be {expected}, not {type(got).__name__}")
+
+
+def missing_argument(function: str, name: str) -> TypeError:
+    return TypeError(f'{function}() missing 1 required positional arguments: "{name}"')
+
+
+def no_such_argument(function: str, named) -> TypeError:
+    given = ", ".join(f"{k}={type(v).__name__}" for k, v in named.items())
+    return TypeError(f"{function}() received an invalid combination of arguments - got ({given}, ), but expected one of:")
 
 
 def no_tensor(function: str, given) -> TypeError:
@@ -374,6 +385,10 @@ def overlap() -> RuntimeError:
         "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
         "Please clone() the tensor before performing the operation."
     )
+
+
+def list_element(index: int, got, position: int = 0) -> TypeError:
+    return TypeError(f"expected Tensor as element {index} in argument {position}, but got {type(got).__name__}")
 
 
 def input_overlap() -> RuntimeError:

@@ -13,8 +13,11 @@ from .ops import registry
 from .tensor import Tensor, TensorMeta
 
 _FAMILIES = (
-    "activation", "arithmetic", "attention", "batchnorm", "compare", "conv", "conversion", "copies", "create", "ctc", "factor", "fft", "image", "indexing", "join", "linalg",
-    "linear", "logic", "loss", "margins", "masked", "masks", "matmul", "norm", "pool", "reduce", "rnn", "scans", "solve", "sorting", "special", "statistics", "transcendental", "views", "windows",
+    "activation", "arithmetic", "attention", "batchnorm", "compare", "conv", "conversion", "copies",
+    "create", "ctc", "factor", "fft", "grouped", "histograms", "image", "indexing", "join", "linalg",
+    "linear", "logic", "loss", "margins", "masked", "masks", "matmul", "native", "norm", "pool", "reduce",
+    "rnn", "scans", "segments", "solve", "sorting", "special", "statistics", "transcendental", "views",
+    "windows",
 )  # fmt: skip
 for _family in _FAMILIES:
     if _family == "image" and importlib.util.find_spec("jtorch.ops.image") is None:

@@ -135,6 +135,8 @@ def sum_to_size(self, *size) -> Tensor:
     lead = len(shape) - len(size)
     if lead < 0 or any(n not in (1, m) for n, m in zip(size, shape[lead:])):
         raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(shape)}}}.")
+    if not size:
+        return _lookup("sum")(self)
     dims = tuple(d for d, m in enumerate(shape) if d < lead or size[d - lead] == 1 and m != 1)
     made = _lookup("sum")(self, dims, True) if dims else self
     return reshape(made, size) if lead else made
@@ -314,16 +316,16 @@ def type_(self, dtype=None, non_blocking=False):
     """The old-style type name, or the tensor in another dtype."""
     if dtype is None:
         space = "torch." if self._spec.device is devices.cpu else f"torch.{self._spec.device.type}."
-        return f"{space}{_LEGACY[self._spec.dtype.name]}"
+        return f"{space}{LEGACY_NAMES[self._spec.dtype.name]}"
     if isinstance(dtype, str):
         name = dtype.rsplit(".", 1)[-1]
-        dtype = next(dtypes.ALL[k] for k, v in _LEGACY.items() if v == name)
+        dtype = next(dtypes.ALL[k] for k, v in LEGACY_NAMES.items() if v == name)
     elif isinstance(dtype, type):
         dtype = getattr(dtype, "dtype", None) or creation._dtype(dtype)
     return to(self, dtype=dtype)
 
 
-_LEGACY = {
+LEGACY_NAMES = {
     "float32": "FloatTensor", "float64": "DoubleTensor", "float16": "HalfTensor", "bfloat16": "BFloat16Tensor",
     "uint8": "ByteTensor", "int8": "CharTensor", "int16": "ShortTensor", "int32": "IntTensor", "int64": "LongTensor",
     "bool": "BoolTensor", "complex64": "ComplexFloatTensor", "complex128": "ComplexDoubleTensor",
@@ -760,9 +762,18 @@ def make_subclass(cls, data, require_grad=False):
     return made
 
 
+def as_subclass(self, cls):
+    """A view of this tensor of class `cls`, which results of ops on it have too."""
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError(f"cls must be a type (got {type(cls).__name__})")
+    made = _view("alias", self)
+    made.__class__ = cls
+    return made
+
+
 def legacy_new(cls, *args, dtype=None, device=None, requires_grad=False):
     """torch.Tensor(...): sizes, or data as float32."""
-    d = getattr(cls, "_legacy_dtype", None) or dtypes.default.dtype
+    d = dtype or dtypes.default.dtype
     if len(args) == 1 and isinstance(args[0], Tensor):
         return make(args[0]._storage, args[0]._spec, args[0]._offset, cls)
     if len(args) == 1 and isinstance(args[0], (list, tuple, np.ndarray)) and not _is_size(args[0]):
@@ -984,7 +995,7 @@ def install():
     Tensor.__array_priority__ = 1000
     Tensor._make_subclass = staticmethod(make_subclass)
     Tensor._stack = staticmethod(lambda parts: _op("stack")(parts))
-    Tensor.as_subclass = lambda self, cls: make_subclass(cls, self, self._rg)
+    Tensor.as_subclass = as_subclass
     Tensor.new = lambda self, *a, **k: legacy_new(Tensor, *a)
     Tensor.__new__ = staticmethod(legacy_new)
     Tensor.pin_memory = lambda self, device=None: self

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from .core.dtype import INT
 from .creation import tensor
 from .dispatch import function_of, generate
 from .ops import registry
@@ -72,18 +73,20 @@ def install():
     """Attach the operators to Tensor."""
     generate.from_host = tensor
     for dunder, name in _BINARY.items():
+        if dunder == "matmul":
+            Tensor.__matmul__, Tensor.__rmatmul__ = _between_tensors(lookup(name)), _between_tensors(lookup(name))
+            continue
         fn = generate.build_operator(registry.OPS[name]) if name in registry.OPS else _guarded(lookup(name))
         setattr(Tensor, f"__{dunder}__", fn)
         setattr(Tensor, f"__r{dunder}__", _commuted(fn) if name in _COMMUTES else _reversed(lookup(name)))
-        if dunder != "matmul":
-            setattr(Tensor, f"__i{dunder}__", _in_place(name))
+        setattr(Tensor, f"__i{dunder}__", _in_place(name))
     for name in _COMPARISONS:
         setattr(Tensor, f"__{name}__", generate.build_operator(registry.OPS[name]))
     Tensor.__eq__ = _equality(generate.build_operator(registry.OPS["eq"]))
     Tensor.__ne__ = _equality(generate.build_operator(registry.OPS["ne"]))
     Tensor.__neg__ = lookup("neg")
     Tensor.__abs__ = lookup("abs")
-    Tensor.__invert__ = lookup("bitwise_not")
+    Tensor.__invert__ = _invert(lookup("bitwise_not"))
     Tensor.__pos__ = lambda self: self
 
 
@@ -92,5 +95,23 @@ def _guarded(fn):
         if isinstance(other, (Tensor, int, float, complex, np.generic)):
             return fn(self, other)
         return NotImplemented
+
+    return apply
+
+
+def _between_tensors(fn):
+    """a @ b, which takes no numbers. Reversed it is called only for operands that are no tensors."""
+
+    def apply(self, other):
+        return fn(self, other) if isinstance(other, Tensor) else NotImplemented
+
+    return apply
+
+
+def _invert(fn):
+    def apply(self):
+        if self._spec.dtype.category > INT:
+            raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
+        return fn(self)
 
     return apply

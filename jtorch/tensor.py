@@ -92,13 +92,6 @@ class Tensor(metaclass=TensorMeta):
     def layout(self):
         return CONSTANTS["strided"]
 
-    @property
-    def names(self):
-        return (None,) * self._spec.ndim
-
-    def has_names(self) -> bool:
-        return False
-
     def is_floating_point(self) -> bool:
         return self._spec.dtype.is_floating_point
 
@@ -123,6 +116,7 @@ class Tensor(metaclass=TensorMeta):
     def is_shared(self) -> bool:
         return False
 
+    spreads = True  # results of ops on a subclass are of that subclass; Parameter's are plain
     is_sparse = False
     is_sparse_csr = False
     is_quantized = False
@@ -345,7 +339,7 @@ class Tensor(metaclass=TensorMeta):
             new = wrap(value[0], Spec.dense(tuple(spec.shape), spec.dtype, spec.device), value[1])
             self._grad = new if old is None else old + new
         elif old is None:
-            self._grad = wrap(value, Spec.dense(tuple(spec.shape), spec.dtype, spec.device), None)
+            self._grad = wrap(value, _grad_spec(spec), None)
         elif old._edge is not None or old._rg:
             self._grad = old + wrap(value, Spec.dense(tuple(spec.shape), spec.dtype, spec.device), None)
         else:
@@ -379,14 +373,25 @@ class Tensor(metaclass=TensorMeta):
             raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
         return bool(self.item())
 
+    def _number(self, c_name=None):
+        """The one element, for float() and its like; `c_name`: the type that a complex number does not fit."""
+        if self._spec.numel != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        value = self.item()
+        if c_name is not None and isinstance(value, complex):
+            if value.imag:
+                raise RuntimeError(f"value cannot be converted to type {c_name} without overflow")
+            return value.real
+        return value
+
     def __float__(self):
-        return float(self.item())
+        return float(self._number("double"))
 
     def __int__(self):
-        return int(self.item())
+        return int(self._number("int64_t"))
 
     def __complex__(self):
-        return complex(self.item())
+        return complex(self._number())
 
     def __index__(self):
         if self._spec.dtype.category > 1 or self._spec.numel != 1:
@@ -397,6 +402,18 @@ class Tensor(metaclass=TensorMeta):
         if self._spec.ndim == 0 and type(self) is Tensor:
             return self.item().__format__(spec)
         return object.__format__(self, spec)
+
+
+def _grad_spec(spec):
+    """The layout of a fresh gradient: that of its leaf where the leaf's elements fill their memory, else row-major."""
+    if spec.contiguous:
+        return Spec.dense(tuple(spec.shape), spec.dtype, spec.device)
+    need = 1
+    for s, n in sorted((s, n) for s, n in zip(spec.strides, spec.shape) if n != 1):
+        if s != need:
+            return Spec.dense(tuple(spec.shape), spec.dtype, spec.device)
+        need *= n
+    return spec
 
 
 def _as_lists(array):

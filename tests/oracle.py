@@ -105,8 +105,10 @@ def from_torch(x, memo=None):
     if isinstance(x, torch.Generator):
         return jtorch.Generator().manual_seed(x.initial_seed())
     if isinstance(x, torch.nn.Module):
-        made = getattr(jtorch.nn, type(x).__name__)
-        return made(*x._built_with[0], **x._built_with[1]) if hasattr(x, "_built_with") else made()
+        args, kwargs = getattr(x, "_built_with", ((), {}))
+        made = getattr(jtorch.nn, type(x).__name__)(*from_torch(args), **from_torch(kwargs))
+        made.load_state_dict(from_torch(dict(x.state_dict())))
+        return made
     return counterpart(x) if callable(x) else x
 
 
@@ -455,13 +457,24 @@ def opinfos():
 
 def module_builds():
     """(name, class of torch, its arguments, a call's arguments): every way in which PyTorch's tests build modules."""
-    for info in module_db:
-        inputs = info.module_inputs_func(
-            info, device="cpu", dtype=torch.float32, requires_grad=False, training=True
-        )
-        for given in inputs:
-            made, called = given.constructor_input, given.forward_input
-            yield info.name, info.module_cls, (made.args, made.kwargs), (called.args, called.kwargs)
+    layer = torch.nn.TransformerEncoderLayer  # the one module that is an argument of another
+    plain = layer.__init__
+
+    def remember(self, *args, **kwargs):
+        plain(self, *args, **kwargs)
+        self._built_with = args, kwargs
+
+    layer.__init__ = remember
+    try:
+        for info in module_db:
+            inputs = info.module_inputs_func(
+                info, device="cpu", dtype=torch.float32, requires_grad=False, training=True
+            )
+            for given in inputs:
+                made, called = given.constructor_input, given.forward_input
+                yield info.name, info.module_cls, (made.args, made.kwargs), (called.args, called.kwargs)
+    finally:
+        layer.__init__ = plain
 
 
 def choose(samples, cap):

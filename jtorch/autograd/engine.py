@@ -261,7 +261,8 @@ class Run:
         elif saved is None:
             raise freed()
         else:
-            saved = saved.unpack([g[0] for g in there] if self.create_graph else there)
+            specs = [s for s, p in zip(bwd.specs, present) if p]
+            saved = saved.unpack(list(zip([g[0] for g in there] if self.create_graph else there, specs)))
         plan, passed = bwd.plan(present)
         if self.create_graph:
             outs, out_edges = self.step_on_tape(node, bwd, plan, saved, there)

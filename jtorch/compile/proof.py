@@ -7,6 +7,7 @@ attributes, items, free variables, unknown C functions) makes the region unprova
 """
 
 import dis
+import gc
 import os
 import sys
 import sysconfig
@@ -89,18 +90,25 @@ def _pure(fn):
 class Guards:
     """Conditions under which the Python of a region would do what it did; `hold()` checks them."""
 
-    __slots__ = ("globals", "contents", "defaults")
+    __slots__ = ("globals", "cells", "contents")
 
     def __init__(self):
-        self.globals = []  # (dict, name, value, by identity)
+        self.globals = []  # (dict, name, value)
+        self.cells = []  # (cell, value)
         self.contents = []  # (mutable, shallow copy)
 
     def hold(self):
         for scope, name, value in self.globals:
-            if scope.get(name, _MISSING) is not value:
-                found = scope.get(name, _MISSING)
-                if type(value) not in _SIMPLE or type(found) is not type(value) or found != value:
-                    return False
+            found = scope.get(name, _MISSING)
+            if found is not value and not _same(found, value):
+                return False
+        for cell, value in self.cells:
+            try:
+                found = cell.cell_contents
+            except ValueError:
+                return False
+            if found is not value and not _same(found, value):
+                return False
         for live, copy in self.contents:
             if live != copy:
                 return False
@@ -108,6 +116,11 @@ class Guards:
 
 
 _MISSING = object()
+
+
+def _same(found, value) -> bool:
+    """Whether two simple values are interchangeable."""
+    return type(value) in _SIMPLE and type(found) is type(value) and found == value
 
 
 def state(watch):
@@ -130,6 +143,10 @@ def state(watch):
             reason = _value(guards, value)
             if reason is not None:
                 return None, f"reads {name}, {reason} ({code.co_filename}:{code.co_firstlineno})"
+            found = _cells(code, name, value)
+            if not found:
+                return None, f"reads {name}, a free variable that cannot be found again"
+            guards.cells += [(cell, value) for cell in found]
     for owner in watch.selves.values():
         for name, value in vars(owner).items() if hasattr(owner, "__dict__") else ():
             if name.startswith("_"):
@@ -141,6 +158,21 @@ def state(watch):
             simple = {k: v for k, v in vars(owner).items() if type(v) in _SIMPLE}
             guards.contents.append((_Attributes(owner, tuple(simple)), simple))
     return guards, None
+
+
+def _cells(code, name, value):
+    """The closure cells in which functions of this code hold `value` under `name`."""
+    at = code.co_freevars.index(name)
+    cells = []
+    for fn in gc.get_referrers(code):
+        if type(fn) is types.FunctionType and fn.__code__ is code and fn.__closure__:
+            cell = fn.__closure__[at]
+            try:
+                if cell.cell_contents is value:
+                    cells.append(cell)
+            except ValueError:
+                continue
+    return cells
 
 
 class _Attributes:

@@ -102,22 +102,16 @@ class Replay:
         self.inference = before.inference
         self.updates = scope.updates
         # -- where the inputs come from
-        from_leaf = {}
-        for k, leaf in enumerate(leaves):
-            if isinstance(leaf, Tensor):
-                value = leaf._storage.value
-                value = value.value if type(value) is Pending and value.value is not None else value
-                if leaf._storage.spec is leaf._spec:
-                    from_leaf.setdefault(id(value), k)
         self.leaves = [_leaf_guard(leaf) for leaf in leaves]
         if any(g is None for g in self.leaves):
             return None, "an argument that can neither be compared nor followed"
+        argument_of = {id(leaf._storage): k for k, leaf in enumerate(leaves) if isinstance(leaf, Tensor)}
+        argument_at = {id(leaf): k for k, leaf in enumerate(leaves) if isinstance(leaf, Tensor)}
         sources, self.keys = [], 0
         for value in graph.inputs:
-            if id(value) in from_leaf:
-                sources.append(from_leaf[id(value)])
-            elif id(value) in before.by_array and id(value) not in before.twice:
-                sources.append(before.by_array[id(value)])
+            if id(value) in before.by_array and id(value) not in before.twice:
+                storage = before.by_array[id(value)]
+                sources.append(argument_of.get(id(storage), storage))
             elif id(value) in scope.keys:
                 sources.append(None)
                 self.keys += 1
@@ -138,6 +132,8 @@ class Replay:
                 return None, "the history of a tensor from outside was changed in the region"
             if tensor._grad is not old_grad:
                 new = tensor._grad
+                if id(tensor) in argument_at:
+                    return None, "the gradient of an argument"
                 if new is None:
                     grads.append((tensor, None, None))
                     continue
@@ -153,7 +149,7 @@ class Replay:
             if type(value) is Pending and id(value) in index:
                 if storage.spec is not spec:
                     return None, "a storage changed its layout in the region"
-                targets.append((storage, index[id(value)]))
+                targets.append((argument_of.get(id(storage), storage), index[id(value)]))
                 held.discard(id(storage))
         result_leaves = []
         self.result_tree = _flat(out, result_leaves)
@@ -161,18 +157,17 @@ class Replay:
             if not isinstance(leaf, Tensor):
                 if not isinstance(leaf, _SIMPLE):
                     return None, "a result that is neither tensor nor number"
-                results.append((None, leaf, None, None, None))
+                results.append((None, leaf, None, None, None, None))
                 continue
             value = leaf._storage.value
-            known = before.tensors.get(id(leaf))
-            if known is not None:
-                results.append((None, leaf, None, None, None))
+            if id(leaf) in before.tensors:
+                results.append((None, leaf, None, None, None, argument_at.get(id(leaf))))
                 continue
             if leaf._edge is not None and not _released(leaf._edge):
                 return None, "a result that still needs its backward"
             if type(value) is not Pending or id(value) not in index or leaf._base is not None:
                 return None, "a result from outside the region, or a view"
-            results.append((index[id(value)], None, leaf._spec, leaf._edge, leaf._rg))
+            results.append((index[id(value)], None, leaf._spec, leaf._edge, leaf._rg, None))
             held.discard(id(leaf._storage))
         if held:
             return None, "a result that is kept in a new place (state made at the first step?)"
@@ -182,7 +177,7 @@ class Replay:
         live = [False] * len(pendings)
         for i in wanted:
             live[i] = True
-        written = {id(s) for s, _ in targets}
+        written = {id(s) for s, _ in targets if isinstance(s, Storage)}
         n_inputs = len(graph.inputs)
         donate = [isinstance(s, Storage) and id(s) in written for s in sources]
         inputs, numbers, state = graph.inputs, list(graph.numbers), graph.state
@@ -201,10 +196,10 @@ class Replay:
         self.sources = [sources[i] for i in program.used]
         self.donated = tuple(program.donate)
         place = {i: k for k, i in enumerate(program.out)}
-        self.targets = [(s, s.spec, place[i]) for s, i in targets]
+        self.targets = [(s, place[i]) for s, i in targets]
         self.grads = [(t, None if i is None else place[i], spec) for t, i, spec in grads]
         self.result = [
-            (None if i is None else place[i], leaf, spec, edge, rg) for i, leaf, spec, edge, rg in results
+            (None if i is None else place[i], leaf, spec, edge, rg, arg) for i, leaf, spec, edge, rg, arg in results
         ]
         self.specs = [(s, s.spec) for s in self.sources if isinstance(s, Storage)]
         self.n_numbers = n_recorded
@@ -255,7 +250,9 @@ class Replay:
         else:
             outs = self.call(*args)
         del args
-        for storage, _, k in self.targets:
+        for storage, k in self.targets:
+            if type(storage) is int:
+                storage = leaves[storage]._storage
             storage.value = outs[k]
             storage.version += 1
         for tensor, k, spec in self.grads:
@@ -269,9 +266,9 @@ class Replay:
         if not self.result:
             return True, None
         made = []
-        for k, leaf, spec, edge, rg in self.result:
+        for k, leaf, spec, edge, rg, argument in self.result:
             if k is None:
-                made.append(leaf)
+                made.append(leaf if argument is None else leaves[argument])
             else:
                 t = make(Storage(outs[k], spec), spec)
                 t._edge = edge

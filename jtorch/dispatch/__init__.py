@@ -3,7 +3,7 @@
 from .call import KeyTensor, inplace, slow
 from .fused import fused_update
 from .generate import FAST, build_inplace, forget_plans, function_of, spread
-from .plans import RETURN_FIELDS, result_dtype, return_type
+from .plans import RETURN_FIELDS, as_class, result_dtype, return_type, subclass_of
 from .results import finish
 from .view import call_view
 from .write import (
@@ -20,6 +20,7 @@ __all__ = [
     "FAST",
     "RETURN_FIELDS",
     "KeyTensor",
+    "as_class",
     "build_inplace",
     "call_view",
     "cast_value",
@@ -35,6 +36,7 @@ __all__ = [
     "return_type",
     "slow",
     "spread",
+    "subclass_of",
     "write",
     "write_on_tape",
     "zeros_value",

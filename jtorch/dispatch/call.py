@@ -17,7 +17,19 @@ from ..core.spec import Spec
 from ..core.storage import Storage
 from ..ops import registry
 from ..tensor import Tensor, edge_of, make, value_of
-from .plans import RETURN_FIELDS, Call, bind, check_arguments, check_dtype, device_of, key_spec, make_plan, return_type
+from .plans import (
+    RETURN_FIELDS,
+    Call,
+    as_class,
+    bind,
+    check_arguments,
+    check_dtype,
+    device_of,
+    key_spec,
+    make_plan,
+    return_type,
+    subclass_of,
+)
 from .results import finish, put_on_tape
 from .write import check_inplace, copy_to_out, overlaps, replace_storage, write_on_tape
 
@@ -41,7 +53,8 @@ def slow(op, args, out=None):
     tensors = _same_device(call.tensors, plan.device)
     if out is not None:
         return _with_out(op, plan, me, tensors, call, out)
-    return finish(plan, me, tensors, call.numbers)
+    result, cls = finish(plan, me, tensors, call.numbers), subclass_of(tensors)
+    return result if cls is None else as_class(result, cls)
 
 
 def _plan_of(op, call):
@@ -61,7 +74,8 @@ def _draw_keys(call):
             scope = tls.me.scope
             if scope is not None:
                 scope.keys[id(key)] = key
-            call.tensors[slot[1]] = KeyTensor(key)
+            repeat = tls.me.extra.get("keys")  # a checkpoint notes the keys, or gives those of the first time
+            call.tensors[slot[1]] = KeyTensor(key if repeat is None else repeat(key))
 
 
 class KeyTensor:
@@ -155,7 +169,7 @@ def _dynamic(op, call, out=None):
 
 
 def _with_out(op, plan, me, tensors, call, out):
-    outs = (out,) if isinstance(out, Tensor) else tuple(out)
+    outs = _outs(op, out)
     _keep_apart(op, outs, tensors)
     if plan.diff:
         _off_tape(op, me, (*tensors, *outs))
@@ -180,11 +194,19 @@ def _keep_apart(op, outs, tensors):
         raise errors.input_overlap()
 
 
+def _outs(record, out):
+    if isinstance(out, Tensor):
+        return (out,)
+    if not isinstance(out, (tuple, list)):
+        raise errors.argument(record.name, "out", "Tensor", out)
+    return tuple(out)
+
+
 def into_out(record, out, result):
     """Write the results of a composite into out=."""
     many = isinstance(result, tuple)
     results = result if many else (result,)
-    outs = (out,) if isinstance(out, Tensor) else tuple(out)
+    outs = _outs(record, out)
     _off_tape(record, tls.me, (*results, *outs))
     ruled = _check_out(record, outs, [r._spec for r in results])
     if record.kind == "composite" and record.row_major:

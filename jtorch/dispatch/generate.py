@@ -16,23 +16,31 @@ from ..ops import registry
 from ..ops.registry import KEY, LIST, NUMBER, OPTIONAL, SCALAR, STATIC, TENSOR, VarInts
 from ..tensor import Tensor
 from .call import inplace, into_out, slow
-from .plans import DEFAULT, NUMBER_TYPES, RETURN_FIELDS, return_type
+from .plans import DEFAULT, FAST, MISSING, NUMBER_TYPES, RETURN_FIELDS, as_class, return_type, subclass_of
 from .results import finish, finish1, finish2
 from .view import call_view
 
-FAST = {Tensor}  # classes whose instances take the generated path
+_RENAMED = {"axis": "dim", "keepdims": "keepdim", "axis0": "dim0", "axis1": "dim1"}
+_RENAMES = frozenset(_RENAMED.values())
 
 
 def _signature_source(record):
-    """The parameter list of a record as source, with defaults taken from a namespace."""
-    parts, defaults, star = [], {}, False
+    """The parameter list of a record as source, with defaults taken from a namespace.
+
+    A required `dim` has a default too, since it may be given as `axis`; `Call` finds it missing.
+    """
+    parts, defaults, star, optional = [], {}, False, False
     for p in record.params:
         if p.kind is p.KEYWORD_ONLY and not star:
             parts.append("*")
             star = True
         if getattr(record, "roles", None) and record.roles[record.params.index(p)] == KEY:
             continue
-        if p.default is p.empty:
+        optional = optional or p.name in _RENAMED.values() and p.default is p.empty and not star
+        if p.default is p.empty and optional:
+            defaults["_missing"] = MISSING
+            parts.append(f"{p.name}=_missing")
+        elif p.default is p.empty:
             parts.append(p.name)
         else:
             defaults[f"_d_{p.name}"] = p.default
@@ -120,7 +128,7 @@ def build(op):
     if op.out:
         parts += ([] if star else ["*"]) + ["out=None"]
     names = [p.name for p in op.params]
-    tolerant = "dim" in names
+    tolerant = not _RENAMES.isdisjoint(names)
     if tolerant:
         parts.append("**named")
     args = ", ".join("None" if r == KEY else n for n, r in zip(names, op.roles)) + ","
@@ -178,7 +186,7 @@ def _compile(record, parts, lines, scope):
         "tls": tls, "_op": record, "slow": slow, "plans": getattr(record, "plans", None), "finish": finish,
         "finish1": finish1, "finish2": finish2, "fast": FAST, "renamed": renamed, "number_types": NUMBER_TYPES,
         "type": builtins.type, "default": DEFAULT, "operand": operand, "_inplace": inplace, "call_view": call_view,
-        "Tensor": Tensor, "argument": errors.argument, "isinstance": builtins.isinstance,
+        "view_of_other": view_of_other, "Tensor": Tensor, "isinstance": builtins.isinstance,
     }  # fmt: skip
     exec(compile(source, f"<jtorch {record.name}>", "exec"), scope)
     fn = scope[_safe(record.name)]
@@ -214,9 +222,6 @@ def spread(record, fn):
     return call
 
 
-_RENAMED = {"axis": "dim", "keepdims": "keepdim", "axis0": "dim0", "axis1": "dim1"}
-
-
 def renamed(record, args, out, named):
     """A call with numpy's spellings of arguments (axis=, keepdims=), which PyTorch accepts too."""
     names = [p.name for p in record.params]
@@ -224,7 +229,7 @@ def renamed(record, args, out, named):
     for name, value in named.items():
         to = _RENAMED.get(name)
         if to not in values:
-            raise TypeError(f"{record.name}() got an unexpected keyword argument '{name}'")
+            raise errors.no_such_argument(record.name, named)
         values[to] = value
     if out is not None:
         values["out"] = out
@@ -252,11 +257,19 @@ def build_view(view):
         parts.append("**named")
         lines += ["if named:", f"    return renamed(_op, ({', '.join(names)},), None, named)"]
     lines += [
-        f"if not isinstance({first}, Tensor):",
-        f"    raise argument('{view.name}', '{first}', 'Tensor', {first})",
+        f"if type({first}) not in fast:",
+        f"    return view_of_other(_op, {first}, ({''.join(n + ', ' for n in rest)}))",
         f"return call_view(_op, {first}, ({''.join(n + ', ' for n in rest)}))",
     ]
     return _compile(view, parts, lines, scope)
+
+
+def view_of_other(view, t, statics):
+    """A view of what is no plain tensor: a subclass's, or an error."""
+    if not isinstance(t, Tensor):
+        raise errors.argument(view.name, view.params[0].name, "Tensor", t, 1)
+    found, cls = call_view(view, t, statics), subclass_of((t,))
+    return found if cls is None else as_class(found, cls)
 
 
 def build_composite(record):

@@ -19,12 +19,18 @@ from ..tensor import Tensor
 NUMBER_TYPES = frozenset((float, int, bool, complex))
 
 
-class _Default:
+class _Mark:
+    __slots__ = ("name",)
+
+    def __init__(self, name):
+        self.name = name
+
     def __repr__(self):
-        return "default"
+        return self.name
 
 
-DEFAULT = _Default()  # in a key: this number has its default value, and is static
+DEFAULT = _Mark("default")  # in a key: this number has its default value, and is static
+MISSING = _Mark("missing")  # in the place of a required argument that may come under numpy's name
 
 
 def _combine(higher, lower):
@@ -34,6 +40,8 @@ def _combine(higher, lower):
         return higher
     if higher.is_floating_point:
         return higher.to_complex() if lower.is_complex else higher
+    if lower.is_complex:
+        return lower
     if higher.category == dtypes.BOOL or lower.category >= dtypes.FLOAT:
         return dtypes.promote(higher, lower)
     return higher
@@ -56,6 +64,27 @@ def result_dtype(specs, kinds):
 # --- plans -------------------------------------------------------------------------------------------------------------
 
 
+FAST = {Tensor}  # classes whose instances take the generated path
+
+
+def subclass_of(tensors):
+    """The class that results of these operands have: a subclass of Tensor spreads to them; None: Tensor."""
+    found = None
+    for t in tensors:
+        cls = type(t)
+        if cls not in FAST and issubclass(cls, Tensor) and cls.spreads and (found is None or issubclass(cls, found)):
+            found = cls
+    return found
+
+
+def as_class(result, cls):
+    """Fresh results of an op as instances of a subclass."""
+    for t in result if isinstance(result, tuple) else (result,):
+        if type(t) is Tensor:
+            t.__class__ = cls
+    return result
+
+
 class Call:
     """The arguments of one call sorted by what they are to the recorder."""
 
@@ -64,6 +93,8 @@ class Call:
     def __init__(self, op, args):
         key, tensors, numbers, slots = [], [], [], []
         for param, role, a in zip(op.params, op.roles, args):
+            if a is MISSING:
+                raise errors.missing_argument(op.name, param.name)
             if role == STATIC:
                 a = static(a)
                 key.append(a)
@@ -73,15 +104,16 @@ class Call:
                 slots.append(("k", len(tensors)))
                 tensors.append(None)
             elif role == LIST:
-                if isinstance(a, Tensor):
-                    raise errors.argument(op.name, param.name, "tuple of Tensors", a)
+                if isinstance(a, Tensor) or not (a is None or hasattr(a, "__iter__")):
+                    raise _wrong(op, param, "tuple of Tensors", a)
                 entries, marks = [], []
-                for x in a if a is not None else ():
+                for at, x in enumerate(a if a is not None else ()):
+                    if not isinstance(x, Tensor) and not (x is None and takes_none(param)):
+                        raise errors.list_element(at, x)
                     if x is None:
                         entries.append(("s", None))
                         marks.append(None)
                     else:
-                        x = _tensor(op, param.name, x)
                         entries.append(("o", len(tensors)))
                         marks.append(x._spec)
                         tensors.append(x)
@@ -96,13 +128,13 @@ class Call:
                 tensors.append(a)
             elif a is None and (role in (OPTIONAL, NUMBER, SCALAR)):
                 if role == SCALAR and param.default is not None:
-                    raise errors.argument(op.name, param.name, "Tensor", a)
+                    raise _wrong(op, param, "Tensor", a)
                 key.append(None)
                 slots.append(("s", None))
             elif role in (TENSOR, OPTIONAL):
-                raise errors.argument(op.name, param.name, "Tensor", a)
+                raise _wrong(op, param, "Tensor", a)
             else:
-                a = scalar(op, param.name, a)
+                a = scalar(op, param, role, a)
                 key.append(type(a))
                 slots.append(("n", len(numbers)))
                 numbers.append(a)
@@ -112,13 +144,19 @@ class Call:
         self.slots = slots
 
 
-def _tensor(op, name, x):
-    if not isinstance(x, Tensor):
-        raise errors.argument(op.name, name, "Tensor", x)
-    return x
+@functools.cache
+def takes_none(param) -> bool:
+    """Whether the tensors of a list may be None."""
+    return "None" in str(param.annotation).split("[", 1)[-1]
 
 
-def scalar(op, name, a):
+def _wrong(op, param, expected, got):
+    """The error for an argument of the wrong type."""
+    position = None if param.kind is param.KEYWORD_ONLY else op.params.index(param) + 1
+    return errors.argument(op.name, param.name, expected, got, position)
+
+
+def scalar(op, param, role, a):
     """A Python number out of whatever may stand for one."""
     if type(a) in NUMBER_TYPES:
         return a
@@ -131,7 +169,7 @@ def scalar(op, name, a):
     for kind in (int, float, complex):
         if isinstance(a, kind):
             return kind(a)
-    raise errors.argument(op.name, name, "Number", a)
+    raise _wrong(op, param, "Tensor" if role == SCALAR else "Number", a)
 
 
 def static(a):

@@ -12,7 +12,7 @@ from ..core.program import Plan
 from ..core.record import tls
 from ..core.spec import Spec
 from ..tensor import Tensor, edge_of, make
-from .plans import static
+from .plans import MISSING, static
 
 _new = object.__new__
 
@@ -47,6 +47,8 @@ def call_view(view, t, statics):
         statics = static(statics)
         plan = view.plans.get((spec, statics))
     if plan is None:
+        if MISSING in statics:
+            raise errors.missing_argument(view.name, view.params[1 + statics.index(MISSING)].name)
         statics = static(statics)
         plan = view.plans[spec, statics] = ViewPlan(view, spec, statics)
     me = tls.me

@@ -37,6 +37,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         requires_grad: whether it takes part in autograd. Default: True
     """
 
+    spreads = False
+
     def __new__(cls, data=None, requires_grad=True):
         if data is None:
             data = torch.empty(0)
@@ -61,9 +63,6 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         memo[id(self)] = result
         return result
 
-    def __repr__(self, *, tensor_contents=None):
-        return "Parameter containing:\n" + super().__repr__()
-
     def __reduce_ex__(self, proto):
         return _rebuild_parameter, (type(self), self.data, self.requires_grad)
 
@@ -79,6 +78,8 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         data: the tensor whose storage the buffer shares
         persistent: whether it is part of the module's `state_dict`. Default: True
     """
+
+    spreads = False
 
     def __new__(cls, data=None, *, persistent=True):
         if data is None:

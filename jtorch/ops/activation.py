@@ -481,7 +481,6 @@ floats_only(softplus, "softplus_cpu")
     aliases=("log_sigmoid",),
     elementwise=False,
     grad_name="LogSigmoidBackward0",
-    out=False,
 )
 @widened
 def logsigmoid(input: Array) -> Array:

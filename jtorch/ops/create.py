@@ -46,7 +46,7 @@ def arange(start: int | float, end: int | float, step: int | float, *, dtype: DT
         raise errors.not_implemented("arange_cpu", dtype)
     size = arange_size(start, end, step)
     if not (dtype.is_floating_point or dtype.is_complex):
-        size = arange_size(int(start), int(end), int(step)) if int(step) else size
+        size = arange_size(int(start), int(end), int(step))
         return (lax.iota(jnp.int64, size) * int(step) + int(start)).astype(dtype.np)
     exact = isinstance(start, int) and isinstance(step, int) and abs_below(start, end, 2**24)
     wide = jnp.int32 if exact else jnp.float64
@@ -55,6 +55,12 @@ def arange(start: int | float, end: int | float, step: int | float, *, dtype: DT
 
 def abs_below(a, b, bound) -> bool:
     return -bound < a < bound and -bound < b < bound
+
+
+@arange.check
+def _check_arange(start, end, step, *, dtype):
+    if dtype.category == dt.INT and step and not int(step):
+        raise ValueError("step must be nonzero")
 
 
 @op(where="", differentiable=False)

@@ -340,6 +340,8 @@ def roll(input: Array, shifts: int | tuple, dims: int | tuple | None = None) -> 
         if len(shifts) != 1:
             raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
         return jnp.roll(input.reshape(-1), shifts[0]).reshape(input.shape)
+    if not input.ndim:
+        raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
     if len(shifts) != len(dims):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
     return jnp.roll(input, shifts, tuple(axis(d, input.ndim) for d in dims)) if input.size else input

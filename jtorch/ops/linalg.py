@@ -134,11 +134,15 @@ def matrix_norm(
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
     if ord in ("nuc", 2, -2):
         s = singular_values(jnp.moveaxis(A, (row, col), (-2, -1)))
-        out = s.sum(-1) if ord == "nuc" else s.max(-1) if ord == 2 else s.min(-1)
+        if not s.shape[-1] and ord == -2:
+            raise IndexError("amin(): Expected reduction dim -1 to have non-zero size.")
+        out = s.sum(-1) if ord == "nuc" else s.max(-1, initial=0) if ord == 2 else s.min(-1)
     else:
         inner, outer = (row, col) if builtins.abs(ord) == 1 else (col, row)
         sums = _norm(A, 1, (inner,), True)
-        out = (sums.max if ord > 0 else sums.min)((inner, outer))
+        if ord < 0 and not sums.size:
+            raise IndexError(f"amin(): Expected reduction dim {outer - (inner < outer)} to have non-zero size.")
+        out = sums.max((inner, outer), initial=0) if ord > 0 else sums.min((inner, outer))
     return jnp.expand_dims(out, (row, col)) if keepdim else out
 
 

@@ -204,6 +204,12 @@ def embedding_weight_grad(
     return out.astype(weight.dtype)
 
 
+def _refuse_sparse(sparse, weight) -> None:
+    """`sparse` says how the gradient is kept: without one it says nothing."""
+    if sparse and getattr(weight, "requires_grad", False):
+        raise errors.unsupported("sparse gradients", instead="sparse=False")
+
+
 @composite(where="nn.functional.embedding")
 def functional_embedding(
     input,
@@ -215,8 +221,7 @@ def functional_embedding(
     sparse=False,
 ):
     """The rows of `weight` that `input` names; row `padding_idx` gets no gradient."""
-    if sparse:
-        raise errors.unsupported("sparse gradients", instead="sparse=False")
+    _refuse_sparse(sparse, weight)
     if padding_idx is not None:
         rows = weight.shape[0]
         if not -rows <= padding_idx < rows:
@@ -231,8 +236,7 @@ def functional_embedding(
 @composite(where="torch.embedding")
 def torch_embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
     """The rows of `weight` that `indices` names."""
-    if sparse:
-        raise errors.unsupported("sparse gradients", instead="sparse=False")
+    _refuse_sparse(sparse, weight)
     return embedding_rows(weight, indices, padding_idx if padding_idx >= 0 else None, bool(scale_grad_by_freq))
 
 
@@ -349,8 +353,7 @@ def functional_embedding_bag(
     padding_idx=None,
 ):
     """The sum, mean or maximum of bags of table rows, without the rows themselves."""
-    if sparse:
-        raise errors.unsupported("sparse gradients", instead="sparse=False")
+    _refuse_sparse(sparse, weight)
     if mode not in MODES:
         raise errors.bag_mode()
     if per_sample_weights is not None and tuple(per_sample_weights.shape) != tuple(input.shape):

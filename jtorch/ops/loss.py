@@ -615,7 +615,7 @@ refuse(poisson_nll_loss, lambda dtype: errors.bool_minus(two=False), BOOL)
 
 @poisson_nll_loss.check
 def _(input, target, *args):
-    shapes.broadcast(tuple(input.shape), tuple(target.shape))
+    shapes.broadcast(tuple(target.shape), tuple(input.shape))
 
 
 def _fit_var(input_shape, var_shape):

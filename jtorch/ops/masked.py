@@ -197,7 +197,7 @@ def masked_median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
 @composite(name="masked.logsumexp", where="masked.logsumexp")
 def masked_logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """log(sum(exp(input))) over the elements that the mask keeps."""
-    filled = _filled(input, mask, lambda d: _lowest(d, "logsumexp"))
+    filled = _filled(input, mask, lambda d: -math.inf if d.is_complex else _lowest(d, "logsumexp"))
     return _cast(logsumexp(filled, _dims(dim, input.ndim), bool(keepdim)), dtype or input.dtype)
 
 

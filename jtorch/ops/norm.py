@@ -449,4 +449,5 @@ def _(input, p=2.0):
         raise RuntimeError("pdist only supports floating-point dtypes")
     if p < 0:
         raise RuntimeError("pdist only supports non-negative p values")
-    backend.need_floats(input, "pdist", halves=False)
+    if input.shape[0] > 1:
+        backend.need_floats(input, "pdist", halves=False)

@@ -9,7 +9,7 @@ from jax import lax
 
 from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
-from jtorch.core.dtype import BOOL, COMPLEX, FLOAT, INT
+from jtorch.core.dtype import BOOL, COMPLEX, FLOAT, INT, scalar_name
 
 from . import formats
 from .activation import relu
@@ -213,7 +213,12 @@ def _max_pool_op(n: int, grad_name: str):
 
         @record.check
         def check(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-            _check_max_pool(n, input, kernel_size, stride, padding, dilation, ceil_mode)
+            if n == 1 and not return_indices:
+                _check_max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)
+            elif n == 1:
+                _check_max_pool1d_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
+            else:
+                _check_max_pool(n, input, tuple(input.shape), kernel_size, stride, padding, dilation, ceil_mode)
             if n == 1 and not return_indices:
                 need_floats(input, "max_pool1d_impl")
             elif input.dtype.category in (BOOL, COMPLEX):
@@ -280,18 +285,81 @@ max_pool2d_with_indices = _with_indices(2, max_pool2d)
 max_pool3d_with_indices = _with_indices(3, max_pool3d)
 
 
-def _check_max_pool(n, input, kernel_size, stride, padding, dilation, ceil_mode):
-    _check_settings(f"max_pool{n}d", n, kernel_size, stride, padding, dilation)
-    if n == 1:
-        if input.ndim not in (2, 3) or 0 in tuple(input.shape)[-2:]:
+def _check_max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode):
+    shape = tuple(input.shape)
+    if input.ndim not in (2, 3) or 0 in shape[-2:]:
+        raise RuntimeError(
+            "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, "
+            f"but got:{list(shape)}"
+        )
+    settings = (("kernel_size", kernel_size), ("stride", stride), ("padding", padding), ("dilation", dilation))
+    for label, value in settings:
+        if not isinstance(value, int | None) and len(value) > 1:
+            kinds = {"stride": "None, an int, list of ints, or", "padding": "an int, list of ints, or"}
             raise RuntimeError(
-                "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, "
-                f"but got:{list(input.shape)}"
+                f"max_pool1d() {label} must be {kinds.get(label, 'an int, list of ints or')} tuple of ints of size 1 "
+                f"but got size {len(value)}"
             )
-    elif input.ndim not in (n + 1, n + 2) or 0 in tuple(input.shape)[-n - 1 :]:
+    k, p, d = (tuple_of(v, 1)[0] for v in (kernel_size, padding, dilation))
+    s = k if stride in (None, ()) else tuple_of(stride, 1)[0]
+    for label, value in (("kernel_size", k), ("stride", s), ("dilation", d)):
+        if value <= 0:
+            raise RuntimeError(f"max_pool1d() {label} must be greater than zero, but got {value}")
+    if p < 0:
+        raise RuntimeError(f"max_pool1d() padding must be non-negative, but got {p}")
+    if p > k // 2:
+        raise RuntimeError(
+            f"max_pool1d() padding should be at most half of kernel size, but got padding={p} and kernel_size={k}"
+        )
+    (size,) = _geometry(1, shape[-1:], k, s, p, d, ceil_mode)[2]
+    if size <= 0:
+        raise RuntimeError(f"max_pool1d() Invalid computed output size: {size}")
+
+
+def _check_max_pool1d_indices(input, kernel_size, stride, padding, dilation, ceil_mode):
+    """PyTorch computes it in two dimensions, and its errors show that."""
+    if input.ndim not in (2, 3):
+        raise RuntimeError(
+            f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor for argument #1 'self' "
+            "(while checking arguments for max_pool1d)"
+        )
+    settings = (("kernel_size", kernel_size), ("stride", stride), ("padding", padding), ("dilation", dilation))
+    for label, value in settings:
+        if not isinstance(value, int | None) and len(value) > 1:
+            raise RuntimeError(f"max_pool1d() argument '{label}' should contain one int (got {len(value)})")
+    k, p, d = (tuple_of(v, 1)[0] for v in (kernel_size, padding, dilation))
+    s = k if stride in (None, ()) else tuple_of(stride, 1)[0]
+    planes = (*input.shape[:-1], 1, input.shape[-1])
+    _check_max_pool(2, input, planes, (1, k), (1, s), (0, p), (1, d), ceil_mode)
+
+
+def _check_max_pool(n, input, shape, kernel_size, stride, padding, dilation, ceil_mode):
+    many = {2: "tuple of two ints", 3: "tuple of three ints"}[n]
+    words = {
+        "kernel_size": f"must either be a single int, or a {many}",
+        "stride": f"must either be omitted, a single int, or a {many}",
+        "padding": f"must either be a single int, or a {many}",
+        "dilation": f"must be either a single int, or a {many}",
+    }
+    settings = (("kernel_size", kernel_size), ("stride", stride), ("padding", padding), ("dilation", dilation))
+    for label, value in settings:
+        if not isinstance(value, int | None) and len(value) not in ((0, 1, n) if label == "stride" else (1, n)):
+            raise RuntimeError(f"max_pool{n}d: {label} {words[label]}")
+    if len(shape) not in (n + 1, n + 2):
         raise RuntimeError(f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input")
+    stride = tuple_of(kernel_size if stride in (None, ()) else stride, n)
+    if 0 in stride:
+        raise RuntimeError("stride should not be zero")
     _check_half_padding(n, kernel_size, padding, dilation)
-    _check_output(n, input, kernel_size, stride, padding, dilation, ceil_mode)
+    if any(v < 0 for v in stride):
+        raise RuntimeError("stride should be greater than zero, but got " + _spell("d", stride))
+    if any(v <= 0 for v in tuple_of(dilation, n)):
+        raise RuntimeError("dilation should be greater than zero, but got " + _spell("dilation", tuple_of(dilation, n)))
+    if 0 in shape[-n - 1 :]:
+        raise errors.max_pool_empty(n, shape)
+    out = _geometry(n, shape[-n:], kernel_size, stride, padding, dilation, ceil_mode)[2]
+    if any(o < 1 for o in out):
+        raise _too_small(shape[-n - 1], shape[-n:], out)
 
 
 def _check_settings(name, n, kernel_size, stride, padding, dilation):
@@ -316,10 +384,6 @@ def _check_half_padding(n, kernel_size, padding, dilation):
     for k, p, d in zip(tuple_of(kernel_size, n), tuple_of(padding, n), tuple_of(dilation, n)):
         if p < 0:
             raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
-        if n == 1 and p > k // 2:
-            raise RuntimeError(
-                f"max_pool1d() padding should be at most half of kernel size, but got padding={p} and kernel_size={k}"
-            )
         if p > ((k - 1) * d + 1) // 2:
             raise RuntimeError(
                 "pad should be at most half of effective kernel size, but got "
@@ -333,8 +397,12 @@ def _check_output(n, input, kernel_size, stride, padding, dilation, ceil_mode):
     if any(o < 1 for o in out):
         c = input.shape[-n - 1]
         one = (1,) if n == 1 else ()
-        given, got = ("x".join(map(str, (c, *one, *s))) for s in (spatial, out))
-        raise RuntimeError(f"Given input size: ({given}). Calculated output size: ({got}). Output size is too small")
+        raise _too_small(c, (*one, *spatial), (*one, *out))
+
+
+def _too_small(channels, spatial, out) -> RuntimeError:
+    given, got = ("x".join(map(str, (channels, *s))) for s in (spatial, out))
+    return RuntimeError(f"Given input size: ({given}). Calculated output size: ({got}). Output size is too small")
 
 
 def _counts(n, spatial, kernel, geo, out, count_include_pad):
@@ -706,6 +774,14 @@ def fractional_max_pool3d_at(
     return _fractional(3, input, samples, kernel_size, output_size, return_indices)
 
 
+@op(where="")
+def at_indices(grad: Array, indices: Array, n: int) -> Array:
+    """The elements at flat spatial positions: where an index occurs twice, both get it."""
+    lead = math.prod(grad.shape[:-n])
+    flat = jnp.take_along_axis(grad.reshape(lead, -1), indices.reshape(lead, math.prod(indices.shape[-n:])), 1)
+    return flat.reshape(indices.shape)
+
+
 @op(where="nn.functional")
 def max_unpool1d(input: Array, indices: Array, kernel_size, stride=None, padding=0, output_size=None) -> Array:
     """Put each element at its index of the larger result; the rest is zero."""
@@ -732,19 +808,62 @@ def _unpooled(n, spatial, kernel_size, stride, padding, output_size):
     return default if output_size is None else tuple(output_size)[-n:]
 
 
+def _check_unpool(n, input, indices, kernel_size, stride, padding, output_size):
+    planes = (1,) if n == 1 else ()
+    shape, other = ((*tuple(x.shape), *planes) for x in (input, indices))
+    _check_unpooled_size(n, input, kernel_size, stride, padding, output_size)
+    if indices.dtype is not dtypes.int64:
+        got = f" but got: {scalar_name(indices.dtype)}" if n < 3 else ""
+        raise RuntimeError("elements in indices should be type int64" + got)
+    if shape != other:
+        raise RuntimeError(
+            f"Expected shape of indices to be same as that of the input tensor ({list(shape)}) but got indices tensor "
+            f"with shape: {list(other)}"
+        )
+    dims = builtins.max(n, 2)
+    for i in range(len(shape) - dims - 1 if len(shape) > dims + 1 else 1, len(shape)):
+        if shape[i] == 0:
+            raise RuntimeError(
+                f"max_unpooling{dims}d_forward_out_cpu(): Expected input to have non-zero size for non-batch "
+                f"dimensions, but got {list(shape)} with dimension {i} being empty."
+            )
+
+
+def _check_unpooled_size(n, input, kernel_size, stride, padding, output_size):
+    """A size that is asked for may differ from the usual one by less than a stride."""
+    if output_size is None:
+        return
+    if len(output_size) not in (n, n + 2):
+        raise ValueError(
+            f"output_size should be a sequence containing {n} or {n + 2} elements, but it has a length of "
+            f"'{len(output_size)}'"
+        )
+    usual = _unpooled(n, input.shape[-n:], kernel_size, stride, padding, None)
+    wanted = tuple(output_size)[-n:]
+    steps = tuple_of(kernel_size if stride in (None, ()) else stride, n)
+    for dim, (size, middle, step) in enumerate(zip(wanted, usual, steps)):
+        if not middle - step < size < middle + step:
+            raise ValueError(
+                f'invalid output_size "{wanted}" (dim {dim} must be between {middle - step} and {middle + step})'
+            )
+
+
 def _max_unpool(n, input, indices, kernel_size, stride, padding, output_size):
     spatial = _unpooled(n, input.shape[-n:], kernel_size, stride, padding, output_size)
     lead = math.prod(input.shape[:-n])
     flat = jnp.zeros((lead, math.prod(spatial)), input.dtype)
     rows = jnp.arange(lead)[:, None]
-    flat = flat.at[rows, indices.reshape(lead, -1)].set(input.reshape(lead, -1))
+    size = math.prod(input.shape[-n:])
+    flat = flat.at[rows, indices.reshape(lead, size)].set(input.reshape(lead, size))
     return flat.reshape(*input.shape[:-n], *spatial)
 
 
 for _n, _record in enumerate((max_unpool1d, max_unpool2d, max_unpool3d), 1):
+    _record.vjp(input=lambda g, indices, n=_n: at_indices(g, indices, n))
 
     @_record.check
     def _(input, indices, kernel_size, stride=None, padding=0, output_size=None, n=_n):
+        _check_unpool(n, input, indices, kernel_size, stride, padding, output_size)
         need_floats(input, f"max_unpool{builtins.max(n, 2)}d")
 
     @_record.check_values

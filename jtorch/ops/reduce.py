@@ -402,7 +402,7 @@ for _record in (max_dim, min_dim):
 def _overloaded(whole, along, binary, input, args, kwargs):
     if not args and set(kwargs) <= {"out"}:
         return whole(input, **kwargs)
-    first = args[0] if args else kwargs.get("dim", kwargs.get("other"))
+    first = args[0] if args else kwargs.get("dim", kwargs.get("axis", kwargs.get("other")))
     if "other" in kwargs or not isinstance(first, int):
         return binary(input, *args, **kwargs)
     return along(input, *args, **kwargs)

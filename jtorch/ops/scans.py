@@ -2,6 +2,7 @@
 
 import builtins
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -86,6 +87,14 @@ def _complex_logcumsumexp(x, axis):
     return jnp.moveaxis(lax.scan(step, start, parts)[1], 0, axis)
 
 
+def _logcumsumexp_input(g, input, out, dim):
+    if kind(input) != "c":
+        return jax.vjp(lambda x: logcumsumexp.fn(x, dim), input)[1](g)[0]
+    # jax.vjp gives nan through the -inf it starts from
+    return _cumsum_back.fn(g * jnp.exp(-jnp.conj(out)), dim) * jnp.exp(jnp.conj(input))
+
+
+logcumsumexp.vjp(input=_logcumsumexp_input)
 logcumsumexp.lack(logcumsumexp_out_cpu="bool int")
 
 

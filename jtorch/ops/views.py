@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from .. import errors
 from ..core import shapes, strided
+from ..core.dtype import INT
 from ..core.layout import Layout, view_strides
 from . import registry
 from .registry import Array, VarInts, composite, op, view
@@ -259,9 +260,7 @@ def select(input: Layout, dim: int, index: int) -> Layout:
 
 
 @view(where="")
-def slice(
-    input: Layout, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
-) -> Layout:
+def slice(input: Layout, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Layout:
     """The elements from `start` up to `end` of a dimension, bounds clamped as Python's are."""
     return input.slice(dim, start, end, step)
 
@@ -288,7 +287,7 @@ def narrow_by_int(input: Layout, dim: int, start: int, length: int) -> Layout:
 def narrow(input, dim, start, length):
     """`length` elements of a dimension from `start` on, a number or a tensor of one integer."""
     if isinstance(start, registry.tensor_type):
-        if start.ndim or start.dtype.is_floating_point or start.dtype.is_complex:
+        if start.ndim or start.dtype.category != INT:
             raise errors.narrow_tensor()
         start = int(start)
     return narrow_by_int(input, operator.index(dim), operator.index(start), operator.index(length))

@@ -1,0 +1,338 @@
+"""Functions with the signatures of PyTorch's kernels: statistics returned, modes as numbers, results in place."""
+
+import math
+
+import jax.numpy as jnp
+
+from ..core import dtype as dtypes
+from . import activation, batchnorm, linear, norm, pool, registry
+from .ctc import ctc_loss as functional_ctc_loss
+from .image import grid_sampler, interpolate
+from .reduce import one_dim
+from .registry import Array, composite, op
+
+# ---- normalisations that return their statistics ----
+
+
+@op(where="torch", out=False, grad_name="NativeGroupNormBackward0")
+def native_group_norm(
+    input: Array, weight: Array | None, bias: Array | None, N: int, C: int, HxW: int, group: int, eps: float
+) -> Array:
+    """group_norm, its mean and its reciprocal standard deviation; no gradient goes through these two."""
+    return norm._group_norm(input, group, weight, bias, eps)
+
+
+native_group_norm.vjp(
+    input=lambda g, input, group, weight, eps, out1, out2: norm.group_norm_input_grad(
+        g[0], input, weight, out1, out2, group, eps
+    ),
+    weight=lambda g, input, group, weight, eps, out1, out2: norm.group_norm_weight_grad(
+        g[0], input, weight, out1, out2, group, eps
+    ),
+    bias=lambda g, bias: norm.channel_sum(g[0], bias),
+)
+
+
+@op(where="", out=False, differentiable=False)
+def _reciprocal_deviation(variance: Array, eps: float) -> Array:
+    return 1 / jnp.sqrt(variance + eps)
+
+
+@op(where="", out=False, differentiable=False)
+def _nothing(input: Array, dtype: dtypes.dtype | None = None) -> Array:
+    """An empty vector."""
+    return jnp.zeros(0, input.dtype if dtype is None else dtype.np)
+
+
+def _update(running, batch, momentum, factor):
+    if running is not None:
+        running.copy_(batchnorm.batch_norm_update(running, batch, momentum, factor))
+
+
+def _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    if not training:
+        out = batchnorm.batch_norm_eval(input, running_mean, running_var, weight, bias, eps)
+        return out, _nothing(running_mean), _nothing(running_mean)
+    out, mean, var = batchnorm.batch_norm_train(input, weight, bias, eps)
+    mean, var = mean.detach(), var.detach()
+    count = math.prod(input.shape) // max(input.shape[1], 1)
+    _update(running_mean, mean, momentum, 1.0)
+    _update(running_var, var, momentum, count / (count - 1) if count > 1 else 1.0)
+    return out, mean, _reciprocal_deviation(var, eps)
+
+
+@composite(where="torch", out="exact")
+def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    """batch_norm, the batch's mean and reciprocal standard deviation (empty when not training)."""
+    return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+
+
+@composite(where="torch", out="exact")
+def _native_batch_norm_legit(input, weight, bias, *rest):
+    """`native_batch_norm`, or without running statistics: (input, weight, bias, training, momentum, eps)."""
+    rest = rest if len(rest) == 5 else (None, None, *rest)
+    return _batch_norm(input, weight, bias, *rest)
+
+
+@composite(where="torch", out="exact")
+def _batch_norm_with_update(input, weight, bias, running_mean, running_var, momentum, eps):
+    """`native_batch_norm` in training, and the reserve of kernels that have one (empty)."""
+    found = _batch_norm(input, weight, bias, running_mean, running_var, True, momentum, eps)
+    return *found, _nothing(input, dtypes.ALL["uint8"])
+
+
+# ---- derivatives that are public in torch ----
+
+
+@composite(where="torch", out="exact")
+def _softmax_backward_data(grad_output, output, dim, input_dtype):
+    """The cotangent of softmax's input."""
+    return activation.softmax_grad(grad_output, output, dim).to(input_dtype)
+
+
+@op(where="torch", out=False)
+def native_dropout_backward(grad_output: Array, mask: Array, scale: float) -> Array:
+    """The cotangent of dropout's input."""
+    return grad_output * mask.astype(grad_output.dtype) * jnp.asarray(scale, grad_output.dtype)
+
+
+@op(where="", out=False)
+def max_pool2d_with_indices_backward(
+    grad_output: Array,
+    input: Array,
+    kernel_size,
+    stride,
+    padding,
+    dilation,
+    ceil_mode: bool,
+    indices: Array,
+) -> Array:
+    """The cotangent of max_pool2d's input, to the positions `indices`."""
+    return pool._scatter(grad_output, indices, input.shape, 2)
+
+
+@op(where="", out=False, name="_safe_softmax")
+def _safe_softmax(input: Array, dim: int, dtype: dtypes.dtype | None = None) -> Array:
+    """softmax, 0 where everything along `dim` is minus infinity."""
+    out = activation._softmax(input, dim, dtype)
+    if not input.ndim:
+        return jnp.where(input == -jnp.inf, jnp.zeros((), out.dtype), out)
+    return jnp.where(jnp.all(input == -jnp.inf, axis=dim, keepdims=True), jnp.zeros((), out.dtype), out)
+
+
+@composite(where="torch")
+def native_dropout(input, p, train):
+    """dropout, and where elements were kept."""
+    if train is False or p == 0:
+        keep = input.detach().clone().fill_(1).to(dtypes.bool_)
+        return input.clone(), keep
+    out = linear.dropout_mask(input.detach() * 0 + 1, float(p), None).detach()
+    return input * out, out != 0
+
+
+# ---- resampling ----
+
+
+@composite(where="torch")
+def grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners):
+    """`nn.functional.grid_sample` of images, its modes as numbers."""
+    return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+@composite(where="torch")
+def grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners):
+    """`nn.functional.grid_sample` of volumes, its modes as numbers."""
+    return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+@composite(where="")
+def _upsample_bilinear2d_aa(input, output_size, align_corners, scales_h=None, scales_w=None):
+    """`nn.functional.interpolate` with antialias."""
+    if output_size is not None:
+        return interpolate(input, tuple(output_size), None, "bilinear", align_corners, None, True)
+    return interpolate(input, None, (scales_h, scales_w), "bilinear", align_corners, None, True)
+
+
+# ---- losses with the reduction as a number ----
+
+_REDUCTIONS = ("none", "mean", "sum")
+
+
+def _named(reduction):
+    return _REDUCTIONS[reduction]
+
+
+def _of(name):
+    return registry.OPS[name] if name in registry.OPS else registry.COMPOSITES[name]
+
+
+@composite(where="torch.binary_cross_entropy_with_logits")
+def torch_binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None, reduction=1):
+    """`nn.functional.binary_cross_entropy_with_logits`, the reduction as a number."""
+    fn = _of("binary_cross_entropy_with_logits")
+    return fn(input, target, weight, reduction=_named(reduction), pos_weight=pos_weight)
+
+
+@composite(where="torch.cosine_embedding_loss")
+def torch_cosine_embedding_loss(input1, input2, target, margin=0.0, reduction=1):
+    """`nn.functional.cosine_embedding_loss`, the reduction as a number."""
+    return _of("cosine_embedding_loss")(input1, input2, target, margin, reduction=_named(reduction))
+
+
+@composite(where="torch.hinge_embedding_loss")
+def torch_hinge_embedding_loss(input, target, margin=1.0, reduction=1):
+    """`nn.functional.hinge_embedding_loss`, the reduction as a number."""
+    return _of("hinge_embedding_loss")(input, target, margin, reduction=_named(reduction))
+
+
+@composite(where="torch.kl_div")
+def torch_kl_div(input, target, reduction=1, *, log_target=False):
+    """`nn.functional.kl_div`, the reduction as a number."""
+    return _of("kl_div")(input, target, reduction=_named(reduction), log_target=log_target)
+
+
+@composite(where="torch.margin_ranking_loss")
+def torch_margin_ranking_loss(input1, input2, target, margin=0.0, reduction=1):
+    """`nn.functional.margin_ranking_loss`, the reduction as a number."""
+    return _of("margin_ranking_loss")(input1, input2, target, margin, reduction=_named(reduction))
+
+
+@composite(where="torch.poisson_nll_loss")
+def torch_poisson_nll_loss(input, target, log_input, full, eps, reduction):
+    """`nn.functional.poisson_nll_loss`, the reduction as a number."""
+    fn = _of("poisson_nll_loss")
+    return fn(input, target, log_input, full, eps=eps, reduction=_named(reduction))
+
+
+@composite(where="torch.triplet_margin_loss")
+def torch_triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2.0, eps=1e-6, swap=False, reduction=1):
+    """`nn.functional.triplet_margin_loss`, the reduction as a number."""
+    fn = _of("triplet_margin_loss")
+    return fn(anchor, positive, negative, margin, p, eps, swap, reduction=_named(reduction))
+
+
+@composite(where="torch.ctc_loss")
+def torch_ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=1, zero_infinity=False):
+    """`nn.functional.ctc_loss`, the reduction as a number."""
+    return functional_ctc_loss(
+        log_probs, targets, input_lengths, target_lengths, blank, _named(reduction), zero_infinity
+    )
+
+
+# ---- in place ----
+
+
+def _written(name, space="torch"):
+    """The in-place form of a function of its own name, as torch has it."""
+
+    def decorate(fn):
+        return composite(fn, name=name, where=f"{space}.{name}")
+
+    return decorate
+
+
+@_written("celu_")
+def torch_celu_(input, alpha=1.0):
+    """celu, in place."""
+    return input.copy_(activation.celu(input, alpha))
+
+
+@_written("selu_")
+def torch_selu_(input):
+    """selu, in place."""
+    return input.copy_(activation.selu(input))
+
+
+@_written("rrelu_")
+def torch_rrelu_(input, lower=1 / 8, upper=1 / 3, training=False):
+    """rrelu, in place."""
+    return activation.functional_rrelu(input, lower, upper, training, True)
+
+
+@_written("threshold_")
+def torch_threshold_(input, threshold, value):
+    """threshold, in place."""
+    return input.copy_(activation.threshold(input, threshold, value))
+
+
+@_written("alpha_dropout_")
+def torch_alpha_dropout_(input, p, train):
+    """alpha_dropout, in place."""
+    return linear._dropped(linear.alpha_dropout_mask, input, p, train, True, error=RuntimeError)
+
+
+@_written("feature_dropout_")
+def torch_feature_dropout_(input, p, train):
+    """feature_dropout, in place."""
+    return linear._dropped(linear.dropout_mask, input, p, train, True, 2, RuntimeError)
+
+
+@composite(where="torch.feature_alpha_dropout")
+def torch_feature_alpha_dropout(input, p, train):
+    """Alpha dropout of whole channels, if `train`."""
+    return linear._dropped(linear.alpha_dropout_mask, input, p, train, False, 2, RuntimeError)
+
+
+@_written("feature_alpha_dropout_")
+def torch_feature_alpha_dropout_(input, p, train):
+    """feature_alpha_dropout, in place."""
+    return linear._dropped(linear.alpha_dropout_mask, input, p, train, True, 2, RuntimeError)
+
+
+@_written("embedding_renorm_")
+def torch_embedding_renorm_(input, indices, max_norm, norm_type):
+    """The rows that `indices` names scaled down to a norm of at most `max_norm`, in place."""
+    return input.copy_(linear.embedding_renorm(input, indices, float(max_norm), float(norm_type)))
+
+
+@_written("as_strided_")
+def torch_as_strided_(input, size, stride, storage_offset=None):
+    """`Tensor.as_strided_`."""
+    return input.as_strided_(size, stride, storage_offset)
+
+
+@_written("fill_diagonal_", "Tensor")
+def fill_diagonal_(input, fill_value, wrap=False):
+    """Write a number to the diagonal; with `wrap`, of a tall matrix to its further diagonals too."""
+    if input.dim() < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    shape, strides = input.shape, input.stride()
+    if len(shape) == 2:
+        count, step = min(shape), sum(strides)
+    else:
+        if len(set(shape)) > 1:
+            raise RuntimeError("all dimensions of input must be of equal length")
+        count, step = shape[0], sum(strides)
+    input.as_strided((count,), (step,), input.storage_offset()).fill_(fill_value)
+    if wrap and len(shape) == 2 and shape[0] > shape[1] + 1:
+        # every (columns + 1)-th row starts the diagonal anew
+        for row in range(shape[1] + 1, shape[0], shape[1] + 1):
+            rest = min(shape[1], shape[0] - row)
+            input.as_strided((rest,), (step,), input.storage_offset() + row * strides[0]).fill_(fill_value)
+    return input
+
+
+# ---- norms ----
+
+
+@composite(where="torch", out=True)
+def frobenius_norm(input, dim, keepdim=False):
+    """The square root of the sum of squared absolute values."""
+    return _of("norm")(input, "fro", dim, keepdim)
+
+
+@composite(where="torch", out=True)
+def nuclear_norm(input, dim=(-2, -1), keepdim=False):
+    """The sum of the singular values."""
+    if isinstance(dim, bool):
+        dim, keepdim = (-2, -1), dim
+    return _of("norm")(input, "nuc", dim, keepdim)
+
+
+@composite(where="torch")
+def norm_except_dim(v, pow=2, dim=0):
+    """The norm over all dimensions but one, which keep a size of 1."""
+    if dim == -1:
+        return _of("norm")(v, pow)
+    dim = one_dim(dim, v.dim())
+    return _of("norm")(v, pow, tuple(d for d in range(v.dim()) if d != dim), True)

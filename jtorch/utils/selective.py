@@ -1,0 +1,100 @@
+"""Selective checkpointing: a policy says of each op whether its result is kept or computed again."""
+
+import enum
+from collections import defaultdict
+
+from ..core.record import tls
+from ..dispatch import function_of, slow
+from ..ops import registry
+from ..tensor import Tensor, value_of
+
+
+class CheckpointPolicy(enum.Enum):
+    """What a policy may answer."""
+
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+    MUST_CPU_OFFLOAD = 4
+
+
+class SelectiveCheckpointContext:
+    """The first argument of a policy: whether this is the second time, and what has been computed so far."""
+
+    def __init__(self, *, is_recompute, op_output=None):
+        self.is_recompute = is_recompute
+        self.op_output = op_output
+
+
+_SAVED = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE, CheckpointPolicy.MUST_CPU_OFFLOAD)
+
+
+class _Watch:
+    """Sees every op called inside; the first time it keeps results, the second time it hands them out.
+
+    An op whose result is handed out is recorded all the same, for its place on the tape; since nothing reads what it would
+    compute, it never runs.
+    """
+
+    def __init__(self, policy, kept, is_recompute):
+        self.policy = policy
+        self.kept = kept
+        self.is_recompute = is_recompute
+
+    def __enter__(self):
+        me = tls.me
+        self.outer = me.special
+        me.special = self.handle
+
+    def __exit__(self, *exc):
+        tls.me.special = self.outer
+
+    def handle(self, op, args, out=None, inplace=False):
+        me = tls.me
+        if inplace or out is not None:
+            return self.outer(op, args, out, inplace) if self.outer is not None else (False, None)
+        me.special = self.outer
+        try:
+            result = slow(op, args)
+        finally:
+            me.special = self.handle
+        answer = self.policy(
+            SelectiveCheckpointContext(is_recompute=self.is_recompute, op_output=result), function_of(op), *args
+        )
+        if isinstance(answer, bool):
+            answer = CheckpointPolicy.MUST_SAVE if answer else CheckpointPolicy.PREFER_RECOMPUTE
+        if answer in _SAVED:
+            outs = [r for r in (result if isinstance(result, tuple) else (result,)) if isinstance(r, Tensor)]
+            if self.is_recompute:
+                for r, value in zip(outs, self.kept[op.name].pop(0)):
+                    r._storage.value = value
+            else:
+                self.kept[op.name].append([value_of(r) for r in outs])
+        return True, result
+
+
+def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mutation=False):
+    """The two contexts that `checkpoint(context_fn=...)` wants, from a policy or from a list of ops to keep.
+
+    A policy is called as policy(ctx, op, *args, **kwargs) and answers with a CheckpointPolicy.
+    """
+    if isinstance(policy_fn_or_list, list):
+        names = {_name(f) for f in policy_fn_or_list}
+
+        def policy(ctx, op, *args, **kwargs):
+            return CheckpointPolicy.MUST_SAVE if _name(op) in names else CheckpointPolicy.PREFER_RECOMPUTE
+    elif callable(policy_fn_or_list):
+        policy = policy_fn_or_list
+    else:
+        raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
+    kept = defaultdict(list)
+    return _Watch(policy, kept, False), _Watch(policy, kept, True)
+
+
+def _name(fn):
+    name = getattr(fn, "__name__", str(fn)).split(".")[0]
+    for op in registry.OPS.values():
+        if name in (op.name, *getattr(op, "aliases", ())):
+            return op.name
+    return name
