@@ -2,8 +2,9 @@
 
 import contextlib
 import importlib
+import importlib.util
 
-from . import functions, printing
+from . import creation, dlpack, functions, legacy, printing, settings
 from .core import device as devices
 from .core import dtype as dtypes
 from .core import record
@@ -13,9 +14,8 @@ from .dispatch import forget_plans, result_dtype
 from .tensor import Tensor
 
 SUBMODULES = (
-    "accelerator", "amp", "autograd", "backends", "compile", "cuda", "data", "distributed", "export", "fft", "func", "fx", "jit",
-    "linalg", "nn", "optim", "random", "signal", "special", "utils", "version", "testing", "profiler", "types", "typing",
-    "config", "errors", "ops", "core", "optim", "masked", "sparse", "distributions", "hub", "overrides", "library",
+    "accelerator", "autograd", "backends", "compile", "config", "core", "cuda", "data", "errors", "fft", "linalg", "masked",
+    "nn", "ops", "optim", "random", "signal", "special", "utils", "version",
 )  # fmt: skip
 
 
@@ -65,6 +65,11 @@ def set_default_dtype(d) -> None:
         forget_plans()
 
 
+def set_default_tensor_type(t) -> None:
+    """Deprecated by PyTorch: set the default dtype by a class such as torch.DoubleTensor, or its name."""
+    legacy.set_default_tensor_type(t, set_default_dtype)
+
+
 def set_default_device(device) -> None:
     """The device of tensors made without saying where."""
     devices.set_default(device)
@@ -94,31 +99,34 @@ def vmap(*args, **kwargs):
     return importlib.import_module("jtorch.func").vmap(*args, **kwargs)
 
 
-def use_deterministic_algorithms(mode, *, warn_only=False) -> None:
-    """Accepted for PyTorch's sake: XLA's CPU programs are deterministic."""
-
-
-def _noop_getter(value):
-    return lambda *args, **kwargs: value
-
-
 _NAMES = {
     "Tensor": Tensor, "Size": Size, "device": devices.Device, "dtype": dtypes.dtype, "execution_mode": execution_mode,
     "get_execution_mode": get_execution_mode, "synchronize": synchronize, "set_default_dtype": set_default_dtype,
     "set_default_device": set_default_device, "get_default_device": get_default_device, "result_type": result_type,
     "set_printoptions": printing.set_printoptions, "typename": typename, "inf": float("inf"), "nan": float("nan"),
     "pi": 3.141592653589793, "e": 2.718281828459045, "newaxis": None, "flush": record.flush, "vmap": vmap,
-    "use_deterministic_algorithms": use_deterministic_algorithms,
-    "are_deterministic_algorithms_enabled": _noop_getter(False),
-    "get_num_threads": _noop_getter(1), "set_num_threads": _noop_getter(None), "set_num_interop_threads": _noop_getter(None),
-    "get_float32_matmul_precision": _noop_getter("highest"), "set_float32_matmul_precision": _noop_getter(None),
+    "memory_format": creation.MemoryFormat, "layout": creation.Layout_, "from_dlpack": dlpack.from_dlpack,
+    "set_default_tensor_type": set_default_tensor_type, **legacy.CLASSES,
 }  # fmt: skip
+_SETTINGS = (
+    "are_deterministic_algorithms_enabled", "get_deterministic_debug_mode", "get_float32_matmul_precision",
+    "get_num_interop_threads", "get_num_threads", "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled",
+    "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal", "set_num_interop_threads",
+    "set_num_threads", "set_warn_always", "use_deterministic_algorithms",
+)  # fmt: skip
+_NAMES |= {name: getattr(settings, name) for name in _SETTINGS}
+_AUTOCAST = (
+    "autocast", "clear_autocast_cache", "get_autocast_dtype", "is_autocast_available", "is_autocast_cache_enabled",
+    "is_autocast_enabled", "set_autocast_cache_enabled", "set_autocast_dtype", "set_autocast_enabled",
+)  # fmt: skip
 
 
 def find(name):
     """The public object of this name; AttributeError when there is none."""
     if name in _NAMES:
         return _NAMES[name]
+    if name in _AUTOCAST:
+        return getattr(importlib.import_module("jtorch.amp.autocast"), name)
     if name in SUBMODULES:
         try:
             return importlib.import_module(f"jtorch.{name}")
@@ -141,4 +149,8 @@ def _space(name, found):
 
 
 def names():
-    return sorted({*_NAMES, *SUBMODULES, *dir(functions)})
+    return sorted({*_NAMES, *_AUTOCAST, *filter(_exists, SUBMODULES), *dir(functions)})
+
+
+def _exists(name):
+    return bool(functions.names(name)) or importlib.util.find_spec(f"jtorch.{name}") is not None

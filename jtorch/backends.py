@@ -4,6 +4,7 @@ import contextlib
 import sys
 import types
 
+from . import settings
 from .core import device as devices
 
 
@@ -34,6 +35,18 @@ def _flags(backend, names):
     return flags
 
 
+class _Matmul(types.SimpleNamespace):
+    """Settings of matrix products; allow_tf32 is set_float32_matmul_precision by another name."""
+
+    @property
+    def allow_tf32(self):
+        return settings.get_float32_matmul_precision() != "highest"
+
+    @allow_tf32.setter
+    def allow_tf32(self, allowed):
+        settings.set_float32_matmul_precision("high" if allowed else "highest")
+
+
 def _no():
     return False
 
@@ -53,8 +66,8 @@ cudnn = _Backend(
 cudnn.flags = _flags(cudnn, ("enabled", "benchmark", "benchmark_limit", "deterministic", "allow_tf32"))
 cuda = _Backend(
     "cuda", "Settings of matrix products and attention on NVIDIA GPUs: accepted.",
-    matmul=types.SimpleNamespace(
-        allow_tf32=False, allow_fp16_reduced_precision_reduction=True, allow_bf16_reduced_precision_reduction=True,
+    matmul=_Matmul(
+        allow_fp16_reduced_precision_reduction=True, allow_bf16_reduced_precision_reduction=True,
         allow_fp16_accumulation=False, fp32_precision="none",
     ),
     is_built=_on_cuda, flash_sdp_enabled=_yes, math_sdp_enabled=_yes, mem_efficient_sdp_enabled=_yes,
@@ -67,6 +80,8 @@ mkldnn = _Backend("mkldnn", "XLA brings its own convolutions.", is_available=_no
 mkldnn.flags = _flags(mkldnn, ("enabled", "deterministic"))
 openmp = _Backend("openmp", "XLA brings its own threads.", is_available=_no)
 nnpack = _Backend("nnpack", "XLA brings its own convolutions.", is_available=_no)
-opt_einsum = _Backend("opt_einsum", "einsum plans its contractions itself.", enabled=True, strategy="auto", is_available=_yes)
+opt_einsum = _Backend(
+    "opt_einsum", "einsum plans its contractions itself.", enabled=True, strategy="auto", is_available=_yes
+)
 
 __all__ = ["cuda", "cudnn", "mkl", "mkldnn", "mps", "nnpack", "openmp", "opt_einsum"]

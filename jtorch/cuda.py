@@ -1,5 +1,7 @@
 """torch.cuda: the accelerator under the name that old scripts use."""
 
+import importlib
+
 from . import accelerator, creation
 from .core import device as devices
 
@@ -63,3 +65,10 @@ def get_device_capability(device=None) -> tuple[int, int]:
 
 def _jax_device(device):
     return devices.resolve("cuda" if device is None else device).jax
+
+
+def __getattr__(name):
+    """torch.cuda.amp: the old names of torch.amp, for CUDA."""
+    if name == "amp":
+        return importlib.import_module(".amp.cuda", __package__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

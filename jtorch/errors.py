@@ -4,9 +4,20 @@ import os
 import sys
 import warnings
 
-from .core.dtype import scalar_name
-
 _ROOT = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+_SCALAR_NAMES = {
+    "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
+    "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64", "float16": "Half", "bfloat16": "BFloat16",
+    "float32": "Float", "float64": "Double", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
+    "float8_e4m3fn": "Float8_e4m3fn", "float8_e5m2": "Float8_e5m2", "float8_e4m3fnuz": "Float8_e4m3fnuz",
+    "float8_e5m2fnuz": "Float8_e5m2fnuz", "float8_e8m0fnu": "Float8_e8m0fnu",
+}  # fmt: skip
+
+
+def scalar_name(dtype) -> str:
+    """PyTorch's C++ name of a dtype, as its errors and storage classes spell it."""
+    return _SCALAR_NAMES[dtype.name]
 
 
 class LinAlgError(RuntimeError):

@@ -14,7 +14,7 @@ from .tensor import Tensor, TensorMeta
 
 _FAMILIES = (
     "activation", "arithmetic", "attention", "batchnorm", "compare", "conv", "conversion", "copies",
-    "create", "ctc", "factor", "fft", "grouped", "histograms", "image", "indexing", "join", "linalg",
+    "create", "ctc", "draws", "factor", "fft", "grouped", "histograms", "image", "indexing", "join", "linalg",
     "linear", "logic", "loss", "margins", "masked", "masks", "matmul", "native", "norm", "pool", "reduce",
     "rnn", "scans", "segments", "solve", "sorting", "special", "statistics", "transcendental", "views",
     "windows",
@@ -35,7 +35,8 @@ for _table in (registry.OPS, registry.VIEWS, registry.COMPOSITES):
             _targets.setdefault(_space, {})[_name] = _record
 
 _inplace = {
-    name: record for name, record in _targets["Tensor"].items() if getattr(record, "inplace", False)
+    name: record.inplace if isinstance(record.inplace, registry.Op) else record
+    for name, record in _targets["Tensor"].items() if getattr(record, "inplace", False)
 }  # fmt: skip
 _made: dict[tuple[str, str], object] = {}
 

@@ -9,7 +9,17 @@ from .core import dtype as dtypes
 from .core import storage as storages
 from .core.record import tls
 from .creation import from_array, tensor
-from .dispatch import FAST, as_class, call_view, cast_value, check_inplace, function_of, subclass_of, write, write_on_tape
+from .dispatch import (
+    FAST,
+    as_class,
+    call_view,
+    cast_value,
+    check_inplace,
+    function_of,
+    subclass_of,
+    write,
+    write_on_tape,
+)
 from .ops import registry
 from .tensor import Tensor, edge_of, value_of
 

@@ -507,7 +507,7 @@ def _layout_inplace(name):
         self._storage.version += 1
         return _swap_meta(self, made)
 
-    view = copy.copy(registry.VIEWS[name])
+    view = copy.copy(registry.VIEWS[registry.ALIASES.get(name, name)])
     view.plans = {}
     view.grad_name = _written_name(view)
     written = build_view(view)
@@ -553,16 +553,6 @@ def array_protocol(self, dtype=None, copy=None):
 def jax_array(self):
     """The tensor as a jax.Array: nothing is copied where the storage holds just this tensor."""
     return storages.realise(value_of(self))
-
-
-def dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-    if self.requires_grad:
-        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-    return jax_array(self).__dlpack__(stream=stream)
-
-
-def dlpack_device(self):
-    return jax_array(self).__dlpack_device__()
 
 
 # --- storage -----------------------------------------------------------------------------------------------------------
@@ -951,6 +941,14 @@ def map_(self, other, function):
     return fill_random(self, lambda s: flat.reshape(a.shape))
 
 
+def map2_(self, x, y, function):
+    """Replace each element by function(element, x's element, y's element)."""
+    a = np.array(as_numpy(self))
+    others = [np.broadcast_to(as_numpy(t), self.shape).reshape(-1).tolist() for t in (x, y)]
+    flat = np.array([function(*each) for each in zip(a.reshape(-1).tolist(), *others)], a.dtype)
+    return fill_random(self, lambda s: flat.reshape(a.shape))
+
+
 def requires_grad_view(self):
     return self
 
@@ -970,12 +968,12 @@ def install():
         "reshape": reshape, "view": view, "flatten": flatten, "ravel": ravel, "contiguous": contiguous,
         "is_contiguous": is_contiguous, "clone": clone, "to": to, "type": type_, "type_as": type_as, "cpu": cpu, "cuda": cuda,
         "copy_": copy_, "fill_": fill_, "zero_": zero_, "set_": set_, "resize_": resize_, "resize_as_": resize_as_,
-        "numpy": numpy, "__array__": array_protocol, "__jax_array__": jax_array, "__dlpack__": dlpack,
-        "__dlpack_device__": dlpack_device, "storage": storage, "untyped_storage": untyped_storage,
+        "numpy": numpy, "__array__": array_protocol, "__jax_array__": jax_array,
+        "storage": storage, "untyped_storage": untyped_storage,
         "_typed_storage": storage, "__repr__": represent, "__deepcopy__": deepcopy, "__copy__": shallow_copy, "__reduce_ex__": reduce_ex,
         "__iter__": iterate, "__contains__": contains, "uniform_": uniform_, "normal_": normal_, "bernoulli_": bernoulli_,
         "random_": random_, "exponential_": exponential_, "cauchy_": cauchy_, "log_normal_": log_normal_,
-        "geometric_": geometric_, "new_tensor": new_tensor, "is_set_to": is_set_to, "apply_": apply_, "map_": map_,
+        "geometric_": geometric_, "new_tensor": new_tensor, "is_set_to": is_set_to, "apply_": apply_, "map_": map_, "map2_": map2_,
         "reshape_as": reshape_as, "sum_to_size": sum_to_size, "equal": equal, "bernoulli": creation.bernoulli, "multinomial": creation.multinomial,
     }  # fmt: skip
     for name, fn in methods.items():
@@ -1006,10 +1004,10 @@ def install():
     Tensor.is_distributed = lambda self: False
     Tensor.is_inference_ = Tensor.is_inference
     Tensor.dim_order = lambda self: tuple(sorted(builtins.range(self.ndim), key=lambda d: -self.stride(d)))
+    Tensor.is_nonzero = lambda self: bool(self)
     Tensor.to_dense = lambda self, dtype=None: self if dtype is None else to(self, dtype=dtype)
     for name in ("transpose", "squeeze", "unsqueeze", "t", "swapaxes", "swapdims", "as_strided"):
-        if name in registry.VIEWS:
-            setattr(Tensor, name + "_", _layout_inplace(name))
+        setattr(Tensor, name + "_", _layout_inplace(name))
     operators.install()
     for name in ("real", "imag"):
         setattr(Tensor, name, property(getattr(complex_views, name)))

@@ -80,6 +80,7 @@ def install():
         setattr(Tensor, f"__{dunder}__", fn)
         setattr(Tensor, f"__r{dunder}__", _commuted(fn) if name in _COMMUTES else _reversed(lookup(name)))
         setattr(Tensor, f"__i{dunder}__", _in_place(name))
+    Tensor.__rdiv__ = lambda self, other: lookup("mul")(lookup("reciprocal")(self), other)
     for name in _COMPARISONS:
         setattr(Tensor, f"__{name}__", generate.build_operator(registry.OPS[name]))
     Tensor.__eq__ = _equality(generate.build_operator(registry.OPS["eq"]))

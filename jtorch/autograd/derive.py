@@ -347,7 +347,7 @@ class SlicesMap:
 
 def view_plan(spec, strides, out_shape, out_strides, offset, grad_name):
     """(plan, starts) of the view (out_shape, out_strides, offset) of a dense value with `spec`'s shape and `strides`."""
-    recipe, starts = strided.plan(tuple(spec.shape), strides, out_shape, out_strides, offset)
+    recipe, starts = strided.between(tuple(spec.shape), strides, out_shape, out_strides, offset)
     key = (spec.shape, spec.dtype, spec.device, out_shape, recipe, grad_name)
     plan = _view_plans.get(key)
     if plan is None:

@@ -3,6 +3,8 @@
 import ml_dtypes
 import numpy as np
 
+from ..errors import scalar_name
+
 BOOL, INT, FLOAT, COMPLEX = range(4)  # the categories of promotion, in order
 
 
@@ -112,7 +114,7 @@ def promote(a: dtype, b: dtype) -> dtype:
     if (a.itemsize == 1 and a.is_floating_point) or (b.itemsize == 1 and b.is_floating_point):
         raise RuntimeError(
             "Promotion for Float8 Types is not supported, attempted to promote "
-            f"{_scalar_name(a)} and {_scalar_name(b)}"
+            f"{scalar_name(a)} and {scalar_name(b)}"
         )
     given = (a, b)
     if a.category > b.category:
@@ -144,24 +146,8 @@ def promote(a: dtype, b: dtype) -> dtype:
 def _unsigned(a, b):
     return RuntimeError(
         "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
-        f"{_scalar_name(a)} and {_scalar_name(b)}"
+        f"{scalar_name(a)} and {scalar_name(b)}"
     )
-
-
-_SCALAR_NAMES = {
-    "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
-    "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64", "float16": "Half", "bfloat16": "BFloat16",
-    "float32": "Float", "float64": "Double", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
-    "float8_e4m3fn": "Float8_e4m3fn", "float8_e5m2": "Float8_e5m2", "float8_e4m3fnuz": "Float8_e4m3fnuz",
-    "float8_e5m2fnuz": "Float8_e5m2fnuz", "float8_e8m0fnu": "Float8_e8m0fnu",
-}  # fmt: skip
-
-
-def _scalar_name(d: dtype) -> str:
-    return _SCALAR_NAMES[d.name]
-
-
-scalar_name = _scalar_name  # PyTorch's C++ name, as its errors and storage classes spell it
 
 
 def fits(x: int, d: dtype) -> bool:

@@ -19,6 +19,7 @@ import numpy as np
 from jax import lax
 
 from .. import errors
+from . import shapes
 from .layout import has_overlap
 
 __all__ = ["Recipe", "plan", "reinterpret"]
@@ -484,3 +485,43 @@ def reinterpret(array, to: Any):
         array = lax.reshape(array, (array.size * old.itemsize // new.itemsize, new.itemsize // old.itemsize))
     array = lax.bitcast_convert_type(array, new)
     return lax.reshape(array, (array.size,))
+
+
+class Scattered:
+    """Elements of an array at fixed flat positions: the relation of a view to a base that is not dense itself."""
+
+    __slots__ = ("index", "shape")
+
+    def __init__(self, index):
+        self.index = index
+        self.shape = index.shape
+
+    def read(self, array, starts=()):
+        return array.reshape(-1)[self.index]
+
+    def write(self, array, starts, value):
+        return array.reshape(-1).at[self.index].set(value).reshape(array.shape)
+
+
+_scattered: dict = {}
+
+
+def between(base_shape: Ints, base_strides: Ints, shape: Ints, strides: Ints, offset: int):
+    """As `plan`, for a base that may itself be a view with gaps, seen as an array of its logical elements."""
+    if shapes.is_dense(base_shape, base_strides):
+        return plan(base_shape, base_strides, shape, strides, offset)
+    key = (base_shape, base_strides, shape, strides, offset)
+    found = _scattered.get(key)
+    if found is None:
+        place = {int(p): k for k, p in reversed(list(enumerate(_offsets(base_shape, base_strides).reshape(-1))))}
+        wanted = _offsets(shape, strides) + offset
+        index = np.array([place[int(p)] for p in wanted.reshape(-1)], np.int32).reshape(shape)
+        found = _scattered[key] = Scattered(index)
+    return found, ()
+
+
+def _offsets(shape, strides):
+    total = np.zeros(shape, np.int64)
+    for axis, (n, s) in enumerate(zip(shape, strides)):
+        total += (np.arange(n) * s).reshape([-1 if d == axis else 1 for d in range(len(shape))])
+    return total

@@ -211,6 +211,8 @@ def make_plan(op, call, inplace_spec=None):
     multiple = isinstance(out, (tuple, list))
     outs = list(out) if multiple else [out]
     if inplace_spec is not None:
+        if callable(op.inplace):
+            op.inplace(inplace_spec)
         result = dtypes.of(outs[0].dtype)
         if not dtypes.can_cast(result, inplace_spec.dtype):
             raise RuntimeError(

@@ -7,6 +7,7 @@ from ..autograd import node as tape
 from ..autograd.derive import SlicesMap
 from ..core import dtype as dtypes
 from ..core import storage as storages
+from ..core import strided
 from ..core.program import Plan
 from ..core.record import tls
 from ..core.spec import Spec
@@ -131,6 +132,10 @@ def write_on_tape(t, value, node, k=0):
     base_edge = edge_of(base)
     if node is None and base_edge is None:
         return
+    if base._spec.dtype is not t._spec.dtype:
+        raise errors.unsupported(
+            "gradients through a write to a view of another dtype (view_as_real, real, imag)", "an out-of-place operation"
+        )
     base_before, before_edge = base._edge, t._edge
     base._edge = copy_slices(base, base_edge, t, None if node is None else (node, k))
     base._rg = False
@@ -160,8 +165,9 @@ def move_retained(t, edge):
 def copy_slices(base, base_edge, view, edge):
     """The edge of a base after one of its views has been written: base with the view's elements replaced."""
     a, b = base._spec, view._spec
-    layout = storages.strided.plan(tuple(a.shape), a.strides, tuple(b.shape), b.strides, view._offset - base._offset)
-    recipe, starts = layout
+    recipe, starts = strided.between(
+        tuple(a.shape), a.strides, tuple(b.shape), b.strides, view._offset - base._offset
+    )
     key = (a, b, recipe)
     plan = _slices.get(key)
     if plan is None:

@@ -81,7 +81,7 @@ softmax.vjp(input=lambda g, dim, out: softmax_grad(g, out, dim))
 log_softmax.vjp(input=lambda g, dim, out: log_softmax_grad(g, out, dim))
 
 
-@op(where="")
+@op(where="", out=False)
 @widened
 def softmax_grad(grad: Array, out: Array, dim: int) -> Array:
     """The cotangent of softmax's input."""
@@ -89,7 +89,7 @@ def softmax_grad(grad: Array, out: Array, dim: int) -> Array:
     return weighted - out * _total(weighted, dim)
 
 
-@op(where="")
+@op(where="", out=False)
 @widened
 def log_softmax_grad(grad: Array, out: Array, dim: int) -> Array:
     """The cotangent of log_softmax's input."""
@@ -478,7 +478,6 @@ floats_only(softplus, "softplus_cpu")
 @op(
     promote=PROMOTE,
     where="nn.functional",
-    aliases=("log_sigmoid",),
     elementwise=False,
     grad_name="LogSigmoidBackward0",
 )

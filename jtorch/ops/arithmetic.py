@@ -345,7 +345,12 @@ def positive(input):
     return input
 
 
-@op(promote=PROMOTE, aliases=("absolute",), out=SAME_UNARY)
+def _abs_in_place(spec):
+    if spec.dtype.category == dtypes.COMPLEX:
+        raise RuntimeError("In-place abs is not supported for complex tensors.")
+
+
+@op(promote=PROMOTE, aliases=("absolute",), inplace=_abs_in_place, out=SAME_UNARY)
 def abs(input: Array) -> Array:
     """The absolute value; real for complex numbers."""
     return jnp.abs(input)

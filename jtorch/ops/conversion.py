@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 
 from ..core import dtype as dtypes
-from .registry import PROMOTE, Array, Number, op
+from .registry import PROMOTE, Array, Number, composite, op
 
 LN2, LN10 = math.log(2), math.log(10)
 _HALF = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
@@ -161,6 +161,13 @@ def conj(input: Array) -> Array:
 
 
 conj.vjp(input=lambda g: conj_of(g))
+conj.targets = []  # of real tensors it is the tensor itself: see below
+
+
+@composite(name="conj_function", where="torch.conj Tensor.conj")
+def conj_function(input):
+    """The complex conjugate; a real tensor is its own."""
+    return conj(input) if kind(input) == "c" else input
 
 
 @op(promote=PROMOTE, out=SAME_UNARY)
@@ -170,6 +177,18 @@ def conj_physical(input: Array) -> Array:
 
 
 conj_physical.vjp(input=lambda g: conj_of(g))
+conj_physical.targets = []
+
+
+@composite(name="conj_physical_function", where="torch.conj_physical Tensor.conj_physical")
+def conj_physical_function(input, *, out=None):
+    """The complex conjugate; a real tensor is its own."""
+    if out is not None:
+        return conj_physical(input, out=out)
+    return conj_physical(input) if kind(input) == "c" else input
+
+
+conj_physical_function.inplace = conj_physical
 
 
 @op(promote=PROMOTE, where="torch", inplace=False, out=False)

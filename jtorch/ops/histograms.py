@@ -141,7 +141,7 @@ def _check_histogram_weight(input, weight):
         )
 
 
-@composite
+@composite(where="torch")
 def histogramdd(input, bins, range=None, weight=None, density=False):
     """The histogram of points, whose coordinates are the last dimension of `input`, and the edges by coordinate.
 

@@ -124,7 +124,7 @@ def _each(fn, tensors):
     return out
 
 
-@composite(where="torch Tensor")
+@composite(where="torch")
 def atleast_1d(*tensors):
     """Each tensor with at least one dimension."""
     one = len(tensors) == 1 and not isinstance(tensors[0], (list, tuple))
@@ -132,7 +132,7 @@ def atleast_1d(*tensors):
     return out[0] if one else out
 
 
-@composite(where="torch Tensor")
+@composite(where="torch")
 def atleast_2d(*tensors):
     """Each tensor with at least two dimensions: a vector becomes a row."""
     one = len(tensors) == 1 and not isinstance(tensors[0], (list, tuple))
@@ -140,7 +140,7 @@ def atleast_2d(*tensors):
     return out[0] if one else out
 
 
-@composite(where="torch Tensor")
+@composite(where="torch")
 def atleast_3d(*tensors):
     """Each tensor with at least three dimensions: a vector lies along the second."""
     one = len(tensors) == 1 and not isinstance(tensors[0], (list, tuple))
@@ -292,7 +292,7 @@ def chosen_rows(input: Array, r: int, with_replacement: bool) -> Array:
     return input.at[rows].get(mode=IN_BOUNDS)
 
 
-@composite
+@composite(where="torch")
 def combinations(input, r=2, with_replacement=False):
     """The combinations of r elements of a vector, a row each."""
     if input.ndim != 1:

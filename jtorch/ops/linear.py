@@ -248,7 +248,7 @@ def _write(weight, value):
     return weight
 
 
-@op(where="torch.embedding_renorm", differentiable=False)
+@op(where="", differentiable=False)
 def embedding_renorm(input: Array, indices: Array, max_norm: float, norm_type: float) -> Array:
     """`input` with each row named by `indices` scaled down to a norm of at most `max_norm`."""
     used = jnp.zeros(input.shape[0], bool).at[indices.reshape(-1)].set(True, mode="promise_in_bounds")

@@ -786,7 +786,7 @@ def _cdist_name(args) -> str:
     return "ViewBackward0" if by_matmul else "CdistBackward0"
 
 
-@op(grad_name=_cdist_name)
+@op(where="torch", grad_name=_cdist_name)
 def cdist(
     x1: Array,
     x2: Array,

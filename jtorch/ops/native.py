@@ -4,8 +4,10 @@ import math
 
 import jax.numpy as jnp
 
+from .. import errors
 from ..core import dtype as dtypes
 from . import activation, batchnorm, linear, norm, pool, registry
+from .conversion import to_float
 from .ctc import ctc_loss as functional_ctc_loss
 from .image import grid_sampler, interpolate
 from .reduce import one_dim
@@ -18,19 +20,8 @@ from .registry import Array, composite, op
 def native_group_norm(
     input: Array, weight: Array | None, bias: Array | None, N: int, C: int, HxW: int, group: int, eps: float
 ) -> Array:
-    """group_norm, its mean and its reciprocal standard deviation; no gradient goes through these two."""
+    """group_norm, its mean and its reciprocal standard deviation."""
     return norm._group_norm(input, group, weight, bias, eps)
-
-
-native_group_norm.vjp(
-    input=lambda g, input, group, weight, eps, out1, out2: norm.group_norm_input_grad(
-        g[0], input, weight, out1, out2, group, eps
-    ),
-    weight=lambda g, input, group, weight, eps, out1, out2: norm.group_norm_weight_grad(
-        g[0], input, weight, out1, out2, group, eps
-    ),
-    bias=lambda g, bias: norm.channel_sum(g[0], bias),
-)
 
 
 @op(where="", out=False, differentiable=False)
@@ -74,7 +65,7 @@ def _native_batch_norm_legit(input, weight, bias, *rest):
     return _batch_norm(input, weight, bias, *rest)
 
 
-@composite(where="torch", out="exact")
+@composite(where="")
 def _batch_norm_with_update(input, weight, bias, running_mean, running_var, momentum, eps):
     """`native_batch_norm` in training, and the reserve of kernels that have one (empty)."""
     found = _batch_norm(input, weight, bias, running_mean, running_var, True, momentum, eps)
@@ -90,10 +81,11 @@ def _softmax_backward_data(grad_output, output, dim, input_dtype):
     return activation.softmax_grad(grad_output, output, dim).to(input_dtype)
 
 
-@op(where="torch", out=False)
+@op(where="", out=False)
 def native_dropout_backward(grad_output: Array, mask: Array, scale: float) -> Array:
     """The cotangent of dropout's input."""
-    return grad_output * mask.astype(grad_output.dtype) * jnp.asarray(scale, grad_output.dtype)
+    g = to_float(grad_output)
+    return g * mask.astype(g.dtype) * jnp.asarray(scale, g.dtype)
 
 
 @op(where="", out=False)
@@ -114,10 +106,10 @@ def max_pool2d_with_indices_backward(
 @op(where="", out=False, name="_safe_softmax")
 def _safe_softmax(input: Array, dim: int, dtype: dtypes.dtype | None = None) -> Array:
     """softmax, 0 where everything along `dim` is minus infinity."""
-    out = activation._softmax(input, dim, dtype)
-    if not input.ndim:
-        return jnp.where(input == -jnp.inf, jnp.zeros((), out.dtype), out)
-    return jnp.where(jnp.all(input == -jnp.inf, axis=dim, keepdims=True), jnp.zeros((), out.dtype), out)
+    none = input == -jnp.inf
+    none = jnp.all(none, axis=dim, keepdims=True) if input.ndim else none
+    out = activation._softmax(jnp.where(none, jnp.zeros((), input.dtype), input), dim, dtype)
+    return jnp.where(none, jnp.zeros((), out.dtype), out)
 
 
 @composite(where="torch")
@@ -146,11 +138,11 @@ def grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners
 
 
 @composite(where="")
-def _upsample_bilinear2d_aa(input, output_size, align_corners, scales_h=None, scales_w=None):
+def _upsample_bilinear2d_aa(input, output_size, align_corners, scales_h=None, scales_w=None, *, scale_factors=None):
     """`nn.functional.interpolate` with antialias."""
-    if output_size is not None:
-        return interpolate(input, tuple(output_size), None, "bilinear", align_corners, None, True)
-    return interpolate(input, None, (scales_h, scales_w), "bilinear", align_corners, None, True)
+    size = None if output_size is None else tuple(output_size)
+    factors = scale_factors if scale_factors is not None or scales_h is None else (scales_h, scales_w)
+    return interpolate(input, size, None if size else factors, "bilinear", align_corners, None, True)
 
 
 # ---- losses with the reduction as a number ----
@@ -336,3 +328,12 @@ def norm_except_dim(v, pow=2, dim=0):
         return _of("norm")(v, pow)
     dim = one_dim(dim, v.dim())
     return _of("norm")(v, pow, tuple(d for d in range(v.dim()) if d != dim), True)
+
+
+# ---- what jax has no type for ----
+
+
+@composite(where="Tensor")
+def chalf(input, memory_format=None):
+    """Not supported: complex numbers of two float16."""
+    raise errors.unsupported("torch.complex32", instead="complex64")

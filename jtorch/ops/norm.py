@@ -344,6 +344,8 @@ def _(input, size, alpha, beta, k, whole):
 @composite(where="nn.functional")
 def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     """Divide by a power of the mean square over `size` neighbouring channels."""
+    if input.ndim >= 3 and 0 in input.shape:
+        return input
     return response_norm(input, size, float(alpha), float(beta), float(k), not input.dtype.is_floating_point)
 
 

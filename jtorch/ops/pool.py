@@ -272,11 +272,13 @@ def max_pool3d(
 
 
 def _with_indices(n: int, fn):
-    def max_pool_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+    def max_pool_with_indices(
+        input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=True
+    ):
         """The largest element of each window, and its position in the flattened spatial dimensions."""
         return fn(input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
-    spaces = f"torch.max_pool{n}d_with_indices nn.functional.max_pool{n}d_with_indices"
+    spaces = f"nn.functional.max_pool{n}d_with_indices" + (" torch.max_pool1d_with_indices" if n == 1 else "")
     return composite(where=spaces, name=f"max_pool{n}d_with_indices")(max_pool_with_indices)
 
 

@@ -83,15 +83,20 @@ def _complex_logcumsumexp(x, axis):
     parts = jnp.moveaxis(x, axis, 0)
     if not x.size:
         return x
-    start = jnp.full(parts.shape[1:], -jnp.inf, x.dtype)
-    return jnp.moveaxis(lax.scan(step, start, parts)[1], 0, axis)
+    rest = lax.scan(step, parts[0], parts[1:])[1]
+    return jnp.moveaxis(jnp.concatenate([parts[:1], rest]), 0, axis)
 
 
 def _logcumsumexp_input(g, input, out, dim):
     if kind(input) != "c":
         return jax.vjp(lambda x: logcumsumexp.fn(x, dim), input)[1](g)[0]
-    # jax.vjp gives nan through the -inf it starts from
-    return _cumsum_back.fn(g * jnp.exp(-jnp.conj(out)), dim) * jnp.exp(jnp.conj(input))
+    if input.ndim == 0:
+        return g
+    # the sum over later i of g[i] * exp(conj(input - out[i])), by logarithms: either factor alone overflows
+    axis = one_dim(dim, input.ndim)
+    terms = jnp.flip(jnp.log(g) - jnp.conj(out), axis)
+    total = jnp.flip(_complex_logcumsumexp(terms, axis), axis)
+    return jnp.exp(total + jnp.conj(input))
 
 
 logcumsumexp.vjp(input=_logcumsumexp_input)

@@ -102,8 +102,9 @@ def _zeta(order, x):
     skipped = lax.while_loop(lambda state: state[0] < last, advance, start)[1]
     out = skipped + lax.zeta(order, x + steps)
     whole = (x <= 0) & (x == jnp.floor(x))
-    out = jnp.where(whole, jnp.inf, out)
-    return jnp.where((x < 0) & ~whole & (order != jnp.floor(order)), jnp.nan, out)
+    out = jnp.where(whole | (order == 1), jnp.inf, out)
+    undefined = (order < 1) | ((x < 0) & ~whole & (order != jnp.floor(order)))
+    return jnp.where(undefined & (order != 1), jnp.nan, out)
 
 
 _FAR = 64
@@ -218,10 +219,12 @@ entr.vjp(input=lambda g, input: g * (-log(input) - 1))
 
 
 @op(promote=FLOAT, where="special")
-@opmath
 def ndtr(input: Array) -> Array:
     """The area under the standard normal density up to each element."""
-    return jsp.ndtr(input)
+    half = input.dtype  # torch rounds each step, and loses the far left like this
+    x = input.astype(jnp.float32) if half.itemsize == 2 else input
+    inside = rounded(lax.erf(rounded(x * math.sqrt(0.5), half)), half)
+    return (rounded(1 + inside, half) * 0.5).astype(half)
 
 
 @op(promote=FLOAT, where="special")

@@ -299,8 +299,9 @@ def _complex_logaddexp(x, y):
     """The larger real part plus log1p of the rest: the imaginary part is not wrapped, as in torch."""
     swap = (x.real < y.real) | jnp.isnan(y)
     top, low = jnp.where(swap, y, x), jnp.where(swap, x, y)
-    plain = jnp.where(top.real < 0, low, jnp.log(jnp.exp(low) + jnp.exp(top)))
     same = ~jnp.isfinite(low.real) & (low.real == top.real)
+    a, b = (jnp.where(same, v, 0) for v in (low, top))
+    plain = jnp.where(top.real < 0, low, jnp.log(jnp.exp(a) + jnp.exp(b)))
     out = jnp.where(same, plain, top + jnp.log1p(jnp.exp(jnp.where(same, 0, low - top))))
     return jnp.where(jnp.isnan(top), jnp.asarray(jnp.nan, x.dtype), out)
 

@@ -93,7 +93,7 @@ def view_(input: Layout, size: VarInts) -> Layout:
     return input.view(size)
 
 
-@view(name="_unsafe_view", where="torch", grad_name="UnsafeViewBackward0")
+@view(name="_unsafe_view", where="", grad_name="UnsafeViewBackward0")
 def unsafe_view(input: Layout, size: VarInts) -> Layout:
     """`view` of a tensor that nobody else refers to."""
     return input.view(size)

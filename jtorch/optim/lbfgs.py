@@ -22,6 +22,16 @@ def _cubic_minimum(x1, f1, g1, x2, f2, g2, bounds=None):
     return min(max(best, low), high)
 
 
+def _off_the_ends(t, left, right, stuck):
+    """(t, whether it is too close to an end): the second time in a row it is moved off by a tenth of the bracket."""
+    margin = 0.1 * (right - left)
+    if min(right - t, t - left) >= margin:
+        return t, False
+    if not (stuck or t >= right or t <= left):
+        return t, True
+    return (right - margin if abs(t - right) < abs(t - left) else left + margin), False
+
+
 def strong_wolfe(evaluate, x, t, d, f, g, gtd, c1=1e-4, c2=0.9, tolerance_change=1e-9, max_ls=25):
     """A step along `d` that satisfies the strong Wolfe conditions (Nocedal and Wright, algorithms 3.5 and 3.6).
 
@@ -67,17 +77,7 @@ def strong_wolfe(evaluate, x, t, d, f, g, gtd, c1=1e-4, c2=0.9, tolerance_change
         if abs(t1 - t0) * largest < tolerance_change:
             break
         t = _cubic_minimum(t0, f0, s0, t1, f1, s1)
-        # too close to an end twice: move off by a tenth of the bracket
-        left, right = min(t0, t1), max(t0, t1)
-        margin = 0.1 * (right - left)
-        if min(right - t, t - left) < margin:
-            if stuck or t >= right or t <= left:
-                t = right - margin if abs(t - right) < abs(t - left) else left + margin
-                stuck = False
-            else:
-                stuck = True
-        else:
-            stuck = False
+        t, stuck = _off_the_ends(t, min(t0, t1), max(t0, t1), stuck)
         f_new, g_new = evaluate(x, t, d)
         evaluations += 1
         slope_new = g_new.dot(d)
@@ -94,6 +94,15 @@ def strong_wolfe(evaluate, x, t, d, f, g, gtd, c1=1e-4, c2=0.9, tolerance_change
             bracket[low] = point
     t, f_new, g_new, _ = bracket[low] if len(bracket) > 1 else bracket[0]
     return f_new, g_new, t, evaluations
+
+
+class _Memory:
+    """The remembered directions and steps, 1 / (their products), and the scale of the first guess."""
+
+    names = ("old_dirs", "old_stps", "ro", "H_diag")  # in the state dict
+
+    def __init__(self, dirs, steps, ro, scale):
+        self.dirs, self.steps, self.ro, self.scale = dirs, steps, ro, scale
 
 
 class LBFGS(Optimizer):
@@ -188,16 +197,18 @@ class LBFGS(Optimizer):
         if flat_grad.abs().max() <= group["tolerance_grad"]:
             return first_loss
         d, t = state.get("d"), state.get("t")
+        memory = _Memory(*(state.get(name) for name in _Memory.names))
         previous_grad, previous_loss = state.get("prev_flat_grad"), state.get("prev_loss")
+        converged = False
         n_iter = 0
         while n_iter < max_iter:
             n_iter += 1
             state["n_iter"] += 1
             if state["n_iter"] == 1:
                 d = flat_grad.neg()
-                state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
+                memory = _Memory([], [], [], 1)
             else:
-                d = self._direction(state, flat_grad, previous_grad, d, t, group["history_size"])
+                d = self._direction(state, memory, flat_grad, previous_grad, d, t, group["history_size"])
             previous_grad = flat_grad.clone()
             previous_loss = loss
             t = min(1.0, 1.0 / flat_grad.abs().sum()) * lr if state["n_iter"] == 1 else lr
@@ -210,13 +221,19 @@ class LBFGS(Optimizer):
                     raise RuntimeError("only 'strong_wolfe' is supported")
                 start = [p.clone() for p in self._all]
                 loss, flat_grad, t, now = strong_wolfe(
-                    lambda x, t, d: self._evaluate(evaluate, x, t, d), start, t, d, loss, flat_grad, slope
+                    lambda x, t, d: self._evaluate(evaluate, x, t, d),
+                    start,
+                    t,
+                    d,
+                    loss,
+                    flat_grad,
+                    slope,
+                    max_ls=max_eval - evaluations,
                 )
                 self._move(t, d)
                 converged = flat_grad.abs().max() <= group["tolerance_grad"]
             else:
                 self._move(t, d)
-                converged = False
                 if n_iter != max_iter:
                     loss = float(evaluate())
                     flat_grad = self._gather_flat_grad()
@@ -230,16 +247,18 @@ class LBFGS(Optimizer):
                 break
             if abs(loss - previous_loss) < group["tolerance_change"]:
                 break
-        state.update(d=d, t=t, prev_flat_grad=previous_grad, prev_loss=previous_loss)
+        state.update(d=d, t=t)
+        state.update(zip(_Memory.names, (memory.dirs, memory.steps, memory.ro, memory.scale)))
+        state.update(prev_flat_grad=previous_grad, prev_loss=previous_loss)
         return first_loss
 
     @staticmethod
-    def _direction(state, grad, previous_grad, d, t, history):
+    def _direction(state, memory, grad, previous_grad, d, t, history):
         """The two-loop recursion over the remembered directions."""
         y = grad.sub(previous_grad)
         s = d.mul(t)
         ys = y.dot(s)
-        dirs, steps, ro = state["old_dirs"], state["old_stps"], state["ro"]
+        dirs, steps, ro = memory.dirs, memory.steps, memory.ro
         if ys > 1e-10:
             if len(dirs) == history:
                 dirs.pop(0)
@@ -248,15 +267,13 @@ class LBFGS(Optimizer):
             dirs.append(y)
             steps.append(s)
             ro.append(1.0 / ys)
-            state["H_diag"] = ys / y.dot(y)
-        if state.get("al") is None:
-            state["al"] = [None] * history
-        al = state["al"]
+            memory.scale = ys / y.dot(y)
+        al = state.setdefault("al", [None] * history)
         q = grad.neg()
         for i in range(len(dirs) - 1, -1, -1):
             al[i] = steps[i].dot(q) * ro[i]
             q = q - dirs[i] * al[i]
-        r = q * state["H_diag"]
+        r = q * memory.scale
         for i in range(len(dirs)):
             beta = dirs[i].dot(r) * ro[i]
             r = r + steps[i] * (al[i] - beta)

@@ -9,16 +9,23 @@ from jtorch.tensor import Tensor
 __all__ = ["Muon"]
 
 
+def _rounded(x):
+    return cast(cast(x, "bfloat16"), "float32")
+
+
 def orthogonalized(g, coefficients, steps, eps):
-    """The nearest (semi-)orthogonal matrix, by Newton-Schulz iteration in bfloat16."""
+    """The nearest (semi-)orthogonal matrix, by Newton-Schulz iteration in bfloat16.
+
+    Each step is rounded once, after its sum: what a matrix product that adds to a matrix does.
+    """
     a, b, c = coefficients
     tall = g.shape[0] > g.shape[1]
-    x = cast(g.T if tall else g, "bfloat16")
-    x = x / maximum(norm(x), eps)
+    x = _rounded(g.T if tall else g)
+    x = _rounded(x / maximum(_rounded(norm(x)), eps))
     for _ in range(steps):
-        gram = x @ x.T
-        x = a * x + (b * gram + c * (gram @ gram)) @ x
-    return x.T if tall else x
+        gram = _rounded(x @ x.T)
+        x = _rounded(a * x + _rounded(b * gram + c * (gram @ gram)) @ x)
+    return cast(x.T if tall else x, "bfloat16")
 
 
 class Muon(Optimizer):

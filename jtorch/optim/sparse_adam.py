@@ -28,6 +28,11 @@ class SparseAdam(Optimizer):
             raise ValueError(f"Invalid epsilon value: {eps}")
         check_betas(betas)
         super().__init__(params, dict(lr=lr, betas=betas, eps=eps, maximize=maximize))
+        complex_ = [
+            [i, j] for i, g in enumerate(self.param_groups) for j, p in enumerate(g["params"]) if p.is_complex()
+        ]
+        if complex_:
+            raise ValueError(f"Complex params at indices {complex_}: SparseAdam does not support complex parameters")
         sparse = [i for i, p in enumerate(p for group in self.param_groups for p in group["params"]) if p.is_sparse]
         if sparse:
             raise ValueError(f"Sparse params at indices {sparse}: SparseAdam requires dense parameter tensors")

@@ -32,6 +32,8 @@ def derived(op, **static):
     def backward(saved, g):
         arrays, out = saved
         known = static | dict(zip(names, arrays)) | {"g": g, "out": out}
+        if isinstance(out, (tuple, list)):
+            known |= {f"out{k}": o for k, o in enumerate(out)}
         return tuple(_gradient(op, name, array, known) for name, array in zip(names, arrays))
 
     run.defvjp(forward, backward)

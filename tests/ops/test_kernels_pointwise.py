@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
-import torch  # noqa: TID251
 
 import jtorch.dispatch  # noqa: F401  tells the registry what a tensor is
 from jtorch.core import dtype as dtypes
@@ -26,6 +25,7 @@ from jtorch.ops import (  # noqa: F401
     statistics,
     transcendental,
 )
+from tests.oracle import torch
 
 jax.config.update("jax_enable_x64", True)
 

@@ -106,23 +106,27 @@ class ParametrizationList(ModuleList):
                 part.requires_grad_(original.requires_grad)
                 _register(self, f"original{i}", part)
         if not unsafe:
-            z = self()
-            if not isinstance(z, Tensor):
-                raise ValueError(f"A parametrization must return a tensor. Got {type(z).__name__}.")
-            if z.dtype != dtype:
-                raise ValueError(
-                    "Registering a parametrization may not change the dtype of the tensor, "
-                    "unless `unsafe` flag is enabled.\n"
-                    f"unparametrized dtype: {dtype}\n"
-                    f"parametrized dtype: {z.dtype}"
-                )
-            if z.shape != shape:
-                raise ValueError(
-                    "Registering a parametrization may not change the shape of the tensor, "
-                    "unless `unsafe` flag is enabled.\n"
-                    f"unparametrized shape: {shape}\n"
-                    f"parametrized shape: {z.shape}"
-                )
+            self._check_like(dtype, shape)
+
+    def _check_like(self, dtype, shape):
+        """The parametrized tensor has the dtype and the shape of the tensor whose place it takes."""
+        z = self()
+        if not isinstance(z, Tensor):
+            raise ValueError(f"A parametrization must return a tensor. Got {type(z).__name__}.")
+        if z.dtype != dtype:
+            raise ValueError(
+                "Registering a parametrization may not change the dtype of the tensor, "
+                "unless `unsafe` flag is enabled.\n"
+                f"unparametrized dtype: {dtype}\n"
+                f"parametrized dtype: {z.dtype}"
+            )
+        if z.shape != shape:
+            raise ValueError(
+                "Registering a parametrization may not change the shape of the tensor, "
+                "unless `unsafe` flag is enabled.\n"
+                f"unparametrized shape: {shape}\n"
+                f"parametrized shape: {z.shape}"
+            )
 
     def _originals(self):
         if self.is_tensor:

@@ -1,0 +1,199 @@
+"""GradScaler: scale the loss so that float16 gradients do not vanish, and skip the steps in which they overflow."""
+
+from .. import errors, functions
+from ..core import device as devices
+from ..tensor import Tensor
+
+_READY, _UNSCALED, _STEPPED = "ready", "unscaled", "stepped"
+
+
+class GradScaler:
+    """Scales losses by a factor that grows while gradients stay finite and shrinks when they do not.
+
+    Args:
+        device: the device type of the training. Default: "cuda"
+        init_scale: the first scale. Default: 2.0**16
+        growth_factor: what it is multiplied by after `growth_interval` finite steps. Default: 2.0
+        backoff_factor: what it is multiplied by after a step with infinite or nan gradients. Default: 0.5
+        growth_interval: how many finite steps in a row. Default: 2000
+        enabled: False makes every method pass its argument through. Default: True
+    """
+
+    def __init__(
+        self,
+        device="cuda",
+        init_scale=2.0**16,
+        growth_factor=2.0,
+        backoff_factor=0.5,
+        growth_interval=2000,
+        enabled=True,
+    ):
+        self._device = device
+        self._enabled = enabled
+        if enabled and device == "cuda" and devices.accelerator() is None:
+            errors.warn("torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.")
+            self._enabled = False
+        if self._enabled:
+            if growth_factor <= 1.0:
+                raise AssertionError("The growth factor must be > 1.0.")
+            if backoff_factor >= 1.0:
+                raise AssertionError("The backoff factor must be < 1.0.")
+        self._init_scale = float(init_scale)
+        self._growth_factor = growth_factor
+        self._backoff_factor = backoff_factor
+        self._growth_interval = growth_interval
+        self._growth_tracker = 0
+        self._scale = None
+        self._optimizers = {}
+
+    def _of(self, optimizer):
+        return self._optimizers.setdefault(id(optimizer), {"stage": _READY, "found_inf": None})
+
+    def _scale_on(self, device):
+        if self._scale is None:
+            self._scale = functions.tensor(self._init_scale, device=device)
+        return self._scale.to(device)
+
+    def scale(self, outputs):
+        """The losses (a tensor, or iterables of tensors) times the scale."""
+        if not self._enabled:
+            return outputs
+        if isinstance(outputs, Tensor):
+            return outputs * self._scale_on(outputs.device)
+        if isinstance(outputs, (list, tuple)):
+            scaled = [self.scale(x) for x in outputs]
+            return type(outputs)(*scaled) if hasattr(outputs, "_fields") else type(outputs)(scaled)
+        if hasattr(outputs, "__iter__"):
+            return map(self.scale, outputs)
+        raise ValueError("outputs must be a Tensor or an iterable of Tensors")
+
+    def unscale_(self, optimizer) -> None:
+        """Divide the gradients of an optimizer's parameters by the scale, to clip or look at them before `step`."""
+        if not self._enabled:
+            return
+        self._check_scale("unscale_")
+        state = self._of(optimizer)
+        if state["stage"] is _UNSCALED:
+            raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
+        if state["stage"] is _STEPPED:
+            raise RuntimeError("unscale_() is being called after step().")
+        self._unscale(optimizer, state, allow_half=False)
+        state["stage"] = _UNSCALED
+
+    def _unscale(self, optimizer, state, allow_half):
+        grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+        if not grads:
+            raise AssertionError("No inf checks were recorded for this optimizer.")
+        inverse = 1.0 / self._scale
+        finite = None
+        with functions.no_grad():
+            for g in grads:
+                if not allow_half and g.dtype is functions.float16:
+                    raise ValueError("Attempting to unscale FP16 gradients.")
+                here = functions.isfinite(g).all()
+                finite = here if finite is None else finite & here.to(finite.device)
+                g.mul_(inverse.to(g.device))
+        state["found_inf"] = ~finite
+
+    def step(self, optimizer, *args, **kwargs):
+        """Unscale if that has not been done, and call `optimizer.step` unless a gradient is infinite or nan."""
+        if not self._enabled:
+            return optimizer.step(*args, **kwargs)
+        if "closure" in kwargs:
+            raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
+        self._check_scale("step")
+        state = self._of(optimizer)
+        if state["stage"] is _STEPPED:
+            raise RuntimeError("step() has already been called since the last update().")
+        if state["stage"] is _READY:
+            self._unscale(optimizer, state, allow_half=True)
+        result = None if bool(state["found_inf"]) else optimizer.step(*args, **kwargs)
+        state["stage"] = _STEPPED
+        return result
+
+    def update(self, new_scale=None) -> None:
+        """Change the scale for the next step; call it once a step, after all `step`s."""
+        if not self._enabled:
+            return
+        self._check_scale("update")
+        if new_scale is not None:
+            value = float(new_scale)
+            self._scale = functions.tensor(value, device=self._scale.device)
+        else:
+            found = [s["found_inf"] for s in self._optimizers.values() if s["found_inf"] is not None]
+            if not found:
+                raise AssertionError("No inf checks were recorded prior to update.")
+            self._adapt(any(bool(f) for f in found))
+        self._optimizers = {}
+
+    def _adapt(self, overflowed):
+        if overflowed:
+            self._scale = self._scale * self._backoff_factor
+            self._growth_tracker = 0
+            return
+        self._growth_tracker += 1
+        if self._growth_tracker == self._growth_interval:
+            self._scale = self._scale * self._growth_factor
+            self._growth_tracker = 0
+
+    def _check_scale(self, name):
+        if self._scale is None:
+            raise AssertionError(
+                f"Attempted {name} but _scale is None.  This may indicate your script did not use scaler.scale(loss or outputs) "
+                "earlier in the iteration."
+            )
+
+    def get_scale(self) -> float:
+        """The scale, or 1.0 when disabled."""
+        if not self._enabled:
+            return 1.0
+        return self._init_scale if self._scale is None else self._scale.item()
+
+    def get_growth_factor(self) -> float:
+        return self._growth_factor
+
+    def set_growth_factor(self, new_factor) -> None:
+        self._growth_factor = new_factor
+
+    def get_backoff_factor(self) -> float:
+        return self._backoff_factor
+
+    def set_backoff_factor(self, new_factor) -> None:
+        self._backoff_factor = new_factor
+
+    def get_growth_interval(self) -> int:
+        return self._growth_interval
+
+    def set_growth_interval(self, new_interval) -> None:
+        self._growth_interval = new_interval
+
+    def is_enabled(self) -> bool:
+        return self._enabled
+
+    def state_dict(self) -> dict:
+        """What a checkpoint needs; empty when disabled."""
+        if not self._enabled:
+            return {}
+        return {
+            "scale": self.get_scale(),
+            "growth_factor": self._growth_factor,
+            "backoff_factor": self._backoff_factor,
+            "growth_interval": self._growth_interval,
+            "_growth_tracker": self._growth_tracker,
+        }
+
+    def load_state_dict(self, state_dict) -> None:
+        """Take over the state of another scaler."""
+        if not self._enabled:
+            return
+        if not state_dict:
+            raise RuntimeError(
+                "The source state dict is empty, possibly because it was saved from a disabled instance of GradScaler."
+            )
+        self._init_scale = state_dict["scale"]
+        if self._scale is not None:
+            self._scale = functions.tensor(self._init_scale, device=self._scale.device)
+        self._growth_factor = state_dict["growth_factor"]
+        self._backoff_factor = state_dict["backoff_factor"]
+        self._growth_interval = state_dict["growth_interval"]
+        self._growth_tracker = state_dict["_growth_tracker"]

@@ -1,0 +1,31 @@
+"""Which ops autocast runs in the lower precision, which in float32, and which in the widest dtype of their operands."""
+
+LOWER = frozenset(
+    """addbmm addmm addmv addr attention attention_dropout baddbmm bmm conv1d conv2d conv3d conv_tbc conv_transpose1d
+    conv_transpose2d conv_transpose3d gru_cell linear lstm_cell matmul mm multi_dot mv prelu rnn_relu_cell rnn_tanh_cell
+    vecdot""".split()
+)
+
+_LOSSES = """binary_cross_entropy_with_logits cosine_embedding_loss cross_entropy ctc_alignments hinge_embedding_loss huber_loss kl_div
+l1_loss margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss nll_loss poisson_nll_loss smooth_l1_loss
+soft_margin_loss triplet_margin_loss"""
+
+FLOAT32 = {
+    "cpu": frozenset(
+        f"""{_LOSSES} adaptive_avg_pool3d avg_pool3d binary_cross_entropy cdist cholesky_inverse cholesky_of cholesky_solve
+        grid_sample householder_product inv_and_info lu_solve max_pool3d max_unpool2d max_unpool3d nanquantile ormqr pinv polar prod quantile
+        trace""".split()
+    ),
+    "cuda": frozenset(
+        f"""{_LOSSES} acos asin cdist cosh cosine_similarity cumprod cumsum erfinv exp expm1 group_norm layer_norm log log10
+        log1p log2 log_softmax logsumexp native_layer_norm norm pdist pow prod reciprocal renorm rsqrt sinh softmax
+        softplus sum tan vector_norm""".split()
+    ),
+}
+
+WIDEST = {
+    "cpu": frozenset(("cat", "stack", "index_copy")),
+    "cuda": frozenset(
+        """addcdiv addcmul atan2 bilinear cat dot grid_sample index_put scatter_add stack tensordot vdot""".split()
+    ),
+}

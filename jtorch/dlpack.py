@@ -1,0 +1,79 @@
+"""DLPack: arrays of other libraries as tensors, and tensors as theirs, without a copy where both can write."""
+
+import jax
+import numpy as np
+
+from .core import device as devices
+from .core import storage as storages
+from .creation import from_jax, from_numpy
+from .tensor import Tensor, value_of
+
+_CPU = 1
+
+
+class _Capsule:
+    """A bare capsule as the object with a protocol that numpy and jax want."""
+
+    def __init__(self, capsule):
+        self.capsule = capsule
+
+    def __dlpack__(self, **options):
+        return self.capsule
+
+    def __dlpack_device__(self):
+        return (_CPU, 0)
+
+
+def from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor:
+    """A tensor on the memory of an array of another library, or of a DLPack capsule (of CPU memory)."""
+    if isinstance(ext_tensor, Tensor):
+        made = ext_tensor.detach()
+    elif isinstance(ext_tensor, np.ndarray):
+        made = from_numpy(ext_tensor)
+    else:
+        source = ext_tensor if hasattr(ext_tensor, "__dlpack__") else _Capsule(ext_tensor)
+        made = _from_other(source)
+    if device is not None:
+        made = made.to(device)
+    return made.clone() if copy else made
+
+
+def _from_other(source) -> Tensor:
+    if source.__dlpack_device__()[0] == _CPU and not isinstance(source, jax.Array):
+        try:
+            array = np.from_dlpack(source)
+        except (RuntimeError, BufferError):
+            pass  # a dtype that numpy lacks
+        else:
+            return from_numpy(array if array.flags.writeable else array.copy())
+    return from_jax(jax.dlpack.from_dlpack(source))
+
+
+def to_dlpack(tensor):
+    """A DLPack capsule of a tensor's memory."""
+    return tensor.__dlpack__()
+
+
+def export(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+    """Tensor.__dlpack__: CPU memory is shared with numpy first, so that the consumer may write to it."""
+    if self.requires_grad:
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if self.device is devices.cpu and self.dtype.name in _SHARED:
+        options = {} if max_version is None else {"max_version": max_version}
+        return self.numpy().__dlpack__(**options)
+    return storages.realise(value_of(self)).__dlpack__(stream=stream)
+
+
+def export_device(self):
+    """Tensor.__dlpack_device__."""
+    return (_CPU, 0) if self.device is devices.cpu else storages.realise(value_of(self)).__dlpack_device__()
+
+
+_SHARED = frozenset(
+    ("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16", "float32", "float64",
+     "complex64", "complex128")
+)  # fmt: skip
+
+
+Tensor.__dlpack__ = export
+Tensor.__dlpack_device__ = export_device

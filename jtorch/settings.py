@@ -1,0 +1,115 @@
+"""Switches of the process that PyTorch has: those that XLA has no use for are kept, so that what was set can be read."""
+
+import jax
+
+from . import errors
+from .core.record import tls
+
+_PRECISIONS = {"highest": "highest", "high": "high", "medium": "default"}  # PyTorch's name -> jax's
+
+
+class _Settings:
+    __slots__ = ("deterministic", "warn_only", "warn_always", "precision", "threads", "interop_threads")
+
+    def __init__(self):
+        self.deterministic = self.warn_only = self.warn_always = False
+        self.precision = "highest"
+        self.threads = self.interop_threads = 1
+
+
+_now = _Settings()
+
+
+def use_deterministic_algorithms(mode, *, warn_only=False) -> None:
+    """Remembered: XLA's CPU programs are deterministic as they are."""
+    _now.deterministic, _now.warn_only = bool(mode), bool(warn_only)
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """What use_deterministic_algorithms was told."""
+    return _now.deterministic
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """What use_deterministic_algorithms was told."""
+    return _now.warn_only
+
+
+def set_deterministic_debug_mode(debug_mode) -> None:
+    """0 or "default", 1 or "warn", 2 or "error": use_deterministic_algorithms by another name."""
+    names = ("default", "warn", "error")
+    if isinstance(debug_mode, str):
+        if debug_mode not in names:
+            raise RuntimeError(
+                "invalid value of debug_mode, expected one of `default`, `warn`, `error`, " + f"but got {debug_mode}"
+            )
+        debug_mode = names.index(debug_mode)
+    if debug_mode not in (0, 1, 2):
+        raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}")
+    use_deterministic_algorithms(debug_mode > 0, warn_only=debug_mode == 1)
+
+
+def get_deterministic_debug_mode() -> int:
+    """0: off, 1: warn, 2: error."""
+    return 0 if not _now.deterministic else 1 if _now.warn_only else 2
+
+
+def set_warn_always(b) -> None:
+    """Remembered: Python's own filters decide how often a warning shows."""
+    if not isinstance(b, bool):
+        raise TypeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
+    _now.warn_always = b
+
+
+def is_warn_always_enabled() -> bool:
+    """What set_warn_always was told."""
+    return _now.warn_always
+
+
+def set_float32_matmul_precision(precision) -> None:
+    """How exact float32 matrix products are on accelerators: "highest", "high" or "medium"."""
+    if precision not in _PRECISIONS:
+        errors.warn(f"{precision} is not one of 'highest', 'high', or 'medium'; the current setting stays")
+        return
+    if precision != _now.precision:
+        tls.me.flush("matmul precision")
+        jax.config.update("jax_default_matmul_precision", _PRECISIONS[precision])
+        _now.precision = precision
+
+
+def get_float32_matmul_precision() -> str:
+    """What set_float32_matmul_precision was told."""
+    return _now.precision
+
+
+def set_num_threads(n) -> None:
+    """Remembered: XLA's threads are set before it starts (XLA_FLAGS)."""
+    _now.threads = _positive(n, "set_num_threads")
+
+
+def get_num_threads() -> int:
+    """What set_num_threads was told."""
+    return _now.threads
+
+
+def set_num_interop_threads(n) -> None:
+    """Remembered, as set_num_threads."""
+    _now.interop_threads = _positive(n, "set_num_interop_threads")
+
+
+def get_num_interop_threads() -> int:
+    """What set_num_interop_threads was told."""
+    return _now.interop_threads
+
+
+def _positive(n, name):
+    if not isinstance(n, int):
+        raise TypeError(f"{name} expects an int, but got {type(n).__name__}")
+    if n <= 0:
+        raise RuntimeError(f"{name} expects a positive integer")
+    return n
+
+
+def set_flush_denormal(mode) -> bool:
+    """Whether denormal numbers are flushed to zero: not to be set in XLA, so False."""
+    return False
