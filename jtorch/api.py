@@ -14,8 +14,9 @@ from .dispatch import forget_plans, result_dtype
 from .tensor import Tensor
 
 SUBMODULES = (
-    "accelerator", "autograd", "backends", "compile", "config", "core", "cuda", "data", "errors", "fft", "linalg", "masked",
-    "nn", "ops", "optim", "random", "signal", "special", "utils", "version",
+    "accelerator", "amp", "autograd", "backends", "compile", "compiler", "config", "core", "cuda", "data",
+    "errors", "fft", "func", "linalg", "masked", "nn", "ops", "optim", "random", "return_types", "signal",
+    "special", "utils", "version",
 )  # fmt: skip
 
 

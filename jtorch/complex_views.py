@@ -14,7 +14,7 @@ def _part(t, name, dtype, shape, strides, offset) -> Tensor:
     view = make(t._storage, Spec.of(tuple(shape), tuple(strides), dtype, t._spec.device), offset)
     base = t if t._base is None else t._base
     view._base = base
-    view._base_edge = base._edge
+    view._seen = t._storage.version
     if tls.me.grad and edge_of(t) is not None:
         view._edge = function_of(registry.OPS[name])(t)._edge
     return view

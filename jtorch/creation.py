@@ -39,6 +39,9 @@ class MemoryFormat:
         return self.name
 
 
+MemoryFormat.__name__ = MemoryFormat.__qualname__ = "memory_format"
+
+
 class Layout_:
     """A torch.layout."""
 
@@ -54,6 +57,7 @@ class Layout_:
         return self.name
 
 
+Layout_.__name__ = Layout_.__qualname__ = "layout"
 contiguous_format = MemoryFormat("contiguous_format")
 preserve_format = MemoryFormat("preserve_format")
 channels_last = MemoryFormat("channels_last")
@@ -634,6 +638,9 @@ def _random(name, args, size, generator, out, dtype, device, requires_grad, draw
     shape = _nonnegative(size_of(args if size is None else (size,), name), name)
     d = _dtype(dtype if dtype is not None or out is None else out.dtype, default)
     place = devices.resolve(device)
+    mapped = tls.me.extra.get("vmap_random")
+    if mapped is not None:
+        return finish(from_jax(mapped.host(lambda s: drawn(generator_of(generator), s, d), tuple(shape))), requires_grad, out)
     return finish(from_array(drawn(generator_of(generator), shape, d), place, d), requires_grad, out)
 
 
@@ -824,6 +831,9 @@ def _random_like(input, dtype, device, requires_grad, generator, drawn):
     d = _dtype(dtype, spec.dtype)
     place = spec.device if device is None else devices.resolve(device)
     shape = tuple(spec.shape)
+    mapped = tls.me.extra.get("vmap_random")
+    if mapped is not None:
+        return finish(from_jax(mapped.host(lambda s: drawn(generator_of(generator), s, d), shape)), requires_grad)
     strides = tuple(shapes.empty_like_strides(shape, spec.strides))
     order = sorted(builtins.range(len(shape)), key=lambda i: -strides[i])
     array = drawn(generator_of(generator), tuple(shape[i] for i in order), d)

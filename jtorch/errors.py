@@ -355,6 +355,10 @@ def not_implemented(kernel: str, dtype) -> NotImplementedError:
     return NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(dtype)}'")
 
 
+def integer_power() -> RuntimeError:
+    return RuntimeError("Integers to negative integer powers are not allowed.")
+
+
 def negative_std(std) -> RuntimeError:
     return RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
 
@@ -488,3 +492,13 @@ def inference_inplace() -> RuntimeError:
         "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor "
         "before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
     )
+
+
+def traced_item(transforms) -> RuntimeError:
+    if transforms and "vmap" in transforms:
+        return RuntimeError(
+            "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, "
+            "please try to rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch "
+            "internals, please file a bug report."
+        )
+    return RuntimeError("the value of this tensor is not known: it stands for an argument of a jax transformation")

@@ -463,13 +463,14 @@ def pool_empty(name: str, shape, dim: int) -> RuntimeError:
     )
 
 
-def max_pool_empty(n: int, shape) -> RuntimeError:
+def pool_batch_empty(name: str, n: int, shape) -> RuntimeError:
     if n == 2:
         return RuntimeError(
             f"Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:{_list(shape)}"
         )
+    where = "max_pool3d_with_indices_out_cpu_template" if name == "max_pool3d" else name
     return RuntimeError(
-        "max_pool3d_with_indices_out_cpu_template(): Expected input's non-batch dimensions to have positive length, "
+        f"{where}(): Expected input's non-batch dimensions to have positive length, "
         f"but input has a shape of {_list(shape)} and non-batch dimension 0 has length zero!"
     )
 

@@ -1,9 +1,10 @@
 """torch.*, Tensor.* and the other namespaces, out of the op table. A function is made when it is first asked for."""
 
+import builtins
 import importlib
 import importlib.util
 
-from . import complex_views, creation, indexing, methods, pytree, windows
+from . import complex_views, creation, indexing, methods, pytree, reshaping, storage_api, windows, writing
 from .autograd import anomaly_mode
 from .autograd import entry as _entry
 from .autograd import mode as _mode
@@ -98,14 +99,14 @@ TensorMeta.__dir__ = _directory
 Tensor.__getattr__ = _method
 
 _PLAIN = {
-    "reshape": methods.reshape_function, "flatten": methods.flatten, "ravel": methods.ravel, "clone": methods.clone,
+    "reshape": reshaping.reshape_function, "flatten": reshaping.flatten, "ravel": reshaping.ravel, "clone": reshaping.clone,
     "equal": methods.equal,
     "is_tensor": lambda obj: isinstance(obj, Tensor),
-    "is_storage": lambda obj: isinstance(obj, methods.UntypedStorage),
+    "is_storage": lambda obj: isinstance(obj, storage_api.UntypedStorage),
     "is_floating_point": lambda input: input.is_floating_point(),
     "is_complex": lambda input: input.is_complex(),
     "is_signed": lambda input: input.is_signed(),
-    "is_nonzero": lambda input: bool(input),
+    "is_nonzero": lambda input: builtins.bool(input),
     "is_same_size": lambda input, other: input.shape == other.shape,
     "is_conj": lambda input: False,
     "is_neg": lambda input: False,
@@ -115,7 +116,7 @@ _PLAIN = {
     "numel": lambda input: input.numel(),
     "detach": lambda input: input.detach(),
     "detach_": lambda input: input.detach_(),
-    "fill_": methods.fill_, "zero_": methods.zero_,
+    "fill_": writing.fill_, "zero_": writing.zero_,
     "fill": lambda input, value: input.clone().fill_(value),
     "get_default_dtype": lambda: dtypes.default.dtype,
     "promote_types": lambda type1, type2: dtypes.promote(type1, type2),
@@ -136,7 +137,7 @@ _FROM = {
 }  # fmt: skip
 _PLAIN |= windows.PERIODIC
 _PLAIN |= {name: getattr(complex_views, name) for name in ("view_as_real", "view_as_complex", "real", "imag")}
-_PLAIN |= {"resize_as_": methods.resize_as_, "broadcast_shapes": methods.broadcast_shapes}
+_PLAIN |= {"resize_as_": writing.resize_as_, "broadcast_shapes": reshaping.broadcast_shapes}
 for _source, _list in _FROM.items():
     for _name in _list:
         _PLAIN[_name] = getattr(_source, _name)

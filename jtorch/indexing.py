@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import jax
 import numpy as np
 
 from . import errors
@@ -65,7 +66,8 @@ def setitem(self, index, value):
             return
     view, advanced = _basic(self, index)
     if advanced is None:
-        _copy(view, value)
+        whole = view._spec is self._spec and view._offset == self._offset
+        _copy(self if whole else view, value)
         return
     if tls.me.grad:
         check_inplace(view, (value,))
@@ -161,8 +163,6 @@ def _slice(t, dim, s):
             raise IndexError("slice() cannot be applied to a 0-dim tensor.")
         raise IndexError(f"too many indices for tensor of dimension {t._spec.ndim}")
     start, stop, step = s.start, s.stop, s.step
-    if start is None and stop is None and step is None:
-        return _view("alias", t)
     step = 1 if step is None else _int(step)
     if step == 0:
         raise ValueError("slice step cannot be zero")
@@ -217,6 +217,9 @@ def _has_one_mask(index):
     return len(found) == 1 and isinstance(found[0], Tensor) and found[0]._spec.dtype is dtypes.bool_
 
 
+_WHOLE = slice(None)
+
+
 def _basic(self, index):
     """Apply the ints, slices, None and ... of an index. Returns (view, advanced indices for its dims or None)."""
     items = _items(index)
@@ -234,7 +237,8 @@ def _basic(self, index):
             view = _view("select", view, dim, _select_index(view, dim, x, dim + taken))
             taken += 1
         elif kind is slice:
-            view = _slice(view, dim, x)
+            if len(items) == 1 or x != _WHOLE:
+                view = _slice(view, dim, x)
             dim += 1
         elif x is None:
             view = _view("unsqueeze", view, dim)
@@ -278,7 +282,7 @@ def _with_flag(view, dim, flag, advanced):
 def _recordable(x):
     """A 0-d index tensor whose value is not known yet: gather it rather than wait for it."""
     value = x._storage.value
-    return type(value) is storages.Pending and value.value is None
+    return type(value) is storages.Pending and value.value is None or isinstance(value, jax.core.Tracer)
 
 
 def _select_index(t, dim, i, place):

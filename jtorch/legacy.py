@@ -1,7 +1,8 @@
 """torch.FloatTensor and its like: constructors named after a dtype, from before dtypes were arguments."""
 
+from .convert import LEGACY_NAMES
+from .copying import legacy_new
 from .core import dtype as dtypes
-from .methods import LEGACY_NAMES, legacy_new
 from .tensor import Tensor
 
 

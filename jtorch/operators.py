@@ -80,7 +80,8 @@ def install():
         setattr(Tensor, f"__{dunder}__", fn)
         setattr(Tensor, f"__r{dunder}__", _commuted(fn) if name in _COMMUTES else _reversed(lookup(name)))
         setattr(Tensor, f"__i{dunder}__", _in_place(name))
-    Tensor.__rdiv__ = lambda self, other: lookup("mul")(lookup("reciprocal")(self), other)
+    Tensor.__rsub__ = generate.build_operator(registry.OPS["rsub"])
+    Tensor.__rtruediv__ = Tensor.__rdiv__ = lambda self, other: self.reciprocal() * other
     for name in _COMPARISONS:
         setattr(Tensor, f"__{name}__", generate.build_operator(registry.OPS[name]))
     Tensor.__eq__ = _equality(generate.build_operator(registry.OPS["eq"]))
@@ -88,7 +89,7 @@ def install():
     Tensor.__neg__ = lookup("neg")
     Tensor.__abs__ = lookup("abs")
     Tensor.__invert__ = _invert(lookup("bitwise_not"))
-    Tensor.__pos__ = lambda self: self
+    Tensor.__pos__ = _positive
 
 
 def _guarded(fn):
@@ -116,3 +117,9 @@ def _invert(fn):
         return fn(self)
 
     return apply
+
+
+def _positive(self):
+    if self._spec.dtype.category < INT:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return self

@@ -23,12 +23,12 @@ class Tensor(metaclass=TensorMeta):
     """A view of a Storage (spec and offset), and its place on the tape.
 
     _edge: where its gradient goes, (node, result number), or None; _rg: a leaf that requires grad.
-    _base: the tensor that this one is a view of; _base_edge: that tensor's edge when _edge was made, since writing
+    _base: the tensor that this one is a view of; _seen: the storage's version when _edge was made, since writing
     in place to the base (or to another view of it) gives the base, and so this view, a new history.
     """
 
     __slots__ = (
-        "_storage", "_spec", "_offset", "_edge", "_rg", "_grad", "_base", "_base_edge", "_hooks", "__dict__", "__weakref__",
+        "_storage", "_spec", "_offset", "_edge", "_rg", "_grad", "_base", "_seen", "_hooks", "__dict__", "__weakref__",
     )  # fmt: skip
 
     def __new__(cls, *args, **kwargs):
@@ -237,7 +237,7 @@ class Tensor(metaclass=TensorMeta):
 
     @property
     def _version(self) -> int:
-        apart = (self if self._base is None else self._base)._base_edge
+        apart = (self if self._base is None else self._base)._seen
         if type(apart) is Apart:
             return apart.version
         if self._storage.version < 0:
@@ -269,6 +269,8 @@ class Tensor(metaclass=TensorMeta):
 
     def detach(self) -> "Tensor":
         """A tensor on the same storage, off the tape."""
+        if "transforms" in tls.me.extra:
+            return CONSTANTS["stopped"](self)
         return make(self._storage, self._spec, self._offset)
 
     def detach_(self) -> "Tensor":
@@ -287,8 +289,10 @@ class Tensor(metaclass=TensorMeta):
     @property
     def data(self) -> "Tensor":
         """The same storage, off the tape, with a version counter that autograd does not watch."""
+        if "transforms" in tls.me.extra:
+            return CONSTANTS["stopped"](self)
         t = make(self._storage, self._spec, self._offset)
-        t._base_edge = Apart()
+        t._seen = Apart()
         return t
 
     @data.setter
@@ -358,7 +362,10 @@ class Tensor(metaclass=TensorMeta):
         s = self._storage
         if s.spec is spec:
             value = storages.realise(s.value)
-            return value.item()
+            try:
+                return value.item()
+            except TypeError:  # of a tracer
+                raise errors.traced_item(tls.me.extra.get("transforms")) from None
         return storages.numpy_of(s, spec, self._offset).item()
 
     def tolist(self):
@@ -443,7 +450,7 @@ def make(storage, spec, offset=0, cls=Tensor) -> Tensor:
     t._storage = storage
     t._spec = spec
     t._offset = offset
-    t._edge = t._grad = t._base = t._base_edge = t._hooks = None
+    t._edge = t._grad = t._base = t._seen = t._hooks = None
     t._rg = False
     return t
 
@@ -455,7 +462,7 @@ def wrap(value, spec, edge=None) -> Tensor:
     t._spec = spec
     t._offset = 0
     t._edge = edge
-    t._grad = t._base = t._base_edge = t._hooks = None
+    t._grad = t._base = t._seen = t._hooks = None
     t._rg = False
     return t
 
@@ -469,7 +476,7 @@ def value_of(t):
 def edge_of(t):
     """Where a tensor's gradient goes, as an edge, or None. Leaves are edges to themselves."""
     base = t._base
-    if base is not None and base._edge is not t._base_edge:
+    if base is not None and t._storage.version != t._seen:
         refresh(t)
     edge = t._edge
     if edge is None and t._rg:
@@ -480,7 +487,7 @@ def edge_of(t):
 def grad_edge(t):
     """A tensor's own edge to the node that made it; None for leaves."""
     base = t._base
-    if base is not None and base._edge is not t._base_edge:
+    if base is not None and t._storage.version != t._seen:
         refresh(t)
     return t._edge
 
@@ -497,10 +504,13 @@ class Apart:
 def refresh(t):
     """Give a view the history that its base has now."""
     base = t._base
-    if base._edge is not None and "_made" in t.__dict__:
+    source = edge_of(base)
+    if source is None and t._edge is None:
+        return
+    if "_made" in t.__dict__:
         raise errors.view_made(t.__dict__["_made"], t._edge, indirect=True)
-    t._base_edge = base._edge
-    t._edge = view_edge(base, t, "AsStridedBackward0", edge_of(base))
+    t._seen = t._storage.version
+    t._edge = view_edge(base, t, "AsStridedBackward0", source)
 
 
 def view_edge(source, view, grad_name, source_edge):

@@ -94,7 +94,7 @@ def _cast_call(op, args, out=None, inplace=False):
         return False, None
     lists = "cpu" if kind == "cpu" else "cuda"
     low = get_autocast_dtype(kind)
-    if name in LOWER:
+    if name in LOWER[lists]:
         target = low
     elif name in FLOAT32[lists]:
         target = dtypes.float32

@@ -334,7 +334,7 @@ def _result(o, inputs, dirty):
     if any(o is t for t in inputs):
         made = make(o._storage, o._spec, o._offset)
         made._base = o if o._base is None else o._base
-        made._base_edge = made._base._edge
+        made._seen = o._storage.version
         return made
     return o
 
@@ -353,7 +353,7 @@ def _attach(ctx, k, r, dirty):
     r._rg = False
     r._edge = (ctx, k)
     if r._base is not None:
-        r._base_edge = r._base._edge
+        r._seen = r._storage.version
         r.__dict__["_made"] = ("function", k)
 
 

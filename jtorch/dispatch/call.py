@@ -41,6 +41,8 @@ def slow(op, args, out=None):
         handled, result = me.special(op, args, out)
         if handled:
             return result
+    if out is not None and op.follows_out:
+        args = [out.dtype if p.name == "dtype" and a is None else a for p, a in zip(op.params, args)]
     call = Call(op, args)
     if op.dynamic:
         if op.value_checks:
@@ -81,13 +83,13 @@ def _draw_keys(call):
 class KeyTensor:
     """A random key in the place of a tensor operand."""
 
-    __slots__ = ("_storage", "_spec", "_offset", "_edge", "_rg", "_base", "_base_edge")
+    __slots__ = ("_storage", "_spec", "_offset", "_edge", "_rg", "_base", "_seen")
 
     def __init__(self, key):
         self._spec = key_spec()
         self._storage = Storage(key, self._spec)
         self._offset = 0
-        self._edge = self._base = self._base_edge = None
+        self._edge = self._base = self._seen = None
         self._rg = False
 
 

@@ -115,6 +115,15 @@ class _Body:
         self.emit(depth, f"return finish(plan, me, {operands}, {values})" if tensors else self.fallback)
 
 
+# Checks of numbers, which a plan does not know: source lines that go first.
+_GUARDS = {
+    "pow": (
+        "if type(exponent) is int and exponent < 0 and type(input) in fast and input._spec.dtype.category < 2:",
+        "    raise integer_power()",
+    )
+}
+
+
 def _branches(op):
     """Whether calls of an op are worth a generated body: few branches, and nothing that needs a look at values."""
     if op.dynamic or op.value_checks or LIST in op.roles or KEY in op.roles:
@@ -136,6 +145,8 @@ def build(op):
     if tolerant:
         body.emit(0, "if named:")
         body.emit(1, f"return renamed(_op, ({args}), {'out' if op.out else 'None'}, named)")
+    for line in _GUARDS.get(op.name, ()):
+        body.emit(0, line)
     if "inplace" in names and op.inplace:
         body.emit(0, "if inplace:")
         body.emit(1, f"return _inplace(_op, ({args.replace('inplace', 'False')}))")
@@ -155,6 +166,8 @@ def build_operator(op):
     parts, scope, _ = _signature_source(op)
     rest = [p.name for p in op.params if p.name not in (first, second)]
     body = _Body(op, f"return operand(_op, {first}, {second})")
+    for line in _GUARDS.get(op.name, ()):
+        body.emit(0, line)
     for name in rest:
         body.emit(0, f"{name} = _d_{name}")
     body.emit(0, "me = tls.me")
@@ -187,6 +200,7 @@ def _compile(record, parts, lines, scope):
         "finish1": finish1, "finish2": finish2, "fast": FAST, "renamed": renamed, "number_types": NUMBER_TYPES,
         "type": builtins.type, "default": DEFAULT, "operand": operand, "_inplace": inplace, "call_view": call_view,
         "view_of_other": view_of_other, "Tensor": Tensor, "isinstance": builtins.isinstance,
+        "integer_power": errors.integer_power,
     }  # fmt: skip
     exec(compile(source, f"<jtorch {record.name}>", "exec"), scope)
     fn = scope[_safe(record.name)]

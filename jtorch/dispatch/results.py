@@ -27,13 +27,13 @@ def finish1(plan, me, a):
     t._storage = storage
     t._spec = spec
     t._offset = 0
-    t._edge = t._grad = t._base = t._base_edge = t._hooks = None
+    t._edge = t._grad = t._base = t._seen = t._hooks = None
     t._rg = False
     if me.grad and plan.diff:
         base = a._base
         if a._rg:
             edge = (a, 0)
-        elif base is not None and base._edge is not a._base_edge:
+        elif base is not None and s.version != a._seen:
             edge = edge_of(a)
         else:
             edge = a._edge
@@ -66,7 +66,7 @@ def finish2(plan, me, a, b):
     t._storage = storage
     t._spec = spec
     t._offset = 0
-    t._edge = t._grad = t._base = t._base_edge = t._hooks = None
+    t._edge = t._grad = t._base = t._seen = t._hooks = None
     t._rg = False
     if me.grad and plan.diff:
         ea = a._edge if a._base is None and not a._rg else edge_of(a)
@@ -100,7 +100,7 @@ def finish(plan, me, tensors, numbers):
         t._storage = storage
         t._spec = spec
         t._offset = 0
-        t._edge = t._grad = t._base = t._base_edge = t._hooks = None
+        t._edge = t._grad = t._base = t._seen = t._hooks = None
         t._rg = False
         results.append(t)
     if me.grad and plan.diff:

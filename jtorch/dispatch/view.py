@@ -65,7 +65,7 @@ def call_view(view, t, statics):
         v._grad = v._hooks = None
         v._rg = False
         v._base = base
-        v._base_edge = base._edge
+        v._seen = t._storage.version
         if edge is None or not differentiable(out):
             v._edge = None
             if not me.grad and (base._rg or base._edge is not None):
@@ -158,7 +158,7 @@ def _many_views(plan, t, spec, edge, base):
         v = make(t._storage, out, t._offset + offset)
         if not plan.fresh:
             v._base = base
-            v._base_edge = base._edge
+            v._seen = t._storage.version
             v.__dict__["_made"] = ("multi", len(views))
         if edge is not None and differentiable(out):
             p, starts = view_plan(spec, _contiguous(spec), tuple(out.shape), strides, start, plan.name)

@@ -87,7 +87,7 @@ def write(t, value):
     if storage.version < 0 and not tls.me.inference:
         raise errors.inference_inplace()
     storages.write(storage, t._spec, t._offset, value)
-    apart = (t if t._base is None else t._base)._base_edge
+    apart = (t if t._base is None else t._base)._seen
     if type(apart) is Apart:
         storage.version -= 1
         apart.version += 1
@@ -119,7 +119,6 @@ def write_on_tape(t, value, node, k=0):
     if node is not None and node.bwd is not None and node.bwd.save_out:
         node.guards.append((storage, storage.version))
     if not me.grad:
-        renew(t if base is None else base)
         return
     if node is not None:
         storage.written = (node.name() if base is None else "torch::autograd::CopySlices", k)
@@ -139,18 +138,11 @@ def write_on_tape(t, value, node, k=0):
     base_before, before_edge = base._edge, t._edge
     base._edge = copy_slices(base, base_edge, t, None if node is None else (node, k))
     base._rg = False
-    t._base_edge = None
+    t._seen = None
     edge_of(t)
     for x, e in ((base, base_before), (t, before_edge)):
         if e is not None and e[0].retained:
             move_retained(x, e)
-
-
-def renew(base):
-    """After a write off the tape: the same edge as another object, by which views see that they are out of date."""
-    if base._edge is not None:
-        node, k = base._edge
-        base._edge = (node, k)
 
 
 def move_retained(t, edge):

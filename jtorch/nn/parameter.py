@@ -1,6 +1,6 @@
 """Parameter and Buffer: tensors that a Module registers when they are assigned to it."""
 
-from jtorch import dispatch, methods, pytree
+from jtorch import copying, dispatch, pytree
 from jtorch import functions as torch
 from jtorch.tensor import Tensor
 
@@ -171,6 +171,6 @@ def is_lazy(param) -> bool:
 
 # Parameters take the generated fast path of every op, and print as parameters.
 dispatch.FAST.update((Parameter, Buffer))
-methods.PARAMETER[0] = Parameter
+copying.PARAMETER[0] = Parameter
 for _cls in (Parameter, Buffer):
     pytree.register(_cls)

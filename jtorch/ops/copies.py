@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from . import views
-from .registry import Array, View, composite, op
+from .registry import ZERO, Array, View, composite, op
 
 _parameter = inspect.Parameter
 
@@ -55,9 +55,14 @@ def as_strided_copy(input, size, stride, storage_offset=None):
 
 
 @op(where="", grad_name="CopyBackwards")
-def _copy(input: Array) -> Array:
-    """What `copy_` writes."""
-    return input
+def _copied(input: Array, src: Array) -> Array:
+    """What `copy_` writes: `src` in the shape and dtype of `input`."""
+    if jnp.issubdtype(src.dtype, jnp.complexfloating) and not jnp.issubdtype(input.dtype, jnp.complexfloating):
+        src = src.real
+    return jnp.broadcast_to(src, input.shape).astype(input.dtype)
+
+
+_copied.vjp(input=ZERO, src=lambda g: g)
 
 
 @op(where="torch", differentiable=False, out="exact")

@@ -14,7 +14,7 @@ from . import formats
 from .backend import accumulator, need_floats
 from .conv import Geometry, spread, tuple_of, windows
 from .pool import _adaptive_avg_pool as mean_windows
-from .pool import check_adaptive
+from .pool_shapes import check_adaptive
 from .registry import Array, composite, op
 
 # Padding.

@@ -6,10 +6,11 @@ import jax.numpy as jnp
 
 from .. import errors
 from ..core import dtype as dtypes
-from . import activation, batchnorm, linear, norm, pool, registry
+from . import activation, batchnorm, formats, image, linear, norm, pool, registry
+from .backend import accumulator
 from .conversion import to_float
 from .ctc import ctc_loss as functional_ctc_loss
-from .image import grid_sampler, interpolate
+from .image import grid_sampler
 from .reduce import one_dim
 from .registry import Array, composite, op
 
@@ -137,16 +138,28 @@ def grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
 
 
-@composite(where="")
-def _upsample_bilinear2d_aa(input, output_size, align_corners, scales_h=None, scales_w=None, *, scale_factors=None):
-    """`nn.functional.interpolate` with antialias."""
-    size = None if output_size is None else tuple(output_size)
-    factors = scale_factors if scale_factors is not None or scales_h is None else (scales_h, scales_w)
-    return interpolate(input, size, None if size else factors, "bilinear", align_corners, None, True)
+@op(where="", out=False, strides=formats.follow)
+def _upsample_bilinear2d_aa(
+    input: Array,
+    output_size: object,
+    align_corners: bool,
+    scales_h: float | None = None,
+    scales_w: float | None = None,
+    *,
+    scale_factors: object = None,
+) -> Array:
+    """`nn.functional.interpolate` with antialias; the scales, where given, are those of the coordinates."""
+    scales = (scales_h, scales_w) if scale_factors is None else scale_factors
+    size = output_size or [math.floor(n * f) for n, f in zip(input.shape[2:], scales, strict=True)]
+    x = input.astype(accumulator(input.dtype))
+    for axis, (n, factor) in enumerate(zip(size, scales, strict=True), 2):
+        x = image._apply_taps(x, axis, *image._smooth_taps(x.shape[axis], n, factor, align_corners, "bilinear"))
+    return x.astype(input.dtype)
 
 
 # ---- losses with the reduction as a number ----
 
+# the defaults are "none": PyTorch's own, whatever its schemas say
 _REDUCTIONS = ("none", "mean", "sum")
 
 
@@ -159,32 +172,32 @@ def _of(name):
 
 
 @composite(where="torch.binary_cross_entropy_with_logits")
-def torch_binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None, reduction=1):
+def torch_binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None, reduction=0):
     """`nn.functional.binary_cross_entropy_with_logits`, the reduction as a number."""
     fn = _of("binary_cross_entropy_with_logits")
     return fn(input, target, weight, reduction=_named(reduction), pos_weight=pos_weight)
 
 
 @composite(where="torch.cosine_embedding_loss")
-def torch_cosine_embedding_loss(input1, input2, target, margin=0.0, reduction=1):
+def torch_cosine_embedding_loss(input1, input2, target, margin=0.0, reduction=0):
     """`nn.functional.cosine_embedding_loss`, the reduction as a number."""
     return _of("cosine_embedding_loss")(input1, input2, target, margin, reduction=_named(reduction))
 
 
 @composite(where="torch.hinge_embedding_loss")
-def torch_hinge_embedding_loss(input, target, margin=1.0, reduction=1):
+def torch_hinge_embedding_loss(input, target, margin=1.0, reduction=0):
     """`nn.functional.hinge_embedding_loss`, the reduction as a number."""
     return _of("hinge_embedding_loss")(input, target, margin, reduction=_named(reduction))
 
 
 @composite(where="torch.kl_div")
-def torch_kl_div(input, target, reduction=1, *, log_target=False):
+def torch_kl_div(input, target, reduction=0, *, log_target=False):
     """`nn.functional.kl_div`, the reduction as a number."""
     return _of("kl_div")(input, target, reduction=_named(reduction), log_target=log_target)
 
 
 @composite(where="torch.margin_ranking_loss")
-def torch_margin_ranking_loss(input1, input2, target, margin=0.0, reduction=1):
+def torch_margin_ranking_loss(input1, input2, target, margin=0.0, reduction=0):
     """`nn.functional.margin_ranking_loss`, the reduction as a number."""
     return _of("margin_ranking_loss")(input1, input2, target, margin, reduction=_named(reduction))
 
@@ -197,14 +210,14 @@ def torch_poisson_nll_loss(input, target, log_input, full, eps, reduction):
 
 
 @composite(where="torch.triplet_margin_loss")
-def torch_triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2.0, eps=1e-6, swap=False, reduction=1):
+def torch_triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2.0, eps=1e-6, swap=False, reduction=0):
     """`nn.functional.triplet_margin_loss`, the reduction as a number."""
     fn = _of("triplet_margin_loss")
     return fn(anchor, positive, negative, margin, p, eps, swap, reduction=_named(reduction))
 
 
 @composite(where="torch.ctc_loss")
-def torch_ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=1, zero_infinity=False):
+def torch_ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=0, zero_infinity=False):
     """`nn.functional.ctc_loss`, the reduction as a number."""
     return functional_ctc_loss(
         log_probs, targets, input_lengths, target_lengths, blank, _named(reduction), zero_infinity

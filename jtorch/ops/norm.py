@@ -117,6 +117,18 @@ def native_layer_norm(
     return _layer_norm(input, normalized_shape, weight, bias, eps)
 
 
+# the gradient goes through the first result alone, as PyTorch's does
+native_layer_norm.vjp(
+    input=lambda g, input, normalized_shape, weight, eps, out1, out2: layer_norm_input_grad(
+        g[0], input, weight, out1, out2, len(normalized_shape), eps
+    ),
+    weight=lambda g, input, weight, normalized_shape, eps, out1, out2: layer_norm_weight_grad(
+        g[0], input, weight, out1, out2, len(normalized_shape), eps
+    ),
+    bias=lambda g, bias, normalized_shape: leading_sum(g[0], bias, len(normalized_shape)),
+)
+
+
 @native_layer_norm.check
 def _(input, normalized_shape, weight, bias, eps):
     _check_layer_norm(input, normalized_shape, weight, bias)

@@ -8,32 +8,28 @@ import numpy as np
 from jax import lax
 
 from jtorch import errors_nn as errors
-from jtorch.core import dtype as dtypes
-from jtorch.core.dtype import BOOL, COMPLEX, FLOAT, INT, scalar_name
+from jtorch.core.dtype import BOOL, COMPLEX, INT
 
 from . import formats
 from .activation import relu
 from .arithmetic import abs, mul, sign
 from .backend import accumulator, need_floats, on_cpu
-from .conv import Geometry, tuple_of, windows
+from .conv import tuple_of, windows
+from .pool_shapes import (
+    adaptive_size,
+    check_adaptive,
+    check_avg_pool,
+    check_max_pool,
+    check_max_pool1d,
+    check_max_pool1d_indices,
+    check_unpool,
+    geometry,
+    unpooled,
+)
 from .registry import Array, composite, op
 from .transcendental import pow
 
 FEW_TAPS = 32  # windows up to this size are unrolled: elementwise code, vectorised along the channels
-
-
-def _geometry(n, spatial, kernel, stride, padding, dilation, ceil_mode):
-    """(kernel, geometry, output size) of a pooling over `spatial`."""
-    kernel = tuple_of(kernel, n)
-    stride = kernel if stride is None or stride == () else tuple_of(stride, n)
-    padding, dilation = tuple_of(padding, n), tuple_of(dilation, n)
-    out = []
-    for size, k, s, p, d in zip(spatial, kernel, stride, padding, dilation):
-        o = (size + 2 * p - d * (k - 1) - 1 + (s - 1 if ceil_mode else 0)) // s + 1
-        if ceil_mode and (o - 1) * s >= size + p:
-            o -= 1  # the last window must start inside the input or its left padding
-        out.append(o)
-    return kernel, Geometry(stride, padding, padding, dilation, 1), tuple(out)
 
 
 def _to_nhwc(x, n: int):
@@ -107,7 +103,7 @@ def _flat_index(tap, at, kernel, geo, out, spatial):
 
 def _max_pool(n, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
     spatial = input.shape[-n:]
-    kernel, geo, out = _geometry(n, spatial, kernel_size, stride, padding, dilation, ceil_mode)
+    kernel, geo, out = geometry(n, spatial, kernel_size, stride, padding, dilation, ceil_mode)
 
     def pool(x, at):
         if not return_indices and math.prod(kernel) > FEW_TAPS:
@@ -182,7 +178,7 @@ def max_pool_grad(
 ) -> Array:
     """The gradient of max pooling: each window's goes to the first of its largest elements."""
     spatial = input.shape[-n:]
-    kernel, geo, out = _geometry(n, spatial, kernel_size, stride, padding, dilation, ceil_mode)
+    kernel, geo, out = geometry(n, spatial, kernel_size, stride, padding, dilation, ceil_mode)
     if math.prod(kernel) > FEW_TAPS or math.prod(geo.stride) > FEW_TAPS:
         index = _max_pool(n, input, kernel_size, stride, padding, dilation, ceil_mode, True)[1]
         return _scatter(grad, index, input.shape, n)
@@ -214,11 +210,11 @@ def _max_pool_op(n: int, grad_name: str):
         @record.check
         def check(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
             if n == 1 and not return_indices:
-                _check_max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)
+                check_max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)
             elif n == 1:
-                _check_max_pool1d_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
+                check_max_pool1d_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
             else:
-                _check_max_pool(n, input, tuple(input.shape), kernel_size, stride, padding, dilation, ceil_mode)
+                check_max_pool(n, input, kernel_size, stride, padding, dilation, ceil_mode)
             if n == 1 and not return_indices:
                 need_floats(input, "max_pool1d_impl")
             elif input.dtype.category in (BOOL, COMPLEX):
@@ -287,126 +283,6 @@ max_pool2d_with_indices = _with_indices(2, max_pool2d)
 max_pool3d_with_indices = _with_indices(3, max_pool3d)
 
 
-def _check_max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode):
-    shape = tuple(input.shape)
-    if input.ndim not in (2, 3) or 0 in shape[-2:]:
-        raise RuntimeError(
-            "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, "
-            f"but got:{list(shape)}"
-        )
-    settings = (("kernel_size", kernel_size), ("stride", stride), ("padding", padding), ("dilation", dilation))
-    for label, value in settings:
-        if not isinstance(value, int | None) and len(value) > 1:
-            kinds = {"stride": "None, an int, list of ints, or", "padding": "an int, list of ints, or"}
-            raise RuntimeError(
-                f"max_pool1d() {label} must be {kinds.get(label, 'an int, list of ints or')} tuple of ints of size 1 "
-                f"but got size {len(value)}"
-            )
-    k, p, d = (tuple_of(v, 1)[0] for v in (kernel_size, padding, dilation))
-    s = k if stride in (None, ()) else tuple_of(stride, 1)[0]
-    for label, value in (("kernel_size", k), ("stride", s), ("dilation", d)):
-        if value <= 0:
-            raise RuntimeError(f"max_pool1d() {label} must be greater than zero, but got {value}")
-    if p < 0:
-        raise RuntimeError(f"max_pool1d() padding must be non-negative, but got {p}")
-    if p > k // 2:
-        raise RuntimeError(
-            f"max_pool1d() padding should be at most half of kernel size, but got padding={p} and kernel_size={k}"
-        )
-    (size,) = _geometry(1, shape[-1:], k, s, p, d, ceil_mode)[2]
-    if size <= 0:
-        raise RuntimeError(f"max_pool1d() Invalid computed output size: {size}")
-
-
-def _check_max_pool1d_indices(input, kernel_size, stride, padding, dilation, ceil_mode):
-    """PyTorch computes it in two dimensions, and its errors show that."""
-    if input.ndim not in (2, 3):
-        raise RuntimeError(
-            f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor for argument #1 'self' "
-            "(while checking arguments for max_pool1d)"
-        )
-    settings = (("kernel_size", kernel_size), ("stride", stride), ("padding", padding), ("dilation", dilation))
-    for label, value in settings:
-        if not isinstance(value, int | None) and len(value) > 1:
-            raise RuntimeError(f"max_pool1d() argument '{label}' should contain one int (got {len(value)})")
-    k, p, d = (tuple_of(v, 1)[0] for v in (kernel_size, padding, dilation))
-    s = k if stride in (None, ()) else tuple_of(stride, 1)[0]
-    planes = (*input.shape[:-1], 1, input.shape[-1])
-    _check_max_pool(2, input, planes, (1, k), (1, s), (0, p), (1, d), ceil_mode)
-
-
-def _check_max_pool(n, input, shape, kernel_size, stride, padding, dilation, ceil_mode):
-    many = {2: "tuple of two ints", 3: "tuple of three ints"}[n]
-    words = {
-        "kernel_size": f"must either be a single int, or a {many}",
-        "stride": f"must either be omitted, a single int, or a {many}",
-        "padding": f"must either be a single int, or a {many}",
-        "dilation": f"must be either a single int, or a {many}",
-    }
-    settings = (("kernel_size", kernel_size), ("stride", stride), ("padding", padding), ("dilation", dilation))
-    for label, value in settings:
-        if not isinstance(value, int | None) and len(value) not in ((0, 1, n) if label == "stride" else (1, n)):
-            raise RuntimeError(f"max_pool{n}d: {label} {words[label]}")
-    if len(shape) not in (n + 1, n + 2):
-        raise RuntimeError(f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input")
-    stride = tuple_of(kernel_size if stride in (None, ()) else stride, n)
-    if 0 in stride:
-        raise RuntimeError("stride should not be zero")
-    _check_half_padding(n, kernel_size, padding, dilation)
-    if any(v < 0 for v in stride):
-        raise RuntimeError("stride should be greater than zero, but got " + _spell("d", stride))
-    if any(v <= 0 for v in tuple_of(dilation, n)):
-        raise RuntimeError("dilation should be greater than zero, but got " + _spell("dilation", tuple_of(dilation, n)))
-    if 0 in shape[-n - 1 :]:
-        raise errors.max_pool_empty(n, shape)
-    out = _geometry(n, shape[-n:], kernel_size, stride, padding, dilation, ceil_mode)[2]
-    if any(o < 1 for o in out):
-        raise _too_small(shape[-n - 1], shape[-n:], out)
-
-
-def _check_settings(name, n, kernel_size, stride, padding, dilation):
-    for label, value in (("kernel_size", kernel_size), ("stride", stride), ("padding", padding)):
-        if not isinstance(value, int) and value is not None and len(value) not in (0, 1, n):
-            many = {2: "a single int, or a tuple of two ints", 3: "a single int, or a tuple of three ints"}
-            raise RuntimeError(f"{name}: {label} must either be {many.get(n, 'a single int')}")
-    kernel = tuple_of(kernel_size, n)
-    if any(k <= 0 for k in kernel):
-        raise RuntimeError("kernel size should be greater than zero, but got " + _spell("k", kernel))
-    if stride not in (None, ()) and any(s <= 0 for s in tuple_of(stride, n)):
-        raise RuntimeError("stride should not be zero")
-    if any(d <= 0 for d in tuple_of(dilation, n)):
-        raise RuntimeError("dilation should be greater than zero, but got " + _spell("dilation", tuple_of(dilation, n)))
-
-
-def _spell(label, values) -> str:
-    return " ".join(f"{label}{axis}: {v}" for axis, v in zip("THW"[-len(values) :], values))
-
-
-def _check_half_padding(n, kernel_size, padding, dilation):
-    for k, p, d in zip(tuple_of(kernel_size, n), tuple_of(padding, n), tuple_of(dilation, n)):
-        if p < 0:
-            raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
-        if p > ((k - 1) * d + 1) // 2:
-            raise RuntimeError(
-                "pad should be at most half of effective kernel size, but got "
-                f"pad={p}, kernel_size={k} and dilation={d}"
-            )
-
-
-def _check_output(n, input, kernel_size, stride, padding, dilation, ceil_mode):
-    spatial = tuple(input.shape[-n:])
-    _, _, out = _geometry(n, spatial, kernel_size, stride, padding, dilation, ceil_mode)
-    if any(o < 1 for o in out):
-        c = input.shape[-n - 1]
-        one = (1,) if n == 1 else ()
-        raise _too_small(c, (*one, *spatial), (*one, *out))
-
-
-def _too_small(channels, spatial, out) -> RuntimeError:
-    given, got = ("x".join(map(str, (channels, *s))) for s in (spatial, out))
-    return RuntimeError(f"Given input size: ({given}). Calculated output size: ({got}). Output size is too small")
-
-
 def _counts(n, spatial, kernel, geo, out, count_include_pad):
     """How many elements each window's mean divides by: an array over the output positions."""
     sizes = []
@@ -439,7 +315,7 @@ def _sum_windows(x, at, kernel, geo, out):
 
 def _avg_pool(n, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
     spatial = input.shape[-n:]
-    kernel, geo, out = _geometry(n, spatial, kernel_size, stride, padding, 1, ceil_mode)
+    kernel, geo, out = geometry(n, spatial, kernel_size, stride, padding, 1, ceil_mode)
 
     def pool(x, at):
         total = _sum_windows(x.astype(accumulator(x.dtype)), at, kernel, geo, out)
@@ -456,28 +332,6 @@ def _avg_pool(n, input, kernel_size, stride, padding, ceil_mode, count_include_p
     return _channels_first(pool, input, n)
 
 
-def _check_avg_pool(n, input, kernel_size, stride, padding, ceil_mode, divisor_override=None):
-    if n == 1 and input.ndim not in (2, 3):
-        raise RuntimeError(
-            f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor for argument #1 'self' "
-            "(while checking arguments for avg_pool1d)"
-        )
-    _check_settings(f"avg_pool{n}d", n, kernel_size, stride, padding, 1)
-    if divisor_override == 0:
-        raise RuntimeError("divisor must be not zero")
-    if input.ndim < n + 1:
-        dim = -n - 1
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-input.ndim}, {input.ndim - 1}], but got {dim})"
-        )
-    if input.ndim not in (n + 1, n + 2):
-        raise RuntimeError(f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input")
-    _check_half_padding(2, *(tuple_of(v, n)[:1] for v in (kernel_size, padding)), 1)
-    _check_output(n, input, kernel_size, stride, padding, 1, ceil_mode)
-    if input.dtype is not dtypes.int64:
-        need_floats(input, "avg_pool3d_out_frame" if n == 3 else "avg_pool2d", halves=n < 3)
-
-
 @op(where="torch nn.functional", grad_name="SqueezeBackward1", out=False)
 def avg_pool1d(
     input: Array, kernel_size, stride=None, padding=0, ceil_mode: bool = False, count_include_pad: bool = True
@@ -488,7 +342,7 @@ def avg_pool1d(
 
 @avg_pool1d.check
 def _(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
-    _check_avg_pool(1, input, kernel_size, stride, padding, ceil_mode)
+    check_avg_pool(1, input, kernel_size, stride, padding, ceil_mode)
 
 
 @op(where="nn.functional _C._nn", out="exact", grad_name="AvgPool2DBackward0", strides=formats.follow)
@@ -507,7 +361,7 @@ def avg_pool2d(
 
 @avg_pool2d.check
 def _(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
-    _check_avg_pool(2, input, kernel_size, stride, padding, ceil_mode, divisor_override)
+    check_avg_pool(2, input, kernel_size, stride, padding, ceil_mode, divisor_override)
 
 
 @op(where="nn.functional _C._nn", out="exact", grad_name="AvgPool3DBackward0")
@@ -526,13 +380,7 @@ def avg_pool3d(
 
 @avg_pool3d.check
 def _(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
-    _check_avg_pool(3, input, kernel_size, stride, padding, ceil_mode, divisor_override)
-
-
-def _adaptive_size(output_size, spatial) -> tuple[int, ...]:
-    n = len(spatial)
-    sizes = (output_size,) * n if output_size is None or isinstance(output_size, int) else tuple(output_size)
-    return tuple(s if o is None else o for o, s in zip(sizes, spatial))
+    check_avg_pool(3, input, kernel_size, stride, padding, ceil_mode, divisor_override)
 
 
 def _adaptive_windows(size: int, out: int):
@@ -543,7 +391,7 @@ def _adaptive_windows(size: int, out: int):
 
 def _adaptive_avg_pool(n, input, output_size):
     spatial = input.shape[-n:]
-    target = _adaptive_size(output_size, spatial)
+    target = adaptive_size(output_size, spatial)
     if 0 in target:
         return jnp.zeros((*input.shape[:-n], *target), input.dtype)
     if all(s % o == 0 for s, o in zip(spatial, target)):
@@ -572,58 +420,6 @@ def _adaptive_name(n):
         return "MeanBackward1" if one else f"AdaptiveAvgPool{n}DBackward0"
 
     return name
-
-
-def check_adaptive(kind, n, input, output_size):
-    name = f"adaptive_{kind}_pool{n}d"
-    shape = list(input.shape)
-    if n == 1:
-        if input.ndim not in (2, 3):
-            raise RuntimeError(
-                f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor for argument #1 'self' "
-                f"(while checking arguments for {name})"
-            )
-        if not isinstance(output_size, int) and len(output_size) != 1:
-            raise RuntimeError(f"{name}() argument 'output_size' should contain one int (got {len(output_size)})")
-    elif not isinstance(output_size, int):
-        if input.ndim <= len(output_size):
-            raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
-        if len(output_size) != n:
-            internal = f"{name}(): internal error: output_size.size() must be {n}"
-            raise RuntimeError(internal if kind == "max" else f"{name}: output_size must be {n}")
-    if input.ndim not in (n + 1, n + 2):
-        colon = ":" if kind == "max" else ""
-        raise RuntimeError(f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got{colon} {shape}")
-    target = _adaptive_size(output_size, shape[-n:])
-    if kind == "avg":
-        _check_adaptive_avg(builtins.max(n, 2), n, input, target)
-        return
-    for i in range(input.ndim - n - 1, input.ndim):
-        if shape[i] == 0 and i + n + 2 != input.ndim:
-            raise errors.pool_empty(name, shape, i)
-    if builtins.min(target) < 0:
-        raise errors.negative_size(target, (*shape[:-n], *(1,) * (n == 1), *target))
-    if input.dtype.category != FLOAT:
-        raise errors.not_implemented("adaptive_max_pool3d_cpu" if n == 3 else "adaptive_max_pool2d", input.dtype)
-
-
-def _check_adaptive_avg(planes, n, input, target):
-    """PyTorch computes one dimension as two, and its errors show that."""
-    name, extra = f"adaptive_avg_pool{planes}d", (1,) * (planes - n)
-    shape, target = [*input.shape[:-n], *extra, *input.shape[-n:]], (*extra, *target)
-    if builtins.min(target) < 0:
-        shown = f"{{{target[0]}, {','.join(map(str, target[1:]))}}}"
-        raise RuntimeError(f"{name}: elements of output_size must be greater than or equal to 0 but received {shown}")
-    one = all(t == 1 for t in target)
-    if one:
-        if input.dtype.category <= INT:
-            raise errors.mean_dtype(input.dtype)
-        return
-    for i in range(len(shape) - planes, len(shape)):
-        if shape[i] == 0:
-            raise errors.pool_empty(name, shape, i)
-    if input.dtype.category != FLOAT and (n == 3 or input.numel):
-        raise errors.not_implemented(name if n < 3 else "adaptive_avg_pool3d_cpu", input.dtype)
 
 
 @op(where="torch nn.functional", grad_name=_adaptive_name(1), out=False)
@@ -687,7 +483,7 @@ def _largest_at(x, starts, sizes, n):
 
 def _adaptive_max_pool(n, input, output_size, return_indices):
     spatial = input.shape[-n:]
-    target = _adaptive_size(output_size, spatial)
+    target = adaptive_size(output_size, spatial)
     if 0 in target:
         empty = jnp.zeros((*input.shape[:-n], *target), input.dtype)
         return (empty, empty.astype(jnp.int64)) if return_indices else empty
@@ -802,56 +598,12 @@ def max_unpool3d(input: Array, indices: Array, kernel_size, stride=None, padding
     return _max_unpool(3, input, indices, kernel_size, stride, padding, output_size)
 
 
-def _unpooled(n, spatial, kernel_size, stride, padding, output_size):
-    kernel = tuple_of(kernel_size, n)
-    stride = kernel if stride is None or stride == () else tuple_of(stride, n)
-    padding = tuple_of(padding, n)
-    default = tuple((s - 1) * st + k - 2 * p for s, st, k, p in zip(spatial, stride, kernel, padding))
-    return default if output_size is None else tuple(output_size)[-n:]
-
-
-def _check_unpool(n, input, indices, kernel_size, stride, padding, output_size):
-    planes = (1,) if n == 1 else ()
-    shape, other = ((*tuple(x.shape), *planes) for x in (input, indices))
-    _check_unpooled_size(n, input, kernel_size, stride, padding, output_size)
-    if indices.dtype is not dtypes.int64:
-        got = f" but got: {scalar_name(indices.dtype)}" if n < 3 else ""
-        raise RuntimeError("elements in indices should be type int64" + got)
-    if shape != other:
-        raise RuntimeError(
-            f"Expected shape of indices to be same as that of the input tensor ({list(shape)}) but got indices tensor "
-            f"with shape: {list(other)}"
-        )
-    dims = builtins.max(n, 2)
-    for i in range(len(shape) - dims - 1 if len(shape) > dims + 1 else 1, len(shape)):
-        if shape[i] == 0:
-            raise RuntimeError(
-                f"max_unpooling{dims}d_forward_out_cpu(): Expected input to have non-zero size for non-batch "
-                f"dimensions, but got {list(shape)} with dimension {i} being empty."
-            )
-
-
-def _check_unpooled_size(n, input, kernel_size, stride, padding, output_size):
-    """A size that is asked for may differ from the usual one by less than a stride."""
-    if output_size is None:
-        return
-    if len(output_size) not in (n, n + 2):
-        raise ValueError(
-            f"output_size should be a sequence containing {n} or {n + 2} elements, but it has a length of "
-            f"'{len(output_size)}'"
-        )
-    usual = _unpooled(n, input.shape[-n:], kernel_size, stride, padding, None)
-    wanted = tuple(output_size)[-n:]
-    steps = tuple_of(kernel_size if stride in (None, ()) else stride, n)
-    for dim, (size, middle, step) in enumerate(zip(wanted, usual, steps)):
-        if not middle - step < size < middle + step:
-            raise ValueError(
-                f'invalid output_size "{wanted}" (dim {dim} must be between {middle - step} and {middle + step})'
-            )
+def _unpool_rule(n: int):
+    return lambda g, indices: at_indices(g, indices, n)
 
 
 def _max_unpool(n, input, indices, kernel_size, stride, padding, output_size):
-    spatial = _unpooled(n, input.shape[-n:], kernel_size, stride, padding, output_size)
+    spatial = unpooled(n, input.shape[-n:], kernel_size, stride, padding, output_size)
     lead = math.prod(input.shape[:-n])
     flat = jnp.zeros((lead, math.prod(spatial)), input.dtype)
     rows = jnp.arange(lead)[:, None]
@@ -861,18 +613,18 @@ def _max_unpool(n, input, indices, kernel_size, stride, padding, output_size):
 
 
 for _n, _record in enumerate((max_unpool1d, max_unpool2d, max_unpool3d), 1):
-    _record.vjp(input=lambda g, indices, n=_n: at_indices(g, indices, n))
+    _record.vjp(input=_unpool_rule(_n))
 
     @_record.check
     def _(input, indices, kernel_size, stride=None, padding=0, output_size=None, n=_n):
-        _check_unpool(n, input, indices, kernel_size, stride, padding, output_size)
+        check_unpool(n, input, indices, kernel_size, stride, padding, output_size)
         need_floats(input, f"max_unpool{builtins.max(n, 2)}d")
 
     @_record.check_values
     def _(input, indices, kernel_size, stride=None, padding=0, output_size=None, n=_n):
         if not isinstance(indices, np.ndarray) or not indices.size:
             return
-        spatial = _unpooled(n, input.shape[-n:], kernel_size, stride, padding, output_size)
+        spatial = unpooled(n, input.shape[-n:], kernel_size, stride, padding, output_size)
         bad = indices[(indices < 0) | (indices >= math.prod(spatial))]
         if bad.size:
             size = "x".join(map(str, spatial))

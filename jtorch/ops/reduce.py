@@ -400,6 +400,8 @@ for _record in (max_dim, min_dim):
 
 
 def _overloaded(whole, along, binary, input, args, kwargs):
+    if is_number(input):
+        raise errors.argument(binary.name.replace("imum", ""), "input", "Tensor", input)
     if not args and set(kwargs) <= {"out"}:
         return whole(input, **kwargs)
     first = args[0] if args else kwargs.get("dim", kwargs.get("axis", kwargs.get("other")))

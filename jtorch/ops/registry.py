@@ -201,6 +201,7 @@ class Op(Record):
         apart=False,
         lacks=None,
         numbers=False,
+        follows_out=False,
         name=None,
     ):
         super().__init__(fn, where=where, aliases=aliases, name=name)
@@ -216,6 +217,7 @@ class Op(Record):
         self.random = random
         self.constant = constant  # results that never have a gradient
         self.apart = apart  # out= may not share memory with the operands
+        self.follows_out = follows_out  # computes in the dtype of out=
         self.numbers = numbers  # may be called without any tensor
         self.lacks = {} if lacks is None else _lacking(lacks)
         self.rules: dict[str, Callable | _Marker] = {}

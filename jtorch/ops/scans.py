@@ -42,7 +42,7 @@ def _wide_scan(fn, x, dim):
     return out.astype(x.dtype)
 
 
-@op(inplace=True, out=_scan_out("cumsum_out_cpu"))
+@op(inplace=True, out=_scan_out("cumsum_out_cpu"), follows_out=True)
 def cumsum(input: Array, dim: int, *, dtype: object = None) -> Array:
     """The running sum along a dimension."""
     return _wide_scan(lax.cumsum, convert(input, _sum_dtype(input, dtype)), dim)
@@ -58,7 +58,7 @@ cumsum.vjp(input=lambda g, dim: _cumsum_back(g, dim))
 _cumsum_back.vjp(input=lambda g, dim: cumsum(g, dim))
 
 
-@op(inplace=True, out=_scan_out("cumprod_out_cpu"))
+@op(inplace=True, out=_scan_out("cumprod_out_cpu"), follows_out=True)
 def cumprod(input: Array, dim: int, *, dtype: object = None) -> Array:
     """The running product along a dimension."""
     return _wide_scan(lax.cumprod, convert(input, _sum_dtype(input, dtype)), dim)
@@ -148,6 +148,8 @@ def _slices(x, dim):
 def diff(input: Array, n: int = 1, dim: int = -1, prepend: Array | None = None, append: Array | None = None) -> Array:
     """The n-th differences of neighbours along a dimension."""
     dim = one_dim(dim, input.ndim)
+    if n == 0:
+        return input
     x = jnp.concatenate([p for p in (prepend, input, append) if p is not None], axis=dim)
     for _ in range(builtins.min(n, x.shape[dim])):
         before, after = _slices(x, dim)

@@ -3,6 +3,7 @@
 from jtorch import functions as torch
 from jtorch.autograd.mode import enable_grad, no_grad
 from jtorch.optim.optimizer import Optimizer, check_lr
+from jtorch.tensor import Tensor
 
 __all__ = ["LBFGS"]
 
@@ -182,7 +183,7 @@ class LBFGS(Optimizer):
                 return closure()
 
         group = self.param_groups[0]
-        lr = float(group["lr"])
+        lr = group["lr"].item() if isinstance(group["lr"], Tensor) else group["lr"]
         max_iter, max_eval = group["max_iter"], group["max_eval"]
         line_search = group["line_search_fn"]
         state = self.state[self._all[0]]
@@ -217,20 +218,8 @@ class LBFGS(Optimizer):
                 break
             now = 0
             if line_search is not None:
-                if line_search != "strong_wolfe":
-                    raise RuntimeError("only 'strong_wolfe' is supported")
-                start = [p.clone() for p in self._all]
-                loss, flat_grad, t, now = strong_wolfe(
-                    lambda x, t, d: self._evaluate(evaluate, x, t, d),
-                    start,
-                    t,
-                    d,
-                    loss,
-                    flat_grad,
-                    slope,
-                    max_ls=max_eval - evaluations,
-                )
-                self._move(t, d)
+                tries = max_eval - evaluations
+                loss, flat_grad, t, now = self._search(evaluate, line_search, t, d, loss, flat_grad, slope, tries)
                 converged = flat_grad.abs().max() <= group["tolerance_grad"]
             else:
                 self._move(t, d)
@@ -251,6 +240,17 @@ class LBFGS(Optimizer):
         state.update(zip(_Memory.names, (memory.dirs, memory.steps, memory.ro, memory.scale)))
         state.update(prev_flat_grad=previous_grad, prev_loss=previous_loss)
         return first_loss
+
+    def _search(self, evaluate, kind, t, d, loss, grad, slope, tries):
+        """Move along `d` by a step that a line search finds: (loss, gradient, step, evaluations)."""
+        if kind != "strong_wolfe":
+            raise RuntimeError("only 'strong_wolfe' is supported")
+        start = [p.clone() for p in self._all]
+        found = strong_wolfe(
+            lambda x, t, d: self._evaluate(evaluate, x, t, d), start, t, d, loss, grad, slope, max_ls=tries
+        )
+        self._move(found[2], d)
+        return found
 
     @staticmethod
     def _direction(state, memory, grad, previous_grad, d, t, history):

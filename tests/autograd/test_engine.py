@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """backward and grad: arguments, accumulation, errors, higher orders, re-entrance, threads, depth."""
 
 import gc

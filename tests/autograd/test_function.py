@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """autograd.Function in all its forms."""
 
 import pytest

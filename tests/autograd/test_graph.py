@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """torch.autograd.graph and anomaly detection."""
 
 import pytest

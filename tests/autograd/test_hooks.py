@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Hooks on tensors and nodes: when they run, in which order, what they may change, and their removal."""
 
 import pytest

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Grad modes: as contexts, functions and decorators, in generators, coroutines and threads; inference tensors."""
 
 import pytest

@@ -136,13 +136,14 @@ ROWS = [
     ),
     row(
         "local_response_norm",
-        norm.local_response_norm,
+        norm.response_norm,
         [real(2, 6, 3)],
         lambda x: F.local_response_norm(x, 4, 0.3, 0.6, 1.5),
         size=4,
         alpha=0.3,
         beta=0.6,
         k=1.5,
+        whole=False,
     ),
     *(
         row(f"normalize p={p}", norm.normalize, [real(3, 4)], lambda x, p=p: F.normalize(x, p, 1), p=p, dim=1)
@@ -506,7 +507,13 @@ ERRORS = [
     (norm.rms_norm, F.rms_norm, [(2, 4, "int64")], [(4,)], {}),
     (norm.group_norm, F.group_norm, [(2, 4, 3)], [3], {}),
     (norm.group_norm, F.group_norm, [(4,)], [2], {}),
-    (norm.local_response_norm, F.local_response_norm, [(2, 4)], [2], {}),
+    (
+        norm.response_norm,
+        lambda x, *rest: F.local_response_norm(x, *rest[:-1]),
+        [(2, 4)],
+        [2, 1e-4, 0.75, 1.0, False],
+        {},
+    ),
     (norm.cosine_similarity, F.cosine_similarity, [(4, "int64"), (4, "int64")], [0], {}),
     (norm.normalize, F.normalize, [(4, 4, "int64")], [], {}),
     (norm.pairwise_distance, F.pairwise_distance, [(4, "bool"), (4, "bool")], [], {}),

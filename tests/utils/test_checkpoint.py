@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Checkpointing: the same numbers as torch, the same errors, and memory that really is not used."""
 
 import jax

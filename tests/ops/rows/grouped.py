@@ -7,7 +7,12 @@ UNSUPPORTED = dict(skip=PROPERTIES, why="refused with a word on what to use inst
 
 ROWS = [
     row("conv_tbc", samples=[[T(5, 2, 3), T(2, 3, 4), T(4)], [T(5, 2, 3), T(3, 3, 4), T(4), 1]]),
-    row("nn.functional.grouped_mm", samples=[[T(2, 4, 8), T(2, 8, 4)]]),
+    row(
+        "nn.functional.grouped_mm",
+        samples=[[T(2, 4, 8), T(2, 8, 4)]],
+        skip=("layout",),
+        why="torch refuses strided inputs",
+    ),
     row("nn.functional.scaled_mm", samples=[[T(2, 2), T(2, 2)]], **UNSUPPORTED),
     row("nn.functional.scaled_grouped_mm", samples=[[T(2, 2), T(2, 2)]], **UNSUPPORTED),
     row(

@@ -1,0 +1,167 @@
+"""Tensors in other dtypes, on other devices, and as numpy and jax arrays."""
+
+import jax
+import numpy as np
+
+from . import creation, errors
+from .autograd.node import PythonNode
+from .core import device as devices
+from .core import dtype as dtypes
+from .core import shapes
+from .core import storage as storages
+from .core.dtype import dtype as DType
+from .core.record import tls
+from .core.spec import Spec
+from .creation import (
+    MemoryFormat,
+    preserve_format,
+)  # fmt: skip
+from .reshaping import clone, contiguous, is_contiguous, op_named, with_strides
+from .tensor import Tensor, edge_of, value_of, wrap
+
+
+def to(self, *args, device=None, dtype=None, non_blocking=False, copy=False, memory_format=None) -> Tensor:
+    """The tensor on another device or in another dtype; itself when nothing would change."""
+    flags = []  # non_blocking, copy
+    for a in args:
+        if isinstance(a, DType):
+            dtype = a
+        elif isinstance(a, Tensor):
+            dtype, device = a._spec.dtype, a._spec.device
+        elif isinstance(a, bool):
+            flags.append(a)
+        elif isinstance(a, MemoryFormat):
+            memory_format = a
+        elif a is not None:
+            device = a
+    copy = flags[1] if len(flags) > 1 else copy
+    spec = self._spec
+    place = spec.device if device is None else devices.resolve(device)
+    if dtype is None:
+        dtype = spec.dtype
+    elif type(dtype) is not DType:
+        dtype = creation._dtype(dtype)
+    same_format = memory_format in (None, preserve_format) or is_contiguous(self, memory_format)
+    if place is spec.device and dtype is spec.dtype:
+        if not copy and same_format:
+            return self
+        return clone(self, memory_format=memory_format or preserve_format)
+    made = self
+    if dtype is not spec.dtype:
+        made = op_named("_to_copy")(made, dtype)
+        made = with_strides(made, tuple(shapes.empty_like_strides(tuple(spec.shape), spec.strides)))
+    if place is not spec.device:
+        made = to_device(made, place)
+    if memory_format not in (None, preserve_format):
+        made = contiguous(made, memory_format)
+    return made
+
+
+def to_device(t, place):
+    value = value_of(t)
+    if not isinstance(value, jax.core.Tracer):
+        value = jax.device_put(storages.realise(value), place.jax)
+    spec = Spec.of(
+        tuple(t._spec.shape),
+        tuple(shapes.empty_like_strides(tuple(t._spec.shape), t._spec.strides)),
+        t._spec.dtype,
+        place,
+    )
+    made = wrap(value, spec)
+    edge = edge_of(t) if tls.me.grad else None
+    if edge is not None:
+        made._edge = (DeviceCopy(edge, t._spec, spec), 0)
+    return made
+
+
+class DeviceCopy(PythonNode):
+    """The tape's step for a copy between devices: the gradient goes back."""
+
+    __slots__ = ("source",)
+
+    def __init__(self, edge, source, spec):
+        super().__init__("ToCopyBackward0", (edge,), (spec,))
+        self.source = source
+
+    def apply(self, g):
+        return (to(g, device=self.source.device),)
+
+
+def type_(self, dtype=None, non_blocking=False):
+    """The old-style type name, or the tensor in another dtype."""
+    if dtype is None:
+        space = "torch." if self._spec.device is devices.cpu else f"torch.{self._spec.device.type}."
+        return f"{space}{LEGACY_NAMES[self._spec.dtype.name]}"
+    if isinstance(dtype, str):
+        name = dtype.rsplit(".", 1)[-1]
+        dtype = next(dtypes.ALL[k] for k, v in LEGACY_NAMES.items() if v == name)
+    elif isinstance(dtype, type):
+        dtype = getattr(dtype, "dtype", None) or creation._dtype(dtype)
+    return to(self, dtype=dtype)
+
+
+LEGACY_NAMES = {
+    "float32": "FloatTensor", "float64": "DoubleTensor", "float16": "HalfTensor", "bfloat16": "BFloat16Tensor",
+    "uint8": "ByteTensor", "int8": "CharTensor", "int16": "ShortTensor", "int32": "IntTensor", "int64": "LongTensor",
+    "bool": "BoolTensor", "complex64": "ComplexFloatTensor", "complex128": "ComplexDoubleTensor",
+}  # fmt: skip
+
+
+def caster(dtype, name):
+    def cast(self, memory_format=preserve_format):
+        return to(self, dtype=dtype)
+
+    cast.__name__ = name
+    cast.__doc__ = f"The tensor as {dtype}."
+    return cast
+
+
+def type_as(self, other) -> Tensor:
+    """The tensor in the dtype and on the device of another."""
+    return to(self, dtype=other._spec.dtype, device=other._spec.device)
+
+
+def cpu(self, memory_format=preserve_format) -> Tensor:
+    """The tensor in host memory."""
+    return to(self, device=devices.cpu)
+
+
+def cuda(self, device=None, non_blocking=False, memory_format=preserve_format) -> Tensor:
+    """The tensor on the accelerator."""
+    return to(self, device="cuda" if device is None else device)
+
+
+def numpy(self, *, force=False):
+    """A numpy array that shares memory with this CPU tensor: each sees the other's writes."""
+    if force:
+        self = cpu(self.detach())
+    if self.requires_grad:
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+    if self._spec.device is not devices.cpu:
+        raise TypeError(
+            f"can't convert {self._spec.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
+            "memory first."
+        )
+    if self._spec.dtype.name in ("bfloat16",) or self._spec.dtype.name.startswith("float8"):
+        raise TypeError(f"Got unsupported ScalarType {dtypes.scalar_name(self._spec.dtype)}")
+    if isinstance(self._storage.value, jax.core.Tracer):
+        raise errors.data_dependent("numpy")
+    storages.share(self._storage)
+    return storages.host_view(self._storage, self._spec, self._offset)
+
+
+def as_numpy(t) -> np.ndarray:
+    """The elements as a numpy array that must not be written to; nothing becomes shared."""
+    return storages.numpy_of(t._storage, t._spec, t._offset)
+
+
+def array_protocol(self, dtype=None, copy=None):
+    if self.requires_grad:
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+    made = numpy(self)
+    return made if dtype is None else made.astype(dtype, copy=False)
+
+
+def jax_array(self):
+    """The tensor as a jax.Array: nothing is copied where the storage holds just this tensor."""
+    return storages.realise(value_of(self))

@@ -1,0 +1,156 @@
+"""Printing, copying and pickling tensors, and making subclasses of them."""
+
+import copy
+
+import jax
+import numpy as np
+
+from . import creation, printing
+from .convert import as_numpy
+from .core import device as devices
+from .core import dtype as dtypes
+from .core import storage as storages
+from .core.spec import Spec
+from .core.storage import Storage
+from .reshaping import op_named, view_named
+from .tensor import Tensor, edge_of, make
+
+
+def represent(self, *, tensor_contents=None):
+    spec = self._spec
+    value = self._storage.value
+    if isinstance(value, jax.core.Tracer):
+        return f"tensor(<traced {spec.dtype.name}{list(spec.shape)}>)"
+    if spec.device.type == "meta":
+        title = "Parameter containing:\n" if isinstance(self, parameter_class()) else ""
+        return f"{title}tensor(..., device='meta', size={tuple(spec.shape)}{_meta_suffix(self)})"
+    edge = None if self._rg else edge_of(self)
+    with_param = isinstance(self, parameter_class())
+    return printing.format_tensor(
+        as_numpy(self), dtype=spec.dtype, shape=tuple(spec.shape), requires_grad=self.requires_grad,
+        grad_fn_name=None if edge is None else type(edge[0]).__name__, device=None if spec.device is devices.cpu else str(spec.device), is_param=with_param,
+    )  # fmt: skip
+
+
+def _meta_suffix(t):
+    d = t._spec.dtype
+    suffix = "" if d in (dtypes.default.dtype, dtypes.int64) else f", dtype={d}"
+    if t._rg:
+        return suffix + ", requires_grad=True"
+    edge = edge_of(t)
+    return suffix if edge is None else f"{suffix}, grad_fn=<{edge[0].name()}>"
+
+
+def parameter_class():
+    return PARAMETER[0] or ()
+
+
+PARAMETER: list = [None]  # set by nn.parameter
+
+
+def deepcopy(self, memo):
+    if id(self) in memo:
+        return memo[id(self)]
+    if self._edge is not None:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  If you "
+            "were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
+            "https://github.com/pytorch/pytorch/pull/103001"
+        )
+    key = ("storage", id(self._storage))
+    new_storage = memo.get(key)
+    if new_storage is None:
+        base = self._storage.base
+        value = storages.read(self._storage, base, 0)
+        new_storage = memo[key] = Storage(value, base)
+        memo[("keep", id(self._storage))] = self._storage
+    made = make(new_storage, self._spec, self._offset, type(self))
+    made._rg = self._rg
+    memo[id(self)] = made
+    if self._grad is not None:
+        made._grad = copy.deepcopy(self._grad, memo)
+    for k, v in self.__dict__.items():
+        if k not in ("_acc", "_post_hooks"):
+            made.__dict__[k] = copy.deepcopy(v, memo)
+    return made
+
+
+def shallow_copy(self):
+    made = make(self._storage, self._spec, self._offset, type(self))
+    made._rg = self._rg
+    made.__dict__.update({k: v for k, v in self.__dict__.items() if k not in ("_acc", "_post_hooks")})
+    return made
+
+
+def reduce_ex(self, protocol):
+    if self._edge is not None:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
+        )
+    base = self._storage.base
+    whole = storages.numpy_of(self._storage, base, 0)
+    state = {k: v for k, v in self.__dict__.items() if k not in ("_acc", "_post_hooks")}
+    return (
+        rebuild,
+        (type(self), np.array(whole), base.strides, base.dtype, str(base.device), tuple(self._spec.shape), self._spec.strides,
+         self._spec.dtype, self._offset, self._rg, state),
+    )  # fmt: skip
+
+
+def rebuild(cls, array, base_strides, base_dtype, device, shape, strides, dtype, offset, requires_grad, state):
+    """A tensor out of a pickle."""
+    try:
+        place = devices.resolve(device)
+    except (AssertionError, RuntimeError):
+        place = devices.cpu
+    base = Spec.of(array.shape, tuple(base_strides), base_dtype, place)
+    made = make(Storage(storages.to_device(array, place), base), Spec.of(shape, strides, dtype, place), offset, cls)
+    made._rg = requires_grad
+    made.__dict__.update(state)
+    return made
+
+
+def make_subclass(cls, data, require_grad=False):
+    """A tensor of class `cls` on the storage of `data`, off the tape."""
+    made = make(data._storage, data._spec, data._offset, cls)
+    made._rg = bool(require_grad)
+    if require_grad and not (data.is_floating_point() or data.is_complex()):
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+    return made
+
+
+def as_subclass(self, cls):
+    """A view of this tensor of class `cls`, which results of ops on it have too."""
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError(f"cls must be a type (got {type(cls).__name__})")
+    made = view_named("alias", self)
+    made.__class__ = cls
+    return made
+
+
+def legacy_new(cls, *args, dtype=None, device=None, requires_grad=False):
+    """torch.Tensor(...): sizes, or data as float32."""
+    d = dtype or dtypes.default.dtype
+    if len(args) == 1 and isinstance(args[0], Tensor):
+        return make(args[0]._storage, args[0]._spec, args[0]._offset, cls)
+    if len(args) == 1 and isinstance(args[0], (list, tuple, np.ndarray)) and not _is_size(args[0]):
+        made = creation.tensor(args[0], dtype=d)
+    else:
+        made = creation.empty(*args, dtype=d) if args else creation.empty(0, dtype=d)
+    return make(made._storage, made._spec, 0, cls)
+
+
+def _is_size(x):
+    return type(x).__name__ == "Size"
+
+
+def iterate(self):
+    if self._spec.ndim == 0:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(view_named("unbind", self, 0))
+
+
+def contains(self, element):
+    if isinstance(element, (Tensor, int, float, complex, bool)):
+        return bool(op_named("any")(op_named("eq")(self, element)))
+    raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")

@@ -1,0 +1,118 @@
+"""Modules as functions of their parameters: functional_call and stack_module_state."""
+
+import contextlib
+
+from ..ops import registry
+
+
+def _entries(module):
+    """name -> (dict that holds it, key), of all parameters and buffers, tied ones under each name."""
+    found = {}
+    for prefix, m in module.named_modules(remove_duplicate=False):
+        for held in (m._parameters, m._buffers):
+            for key in held:
+                found[f"{prefix}.{key}" if prefix else key] = (held, key)
+    return found
+
+
+def _same_tensors(entries, name):
+    held, key = entries[name]
+    original = held[key]
+    return [n for n, (h, k) in entries.items() if original is not None and h[k] is original]
+
+
+@contextlib.contextmanager
+def _swapped(module, values, tie_weights, strict):
+    entries = _entries(module)
+    unknown = [n for n in values if n not in entries]
+    chosen = {}
+    for name, value in values.items():
+        if name in entries:
+            for other in _same_tensors(entries, name) if tie_weights else [name]:
+                if other not in values:
+                    chosen[other] = value
+            chosen[name] = value
+    if strict:
+        missing = [n for n in entries if n not in chosen and entries[n][0][entries[n][1]] is not None]
+        if missing or unknown:
+            parts = []
+            if unknown:
+                parts.append("Unexpected key(s): " + ", ".join(map(repr, unknown)) + ".")
+            if missing:
+                parts.append("Missing key(s): " + ", ".join(map(repr, missing)) + ".")
+            raise RuntimeError(f"Error(s) in reparametrizing for {type(module).__name__}:\n\t" + "\n\t".join(parts))
+    before = {}
+    try:
+        for name, value in chosen.items():
+            held, key = entries[name]
+            before[name] = held[key]
+            held[key] = value
+        yield
+    finally:
+        for name, value in before.items():
+            held, key = entries[name]
+            held[key] = value
+
+
+def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True, strict=False):
+    """Call a module with these tensors in the place of its parameters and buffers.
+
+    Args:
+        parameter_and_buffer_dicts: name -> tensor, or several such dicts with no name in common
+        tie_weights: give tied parameters the value of any one of their names
+        strict: raise when names are missing or unknown
+    """
+    dicts = parameter_and_buffer_dicts
+    if isinstance(dicts, dict):
+        values = dicts
+    elif isinstance(dicts, (list, tuple)):
+        if not all(isinstance(d, dict) for d in dicts):
+            raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
+        names = [n for d in dicts for n in d]
+        repeated = sorted({n for n in names if names.count(n) > 1})
+        if repeated:
+            raise ValueError(f"{repeated} appeared in multiple dictionaries; behavior of functional call is ambiguous")
+        values = {n: v for d in dicts for n, v in d.items()}
+    else:
+        raise ValueError(
+            f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got {type(dicts)}"
+        )
+    args = () if args is None else args if isinstance(args, tuple) else (args,)
+    with _swapped(module, values, tie_weights, strict):
+        return module(*args, **(kwargs or {}))
+
+
+def stack_module_state(models):
+    """(parameters, buffers) of several modules of one kind, stacked along a new first dimension."""
+    models = list(models)
+    if not models:
+        raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
+    if not (all(m.training for m in models) or all(not m.training for m in models)):
+        raise RuntimeError("stack_module_state: Expected all models to have the same training/eval mode.")
+    if not all(type(m) is type(models[0]) for m in models):
+        raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
+    parameters = {k: _stack([dict(m.named_parameters())[k] for m in models]) for k, _ in models[0].named_parameters()}
+    buffers = {k: _stack([dict(m.named_buffers())[k] for m in models]) for k, _ in models[0].named_buffers()}
+    return parameters, buffers
+
+
+def _stack(tensors):
+    needs = {t.requires_grad for t in tensors}
+    if len(needs) > 1:
+        raise RuntimeError(
+            "Expected all parameters from different models to have the same requires_grad state"
+        )
+    stacked = registry.tensor_call(registry.OPS["stack"], ([t.detach() for t in tensors], 0), {})
+    return stacked.requires_grad_(needs.pop())
+
+
+def replace_all_batch_norm_modules_(root):
+    """Let every batch norm below `root` do without running statistics, in place."""
+    for m in root.modules():
+        if hasattr(m, "running_mean") and hasattr(m, "num_batches_tracked"):
+            m.running_mean = m.running_var = m.num_batches_tracked = None
+            m.track_running_stats = False
+    return root
+
+
+__all__ = ["functional_call", "replace_all_batch_norm_modules_", "stack_module_state"]

@@ -1,0 +1,108 @@
+"""Random numbers into tensors that exist: uniform_, normal_ and so on."""
+
+from . import creation, errors
+from .convert import as_numpy
+from .core import draw
+from .core import dtype as dtypes
+from .creation import (
+    fill_random,
+    generator_of,
+)  # fmt: skip
+from .reshaping import view_named
+from .tensor import Tensor
+
+
+def uniform_(self, from_=0, to=1, *, generator=None, **named) -> Tensor:
+    """Uniform numbers from [from, to)."""
+    low = named.get("from", from_)
+    if low > to:
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low} > to={to}")
+    g = generator_of(generator)
+    return fill_random(self, lambda s: creation.draw_uniform(g, s, self._spec.dtype, float(low), float(to)))
+
+
+def normal_(self, mean=0, std=1, *, generator=None) -> Tensor:
+    """Normal numbers."""
+    if std < 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
+    g = generator_of(generator)
+    return fill_random(self, lambda s: creation.draw_normal(g, s, self._spec.dtype, float(mean), float(std)))
+
+
+def bernoulli_(self, p=0.5, *, generator=None) -> Tensor:
+    """0 or 1, each 1 with probability `p` (a number or a tensor)."""
+    if self._spec.dtype.is_complex:
+        raise errors.not_implemented("bernoulli_scalar_cpu_", self._spec.dtype)
+    g = generator_of(generator)
+    if not isinstance(p, Tensor) and not 0 <= p <= 1:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+    prob = as_numpy(view_named("expand", p, tuple(self._spec.shape))) if isinstance(p, Tensor) else float(p)
+    return fill_random(self, lambda s: draw.bernoulli(g, prob, s, self._spec.dtype.np))
+
+
+def random_(self, *args, generator=None, **named) -> Tensor:
+    """Integers: over the dtype's range, [0, to), or [from, to)."""
+    if self._spec.dtype.is_complex:
+        if args or named:
+            raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
+        raise errors.not_implemented("random_kernel_cpu", self._spec.dtype)
+    g = generator_of(generator)
+    d = self._spec.dtype.np
+    low = named.get("from")
+    high = named.get("to")
+    if len(args) == 2:
+        low, high = args
+    elif len(args) == 1:
+        high = args[0]
+    if high is None and low is None:
+        return fill_random(self, lambda s: draw.random(g, s, d))
+    if high is None:
+        return fill_random(self, lambda s: draw.random_from(g, int(low), s, d))
+    low, high = creation.int_bounds(0 if low is None else int(low), int(high), self._spec.dtype)
+    return fill_random(self, lambda s: draw.randint(g, low, high, s, d))
+
+
+def exponential_(self, lambd=1, *, generator=None) -> Tensor:
+    """Exponential numbers with rate `lambd`."""
+    if not self._spec.dtype.is_floating_point:
+        raise RuntimeError(
+            "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you "
+            f"specified {dtypes.scalar_name(self._spec.dtype)}"
+        )
+    if lambd <= 0:
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
+    g = generator_of(generator)
+    return fill_random(self, lambda s: draw.exponential(g, s, self._spec.dtype.np, float(lambd)))
+
+
+def cauchy_(self, median=0, sigma=1, *, generator=None) -> Tensor:
+    """Cauchy numbers."""
+    if sigma <= 0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
+    if not self._spec.dtype.is_floating_point:
+        raise RuntimeError(
+            "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you specified "
+            f"{errors.c_type(self._spec.dtype)}"
+        )
+    g = generator_of(generator)
+    return fill_random(self, lambda s: draw.cauchy(g, s, self._spec.dtype.np, float(median), float(sigma)))
+
+
+def log_normal_(self, mean=1, std=2, *, generator=None) -> Tensor:
+    """Exponentials of normal numbers."""
+    if std <= 0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
+    if not self._spec.dtype.is_floating_point:
+        raise errors.not_implemented("log_normal_cpu", self._spec.dtype)
+    g = generator_of(generator)
+    return fill_random(self, lambda s: draw.log_normal(g, s, self._spec.dtype.np, float(mean), float(std)))
+
+
+def geometric_(self, p, *, generator=None) -> Tensor:
+    """The number of trials up to the first success of probability `p`."""
+    if not 0 < p < 1:
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
+    if self._spec.dtype.category in (dtypes.BOOL, dtypes.COMPLEX):
+        raise errors.not_implemented("geometric_cpu", self._spec.dtype)
+    g = generator_of(generator)
+    return fill_random(self, lambda s: draw.geometric(g, float(p), s, self._spec.dtype.np))

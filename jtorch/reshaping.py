@@ -1,0 +1,220 @@
+"""Shapes and memory layouts of tensors: reshape, view, contiguous, clone."""
+
+import builtins
+
+from . import errors, operators
+from .core import shapes
+from .core.dtype import dtype as DType
+from .core.layout import view_strides
+from .core.spec import Size, Spec
+from .creation import (
+    channels_last,
+    contiguous_format,
+    preserve_format,
+    size_of,
+    strides_for,
+)  # fmt: skip
+from .dispatch import (
+    call_view,
+    function_of,
+)  # fmt: skip
+from .ops import registry
+from .tensor import Tensor, make
+
+
+def op_named(name):
+    return function_of(registry.OPS[name])
+
+
+lookup = operators.lookup
+
+
+def view_named(name, t, *statics):
+    return call_view(registry.VIEWS[name], t, statics)
+
+
+def reshape(input, *shape) -> Tensor:
+    """The same elements in another shape: a view where one layout can say it, else a copy."""
+    size = size_of(shape)
+    spec = input._spec
+    size = shapes.infer_size(size, spec.numel)
+    if view_strides(tuple(spec.shape), spec.strides, size) is None:
+        return lookup("_unsafe_view")(clone(input, memory_format=contiguous_format), size)
+    return view_named("view", input, size)
+
+
+def reshape_function(input, shape) -> Tensor:
+    """The same elements in another shape: a view where one layout can say it, else a copy."""
+    return reshape(input, shape)
+
+
+def view(self, *size, dtype=None) -> Tensor:
+    """The same storage in another shape, or read as another dtype."""
+    if dtype is not None or (len(size) == 1 and isinstance(size[0], DType)):
+        return view_dtype(self, dtype or size[0])
+    return view_named("view", self, size_of(size))
+
+
+def view_dtype(self, dtype) -> Tensor:
+    """The same memory read as another element type."""
+    spec = self._spec
+    if dtype is spec.dtype:
+        return view_named("alias", self)
+    old, new = spec.dtype.itemsize, dtype.itemsize
+    shape, strides, offset = list(spec.shape), list(spec.strides), self._offset
+    if old != new and not shape:
+        raise RuntimeError(f"self.dim() cannot be 0 to view {spec.dtype} as {dtype} (different element sizes)")
+    if old > new:
+        if strides[-1] != 1:
+            raise RuntimeError(
+                f"self.stride(-1) must be 1 to view {spec.dtype} as {dtype} (different element sizes), but got {strides[-1]}"
+            )
+        ratio = old // new
+        shape[-1] *= ratio
+        strides = [s * ratio for s in strides[:-1]] + [1]
+        offset *= ratio
+    elif old < new:
+        ratio = new // old
+        if shape[-1] % ratio:
+            raise RuntimeError(
+                f"self.size(-1) must be divisible by {ratio} to view {spec.dtype} as {dtype} (different element sizes), but "
+                f"got {shape[-1]}"
+            )
+        if offset % ratio:
+            raise RuntimeError(
+                f"self.storage_offset() must be divisible by {ratio} to view {spec.dtype} as {dtype} (different element "
+                f"sizes), but got {offset}"
+            )
+        if strides[-1] != 1:
+            raise RuntimeError(
+                f"self.stride(-1) must be 1 to view {spec.dtype} as {dtype} (different element sizes), but got {strides[-1]}"
+            )
+        if any(s % ratio for s in strides[:-1]):
+            bad = next(i for i, s in enumerate(strides[:-1]) if s % ratio)
+            raise RuntimeError(
+                f"self.stride({bad}) must be divisible by {ratio} to view {spec.dtype} as {dtype} (different element sizes), "
+                f"but got {strides[bad]}"
+            )
+        shape[-1] //= ratio
+        strides = [s // ratio for s in strides[:-1]] + [1]
+        offset //= ratio
+    made = make(self._storage, Spec.of(tuple(shape), tuple(strides), dtype, spec.device), offset)
+    return made
+
+
+def reshape_as(self, other) -> Tensor:
+    """The same elements in the shape of another tensor."""
+    return reshape(self, tuple(other._spec.shape))
+
+
+def sum_to_size(self, *size) -> Tensor:
+    """The sum over the dimensions along which `size` would broadcast to this tensor's shape."""
+    size, shape = size_of(size), tuple(self._spec.shape)
+    lead = len(shape) - len(size)
+    if lead < 0 or any(n not in (1, m) for n, m in zip(size, shape[lead:])):
+        raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(shape)}}}.")
+    if not size:
+        return lookup("sum")(self)
+    dims = tuple(d for d, m in enumerate(shape) if d < lead or size[d - lead] == 1 and m != 1)
+    made = lookup("sum")(self, dims, True) if dims else self
+    return reshape(made, size) if lead else made
+
+
+def broadcast_shapes(*sizes):
+    """The shape to which tensors of these shapes broadcast."""
+    sizes = [(s,) if isinstance(s, int) else tuple(s) for s in sizes]
+    try:
+        return Size(shapes.broadcast(*sizes)) if sizes else Size(())
+    except RuntimeError:
+        raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape") from None
+
+
+def flatten(input, start_dim=0, end_dim=-1) -> Tensor:
+    """Dimensions start_dim .. end_dim joined into one."""
+    spec = input._spec
+    first, last = shapes.wrap_dim(start_dim, spec.ndim), shapes.wrap_dim(end_dim, spec.ndim)
+    if first > last:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if spec.ndim == 0:
+        return reshape(input, 1)
+    if first == last:
+        return input
+    shape = spec.shape
+    joined = 1
+    for n in shape[first : last + 1]:
+        joined *= n
+    return reshape(input, (*shape[:first], joined, *shape[last + 1 :]))
+
+
+def ravel(input) -> Tensor:
+    """All elements in one dimension."""
+    return reshape(input.contiguous(), -1)
+
+
+def contiguous(self, memory_format=contiguous_format) -> Tensor:
+    """The tensor itself when it is laid out so already, else a copy that is."""
+    if is_contiguous(self, memory_format):
+        return self
+    return clone(self, memory_format=memory_format)
+
+
+def is_contiguous(self, memory_format=contiguous_format) -> bool:
+    """Whether the elements lie in memory in the order of the format."""
+    spec = self._spec
+    if memory_format is contiguous_format:
+        return spec.contiguous
+    want = 4 if memory_format is channels_last else 5
+    return spec.ndim == want and shapes.is_channels_last(tuple(spec.shape), spec.strides)
+
+
+def clone(input, *, memory_format=preserve_format) -> Tensor:
+    """A copy, differentiable."""
+    made = op_named("clone")(input)
+    spec = made._spec
+    if memory_format is None or memory_format is preserve_format:
+        strides = tuple(shapes.empty_like_strides(tuple(input._spec.shape), input._spec.strides))
+    else:
+        strides = tuple(strides_for(spec.shape, memory_format))
+    return with_strides(made, strides)
+
+
+def with_strides(t, strides):
+    """A fresh tensor's storage declared to lie in memory with these (dense) strides."""
+    spec = t._spec
+    if spec.strides != strides:
+        spec = Spec.of(tuple(spec.shape), strides, spec.dtype, spec.device)
+        t._spec = t._storage.spec = spec
+    return t
+
+
+def transposed(self) -> Tensor:
+    """The dimensions in reverse order."""
+    n = self._spec.ndim
+    if n == 2:
+        return view_named("t", self)
+    if n not in (0, 1, 2):
+        errors.warn(
+            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw an "
+            "error in a future release. Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange("
+            "x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor."
+        )
+    return view_named("permute", self, tuple(builtins.range(n - 1, -1, -1)))
+
+
+def matrix_transposed(self) -> Tensor:
+    """The last two dimensions swapped."""
+    if self._spec.ndim < 2:
+        raise RuntimeError(
+            f"tensor.mT is only supported on matrices or batches of matrices. Got {self._spec.ndim}-D tensor."
+        )
+    return view_named("transpose", self, -2, -1)
+
+
+def hermitian(self) -> Tensor:
+    if self._spec.ndim not in (0, 2):
+        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self._spec.ndim}-D tensor.")
+    return op_named("conj")(transposed(self)) if self.is_complex() else transposed(self)
+
+
+def batch_hermitian(self) -> Tensor:
+    return op_named("conj")(matrix_transposed(self)) if self.is_complex() else matrix_transposed(self)

@@ -1,0 +1,183 @@
+"""Writing to tensors as a whole: copy_, fill_, set_, resize_."""
+
+import copy
+
+import numpy as np
+
+from . import creation, errors
+from .convert import to_device
+from .core import shapes
+from .core import storage as storages
+from .core.record import tls
+from .core.spec import Spec
+from .core.storage import Storage
+from .creation import (
+    contiguous_format,
+    full_of,
+    size_of,
+    strides_for,
+)  # fmt: skip
+from .dispatch import (
+    check_inplace,
+    inplace,
+    write_on_tape,
+    zeros_value,
+)  # fmt: skip
+from .dispatch.generate import build_view
+from .ops import registry
+from .reshaping import op_named, view_named
+from .tensor import Tensor, edge_of, value_of
+
+
+def copy_(self, src, non_blocking=False) -> Tensor:
+    """Write the elements of `src`, broadcast and converted."""
+    if not isinstance(src, Tensor):
+        src = creation.tensor(src)
+    if tls.me.grad:
+        check_inplace(self, (src,))
+    a, b = self._spec, src._spec
+    if tuple(a.shape) != tuple(b.shape):
+        try:
+            wanted = shapes.broadcast(tuple(a.shape), tuple(b.shape))
+        except RuntimeError:
+            wanted = None
+        if wanted != tuple(a.shape):
+            if wanted is None:
+                shapes.broadcast(tuple(a.shape), tuple(b.shape))
+            raise RuntimeError(f"output with shape {list(a.shape)} doesn't match the broadcast shape {list(wanted)}")
+        src = view_named("expand", src, tuple(a.shape))
+    if b.device is not a.device:
+        src = to_device(src, a.device)
+    if b.dtype is not a.dtype and not (tls.me.grad and edge_of(self) is not None):
+        src = op_named("_to_copy")(src, a.dtype)
+    if a.numel > 1 and any(s == 0 and n > 1 for n, s in zip(a.shape, a.strides)):
+        raise errors.overlap()
+    if tls.me.grad and (edge_of(src) is not None or edge_of(self) is not None):
+        return inplace(registry.OPS["_copied"], (self, src))
+    write_on_tape(self, value_of(src), None)
+    return self
+
+
+def fill_(self, value) -> Tensor:
+    """Write one value everywhere."""
+    if isinstance(value, Tensor):
+        if value._spec.ndim:
+            raise RuntimeError(
+                f"fill_ only supports 0-dimension value tensor but got tensor with {value._spec.ndim} dimensions."
+            )
+        return copy_(self, value)
+    if 0 in self._spec.strides:
+        # Elements that share memory are written once.
+        once = self
+        for d, (n, s) in enumerate(zip(self._spec.shape, self._spec.strides)):
+            if s == 0 and n > 1:
+                once = view_named("_narrow", once, d, 0, 1)
+        if once is not self:
+            fill_(once, value)
+            return self
+    if tls.me.grad:
+        check_inplace(self)
+        if edge_of(self) is not None:
+            return inplace(registry.OPS["filled"], (self, value))  # what is written does not depend on what was there
+    spec = self._spec
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, complex) and not spec.dtype.is_complex:
+        raise errors.not_representable(spec.dtype)
+    filled = full_of(Spec.dense(tuple(spec.shape), spec.dtype, spec.device), value)
+    write_on_tape(self, filled._storage.value, None)
+    return self
+
+
+def zero_(self) -> Tensor:
+    """Write zeros."""
+    if tls.me.grad and edge_of(self) is not None and 0 not in self._spec.strides:
+        return inplace(registry.OPS["zeroed"], (self,))
+    return fill_(self, 0)
+
+
+def set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor:
+    """Make this tensor a view of another storage."""
+    if source is None:
+        spec = Spec.dense((0,), self._spec.dtype, self._spec.device)
+        self._storage, self._spec, self._offset = Storage(zeros_value(spec), spec), spec, 0
+        return self
+    if isinstance(source, Tensor):
+        self._storage = source._storage
+        if size is None:
+            self._spec, self._offset = source._spec, source._offset
+            return self
+    else:
+        self._storage = source._storage
+        if size is None:
+            size = (self._storage.base.nbytes // self._spec.dtype.itemsize,)
+    size = tuple(size)
+    stride = shapes.contiguous_strides(size) if stride is None else tuple(stride)
+    self._spec = Spec.of(size, tuple(stride), self._spec.dtype, self._storage.base.device)
+    self._offset = storage_offset
+    return self
+
+
+def resize_(self, *size, memory_format=contiguous_format) -> Tensor:
+    """Change the shape in place; the storage grows when it must, new elements are zeros."""
+    if self.requires_grad:
+        raise RuntimeError("cannot resize variables that require grad")
+    size = size_of(size)
+    spec = self._spec
+    new = Spec.of(size, tuple(strides_for(size, memory_format)), spec.dtype, spec.device)
+    need = self._offset + new.numel
+    base = self._storage.base
+    have = base.nbytes // spec.dtype.itemsize
+    if need > have:
+        old = storages.numpy_of(self._storage, Spec.dense((have,), spec.dtype, spec.device), 0) if have else np.zeros(0)
+        flat = np.zeros(need, spec.dtype.np)
+        flat[:have] = old[:have]
+        self._storage.value = storages.to_device(flat, spec.device)
+        self._storage.spec = Spec.dense((need,), spec.dtype, spec.device)
+    self._storage.version += 1
+    self._spec = new
+    return self
+
+
+def resize_as_(self, other, memory_format=contiguous_format) -> Tensor:
+    """`resize_` to the shape of another tensor."""
+    return resize_(self, tuple(other._spec.shape))
+
+
+def _swap_meta(self, made):
+    """Let a tensor take the layout of a view of itself (transpose_, squeeze_...)."""
+    self._spec = made._spec
+    self._offset = made._offset
+    if made._edge is not None:
+        self._edge = made._edge
+        self._seen = made._seen if self._base is not None else None
+    return self
+
+
+def _written_name(view):
+    """The node of a view op that changes its operand has the number after those of the plain forms."""
+    if isinstance(view.grad_name, str):
+        return view.grad_name.removesuffix("0") + "1"
+    plain = view.grad_name
+
+    def name(*args):
+        got = plain(*args)
+        return got[:-1] + str(int(got[-1]) + 3)
+
+    return name
+
+
+def layout_inplace(name):
+    def change(self, *args, **kwargs):
+        if tls.me.grad:
+            check_inplace(self)
+        made = written(self, *args, **kwargs)
+        self._storage.version += 1
+        return _swap_meta(self, made)
+
+    view = copy.copy(registry.VIEWS[registry.ALIASES.get(name, name)])
+    view.plans = {}
+    view.grad_name = _written_name(view)
+    written = build_view(view)
+    change.__name__ = name + "_"
+    change.__doc__ = f"`{name}`, in place."
+    return change

@@ -1,0 +1,161 @@
+"""Random programs of views, writes in place, clones, detaches and backward passes: every observable equals torch's.
+
+JTORCH_PROGRAMS sets how many are tried (CI: few; the long run: 2000 and more).
+"""
+
+import os
+import warnings
+
+import pytest
+
+pytest.importorskip("torch")
+
+from hypothesis import HealthCheck, given, settings  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+
+import jtorch  # noqa: E402
+from tests.oracle import torch  # noqa: E402
+
+COUNT = int(os.environ.get("JTORCH_PROGRAMS", "40"))
+
+
+class Stop(Exception):
+    """A step failed: nothing is compared after an error."""
+
+
+def _in_no_grad(module, f):
+    with module.no_grad():
+        return f()
+
+
+def _set(t, index, value):
+    t[index] = value
+
+
+def _set_requires_grad(t):
+    t.requires_grad_()
+
+
+def _set_grad_none(t):
+    t.grad = None
+
+
+# name -> (module, t, u, k) -> new tensors, or None. `u` is another tensor, k a small number.
+VIEWS = {
+    "select": lambda m, t, u, k: t.select(k % t.dim(), 0),
+    "slice": lambda m, t, u, k: t[k % 2 :],
+    "narrow": lambda m, t, u, k: t.narrow(k % t.dim(), 0, 1),
+    "t": lambda m, t, u, k: t.transpose(0, -1),
+    "flat": lambda m, t, u, k: t.view(-1),
+    "reshape": lambda m, t, u, k: t.reshape(-1),
+    "unsqueeze": lambda m, t, u, k: t.unsqueeze(k % (t.dim() + 1)),
+    "expand": lambda m, t, u, k: t.expand(2, *t.shape),
+    "diagonal": lambda m, t, u, k: t.diagonal(),
+    "view_as": lambda m, t, u, k: t.view_as(t),
+    "unbind": lambda m, t, u, k: t.unbind(0),
+    "split": lambda m, t, u, k: t.split(1, k % t.dim()),
+    "detach": lambda m, t, u, k: t.detach(),
+    "data": lambda m, t, u, k: t.data,
+    "no_grad view": lambda m, t, u, k: _in_no_grad(m, lambda: t[:1]),
+    "alias": lambda m, t, u, k: t[...],
+    "squeeze": lambda m, t, u, k: t.squeeze(),
+    "permute": lambda m, t, u, k: t.permute(*reversed(range(t.dim()))),
+}
+VALUES = {
+    "double": lambda m, t, u, k: t * 2,
+    "plus": lambda m, t, u, k: t + u,
+    "times": lambda m, t, u, k: t * u,
+    "clone": lambda m, t, u, k: t.clone(),
+    "contiguous": lambda m, t, u, k: t.contiguous(),
+    "minus": lambda m, t, u, k: k - t,
+    "relu": lambda m, t, u, k: t.relu(),
+    "no_grad": lambda m, t, u, k: _in_no_grad(m, lambda: t + 1),
+    "cat": lambda m, t, u, k: m.stack([t, t]),
+}
+WRITES = {
+    "add_": lambda m, t, u, k: t.add_(k),
+    "mul_": lambda m, t, u, k: t.mul_(2),
+    "add_ other": lambda m, t, u, k: t.add_(u),
+    "mul_ other": lambda m, t, u, k: t.mul_(u),
+    "copy_": lambda m, t, u, k: t.copy_(u) if u is not t else None,
+    "zero_": lambda m, t, u, k: t.zero_(),
+    "fill_": lambda m, t, u, k: t.fill_(k),
+    "neg_": lambda m, t, u, k: t.neg_(),
+    "relu_": lambda m, t, u, k: t.relu_(),
+    "set": lambda m, t, u, k: _set(t, 0, float(k)),
+    "set all": lambda m, t, u, k: _set(t, slice(None), u) if u is not t else None,
+    "no_grad add_": lambda m, t, u, k: _in_no_grad(m, lambda: t.add_(1)),
+    "no_grad mul_": lambda m, t, u, k: _in_no_grad(m, lambda: t.mul_(2)),
+    "detached add_": lambda m, t, u, k: t.detach().add_(1),
+    "data add_": lambda m, t, u, k: t.data.add_(1),
+    "t_": lambda m, t, u, k: t.t_() if t.dim() <= 2 else None,
+    "detach_": lambda m, t, u, k: t.detach_(),
+}
+OTHER = {
+    "backward": lambda m, t, u, k: (t * t).sum().backward(retain_graph=True) if t.requires_grad else None,
+    "backward once": lambda m, t, u, k: t.sum().backward() if t.requires_grad else None,
+    "leaf": lambda m, t, u, k: m.ones(2, 3, dtype=m.float64) * 1 if k % 2 else m.ones(2, 3, dtype=m.float64),
+    "parameter": lambda m, t, u, k: m.ones(3, dtype=m.float64, requires_grad=True),
+    "requires_grad_": lambda m, t, u, k: _set_requires_grad(t),
+    "forget grad": lambda m, t, u, k: _set_grad_none(t),
+    "grad": lambda m, t, u, k: (m.autograd.grad((t * 2).sum(), u, allow_unused=True, retain_graph=True)[0] if t.requires_grad and u.requires_grad else None),
+    "retain": lambda m, t, u, k: t.retain_grad() if t.requires_grad and not t.is_leaf else None,
+}  # fmt: skip
+STEPS = {**VIEWS, **VALUES, **WRITES, **OTHER}
+NAMES = tuple(STEPS)
+
+
+def _name(t):
+    return type(t.grad_fn).__name__ if t.grad_fn is not None else None
+
+
+def _seen(t):
+    return (
+        t.detach().tolist(), tuple(t.shape), t.stride() if t.numel() > 1 else None, t.storage_offset(), t.requires_grad, t.is_leaf,
+        _name(t), t._version, t._base is not None, None if t.grad is None else t.grad.tolist(),
+    )  # fmt: skip
+
+
+def execute(module, steps):
+    """The log of a program: after each step the state of every tensor, or the error that ended it."""
+    pool = [
+        module.arange(6, dtype=module.float64).reshape(2, 3).clone().requires_grad_(),
+        module.ones(2, 3, dtype=module.float64),
+        module.tensor([1.0, 2.0, 3.0], dtype=module.float64, requires_grad=True),
+    ]
+    log = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, i, j, k in steps:
+            t, u = pool[i % len(pool)], pool[j % len(pool)]
+            try:
+                got = STEPS[name](module, t, u, k)
+                new = [] if got is None else list(got) if isinstance(got, tuple) else [got]
+                pool += [x for x in new if not any(x is p for p in pool)][: 9 - len(pool)]
+                log.append((name, [_seen(p) for p in pool]))
+            except Exception as e:
+                log.append((name, type(e).__name__, str(e).split("\n")[0]))
+                break
+    return log
+
+
+step = st.tuples(st.sampled_from(NAMES), st.integers(0, 8), st.integers(0, 8), st.integers(0, 3))
+
+
+def _same(a, b):
+    """Equal errors, but for shape errors, whose words are the business of the ops."""
+    if a == b:
+        return True
+    return len(a) == len(b) == 3 and a[:2] == b[:2] and a[1] in ("RuntimeError", "IndexError") and "inplace" not in a[2]
+
+
+@settings(
+    max_examples=COUNT, deadline=None, derandomize=COUNT <= 40, database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)  # fmt: skip
+@given(st.lists(step, min_size=1, max_size=10))
+def test_random_programs(steps):
+    expected, got = execute(torch, steps), execute(jtorch, steps)
+    for n, (a, b) in enumerate(zip(expected, got)):
+        assert _same(a, b), f"step {n} {steps[n]} of {steps}\n  torch  {a}\n  jtorch {b}"
+    assert len(expected) == len(got)

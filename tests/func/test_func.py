@@ -1,0 +1,267 @@
+# ruff: noqa: E501
+"""torch.func against torch's: values, structures, nesting, history, errors."""
+
+import pytest
+
+from tests.autograd.programs import run
+
+HEAD = """
+from torch.func import *
+from torch.func import grad, vmap, vjp, jvp, functional_call
+def f(x, y):
+    return (x.sin() * y).sum() + (x * x).prod()
+def D(*v):
+    return torch.tensor(v, dtype=torch.float64)
+x, y = D(0.5, 1., 1.5), D(2., 3., -1.)
+m = torch.arange(12., dtype=torch.float64).reshape(3, 4) / 7
+def shapes(t):
+    if isinstance(t, torch.Tensor):
+        return tuple(t.shape)
+    if isinstance(t, dict):
+        return {k: shapes(v) for k, v in t.items()}
+    return [shapes(v) for v in t]
+"""
+
+PROGRAMS = {
+    "grad": """
+a = grad(f)(x, y)
+b = grad(f, argnums=1)(x, y)
+c = grad(f, argnums=(0, 1))(x, y)
+d = grad(f, argnums=(1,))(x, y)
+e = grad(lambda x: (f(x, y), {"aux": x * 2}), has_aux=True)(x)
+g, v = grad_and_value(f)(x, y)
+h = grad_and_value(lambda x: (f(x, y), x + 1), has_aux=True)(x)
+i = grad(lambda d: (d["a"] * d["b"][0]).sum())({"a": x, "b": [y]})
+j = grad(lambda x, *, k: (x * k).sum())(x, k=y)
+k = grad(grad(lambda x: x.sin()))(x[0])
+rg = a.requires_grad
+""",
+    "grad_errors": """
+attempt(grad(lambda x: x * 2), x)
+attempt(grad(lambda x: 3), x)
+attempt(grad(lambda x: x.sum(), argnums=1), x)
+attempt(grad(lambda x: x.sum(), argnums=(0, 0)), x)
+attempt(grad(lambda x: x.sum(), has_aux=True), x)
+attempt(grad(lambda x: x.sum()), 3)
+attempt(grad(lambda x: x.sum(), argnums="a"), x)
+""",
+    "vjp": """
+v, pull = vjp(f, x, y)
+a = pull(torch.tensor(2., dtype=torch.float64))
+v2, pull2 = vjp(lambda x: (x.sin(), {"c": x.cos()}), x)
+b = pull2((y, {"c": x}))
+v3, pull3, aux = vjp(lambda x: (x * 2, x + 1), x, has_aux=True)
+c = pull3(y)
+attempt(vjp, lambda x: 3, x)
+attempt(pull3, torch.ones(2, dtype=torch.float64))
+""",
+    "jvp": """
+a = jvp(f, (x, y), (y, x))
+b = jvp(lambda x: (x.sin(), [x * 2]), (x,), (y,))
+c = jvp(lambda x: (x * 2, x + 1), (x,), (y,), has_aux=True)
+attempt(jvp, lambda x: x, x, x)
+v, push = linearize(lambda x: x.sin() * y, x)
+d = push(y)
+""",
+    "vmap": """
+a = vmap(lambda r: r.sum())(m)
+b = vmap(lambda r, s: r * s, in_dims=(0, None))(m, m[0])
+c = vmap(lambda r: r * 2, in_dims=1, out_dims=1)(m)
+d = vmap(torch.dot)(m, m)
+e = vmap(vmap(lambda s: s.sin()))(m)
+g = vmap(lambda d: {"s": d["a"] + d["b"], "c": torch.ones(2)}, in_dims=({"a": 0, "b": None},))({"a": m, "b": m[0]})
+h = vmap(lambda r: (r, r.sum()), out_dims=(1, 0))(m)
+i = vmap(lambda r: r.view(2, 2).t() @ torch.ones(2, 2, dtype=torch.float64))(m)
+j = vmap(lambda r, k: r * k, in_dims=(-1, None))(m, 3)
+k = [vmap(lambda r: r.cumsum(0), chunk_size=c)(m) for c in (1, 2, 3, 5)]
+l = vmap(lambda r: torch.zeros(3).to(r) + r[:3].relu())(m)
+n = torch.vmap(lambda r: r.max(0)[0])(m)
+def inplace(r):
+    s = r.clone()
+    s[0] = 5.
+    s.add_(1)
+    return s
+o = vmap(inplace)(m)
+p = vmap(lambda r, i: r[i])(m, torch.tensor([0, 1, 3]))
+q = vmap(lambda r: torch.nn.functional.linear(r, m))(m)
+""",
+    "vmap_errors": """
+one = torch.ones(3)
+attempt(vmap(lambda x: x), 3)
+attempt(vmap(lambda x: x, in_dims=1), one)
+attempt(vmap(lambda x, y: x), one, torch.ones(2))
+attempt(vmap(lambda x: 3), one)
+attempt(vmap(lambda x: x, in_dims="a"), one)
+attempt(vmap(lambda x: x, in_dims=(None,)), one)
+attempt(vmap(lambda x: torch.nn.functional.dropout(x)), one)
+attempt(vmap(lambda x: torch.rand(2)), one)
+attempt(vmap(lambda x: x, out_dims=3), one)
+attempt(lambda: vmap(lambda x: x, randomness="foo")(one))
+attempt(lambda: vmap(lambda x: x, chunk_size=0)(one))
+attempt(vmap(lambda: 3))
+attempt(vmap(lambda x: x.item()), one)
+""",
+    "jacobians": """
+F = lambda x: torch.stack([x.sin().sum(), (x ** 2).prod(), x[0] * x[1]])
+a, b = jacrev(F)(x), jacfwd(F)(x)
+c = hessian(lambda x: (x ** 3).sum() * x[0])(x)
+d = jacrev(lambda x, y: x * y, argnums=(0, 1))(x, y)
+e = jacfwd(lambda x: {"a": x.sin(), "b": (x * 2, x.sum())})(x)
+g = jacrev(lambda x: (x * 2, x + 1), has_aux=True)(x)
+h = jacrev(lambda d: d["u"] * d["v"])({"u": x, "v": y})
+i = jacfwd(jacfwd(lambda x: x.prod()))(x)
+j = vmap(jacrev(lambda r: r.sin()))(m)
+attempt(jacrev(lambda x: 3), x)
+attempt(jacrev(lambda x: x, argnums=2), x)
+""",
+    "nested": """
+a = vmap(grad(lambda r: (r ** 3).sum()))(m)
+b = grad(lambda x: vmap(lambda r: (r * x[:1]).sum())(m).sum())(x)
+c = jvp(grad(lambda x: (x ** 3).sum()), (x,), (y,))
+d = vmap(lambda v: vjp(lambda x: x ** 2, x)[1](v)[0])(torch.eye(3, dtype=torch.float64))
+e = grad(lambda x: grad(lambda y: (x * y * y).sum())(y).sum())(x)
+g = vmap(vmap(grad(lambda s: s.sin())))(m)
+h = jacfwd(jacrev(lambda x: (x.exp() * x).sum()))(x)
+i = vmap(lambda r: jvp(torch.sin, (r,), (r,))[1])(m)
+""",
+    "with_the_tape": """
+w = D(1., 2., 3.).requires_grad_()
+g = grad(lambda x: (x * w * w).sum())(x)
+print(g.requires_grad, g.tolist())
+g.sum().backward()
+gw = w.grad
+z = x.clone().requires_grad_()
+h = grad(lambda x: (x ** 3).sum())(z)
+print(h.requires_grad)
+(h * y).sum().backward()
+gz = z.grad
+w.grad = None
+v = vmap(lambda r: (r[:3] * w).sum())(m)
+v.sum().backward()
+gv = w.grad
+p = jvp(lambda x: x * w, (x,), (y,))
+w.grad = None
+p[1].sum().backward()
+gp = w.grad
+s = w * 2
+w.grad = None
+q = vmap(lambda r: (r[:3] * s).sum())(m)
+q.sum().backward()
+gq = w.grad
+w.grad = None
+val, pull = vjp(lambda x: x * w, x)
+pull(y)[0].sum().backward()
+gr = w.grad
+t = D(1., 2., 3.).requires_grad_()
+k, = torch.autograd.grad(grad(lambda x: (x ** 4).sum())(t).sum(), t, create_graph=True)
+l, = torch.autograd.grad(k.sum(), t)
+with torch.no_grad():
+    print(grad(lambda x: (x * w).sum())(x).requires_grad)
+""",
+    "autograd_inside": """
+def per_row(r):
+    r = r.detach().requires_grad_() if False else r
+    return (r * r).sum()
+a = vmap(lambda r: torch.autograd.grad((lambda q: (q ** 3).sum())(r2 := r.clone().requires_grad_()), r2)[0])(m) if False else None
+b = grad(lambda x: (x.detach() * x).sum())(x)
+def no(x):
+    with torch.no_grad():
+        y = x * 2
+    return (x * y).sum()
+c = grad(lambda x: (x * x.data).sum())(x)
+""",
+    "functional_call": """
+torch.manual_seed(0)
+net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2)).double()
+params = dict(net.named_parameters())
+out = functional_call(net, params, (x,))
+same = torch.equal(out, net(x))
+zero = {k: torch.zeros_like(v) for k, v in params.items()}
+a = functional_call(net, zero, x)
+g = grad(lambda p: functional_call(net, p, (x,)).sum())({k: v.detach() for k, v in params.items()})
+per = vmap(grad(lambda p, r: functional_call(net, p, (r[:3],)).pow(2).sum()), in_dims=(None, 0))({k: v.detach() for k, v in params.items()}, m)
+attempt(functional_call, net, {"0.weight": zero["0.weight"], "foo": x}, (x,))
+attempt(functional_call, net, {"0.weight": zero["0.weight"]}, (x,), strict=True)
+attempt(functional_call, net, ({"0.weight": x}, {"0.weight": x}), (x,))
+attempt(functional_call, net, 3, ())
+bn = torch.nn.BatchNorm1d(3).double()
+buffers = {k: v.clone() for k, v in bn.named_buffers()}
+functional_call(bn, (dict(bn.named_parameters()), buffers), (m[:, :3],))
+print(bn.num_batches_tracked.item(), buffers["num_batches_tracked"].item(), bn.running_mean.tolist())
+del net, bn, params
+""",
+    "ensembles": """
+torch.manual_seed(0)
+nets = [torch.nn.Linear(3, 2).double() for _ in range(4)]
+params, buffers = stack_module_state(nets)
+print({k: (tuple(v.shape), v.requires_grad, v.is_leaf) for k, v in params.items()}, buffers)
+base = nets[0]
+out = vmap(lambda p, b, x: functional_call(base, (p, b), (x,)), in_dims=(0, 0, None))(params, buffers, x)
+each = torch.stack([n(x) for n in nets])
+same = torch.allclose(out, each)
+out.sum().backward()
+gs = {k: v.grad for k, v in params.items()}
+attempt(stack_module_state, [])
+attempt(stack_module_state, [nets[0], torch.nn.ReLU()])
+del nets, base
+""",
+    "functions": """
+class Cube(torch.autograd.Function):
+    generate_vmap_rule = True
+    @staticmethod
+    def forward(x):
+        return x ** 3
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+    @staticmethod
+    def backward(ctx, g):
+        x, = ctx.saved_tensors
+        return g * 30 * x ** 2
+    @staticmethod
+    def jvp(ctx, t):
+        x, = ctx.saved_tensors
+        return 300 * t * x ** 2
+a = grad(lambda x: Cube.apply(x).sum())(x)
+b = vmap(Cube.apply)(m)
+c = vmap(grad(lambda r: Cube.apply(r).sum()))(m)
+d = grad(lambda x: grad(lambda x: Cube.apply(x).sum())(x).sum())(x)
+e = jvp(Cube.apply, (x,), (y,))
+g = jacrev(Cube.apply)(x)
+""",
+    "complex": """
+z = torch.tensor([1 + 2j, 0.5 - 1j], dtype=torch.complex128)
+a = grad(lambda z: (z * z.conj()).real.sum())(z)
+v, pull = vjp(lambda z: z ** 2, z)
+b = pull(z)
+c = jvp(lambda z: z ** 2, (z,), (z,))
+""",
+    "mixed_types": """
+i = torch.tensor([0, 2])
+a = grad(lambda x, i: x[i].sum())(x, i)
+b = vmap(lambda r, k: r[:2] * k, in_dims=(0, 0))(m, torch.tensor([1, 2, 3]))
+c = vmap(lambda r: r > 0.5)(m)
+d = functionalize(lambda x: x.clone().add_(1))(x)
+e = grad(lambda x: (x.float() * 2).sum())(x)
+""",
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_func(name):
+    run(HEAD + PROGRAMS[name])
+
+
+def test_randomness_of_vmap():
+    import jtorch
+
+    x = jtorch.ones(4, 1000)
+    drop = jtorch.nn.functional.dropout
+    same = jtorch.func.vmap(lambda r: drop(r, 0.5), randomness="same")(x)
+    assert (same == same[0]).all().item()
+    other = jtorch.func.vmap(lambda r: drop(r, 0.5), randomness="different")(x)
+    for a in range(4):
+        assert 0.4 < (other[a] != 0).float().mean().item() < 0.6
+        for b in range(a):
+            assert 0.4 < (other[a] == other[b]).float().mean().item() < 0.6
