@@ -46,9 +46,7 @@ def main():
             if importlib.util.find_spec("torch"):
                 its = statistics.median(seconds(swapped, model, cache) for _ in range(WARM_RUNS))
                 peer = f"   PyTorch {its:.2f} s, ratio {warm / its:.2f}"
-            print(
-                f"{model}: first run {cold:.2f} s   second run {warm:.2f} s (must 6, aim 3){peer}", flush=True
-            )
+            print(f"{model}: first run {cold:.2f} s   second run {warm:.2f} s (must 6, aim 3){peer}", flush=True)
 
 
 if __name__ == "__main__":

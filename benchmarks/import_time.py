@@ -15,9 +15,7 @@ TIMED = "import time; start = time.perf_counter(); import {}; print(time.perf_co
 
 def seconds(module: str) -> float:
     env = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])}
-    done = subprocess.run(
-        [sys.executable, "-c", TIMED.format(module)], env=env, capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-c", TIMED.format(module)], env=env, capture_output=True, text=True)
     if done.returncode:
         sys.exit(done.stderr)
     return float(done.stdout)

@@ -26,9 +26,7 @@ def main(way: str = "auto", model: str = "mlp", steps: str = "10000") -> None:
         done = mark
         found.append(resident())
         print(f"{model} {way}  {done:6d} steps  {found[-1]:8.1f} MB", flush=True)
-    print(
-        f"after {marks[-1]} steps against after {marks[0]}: {found[-1] / found[0] - 1:+.1%} (must +2%, aim 0)"
-    )
+    print(f"after {marks[-1]} steps against after {marks[0]}: {found[-1] / found[0] - 1:+.1%} (must +2%, aim 0)")
 
 
 if __name__ == "__main__":

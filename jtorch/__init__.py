@@ -9,7 +9,7 @@ _collecting = _gc.isenabled()
 _gc.disable()
 
 # isort: split
-from . import api as _api
+from . import api as _api  # noqa: E402
 
 if _collecting:
     _gc.enable()

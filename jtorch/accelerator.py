@@ -75,7 +75,9 @@ def memory_stats(device=None) -> dict:
     """The device's allocator statistics in bytes, as jax reports them; empty where it reports none."""
     if not is_available():
         return {}
-    index = _current[0] if device is None else (device if isinstance(device, int) else devices.Device(device).index or 0)
+    index = (
+        _current[0] if device is None else (device if isinstance(device, int) else devices.Device(device).index or 0)
+    )
     return dict(jax.local_devices()[index].memory_stats() or {})
 
 

@@ -48,7 +48,7 @@ def list_backends(exclude_tags=("debug", "experimental")) -> list[str]:
     return ["inductor", "xla"]
 
 
-class set_stance:  # noqa: N801
+class set_stance:
     """Accepted: "default" is the only stance; also a context manager and a decorator."""
 
     def __init__(self, stance="default", *, skip_guard_eval_unsafe=False, force_backend=None):

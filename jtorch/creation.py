@@ -249,7 +249,9 @@ def from_numpy(array) -> Tensor:
     start = array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
     flat = owner.reshape(-1, order="A").view(np.uint8)[start : start + extent * item].view(array.dtype)
     storage = Storage(None, None)
-    whole = spec if array.size and shapes.is_dense(tuple(array.shape), strides) else Spec.dense((extent,), d, devices.cpu)
+    whole = (
+        spec if array.size and shapes.is_dense(tuple(array.shape), strides) else Spec.dense((extent,), d, devices.cpu)
+    )
     storages.adopt(storage, flat, owner, whole)
     return make(storage, spec, 0)
 
@@ -393,7 +395,9 @@ def full(
         fill_value = fill_value.item()
     elif isinstance(fill_value, np.generic):
         fill_value = fill_value.item()
-    return _sized("full", fill_value, (), size, dtype, device, requires_grad, out, None, layout, dtypes.of_number(fill_value))
+    return _sized(
+        "full", fill_value, (), size, dtype, device, requires_grad, out, None, layout, dtypes.of_number(fill_value)
+    )
 
 
 def _like(t, value, dtype, device, requires_grad, memory_format, layout=None):
@@ -536,7 +540,9 @@ def linspace(
         dtype = out.dtype
     if dtype is None and (isinstance(start, complex) or isinstance(end, complex)):
         dtype = dtypes.default.complex
-    return factory("linspace", (start, end, _count("linspace", start, end, steps)), _dtype(dtype), device, requires_grad, out)
+    return factory(
+        "linspace", (start, end, _count("linspace", start, end, steps)), _dtype(dtype), device, requires_grad, out
+    )
 
 
 def logspace(
@@ -559,7 +565,9 @@ def logspace(
         dtype = out.dtype
     if dtype is None and (isinstance(start, complex) or isinstance(end, complex)):
         dtype = dtypes.default.complex
-    return factory("logspace", (start, end, _count("logspace", start, end, steps), base), _dtype(dtype), device, requires_grad, out)
+    return factory(
+        "logspace", (start, end, _count("logspace", start, end, steps), base), _dtype(dtype), device, requires_grad, out
+    )
 
 
 def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
@@ -640,7 +648,9 @@ def _random(name, args, size, generator, out, dtype, device, requires_grad, draw
     place = devices.resolve(device)
     mapped = tls.me.extra.get("vmap_random")
     if mapped is not None:
-        return finish(from_jax(mapped.host(lambda s: drawn(generator_of(generator), s, d), tuple(shape))), requires_grad, out)
+        return finish(
+            from_jax(mapped.host(lambda s: drawn(generator_of(generator), s, d), tuple(shape))), requires_grad, out
+        )
     return finish(from_array(drawn(generator_of(generator), shape, d), place, d), requires_grad, out)
 
 
@@ -867,8 +877,10 @@ def bernoulli(input, p=None, *, generator=None, out=None) -> Tensor:
         raise errors.not_implemented("bernoulli_scalar_cpu_", spec.dtype)
     probability = storages.numpy_of(input._storage, spec, input._offset) if p is None else p
     if p is None and probability.size and not ((probability >= 0) & (probability <= 1)).all():
-        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.  "
-                           "(Could this error message be improved?  If so, please report an enhancement request to PyTorch.)")
+        raise RuntimeError(
+            "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  "
+            "(Could this error message be improved?  If so, please report an enhancement request to PyTorch.)"
+        )
     if p is None:
         probability = probability.astype(np.float64 if spec.dtype is dtypes.float64 else np.float32)
     array = draw.bernoulli(generator_of(generator), probability, tuple(spec.shape), spec.dtype.np)
@@ -892,8 +904,10 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
     weights = storages.numpy_of(input._storage, input._spec, input._offset)
     if not (np.isfinite(weights) & (weights >= 0)).all():
-        words = "invalid multinomial distribution (encountering probability entry < 0)" if replacement else (
-            "probability tensor contains either `inf`, `nan` or element < 0"
+        words = (
+            "invalid multinomial distribution (encountering probability entry < 0)"
+            if replacement
+            else ("probability tensor contains either `inf`, `nan` or element < 0")
         )
         raise RuntimeError(words)
     if (weights.sum(-1, dtype=np.float64) <= 0).any():
@@ -920,7 +934,15 @@ def normal(
         if std < 0:
             raise errors.negative_std(std)
         return _random(
-            "normal", (), size, generator, out, dtype, device, requires_grad, lambda g, s, d: draw_normal(g, s, d, mean, std)
+            "normal",
+            (),
+            size,
+            generator,
+            out,
+            dtype,
+            device,
+            requires_grad,
+            lambda g, s, d: draw_normal(g, s, d, mean, std),
         )
     some = mean if isinstance(mean, Tensor) else std
     if isinstance(std, Tensor):
@@ -960,7 +982,9 @@ class finfo:
         if not isinstance(d, DType):
             raise errors.argument("finfo", "type", "torch.dtype", d, 1)
         if not (d.is_floating_point or d.is_complex):
-            raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'")
+            raise TypeError(
+                "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
+            )
         d = d.to_real()
         import_info = _float_info(d)
         self.bits = d.itemsize * 8

@@ -307,7 +307,9 @@ def missing_argument(function: str, name: str) -> TypeError:
 
 def no_such_argument(function: str, named) -> TypeError:
     given = ", ".join(f"{k}={type(v).__name__}" for k, v in named.items())
-    return TypeError(f"{function}() received an invalid combination of arguments - got ({given}, ), but expected one of:")
+    return TypeError(
+        f"{function}() received an invalid combination of arguments - got ({given}, ), but expected one of:"
+    )
 
 
 def no_tensor(function: str, given) -> TypeError:
@@ -345,9 +347,7 @@ def out_dtype(expected, got, words=None) -> RuntimeError:
     """out= of another dtype than the result's; `words` may use {want}, {have} and their C++ types {c_want}, {c_have}."""
     words = words or "Expected out tensor to have dtype {c_want}, but got {c_have} instead"
     return RuntimeError(
-        words.format(
-            want=scalar_name(expected), have=scalar_name(got), c_want=c_type(expected), c_have=c_type(got)
-        )
+        words.format(want=scalar_name(expected), have=scalar_name(got), c_want=c_type(expected), c_have=c_type(got))
     )
 
 

@@ -5,7 +5,6 @@ import importlib
 import importlib.util
 
 from . import complex_views, creation, indexing, methods, pytree, reshaping, storage_api, windows, writing
-from .autograd import anomaly_mode
 from .autograd import entry as _entry
 from .autograd import mode as _mode
 from .core import dtype as dtypes

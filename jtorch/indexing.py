@@ -217,7 +217,11 @@ def _has_one_mask(index):
     return len(found) == 1 and isinstance(found[0], Tensor) and found[0]._spec.dtype is dtypes.bool_
 
 
-_WHOLE = slice(None)
+def _is_whole(t, dim, s):
+    """Whether a slice, one of several indices, changes nothing: torch makes no view of it."""
+    if dim >= t._spec.ndim or s.start not in (None, 0) or s.step not in (None, 1):
+        return False
+    return s.stop is None or type(s.stop) is int and s.stop >= t._spec.shape[dim]
 
 
 def _basic(self, index):
@@ -237,7 +241,7 @@ def _basic(self, index):
             view = _view("select", view, dim, _select_index(view, dim, x, dim + taken))
             taken += 1
         elif kind is slice:
-            if len(items) == 1 or x != _WHOLE:
+            if not isinstance(index, tuple) or not _is_whole(view, dim, x):
                 view = _slice(view, dim, x)
             dim += 1
         elif x is None:

@@ -40,7 +40,7 @@ def reshape(input, *shape) -> Tensor:
     size = shapes.infer_size(size, spec.numel)
     if view_strides(tuple(spec.shape), spec.strides, size) is None:
         return lookup("_unsafe_view")(clone(input, memory_format=contiguous_format), size)
-    return view_named("view", input, size)
+    return view_named("view" if spec.contiguous else "_reshape_alias", input, size)
 
 
 def reshape_function(input, shape) -> Tensor:

@@ -161,7 +161,10 @@ class Tensor(metaclass=TensorMeta):
 
     @property
     def requires_grad(self) -> bool:
-        return self._rg or (self._edge if self._base is None else edge_of(self)) is not None
+        if self._rg or self._base is None:
+            return self._rg or self._edge is not None
+        # A view of what needs a gradient says that it does too, even where nothing was recorded.
+        return self._edge is not None or self._base.requires_grad and differentiable(self._spec)
 
     @requires_grad.setter
     def requires_grad(self, value):

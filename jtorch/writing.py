@@ -24,6 +24,7 @@ from .dispatch import (
     zeros_value,
 )  # fmt: skip
 from .dispatch.generate import build_view
+from .dispatch.write import half_overlap
 from .ops import registry
 from .reshaping import op_named, view_named
 from .tensor import Tensor, edge_of, value_of
@@ -52,6 +53,8 @@ def copy_(self, src, non_blocking=False) -> Tensor:
         src = op_named("_to_copy")(src, a.dtype)
     if a.numel > 1 and any(s == 0 and n > 1 for n, s in zip(a.shape, a.strides)):
         raise errors.overlap()
+    if src._storage is self._storage and src is not self and half_overlap(self, src):
+        raise errors.input_overlap()
     if tls.me.grad and (edge_of(src) is not None or edge_of(self) is not None):
         return inplace(registry.OPS["_copied"], (self, src))
     write_on_tape(self, value_of(src), None)
@@ -149,7 +152,7 @@ def _swap_meta(self, made):
     self._offset = made._offset
     if made._edge is not None:
         self._edge = made._edge
-        self._seen = made._seen if self._base is not None else None
+        self._seen = self._storage.version if self._base is not None else None
     return self
 
 

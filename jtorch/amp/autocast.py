@@ -133,7 +133,7 @@ def _cast(a, target, kind):
     return a
 
 
-class autocast:  # noqa: N801
+class autocast:
     """Context manager and decorator: ops in it choose their dtype.
 
     Args:

@@ -22,7 +22,7 @@ def _deprecated(name):
     )
 
 
-class autocast(_autocast):  # noqa: N801
+class autocast(_autocast):
     """torch.amp.autocast("cuda", ...)."""
 
     def __init__(self, enabled=True, dtype=dtypes.float16, cache_enabled=True):

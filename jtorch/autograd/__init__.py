@@ -6,7 +6,6 @@ from .mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 
 _HOMES = {
     "Function": "function", "Variable": "function", "detect_anomaly": "anomaly_mode", "set_detect_anomaly": "anomaly_mode",
-    "gradgradcheck": "gradcheck",
 }  # fmt: skip
 _LATE = {"backward": "entry", "grad": "entry"}
 
@@ -14,12 +13,17 @@ _LATE = {"backward": "entry", "grad": "entry"}
 def __getattr__(name):
     if name in _LATE:
         return getattr(importlib.import_module(f".{_LATE[name]}", __name__), name)
-    if name in ("functional", "graph", "forward_ad", "gradcheck", "function", "grad_mode", "anomaly_mode"):
+    if name in ("functional", "graph", "forward_ad", "function", "grad_mode", "anomaly_mode"):
         return importlib.import_module(f".{name}", __name__)
+    if name in ("gradcheck", "gradgradcheck"):
+        # The function, not the module that importing has put under this name.
+        home = importlib.import_module(".gradcheck", __name__)
+        globals().update(gradcheck=home.gradcheck, gradgradcheck=home.gradgradcheck)
+        return globals()[name]
     if name in _HOMES:
         home = _HOMES[name]
         return getattr(importlib.import_module(f".{home}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-__all__ = ["backward", "enable_grad", "grad", "inference_mode", "no_grad", "set_grad_enabled"]  # noqa: F822
+__all__ = ["backward", "enable_grad", "grad", "inference_mode", "no_grad", "set_grad_enabled"]

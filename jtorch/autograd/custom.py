@@ -9,6 +9,17 @@ from ..creation import from_jax
 from ..tensor import Tensor, value_of, wrap
 
 
+def tangent_of(t):
+    """The tangent of a dual tensor at the present level, or None."""
+    entry = t.__dict__.get("_tangent")
+    return entry[1] if entry is not None and entry[0] is tls.me.extra.get("dual") else None
+
+
+def set_tangent(t, tangent):
+    """Make a tensor dual."""
+    t.__dict__["_tangent"] = (tls.me.extra["dual"], tangent)
+
+
 def array_of(t):
     """The array (or tracer) of a tensor."""
     return storages.realise(value_of(t))
@@ -105,7 +116,7 @@ def push(cls, ctx, args, output):
     before = ctx.kept
     if kept is not None:
         ctx.to_save = kept
-    tangents = [a.__dict__.get("_tangent") if isinstance(a, Tensor) else None for a in args]
+    tangents = [tangent_of(a) if isinstance(a, Tensor) else None for a in args]
     if ctx.materialize_grads:
         tangents = [
             wrap(jax.numpy.zeros(tuple(a.shape), a.dtype.np), Spec.dense(tuple(a.shape), a.dtype, a.device))
@@ -118,4 +129,4 @@ def push(cls, ctx, args, output):
     outs = output if isinstance(output, tuple) else (output,)
     for o, t in zip(outs, got if isinstance(got, tuple) else (got,)):
         if isinstance(o, Tensor) and t is not None:
-            o.__dict__["_tangent"] = t
+            set_tangent(o, t)

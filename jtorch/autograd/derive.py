@@ -263,7 +263,8 @@ def _cotangents(plan, present, grads):
     """All cotangents of a plan's results, zeros where there is none."""
     given = iter(grads)
     return [
-        next(given) if there else jnp.zeros(tuple(spec.shape), spec.dtype.np) for there, spec in zip(present, plan.specs)
+        next(given) if there else jnp.zeros(tuple(spec.shape), spec.dtype.np)
+        for there, spec in zip(present, plan.specs)
     ]
 
 

@@ -110,7 +110,9 @@ def grad(
 ):  # fmt: skip
     """The gradients of `outputs` with respect to `inputs`, as a tuple; nothing is accumulated."""
     if materialize_grads and allow_unused is False:
-        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+        )
     allow_unused = bool(materialize_grads) if allow_unused is None else allow_unused
     outputs = _sequence(outputs)
     wanted = _sequence(inputs)
@@ -150,7 +152,11 @@ def _batched(outputs, wanted, grads, keep, create_graph, allow_unused, materiali
     rows = []
     for i in range(n):
         row = [None if g is None else g[i] for g in grads]
-        rows.append(grad(outputs, wanted, row, True if i < n - 1 else keep, create_graph, True, allow_unused, False, materialize))
+        rows.append(
+            grad(
+                outputs, wanted, row, True if i < n - 1 else keep, create_graph, True, allow_unused, False, materialize
+            )
+        )
     stack = wanted[0].new_empty(()).__class__._stack
     return tuple(None if any(r[k] is None for r in rows) else stack([r[k] for r in rows]) for k in range(len(wanted)))
 

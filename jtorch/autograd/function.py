@@ -103,7 +103,9 @@ class _Context(PythonNode, FunctionCtx):
             if t is None:
                 kept.append(None)
             elif not isinstance(t, Tensor):
-                raise TypeError(f"save_for_backward can only save variables, but argument {k} is of type {type(t).__name__}")
+                raise TypeError(
+                    f"save_for_backward can only save variables, but argument {k} is of type {type(t).__name__}"
+                )
             else:
                 number = next((i for i, r in enumerate(results) if r is t), None) if records else None
                 kept.append(_Saved(t, number, hooks))
@@ -276,7 +278,7 @@ class Function(metaclass=FunctionMeta):
         edges = [edge_of(t) if differentiable(t._spec) else None for t in tensors]
         records = me.grad and any(e is not None for e in edges)
         ctx, output = run_forward(cls, args, edges, records)
-        if me.extra.get("dual") and any("_tangent" in t.__dict__ for t in tensors):
+        if me.extra.get("dual") and any(custom.tangent_of(t) is not None for t in tensors):
             custom.push(cls, ctx, args, output)
         return output
 
@@ -287,7 +289,10 @@ def run_forward(cls, args, edges, records):
     needs = tuple(isinstance(a, Tensor) and next(given, None) is not None for a in args)
     ctx = cls._backward_cls(cls, tuple(edges) if records else (None,) * len(edges), needs)
     ctx.arguments = tuple(a._spec if isinstance(a, Tensor) else None for a in args)
-    hooks = tls.me.extra.pop("saved_hooks", None)
+    me = tls.me
+    hooks, special = me.extra.pop("saved_hooks", None), me.special
+    if me.extra.get("dual") is not None:
+        me.special = me.extra["dual"].outer
     try:
         with no_grad():
             if cls.setup_context is not Function.setup_context:
@@ -296,8 +301,9 @@ def run_forward(cls, args, edges, records):
             else:
                 output = cls.forward(ctx, *args)
     finally:
+        me.special = special
         if hooks is not None:
-            tls.me.extra["saved_hooks"] = hooks
+            me.extra["saved_hooks"] = hooks
     return ctx, _finish(ctx, output, [a for a in args if isinstance(a, Tensor)], records)
 
 

@@ -12,7 +12,7 @@ from . import node as tape
 from .node import AccumulateGrad, RemovableHandle
 
 
-class Node(abc.ABC):
+class Node(abc.ABC):  # noqa: B024  isinstance(grad_fn, Node) is all it is for
     """What `grad_fn` is: a step of the tape, or the accumulation into a leaf."""
 
 
@@ -29,9 +29,7 @@ class GradientEdge(namedtuple("GradientEdge", ("node", "output_nr", "ownership_t
 def get_gradient_edge(tensor) -> GradientEdge:
     """The edge along which the gradient of a tensor flows."""
     if not tensor.requires_grad:
-        raise RuntimeError(
-            "It is not possible to get the gradient edge for a Tensor that does not require gradients"
-        )
+        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     target, k = edge_of(tensor)
     return GradientEdge(target if isinstance(target, tape.Node) else target._accumulator(), k)
 

@@ -31,6 +31,7 @@ class _Mode:
             raise TypeError(f"Cannot decorate classes with {type(self).__name__}: decorate their methods")
         if inspect.isgeneratorfunction(fn):
             return _wrap_generator(make, fn)
+
         @functools.wraps(fn)
         def run(*args, **kwargs):
             with make():

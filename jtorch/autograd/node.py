@@ -206,6 +206,10 @@ class PythonNode(Node):
         super().__init__(None, edges, (), (), ())
         self.label = label
         self.specs = specs
+        extra = tls.me.extra
+        if extra.get("anomaly"):
+            self.trace = "".join(traceback.format_stack()[:-3])
+            self.metadata["parent"] = extra.get("running")
 
     def name(self):
         return self.label

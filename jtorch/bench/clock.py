@@ -6,9 +6,7 @@ from collections.abc import Callable
 
 from .runners import READ_EVERY, Runner, open_runner
 
-BLOCK_SECONDS = (
-    0.1  # a block is at least this long in the slowest way, so that reading the clock costs nothing
-)
+BLOCK_SECONDS = 0.1  # a block is at least this long in the slowest way, so that reading the clock costs nothing
 ROUNDS = 20
 WARM_STEPS = 3 * READ_EVERY
 
@@ -28,9 +26,7 @@ def first_step(name: str, way: str) -> tuple[Runner, float]:
     return runner, time.perf_counter() - start
 
 
-def interleave(
-    runners: dict[str, Runner], steps: int | None, tick: Callable[[], None]
-) -> dict[str, list[float]]:
+def interleave(runners: dict[str, Runner], steps: int | None, tick: Callable[[], None]) -> dict[str, list[float]]:
     """Steps per second of each runner in each round; rounds of the same number are neighbours in time.
 
     `steps` is the number of timed steps of each runner. Each block starts with untimed steps, which bring the

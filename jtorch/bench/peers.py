@@ -33,9 +33,7 @@ def deep_mlp(params, stats, x):
 
 def conv(p, x, stride=1, padding=1):
     pads = ((padding, padding), (padding, padding))
-    return lax.conv_general_dilated(
-        x, p["weight"], (stride, stride), pads, dimension_numbers=("NHWC", "HWIO", "NHWC")
-    )
+    return lax.conv_general_dilated(x, p["weight"], (stride, stride), pads, dimension_numbers=("NHWC", "HWIO", "NHWC"))
 
 
 def batch_norm(p, stats, x, momentum=0.1, eps=1e-5):
@@ -215,9 +213,7 @@ class Peer:
     update: Callable
 
     def step(self, x, y):
-        self.params, self.stats, self.opt_state, loss = self.update(
-            self.params, self.stats, self.opt_state, x, y
-        )
+        self.params, self.stats, self.opt_state, loss = self.update(self.params, self.stats, self.opt_state, x, y)
         return loss
 
 

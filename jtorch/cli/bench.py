@@ -72,15 +72,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help=f"of {', '.join(peers)} (default: all that are installed)")  # fmt: skip
     parser.add_argument("--steps", type=positive, metavar="N",
                         help="timed steps of each way (default: 20 blocks of about 0.1 s)")  # fmt: skip
-    parser.add_argument(
-        "--json", type=file_in_folder, metavar="FILE", help="also write the measurements here"
-    )
-    parser.add_argument(
-        "--plot", type=file_in_folder, metavar="FILE", help="also draw them here (needs matplotlib)"
-    )
-    parser.add_argument(
-        "--quick", action="store_true", help="no processes of their own: no memory, no steady time"
-    )
+    parser.add_argument("--json", type=file_in_folder, metavar="FILE", help="also write the measurements here")
+    parser.add_argument("--plot", type=file_in_folder, metavar="FILE", help="also draw them here (needs matplotlib)")
+    parser.add_argument("--quick", action="store_true", help="no processes of their own: no memory, no steady time")
 
 
 @contextmanager
@@ -124,9 +118,7 @@ def measure_alone(name: str, way: str, seconds: float, cache: str) -> dict:
     path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
     # -P: the folder of the script must not shadow other modules
     command = [sys.executable, "-P", str(WORKER), name, way, str(time.time()), str(seconds)]
-    done = subprocess.run(
-        command, env=os.environ | caches | {"PYTHONPATH": path}, capture_output=True, text=True
-    )
+    done = subprocess.run(command, env=os.environ | caches | {"PYTHONPATH": path}, capture_output=True, text=True)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no output"])[-1]
         return {"error": f"in a process of its own: {last}"}
@@ -189,9 +181,7 @@ def run(args: argparse.Namespace) -> int:
     if about["backend"] != "cpu" and "torch" in peers:
         on = runners.torch_device(importlib.import_module("torch"))
         if on == "cpu":
-            print(
-                f"PyTorch runs on the CPU here and JAX on {about['device']}: 'x torch' compares two machines."
-            )
+            print(f"PyTorch runs on the CPU here and JAX on {about['device']}: 'x torch' compares two machines.")
     if about["load"] is not None and about["load"] > 0.5 * about["cpus"]:
         print(f"The machine is busy (load {about['load']:.1f}): take the numbers as a rough guide.")
     rows = measure(args, args.modes + peers)

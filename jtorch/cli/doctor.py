@@ -74,11 +74,7 @@ def package() -> Iterator[Finding]:
     jtorch = importlib.import_module("jtorch")
     yield f"import jtorch from {Path(str(jtorch.__file__)).parent}", None
     total = (jtorch.tensor([1.0, 2.0]) * 2).sum().item()
-    fix = (
-        None
-        if total == 6.0
-        else f"(tensor([1., 2.]) * 2).sum() gave {total}, not 6.0: the installation is broken"
-    )
+    fix = None if total == 6.0 else f"(tensor([1., 2.]) * 2).sum() gave {total}, not 6.0: the installation is broken"
     yield "a first computation gives what it should" if fix is None else "a first computation is wrong", fix
 
 
@@ -145,9 +141,7 @@ def allocator() -> Iterator[Finding]:
     slow = jax.default_backend() == "cpu"
     yield (
         "glibc gives freed memory back to the system: XLA's temporary buffers fault in at every step",
-        "import jtorch before jax starts, and leave JTORCH_MALLOC unset: up to 1.5x on the CPU"
-        if slow
-        else None,
+        "import jtorch before jax starts, and leave JTORCH_MALLOC unset: up to 1.5x on the CPU" if slow else None,
     )
 
 

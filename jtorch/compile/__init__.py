@@ -5,13 +5,13 @@ import types
 
 from ..core import ledger
 from . import explain as _explain
-from .region import Options, compile_module, compile_function, reset
+from .region import Options, compile_function, compile_module, reset
 
 explain = _explain.explain
 report = _explain.report
 
 
-def compile(  # noqa: A001
+def compile(
     model=None, *, fullgraph=False, dynamic=None, backend="xla", mode=None, options=None, disable=False, name=None,
 ):  # fmt: skip
     """Compile a function or module: its whole region becomes one XLA program at the first call.
@@ -30,7 +30,9 @@ def compile(  # noqa: A001
     """
     settings = Options(fullgraph, dynamic, backend, mode, options)
     if model is None:
-        return lambda m: compile(m, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable)
+        return lambda m: compile(
+            m, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable
+        )
     if disable:
         return model
     if hasattr(model, "named_parameters"):

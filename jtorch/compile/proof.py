@@ -221,7 +221,10 @@ def _value(guards, value):
         return None
     if hasattr(value, "__dict__"):
         parts = vars(value)
-        if all(isinstance(v, (*_SIMPLE, Tensor, types.FunctionType, type)) or hasattr(v, "_parameters") for v in parts.values()):
+        if all(
+            isinstance(v, (*_SIMPLE, Tensor, types.FunctionType, type)) or hasattr(v, "_parameters")
+            for v in parts.values()
+        ):
             simple = {k: v for k, v in parts.items() if isinstance(v, _SIMPLE)}
             guards.contents.append((_Attributes(value, tuple(simple)), simple))
             return None

@@ -26,7 +26,9 @@ class Options:
         if mode is not None and options is not None:
             raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
         if not callable(backend) and backend not in _BACKENDS:
-            raise RuntimeError(f"Invalid backend: {backend!r}, see `torch._dynamo.list_backends()`: {', '.join(_BACKENDS)}")
+            raise RuntimeError(
+                f"Invalid backend: {backend!r}, see `torch._dynamo.list_backends()`: {', '.join(_BACKENDS)}"
+            )
         self.fullgraph = fullgraph
         self.dynamic = dynamic
         self.backend = backend

@@ -126,7 +126,12 @@ class Replay:
                 held.add(id(o))
         grads, results = [], []
         for tensor, storage, spec, offset, old_grad, edge, rg in before.tensors.values():
-            if tensor._storage is not storage or tensor._spec is not spec or tensor._offset != offset or tensor._rg != rg:
+            if (
+                tensor._storage is not storage
+                or tensor._spec is not spec
+                or tensor._offset != offset
+                or tensor._rg != rg
+            ):
                 return None, "a tensor was given another storage in the region"
             if tensor._edge is not edge:
                 return None, "the history of a tensor from outside was changed in the region"
@@ -173,7 +178,11 @@ class Replay:
             return None, "a result that is kept in a new place (state made at the first step?)"
         del o
         # -- the program: its results are exactly the ones with a known place
-        wanted = sorted({i for _, i in targets} | {i for _, i, _ in grads if i is not None} | {r[0] for r in results if r[0] is not None})
+        wanted = sorted(
+            {i for _, i in targets}
+            | {i for _, i, _ in grads if i is not None}
+            | {r[0] for r in results if r[0] is not None}
+        )
         live = [False] * len(pendings)
         for i in wanted:
             live[i] = True

@@ -113,8 +113,7 @@ def promote(a: dtype, b: dtype) -> dtype:
         return a
     if (a.itemsize == 1 and a.is_floating_point) or (b.itemsize == 1 and b.is_floating_point):
         raise RuntimeError(
-            "Promotion for Float8 Types is not supported, attempted to promote "
-            f"{scalar_name(a)} and {scalar_name(b)}"
+            f"Promotion for Float8 Types is not supported, attempted to promote {scalar_name(a)} and {scalar_name(b)}"
         )
     given = (a, b)
     if a.category > b.category:

@@ -81,6 +81,5 @@ def _rows(dataset):
 def _has_own(dataset, base: type) -> bool:
     """Whether this dataset reads its samples as `base` does, not in a way of a subclass."""
     return all(
-        getattr(type(dataset), name, None) is getattr(base, name, None)
-        for name in ("__getitem__", "__getitems__")
+        getattr(type(dataset), name, None) is getattr(base, name, None) for name in ("__getitem__", "__getitems__")
     )

@@ -75,9 +75,7 @@ class RandomSampler(Sampler[int]):
         if not isinstance(replacement, bool):
             raise TypeError(f"replacement should be a boolean value, but got replacement={replacement}")
         if not isinstance(self.num_samples, int) or self.num_samples <= 0:
-            raise ValueError(
-                f"num_samples should be a positive integer value, but got num_samples={self.num_samples}"
-            )
+            raise ValueError(f"num_samples should be a positive integer value, but got num_samples={self.num_samples}")
 
     @property
     def num_samples(self) -> int:
@@ -141,16 +139,12 @@ class WeightedRandomSampler(Sampler[int]):
         generator: rng.Generator | None = None,
     ):
         if not _is_count(num_samples):
-            raise ValueError(
-                f"num_samples should be a positive integer value, but got num_samples={num_samples}"
-            )
+            raise ValueError(f"num_samples should be a positive integer value, but got num_samples={num_samples}")
         if not isinstance(replacement, bool):
             raise ValueError(f"replacement should be a boolean value, but got replacement={replacement}")
         self._weights = np.asarray(weights).astype(np.float64)
         if self._weights.ndim != 1:
-            raise ValueError(
-                f"weights should be a 1d sequence but given weights have shape {self._weights.shape}"
-            )
+            raise ValueError(f"weights should be a 1d sequence but given weights have shape {self._weights.shape}")
         self.num_samples = num_samples
         self.replacement = replacement
         self.generator = generator
@@ -180,9 +174,7 @@ class BatchSampler(Sampler[list[int]]):
 
     def __init__(self, sampler: Sampler[int] | Iterable[int], batch_size: int, drop_last: bool):
         if not _is_count(batch_size):
-            raise ValueError(
-                f"batch_size should be a positive integer value, but got batch_size={batch_size}"
-            )
+            raise ValueError(f"batch_size should be a positive integer value, but got batch_size={batch_size}")
         if not isinstance(drop_last, bool):
             raise ValueError(f"drop_last should be a boolean value, but got drop_last={drop_last}")
         self.sampler = sampler

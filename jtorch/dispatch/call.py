@@ -31,7 +31,7 @@ from .plans import (
     subclass_of,
 )
 from .results import finish, put_on_tape
-from .write import check_inplace, copy_to_out, overlaps, replace_storage, write_on_tape
+from .write import check_inplace, copy_to_out, half_overlap, overlaps, replace_storage, write_on_tape
 
 
 def slow(op, args, out=None):
@@ -271,6 +271,8 @@ def inplace(op, args):
     tensors = _same_device(call.tensors, plan.device)
     if t._spec.numel > 1 and 0 in t._spec.strides and overlaps(t._spec):
         raise errors.overlap()
+    if op.elementwise and any(x is not t and x._storage is t._storage and half_overlap(t, x) for x in tensors):
+        raise errors.input_overlap()
     values = [value_of(x) for x in tensors]
     graph = me.graph
     if graph.device is not plan.device:

@@ -128,7 +128,9 @@ def _branches(op):
     """Whether calls of an op are worth a generated body: few branches, and nothing that needs a look at values."""
     if op.dynamic or op.value_checks or LIST in op.roles or KEY in op.roles:
         return False
-    return builtins.sum(r in (OPTIONAL, SCALAR, NUMBER) for r in op.roles) <= 4 and (TENSOR in op.roles or SCALAR in op.roles)
+    return builtins.sum(r in (OPTIONAL, SCALAR, NUMBER) for r in op.roles) <= 4 and (
+        TENSOR in op.roles or SCALAR in op.roles
+    )
 
 
 def build(op):

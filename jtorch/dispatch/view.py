@@ -29,7 +29,7 @@ class ViewPlan:
         flat = Layout(tuple(spec.shape), shapes.contiguous_strides(tuple(spec.shape)), 0)
         self.name = view.grad_name if isinstance(view.grad_name, str) else view.grad_name(spec, *statics)
         self.absolute = view.name == "as_strided"
-        self.fresh = view.name.startswith("unsafe_")  # torch does not call its results views
+        self.fresh = view.name.startswith(("unsafe_", "_unsafe_"))  # torch does not call its results views
         plain = got if self.absolute else view.fn(flat, *statics)
         pairs = zip(got, plain) if self.many else ((got, plain),)
         self.outs = [
@@ -40,6 +40,9 @@ class ViewPlan:
 
 def call_view(view, t, statics):
     """Apply a view op to a tensor."""
+    me = tls.me
+    if me.special is not None and "_tangent" in t.__dict__:
+        return _dual_view(me, view, t, statics)
     spec = t._spec
     try:
         plan = view.plans.get((spec, statics))
@@ -51,7 +54,6 @@ def call_view(view, t, statics):
             raise errors.missing_argument(view.name, view.params[1 + statics.index(MISSING)].name)
         statics = static(statics)
         plan = view.plans[spec, statics] = ViewPlan(view, spec, statics)
-    me = tls.me
     edge = edge_of(t) if me.grad else None
     base = t if t._base is None else t._base
     if not plan.many:
@@ -69,8 +71,6 @@ def call_view(view, t, statics):
         if edge is None or not differentiable(out):
             v._edge = None
             if not me.grad and (base._rg or base._edge is not None):
-                # PyTorch's views know that they need a gradient even where none is recorded; writing to them is refused.
-                v._rg = differentiable(out)
                 v.__dict__["_made"] = ("inference" if me.inference else "no_grad", 0)
         else:
             if not plan.absolute:
@@ -81,9 +81,26 @@ def call_view(view, t, statics):
                 p, starts = _through_storage(spec, out, offset, plan.name)
             v._edge = (tape.record(p, (), (edge,), starts, ()), 0)
             if t._base is not None and "_made" in t.__dict__:
-                v.__dict__["_made"] = t.__dict__["_made"]
+                v.__dict__["_made"] = (t.__dict__["_made"][0], 0)
+        if plan.fresh:
+            v._base = v._seen = None
         return v
     return _many_views(plan, t, spec, edge, base)
+
+
+def _dual_view(me, view, t, statics):
+    """A view of a tensor of forward mode: the same view of its tangent goes along."""
+    level, tangent = entry = t.__dict__.pop("_tangent")
+    try:
+        out = call_view(view, t, statics)
+        if level is me.extra.get("dual"):
+            seen = call_view(view, tangent, statics)
+            pairs = [(out, seen)] if isinstance(out, Tensor) else zip(out, seen)
+            for v, tv in pairs:
+                v.__dict__["_tangent"] = (level, tv)
+    finally:
+        t.__dict__["_tangent"] = entry
+    return out
 
 
 def _absolute(t, statics, out, offset):
@@ -120,7 +137,9 @@ def _through_storage(spec, out, offset, name):
             return get.read(put.write(jnp.zeros((size,), array.dtype), put_at, array), get_at)
 
         operand = Spec.dense(tuple(spec.shape), spec.dtype, spec.device)
-        plan = _wide_plans[key] = Plan(None, name, read, (operand,), specs=(Spec.dense(tuple(out.shape), out.dtype, out.device),))
+        plan = _wide_plans[key] = Plan(
+            None, name, read, (operand,), specs=(Spec.dense(tuple(out.shape), out.dtype, out.device),)
+        )
         plan.grad_name = name
         plan.extra = WideMap(put, put_at, get, get_at, size)
     return plan, ()

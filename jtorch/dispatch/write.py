@@ -6,8 +6,8 @@ from .. import errors
 from ..autograd import node as tape
 from ..autograd.derive import SlicesMap
 from ..core import dtype as dtypes
+from ..core import shapes, strided
 from ..core import storage as storages
-from ..core import strided
 from ..core.program import Plan
 from ..core.record import tls
 from ..core.spec import Spec
@@ -101,10 +101,11 @@ def check_inplace(t, others=()):
     if t._base is not None:
         base = t._base
         made = t.__dict__.get("_made")
-        needs = t._rg or edge_of(t) is not None
-        if made is not None and (needs or any(getattr(x, "requires_grad", False) for x in others)):
-            raise errors.view_made(made, t._edge)
-        if needs and base._edge is None:
+        if made is not None:
+            needs = t._rg or t._edge is not None or base.requires_grad
+            if needs or any(getattr(x, "requires_grad", False) for x in others):
+                raise errors.view_made(made, t._edge)
+        if (t._rg or edge_of(t) is not None) and base._edge is None:
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
     if t._rg:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
@@ -133,7 +134,8 @@ def write_on_tape(t, value, node, k=0):
         return
     if base._spec.dtype is not t._spec.dtype:
         raise errors.unsupported(
-            "gradients through a write to a view of another dtype (view_as_real, real, imag)", "an out-of-place operation"
+            "gradients through a write to a view of another dtype (view_as_real, real, imag)",
+            "an out-of-place operation",
         )
     base_before, before_edge = base._edge, t._edge
     base._edge = copy_slices(base, base_edge, t, None if node is None else (node, k))
@@ -157,9 +159,7 @@ def move_retained(t, edge):
 def copy_slices(base, base_edge, view, edge):
     """The edge of a base after one of its views has been written: base with the view's elements replaced."""
     a, b = base._spec, view._spec
-    recipe, starts = strided.between(
-        tuple(a.shape), a.strides, tuple(b.shape), b.strides, view._offset - base._offset
-    )
+    recipe, starts = strided.between(tuple(a.shape), a.strides, tuple(b.shape), b.strides, view._offset - base._offset)
     key = (a, b, recipe)
     plan = _slices.get(key)
     if plan is None:
@@ -180,3 +180,14 @@ _slices: dict = {}
 
 def overlaps(spec):
     return any(s == 0 and n > 1 for n, s in zip(spec.shape, spec.strides))
+
+
+def half_overlap(a, b) -> bool:
+    """Whether two dense tensors on one storage share elements without being the same."""
+    for x in (a, b):
+        if not x._spec.numel or not shapes.is_dense(tuple(x._spec.shape), x._spec.strides):
+            return False
+    first, second = a._offset, b._offset
+    if first == second and a._spec.numel == b._spec.numel:
+        return a._spec.strides != b._spec.strides
+    return first < second + b._spec.numel and second < first + a._spec.numel

@@ -88,7 +88,11 @@ class _Stopping:
 def stopped(t):
     """`detach` where JAX differentiates."""
     array = array_of(t)
-    return from_jax(jax.lax.stop_gradient(array)) if isinstance(array, jax.core.Tracer) else make(t._storage, t._spec, t._offset)
+    return (
+        from_jax(jax.lax.stop_gradient(array))
+        if isinstance(array, jax.core.Tracer)
+        else make(t._storage, t._spec, t._offset)
+    )
 
 
 CONSTANTS["stopped"] = stopped

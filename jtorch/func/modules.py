@@ -99,9 +99,7 @@ def stack_module_state(models):
 def _stack(tensors):
     needs = {t.requires_grad for t in tensors}
     if len(needs) > 1:
-        raise RuntimeError(
-            "Expected all parameters from different models to have the same requires_grad state"
-        )
+        raise RuntimeError("Expected all parameters from different models to have the same requires_grad state")
     stacked = registry.tensor_call(registry.OPS["stack"], ([t.detach() for t in tensors], 0), {})
     return stacked.requires_grad_(needs.pop())
 

@@ -191,7 +191,9 @@ def vjp(func, *primals, has_aux=False):
 
             def again(*arrays):
                 with level("vjp"):
-                    _, pull, _ = jax.vjp(split.function_of(checked, arrays[:m], value, aux, name), *arrays[:m], has_aux=True)
+                    _, pull, _ = jax.vjp(
+                        split.function_of(checked, arrays[:m], value, aux, name), *arrays[:m], has_aux=True
+                    )
                 return _pulled(pull, arrays[m:], specs)
 
             grads = lift(again, [*tensors, *leaves])
@@ -277,7 +279,9 @@ def _jacobian(transform, kind, func, argnums, has_aux):
         def run(*arrays):
             plain = split.function_of(func, arrays, value, aux, kind)
             with level("vjp" if kind == "jacrev" else "jvp"):
-                jacobian, extra = transform(plain, argnums=tuple(range(n)), has_aux=True)(*[arrays[k] for k in split.flat])
+                jacobian, extra = transform(plain, argnums=tuple(range(n)), has_aux=True)(
+                    *[arrays[k] for k in split.flat]
+                )
             count["out"] = len(jacobian)
             return (*[conjugate(j) if kind == "jacrev" else j for row in jacobian for j in row], *extra)
 

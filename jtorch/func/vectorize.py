@@ -42,7 +42,9 @@ def _spread(dims, args, func):
     out = []
     for x, d in zip(leaves, flat):
         if d is not None and not isinstance(d, int):
-            raise ValueError(f"{where}: Got in_dim={d} for an input but in_dim must be either an integer dimension or None.")
+            raise ValueError(
+                f"{where}: Got in_dim={d} for an input but in_dim must be either an integer dimension or None."
+            )
         if d is not None and not isinstance(x, Tensor):
             raise ValueError(
                 f"{where}: Got in_dim={d} for an input but the input is of type {type(x)}. We cannot vmap over non-Tensor "
@@ -165,7 +167,8 @@ def _in_chunks(func, args, kwargs, dims, size, out_dims, randomness, chunk):
     spread = [out_dims[0]] if spread is None else spread
     cat = registry.tensor_call
     joined = [
-        column[0] if d is None else cat(registry.OPS["cat"], (list(column), d), {}) for column, d in zip(zip(*flats), spread)
+        column[0] if d is None else cat(registry.OPS["cat"], (list(column), d), {})
+        for column, d in zip(zip(*flats), spread)
     ]
     return unflatten(flatten(parts[0])[1], joined)
 

@@ -471,9 +471,10 @@ def _largest_at(x, starts, sizes, n):
         valid = valid.reshape(*valid.shape[:-2], *shape)
         index = index + position * math.prod(spatial[i + 1 :])
         inside = inside & valid
-    index = jnp.broadcast_to(index, (*lead, *outs, *tall)).reshape(*lead, *outs, -1)
-    flat = x.reshape(*lead, -1)
-    values = jnp.take_along_axis(flat, index.reshape(*lead, -1), -1).reshape(index.shape)
+    taps = math.prod(tall)
+    index = jnp.broadcast_to(index, (*lead, *outs, *tall)).reshape(*lead, *outs, taps)
+    flat = x.reshape(*lead, math.prod(spatial))
+    values = jnp.take_along_axis(flat, index.reshape(*lead, math.prod(outs) * taps), -1).reshape(index.shape)
     inside = jnp.broadcast_to(inside, (*lead, *outs, *tall)).reshape(index.shape)
     values = jnp.where(inside, values, jnp.asarray(_lowest(x.dtype), x.dtype))
     choice = jnp.argmax(values, -1, keepdims=True)

@@ -11,7 +11,7 @@ from jax import lax
 from .. import errors
 from ..core import dtype as dtypes
 from .arithmetic import abs, div, maximum, minimum, sgn, sub
-from .conversion import _zero, conj_of, convert, kind, opmath, to_float
+from .conversion import _zero, conj_of, convert, is_number, kind, opmath, to_float
 from .logic import isnan, logical_not, logical_or, where
 from .registry import Array, composite, op
 from .transcendental import exp, pow

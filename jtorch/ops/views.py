@@ -93,6 +93,12 @@ def view_(input: Layout, size: VarInts) -> Layout:
     return input.view(size)
 
 
+@view(name="_reshape_alias", where="", grad_name="ReshapeAliasBackward0")
+def reshape_alias(input: Layout, size: VarInts) -> Layout:
+    """`view` of a tensor that is not contiguous, as `reshape` calls it."""
+    return input.view(size)
+
+
 @view(name="_unsafe_view", where="", grad_name="UnsafeViewBackward0")
 def unsafe_view(input: Layout, size: VarInts) -> Layout:
     """`view` of a tensor that nobody else refers to."""
@@ -132,7 +138,9 @@ def reshape(input, shape: VarInts):
     if not isinstance(input, registry.tensor_type):
         return jnp.reshape(input, shapes.infer_size(shape, input.size))
     target, viewable = _reshaped(tuple(input.shape), tuple(input.stride()), shape)
-    return view_(input, target) if viewable else unsafe_view(packed(input), target)
+    if not viewable:
+        return unsafe_view(packed(input), target)
+    return view_(input, target) if input.is_contiguous() else reshape_alias(input, target)
 
 
 @view(grad_name="ViewBackward0")

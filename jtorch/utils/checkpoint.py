@@ -426,9 +426,7 @@ def _metadata(t):
 _CHECKS = {"default": _metadata, "none": None}
 
 
-def _checkpoint_without_reentrant(
-    function, preserve, context_fn, determinism_check, debug, early_stop, args, kwargs
-):
+def _checkpoint_without_reentrant(function, preserve, context_fn, determinism_check, debug, early_stop, args, kwargs):
     if determinism_check not in _CHECKS:
         raise ValueError(f"determinism_check should be one of {list(_CHECKS)}, but got {determinism_check}")
     forward_context, recompute_context = context_fn()

@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from tests import oracle  # noqa: E402
+from tests import oracle
 
 HEAD = """
 import torch

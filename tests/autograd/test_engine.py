@@ -1,7 +1,7 @@
-# ruff: noqa: E501
 """backward and grad: arguments, accumulation, errors, higher orders, re-entrance, threads, depth."""
 
 import gc
+import threading
 import time
 
 import pytest
@@ -270,8 +270,6 @@ def test_backward_is_linear():
 
 
 def test_threads():
-    import threading
-
     x = jtorch.ones(3, requires_grad=True)
     errors = []
 

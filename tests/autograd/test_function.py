@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """autograd.Function in all its forms."""
 
 import pytest

@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """Hooks on tensors and nodes: when they run, in which order, what they may change, and their removal."""
 
 import pytest

@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """Views, writes in place, versions and what they do to the graph."""
 
 import pytest

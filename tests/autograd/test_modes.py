@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """Grad modes: as contexts, functions and decorators, in generators, coroutines and threads; inference tensors."""
 
 import pytest

@@ -68,9 +68,7 @@ def test_text_arrays(same, same_error):
 @pytest.mark.parametrize("batch", [[None, None], [object()], [[1], [1, 2]], [{1, 2}], []])
 def test_errors(batch, same_error):
     if batch and type(batch[0]) is object:
-        with pytest.raises(
-            TypeError, match="batch must contain tensors, numpy arrays.*found <class 'object'>"
-        ):
+        with pytest.raises(TypeError, match="batch must contain tensors, numpy arrays.*found <class 'object'>"):
             ours.default_collate(batch)
         return
     same_error(lambda: theirs.default_collate(batch), lambda: ours.default_collate(batch))

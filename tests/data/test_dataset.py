@@ -101,9 +101,7 @@ def test_random_split(seeded, lengths):
 
 def test_random_split_errors(same_error):
     for lengths in ([3, 4], [1.5, -0.5], [0.1, 0.1]):
-        same_error(
-            partial(theirs.random_split, range(10), lengths), partial(data.random_split, range(10), lengths)
-        )
+        same_error(partial(theirs.random_split, range(10), lengths), partial(data.random_split, range(10), lengths))
     with pytest.warns(UserWarning, match="Length of split at index 1 is 0"):
         data.random_split(range(1), [0.5, 0.5])
 

@@ -1,8 +1,8 @@
-# ruff: noqa: E501
 """torch.func against torch's: values, structures, nesting, history, errors."""
 
 import pytest
 
+import jtorch
 from tests.autograd.programs import run
 
 HEAD = """
@@ -254,8 +254,6 @@ def test_func(name):
 
 
 def test_randomness_of_vmap():
-    import jtorch
-
     x = jtorch.ones(4, 1000)
     drop = jtorch.nn.functional.dropout
     same = jtorch.func.vmap(lambda r: drop(r, 0.5), randomness="same")(x)

@@ -162,9 +162,7 @@ def gradients(op, rebuild, forward, arrays, wrt, outs, got, cot, row):
         names = [n for n, a in bound.arguments.items() if isinstance(a, jax.Array) and differentiable(a)]
         if len(names) == len(wrt) and all(n in rules for n in names):
             out = got[0] if len(got) == 1 else tuple(got)
-            return jax.jit(
-                lambda: [rule_grad(op, bound.arguments, out, n, jnp.asarray(cot[0])) for n in names]
-            )()
+            return jax.jit(lambda: [rule_grad(op, bound.arguments, out, n, jnp.asarray(cot[0])) for n in names])()
 
     def part(*values):
         full = list(arrays)

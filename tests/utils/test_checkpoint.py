@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """Checkpointing: the same numbers as torch, the same errors, and memory that really is not used."""
 
 import jax
@@ -219,7 +218,10 @@ def test_dropout_is_repeated(reentrant, mode):
 def test_random_state_can_be_left_alone():
     x = jtorch.ones(1000, requires_grad=True)
     y = checkpoint(
-        lambda x: jtorch.nn.functional.dropout(x.sin(), 0.5, True).sin(), x, use_reentrant=False, preserve_rng_state=False
+        lambda x: jtorch.nn.functional.dropout(x.sin(), 0.5, True).sin(),
+        x,
+        use_reentrant=False,
+        preserve_rng_state=False,
     )
     y.sum().backward()
     assert not ((x.grad != 0) == (y.detach() != 0)).all().item()

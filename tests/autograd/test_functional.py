@@ -1,0 +1,108 @@
+"""torch.autograd.functional, gradcheck and forward mode."""
+
+import pytest
+
+from .programs import run
+
+HEAD = """
+from torch.autograd.functional import *
+from torch.autograd.functional import jvp, vjp
+x, y = T(0.5, 1.), T(2., 3.)
+f = lambda x, y: (x.sin() * y, (x * x).sum())
+s = lambda x, y: (x ** 3 * y).sum() + (x * y).prod()
+"""
+
+PROGRAMS = {
+    "vjp_jvp": """
+a = vjp(f, (x, y), (y.detach(), torch.tensor(2., dtype=torch.float64)))
+b = jvp(f, (x, y), (y.detach(), x.detach()))
+c = vjp(lambda x: x.sum(), x)
+d = jvp(lambda x: x * x, x, y.detach())
+e = vjp(lambda x: x.exp(), x, y.detach(), create_graph=True)
+print(e[0].requires_grad, e[1].requires_grad, a[0][0].requires_grad)
+attempt(vjp, lambda x: x * 2, x)
+attempt(vjp, lambda x: x * 2, x, torch.ones(3))
+attempt(vjp, lambda x: 3, x)
+attempt(vjp, lambda x: x, 3)
+attempt(vjp, lambda x: torch.ones(2), x, torch.ones(2), strict=True)
+""",
+    "jacobian": """
+a = jacobian(lambda x: x.exp(), x)
+b = jacobian(f, (x, y))
+c = jacobian(lambda x: (x * 2).sum(), x, create_graph=True)
+d = jacobian(lambda x: x.exp(), x, vectorize=True)
+e = jacobian(lambda x: x.exp(), x, vectorize=True, strategy="forward-mode").detach()
+m = torch.arange(4., dtype=torch.float64).reshape(2, 2)
+g = jacobian(lambda m: m @ m, m)
+h = jacobian(lambda x, y: x * 2, (x, y))
+attempt(jacobian, lambda x, y: x * 2, (x, y), strict=True)
+attempt(jacobian, lambda x: x, x, strategy="forward-mode")
+print(c.requires_grad, a.requires_grad)
+""",
+    "hessian": """
+a = hessian(s, (x, y))
+b = hessian(lambda x: (x ** 3).sum(), x)
+c = vhp(s, (x, y), (y.detach(), x.detach()))
+d = hvp(s, (x, y), (y.detach(), x.detach()))
+e = hvp(lambda x: (x ** 3).sum(), x, y.detach())
+g = hessian(lambda x: (x ** 3).sum(), x, vectorize=True)
+h = hessian(lambda x, y: (x * 2).sum() + (y ** 2).sum(), (x, y))
+attempt(hessian, lambda x: x, x)
+attempt(vhp, lambda x: x, x, y)
+""",
+    "gradcheck": """
+from torch.autograd import gradcheck, gradgradcheck
+r = gradcheck(lambda x, y: (x * y).sin(), (x, y))
+r2 = gradgradcheck(lambda x, y: (x * y).sin(), (x, y))
+class Wrong(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * x
+    @staticmethod
+    def backward(ctx, g):
+        return g * 3
+attempt(gradcheck, Wrong.apply, (x,))
+r3 = gradcheck(Wrong.apply, (x,), raise_exception=False)
+attempt(gradcheck, lambda x: x, (torch.ones(2),))
+r4 = gradcheck(lambda x: (x.exp(), x.cos()), x)
+r5 = gradcheck(lambda a, b: torch.nn.functional.linear(a, b), (T(1., 2.).view(1, 2).detach().requires_grad_(), T(1., 2.).view(1, 2).detach().requires_grad_()))
+z = torch.tensor([1 + 2j, 0.5j], dtype=torch.complex128, requires_grad=True)
+r6 = gradcheck(lambda z: z * z, (z,))
+""",
+    "forward_ad": """
+import torch.autograd.forward_ad as fwAD
+p, t = T(0.5, 1., grad=False), T(2., 3., grad=False)
+with fwAD.dual_level():
+    d = fwAD.make_dual(p, t)
+    out = (d.sin() * d).sum() + (d[0] * 3)
+    u = fwAD.unpack_dual(out)
+    print(u.primal.tolist(), u.tangent.tolist())
+    v = fwAD.unpack_dual(d.view(2, 1).t() * 2)
+    print(v.tangent.tolist())
+    n = fwAD.unpack_dual(p * 2)
+    print(n.tangent)
+    c = d.clone(); c.mul_(2)
+    print(fwAD.unpack_dual(c).tangent.tolist())
+    q = torch.nn.functional.linear(d, torch.eye(2, dtype=torch.float64))
+    print(fwAD.unpack_dual(q).tangent.tolist())
+print(fwAD.unpack_dual(d).tangent)
+attempt(fwAD.make_dual, p, t)
+with fwAD.dual_level():
+    attempt(fwAD.make_dual, p, t[:1])
+    class F(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_forward(x)
+            return x ** 2
+        @staticmethod
+        def jvp(ctx, t):
+            x, = ctx.saved_tensors
+            return 20 * x * t
+    print(fwAD.unpack_dual(F.apply(fwAD.make_dual(p, t))).tangent.tolist())
+""",
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_functional(name):
+    run(HEAD + PROGRAMS[name])
