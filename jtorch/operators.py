@@ -74,7 +74,10 @@ def install():
     generate.from_host = tensor
     for dunder, name in _BINARY.items():
         if dunder == "matmul":
-            Tensor.__matmul__, Tensor.__rmatmul__ = _between_tensors(lookup(name)), _between_tensors(lookup(name))
+            Tensor.__matmul__, Tensor.__rmatmul__ = (
+                _between_tensors(lookup(name)),
+                _between_tensors(lambda a, b, product=lookup(name): product(b, a)),
+            )
             continue
         fn = generate.build_operator(registry.OPS[name]) if name in registry.OPS else _guarded(lookup(name))
         setattr(Tensor, f"__{dunder}__", fn)

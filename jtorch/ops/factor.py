@@ -105,6 +105,8 @@ def cholesky_ex(A, *, upper=False, check_errors=False):
 def _bad_minor(A, L):
     """The order of the first leading minor that is not positive, or 0: an elimination without pivots."""
     n = A.shape[-1]
+    if not n:
+        return jnp.zeros(A.shape[:-2], jnp.int32)
 
     def step(k, state):
         rest, info = state

@@ -341,6 +341,7 @@ def take_along_dim(input: Array, indices: Array, dim: int | None = None) -> Arra
     after = np.broadcast_shapes(input.shape[dim + 1 :], indices.shape[dim + 1 :])
     input = jnp.broadcast_to(input, (*before, input.shape[dim], *after))
     indices = jnp.broadcast_to(indices, (*before, indices.shape[dim], *after))
+    indices = jnp.where(indices < 0, indices + input.shape[dim], indices)
     return jnp.take_along_axis(input, narrow(indices, input.shape[dim]), axis=dim, mode=IN_BOUNDS)
 
 

@@ -138,6 +138,8 @@ def nonzero_static(input: Array, *, size: int, fill_value: int = -1) -> Array:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
     if not input.ndim:
         return jnp.zeros((size, 0), jnp.int64)
+    if not input.size:
+        return jnp.full((size, input.ndim), fill_value, jnp.int64)
     places = jnp.nonzero(input, size=size, fill_value=fill_value)
     return jnp.stack(places, 1).astype(jnp.int64)
 
