@@ -6,6 +6,8 @@ import random
 
 import pytest
 
+from tests.known import KNOWN
+
 _CACHE = pathlib.Path(__file__).resolve().parent.parent / ".pytest_cache" / "d" / "jtorch_programs"
 # Before jtorch is imported, which is when it is read; xdist's workers inherit the same folder.
 os.environ.setdefault("JTORCH_CACHE_DIR", str(_CACHE))
@@ -23,6 +25,11 @@ def pytest_collection_modifyitems(items):
     def place(item):
         callspec = getattr(item, "callspec", None)
         return callspec.id if callspec is not None and "case" in callspec.params else ""
+
+    for item in items:
+        reason = KNOWN.get(item.nodeid)
+        if reason is not None:
+            item.add_marker(pytest.mark.xfail(reason=reason, strict=False))
 
     first = {}
     order = {item: first.setdefault((item.path, place(item) or item.name), len(first)) for item in items}
