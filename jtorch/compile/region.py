@@ -151,7 +151,10 @@ def set_aside(leaves, k, aside):
     spec = leaf._spec
     if leaf.requires_grad or not is_dense(tuple(spec.shape), spec.strides) or type(leaf) is not Tensor:
         return False
-    own = wrap(value_of(leaf), spec)
+    value = value_of(leaf)
+    if leaf._storage.spec is spec:
+        return True  # reading has taken it back from numpy, which no longer holds it
+    own = wrap(value, spec)
     aside.append((leaf, own))
     leaves[k] = own
     return True
