@@ -1,6 +1,5 @@
 """The public names of `jtorch`: submodules, functions, classes, settings."""
 
-import contextlib
 import importlib
 import importlib.util
 
@@ -18,14 +17,6 @@ SUBMODULES = (
     "errors", "fft", "func", "linalg", "masked", "nn", "ops", "optim", "random", "return_types", "signal",
     "special", "utils", "version",
 )  # fmt: skip
-
-
-@contextlib.contextmanager
-def _mode_until(before):
-    try:
-        yield
-    finally:
-        tls.me.set_mode(before)
 
 
 class execution_mode:

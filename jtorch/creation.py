@@ -18,7 +18,7 @@ from .core.program import Plan
 from .core.record import tls
 from .core.spec import Spec
 from .core.storage import Storage
-from .dispatch import cast_value, check_inplace, copy_to_out, function_of, write_on_tape, zeros_value
+from .dispatch import check_inplace, copy_to_out, function_of, write_on_tape, zeros_value
 from .ops import registry
 from .tensor import CONSTANTS as TENSOR_CONSTANTS
 from .tensor import Tensor, make, wrap
@@ -968,10 +968,6 @@ def poisson(input, generator=None) -> Tensor:
     words = generator_of(generator).words64(1)
     host = np.random.Generator(np.random.PCG64(int(words[0])))
     return from_array(host.poisson(rates).astype(input.dtype.np), input.device, input.dtype)
-
-
-def complex_cast(t, d):
-    return wrap(cast_value(t, d), Spec.dense(tuple(t.shape), d, t.device))
 
 
 class finfo:

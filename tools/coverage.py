@@ -7,12 +7,16 @@ import importlib
 import os
 import pathlib
 import re
+import sys
 import tempfile
 import warnings
 
 import torch  # noqa: TID251  the list of names is PyTorch's own
 
 import jtorch
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+KNOWN = importlib.import_module("tests.known").KNOWN
 
 SPACES = (
     "", "Tensor", "nn", "nn.functional", "nn.init", "nn.utils", "optim", "optim.lr_scheduler", "utils.data", "autograd",
@@ -93,6 +97,10 @@ def main():
         "|---|---|---|---|",
     ]
     lines += [f"| `{s}` | {n} | {there} | {100 * there / max(n, 1):.1f}% |" for s, n, there in rows]
+    lines += ["", "## Known differences", ""]
+    lines += [
+        f"{len(KNOWN)} tests are expected failures; `tests/known.py` has what each says (most are words of errors)."
+    ]
     lines += ["", "## What is missing, and why", ""]
     for space, missing in lists:
         if not missing:

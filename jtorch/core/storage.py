@@ -1,7 +1,6 @@
 """Storage: one swappable value, its spec and its version. The only file that replaces a value."""
 
 import itertools
-import weakref
 from sys import getrefcount
 
 import jax
@@ -258,7 +257,3 @@ def numpy_of(storage, spec, offset) -> np.ndarray:
         item = flat.dtype.itemsize
         return np.lib.stride_tricks.as_strided(flat[offset:], tuple(spec.shape), [s * item for s in spec.strides])
     return np.asarray(realise(read(storage, spec, offset)))
-
-
-def weak(storage):
-    return weakref.ref(storage)
