@@ -66,7 +66,7 @@ class Backward:
 
     __slots__ = (
         "forward", "name", "positions", "save_in", "save_out", "uses_numbers", "plans", "build", "specs", "n_out",
-        "whole", "node",
+        "whole", "whole_plan", "node",
     )  # fmt: skip
 
     def __init__(self, forward, positions, save_in, save_out, uses_numbers, build):
@@ -81,6 +81,7 @@ class Backward:
         self.specs = forward.specs
         self.n_out = forward.n_out
         self.whole = (True,) * self.n_out
+        self.whole_plan = None  # what `plan` says where every result has a gradient, once it has been asked
         self.node = None  # the class of its nodes, set by the tape
 
     def plan(self, present):

@@ -210,6 +210,63 @@ class Run:
             return (outs[0], edges[0])
         return graph_of(spec.device).rec2(plan, a, b)
 
+    def run_all(self, order):
+        """Every node of an ordinary backward pass. One function without calls for the common case: this is, with the
+        recording of the forward pass, where a training step spends its Python time."""
+        me = tls.me
+        buffers = self.buffers
+        counts = self.leaf_counts
+        sums = self.leaf_sums
+        keep = self.keep
+        graph = me.graph
+        for node in order:
+            bwd = node.bwd
+            value = buffers.get(node)
+            saved = node.saved
+            unusual = node.hooks or node.pre_hooks or node.retained
+            if value is None or unusual or bwd is None or bwd.n_out != 1 or type(saved) is not tuple:
+                self.run((node,))
+                graph = me.graph
+                continue
+            del buffers[node]
+            for storage, version in node.guards:
+                if storage.version != version:
+                    raise modified(node, storage, version)
+            found = bwd.whole_plan
+            if found is None:
+                found = bwd.whole_plan = bwd.plan(bwd.whole)
+            plan, passed = found
+            if plan is None:
+                outs = ()
+            else:
+                if graph is not me.graph or graph.device is not plan.device:
+                    graph = me.graph_on(plan.device)
+                if plan.n_out == 1 and not plan.n_num and len(saved) < 2:
+                    outs = (graph.rec2(plan, saved[0], value),) if saved else (graph.rec1(plan, value),)
+                else:
+                    outs = graph.recn(plan, (*saved, value), node.numbers)
+            edges = node.edges
+            for i, k in zip(bwd.positions, passed):
+                given = outs[k] if k >= 0 else value
+                target = edges[i][0]
+                if isinstance(target, Node):
+                    target_bwd = target.bwd
+                    if target_bwd is not None and target_bwd.n_out == 1:
+                        before = buffers.get(target)
+                        buffers[target] = given if before is None else self.add(before, given, bwd.forward.operands[i])
+                    else:
+                        self.give(edges[i], given, bwd.forward.operands[i])
+                elif counts[target] == 1 and target not in sums and target._hooks is None and not target.__dict__:
+                    counts[target] = 0
+                    with _accumulating:
+                        target._accumulate(given, False)
+                else:
+                    self.give(edges[i], given, bwd.forward.operands[i])
+            if not keep:
+                if saved or node.numbers and bwd.forward.op is not None:
+                    node.saved = None
+                node.guards = ()
+
     def run(self, order):
         buffers = self.buffers
         captures = self.captures
@@ -506,7 +563,10 @@ def backward(roots, grads, keep, create_graph, accumulate=True, inputs=None):
         for (target, k), pair in zip(roots, grads):
             spec = target.out_spec(k) if isinstance(target, Node) else target._spec
             run.give((target, k), pair if create_graph else pair[0], spec)
-        run.run(order)
+        if inputs is None and not create_graph and type(run) is Run:
+            run.run_all(order)
+        else:
+            run.run(order)
         if outer is None and "callbacks" in me.extra:
             for callback in me.extra.pop("callbacks"):
                 callback()

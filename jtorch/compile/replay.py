@@ -1,15 +1,19 @@
 """Replays: a region's program with the places its inputs come from and its results go to, and the guards that allow it."""
 
 import gc
+from operator import attrgetter, is_, itemgetter
 from sys import getrefcount
 
 from ..core import rng
-from ..core.program import ALONE, Program
+from ..core.program import Program
 from ..core.record import Pending
 from ..core.storage import Storage
 from ..nn.modules.hooks import mutations
 from ..tensor import Tensor, make
+from .waiting import Waiting, only_ours
 
+_value = attrgetter("value")
+_spec = attrgetter("spec")
 _SIMPLE = (int, float, bool, str, bytes, type(None), complex)
 
 
@@ -82,8 +86,10 @@ class Replay:
     """One program of a region, ready to be run without the region's Python."""
 
     __slots__ = (
-        "guards", "leaves", "tree", "call", "sources", "targets", "grads", "result", "result_tree", "updates", "pack",
-        "donated", "mutations", "grad", "inference", "storages", "specs", "program", "n_numbers", "keys", "grad_slots",
+        "guards", "leaves", "tree", "call", "storages", "arguments", "keys", "targets", "written", "take_written",
+        "params", "grad_specs", "take_grads", "grads_made", "cleared", "result", "result_tree", "updates", "pack",
+        "donated", "mutations", "grad", "inference", "specs", "program", "bare", "take_bare", "fed", "take_fed", "constants",
+        "penalty", "rest",
     )  # fmt: skip
 
     @classmethod
@@ -107,14 +113,13 @@ class Replay:
             return None, "an argument that can neither be compared nor followed"
         argument_of = {id(leaf._storage): k for k, leaf in enumerate(leaves) if isinstance(leaf, Tensor)}
         argument_at = {id(leaf): k for k, leaf in enumerate(leaves) if isinstance(leaf, Tensor)}
-        sources, self.keys = [], 0
+        sources = []
         for value in graph.inputs:
             if id(value) in before.by_array and id(value) not in before.twice:
                 storage = before.by_array[id(value)]
                 sources.append(argument_of.get(id(storage), storage))
             elif id(value) in scope.keys:
                 sources.append(None)
-                self.keys += 1
             else:
                 return None, "an input that was made inside the region"
         # -- where the results go
@@ -202,17 +207,52 @@ class Replay:
         self.program = program
         self.call = program.call
         self.pack = program.pack if program.pack.kept else None
-        self.sources = [sources[i] for i in program.used]
-        self.donated = tuple(program.donate)
+        sources = [sources[i] for i in program.used]
+        self.storages = [s if isinstance(s, Storage) else _NOTHING for s in sources]
+        self.arguments = [(k, s) for k, s in enumerate(sources) if type(s) is int]
+        self.keys = [k for k, s in enumerate(sources) if s is None]
+        self.specs = [s.spec for s in self.storages]
+        self.donated = program.donate
         place = {i: k for k, i in enumerate(program.out)}
-        self.targets = [(s, place[i]) for s, i in targets]
-        self.grads = [(t, None if i is None else place[i], spec) for t, i, spec in grads]
+        stored = [(s, place[i]) for s, i in targets if isinstance(s, Storage)]
+        self.written = [s for s, _ in stored]
+        self.take_written = _taker([k for _, k in stored])
+        self.targets = [(s, place[i]) for s, i in targets if type(s) is int]
+        self.cleared = [t for t, i, _ in grads if i is None]
+        self.params = [t for t, i, _ in grads if i is not None]
+        self.grad_specs = [spec for _, i, spec in grads if i is not None]
+        self.take_grads = _taker([place[i] for _, i, _ in grads if i is not None])
+        self.grads_made = None
+        self.bare = None
+        self.rest = 0
+        self.penalty = 1
+        bare_place = dict.fromkeys(place)
+        if self.params and self.written and not self.targets:
+            bare_place = self.without_gradients(state, live, donate, graph.device, {i for _, i, _ in grads}, stored)
         self.result = [
-            (None if i is None else place[i], leaf, spec, edge, rg, arg) for i, leaf, spec, edge, rg, arg in results
+            (None if i is None else (place[i], bare_place[i]), leaf, spec, edge, rg, arg)
+            for i, leaf, spec, edge, rg, arg in results
         ]
-        self.specs = [(s, s.spec) for s in self.sources if isinstance(s, Storage)]
-        self.n_numbers = n_recorded
         return (self, None) if n_inputs else (None, "a region without inputs")
+
+    def without_gradients(self, state, live, donate, device, grads, stored):
+        """The same program without gradients among its results, and how one call's results are the next one's arguments."""
+        full = self.program
+        keep = {full.out[k] for _, k in stored}  # a result that is a gradient and something else stays
+        live = [alive and (i in keep or i not in grads) for i, alive in enumerate(live)]
+        bare = Program(state, live, donate, device)
+        place = {i: k for k, i in enumerate(bare.out)}
+        if bare.used != full.used or bare.pack.kept != full.pack.kept:
+            return dict.fromkeys(full.out)
+        bare.pack = full.pack
+        bare.compile()
+        self.bare = bare
+        self.take_bare = _taker([place[full.out[k]] for _, k in stored])
+        place_of = {id(s): place[full.out[k]] for s, k in stored}
+        self.fed = [k for k, s in enumerate(self.storages) if id(s) in place_of]
+        self.take_fed = _taker([place_of[id(self.storages[k])] for k in self.fed])
+        self.constants = [(k, s) for k, s in enumerate(self.storages) if s is not _NOTHING and id(s) not in place_of]
+        return dict.fromkeys(full.out) | place
 
     def matches(self, me, leaves, tree):
         """Whether the region's Python would do here what it did when it was recorded."""
@@ -223,67 +263,131 @@ class Replay:
         for leaf, guard in zip(leaves, self.leaves):
             if not _leaf_holds(leaf, guard):
                 return False
-        for storage, spec in self.specs:
-            if storage.spec is not spec:
-                return False
+        if not all(map(is_, map(_spec, self.storages), self.specs)):
+            return False
         for optimizer, group, flags, _ in self.updates:
             if optimizer.flags(group) != flags:
                 return False
         return self.guards.hold()
 
+    def set_grads(self, values):
+        """Give the parameters their gradients."""
+        made = self.grads_made
+        if made and only_ours(made, 1):
+            # Nobody but the parameters and this list knows the gradients of the last call: they can carry the new ones.
+            for tensor, grad, value in zip(self.params, made, values):
+                tensor._grad = grad
+                grad._storage.value = value
+            return
+        self.grads_made = made = []
+        for tensor, spec, value in zip(self.params, self.grad_specs, values):
+            tensor._grad = grad = make(Storage(value, spec), spec)
+            made.append(grad)
+
+    def fill(self, args, leaves):
+        """Put in what is not the result of the call before: arguments, constants, random keys and numbers."""
+        for k, storage in self.constants:
+            value = storage.value
+            args[k] = value.get() if type(value) is Pending else value
+        self.fill_given(args, leaves)
+
+    def fill_given(self, args, leaves):
+        for k, leaf in self.arguments:
+            value = leaves[leaf]._storage.value
+            args[k] = value.get() if type(value) is Pending else value
+        for k in self.keys:
+            args[k] = rng.next_key()
+        if self.pack is not None:
+            numbers = [tuple(map(float, optimizer.numbers(group).values())) for optimizer, group, _, _ in self.updates]
+            args[len(self.storages) :] = self.pack.pack(numbers)
+
     def run(self, me, leaves):
         """(True, result), or (False, None) when something else still refers to memory that the program would take."""
         if me.graph.pendings:
             me.flush("before a compiled region")
-        args = []
-        for source in self.sources:
-            if type(source) is int:
-                value = leaves[source]._storage.value
-            elif source is None:
-                value = rng.next_key()
-            else:
-                value = source.value
+        waiting = me.deferred
+        if waiting is not None:
+            if waiting.replay is self and waiting.follow(leaves):
+                for storage in self.written:
+                    storage.version += 1
+                for tensor in self.cleared:
+                    tensor._grad = None
+                return True, self.results(leaves, None, waiting) if self.result else None
+            waiting.settle()
+        args = list(map(_value, self.storages))
+        if Pending in map(type, args):
+            for k, value in enumerate(args):
                 if type(value) is Pending:
-                    value = source.value = value.get()
-            if type(value) is Pending:
-                value = value.get()
-            args.append(value)
-        value = None
-        for k in self.donated:
-            # the list of arguments and the storage itself
-            if getrefcount(args[k]) > ALONE + 1:
-                return False, None
-        if self.pack is not None:
-            numbers = [tuple(map(float, optimizer.numbers(group).values())) for optimizer, group, _, _ in self.updates]
-            outs = self.call(*args, *self.pack.pack(numbers))
+                    args[k] = self.storages[k].value = value.get()
+            value = None
+        # Each is held by its storage and by the list of arguments, and by nobody who might look at it again.
+        if self.donated and max(map(getrefcount, map(args.__getitem__, self.donated))) > TWICE:
+            return False, None
+        self.fill_given(args, leaves)
+        outs = waiting = None
+        if self.bare is not None and self.rest <= 0:
+            waiting = me.deferred = Waiting(self, me, args)
+            for storage in self.written:
+                storage.version += 1
         else:
+            self.rest -= 1
             outs = self.call(*args)
-        del args
-        for storage, k in self.targets:
-            if type(storage) is int:
-                storage = leaves[storage]._storage
-            storage.value = outs[k]
-            storage.version += 1
-        for tensor, k, spec in self.grads:
-            old = tensor._grad
-            if k is None:
-                tensor._grad = None
-            elif old is not None and old._spec is spec and getrefcount(old) <= ALONE + 1 and old._base is None:
-                old._storage.value = outs[k]
-            else:
-                tensor._grad = make(Storage(outs[k], spec), spec)
-        if not self.result:
-            return True, None
+            del args
+            for storage, value in zip(self.written, self.take_written(outs)):
+                storage.value = value
+                storage.version += 1
+            for leaf, k in self.targets:
+                storage = leaves[leaf]._storage
+                storage.value = outs[k]
+                storage.version += 1
+            if self.params:
+                self.set_grads(self.take_grads(outs))
+        for tensor in self.cleared:
+            tensor._grad = None
+        return True, self.results(leaves, outs, waiting) if self.result else None
+
+    def results(self, leaves, outs, waiting):
+        """What the region returns, from the results of its program or as results of a call that waits."""
         made = []
-        for k, leaf, spec, edge, rg, argument in self.result:
-            if k is None:
+        for place, leaf, spec, edge, rg, argument in self.result:
+            if place is None:
                 made.append(leaf if argument is None else leaves[argument])
             else:
-                t = make(Storage(outs[k], spec), spec)
+                value = outs[place[0]] if waiting is None else waiting.result(*place)
+                t = make(Storage(value, spec), spec)
                 t._edge = edge
                 t._rg = rg
                 made.append(t)
-        return True, _restore(self.result_tree, iter(made))
+        return _restore(self.result_tree, iter(made))
+
+
+class _Nothing:
+    """Stands among the storages where an argument or a random key will be."""
+
+    value = spec = None
+
+
+_NOTHING = _Nothing()
+
+
+def _taker(positions):
+    """The items at these positions, as a function of a list."""
+    if not positions:
+        return lambda outs: ()
+    if len(positions) == 1:
+        [k] = positions
+        return lambda outs: (outs[k],)
+    return itemgetter(*positions)
+
+
+def _twice() -> int:
+    """What getrefcount says, asked as `run` does, of an array held by its storage and the arguments."""
+    holder = Storage(object(), None)
+    args = list(map(_value, [holder]))
+    return max(map(getrefcount, map(args.__getitem__, (0,))))
+
+
+TWICE = _twice()
 
 
 def _released(edge):

@@ -126,6 +126,8 @@ def number_key(x):
 class Graph:
     """What one thread has recorded on one device since its last flush."""
 
+    replay = None  # as something deferred it is not a compiled region's call
+
     __slots__ = ("state", "pendings", "inputs", "index_of", "numbers", "device", "owner", "lock", "done")
 
     def __init__(self, owner, device):
@@ -260,6 +262,10 @@ class Graph:
         self.inputs.append(v)
         return i
 
+    def settle(self):
+        """Run a graph that has been deferred."""
+        self.owner.flush_graph(self, "optimizer.step")
+
     def compute(self, pending):
         """Make one result real, whoever recorded it."""
         owner = self.owner
@@ -305,7 +311,7 @@ class EagerGraph:
 class Thread:
     """What PyTorch keeps per thread: the graph being recorded, grad mode, and whatever makes calls unusual."""
 
-    __slots__ = ("grad", "inference", "special", "mode", "graphs", "scope", "graph", "extra", "born")
+    __slots__ = ("grad", "inference", "special", "mode", "graphs", "scope", "graph", "extra", "born", "deferred")
 
     def __init__(self):
         self.grad = True
@@ -316,6 +322,7 @@ class Thread:
         self.graphs = {}
         self.scope = None  # an open compile region
         self.extra = {}
+        self.deferred = None  # a finished step that waits for its gradients to die: a Graph, or a compiled region's call
         self.graph = None
         self.graph = self.graph_on(devices.cpu)
 
@@ -330,24 +337,47 @@ class Thread:
 
     def flush(self, cause="flush"):
         """Run everything that this thread has recorded."""
-        if self.scope is not None and cause == "optimizer.step":
-            return  # the region goes on: it is flushed as a whole
+        if self.deferred is not None:
+            self.deferred.settle()
         for graph in list(self.graphs.values()):
             if graph.pendings:
                 self.flush_graph(graph, cause)
 
+    def end_step(self):
+        """An optimizer has made its step. What is recorded waits until something new is recorded on its results, a value is
+        needed, or gradients are dropped: a gradient that nobody can see any more need not be a result of the program."""
+        if self.scope is not None:
+            return  # the region goes on: it is flushed as a whole
+        if self.deferred is not None:
+            self.deferred.settle()
+        having = [graph for graph in self.graphs.values() if graph.pendings]
+        if len(having) != 1:
+            self.flush("optimizer.step")
+            return
+        self.deferred = graph = having[0]
+        self.replace(graph)
+
+    def replace(self, graph):
+        """Record into a new graph from now on."""
+        fresh = self.graphs[graph.device] = Graph(self, graph.device)
+        if self.graph is graph:
+            self.graph = fresh
+
     def flush_graph(self, graph, cause):
         if graph.done or not graph.pendings:
             return
-        if self.scope is not None:
-            self.scope.on_flush(cause, ledger.user_line())
+        scope = self.scope
+        if self.deferred is graph:
+            self.deferred = scope = None
+            cause = "optimizer.step"
+        elif scope is not None:
+            scope.on_flush(cause, ledger.user_line())
         with graph.lock:
-            fresh = self.graphs[graph.device] = Graph(self, graph.device)
-            if self.graph is graph:
-                self.graph = fresh
+            if self.graphs.get(graph.device) is graph:
+                self.replace(graph)
             graph.done = True
             try:
-                program.run(graph, cause, self.scope)
+                program.run(graph, cause, scope)
             except BaseException:
                 graph.done = False  # what was recorded is still there: the next need of a value tries again
                 raise
@@ -378,6 +408,18 @@ tls = _Local()
 def flush(cause="flush"):
     """Run everything that this thread has recorded."""
     tls.me.flush(cause)
+
+
+def end_step():
+    """Called at the end of every `optimizer.step()`."""
+    tls.me.end_step()
+
+
+def gradients_dropped():
+    """Called when gradients have been dropped: a step that waited for it runs."""
+    deferred = tls.me.deferred
+    if deferred is not None:
+        deferred.settle()
 
 
 def grow(state, key, plan, ids, numbers):

@@ -1,7 +1,7 @@
 """Calling an op: find its plan, read the operands, record the node, wrap the result, put it on the tape."""
 
 from .call import KeyTensor, inplace, slow
-from .fused import fused_update
+from .fused import Update, fused_update
 from .generate import FAST, build_inplace, forget_plans, function_of, spread
 from .plans import RETURN_FIELDS, as_class, result_dtype, return_type, subclass_of
 from .results import finish
@@ -17,6 +17,7 @@ from .write import (
 )
 
 __all__ = [
+    "Update",
     "FAST",
     "RETURN_FIELDS",
     "KeyTensor",

@@ -4,8 +4,7 @@ from types import SimpleNamespace
 
 import jax.numpy as jnp
 
-from jtorch.dispatch import fused_update
-from jtorch.nn.modules.hooks import mutations
+from jtorch.dispatch import Update
 from jtorch.tensor import Tensor
 
 __all__ = ["FusedGroup"]
@@ -16,30 +15,31 @@ class FusedGroup:
 
     def __init__(self, optimizer):
         self.optimizer = optimizer
-        self.functions = {}  # static key -> the function
-        self.devices = {}  # ids of parameters -> the parameters by device
+        self.functions = {}  # static key -> the update
+        self.parts = {}  # id of a group -> (specs and ids of its parameters, the parameters by device and kind)
         self.users = None  # id of a step count -> (the tensor, how many parameters share it)
 
     def step(self, params, group):
         """Update `params`, which all have gradients and state."""
-        key = (tuple(map(id, params)), mutations[0])
-        last = self.devices.get(id(group))
-        if last is None or last[0] != key:
+        specs = [p._spec for p in params]
+        ids = list(map(id, params))
+        last = self.parts.get(id(group))
+        if last is None or last[0] != specs or last[1] != ids:
             parts = {}
             for p in params:
                 parts.setdefault((p.device, self.optimizer.kind(p)), []).append(p)
-            last = self.devices[id(group)] = (key, list(parts.values()))
-        if len(last[1]) == 1:
+            last = self.parts[id(group)] = (specs, ids, list(parts.values()))
+        if len(last[2]) == 1:
             self._step(params, group)
         else:
-            for part in last[1]:
+            for part in last[2]:
                 self._step(part, group)
 
     def _step(self, params, group):
         optimizer = self.optimizer
         names = optimizer.state_names(group, optimizer.kind(params[0]))
-        has_state = names or optimizer.counts_steps
-        states = [optimizer.state[p] for p in params] if has_state else []
+        state = optimizer.state
+        states = [state[p] for p in params] if names or optimizer.counts_steps else []
         flags = optimizer.flags(group)
         numbers = optimizer.numbers(group)
         steps, where = self._steps(states) if optimizer.counts_steps else ([], ())
@@ -61,19 +61,21 @@ class FusedGroup:
             n,
             maximize,
         )
-        function = self.functions.get(static)
-        if function is None:
-            function = self.functions[static] = _make(
-                optimizer, flags, tuple(numbers), tuple(extra), names, where, n, maximize
-            )
-        kept = [state[name] for name in names for state in states]
-        inputs = [*steps, *extra.values(), *params, *(p.grad for p in params), *kept]
-        fused_update(
-            function, static, inputs, tuple(numbers.values()), [*steps, *params, *kept], (optimizer, group, flags)
-        )
+        update = self.functions.get(static)
+        if update is None:
+            function = _make(optimizer, flags, tuple(numbers), tuple(extra), names, where, n, maximize)
+            update = self.functions[static] = Update(function, static)
+        kept = [s[name] for name in names for s in states]
+        inputs = [*steps, *extra.values(), *params, *[p._grad for p in params], *kept]
+        update.record(inputs, tuple(numbers.values()), [*steps, *params, *kept], (optimizer, group, flags))
 
     def _steps(self, states):
         """The distinct step counts, and for each parameter which one is its."""
+        first = states[0]["step"]
+        if self.users is not None and all(s["step"] is first for s in states):
+            known = self.users.get(id(first))
+            if known is not None and known[1] == len(states):
+                return [first], (0,) * len(states)
         distinct, where = {}, []
         for state in states:
             step = state["step"]

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from jtorch import functions as torch
 from jtorch.autograd.mode import enable_grad, no_grad, set_grad_enabled
 from jtorch.core import dtype as dtypes
-from jtorch.core.record import flush
+from jtorch.core.record import end_step, gradients_dropped
 from jtorch.nn.modules.hooks import RemovableHandle
 from jtorch.nn.modules.module import typename
 from jtorch.optim.fused import FusedGroup
@@ -78,7 +78,7 @@ def _with_hooks(step):
         if _global_post_hooks or self._optimizer_step_post_hooks:
             for hook in (*self._optimizer_step_post_hooks.values(), *_global_post_hooks.values()):
                 hook(self, (self, *args), kwargs)
-        flush("optimizer.step")
+        end_step()
         return out
 
     call.hooked = True
@@ -320,17 +320,19 @@ class Optimizer:
     def zero_grad(self, set_to_none=True):
         """Drop the gradients of all parameters, or set them to zero."""
         for group in self.param_groups:
+            if set_to_none:
+                for p in group["params"]:
+                    p._grad = None
+                continue
             for p in group["params"]:
                 if p.grad is None:
-                    continue
-                if set_to_none:
-                    p.grad = None
                     continue
                 if p.grad.grad_fn is not None:
                     p.grad.detach_()
                 else:
                     p.grad.requires_grad_(False)
                 p.grad.zero_()
+        gradients_dropped()
 
     # stepping
 
@@ -376,10 +378,9 @@ class Optimizer:
             with enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            params = [p for p in group["params"] if p.grad is not None]
+            params = [p for p in group["params"] if p._grad is not None]
             if not params:
                 continue
-            self._check_grads(params)
             with no_grad():
                 self._init_state(params, group)
             if group.get("differentiable"):
@@ -388,13 +389,6 @@ class Optimizer:
             else:
                 self._fused.step(params, group)
         return loss
-
-    def _check_grads(self, params):
-        name = type(self).__name__
-        for p in params:
-            if p.grad.is_sparse:
-                advice = ", please consider SparseAdam instead" if name.startswith("Adam") else ""
-                raise RuntimeError(f"{name} does not support sparse gradients{advice}")
 
     def _init_state(self, params, group):
         fresh = [p for p in params if not self.state[p]]

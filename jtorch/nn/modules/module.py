@@ -8,6 +8,7 @@ from jtorch import functions as torch
 from jtorch.autograd.mode import no_grad
 from jtorch.core import dtype as dtypes
 from jtorch.core.device import device as device_type
+from jtorch.core.record import gradients_dropped
 from jtorch.nn.modules.hooks import (
     HookMixin,
     any_global_call_hook,
@@ -581,6 +582,7 @@ class Module(HookMixin, StateMixin):
             else:
                 p.grad.requires_grad_(False)
             p.grad.zero_()
+        gradients_dropped()
 
     # showing
 
