@@ -66,7 +66,7 @@ class Backward:
 
     __slots__ = (
         "forward", "name", "positions", "save_in", "save_out", "uses_numbers", "plans", "build", "specs", "n_out",
-        "whole", "whole_plan", "node",
+        "whole", "whole_plan", "node", "keep",
     )  # fmt: skip
 
     def __init__(self, forward, positions, save_in, save_out, uses_numbers, build):
@@ -83,6 +83,7 @@ class Backward:
         self.whole = (True,) * self.n_out
         self.whole_plan = None  # what `plan` says where every result has a gradient, once it has been asked
         self.node = None  # the class of its nodes, set by the tape
+        self.keep = None  # for up to three operands and one result: what saves them, set by the tape
 
     def plan(self, present):
         """(plan, passed): the plan for these cotangents (a bool for each result) and, for each gradient, the position

@@ -283,10 +283,7 @@ def record(plan, values, edges, numbers, outs, tensors=None):
         if e is not None:
             needs |= bit
         bit <<= 1
-    bwd = plan.bwd.get(needs)
-    if bwd is None:
-        bwd = plan.bwd[needs] = backward_of(plan, needs)
-        bwd.node = class_of(bwd.name)
+    bwd = plan.bwd.get(needs) or backward_plan(plan, needs)
     saved = []
     guards = []
     for i in bwd.save_in:
@@ -304,11 +301,24 @@ def record(plan, values, edges, numbers, outs, tensors=None):
     node = bwd.node(bwd, edges, tuple(saved), numbers if bwd.uses_numbers else (), guards)
     extra = tls.me.extra
     if extra:
-        _record_specially(node, extra)
+        record_specially(node, extra)
     return node
 
 
-def _record_specially(node, extra):
+keeper = None  # (number of operands, save_in, save_out) -> what saves them; set by dispatch
+
+
+def backward_plan(plan, needs):
+    """The derivative of a plan by the operands whose bit is set, made for the first time."""
+    bwd = plan.bwd[needs] = backward_of(plan, needs)
+    bwd.node = class_of(bwd.name)
+    n = len(plan.operands)
+    if n <= 3 and plan.n_out == 1:
+        bwd.keep = keeper(n, bwd.save_in, bwd.save_out)
+    return bwd
+
+
+def record_specially(node, extra):
     """What anomaly mode and saved_tensors_hooks do to a new node."""
     if extra.get("anomaly"):
         node.trace = "".join(traceback.format_stack()[:-3])

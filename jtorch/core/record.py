@@ -195,6 +195,40 @@ class Graph:
             self.owner.flush("graph full")
         return pending
 
+    def rec3(self, plan, a, b, c):
+        """Record a node with three operands and one result."""
+        if type(a) is Pending and a.graph is self:
+            ia = a.index
+        else:
+            ia = self.index_of.get(id(a))
+            if ia is None:
+                ia = self.input(a)
+        if type(b) is Pending and b.graph is self:
+            ib = b.index
+        else:
+            ib = self.index_of.get(id(b))
+            if ib is None:
+                ib = self.input(b)
+        if type(c) is Pending and c.graph is self:
+            ic = c.index
+        else:
+            ic = self.index_of.get(id(c))
+            if ic is None:
+                ic = self.input(c)
+        if ia is None or ib is None or ic is None:
+            return call_traced(plan, (a, b, c))
+        state = self.state
+        key = (plan, ia, ib, ic)
+        after = state.next.get(key)
+        if after is None:
+            after = grow(state, key, plan, (ia, ib, ic), ())
+        pending = Pending(self, state.count)
+        self.pendings.append(pending)
+        self.state = after
+        if after.full:
+            self.owner.flush("graph full")
+        return pending
+
     def recn(self, plan, operands, numbers=()):
         """Record any node; returns a list of its results."""
         ids = []
@@ -301,6 +335,9 @@ class EagerGraph:
         if type(b) is Pending:
             b = b.get()
         return plan.jit(a, b)
+
+    def rec3(self, plan, a, b, c):
+        return plan.jit(*[v.get() if type(v) is Pending else v for v in (a, b, c)])
 
     def recn(self, plan, operands, numbers=()):
         with program.placed(self.device) if not operands else _NOTHING:

@@ -17,7 +17,7 @@ from ..ops.registry import KEY, LIST, NUMBER, OPTIONAL, SCALAR, STATIC, TENSOR, 
 from ..tensor import Tensor
 from .call import inplace, into_out, slow
 from .plans import DEFAULT, FAST, MISSING, NUMBER_TYPES, RETURN_FIELDS, as_class, return_type, subclass_of
-from .results import finish, finish1, finish2
+from .results import finish, finish1, finish2, finish3
 from .view import call_view
 
 _RENAMED = {"axis": "dim", "keepdims": "keepdim", "axis0": "dim0", "axis1": "dim1"}
@@ -109,7 +109,7 @@ class _Body:
         self.emit(depth + 1, f"plan = plans[{found}]")
         self.emit(depth, "except (KeyError, TypeError):")
         self.emit(depth + 1, self.fallback)
-        if len(tensors) in (1, 2) and not numbers:
+        if len(tensors) in (1, 2, 3) and not numbers:
             self.emit(depth, "if plan.simple:")
             self.emit(depth + 1, f"return finish{len(tensors)}(plan, me, {', '.join(tensors)})")
         self.emit(depth, f"return finish(plan, me, {operands}, {values})" if tensors else self.fallback)
@@ -199,7 +199,7 @@ def _compile(record, parts, lines, scope):
     source = f"def {_safe(record.name)}({', '.join(parts)}):\n" + "\n".join("    " + line for line in lines)
     scope |= {
         "tls": tls, "_op": record, "slow": slow, "plans": getattr(record, "plans", None), "finish": finish,
-        "finish1": finish1, "finish2": finish2, "fast": FAST, "renamed": renamed, "number_types": NUMBER_TYPES,
+        "finish1": finish1, "finish2": finish2, "finish3": finish3, "fast": FAST, "renamed": renamed, "number_types": NUMBER_TYPES,
         "type": builtins.type, "default": DEFAULT, "operand": operand, "_inplace": inplace, "call_view": call_view,
         "view_of_other": view_of_other, "Tensor": Tensor, "isinstance": builtins.isinstance,
         "integer_power": errors.integer_power,

@@ -1,5 +1,7 @@
 """Finishing a call: read the operands, record the node, wrap its results, put it on the tape. The hottest code there is."""
 
+import functools
+
 from ..autograd import node as tape
 from ..core import storage as storages
 from ..core.storage import Storage
@@ -9,74 +11,103 @@ _new = object.__new__
 _read = storages.read
 
 
-def finish1(plan, me, a):
-    """Record a plan with one tensor operand and one result."""
-    s = a._storage
-    sp = a._spec
-    va = s.value if s.spec is sp else _read(s, sp, a._offset)
+_FINISH = """
+def finish{n}(plan, me, {names}):
+{read}
     graph = me.graph
     if graph.device is not plan.device:
         graph = me.graph_on(plan.device)
-    out = graph.rec1(plan, va)
+    out = graph.rec{n}(plan, {values})
     spec = plan.specs[0]
-    storage = _new(Storage)
+    storage = new(Storage)
     storage.value = out
     storage.spec = spec
     storage.version = me.born
-    t = _new(Tensor)
+    t = new(Tensor)
     t._storage = storage
     t._spec = spec
     t._offset = 0
     t._edge = t._grad = t._base = t._seen = t._hooks = None
     t._rg = False
     if me.grad and plan.diff:
-        base = a._base
-        if a._rg:
-            edge = (a, 0)
-        elif base is not None and s.version != a._seen:
-            edge = edge_of(a)
+        needs = 0
+{edges}
+        if needs:
+            bwd = plan.bwd.get(needs) or backward(plan, needs)
+            saved, guards = bwd.keep({names}, {values}, storage, out)
+            node = bwd.node(bwd, ({edge_names},), saved, (), guards)
+            if me.extra:
+                special(node, me.extra)
+            t._edge = (node, 0)
+    return t
+"""
+
+_READ = """
+    s{x} = {x}._storage
+    sp = {x}._spec
+    v{x} = s{x}.value if s{x}.spec is sp else read(s{x}, sp, {x}._offset)
+"""
+
+_EDGE = """
+        if {x}._rg:
+            e{x} = ({x}, 0)
+            needs |= {bit}
         else:
-            edge = a._edge
-        if edge is not None:
-            node = tape.record(plan, (va,), (edge,), (), (out,), (a,))
-            if node.bwd.save_out:
-                node.guards.append((t._storage, t._storage.version))
-            t._edge = (node, 0)
-    return t
+            e{x} = {x}._edge
+            if {x}._base is not None and s{x}.version != {x}._seen:
+                e{x} = edge_of({x})
+            if e{x} is not None:
+                needs |= {bit}
+"""
+
+_KEEP = """
+def keep({names}, {values}, storage, out):
+{versions}
+    return ({saved}), [{guards}]
+"""
 
 
-def finish2(plan, me, a, b):
-    """Record a plan with two tensor operands and one result."""
-    sa = a._storage
-    sp = a._spec
-    va = sa.value if sa.spec is sp else _read(sa, sp, a._offset)
-    sb = b._storage
-    sp = b._spec
-    vb = sb.value if sb.spec is sp else _read(sb, sp, b._offset)
-    graph = me.graph
-    if graph.device is not plan.device:
-        graph = me.graph_on(plan.device)
-    out = graph.rec2(plan, va, vb)
-    spec = plan.specs[0]
-    storage = _new(Storage)
-    storage.value = out
-    storage.spec = spec
-    storage.version = me.born
-    t = _new(Tensor)
-    t._storage = storage
-    t._spec = spec
-    t._offset = 0
-    t._edge = t._grad = t._base = t._seen = t._hooks = None
-    t._rg = False
-    if me.grad and plan.diff:
-        ea = a._edge if a._base is None and not a._rg else edge_of(a)
-        eb = b._edge if b._base is None and not b._rg else edge_of(b)
-        if ea is not None or eb is not None:
-            node = tape.record(plan, (va, vb), (ea, eb), (), (out,), (a, b))
-            if node.bwd.save_out:
-                node.guards.append((t._storage, t._storage.version))
-            t._edge = (node, 0)
-    return t
+def _generate(n):
+    """finish for n operands and one result: loops unrolled, calls taken in."""
+    names = "abc"[:n]
+    source = _FINISH.format(
+        n=n,
+        names=", ".join(names),
+        values=", ".join("v" + x for x in names),
+        edge_names=", ".join("e" + x for x in names),
+        read="".join(_READ.format(x=x).strip("\n") + "\n" for x in names),
+        edges="".join(_EDGE.format(x=x, bit=1 << k).strip("\n") + "\n" for k, x in enumerate(names)),
+    )
+    scope = {
+        "new": object.__new__, "Storage": Storage, "Tensor": Tensor, "read": storages.read, "edge_of": edge_of,
+        "backward": tape.backward_plan, "special": tape.record_specially,
+    }  # fmt: skip
+    exec(compile(source, f"<jtorch finish{n}>", "exec"), scope)
+    return scope[f"finish{n}"]
+
+
+def _keeper(n, save_in, save_out):
+    """(operand tensors, their values, the result's storage, the result) -> what the tape saves, and the versions that it
+    guards."""
+    names = "abc"[:n]
+    held = [names[i] for i in save_in]
+    versions = ""
+    for x in held:
+        versions += f"    s{x} = {x}._storage\n    n{x} = s{x}.version\n    if n{x} < 0:\n        raise refused()\n"
+    source = _KEEP.format(
+        names=", ".join(names),
+        values=", ".join("v" + x for x in names),
+        versions=versions.rstrip("\n"),
+        saved="".join(f"v{x}, " for x in held) + "out, " * len(save_out),
+        guards="".join(f"(s{x}, n{x}), " for x in held) + "(storage, storage.version), " * len(save_out),
+    )
+    scope = {"refused": tape.inference_saved}
+    exec(compile(source, "<jtorch keep>", "exec"), scope)
+    return scope["keep"]
+
+
+finish1, finish2, finish3 = map(_generate, (1, 2, 3))
+tape.keeper = functools.cache(_keeper)
 
 
 def finish(plan, me, tensors, numbers):
