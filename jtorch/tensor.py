@@ -342,11 +342,19 @@ class Tensor(metaclass=TensorMeta):
         """Add a gradient value to `.grad` (the engine's last step)."""
         old = self._grad
         spec = self._spec
+        if old is None and not on_tape:
+            kept = _GRAD_SPECS.get(spec)
+            if kept is None:
+                kept = _GRAD_SPECS[spec] = _grad_spec(spec)
+            storage = _new(Storage)
+            storage.value = value
+            storage.spec = kept
+            storage.version = tls.me.born
+            self._grad = make(storage, kept)
+            return
         if on_tape:
             new = wrap(value[0], Spec.dense(tuple(spec.shape), spec.dtype, spec.device), value[1])
             self._grad = new if old is None else old + new
-        elif old is None:
-            self._grad = wrap(value, _grad_spec(spec), None)
         elif old._edge is not None or old._rg:
             self._grad = old + wrap(value, Spec.dense(tuple(spec.shape), spec.dtype, spec.device), None)
         else:
@@ -440,6 +448,7 @@ def _wrap(dim, ndim):
 
 
 _new = object.__new__
+_GRAD_SPECS: dict = {}  # spec of a leaf -> spec of its gradient
 CONSTANTS: dict = {}  # objects defined on higher floors that fields refer to
 
 

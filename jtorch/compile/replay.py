@@ -4,6 +4,7 @@ import gc
 from operator import attrgetter, is_, itemgetter
 from sys import getrefcount
 
+from ..autograd.node import Node
 from ..core import rng
 from ..core.program import Program
 from ..core.record import Pending
@@ -14,6 +15,7 @@ from .waiting import Waiting, only_ours
 
 _value = attrgetter("value")
 _spec = attrgetter("spec")
+_storage = attrgetter("_storage")
 _SIMPLE = (int, float, bool, str, bytes, type(None), complex)
 
 
@@ -89,7 +91,7 @@ class Replay:
         "guards", "leaves", "tree", "call", "storages", "arguments", "keys", "targets", "written", "take_written",
         "params", "grad_specs", "take_grads", "grads_made", "cleared", "result", "result_tree", "updates", "pack",
         "donated", "mutations", "grad", "inference", "specs", "program", "bare", "take_bare", "fed", "take_fed", "constants",
-        "penalty", "rest",
+        "penalty", "rest", "fresh", "owners", "owned", "states",
     )  # fmt: skip
 
     @classmethod
@@ -114,10 +116,11 @@ class Replay:
         argument_of = {id(leaf._storage): k for k, leaf in enumerate(leaves) if isinstance(leaf, Tensor)}
         argument_at = {id(leaf): k for k, leaf in enumerate(leaves) if isinstance(leaf, Tensor)}
         sources = []
+        gradient_of = {id(t[4]._storage): GradientOf(t[0]) for t in before.tensors.values() if _is_whole(t[4])}
         for value in graph.inputs:
             if id(value) in before.by_array and id(value) not in before.twice:
                 storage = before.by_array[id(value)]
-                sources.append(argument_of.get(id(storage), storage))
+                sources.append(argument_of.get(id(storage), gradient_of.get(id(storage), storage)))
             elif id(value) in scope.keys:
                 sources.append(None)
             else:
@@ -159,7 +162,7 @@ class Replay:
             if type(value) is Pending and id(value) in index:
                 if storage.spec is not spec:
                     return None, "a storage changed its layout in the region"
-                targets.append((argument_of.get(id(storage), storage), index[id(value)]))
+                targets.append((argument_of.get(id(storage), gradient_of.get(id(storage), storage)), index[id(value)]))
                 held.discard(id(storage))
         result_leaves = []
         self.result_tree = _flat(out, result_leaves)
@@ -191,9 +194,9 @@ class Replay:
         live = [False] * len(pendings)
         for i in wanted:
             live[i] = True
-        written = {id(s) for s, _ in targets if isinstance(s, Storage)}
+        written = {id(s) for s, _ in targets if type(s) is not int}
         n_inputs = len(graph.inputs)
-        donate = [isinstance(s, Storage) and id(s) in written for s in sources]
+        donate = [id(s) in written for s in sources]
         inputs, numbers, state = graph.inputs, list(graph.numbers), graph.state
         arrays = list(inputs)
         program = Program(state, live, donate, graph.device)
@@ -208,13 +211,25 @@ class Replay:
         self.call = program.call
         self.pack = program.pack if program.pack.kept else None
         sources = [sources[i] for i in program.used]
-        self.storages = [s if isinstance(s, Storage) else _NOTHING for s in sources]
+        self.storages = [_NOTHING if s is None or type(s) is int else s for s in sources]
+        self.fresh = [t for t, i, _ in grads if i is not None and before.tensors[id(t)][4] is None]
+        held = {id(s) for s in self.storages}
+        owner = {id(t[1]): t[0] for t in before.tensors.values() if id(t[1]) in held and t[0]._base is None}
+        self.owned = [s for s in self.storages if id(s) in owner]
+        self.owners = [owner[id(s)] for s in self.owned]
+        self.states = [
+            (state, name, value)
+            for optimizer, group, _, _ in scope.updates
+            for state in (optimizer.state[p] for p in group["params"] if p in optimizer.state)
+            for name, value in state.items()
+            if isinstance(value, Tensor)
+        ]
         self.arguments = [(k, s) for k, s in enumerate(sources) if type(s) is int]
         self.keys = [k for k, s in enumerate(sources) if s is None]
         self.specs = [s.spec for s in self.storages]
         self.donated = program.donate
         place = {i: k for k, i in enumerate(program.out)}
-        stored = [(s, place[i]) for s, i in targets if isinstance(s, Storage)]
+        stored = [(s, place[i]) for s, i in targets if type(s) is not int]
         self.written = [s for s, _ in stored]
         self.take_written = _taker([k for _, k in stored])
         self.targets = [(s, place[i]) for s, i in targets if type(s) is int]
@@ -265,6 +280,14 @@ class Replay:
                 return False
         if not all(map(is_, map(_spec, self.storages), self.specs)):
             return False
+        if not all(map(is_, map(_storage, self.owners), self.owned)):
+            return False  # a tensor has been given other data
+        for tensor in self.fresh:
+            if tensor._grad is not None:
+                return False  # this time gradients would be added to those
+        for state, name, value in self.states:
+            if state.get(name) is not value:
+                return False
         for optimizer, group, flags, _ in self.updates:
             if optimizer.flags(group) != flags:
                 return False
@@ -273,7 +296,7 @@ class Replay:
     def set_grads(self, values):
         """Give the parameters their gradients."""
         made = self.grads_made
-        if made and only_ours(made, 1):
+        if made and only_ours(self.params, made):
             # Nobody but the parameters and this list knows the gradients of the last call: they can carry the new ones.
             for tensor, grad, value in zip(self.params, made, values):
                 tensor._grad = grad
@@ -361,6 +384,41 @@ class Replay:
         return _restore(self.result_tree, iter(made))
 
 
+class GradientOf:
+    """The storage of whatever gradient a tensor has at the moment."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+    @property
+    def spec(self):
+        grad = self.tensor._grad
+        return None if not _is_whole(grad) else grad._spec
+
+    @property
+    def value(self):
+        return self.tensor._grad._storage.value
+
+    @value.setter
+    def value(self, value):
+        self.tensor._grad._storage.value = value
+
+    @property
+    def version(self):
+        return self.tensor._grad._storage.version
+
+    @version.setter
+    def version(self, version):
+        self.tensor._grad._storage.version = version
+
+
+def _is_whole(grad) -> bool:
+    """Whether there is a gradient and it is all that its storage holds."""
+    return grad is not None and grad._storage.spec is grad._spec
+
+
 class _Nothing:
     """Stands among the storages where an argument or a random key will be."""
 
@@ -391,7 +449,15 @@ TWICE = _twice()
 
 
 def _released(edge):
-    return edge[0].saved is None
+    """Whether a backward from here would find a node whose saved values are gone, on every way to a leaf."""
+    stack = [edge[0]]
+    while stack:
+        node = stack.pop()
+        if not isinstance(node, Node) or node.bwd is None or node.saved:
+            return False
+        if node.saved is not None:
+            stack += [e[0] for e in node.edges if e is not None]
+    return True
 
 
 def _leaf_guard(leaf):

@@ -11,6 +11,7 @@ from ..tensor import make
 
 _value = attrgetter("value")
 _storage = attrgetter("_storage")
+_grad = attrgetter("_grad")
 _LONGEST_REST = 16
 
 
@@ -22,8 +23,9 @@ def _own() -> int:
 OWN = _own()
 
 
-def only_ours(grads, holders) -> bool:
-    """Whether nobody but the list and `holders` others of ours knows these gradients, or the storages of any."""
+def only_ours(params, grads) -> bool:
+    """Whether nobody but these parameters (all of them, or none) and the list knows these gradients, or their storages."""
+    holders = 1 if params and all(map(is_, map(_grad, params), grads)) else 0
     return (
         max(map(getrefcount, grads)) <= ALONE + holders and max(map(getrefcount, map(_storage, grads))) <= OWN
     )  # fmt: skip
@@ -64,7 +66,7 @@ class Waiting:
             and all(map(is_, map(_value, map(_storage, self.grads)), grad_slots))
             and max(map(getrefcount, slots), default=0) <= ALONE + 1
             and max(map(getrefcount, grad_slots)) <= ALONE + 1
-            and only_ours(self.grads, 1)
+            and only_ours(self.replay.params, self.grads)
         )
 
     def follow(self, leaves):
@@ -103,7 +105,7 @@ class Waiting:
             if self.done:
                 return
             replay = self.replay
-            dead = only_ours(self.grads, 0) and max(map(getrefcount, self.grad_slots)) <= ALONE + 1
+            dead = only_ours((), self.grads) and max(map(getrefcount, self.grad_slots)) <= ALONE + 1
             outs = (replay.bare if dead else replay.program).call(*self.args)
             self.done = True
             if self.owner.deferred is self:

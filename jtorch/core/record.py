@@ -359,7 +359,9 @@ class Thread:
         self.graphs = {}
         self.scope = None  # an open compile region
         self.extra = {}
-        self.deferred = None  # a finished step that waits for its gradients to die: a Graph, or a compiled region's call
+        self.deferred = (
+            None  # a finished step that waits for its gradients to die: a Graph, or a compiled region's call
+        )
         self.graph = None
         self.graph = self.graph_on(devices.cpu)
 

@@ -11,7 +11,7 @@ from jtorch import functions as torch
 from jtorch.autograd.mode import enable_grad, no_grad, set_grad_enabled
 from jtorch.core import dtype as dtypes
 from jtorch.core.record import end_step, gradients_dropped
-from jtorch.nn.modules.hooks import RemovableHandle
+from jtorch.nn.modules.hooks import RemovableHandle, mutations
 from jtorch.nn.modules.module import typename
 from jtorch.optim.fused import FusedGroup
 from jtorch.tensor import Tensor
@@ -150,6 +150,7 @@ class Optimizer:
         return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
 
     def __setstate__(self, state):
+        mutations[0] += 1
         self.__dict__.update(state)
         if "_optimizer_step_pre_hooks" not in self.__dict__:
             self._init_hooks()
@@ -315,6 +316,7 @@ class Optimizer:
                 "all optimizer param groups should be with/without names. "
                 f"cannot add param group {now} to the optimizer {before}"
             )
+        mutations[0] += 1
         self.param_groups.append(param_group)
 
     def zero_grad(self, set_to_none=True):
