@@ -5,13 +5,14 @@ import copy
 import jax
 import numpy as np
 
-from . import creation, printing
+from . import creation, errors_extend, printing
 from .convert import as_numpy
 from .core import device as devices
 from .core import dtype as dtypes
 from .core import storage as storages
 from .core.spec import Spec
 from .core.storage import Storage
+from .dispatch import FAST
 from .reshaping import op_named, view_named
 from .tensor import Tensor, edge_of, make
 
@@ -112,6 +113,8 @@ def rebuild(cls, array, base_strides, base_dtype, device, shape, strides, dtype,
 
 def make_subclass(cls, data, require_grad=False):
     """A tensor of class `cls` on the storage of `data`, off the tape."""
+    if not issubclass(cls, Tensor):
+        raise errors_extend.not_a_subclass()
     made = make(data._storage, data._spec, data._offset, cls)
     made._rg = bool(require_grad)
     if require_grad and not (data.is_floating_point() or data.is_complex()):
@@ -121,8 +124,10 @@ def make_subclass(cls, data, require_grad=False):
 
 def as_subclass(self, cls):
     """A view of this tensor of class `cls`, which results of ops on it have too."""
-    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
-        raise TypeError(f"cls must be a type (got {type(cls).__name__})")
+    if not isinstance(cls, type):
+        raise TypeError(f"as_subclass(): argument 'cls' (position 1) must be type, not {type(cls).__name__}")
+    if not issubclass(cls, Tensor):
+        raise errors_extend.not_a_subclass()
     made = view_named("alias", self)
     made.__class__ = cls
     return made
@@ -147,7 +152,7 @@ def _is_size(x):
 def iterate(self):
     if self._spec.ndim == 0:
         raise TypeError("iteration over a 0-d tensor")
-    return iter(view_named("unbind", self, 0))
+    return iter(view_named("unbind", self, 0) if type(self) in FAST else self.unbind(0))
 
 
 def contains(self, element):

@@ -8,7 +8,7 @@ from . import complex_views, creation, indexing, methods, pytree, reshaping, sto
 from .autograd import entry as _entry
 from .autograd import mode as _mode
 from .core import dtype as dtypes
-from .dispatch import RETURN_FIELDS, build_inplace, function_of, spread
+from .dispatch import RETURN_FIELDS, build_inplace, function_of, method_of, override, spread, twin
 from .ops import registry
 from .tensor import Tensor, TensorMeta
 
@@ -53,7 +53,9 @@ def lookup(space: str, name: str):
             else:
                 return None
         else:
-            found = function_of(record)
+            found = method_of(record) if space == "Tensor" else function_of(record)
+            if not any(t.rpartition(".")[2] == record.name for t in record.targets) and name not in record.aliases:
+                found.__name__ = name
         _made[key] = found
     return found
 
@@ -140,6 +142,21 @@ _PLAIN |= {"resize_as_": writing.resize_as_, "broadcast_shapes": reshaping.broad
 for _source, _list in _FROM.items():
     for _name in _list:
         _PLAIN[_name] = getattr(_source, _name)
+
+_FACTORIES = {n for n in _FROM[creation] if not n.endswith("_like")} - {"bernoulli", "multinomial", "normal", "poisson"}
+_NO_OVERRIDE = {
+    "is_tensor", "is_storage", "get_default_dtype", "promote_types", "can_cast", "manual_seed", "seed", "initial_seed",
+    "get_rng_state", "set_rng_state", "from_numpy", "broadcast_shapes", "from_jax",
+}  # fmt: skip
+for _name, _fn in _PLAIN.items():
+    if getattr(_fn, "__name__", "") == "<lambda>":
+        _fn.__name__ = _fn.__qualname__ = _name
+    if vars(Tensor).get(_name) is _fn:
+        setattr(Tensor, _name, twin(_fn))
+override.publish({n: f for n, f in _PLAIN.items() if n not in _FACTORIES | _NO_OVERRIDE})
+override.publish({n: f for n, f in _PLAIN.items() if n in _FACTORIES - _NO_OVERRIDE}, factory=True)
+override.FROM_HOST[0] = creation.tensor
+override.install()
 
 
 def __getattr__(name):

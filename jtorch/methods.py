@@ -129,6 +129,8 @@ def install():
         "reshape_as": reshape_as, "sum_to_size": sum_to_size, "equal": equal, "bernoulli": creation.bernoulli, "multinomial": creation.multinomial,
     }  # fmt: skip
     for name, fn in methods.items():
+        if not name.startswith("_") or name.endswith("__"):
+            fn.__name__ = name
         setattr(Tensor, name, fn)
     for name in ("empty", "zeros", "ones", "full", "empty_strided"):
         setattr(Tensor, "new_" + name, new_factory(name))

@@ -93,6 +93,9 @@ def install():
     Tensor.__abs__ = lookup("abs")
     Tensor.__invert__ = _invert(lookup("bitwise_not"))
     Tensor.__pos__ = _positive
+    for name in ("eq", "rsub", "rtruediv", "floordiv", "rfloordiv", "rpow", "rmod", "and", "or", "xor", "lshift", "rshift",
+        "rlshift", "rrshift", "invert"):  # fmt: skip
+        vars(Tensor)[f"__{name}__"].__name__ = f"__{name}__"
 
 
 def _guarded(fn):

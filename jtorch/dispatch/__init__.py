@@ -2,8 +2,8 @@
 
 from .call import KeyTensor, inplace, slow
 from .fused import fused_update
-from .generate import FAST, build_inplace, forget_plans, function_of, spread
-from .plans import RETURN_FIELDS, as_class, result_dtype, return_type, subclass_of
+from .generate import FAST, build_inplace, forget_plans, function_of, method_of, spread, twin
+from .plans import RETURN_FIELDS, result_dtype, return_type
 from .results import finish
 from .view import call_view
 from .write import (
@@ -20,7 +20,6 @@ __all__ = [
     "FAST",
     "RETURN_FIELDS",
     "KeyTensor",
-    "as_class",
     "build_inplace",
     "call_view",
     "cast_value",
@@ -31,12 +30,13 @@ __all__ = [
     "function_of",
     "fused_update",
     "inplace",
+    "method_of",
     "replace_storage",
     "result_dtype",
     "return_type",
     "slow",
     "spread",
-    "subclass_of",
+    "twin",
     "write",
     "write_on_tape",
     "zeros_value",

@@ -2,7 +2,7 @@
 
 from jtorch import copying, dispatch, pytree
 from jtorch import functions as torch
-from jtorch.tensor import Tensor
+from jtorch.tensor import Tensor, disabled_torch_function
 
 __all__ = [
     "Buffer",
@@ -37,7 +37,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         requires_grad: whether it takes part in autograd. Default: True
     """
 
-    spreads = False
+    __torch_function__ = staticmethod(disabled_torch_function)
 
     def __new__(cls, data=None, requires_grad=True):
         if data is None:
@@ -79,7 +79,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         persistent: whether it is part of the module's `state_dict`. Default: True
     """
 
-    spreads = False
+    __torch_function__ = staticmethod(disabled_torch_function)
 
     def __new__(cls, data=None, *, persistent=True):
         if data is None:
