@@ -13,8 +13,8 @@ from .dispatch import forget_plans, result_dtype
 from .tensor import Tensor
 
 SUBMODULES = (
-    "accelerator", "amp", "autograd", "backends", "compile", "compiler", "config", "core", "cuda", "data",
-    "errors", "fft", "func", "linalg", "masked", "nn", "ops", "optim", "random", "return_types", "signal",
+    "_C", "accelerator", "amp", "autograd", "backends", "compile", "compiler", "config", "core", "cuda", "data",
+    "errors", "fft", "func", "functional", "library", "linalg", "masked", "nn", "ops", "optim", "overrides", "random", "return_types", "signal",
     "special", "utils", "version",
 )  # fmt: skip
 
@@ -141,7 +141,7 @@ def _space(name, found):
 
 
 def names():
-    return sorted({*_NAMES, *_AUTOCAST, *filter(_exists, SUBMODULES), *dir(functions)})
+    return sorted({*_NAMES, *_AUTOCAST, *(n for n in SUBMODULES if _exists(n) and not n.startswith("_")), *dir(functions)})
 
 
 def _exists(name):

@@ -21,8 +21,32 @@ def needs_torch_dispatch(cls) -> TypeError:
     return TypeError(f"{cls.__name__} must define __torch_dispatch__")
 
 
-def no_value_of_wrapper(cls, name) -> RuntimeError:
+def no_values(name, cls) -> RuntimeError:
     return RuntimeError(
-        f"Cannot access data pointer of Tensor that doesn't have storage\n  {name} reads the elements of a {cls.__name__}, which "
-        "was made by _make_wrapper_subclass: its __torch_dispatch__ has to answer, or unwrap it first"
+        f".{name}() is not supported for tensor subclasses.\n  a {cls.__name__} made by _make_wrapper_subclass has no elements of "
+        "its own: unwrap it first"
+    )
+
+
+def no_dispatch(func, classes) -> TypeError:
+    return TypeError(
+        f"Multiple dispatch failed for '{func}'; all __torch_dispatch__ handlers returned NotImplemented:\n\n"
+        + "\n".join(f"  - tensor subclass {c!r}" for c in classes)
+    )
+
+
+def uninitialized(func) -> ValueError:
+    return ValueError(
+        f"Attempted to use an uninitialized parameter in {func}. This error happens when you are using a `LazyModule` or "
+        "explicitly manipulating `torch.nn.parameter.UninitializedParameter` objects. When using LazyModules Call `forward` with a "
+        "dummy batch to initialize the parameters before calling torch functions"
+    )
+
+
+def no_implementation(name, types, modes) -> TypeError:
+    """As `no_override`, for functions that ask by themselves."""
+    nor = "".join(f" nor was it found on the currently active mode {m}" for m in modes)
+    return TypeError(
+        f"no implementation found for '{name.replace('jtorch', 'torch', 1)}' on types that implement __torch_function__: "
+        f"{list(types)}{nor}"
     )

@@ -8,7 +8,7 @@ from . import complex_views, creation, indexing, methods, pytree, reshaping, sto
 from .autograd import entry as _entry
 from .autograd import mode as _mode
 from .core import dtype as dtypes
-from .dispatch import RETURN_FIELDS, build_inplace, function_of, method_of, override, spread, twin
+from .dispatch import RETURN_FIELDS, build_inplace, function_of, copy_of, override, spread, twin
 from .ops import registry
 from .tensor import Tensor, TensorMeta
 
@@ -50,14 +50,35 @@ def lookup(space: str, name: str):
         if record is None:
             if name.endswith("_") and space in ("Tensor", "torch", "nn.functional") and name[:-1] in _inplace:
                 found = spread(_inplace[name[:-1]], build_inplace(_inplace[name[:-1]]))
+                if space != "Tensor":
+                    override.publish((found,), generated=True)
             else:
                 return None
         else:
-            found = method_of(record) if space == "Tensor" else function_of(record)
+            found = function_of(record) if space == _home(record, name) or name in _SHARED and space != "Tensor" else copy_of(record, space)
             if not any(t.rpartition(".")[2] == record.name for t in record.targets) and name not in record.aliases:
                 found.__name__ = name
         _made[key] = found
     return found
+
+
+# Functions that PyTorch has in nn.functional and in torch as one object.
+_SHARED = {
+    "adaptive_avg_pool1d", "avg_pool1d", "bilinear", "celu_", "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_tbc",
+    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "hardshrink", "native_channel_shuffle",
+    "pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle", "prelu", "relu_", "rrelu_", "selu_", "threshold_",
+}  # fmt: skip
+
+
+def _home(record, name):
+    """The namespace whose function is the record's own; those of the others are copies, as in PyTorch."""
+    spaces = [t.rpartition(".")[0] for t in record.targets if t.rpartition(".")[2] == name]
+    return "torch" if "torch" in spaces else next((s for s in spaces if s != "Tensor"), None)
+
+
+def made():
+    """((namespace, name), function) of what has been asked for so far."""
+    return list(_made.items())
 
 
 def namespace(space: str) -> dict:

@@ -13,6 +13,7 @@ from .copying import (
     iterate,
     legacy_new,
     make_subclass,
+    make_wrapper_subclass,
     reduce_ex,
     represent,
     shallow_copy,
@@ -146,6 +147,7 @@ def install():
     Tensor.mH = property(batch_hermitian)
     Tensor.__array_priority__ = 1000
     Tensor._make_subclass = staticmethod(make_subclass)
+    Tensor._make_wrapper_subclass = staticmethod(make_wrapper_subclass)
     Tensor._stack = staticmethod(lambda parts: op_named("stack")(parts))
     Tensor.as_subclass = as_subclass
     Tensor.new = lambda self, *a, **k: legacy_new(Tensor, *a)

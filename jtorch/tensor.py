@@ -18,14 +18,14 @@ from .core.storage import Storage
 class TensorMeta(type):
     """Lets `isinstance(x, Parameter)` be decided by a flag where a subclass wants that.
 
-    A subclass with a `__torch_function__` gets `Overridable` before Tensor in its order of resolution, whose attributes
+    A subclass with a `__torch_function__` or `__torch_dispatch__` gets `Overridable` before Tensor in its order of resolution, whose attributes
     ask it; Tensor's own never do.
     """
 
     def mro(cls):
         order = type.mro(cls)
         overridable = HOOKS["overridable"]
-        if overridable is not None and overridable not in order and Tensor in order and asks(order):
+        if overridable is not None and overridable not in order and Tensor in order and unusual(order):
             order.insert(order.index(Tensor), overridable)
         return order
 
@@ -60,6 +60,11 @@ def asks(order) -> bool:
         if found is not None:
             return (found.__func__ if isinstance(found, staticmethod) else found) is not disabled_torch_function
     return False
+
+
+def unusual(order) -> bool:
+    """Whether a class with this order of resolution has something to say about calls with its instances."""
+    return asks(order) or any("__torch_dispatch__" in cls.__dict__ for cls in order)
 
 
 def _never(self) -> bool:

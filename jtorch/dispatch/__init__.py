@@ -2,7 +2,7 @@
 
 from .call import KeyTensor, inplace, slow
 from .fused import fused_update
-from .generate import FAST, build_inplace, forget_plans, function_of, method_of, spread, twin
+from .generate import FAST, build_inplace, copy_of, forget_plans, function_of, spread, twin
 from .plans import RETURN_FIELDS, result_dtype, return_type
 from .results import finish
 from .view import call_view
@@ -24,13 +24,13 @@ __all__ = [
     "call_view",
     "cast_value",
     "check_inplace",
+    "copy_of",
     "copy_to_out",
     "finish",
     "forget_plans",
     "function_of",
     "fused_update",
     "inplace",
-    "method_of",
     "replace_storage",
     "result_dtype",
     "return_type",

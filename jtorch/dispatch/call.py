@@ -273,13 +273,13 @@ def inplace(op, args):
     try:
         call = Call(op, args)
     except TypeError:
-        handled, result = ask(op, getattr(Tensor, op.name + "_", None), args)
+        handled, result = ask(op, getattr(Tensor, op.name + "_", None), args, inplace=True)
         if not handled:
             raise
         return result
     for x in call.tensors:
         if type(x) not in FAST and x is not None:
-            handled, result = ask(op, getattr(Tensor, op.name + "_", None), args)
+            handled, result = ask(op, getattr(Tensor, op.name + "_", None), args, inplace=True)
             if handled:
                 return result
             break

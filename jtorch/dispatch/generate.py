@@ -342,19 +342,23 @@ def _public(record, fn):
     return found
 
 
-def method_of(record):
-    """The same function once more, as the method: `torch.add` and `torch.Tensor.add` are two objects."""
+def copy_of(record, space):
+    """The same function once more, as it stands in another namespace: `torch.add` and `torch.Tensor.add` are two objects."""
     public = function_of(record)
     fn = _inner.get(public, public)
     scope = dict(fn.__globals__) if "public" in fn.__globals__ else fn.__globals__
     made = _public(record, twin(fn, scope))
-    made.__qualname__ = f"Tensor.{record.name}"
+    if space == "Tensor":
+        made.__qualname__ = f"Tensor.{record.name}"
+    else:
+        override.publish((made,), generated=record.kind != "composite")
     return made
 
 
 def twin(fn, scope=None):
     """Another function with the code of this one."""
-    made = types.FunctionType(fn.__code__, scope or fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
+    code = override.plain_code(fn)
+    made = types.FunctionType(code, scope or fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
     made.__kwdefaults__, made.__doc__, made.__module__ = fn.__kwdefaults__, fn.__doc__, fn.__module__
     made.__qualname__, made.__dict__ = fn.__qualname__, dict(fn.__dict__)
     return made

@@ -18,7 +18,8 @@ import types
 from .. import errors_extend
 from ..core.record import tls
 from ..ops import registry
-from ..tensor import HOOKS, Tensor, asks, disabled_torch_function
+from ..tensor import HOOKS, Tensor, disabled_torch_function, unusual
+from .dispatched import dispatch, dispatch_method, has_dispatch
 from .plans import FAST
 from .view import call_view
 
@@ -179,6 +180,10 @@ def _method(name, fn):
             if relevant or me.function_modes:
                 public = getattr(Tensor, OPERATORS[name]) if name in OPERATORS else fn
                 return override(public, relevant, args, kwargs)
+        if has_dispatch(type(args[0])):
+            handled, result = dispatch_method(name, args, kwargs)
+            if handled:
+                return result
         return fn(*args, **kwargs)
 
     return method
@@ -201,7 +206,10 @@ def _binary(name, fn):
                     other = FROM_HOST[0](other)
                     args = (self, other)
                 called = forward or name
-                return override(getattr(Tensor, OPERATORS.get(called, called)), relevant, args, None)
+                try:
+                    return override(getattr(Tensor, OPERATORS.get(called, called)), relevant, args, None)
+                except TypeError:  # as PyTorch: Python then asks the other operand
+                    return NotImplemented
         return fn(self, other) if forward is None else getattr(Tensor, forward)(other, self)
 
     return operator
@@ -241,24 +249,22 @@ class _Property:
 
 def _defined(cls):
     """A new subclass of Tensor."""
-    if asks(cls.__mro__):
-        if not cls.__module__.startswith("jtorch."):
-            arm()
-    elif not any("__torch_dispatch__" in c.__dict__ for c in cls.__mro__):
+    if not unusual(cls.__mro__):
         FAST.add(cls)
+    elif not cls.__module__.startswith("jtorch."):
+        arm()
 
 
 # --- functions: from the slow path of generated ones --------------------------------------------------------------------
 
 
-def ask(record, public, args, out=None):
+def ask(record, public, args, out=None, inplace=False):
     """(handled, result) of a generated function, from the values of its parameters."""
-    me = tls.me
-    if me.overriding != 2:
-        return False, None
-    relevant = overloaded((*args, out) if type(out) is not tuple else (*args, *out))
+    relevant = ()
+    if tls.me.overriding == 2:
+        relevant = overloaded((*args, out) if type(out) is not tuple else (*args, *out))
     if not relevant:
-        return False, None
+        return dispatch(record, args, inplace)
     args, kwargs = _spelled(record, args, out)
     return True, override(public, relevant, args, kwargs)
 
@@ -321,10 +327,11 @@ def _keywords_at(code, offset):
 class _Entry:
     """One published function, and the code that looks first."""
 
-    __slots__ = ("public", "real", "plain", "asking", "factory", "__weakref__")
+    __slots__ = ("fn", "public", "real", "plain", "asking", "factory")
 
-    def __init__(self, fn, factory):
-        self.public = fn
+    def __init__(self, fn, factory, public=None):
+        self.public = fn if public is None else public
+        self.fn = fn
         self.factory = factory
         self.plain = fn.__code__
         self.real = types.FunctionType(fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
@@ -338,7 +345,7 @@ class _Entry:
         )
 
     def exchange(self, on):
-        self.public.__code__ = self.asking if on else self.plain
+        self.fn.__code__ = self.asking if on else self.plain
 
     def __call__(self, args, kwargs):
         me = tls.me
@@ -382,12 +389,18 @@ def publish(functions, generated=False, factory=False):
         STATE.waiting.append((functions, generated, factory))
 
 
-def _enter(functions, generated, factory):
+def _enter(functions, generated, factory, publics=None):
     for fn in list(functions.values()) if isinstance(functions, dict) else functions:
         if isinstance(fn, types.FunctionType) and id(fn) not in STATE.entries:
-            entry = _Entry(fn, factory)
+            entry = _Entry(fn, factory, None if publics is None else publics.get(fn))
             STATE.entries[id(fn)] = (entry, generated)
             entry.exchange(bool(STATE.modes) or not generated)
+
+
+def plain_code(fn):
+    """The code of a function, whatever stands in its place."""
+    entry = STATE.entries.get(id(fn))
+    return fn.__code__ if entry is None else entry[0].plain
 
 
 def arm():
@@ -414,7 +427,8 @@ def modes_changed(by):
             return
         on = bool(STATE.modes)
         if on:
-            _enter([f for n, f in list(vars(Tensor).items()) if asking_name(n)], True, False)
+            publics = {getattr(Tensor, n): getattr(Tensor, f) for n, f in OPERATORS.items()}
+            _enter([f for n, f in list(vars(Tensor).items()) if asking_name(n)], True, False, publics)
         for entry, generated in STATE.entries.values():
             if generated:
                 entry.exchange(on)

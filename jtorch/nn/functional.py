@@ -7,6 +7,7 @@ import math
 
 from jtorch import functions as torch
 from jtorch.core import dtype as dtypes
+from jtorch.dispatch import override
 
 _ops = torch.namespace("nn.functional")
 globals().update(_ops)
@@ -416,3 +417,7 @@ def sigmoid(input):
 def tanh(input):
     """Hyperbolic tangent."""
     return input.tanh()
+
+
+# Functions written here ask `__torch_function__` where there is one.
+override.publish([f for f in globals().values() if getattr(f, "__module__", None) == __name__])
