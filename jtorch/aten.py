@@ -11,7 +11,7 @@ _SPACES = ("torch", "Tensor", "nn.functional", "_C._nn", "linalg", "fft", "speci
 _HAND_WRITTEN = {"detach", "clone", "fill_", "zero_", "copy_", "view", "reshape", "contiguous", "new_zeros", "new_empty", "item"}
 
 
-def _to_copy(self, *, dtype=None, device=None, **kwargs):
+def _copied(self, *, dtype=None, device=None, **kwargs):
     """A copy in another dtype or on another device."""
     made = self.to(dtype=dtype, device=device)
     return made.clone() if made is self else made
@@ -21,7 +21,7 @@ def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
     if name == "_to_copy":
-        fn = _to_copy
+        fn = _copied
     elif name in _HAND_WRITTEN:
         fn = getattr(Tensor, name)
     else:

@@ -1,5 +1,7 @@
 """Errors of what extends jtorch from outside: __torch_function__, __torch_dispatch__, custom operators."""
 
+from . import errors
+
 
 def no_override(name, types, modes) -> TypeError:
     """All that were asked returned NotImplemented."""
@@ -50,3 +52,77 @@ def no_implementation(name, types, modes) -> TypeError:
         f"no implementation found for '{name.replace('jtorch', 'torch', 1)}' on types that implement __torch_function__: "
         f"{list(types)}{nor}"
     )
+
+
+# names of torch that are not what they are there
+
+
+def unsupported(what, instead) -> NotImplementedError:
+    return errors.unsupported(what, instead)
+
+
+def removed(advice) -> RuntimeError:
+    return RuntimeError(f"This function was deprecated since version 1.9 and is now removed. {advice}")
+
+
+def not_sparse(name, layout) -> RuntimeError:
+    return RuntimeError(f"{name} expected {layout} layout but got Strided")
+
+
+def no_kernel(name) -> NotImplementedError:
+    return NotImplementedError(
+        f"Could not run 'aten::{name}' with arguments from the 'CPU' backend.\n  it takes quantized or nested tensors, which "
+        "jtorch does not have: use dense tensors"
+    )
+
+
+def size_range(size, low, high) -> RuntimeError:
+    return RuntimeError(f"Invalid value range for {size} between [{low}, {high}].")
+
+
+def cond_pred(pred) -> RuntimeError:
+    return RuntimeError(f"Expected pred to be bool or tensor, but got {pred}.")
+
+
+def cond_pred_shape(pred) -> RuntimeError:
+    return RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
+
+
+def cond_functions(name="cond") -> RuntimeError:
+    return RuntimeError(
+        "Expect both branches to be callable." if name == "cond" else "while_loop: cond_fn and body_fn must be callable."
+    )
+
+
+def cond_operands(operands) -> RuntimeError:
+    return RuntimeError(
+        f"Expect operands to be a tuple of possibly nested dict/list/tuple that only consists of tensor leaves, but got {operands}."
+    )
+
+
+def loop_carried(given) -> RuntimeError:
+    return RuntimeError(f"Expect carried_inputs to be a tuple or list, got {type(given)}.")
+
+
+def loop_result(got, want) -> RuntimeError:
+    return RuntimeError(f"body_fn should return the same number of elements as carried_inputs: {want}, but got {got}")
+
+
+def short_file(filename, size) -> RuntimeError:
+    return RuntimeError(f"unable to mmap {size} bytes from file <{filename}>: it is shorter")
+
+
+def fake_range(low, high) -> RuntimeError:
+    return RuntimeError("`quant_min` should be less than or         equal to `quant_max`.\n" f"  got {low} and {high}")
+
+
+def fake_zero_point(low, high) -> RuntimeError:
+    return RuntimeError(f"`zero_point` must be between `quant_min` and `quant_max`.\n  between {low} and {high}")
+
+
+def fake_channels(name, got, want) -> RuntimeError:
+    return RuntimeError(f"dimensions of {name} are not consistent with input tensor\n  got {got} channels, expected {want}")
+
+
+def rearrange(pattern, what) -> ValueError:
+    return ValueError(f"Invalid pattern {pattern!r}: {what}")

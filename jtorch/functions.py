@@ -15,7 +15,7 @@ from .tensor import Tensor, TensorMeta
 _FAMILIES = (
     "activation", "arithmetic", "attention", "batchnorm", "compare", "conv", "conversion", "copies",
     "create", "ctc", "draws", "factor", "fft", "grouped", "histograms", "image", "indexing", "join", "linalg",
-    "linear", "logic", "loss", "margins", "masked", "masks", "matmul", "native", "norm", "pool", "reduce",
+    "linear", "logic", "loss", "margins", "masked", "masks", "matmul", "native", "norm", "pool", "quantize", "reduce",
     "rnn", "scans", "segments", "solve", "sorting", "special", "statistics", "transcendental", "views",
     "windows",
 )  # fmt: skip
@@ -56,7 +56,7 @@ def lookup(space: str, name: str):
                 return None
         else:
             found = function_of(record) if space == _home(record, name) or name in _SHARED and space != "Tensor" else copy_of(record, space)
-            if not any(t.rpartition(".")[2] == record.name for t in record.targets) and name not in record.aliases:
+            if not builtins.any(t.rpartition(".")[2] == record.name for t in record.targets) and name not in record.aliases:
                 found.__name__ = name
         _made[key] = found
     return found
@@ -187,7 +187,7 @@ def __getattr__(name):
     if found is None:
         found = lookup("torch", name)
     if found is None:
-        found = dtypes.ALL.get(name) or dtypes.ALIASES.get(name)
+        found = dtypes.ALL.get(name) or dtypes.ALIASES.get(name) or dtypes.NAME_ONLY.get(name)
     if found is None and name == "bool":
         found = dtypes.bool_
     if found is None:
@@ -199,7 +199,7 @@ def __getattr__(name):
 
 
 def _late(name):
-    if name in ("svd_lowrank", "pca_lowrank"):
+    if name in ("svd_lowrank", "pca_lowrank", "lobpcg"):
         return getattr(importlib.import_module(".lowrank", __package__), name)
     if name == "Tensor":
         return Tensor
@@ -213,7 +213,7 @@ def _late(name):
 
 
 def __dir__():
-    return sorted({*names("torch"), *_PLAIN, *dtypes.ALL, *dtypes.ALIASES})
+    return sorted({*names("torch"), *_PLAIN, *dtypes.ALL, *dtypes.ALIASES, *dtypes.NAME_ONLY})
 
 
 _ = indexing, _entry, pytree

@@ -185,6 +185,10 @@ def dispatch_method(name, args, kwargs):
         return True, _operator("view", cls, (self, list(shape)), {})
     if name == "__getitem__" and type(args[1]) is int:
         return True, _operator("select", cls, (self, 0, args[1]), {}, "int")
+    if name == "T":
+        return True, _operator("permute", cls, (self, list(range(self._spec.ndim))[::-1]), {})
+    if name == "mT":
+        return True, _operator("transpose", cls, (self, -2, -1), {}, "int")
     operator = _METHODS.get(name)
     return (True, _operator(operator, cls, args, kwargs)) if operator is not None else (False, None)
 

@@ -168,7 +168,7 @@ def _attribute(name, value):
     if isinstance(value, types.FunctionType):
         setattr(Overridable, name, _binary(name, value) if name in _BINARY else _method(name, value))
     elif isinstance(value, property):
-        setattr(Overridable, name, _Property(value))
+        setattr(Overridable, name, _Property(name, value))
 
 
 def _method(name, fn):
@@ -221,14 +221,17 @@ FROM_HOST: list = [None]  # numpy array -> Tensor, set by the creation functions
 class _Property:
     """A property of Tensor that asks."""
 
-    __slots__ = ("property",)
+    __slots__ = ("name", "property")
 
-    def __init__(self, found):
+    def __init__(self, name, found):
+        self.name = name
         self.property = found
 
     def __get__(self, instance, owner=None):
         if instance is None:
             return self.property
+        if self.name in ("T", "mT") and has_dispatch(type(instance)):
+            return dispatch_method(self.name, (instance,), {})[1]
         return self._ask(self.property.__get__, (instance,))
 
     def __set__(self, instance, value):
