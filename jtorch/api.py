@@ -160,7 +160,15 @@ def _space(name, found):
 
 
 def names():
-    return sorted({*_NAMES, *_AUTOCAST, *(n for n in SUBMODULES if _exists(n) and not n.startswith("_")), *dir(functions), *_more_names()})
+    return sorted(
+        {
+            *_NAMES,
+            *_AUTOCAST,
+            *(n for n in SUBMODULES if _exists(n) and not n.startswith("_")),
+            *dir(functions),
+            *_more_names(),
+        }
+    )
 
 
 def _more_names():

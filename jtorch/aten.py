@@ -8,7 +8,19 @@ from .ops import registry
 from .tensor import Tensor
 
 _SPACES = ("torch", "Tensor", "nn.functional", "_C._nn", "linalg", "fft", "special")
-_HAND_WRITTEN = {"detach", "clone", "fill_", "zero_", "copy_", "view", "reshape", "contiguous", "new_zeros", "new_empty", "item"}
+_HAND_WRITTEN = {
+    "detach",
+    "clone",
+    "fill_",
+    "zero_",
+    "copy_",
+    "view",
+    "reshape",
+    "contiguous",
+    "new_zeros",
+    "new_empty",
+    "item",
+}
 
 
 def _copied(self, *, dtype=None, device=None, **kwargs):

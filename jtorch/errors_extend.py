@@ -90,7 +90,9 @@ def cond_pred_shape(pred) -> RuntimeError:
 
 def cond_functions(name="cond") -> RuntimeError:
     return RuntimeError(
-        "Expect both branches to be callable." if name == "cond" else "while_loop: cond_fn and body_fn must be callable."
+        "Expect both branches to be callable."
+        if name == "cond"
+        else "while_loop: cond_fn and body_fn must be callable."
     )
 
 
@@ -113,7 +115,7 @@ def short_file(filename, size) -> RuntimeError:
 
 
 def fake_range(low, high) -> RuntimeError:
-    return RuntimeError("`quant_min` should be less than or         equal to `quant_max`.\n" f"  got {low} and {high}")
+    return RuntimeError(f"`quant_min` should be less than or         equal to `quant_max`.\n  got {low} and {high}")
 
 
 def fake_zero_point(low, high) -> RuntimeError:
@@ -121,7 +123,9 @@ def fake_zero_point(low, high) -> RuntimeError:
 
 
 def fake_channels(name, got, want) -> RuntimeError:
-    return RuntimeError(f"dimensions of {name} are not consistent with input tensor\n  got {got} channels, expected {want}")
+    return RuntimeError(
+        f"dimensions of {name} are not consistent with input tensor\n  got {got} channels, expected {want}"
+    )
 
 
 def rearrange(pattern, what) -> ValueError:

@@ -8,7 +8,7 @@ from . import complex_views, creation, indexing, methods, pytree, reshaping, sto
 from .autograd import entry as _entry
 from .autograd import mode as _mode
 from .core import dtype as dtypes
-from .dispatch import RETURN_FIELDS, build_inplace, function_of, copy_of, override, spread, twin
+from .dispatch import RETURN_FIELDS, build_inplace, copy_of, function_of, override, spread, twin
 from .ops import registry
 from .tensor import Tensor, TensorMeta
 
@@ -55,8 +55,15 @@ def lookup(space: str, name: str):
             else:
                 return None
         else:
-            found = function_of(record) if space == _home(record, name) or name in _SHARED and space != "Tensor" else copy_of(record, space)
-            if not builtins.any(t.rpartition(".")[2] == record.name for t in record.targets) and name not in record.aliases:
+            found = (
+                function_of(record)
+                if space == _home(record, name) or name in _SHARED and space != "Tensor"
+                else copy_of(record, space)
+            )
+            if (
+                not builtins.any(t.rpartition(".")[2] == record.name for t in record.targets)
+                and name not in record.aliases
+            ):
                 found.__name__ = name
         _made[key] = found
     return found

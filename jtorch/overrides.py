@@ -318,7 +318,9 @@ def resolve_name(f) -> str | None:
                 return f"torch.{name}" if space == "torch" else f"torch.{space}.{name}"
         for space in _SPACES:
             if space in ("torch", "torch.nn.functional"):
-                name = next((n for n, g in vars(_module(space) if space != "torch" else functions).items() if g is f), None)
+                name = next(
+                    (n for n, g in vars(_module(space) if space != "torch" else functions).items() if g is f), None
+                )
                 if name is not None:
                     return f"torch.functional.{name}" if space == "torch" and name in own else f"{space}.{name}"
     return str(f) if hasattr(f, "overloadpacket") else None

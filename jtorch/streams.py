@@ -58,7 +58,9 @@ class Stream(contextlib.ContextDecorator):
         return hash((self.device, self.stream_id))
 
     def __repr__(self):
-        return f"torch.Stream device_type={self.device_type}, device_index={self.device_index}, stream_id={self.stream_id}"
+        return (
+            f"torch.Stream device_type={self.device_type}, device_index={self.device_index}, stream_id={self.stream_id}"
+        )
 
 
 class Event:

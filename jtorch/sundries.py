@@ -224,13 +224,17 @@ def spmm(input, mat2):
 dsmm = spmm
 
 
-def from_file(filename, shared=None, size=0, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+def from_file(
+    filename, shared=None, size=0, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+):
     """A tensor of the first `size` numbers in a file.
 
     NotImplementedError: `shared=True`; what is written to a tensor does not reach the file.
     """
     if shared:
-        raise errors_extend.unsupported("tensors that write to a file", "torch.from_file without shared=True, and torch.save")
+        raise errors_extend.unsupported(
+            "tensors that write to a file", "torch.from_file without shared=True, and torch.save"
+        )
     dtype = dtypes.default.dtype if dtype is None else dtype
     made = from_numpy(np.fromfile(filename, dtype.np, size))
     if made.numel() < size:

@@ -99,7 +99,12 @@ def _refusing_class(name, what, instead):
     def new(cls, *args, **kwargs):
         raise errors_extend.unsupported(f"{what}, of which torch.{name} is a part", instead)
 
-    body = {"__new__": new, "__doc__": f"Unsupported: {what}. For isinstance alone.", "__module__": "jtorch", "__unsupported__": True}
+    body = {
+        "__new__": new,
+        "__doc__": f"Unsupported: {what}. For isinstance alone.",
+        "__module__": "jtorch",
+        "__unsupported__": True,
+    }
     return type(name, (), body)
 
 
@@ -107,21 +112,27 @@ def _removed(name):
     def gone(*args, **kwargs):
         raise errors_extend.removed(_REMOVED[name])
 
-    return _named(gone, name, f"Removed from PyTorch; it raises as PyTorch's does. See torch.linalg.{name}.", mark=False)
+    return _named(
+        gone, name, f"Removed from PyTorch; it raises as PyTorch's does. See torch.linalg.{name}.", mark=False
+    )
 
 
 def _only_sparse(name, layout, of=None):
     def refuse(self, *args, **kwargs):
         raise errors_extend.not_sparse(of or name, layout)
 
-    return _named(refuse, name, f"RuntimeError, as for every dense tensor: {of or name} belongs to sparse layouts.", mark=False)
+    return _named(
+        refuse, name, f"RuntimeError, as for every dense tensor: {of or name} belongs to sparse layouts.", mark=False
+    )
 
 
 def _no_kernel(name):
     def refuse(self, *args, **kwargs):
         raise errors_extend.no_kernel(name)
 
-    return _named(refuse, name, "NotImplementedError, as for every dense tensor that is not quantized or nested.", mark=False)
+    return _named(
+        refuse, name, "NotImplementedError, as for every dense tensor that is not quantized or nested.", mark=False
+    )
 
 
 def _table():
@@ -130,7 +141,9 @@ def _table():
         for (what, instead), names in table.items():
             found |= {n: make(n, what, instead) for n in names.split()}
     found |= {n: _removed(n) for n in _REMOVED}
-    found |= {f"{n}_copy": _only_sparse(f"{n}_copy", f"{layout}", n) for n, layout in _LAYOUTS.items() if "coal" not in n}
+    found |= {
+        f"{n}_copy": _only_sparse(f"{n}_copy", f"{layout}", n) for n, layout in _LAYOUTS.items() if "coal" not in n
+    }
     return found | {n: _no_kernel(n) for n in _NO_KERNEL if n not in ("qscheme", "to_padded_tensor")}
 
 

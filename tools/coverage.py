@@ -64,7 +64,7 @@ def public(found):
 
 
 def state(found, name):
-    """"there", "unsupported" (it is there, and says at the call that it is not supported) or "missing"."""
+    """ "there", "unsupported" (it is there, and says at the call that it is not supported) or "missing"."""
     try:
         value = getattr(found, name)
     except Exception:

@@ -37,4 +37,12 @@ class enforce_grad_layout_policy(set_multithreading_enabled):
         super().__init__(enable)
 
 
-__all__ = ["_set_grad_enabled", "enable_grad", "enforce_grad_layout_policy", "inference_mode", "no_grad", "set_grad_enabled", "set_multithreading_enabled"]
+__all__ = [
+    "_set_grad_enabled",
+    "enable_grad",
+    "enforce_grad_layout_policy",
+    "inference_mode",
+    "no_grad",
+    "set_grad_enabled",
+    "set_multithreading_enabled",
+]

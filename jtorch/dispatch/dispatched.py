@@ -14,7 +14,15 @@ _FIXED = {
     "where": "self", "transpose": "int", "select": "int", "unbind": "int", "slice": "Tensor", "split": "Tensor",
     "index": "Tensor", "masked_fill": "Scalar",
 }  # fmt: skip
-_BY_DIM = {"sum": "dim_IntList", "mean": "dim", "max": "dim", "min": "dim", "prod": "dim_int", "any": "dim", "all": "dim"}
+_BY_DIM = {
+    "sum": "dim_IntList",
+    "mean": "dim",
+    "max": "dim",
+    "min": "dim",
+    "prod": "dim_int",
+    "any": "dim",
+    "all": "dim",
+}
 
 
 class OpOverload:
@@ -78,7 +86,9 @@ class OpOverloadPacket:
 
     def overloads(self) -> list[str]:
         """The names of the overloads asked for so far, "default" first."""
-        return sorted({"default", *(n for n, v in vars(self).items() if isinstance(v, OpOverload))}, key="default".__ne__)
+        return sorted(
+            {"default", *(n for n, v in vars(self).items() if isinstance(v, OpOverload))}, key="default".__ne__
+        )
 
     def __str__(self):
         return f"{self.namespace}.{self.__name__}"
@@ -158,7 +168,14 @@ def _ask(func, classes, args, kwargs):
 
 
 # Methods written by hand, as the operators that a subclass with a `__torch_dispatch__` is asked for.
-_METHODS = {"detach": "detach", "clone": "clone", "contiguous": "clone", "fill_": "fill_", "zero_": "zero_", "copy_": "copy_"}
+_METHODS = {
+    "detach": "detach",
+    "clone": "clone",
+    "contiguous": "clone",
+    "fill_": "fill_",
+    "zero_": "zero_",
+    "copy_": "copy_",
+}
 _CASTS = {
     "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "long": "int64", "int": "int32",
     "short": "int16", "char": "int8", "byte": "uint8", "bool": "bool",

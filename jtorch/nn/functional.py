@@ -372,7 +372,12 @@ def multi_head_attention_forward(
     return out, weights
 
 
+_ASKING = ("handle_torch_function", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
+
+
 def __getattr__(name):
+    if name in _ASKING:
+        return getattr(importlib.import_module("jtorch.overrides"), name)
     # in-place forms (relu_) are made when they are asked for
     found = None if name.startswith("__") else torch.lookup("nn.functional", name)
     if found is None:
@@ -431,7 +436,14 @@ GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
 GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
 ScalingType = enum.Enum(
     "ScalingType",
-    [("TensorWise", 0), ("RowWise", 1), ("BlockWise1x16", 2), ("BlockWise1x32", 3), ("BlockWise1x128", 4), ("BlockWise128x128", 5)],
+    [
+        ("TensorWise", 0),
+        ("RowWise", 1),
+        ("BlockWise1x16", 2),
+        ("BlockWise1x32", 3),
+        ("BlockWise1x128", 4),
+        ("BlockWise128x128", 5),
+    ],
 )
 SwizzleType = enum.Enum("SwizzleType", [("NO_SWIZZLE", 0), ("SWIZZLE_32_4_4", 1)])
 reproducibility_notes = dict.fromkeys(
@@ -468,12 +480,6 @@ def boolean_dispatch(arg_name, arg_index, default, if_true, if_false, module_nam
     choose.__name__ = func_name if func_name is not None else if_true.__name__
     choose.__doc__, choose.__module__ = if_true.__doc__, module_name or __name__
     return choose
-
-
-def __getattr__(name):
-    if name in ("handle_torch_function", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic"):
-        return getattr(importlib.import_module("jtorch.overrides"), name)
-    raise AttributeError(f"module 'jtorch.nn.functional' has no attribute {name!r}")
 
 
 # Functions written here ask `__torch_function__` where there is one.

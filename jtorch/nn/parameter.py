@@ -102,7 +102,9 @@ class UninitializedTensorMixin:
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
-        allowed = isinstance(getattr(func, "__self__", None), property) or func in (getattr(Tensor, n) for n in _ALLOWED)
+        allowed = isinstance(getattr(func, "__self__", None), property) or func in (
+            getattr(Tensor, n) for n in _ALLOWED
+        )
         if not allowed:
             raise errors_extend.uninitialized(func)
         return super().__torch_function__(func, types, args, kwargs)

@@ -22,7 +22,9 @@ def fake_quantize_tensor(
     input: Array, scale: Array, zero_point: Array, quant_min: int, quant_max: int
 ) -> tuple[Array, Array]:
     """`input` on a grid of step `scale` with `zero_point` at 0, clamped to [quant_min, quant_max] steps."""
-    return _on_grid(input, scale.astype(jnp.float32).reshape(()), zero_point.astype(jnp.float32).reshape(()), quant_min, quant_max)
+    return _on_grid(
+        input, scale.astype(jnp.float32).reshape(()), zero_point.astype(jnp.float32).reshape(()), quant_min, quant_max
+    )
 
 
 # Straight through: the gradient passes where the value was inside the range.

@@ -121,7 +121,10 @@ def transform_subclass(t, callback, outer_size=None, outer_stride=None):
     names, context = t.__tensor_flatten__()
     inner = {name: callback(name, getattr(t, name)) for name in names}
     return type(t).__tensor_unflatten__(
-        inner, context, t.size() if outer_size is None else outer_size, t.stride() if outer_stride is None else outer_stride
+        inner,
+        context,
+        t.size() if outer_size is None else outer_size,
+        t.stride() if outer_stride is None else outer_stride,
     )
 
 
