@@ -2,6 +2,7 @@
 torch.library."""
 
 from .dispatch import dispatched, function_of
+from .dispatch.dispatched import OpOverload as OpOverload
 from .dispatch.dispatched import OpOverloadPacket
 from .functions import lookup
 from .ops import registry

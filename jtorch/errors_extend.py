@@ -130,3 +130,100 @@ def fake_channels(name, got, want) -> RuntimeError:
 
 def rearrange(pattern, what) -> ValueError:
     return ValueError(f"Invalid pattern {pattern!r}: {what}")
+
+
+# custom operators
+
+
+def bad_schema(text) -> RuntimeError:
+    return RuntimeError(f"expected an operator's schema, such as 'op(Tensor x, int n=1) -> Tensor', but found {text!r}")
+
+
+def infer(words, signature) -> ValueError:
+    return ValueError(f"infer_schema(func): {words} Got func with signature {signature})")
+
+
+def too_many_values(schema, want, got) -> RuntimeError:
+    return RuntimeError(
+        f"{schema.name}() expected at most {want} argument(s) but received {got} argument(s). Declaration: {schema}"
+    )
+
+
+def missing_value(schema, argument) -> RuntimeError:
+    return RuntimeError(f"{schema.name}() is missing value for argument '{argument.name}'. Declaration: {schema}")
+
+
+def unknown_value(schema, name) -> RuntimeError:
+    return RuntimeError(f"Unknown keyword argument '{name}' for operator '{schema.name}'. Schema: {schema}")
+
+
+def wrong_value(schema, argument, position, value, kind) -> RuntimeError:
+    kind = f"List[{kind}]" if argument.many else kind
+    return RuntimeError(
+        f"{schema.name}() Expected a value of type '{kind}' for argument '{argument.name}' but instead found type "
+        f"'{type(value).__name__}'.\nPosition: {position}\nValue: {value!r}\nDeclaration: {schema}"
+    )
+
+
+def no_implementation_of(name, backend) -> NotImplementedError:
+    return NotImplementedError(
+        f"Could not run '{name}' with arguments from the '{backend}' backend. This could be because the operator doesn't exist "
+        "for this backend.\n  register one: torch.library.register_kernel, torch.library.impl"
+    )
+
+
+def no_fake(name) -> RuntimeError:
+    return RuntimeError(
+        f"There was no fake impl registered for {name}. This is necessary for torch.compile/export/fx tracing to work. Please use "
+        "`register_fake` to add an fake impl."
+    )
+
+
+def no_formula(name) -> RuntimeError:
+    return RuntimeError(
+        f"Trying to backward through {name} but no autograd formula was registered. Please use register_autograd to add one."
+    )
+
+
+def aliasing_output(name) -> RuntimeError:
+    return RuntimeError(
+        f"{name}: The output of this custom operator (1) must not also be an input to this custom operator and (2) may not alias any "
+        "inputs to this custom operator or other returns. The most common way to trigger this error is if we have y = custom_op(x) "
+        "and y and x are the same Tensor. Please instead return a clone of the offending output tensor(s)"
+    )
+
+
+def defined_twice(schema) -> RuntimeError:
+    return RuntimeError(
+        f"Tried to register an operator ({schema}) with the same name and overload name multiple times. Each overload's schema "
+        "should only be registered with a single call to def()."
+    )
+
+
+def library_twice(namespace) -> RuntimeError:
+    return RuntimeError(
+        f"Only a single TORCH_LIBRARY can be used to register the namespace {namespace}; please put all of your definitions in a "
+        "single TORCH_LIBRARY block."
+    )
+
+
+def reserved(namespace) -> ValueError:
+    return ValueError(f"{namespace} is a reserved namespace. Please try creating a library with another name.")
+
+
+def library_kind(kind) -> ValueError:
+    return ValueError(f"Unsupported kind: {kind}")
+
+
+def qualified_name(name) -> ValueError:
+    return ValueError(f"Expected `{name}` to be of the form 'namespace::name'.")
+
+
+def no_operator(name) -> RuntimeError:
+    return RuntimeError(
+        f"operator {name} does not exist\n  define it with torch.library.custom_op or torch.library.define first"
+    )
+
+
+def opcheck(test, error) -> RuntimeError:
+    return RuntimeError(f"opcheck({test}): {type(error).__name__}: {error}")
