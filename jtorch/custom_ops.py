@@ -254,19 +254,25 @@ def _function_of(operator, shape, made):
 
     class Generated(Function):
         @staticmethod
-        def forward(ctx, *flat):
+        def forward(*flat):
             values = _unflatten(iter(flat), shape)
             with no_grad():
                 traced = any(isinstance(t._storage.value, jax.core.Tracer) for t in leaves(values))
                 result = operator.compute_traced(values) if traced else operator.compute(values)
             results, at = _flatten([result])
             made.append(at)
-            if operator.setup is not None:
-                inputs = tuple(v for a, v in zip(schema.arguments, values) if not a.by_name)
-                named = {a.name: v for a, v in zip(schema.arguments, values) if a.by_name}
-                more = {"keyword_only_inputs": named} if named else {}
-                operator.setup(ctx=ctx, inputs=inputs, output=result, **more)
             return tuple(results) if at[0] is not None else result
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            if operator.setup is not None:
+                values = _unflatten(iter(inputs), shape)
+                given = tuple(v for a, v in zip(schema.arguments, values) if not a.by_name)
+                named = {a.name: v for a, v in zip(schema.arguments, values) if a.by_name}
+                result = _unflatten(iter(output if isinstance(output, tuple) else (output,)), made[-1])[0]
+                operator.setup(
+                    ctx=ctx, inputs=given, output=result, **({"keyword_only_inputs": named} if named else {})
+                )
 
         @staticmethod
         def backward(ctx, *grads):

@@ -1,8 +1,10 @@
 """Schemas of operators: "mine::op(Tensor x, float k=2.) -> Tensor", parsed, inferred from annotations, and applied to calls."""
 
 import collections.abc
+import functools
 import inspect
 import numbers
+import operator
 import re
 import types
 import typing
@@ -25,7 +27,7 @@ _PYTHON = {
 }
 _BASES = {
     Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool", str: "str", dtypes.dtype: "ScalarType",
-    devices.Device: "Device", typing.Union[int, float, bool]: "Scalar", numbers.Number: "Scalar",
+    devices.Device: "Device", numbers.Number: "Scalar",
 }  # fmt: skip
 _ARGUMENT = re.compile(
     r"(?P<type>\w+)(?:\((?P<alias>[^)]*)\))?(?P<rest>(?:\[\d*\]|\?)*)\s+(?P<name>\w+)\s*(?:=\s*(?P<default>.*))?"
@@ -226,7 +228,7 @@ def _type_of(hint):
     if origin in (typing.Union, types.UnionType):
         inner = [a for a in args if a is not type(None)]
         if len(inner) < len(args):
-            found = _type_of(inner[0] if len(inner) == 1 else typing.Union[tuple(inner)])
+            found = _type_of(functools.reduce(operator.or_, inner))
             return found and f"{found}?"
         return "Scalar" if set(args) <= {int, float, bool} else None
     if origin in (list, collections.abc.Sequence) and len(args) == 1:

@@ -28,7 +28,7 @@ def fake_quantize_tensor(
 
 
 # Straight through: the gradient passes where the value was inside the range.
-fake_quantize_tensor.vjp(input=lambda g, out1: jnp.where(out1, g[0], 0), scale=ZERO, zero_point=ZERO)
+fake_quantize_tensor.vjp(input=lambda g, out1: jnp.where(out1, g, 0), scale=ZERO, zero_point=ZERO)
 
 
 @op(where="", hidden=1, grad_name="FakeQuantizePerChannelAffineCachemaskBackward0")
@@ -42,7 +42,7 @@ def fake_quantize_channels(
     return _on_grid(input, scale, zero_point, quant_min, quant_max)
 
 
-fake_quantize_channels.vjp(input=lambda g, out1: jnp.where(out1, g[0], 0), scale=ZERO, zero_point=ZERO)
+fake_quantize_channels.vjp(input=lambda g, out1: jnp.where(out1, g, 0), scale=ZERO, zero_point=ZERO)
 
 
 @composite(where="torch")
