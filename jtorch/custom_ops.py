@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from . import errors_extend
-from .amp import autocast
+from .amp.autocast import autocast, is_autocast_enabled
 from .aten import OpOverloadPacket, namespace
 from .autograd.custom import array_of
 from .autograd.function import Function
@@ -57,7 +57,7 @@ class Operator:
         """The result for the values of all arguments."""
         tensors = leaves(values)
         kind = _device_type(tensors)
-        if kind in self.autocast and autocast.is_autocast_enabled(kind):
+        if kind in self.autocast and is_autocast_enabled(kind):
             return self._cast(kind, values)
         if any(isinstance(t._storage.value, jax.core.Tracer) for t in tensors):
             return self._traced(values)
@@ -110,7 +110,7 @@ class Operator:
             else x
             for x in values
         ]
-        with autocast.autocast(kind, enabled=False):
+        with autocast(kind, enabled=False):
             return self.run(low)
 
     # -- the tape -------------------------------------------------------------------------------------------------------

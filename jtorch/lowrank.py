@@ -51,7 +51,7 @@ def lobpcg(
     k = (1 if X is None else X.shape[-1]) if k is None else k
     if m < 3 * k:
         raise ValueError(
-            f"LPBPCG algorithm is not applicable when the number of A rows (={m}) is smaller than 3 x the number of requested "
+            f"LOBPCG algorithm is not applicable when the number of A rows (={m}) is smaller than 3 x the number of requested "
             f"eigenpairs (={k})"
         )
     eigh = lookup("linalg", "eigh")

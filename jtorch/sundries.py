@@ -1,6 +1,8 @@
 """Small public names of `torch` that belong to no other subject: constants, enumerations, questions about the build."""
 
 import enum
+import importlib
+import importlib.util
 import os
 import typing
 
@@ -8,7 +10,13 @@ import numpy as np
 
 from . import errors_extend, functions
 from ._C import DisableTorchFunction, DisableTorchFunctionSubclass
-from .amp import autocast
+from .amp.autocast import (
+    _state,
+    get_autocast_dtype,
+    is_autocast_enabled,
+    set_autocast_dtype,
+    set_autocast_enabled,
+)
 from .amp.grad_scaler import GradScaler
 from .autograd import anomaly_mode
 from .core import device as devices
@@ -139,7 +147,8 @@ def prepare_multiprocessing_environment(path) -> None:
 def get_device_module(device=None):
     """The module of a kind of device: torch.cuda, torch.accelerator."""
     kind = devices.get_default().type if device is None else devices.resolve(device).type
-    return __import__("jtorch", fromlist=["cuda"]).cuda if kind == "cuda" else __import__("jtorch").accelerator
+    there = importlib.util.find_spec(f"jtorch.{kind}") is not None
+    return importlib.import_module(f"jtorch.{kind}" if there else "jtorch.accelerator")
 
 
 def set_anomaly_enabled(mode, check_nan=True) -> None:
@@ -246,14 +255,14 @@ def _old_autocast():
     """The names of autocast's switches before they took a device type."""
     found = {}
     for kind, of in (("cpu", "cpu"), ("gpu", "cuda"), ("xla", "xla"), ("ipu", "ipu")):
-        enabled = (lambda: False) if kind == "ipu" else (lambda of=of: autocast.is_autocast_enabled(of))
+        enabled = (lambda: False) if kind == "ipu" else (lambda of=of: is_autocast_enabled(of))
         found[f"is_autocast_{kind}_enabled"] = enabled
         found[f"get_autocast_{kind}_dtype"] = (
-            (lambda: dtypes.float16) if kind == "ipu" else (lambda of=of: autocast.get_autocast_dtype(of))
+            (lambda: dtypes.float16) if kind == "ipu" else (lambda of=of: get_autocast_dtype(of))
         )
         if kind in ("cpu", "gpu"):
-            found[f"set_autocast_{kind}_enabled"] = lambda enabled, of=of: autocast.set_autocast_enabled(of, enabled)
-            found[f"set_autocast_{kind}_dtype"] = lambda dtype, of=of: autocast.set_autocast_dtype(of, dtype)
+            found[f"set_autocast_{kind}_enabled"] = lambda enabled, of=of: set_autocast_enabled(of, enabled)
+            found[f"set_autocast_{kind}_dtype"] = lambda dtype, of=of: set_autocast_dtype(of, dtype)
     for name, fn in found.items():
         fn.__name__ = fn.__qualname__ = name
         fn.__doc__ = f"Deprecated by PyTorch: {name.replace('_cpu', '').replace('_gpu', '')} with a device type."
@@ -265,19 +274,19 @@ globals().update(_old_autocast())
 
 def autocast_increment_nesting() -> int:
     """One more autocast context around this code; how many there are."""
-    autocast._state.depth += 1
-    return autocast._state.depth
+    _state.depth += 1
+    return _state.depth
 
 
 def autocast_decrement_nesting() -> int:
     """One autocast context less; how many there are."""
-    autocast._state.depth -= 1
-    return autocast._state.depth
+    _state.depth -= 1
+    return _state.depth
 
 
 __all__ = sorted(
     n for n in globals() if not n.startswith("_") and n not in
-    {"enum", "os", "typing", "errors_extend", "functions", "autocast", "anomaly_mode", "devices", "dtypes",
+    {"enum", "importlib", "os", "typing", "errors_extend", "functions", "autocast", "anomaly_mode", "devices", "dtypes",
      "Layout_", "contiguous_format", "from_numpy", "np"}
 )  # fmt: skip
 _ = DisableTorchFunction, DisableTorchFunctionSubclass, GradScaler, Future, fork, wait, Event, Stream
