@@ -123,7 +123,7 @@ _MORE = ("sundries", "symbolic", "control", "batch_stats", "unavailable")
 def _more(name):
     for each in _MORE:
         module = importlib.import_module(f"jtorch.{each}")
-        found = module.NAMES if each == "unavailable" else module.__all__
+        found = module.names() if each == "unavailable" else module.__all__
         if name in found:
             return found[name] if each == "unavailable" else getattr(module, name)
     raise AttributeError(f"module 'jtorch' has no attribute {name!r}")
@@ -174,7 +174,7 @@ def names():
 def _more_names():
     for each in _MORE:
         module = importlib.import_module(f"jtorch.{each}")
-        yield from module.NAMES if each == "unavailable" else module.__all__
+        yield from module.names() if each == "unavailable" else module.__all__
 
 
 def _exists(name):

@@ -2,9 +2,9 @@
 
 from . import errors_extend
 from .futures import fork, wait
-from .unavailable import NAMES
+from .unavailable import names
 
-ScriptModule, ScriptFunction = NAMES["ScriptModule"], NAMES["ScriptFunction"]
+ScriptModule, ScriptFunction = names()["ScriptModule"], names()["ScriptFunction"]
 RecursiveScriptModule = TopLevelTracedModule = TracedModule = ScriptModule
 
 __all__ = [

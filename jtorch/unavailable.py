@@ -3,6 +3,8 @@
 Each says at the call what to use instead, and is marked `__unsupported__`, which docs/coverage.md counts apart.
 """
 
+import functools
+
 from . import errors_extend
 
 _SPARSE = ("sparse layouts", "dense tensors")
@@ -21,7 +23,7 @@ FUNCTIONS = {
         "set_autocast_xla_dtype set_autocast_xla_enabled profiler_allow_cudagraph_cupti_lazy_reinit_cuda12"
     ),
     _QUANTIZED: (
-        "choose_qparams_optimized empty_quantized fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation "
+        "choose_qparams_optimized empty_quantized fused_moving_avg_obs_fake_quant fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation "
         "fbgemm_linear_int8_weight fbgemm_linear_int8_weight_fp32_activation fbgemm_linear_quantize_weight "
         "fbgemm_pack_gemm_matrix_fp16 fbgemm_pack_quantized_matrix quantize_per_channel quantize_per_tensor "
         "quantize_per_tensor_dynamic quantized_batch_norm quantized_gru quantized_gru_cell quantized_lstm quantized_lstm_cell "
@@ -135,7 +137,9 @@ def _no_kernel(name):
     )
 
 
-def _table():
+@functools.cache
+def names() -> dict:
+    """{name: function or class of `torch`}."""
     found = {}
     for make, table in ((_refusing, FUNCTIONS), (_refusing_class, CLASSES)):
         for (what, instead), names in table.items():
@@ -153,6 +157,3 @@ def methods() -> dict:
     for (what, instead), names in METHODS.items():
         found |= {n: _refusing(f"Tensor.{n}", what, instead) for n in names.split()}
     return found | {n: _removed(n) for n in _REMOVED if n != "matrix_rank"}
-
-
-NAMES = _table()
