@@ -3,7 +3,7 @@
 import importlib
 import importlib.util
 
-from . import creation, dlpack, functions, legacy, printing, settings
+from . import aten, creation, dlpack, functions, legacy, printing, settings
 from .core import device as devices
 from .core import dtype as dtypes
 from .core import record
@@ -13,8 +13,8 @@ from .dispatch import forget_plans, result_dtype
 from .tensor import Tensor
 
 SUBMODULES = (
-    "accelerator", "amp", "autograd", "backends", "compile", "compiler", "config", "core", "cuda", "data",
-    "errors", "fft", "func", "linalg", "masked", "nn", "ops", "optim", "random", "return_types", "signal",
+    "_C", "accelerator", "amp", "autograd", "backends", "compile", "compiler", "config", "core", "cuda", "data",
+    "errors", "fft", "func", "functional", "futures", "jit", "library", "linalg", "masked", "nn", "ops", "optim", "overrides", "random", "return_types", "signal",
     "special", "utils", "version",
 )  # fmt: skip
 
@@ -113,6 +113,22 @@ _AUTOCAST = (
 )  # fmt: skip
 
 
+_ = aten  # what torch.ops.aten and dispatch modes call operators
+
+
+# Modules with more public names of torch, looked into when a name is nowhere else.
+_MORE = ("sundries", "symbolic", "control", "batch_stats", "unavailable")
+
+
+def _more(name):
+    for each in _MORE:
+        module = importlib.import_module(f"jtorch.{each}")
+        found = module.names() if each == "unavailable" else module.__all__
+        if name in found:
+            return found[name] if each == "unavailable" else getattr(module, name)
+    raise AttributeError(f"module 'jtorch' has no attribute {name!r}")
+
+
 def find(name):
     """The public object of this name; AttributeError when there is none."""
     if name in _NAMES:
@@ -129,7 +145,10 @@ def find(name):
             if found:
                 return _space(name, found)
             raise AttributeError(f"module 'jtorch' has no attribute {name!r}") from None
-    return getattr(functions, name)
+    try:
+        return getattr(functions, name)
+    except AttributeError:
+        return _more(name)
 
 
 def _space(name, found):
@@ -141,7 +160,21 @@ def _space(name, found):
 
 
 def names():
-    return sorted({*_NAMES, *_AUTOCAST, *filter(_exists, SUBMODULES), *dir(functions)})
+    return sorted(
+        {
+            *_NAMES,
+            *_AUTOCAST,
+            *(n for n in SUBMODULES if _exists(n) and not n.startswith("_")),
+            *dir(functions),
+            *_more_names(),
+        }
+    )
+
+
+def _more_names():
+    for each in _MORE:
+        module = importlib.import_module(f"jtorch.{each}")
+        yield from module.names() if each == "unavailable" else module.__all__
 
 
 def _exists(name):

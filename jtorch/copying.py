@@ -5,13 +5,14 @@ import copy
 import jax
 import numpy as np
 
-from . import creation, printing
+from . import creation, errors_extend, printing
 from .convert import as_numpy
 from .core import device as devices
 from .core import dtype as dtypes
 from .core import storage as storages
 from .core.spec import Spec
 from .core.storage import Storage
+from .dispatch import FAST
 from .reshaping import op_named, view_named
 from .tensor import Tensor, edge_of, make
 
@@ -26,9 +27,11 @@ def represent(self, *, tensor_contents=None):
         return f"{title}tensor(..., device='meta', size={tuple(spec.shape)}{_meta_suffix(self)})"
     edge = None if self._rg else edge_of(self)
     with_param = isinstance(self, parameter_class())
+    name = "tensor" if type(self) in FAST else type(self).__name__
     return printing.format_tensor(
         as_numpy(self), dtype=spec.dtype, shape=tuple(spec.shape), requires_grad=self.requires_grad,
         grad_fn_name=None if edge is None else type(edge[0]).__name__, device=None if spec.device is devices.cpu else str(spec.device), is_param=with_param,
+        class_name=name,
     )  # fmt: skip
 
 
@@ -112,17 +115,39 @@ def rebuild(cls, array, base_strides, base_dtype, device, shape, strides, dtype,
 
 def make_subclass(cls, data, require_grad=False):
     """A tensor of class `cls` on the storage of `data`, off the tape."""
+    if not issubclass(cls, Tensor):
+        raise errors_extend.not_a_subclass()
     made = make(data._storage, data._spec, data._offset, cls)
     made._rg = bool(require_grad)
-    if require_grad and not (data.is_floating_point() or data.is_complex()):
+    if require_grad and data._spec.dtype.category < dtypes.FLOAT:
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+    return made
+
+
+def make_wrapper_subclass(
+    cls, size, *, strides=None, storage_offset=None, memory_format=None, dtype=None, layout=None, device=None, pin_memory=False,
+    requires_grad=False, dispatch_sizes_strides_policy=None, dispatch_device=False, dispatch_layout=False,
+):  # fmt: skip
+    """A tensor of class `cls` with a shape, a dtype and a device, and no elements: its `__torch_dispatch__` answers for it."""
+    if not issubclass(cls, Tensor):
+        raise errors_extend.not_a_subclass()
+    if not hasattr(cls, "__torch_dispatch__"):
+        raise errors_extend.needs_torch_dispatch(cls)
+    dtype = dtypes.default.dtype if dtype is None else dtype
+    place = devices.get_default() if device is None else devices.resolve(device)
+    shape = tuple(size)
+    spec = Spec.dense(shape, dtype, place) if strides is None else Spec.of(shape, tuple(strides), dtype, place)
+    made = make(Storage(None, spec), spec, storage_offset or 0, cls)
+    made._rg = bool(requires_grad)
     return made
 
 
 def as_subclass(self, cls):
     """A view of this tensor of class `cls`, which results of ops on it have too."""
-    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+    if not isinstance(cls, type):
         raise TypeError(f"cls must be a type (got {type(cls).__name__})")
+    if not issubclass(cls, Tensor):
+        raise errors_extend.not_a_subclass()
     made = view_named("alias", self)
     made.__class__ = cls
     return made
@@ -147,7 +172,7 @@ def _is_size(x):
 def iterate(self):
     if self._spec.ndim == 0:
         raise TypeError("iteration over a 0-d tensor")
-    return iter(view_named("unbind", self, 0))
+    return iter(view_named("unbind", self, 0) if type(self) in FAST else self.unbind(0))
 
 
 def contains(self, element):

@@ -113,6 +113,8 @@ def _dtype(dtype, default=None, name=None) -> DType:
         return {float: dtypes.default.dtype, int: dtypes.int64, bool: dtypes.bool_, complex: dtypes.default.complex}[
             dtype
         ]
+    if isinstance(dtype, DType):
+        dtype.np  # noqa: B018  raises for what is a name alone
     raise TypeError(f"{name + '(): ' if name else ''}argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
 
 

@@ -289,7 +289,7 @@ def is_ours(file: str) -> bool:
 def warn(message: str, category=UserWarning) -> None:
     """Warn at the first frame outside jtorch."""
     level, frame = 2, sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_ROOT):
+    while frame is not None and frame.f_code.co_filename.startswith((_ROOT, "<jtorch ")):
         frame = frame.f_back
         level += 1
     warnings.warn(message, category, stacklevel=max(level - 1, 2))

@@ -2,6 +2,7 @@
 
 from . import creation, functions
 from .core import dtype as dtypes
+from .tensor import Tensor as Tensor
 
 __all__ = sorted({"fftfreq", "rfftfreq", *functions.names("fft")})
 

@@ -8,14 +8,14 @@ from . import complex_views, creation, indexing, methods, pytree, reshaping, sto
 from .autograd import entry as _entry
 from .autograd import mode as _mode
 from .core import dtype as dtypes
-from .dispatch import RETURN_FIELDS, build_inplace, function_of, spread
+from .dispatch import RETURN_FIELDS, build_inplace, copy_of, function_of, override, spread, twin
 from .ops import registry
 from .tensor import Tensor, TensorMeta
 
 _FAMILIES = (
     "activation", "arithmetic", "attention", "batchnorm", "compare", "conv", "conversion", "copies",
     "create", "ctc", "draws", "factor", "fft", "grouped", "histograms", "image", "indexing", "join", "linalg",
-    "linear", "logic", "loss", "margins", "masked", "masks", "matmul", "native", "norm", "pool", "reduce",
+    "linear", "logic", "loss", "margins", "masked", "masks", "matmul", "native", "norm", "pool", "quantize", "reduce",
     "rnn", "scans", "segments", "solve", "sorting", "special", "statistics", "transcendental", "views",
     "windows",
 )  # fmt: skip
@@ -50,12 +50,42 @@ def lookup(space: str, name: str):
         if record is None:
             if name.endswith("_") and space in ("Tensor", "torch", "nn.functional") and name[:-1] in _inplace:
                 found = spread(_inplace[name[:-1]], build_inplace(_inplace[name[:-1]]))
+                if space != "Tensor":
+                    override.publish((found,), generated=True)
             else:
                 return None
         else:
-            found = function_of(record)
+            found = (
+                function_of(record)
+                if space == _home(record, name) or name in _SHARED and space != "Tensor"
+                else copy_of(record, space)
+            )
+            if (
+                not builtins.any(t.rpartition(".")[2] == record.name for t in record.targets)
+                and name not in record.aliases
+            ):
+                found.__name__ = name
         _made[key] = found
     return found
+
+
+# Functions that PyTorch has in nn.functional and in torch as one object.
+_SHARED = {
+    "adaptive_avg_pool1d", "avg_pool1d", "bilinear", "celu_", "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_tbc",
+    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "hardshrink", "native_channel_shuffle",
+    "pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle", "prelu", "relu_", "rrelu_", "selu_", "threshold_",
+}  # fmt: skip
+
+
+def _home(record, name):
+    """The namespace whose function is the record's own; those of the others are copies, as in PyTorch."""
+    spaces = [t.rpartition(".")[0] for t in record.targets if t.rpartition(".")[2] == name]
+    return "torch" if "torch" in spaces else next((s for s in spaces if s != "Tensor"), None)
+
+
+def made():
+    """((namespace, name), function) of what has been asked for so far."""
+    return list(_made.items())
 
 
 def namespace(space: str) -> dict:
@@ -141,6 +171,21 @@ for _source, _list in _FROM.items():
     for _name in _list:
         _PLAIN[_name] = getattr(_source, _name)
 
+_FACTORIES = {n for n in _FROM[creation] if not n.endswith("_like")} - {"bernoulli", "multinomial", "normal", "poisson"}
+_NO_OVERRIDE = {
+    "is_tensor", "is_storage", "get_default_dtype", "promote_types", "can_cast", "manual_seed", "seed", "initial_seed",
+    "get_rng_state", "set_rng_state", "from_numpy", "broadcast_shapes", "from_jax",
+}  # fmt: skip
+for _name, _fn in _PLAIN.items():
+    if getattr(_fn, "__name__", "") == "<lambda>":
+        _fn.__name__ = _fn.__qualname__ = _name
+    if vars(Tensor).get(_name) is _fn:
+        setattr(Tensor, _name, twin(_fn))
+override.publish({n: f for n, f in _PLAIN.items() if n not in _FACTORIES | _NO_OVERRIDE})
+override.publish({n: f for n, f in _PLAIN.items() if n in _FACTORIES - _NO_OVERRIDE}, factory=True)
+override.FROM_HOST[0] = creation.tensor
+override.install()
+
 
 def __getattr__(name):
     if name.startswith("__"):
@@ -149,7 +194,7 @@ def __getattr__(name):
     if found is None:
         found = lookup("torch", name)
     if found is None:
-        found = dtypes.ALL.get(name) or dtypes.ALIASES.get(name)
+        found = dtypes.ALL.get(name) or dtypes.ALIASES.get(name) or dtypes.NAME_ONLY.get(name)
     if found is None and name == "bool":
         found = dtypes.bool_
     if found is None:
@@ -161,7 +206,7 @@ def __getattr__(name):
 
 
 def _late(name):
-    if name in ("svd_lowrank", "pca_lowrank"):
+    if name in ("svd_lowrank", "pca_lowrank", "lobpcg"):
         return getattr(importlib.import_module(".lowrank", __package__), name)
     if name == "Tensor":
         return Tensor
@@ -175,7 +220,7 @@ def _late(name):
 
 
 def __dir__():
-    return sorted({*names("torch"), *_PLAIN, *dtypes.ALL, *dtypes.ALIASES})
+    return sorted({*names("torch"), *_PLAIN, *dtypes.ALL, *dtypes.ALIASES, *dtypes.NAME_ONLY})
 
 
 _ = indexing, _entry, pytree

@@ -11,13 +11,10 @@ from .core import storage as storages
 from .core.record import tls
 from .creation import from_array, tensor
 from .dispatch import (
-    FAST,
-    as_class,
     call_view,
     cast_value,
     check_inplace,
     function_of,
-    subclass_of,
     write,
     write_on_tape,
 )
@@ -31,10 +28,6 @@ def _view(name, t, *statics):
 
 def getitem(self, index):
     """`self[index]`."""
-    if type(self) not in FAST:
-        cls = subclass_of((self,))
-        if cls is not None:
-            return as_class(getitem(_view("alias", self), index), cls)
     kind = type(index)
     if kind is int:
         return _view("select", self, 0, _checked(self, 0, index))

@@ -6,6 +6,15 @@ from .errors import LinAlgError
 __all__ = sorted({"LinAlgError", *functions.names("linalg")})
 
 
+# Notes that PyTorch's documentation of these functions shares.
+common_notes = {
+    "experimental_warning": "This function is experimental.",
+    "sync_note": "On an accelerator this function waits for the device.",
+    "sync_note_ex": "On an accelerator this function waits for the device when check_errors is True.",
+    "sync_note_has_ex": "The function of this name with _ex waits for the device only when asked to.",
+}
+
+
 def __getattr__(name):
     found = functions.lookup("linalg", name)
     if found is None:

@@ -37,3 +37,31 @@ def pca_lowrank(A, q=None, center=True, niter=2):
     if niter < 0:
         raise ValueError(f"niter(={niter}) must be non-negative integer")
     return svd_lowrank(A - A.mean(-2, True) if center else A, q, niter)
+
+
+def lobpcg(
+    A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None, largest=None, method=None, tracker=None,
+    ortho_iparams=None, ortho_fparams=None, ortho_bparams=None,
+):  # fmt: skip
+    """The k largest (or smallest) eigenvalues and eigenvectors of a symmetric positive definite matrix A, or of A x = w B x.
+
+    They are found directly, by eigh: the arguments that steer an iteration change nothing. ValueError: A has fewer than 3 k rows.
+    """
+    m = A.shape[-1]
+    k = (1 if X is None else X.shape[-1]) if k is None else k
+    if m < 3 * k:
+        raise ValueError(
+            f"LOBPCG algorithm is not applicable when the number of A rows (={m}) is smaller than 3 x the number of requested "
+            f"eigenpairs (={k})"
+        )
+    eigh = lookup("linalg", "eigh")
+    if B is None:
+        values, vectors = eigh(A)
+    else:
+        solve = lookup("linalg", "solve_triangular")
+        L = lookup("linalg", "cholesky")(B)
+        values, vectors = eigh(solve(L, solve(L, A, upper=False).mH, upper=False))
+        vectors = solve(L.mH, vectors, upper=True)
+    if largest is None or largest:
+        values, vectors = values.flip(-1), vectors.flip(-1)
+    return values[..., :k], vectors[..., :k]

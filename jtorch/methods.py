@@ -4,7 +4,7 @@ import builtins
 
 import numpy as np
 
-from . import complex_views, creation, operators
+from . import complex_views, creation, errors, operators, unavailable
 from .convert import array_protocol, as_numpy, caster, cpu, cuda, jax_array, numpy, to, type_, type_as
 from .copying import (
     as_subclass,
@@ -13,6 +13,7 @@ from .copying import (
     iterate,
     legacy_new,
     make_subclass,
+    make_wrapper_subclass,
     reduce_ex,
     represent,
     shallow_copy,
@@ -114,6 +115,66 @@ def equal(input, other) -> bool:
     return bool(op_named("all")(op_named("eq")(input, other)).item()) if input.numel() else True
 
 
+def _volatile(self) -> bool:
+    """Deprecated by PyTorch: False."""
+    errors.warn("volatile was removed (Variable.volatile is always False)")
+    return False
+
+
+def _volatile_set(self, value):
+    errors.warn('volatile was removed and now has no effect. Use "with torch.no_grad():" instead.')
+
+
+def _no_name(self):
+    """The name of a variable: there is none."""
+
+
+def _grad_dtype(self):
+    """The dtype of this leaf's gradient: its own."""
+    return self._spec.dtype
+
+
+def _resize(self, *sizes):
+    """Deprecated by PyTorch: the same elements in another shape."""
+    errors.warn("non-inplace resize is deprecated")
+    return reshape(self, *sizes)
+
+
+def _resize_as(self, tensor):
+    """Deprecated by PyTorch: the same elements in the shape of `tensor`."""
+    errors.warn("non-inplace resize_as is deprecated")
+    return reshape(self, tensor.shape)
+
+
+def _module_load(self, other, assign=False):
+    """What `load_state_dict` puts in the place of this tensor under torch.__future__.swap_module_params."""
+    if assign:
+        return other
+    return copy_(self.detach().clone(), other).requires_grad_(self.requires_grad)
+
+
+def _record_stream(self, stream) -> None:
+    """Accepted: memory is given back when programs that use it have run."""
+
+
+def _reinforce(self, reward):
+    raise RuntimeError("reinforce() was removed.\nUse torch.distributions instead.")
+
+
+_OLD = {
+    "dense_dim": lambda self: self._spec.ndim, "sparse_dim": lambda self: 0, "const_data_ptr": lambda self: self.data_ptr(),
+    "dequantize": lambda self: to(self, dtype=dtypes.float32), "module_load": _module_load, "record_stream": _record_stream,
+    "reinforce": _reinforce, "resize": _resize, "resize_as": _resize_as,
+    "index": lambda self, indices: self[tuple(indices)],
+    "storage_type": lambda self: type(self.storage()),
+    "slice_inverse": lambda self, src, dim=0, start=None, end=None, step=1: self.as_strided(
+        tuple(src.shape), src.stride(), src.storage_offset()
+    ),
+}  # fmt: skip
+for _name, _fn in _OLD.items():
+    _fn.__name__ = _name
+
+
 def install():
     """Attach everything to Tensor; the op table is complete by now."""
     methods = {
@@ -129,6 +190,8 @@ def install():
         "reshape_as": reshape_as, "sum_to_size": sum_to_size, "equal": equal, "bernoulli": creation.bernoulli, "multinomial": creation.multinomial,
     }  # fmt: skip
     for name, fn in methods.items():
+        if not name.startswith("_") or name.endswith("__"):
+            fn.__name__ = name
         setattr(Tensor, name, fn)
     for name in ("empty", "zeros", "ones", "full", "empty_strided"):
         setattr(Tensor, "new_" + name, new_factory(name))
@@ -144,6 +207,7 @@ def install():
     Tensor.mH = property(batch_hermitian)
     Tensor.__array_priority__ = 1000
     Tensor._make_subclass = staticmethod(make_subclass)
+    Tensor._make_wrapper_subclass = staticmethod(make_wrapper_subclass)
     Tensor._stack = staticmethod(lambda parts: op_named("stack")(parts))
     Tensor.as_subclass = as_subclass
     Tensor.new = lambda self, *a, **k: legacy_new(Tensor, *a)
@@ -160,6 +224,11 @@ def install():
     Tensor.to_dense = lambda self, dtype=None: self if dtype is None else to(self, dtype=dtype)
     for name in ("transpose", "squeeze", "unsqueeze", "t", "swapaxes", "swapdims", "as_strided"):
         setattr(Tensor, name + "_", layout_inplace(name))
+    for name, fn in {**unavailable.methods(), **_OLD}.items():
+        setattr(Tensor, name, fn)
+    Tensor.volatile = property(_volatile, _volatile_set)
+    Tensor.name = property(_no_name)
+    Tensor.grad_dtype = property(_grad_dtype)
     operators.install()
     for name in ("real", "imag"):
         setattr(Tensor, name, property(getattr(complex_views, name)))

@@ -4,7 +4,7 @@ import numpy as np
 
 from .core.dtype import INT
 from .creation import tensor
-from .dispatch import function_of, generate
+from .dispatch import function_of, generate, twin
 from .ops import registry
 from .tensor import Tensor
 
@@ -89,10 +89,13 @@ def install():
         setattr(Tensor, f"__{name}__", generate.build_operator(registry.OPS[name]))
     Tensor.__eq__ = _equality(generate.build_operator(registry.OPS["eq"]))
     Tensor.__ne__ = _equality(generate.build_operator(registry.OPS["ne"]))
-    Tensor.__neg__ = lookup("neg")
-    Tensor.__abs__ = lookup("abs")
+    Tensor.__neg__ = twin(lookup("neg"))
+    Tensor.__abs__ = twin(lookup("abs"))
     Tensor.__invert__ = _invert(lookup("bitwise_not"))
     Tensor.__pos__ = _positive
+    for name in ("eq", "rsub", "rtruediv", "floordiv", "rfloordiv", "rpow", "rmod", "and", "or", "xor", "lshift", "rshift",
+        "rlshift", "rrshift", "invert"):  # fmt: skip
+        vars(Tensor)[f"__{name}__"].__name__ = f"__{name}__"
 
 
 def _guarded(fn):

@@ -4,7 +4,16 @@ import contextlib
 
 from .creation import default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
-__all__ = ["default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
+__all__ = [
+    "default_generator",
+    "fork_rng",
+    "get_rng_state",
+    "initial_seed",
+    "manual_seed",
+    "seed",
+    "set_rng_state",
+    "thread_safe_generator",
+]
 
 
 @contextlib.contextmanager
@@ -18,3 +27,7 @@ def fork_rng(devices=None, enabled=True, device_type="cuda"):
         yield
     finally:
         set_rng_state(state)
+
+
+def thread_safe_generator():
+    """The generator of a data-loading thread; None outside one."""

@@ -16,7 +16,59 @@ from .core.storage import Storage
 
 
 class TensorMeta(type):
-    """Lets `isinstance(x, Parameter)` be decided by a flag where a subclass wants that."""
+    """Lets `isinstance(x, Parameter)` be decided by a flag where a subclass wants that.
+
+    A subclass with a `__torch_function__` or `__torch_dispatch__` gets `Overridable` before Tensor in its order of resolution, whose attributes
+    ask it; Tensor's own never do.
+    """
+
+    def mro(cls):
+        order = type.mro(cls)
+        overridable = HOOKS["overridable"]
+        if overridable is not None and overridable not in order and Tensor in order and unusual(order):
+            order.insert(order.index(Tensor), overridable)
+        return order
+
+    def __init__(cls, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        if HOOKS["defined"] is not None:
+            HOOKS["defined"](cls)
+
+    def __setattr__(cls, name, value):
+        type.__setattr__(cls, name, value)
+        if cls is Tensor and HOOKS["attribute"] is not None:
+            HOOKS["attribute"](name, value)
+
+
+# Set by dispatch: the class of asking attributes, what to do with a new subclass and with a new attribute of Tensor.
+HOOKS: dict = {"overridable": None, "defined": None, "attribute": None}
+
+
+def disabled_torch_function(func, types, args=(), kwargs=None):
+    """As the `__torch_function__` of a subclass: its tensors are like plain ones to every function."""
+    before, tls.me.overriding = tls.me.overriding, min(tls.me.overriding, 1)
+    try:
+        return func(*args, **(kwargs or {}))
+    finally:
+        tls.me.overriding = before
+
+
+def asks(order) -> bool:
+    """Whether a class with this order of resolution has a `__torch_function__` to be asked."""
+    for cls in order:
+        found = cls.__dict__.get("__torch_function__")
+        if found is not None:
+            return (found.__func__ if isinstance(found, staticmethod) else found) is not disabled_torch_function
+    return False
+
+
+def unusual(order) -> bool:
+    """Whether a class with this order of resolution has something to say about calls with its instances."""
+    return asks(order) or any("__torch_dispatch__" in cls.__dict__ for cls in order)
+
+
+def _never(self) -> bool:
+    return False
 
 
 class Tensor(metaclass=TensorMeta):
@@ -116,18 +168,18 @@ class Tensor(metaclass=TensorMeta):
     def is_shared(self) -> bool:
         return False
 
-    spreads = True  # results of ops on a subclass are of that subclass; Parameter's are plain
-    is_sparse = False
-    is_sparse_csr = False
-    is_quantized = False
-    is_mkldnn = False
-    is_nested = False
-    is_mps = False
-    is_xpu = False
-    is_ipu = False
-    is_xla = False
-    is_maia = False
-    is_vulkan = False
+    is_sparse = property(_never)
+    is_sparse_csr = property(_never)
+    is_quantized = property(_never)
+    is_mkldnn = property(_never)
+    is_nested = property(_never)
+    is_mps = property(_never)
+    is_mtia = property(_never)
+    is_xpu = property(_never)
+    is_ipu = property(_never)
+    is_xla = property(_never)
+    is_maia = property(_never)
+    is_vulkan = property(_never)
 
     @property
     def is_cuda(self) -> bool:

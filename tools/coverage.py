@@ -63,12 +63,13 @@ def public(found):
     return sorted({n for n in names if not n.startswith("_") and not isinstance(getattr(found, n, None), modules)})
 
 
-def has(found, name):
+def state(found, name):
+    """ "there", "unsupported" (it is there, and says at the call that it is not supported) or "missing"."""
     try:
-        getattr(found, name)
+        value = getattr(found, name)
     except Exception:
-        return False
-    return True
+        return "missing"
+    return "unsupported" if getattr(value, "__unsupported__", False) else "there"
 
 
 def reason(name):
@@ -78,6 +79,22 @@ def reason(name):
     return "not there yet"
 
 
+def grouped(lists):
+    """Names under their namespaces and reasons."""
+    lines = []
+    for space, found in lists:
+        if not found:
+            continue
+        groups = {}
+        for n in found:
+            groups.setdefault(reason(n), []).append(n)
+        lines += [f"### `{space}`", ""]
+        for words, names in sorted(groups.items()):
+            lines += [f"- {words} ({len(names)}): " + ", ".join(f"`{n}`" for n in names)]
+        lines += [""]
+    return lines
+
+
 def main():
     rows, lists = [], []
     with warnings.catch_warnings():
@@ -85,33 +102,31 @@ def main():
         for space in SPACES:
             theirs, ours = holder(torch, space), holder(jtorch, space)
             names = public(theirs)
-            missing = [n for n in names if ours is None or not has(ours, n)]
-            rows.append((f"torch.{space}".rstrip("."), len(names), len(names) - len(missing)))
-            lists.append((f"torch.{space}".rstrip("."), missing))
+            states = {n: "missing" if ours is None else state(ours, n) for n in names}
+            missing, refused = ([n for n in names if states[n] == s] for s in ("missing", "unsupported"))
+            rows.append((f"torch.{space}".rstrip("."), len(names), len(missing), len(refused)))
+            lists.append((f"torch.{space}".rstrip("."), missing, refused))
     lines = [
         "# Coverage",
         "",
         f"Public names of PyTorch {torch.__version__.partition('+')[0]} in jtorch; written by `python tools/coverage.py`.",
         "",
-        "| namespace | names | there | share |",
-        "|---|---|---|---|",
+        "A name that raises a clear error at its call, since what it needs is not supported, is counted apart and not as there.",
+        "",
+        "| namespace | names | there | share | raises a clear error | missing |",
+        "|---|---|---|---|---|---|",
     ]
-    lines += [f"| `{s}` | {n} | {there} | {100 * there / max(n, 1):.1f}% |" for s, n, there in rows]
+    for s, n, missing, refused in rows:
+        there = n - missing - refused
+        lines.append(f"| `{s}` | {n} | {there} | {100 * there / max(n, 1):.1f}% | {refused} | {missing} |")
     lines += ["", "## Known differences", ""]
     lines += [
         f"{len(KNOWN)} tests are expected failures; `tests/known.py` has what each says (most are words of errors)."
     ]
     lines += ["", "## What is missing, and why", ""]
-    for space, missing in lists:
-        if not missing:
-            continue
-        groups = {}
-        for n in missing:
-            groups.setdefault(reason(n), []).append(n)
-        lines += [f"### `{space}`", ""]
-        for words, names in sorted(groups.items()):
-            lines += [f"- {words} ({len(names)}): " + ", ".join(f"`{n}`" for n in names)]
-        lines += [""]
+    lines += grouped([(space, missing) for space, missing, _ in lists])
+    lines += ["## What raises a clear error", ""]
+    lines += grouped([(space, refused) for space, _, refused in lists])
     target = pathlib.Path(__file__).resolve().parent.parent / "docs" / "coverage.md"
     with tempfile.NamedTemporaryFile("w", dir=target.parent, delete=False, suffix=".tmp") as out:
         out.write("\n".join(lines).rstrip() + "\n")

@@ -72,7 +72,13 @@ class Region:
 
     def __call__(self, *args, **kwargs):
         me = tls.me
-        if me.scope is not None or me.mode != "auto" or self.options.backend == "eager" or me.special is not None:
+        if (
+            me.scope is not None
+            or me.mode != "auto"
+            or self.options.backend == "eager"
+            or me.special is not None
+            or me.function_modes
+        ):
             return self.fn(*args, **kwargs)
         if self.tries >= _TRIES:
             return self.record(me, args, kwargs)

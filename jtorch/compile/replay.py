@@ -273,7 +273,7 @@ class Replay:
         """Whether the region's Python would do here what it did when it was recorded."""
         if tree != self.tree or me.grad is not self.grad or me.inference is not self.inference:
             return False
-        if mutations[0] != self.mutations or me.special is not None:
+        if mutations[0] != self.mutations or me.special is not None or me.function_modes:
             return False
         for leaf, guard in zip(leaves, self.leaves):
             if not _leaf_holds(leaf, guard):

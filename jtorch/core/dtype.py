@@ -3,6 +3,7 @@
 import ml_dtypes
 import numpy as np
 
+from .. import errors
 from ..errors import scalar_name
 
 BOOL, INT, FLOAT, COMPLEX = range(4)  # the categories of promotion, in order
@@ -66,8 +67,51 @@ ALIASES = {
 _OF_NP = {d.np: d for d in ALL.values()}
 
 
+class _NameOnly(dtype):
+    """An element type that can be named, compared and printed; there are no tensors of it."""
+
+    __slots__ = ()
+
+    def __init__(self, name, itemsize, category, words=None, signed=True):
+        self.name = name
+        self.itemsize = itemsize
+        self.category = category
+        self.is_floating_point = category == FLOAT
+        self.is_complex = category == COMPLEX
+        _SIGNED[name] = words or signed
+
+    @property
+    def np(self):
+        raise errors.unsupported(f"tensors of dtype torch.{self.name}", _INSTEAD.get(self.category, "int8 or uint8"))
+
+    @property
+    def is_signed(self):
+        found = _SIGNED[self.name]
+        if isinstance(found, str):
+            raise RuntimeError(found)
+        return found
+
+
+_SIGNED: dict = {}
+_INSTEAD = {COMPLEX: "complex64", FLOAT: "float8_e4m3fn or float16"}
+_QUANTIZED, _BITS = "isSignedType not supported for quantized types", "Bits types are undefined"
+NAME_ONLY = {
+    d.name: d
+    for d in (
+        *(_NameOnly(f"uint{n}", 1, INT, signed=False) for n in range(1, 8)),
+        *(_NameOnly(f"int{n}", 1, INT) for n in range(1, 8)),
+        *(_NameOnly(name, 2 if name == "bits16" else 1, INT, _BITS) for name in ("bits1x8", "bits2x4", "bits4x2", "bits8", "bits16")),
+        *(_NameOnly(name, 4 if name == "qint32" else 1, INT, _QUANTIZED) for name in ("qint8", "quint8", "qint32", "quint4x2", "quint2x4")),
+        _NameOnly("complex32", 4, COMPLEX),
+        _NameOnly("float4_e2m1fn_x2", 1, FLOAT),
+    )
+}  # fmt: skip
+NAME_ONLY["chalf"] = NAME_ONLY["complex32"]
+NAME_ONLY["bit"] = NAME_ONLY["uint1"]
+
+
 def _by_name(name: str) -> dtype:
-    return ALL[name]
+    return ALL.get(name) or NAME_ONLY[name]
 
 
 def of(np_type) -> dtype:

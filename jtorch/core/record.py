@@ -348,13 +348,18 @@ class EagerGraph:
 class Thread:
     """What PyTorch keeps per thread: the graph being recorded, grad mode, and whatever makes calls unusual."""
 
-    __slots__ = ("grad", "inference", "special", "mode", "graphs", "scope", "graph", "extra", "born", "deferred")
+    __slots__ = (
+        "grad", "inference", "special", "mode", "graphs", "scope", "graph", "extra", "born", "deferred", "function_modes",
+        "overriding",
+    )  # fmt: skip
 
     def __init__(self):
         self.grad = True
         self.inference = False
         self.born = 0  # the version of a new storage: negative for inference tensors
         self.special = None  # not None: autocast, function modes...: calls take the slow path
+        self.function_modes = ()  # active TorchFunctionModes, the innermost last
+        self.overriding = 2  # whether __torch_function__ is asked: 2 of modes and subclasses, 1 of modes, 0 of none
         self.mode = config.mode
         self.graphs = {}
         self.scope = None  # an open compile region

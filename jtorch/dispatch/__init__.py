@@ -2,8 +2,8 @@
 
 from .call import KeyTensor, inplace, slow
 from .fused import Update, fused_update
-from .generate import FAST, build_inplace, forget_plans, function_of, spread
-from .plans import RETURN_FIELDS, as_class, result_dtype, return_type, subclass_of
+from .generate import FAST, build_inplace, copy_of, forget_plans, function_of, spread, twin
+from .plans import RETURN_FIELDS, result_dtype, return_type
 from .results import finish
 from .view import call_view
 from .write import (
@@ -21,11 +21,11 @@ __all__ = [
     "FAST",
     "RETURN_FIELDS",
     "KeyTensor",
-    "as_class",
     "build_inplace",
     "call_view",
     "cast_value",
     "check_inplace",
+    "copy_of",
     "copy_to_out",
     "finish",
     "forget_plans",
@@ -37,7 +37,7 @@ __all__ = [
     "return_type",
     "slow",
     "spread",
-    "subclass_of",
+    "twin",
     "write",
     "write_on_tape",
     "zeros_value",

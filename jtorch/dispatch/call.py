@@ -17,10 +17,11 @@ from ..core.spec import Spec
 from ..core.storage import Storage
 from ..ops import registry
 from ..tensor import Tensor, edge_of, make, value_of
+from .override import ask
 from .plans import (
+    FAST,
     RETURN_FIELDS,
     Call,
-    as_class,
     bind,
     check_arguments,
     check_dtype,
@@ -28,22 +29,37 @@ from .plans import (
     key_spec,
     make_plan,
     return_type,
-    subclass_of,
 )
 from .results import finish, put_on_tape
 from .write import check_inplace, copy_to_out, half_overlap, overlaps, replace_storage, write_on_tape
 
 
-def slow(op, args, out=None):
-    """One call with everything that may be unusual about it."""
+def slow(op, args, out=None, public=None):
+    """One call with everything that may be unusual about it. public: the function called, for __torch_function__."""
     me = tls.me
     if me.special is not None:
+        if public is not None:
+            handled, result = ask(op, public, args, out)
+            if handled:
+                return result
         handled, result = me.special(op, args, out)
         if handled:
             return result
     if out is not None and op.follows_out:
         args = [out.dtype if p.name == "dtype" and a is None else a for p, a in zip(op.params, args)]
-    call = Call(op, args)
+    try:
+        call = Call(op, args)
+    except TypeError:
+        handled, result = ask(op, public, args, out)
+        if not handled:
+            raise
+        return result
+    for t in call.tensors if out is None else (*call.tensors, out):
+        if type(t) not in FAST and t is not None:
+            handled, result = ask(op, public, args, out)
+            if handled:
+                return result
+            break
     if op.dynamic:
         if op.value_checks:
             _check_values(op, call)
@@ -55,8 +71,7 @@ def slow(op, args, out=None):
     tensors = _same_device(call.tensors, plan.device)
     if out is not None:
         return _with_out(op, plan, me, tensors, call, out)
-    result, cls = finish(plan, me, tensors, call.numbers), subclass_of(tensors)
-    return result if cls is None else as_class(result, cls)
+    return finish(plan, me, tensors, call.numbers)
 
 
 def _plan_of(op, call):
@@ -255,9 +270,21 @@ def inplace(op, args):
             return result
     if not isinstance(t, Tensor):
         raise errors.argument(op.name + "_", "input", "Tensor", t)
+    try:
+        call = Call(op, args)
+    except TypeError:
+        handled, result = ask(op, getattr(Tensor, op.name + "_", None), args, inplace=True)
+        if not handled:
+            raise
+        return result
+    for x in call.tensors:
+        if type(x) not in FAST and x is not None:
+            handled, result = ask(op, getattr(Tensor, op.name + "_", None), args, inplace=True)
+            if handled:
+                return result
+            break
     if me.grad:
         check_inplace(t, args[1:])
-    call = Call(op, args)
     _draw_keys(call)
     key = ("inplace", call.key)
     try:

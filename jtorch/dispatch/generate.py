@@ -6,6 +6,7 @@ its operands and its static values. Everything unusual goes through `slow`.
 
 import builtins
 import inspect
+import types
 
 import numpy as np
 
@@ -15,8 +16,9 @@ from ..core.spec import Size
 from ..ops import registry
 from ..ops.registry import KEY, LIST, NUMBER, OPTIONAL, SCALAR, STATIC, TENSOR, VarInts
 from ..tensor import Tensor
+from . import override
 from .call import inplace, into_out, slow
-from .plans import DEFAULT, FAST, MISSING, NUMBER_TYPES, RETURN_FIELDS, as_class, return_type, subclass_of
+from .plans import DEFAULT, FAST, MISSING, NUMBER_TYPES, RETURN_FIELDS, return_type
 from .results import finish, finish1, finish2, finish3
 from .view import call_view
 
@@ -143,7 +145,7 @@ def build(op):
     if tolerant:
         parts.append("**named")
     args = ", ".join("None" if r == KEY else n for n, r in zip(names, op.roles)) + ","
-    body = _Body(op, f"return slow(_op, ({args}){', out' if op.out else ''})")
+    body = _Body(op, f"return slow(_op, ({args}), {'out' if op.out else 'None'}, public)")
     if tolerant:
         body.emit(0, "if named:")
         body.emit(1, f"return renamed(_op, ({args}), {'out' if op.out else 'None'}, named)")
@@ -183,7 +185,12 @@ def operand(op, a, b):
     """A binary operator on operands out of the ordinary."""
     if not isinstance(b, (Tensor, int, float, complex, np.generic)):
         if not isinstance(b, np.ndarray):
-            return NotImplemented
+            if not override.has_override(type(b)):
+                return NotImplemented
+            try:
+                return getattr(a, op.name)(b)
+            except TypeError:
+                return NotImplemented
         b = from_host(b)
     return function_of(op)(a, b)
 
@@ -205,7 +212,7 @@ def _compile(record, parts, lines, scope):
         "integer_power": errors.integer_power,
     }  # fmt: skip
     exec(compile(source, f"<jtorch {record.name}>", "exec"), scope)
-    fn = scope[_safe(record.name)]
+    fn = scope["public"] = scope[_safe(record.name)]
     fn.__doc__ = record.doc
     fn.__module__ = "jtorch"
     fn.__name__ = fn.__qualname__ = record.name
@@ -233,6 +240,7 @@ def spread(record, fn):
                 args = (*args[:at], args[at:])
         return fn(*args, **kwargs)
 
+    override.SPREAD[0] = call.__code__
     call.__name__ = call.__qualname__ = record.name
     call.__doc__ = record.doc
     return call
@@ -274,18 +282,20 @@ def build_view(view):
         lines += ["if named:", f"    return renamed(_op, ({', '.join(names)},), None, named)"]
     lines += [
         f"if type({first}) not in fast:",
-        f"    return view_of_other(_op, {first}, ({''.join(n + ', ' for n in rest)}))",
+        f"    return view_of_other(_op, {first}, ({''.join(n + ', ' for n in rest)}), public)",
         f"return call_view(_op, {first}, ({''.join(n + ', ' for n in rest)}))",
     ]
     return _compile(view, parts, lines, scope)
 
 
-def view_of_other(view, t, statics):
+def view_of_other(view, t, statics, public):
     """A view of what is no plain tensor: a subclass's, or an error."""
+    handled, result = override.ask(view, public, (t, *statics))
+    if handled:
+        return result
     if not isinstance(t, Tensor):
         raise errors.argument(view.name, view.params[0].name, "Tensor", t, 1)
-    found, cls = call_view(view, t, statics), subclass_of((t,))
-    return found if cls is None else as_class(found, cls)
+    return call_view(view, t, statics)
 
 
 def build_composite(record):
@@ -317,10 +327,44 @@ def function_of(record):
             fn = build_view(record)
         else:
             fn = build_composite(record)
-        found = _functions[record.name] = spread(record, fn)
+        found = _functions[record.name] = _public(record, fn)
+        override.publish((found,), generated=record.kind != "composite")
     return found
 
 
+def _public(record, fn):
+    """A function as the public one: spread, and known to itself."""
+    found = spread(record, fn)
+    if found is not fn:
+        _inner[found] = fn
+    if "public" in fn.__globals__:
+        fn.__globals__["public"] = found
+    return found
+
+
+def copy_of(record, space):
+    """The same function once more, as it stands in another namespace: `torch.add` and `torch.Tensor.add` are two objects."""
+    public = function_of(record)
+    fn = _inner.get(public, public)
+    scope = dict(fn.__globals__) if "public" in fn.__globals__ else fn.__globals__
+    made = _public(record, twin(fn, scope))
+    if space == "Tensor":
+        made.__qualname__ = f"Tensor.{record.name}"
+    else:
+        override.publish((made,), generated=record.kind != "composite")
+    return made
+
+
+def twin(fn, scope=None):
+    """Another function with the code of this one."""
+    code = override.plain_code(fn)
+    made = types.FunctionType(code, scope or fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
+    made.__kwdefaults__, made.__doc__, made.__module__ = fn.__kwdefaults__, fn.__doc__, fn.__module__
+    made.__qualname__, made.__dict__ = fn.__qualname__, dict(fn.__dict__)
+    return made
+
+
+_inner: dict = {}  # the generated function under one that takes its ints spread
 _functions: dict = {}
 
 

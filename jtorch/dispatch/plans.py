@@ -67,24 +67,6 @@ def result_dtype(specs, kinds):
 FAST = {Tensor}  # classes whose instances take the generated path
 
 
-def subclass_of(tensors):
-    """The class that results of these operands have: a subclass of Tensor spreads to them; None: Tensor."""
-    found = None
-    for t in tensors:
-        cls = type(t)
-        if cls not in FAST and issubclass(cls, Tensor) and cls.spreads and (found is None or issubclass(cls, found)):
-            found = cls
-    return found
-
-
-def as_class(result, cls):
-    """Fresh results of an op as instances of a subclass."""
-    for t in result if isinstance(result, tuple) else (result,):
-        if type(t) is Tensor:
-            t.__class__ = cls
-    return result
-
-
 class Call:
     """The arguments of one call sorted by what they are to the recorder."""
 

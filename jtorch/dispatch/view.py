@@ -41,8 +41,11 @@ class ViewPlan:
 def call_view(view, t, statics):
     """Apply a view op to a tensor."""
     me = tls.me
-    if me.special is not None and "_tangent" in t.__dict__:
-        return _dual_view(me, view, t, statics)
+    if me.special is not None:
+        if "_tangent" in t.__dict__:
+            return _dual_view(me, view, t, statics)
+        if getattr(me.special, "sees_views", False):
+            return me.special(view, (t, *statics))[1]
     spec = t._spec
     try:
         plan = view.plans.get((spec, statics))

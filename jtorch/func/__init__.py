@@ -1,5 +1,6 @@
 """torch.func: function transformations, on those of JAX."""
 
+from .einops import rearrange
 from .modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
 from .transforms import (
     debug_unwrap,
@@ -17,5 +18,5 @@ from .vectorize import vmap
 
 __all__ = [
     "debug_unwrap", "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp",
-    "linearize", "replace_all_batch_norm_modules_", "stack_module_state", "vjp", "vmap",
+    "linearize", "rearrange", "replace_all_batch_norm_modules_", "stack_module_state", "vjp", "vmap",
 ]  # fmt: skip

@@ -3,10 +3,16 @@
 Which op belongs here is said by its own record (`where="nn.functional"`); this file only collects them.
 """
 
+import enum
+import importlib
 import math
+from collections.abc import Callable as Callable
+from typing import TYPE_CHECKING as TYPE_CHECKING
+from typing import Optional as Optional
 
 from jtorch import functions as torch
 from jtorch.core import dtype as dtypes
+from jtorch.dispatch import override
 
 _ops = torch.namespace("nn.functional")
 globals().update(_ops)
@@ -366,7 +372,12 @@ def multi_head_attention_forward(
     return out, weights
 
 
+_ASKING = ("handle_torch_function", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
+
+
 def __getattr__(name):
+    if name in _ASKING:
+        return getattr(importlib.import_module("jtorch.overrides"), name)
     # in-place forms (relu_) are made when they are asked for
     found = None if name.startswith("__") else torch.lookup("nn.functional", name)
     if found is None:
@@ -416,3 +427,60 @@ def sigmoid(input):
 def tanh(input):
     """Hyperbolic tangent."""
     return input.tanh()
+
+
+# Names that PyTorch's module has beside its functions.
+
+Tensor, DType = override.Tensor, int
+GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
+ScalingType = enum.Enum(
+    "ScalingType",
+    [
+        ("TensorWise", 0),
+        ("RowWise", 1),
+        ("BlockWise1x16", 2),
+        ("BlockWise1x32", 3),
+        ("BlockWise1x128", 4),
+        ("BlockWise128x128", 5),
+    ],
+)
+SwizzleType = enum.Enum("SwizzleType", [("NO_SWIZZLE", 0), ("SWIZZLE_32_4_4", 1)])
+reproducibility_notes = dict.fromkeys(
+    ("forward_reproducibility_note", "backward_reproducibility_note", "cudnn_reproducibility_note"),
+    "The execution mode changes no result beyond the order of sums.",
+)
+tf32_notes = {"tf32_note": "The precision of matrix products: torch.set_float32_matmul_precision."}
+sparse_support_notes = {"sparse_beta_warning": "Sparse layouts are not supported."}
+
+
+class BroadcastingListCls:
+    """The marker of arguments that may be one number or a list of them: BroadcastingList2[int]."""
+
+    def __getitem__(self, types):
+        return None
+
+
+BroadcastingList1, BroadcastingList2, BroadcastingList3 = (BroadcastingListCls() for _ in range(3))
+
+
+def assert_int_or_pair(arg, arg_name, message) -> None:
+    """AssertionError unless `arg` is a number or two of them."""
+    if not (isinstance(arg, int) or len(arg) == 2):
+        raise AssertionError(message.format(arg_name))
+
+
+def boolean_dispatch(arg_name, arg_index, default, if_true, if_false, module_name, func_name):
+    """A function that is `if_true` or `if_false`, by the value of one argument."""
+
+    def choose(*args, **kwargs):
+        chosen = args[arg_index] if arg_index < len(args) else kwargs.get(arg_name, default)
+        return (if_true if chosen else if_false)(*args, **kwargs)
+
+    choose.__name__ = func_name if func_name is not None else if_true.__name__
+    choose.__doc__, choose.__module__ = if_true.__doc__, module_name or __name__
+    return choose
+
+
+# Functions written here ask `__torch_function__` where there is one.
+override.publish([f for f in globals().values() if getattr(f, "__module__", None) == __name__])

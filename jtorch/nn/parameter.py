@@ -1,8 +1,8 @@
 """Parameter and Buffer: tensors that a Module registers when they are assigned to it."""
 
-from jtorch import copying, dispatch, pytree
+from jtorch import copying, dispatch, errors_extend, pytree
 from jtorch import functions as torch
-from jtorch.tensor import Tensor
+from jtorch.tensor import Tensor, disabled_torch_function
 
 __all__ = [
     "Buffer",
@@ -37,7 +37,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         requires_grad: whether it takes part in autograd. Default: True
     """
 
-    spreads = False
+    __torch_function__ = staticmethod(disabled_torch_function)
 
     def __new__(cls, data=None, requires_grad=True):
         if data is None:
@@ -79,7 +79,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         persistent: whether it is part of the module's `state_dict`. Default: True
     """
 
-    spreads = False
+    __torch_function__ = staticmethod(disabled_torch_function)
 
     def __new__(cls, data=None, *, persistent=True):
         if data is None:
@@ -90,10 +90,24 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         return t
 
 
+# What may be called on a tensor without a shape.
+_ALLOWED = (
+    "size", "copy_", "is_complex", "is_floating_point", "half", "float", "double", "char", "short", "int", "long", "cuda", "cpu",
+    "to", "get_device", "detach", "requires_grad_", "bfloat16",
+)  # fmt: skip
+
+
 class UninitializedTensorMixin:
     """A tensor whose shape is not known yet: only its dtype and device are."""
 
-    _unknown = "Can't access the shape of an uninitialized parameter or buffer. "
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        allowed = isinstance(getattr(func, "__self__", None), property) or func in (
+            getattr(Tensor, n) for n in _ALLOWED
+        )
+        if not allowed:
+            raise errors_extend.uninitialized(func)
+        return super().__torch_function__(func, types, args, kwargs)
 
     def materialize(self, shape, device=None, dtype=None):
         """Give it a shape (and uninitialised memory): it becomes an ordinary parameter or buffer."""
@@ -133,6 +147,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
     cls_to_become = Parameter
 
     def __new__(cls, requires_grad=True, device=None, dtype=None):
+        dispatch.override.arm()
         data = torch.empty(0, device=device, dtype=dtype)
         return Tensor._make_subclass(cls, data, requires_grad)
 
@@ -150,6 +165,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     cls_to_become = Tensor
 
     def __new__(cls, requires_grad=False, device=None, dtype=None, persistent=True):
+        dispatch.override.arm()
         data = torch.empty(0, device=device, dtype=dtype)
         result = Tensor._make_subclass(cls, data, requires_grad)
         result.persistent = persistent

@@ -18,3 +18,4 @@ from jtorch.optim.rmsprop import RMSprop as RMSprop
 from jtorch.optim.rprop import Rprop as Rprop
 from jtorch.optim.sgd import SGD as SGD
 from jtorch.optim.sparse_adam import SparseAdam as SparseAdam
+from jtorch.optim.swap import swap_in_optimizer_params_and_state as swap_in_optimizer_params_and_state

@@ -1,0 +1,293 @@
+"""Operators defined outside: what torch.library makes and torch.ops.<namespace> calls.
+
+A kernel is Python over tensors. It is recorded like any code; where it needs values (numpy) it gets them. Inside a transformation of
+JAX, whose values are not known, a kernel that needs them becomes a call back to the host, with shapes from the fake kernel.
+"""
+
+import jax
+import jax.numpy as jnp
+
+from . import errors_extend
+from .amp.autocast import autocast, is_autocast_enabled
+from .aten import OpOverloadPacket, namespace
+from .autograd.custom import array_of
+from .autograd.function import Function
+from .autograd.mode import no_grad
+from .core.record import tls
+from .creation import from_jax
+from .dispatch import override
+from .schema import Schema
+from .tensor import Tensor, edge_of
+
+OPERATORS: dict[str, "Operator"] = {}
+_COMPOSITE = ("CompositeExplicitAutograd", "CompositeImplicitAutograd", "CompositeExplicitAutogradNonFunctional")
+
+
+class Operator:
+    """An operator's schema, and everything registered for it."""
+
+    def __init__(self, schema: Schema, opaque: bool):
+        self.schema = schema
+        self.opaque = opaque  # from custom_op: its kernels run below autograd
+        self.kernels = {}  # device type, dispatch key, or "default"
+        self.disabled = set()
+        self.fake = self.backward = self.setup = self.vmap = None
+        self.autocast = {}
+        self.classes = {}  # subclass or mode -> function of __torch_dispatch__
+        space, _, name = schema.name.partition("::")
+        packet = getattr(namespace(space), name, None)
+        if packet is None:
+            packet = OpOverloadPacket(space, name, self)
+            setattr(namespace(space), name, packet)
+        self.overload = getattr(packet, schema.overload_name or "default")
+        self.overload._fn = self
+        self.overload._schema = schema
+        self.__doc__ = None
+        key = f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name
+        OPERATORS[key] = self
+
+    def __call__(self, *args, **kwargs):
+        values = self.schema.bind(args, kwargs)
+        relevant = override.overloaded(values) if tls.me.overriding == 2 else ()
+        if relevant or tls.me.function_modes and tls.me.overriding:
+            return override.override(self.overload, relevant, args, kwargs)
+        return self.run(values)
+
+    def run(self, values):
+        """The result for the values of all arguments."""
+        tensors = leaves(values)
+        kind = _device_type(tensors)
+        if kind in self.autocast and is_autocast_enabled(kind):
+            return self._cast(kind, values)
+        if any(isinstance(t._storage.value, jax.core.Tracer) for t in tensors):
+            return self._traced(values)
+        taped = tls.me.grad and any(edge_of(t) is not None for t in tensors)
+        for key in (f"Autograd{kind.upper()}", "Autograd"):
+            if key in self.kernels:
+                return self.schema.call(self.kernels[key], values)
+        if taped and (self.opaque or self.backward is not None) and not any(a.writes for a in self.schema.arguments):
+            return self._on_tape(values)
+        if self.opaque or self.backward is not None:
+            with no_grad():
+                return self.compute(values)
+        return self.compute(values)
+
+    def compute(self, values):
+        """The kernel's result, below autograd."""
+        tensors = leaves(values)
+        kind = _device_type(tensors)
+        if kind == "meta" and "meta" not in self.kernels:
+            if self.fake is None:
+                raise errors_extend.no_fake(f"<CustomOpDef({self.schema.name})>" if self.opaque else self.schema.name)
+            return self.schema.call(self.fake, values)
+        result = self.schema.call(self.kernel(kind), values)
+        if self.opaque:
+            for a, v in zip(self.schema.arguments, values):
+                for t in leaves([v]) if a.writes else ():
+                    t._storage.version += 1
+            given = {id(t._storage) for t in tensors}
+            for r in leaves([result]):
+                if id(r._storage) in given:
+                    raise errors_extend.aliasing_output(self.schema.name)
+                given.add(id(r._storage))
+        return result
+
+    def kernel(self, kind):
+        """The function for a device type."""
+        for key in (kind, kind.upper(), "default", *_COMPOSITE):
+            found = self.kernels.get(key)
+            if found is not None and (key not in self.disabled or "default" not in self.kernels):
+                return found
+        raise errors_extend.no_implementation_of(self.schema.name, kind.upper())
+
+    def _cast(self, kind, values):
+        dtype = self.autocast[kind]
+        low = [
+            [v.to(dtype) if _castable(v) else v for v in x]
+            if isinstance(x, (list, tuple))
+            else x.to(dtype)
+            if _castable(x)
+            else x
+            for x in values
+        ]
+        with autocast(kind, enabled=False):
+            return self.run(low)
+
+    # -- the tape -------------------------------------------------------------------------------------------------------
+
+    def _on_tape(self, values):
+        flat, shape = _flatten(values)
+        made = []
+        results = _function_of(self, shape, made).apply(*flat)
+        return _unflatten(iter(results if isinstance(results, tuple) else (results,)), made[0])[0]
+
+    # -- inside a transformation ----------------------------------------------------------------------------------------
+
+    def _traced(self, values):
+        if self.vmap is not None:
+            return self._batched(values)
+        if self.backward is not None:
+            return self._on_tape(values)
+        return self.compute_traced(values)
+
+    def compute_traced(self, values):
+        """The kernel on tracers; where it asks for their values, a call to the host."""
+        try:
+            return self.schema.call(self.kernel(_device_type(leaves(values))), values)
+        except (jax.errors.JAXTypeError, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and "not known" not in str(error) and "trace" not in str(error).lower():
+                raise
+            if self.fake is None:
+                raise errors_extend.no_fake(self.schema.name) from error
+        return self._on_host(values)
+
+    def _on_host(self, values):
+        flat, shape = _flatten(values)
+        slots = [k for k, x in enumerate(flat) if isinstance(x, Tensor)]
+        made = []
+
+        def fake(*arrays):
+            results, at = _flatten([self.schema.call(self.fake, _with(flat, shape, slots, arrays))])
+            made.append(at)
+            return [array_of(r) for r in results]
+
+        arrays = [array_of(flat[k]) for k in slots]
+        specs = jax.eval_shape(fake, *arrays)
+
+        def host(*concrete):
+            with no_grad():
+                result = self.compute(_with(flat, shape, slots, [jnp.asarray(c) for c in concrete]))
+            return [array_of(r).__array__() for r in leaves([result])]
+
+        outs = jax.pure_callback(host, specs, *arrays, vmap_method="sequential")
+        return _unflatten(iter(map(from_jax, outs)), made[0])[0]
+
+    def _batched(self, values):
+        """A call with its own rule for vmap."""
+        flat, shape = _flatten(values)
+        slots = [k for k, x in enumerate(flat) if isinstance(x, Tensor)]
+        made = []
+
+        def plain(*arrays):
+            results, at = _flatten([self.compute_traced(_with(flat, shape, slots, arrays))])
+            made.append(at)
+            return [array_of(r) for r in results]
+
+        call = jax.custom_batching.custom_vmap(plain)
+
+        @call.def_vmap
+        def rule(size, batched, *arrays):
+            dims = [None] * len(flat)
+            for k, there in zip(slots, batched):
+                dims[k] = 0 if there else None
+            result, out_dims = self.schema.call(
+                lambda *a, **k: self.vmap(VmapInfo(size), tuple(_unflatten(iter(dims), shape)), *a, **k),
+                _with(flat, shape, slots, arrays),
+            )
+            results, _ = _flatten([result])
+            at = [*leaves_of(out_dims)] if isinstance(out_dims, (tuple, list)) else [out_dims] * len(results)
+            moved = [array_of(r) if d in (None, 0) else jnp.moveaxis(array_of(r), d, 0) for r, d in zip(results, at)]
+            return moved, [d is not None for d in at]
+
+        outs = call(*[array_of(flat[k]) for k in slots])
+        return _unflatten(iter(map(from_jax, outs)), made[0])[0]
+
+
+class VmapInfo:
+    """What a rule for vmap is told."""
+
+    def __init__(self, batch_size):
+        self.batch_size = batch_size
+        self.randomness = "error"
+
+
+def _castable(v):
+    return isinstance(v, Tensor) and v.dtype.is_floating_point and v.dtype.name != "float64"
+
+
+def leaves(values) -> list[Tensor]:
+    """The tensors among values and in their lists."""
+    return [t for v in values for t in (v if isinstance(v, (list, tuple)) else (v,)) if isinstance(t, Tensor)]
+
+
+def leaves_of(x):
+    for each in x:
+        if isinstance(each, (tuple, list)):
+            yield from leaves_of(each)
+        else:
+            yield each
+
+
+def _device_type(tensors) -> str:
+    kinds = {t._spec.device.type for t in tensors}
+    return "meta" if "meta" in kinds else next((k for k in sorted(kinds) if k != "cpu"), "cpu")
+
+
+def _flatten(values):
+    """(what is in the values and in their lists, the lengths of the lists; None for what is none)."""
+    flat, shape = [], []
+    for v in values:
+        if isinstance(v, (list, tuple)):
+            flat += v
+            shape.append((type(v), len(v)))
+        else:
+            flat.append(v)
+            shape.append(None)
+    return flat, shape
+
+
+def _unflatten(each, shape):
+    return [next(each) if s is None else s[0](next(each) for _ in range(s[1])) for s in shape]
+
+
+def _with(flat, shape, slots, arrays):
+    """The values with other arrays for the tensors."""
+    full = list(flat)
+    for k, a in zip(slots, arrays):
+        full[k] = from_jax(a)
+    return _unflatten(iter(full), shape)
+
+
+def _function_of(operator, shape, made):
+    """The autograd.Function of one call of an operator."""
+    schema = operator.schema
+
+    class Generated(Function):
+        @staticmethod
+        def forward(*flat):
+            values = _unflatten(iter(flat), shape)
+            with no_grad():
+                traced = any(isinstance(t._storage.value, jax.core.Tracer) for t in leaves(values))
+                result = operator.compute_traced(values) if traced else operator.compute(values)
+            results, at = _flatten([result])
+            made.append(at)
+            return tuple(results) if at[0] is not None else result
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            if operator.setup is not None:
+                values = _unflatten(iter(inputs), shape)
+                given = tuple(v for a, v in zip(schema.arguments, values) if not a.by_name)
+                named = {a.name: v for a, v in zip(schema.arguments, values) if a.by_name}
+                result = _unflatten(iter(output if isinstance(output, tuple) else (output,)), made[-1])[0]
+                operator.setup(
+                    ctx=ctx, inputs=given, output=result, **({"keyword_only_inputs": named} if named else {})
+                )
+
+        @staticmethod
+        def backward(ctx, *grads):
+            if operator.backward is None:
+                raise errors_extend.no_formula(operator.overload)
+            if made[0][0] is not None and made[0][0][0] is list:
+                grads = (list(grads),)
+            got = operator.backward(ctx, *grads)
+            got = list(got) if isinstance(got, tuple) else [got]
+            got += [None] * (len(shape) - len(got))
+            given = []
+            for g, s in zip(got, shape):
+                given += [g] if s is None else [None] * s[1] if g is None else list(g)
+            return tuple(given)
+
+    space, _, name = schema.name.partition("::")
+    Generated.__name__ = f"GeneratedBackwardFor_{space}_{name}_{schema.overload_name or 'default'}"
+    return Generated

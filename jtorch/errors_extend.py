@@ -1,0 +1,229 @@
+"""Errors of what extends jtorch from outside: __torch_function__, __torch_dispatch__, custom operators."""
+
+from . import errors
+
+
+def no_override(name, types, modes) -> TypeError:
+    """All that were asked returned NotImplemented."""
+    lines = [f"  - mode object {m!r}" for m in modes] + [f"  - tensor subclass {t!r}" for t in types]
+    return TypeError(
+        f"Multiple dispatch failed for '{name}'; all __torch_function__ handlers returned NotImplemented:\n\n"
+        + "\n".join(lines)
+    )
+
+
+def not_a_subclass() -> TypeError:
+    return TypeError(
+        "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your class "
+        "inherits from Tensor."
+    )
+
+
+def needs_torch_dispatch(cls) -> TypeError:
+    return TypeError(f"{cls.__name__} must define __torch_dispatch__")
+
+
+def no_values(name, cls) -> RuntimeError:
+    return RuntimeError(
+        f".{name}() is not supported for tensor subclasses.\n  a {cls.__name__} made by _make_wrapper_subclass has no elements of "
+        "its own: unwrap it first"
+    )
+
+
+def no_dispatch(func, classes) -> TypeError:
+    return TypeError(
+        f"Multiple dispatch failed for '{func}'; all __torch_dispatch__ handlers returned NotImplemented:\n\n"
+        + "\n".join(f"  - tensor subclass {c!r}" for c in classes)
+    )
+
+
+def uninitialized(func) -> ValueError:
+    return ValueError(
+        f"Attempted to use an uninitialized parameter in {func}. This error happens when you are using a `LazyModule` or "
+        "explicitly manipulating `torch.nn.parameter.UninitializedParameter` objects. When using LazyModules Call `forward` with a "
+        "dummy batch to initialize the parameters before calling torch functions"
+    )
+
+
+def no_implementation(name, types, modes) -> TypeError:
+    """As `no_override`, for functions that ask by themselves."""
+    nor = "".join(f" nor was it found on the currently active mode {m}" for m in modes)
+    return TypeError(
+        f"no implementation found for '{name.replace('jtorch', 'torch', 1)}' on types that implement __torch_function__: "
+        f"{list(types)}{nor}"
+    )
+
+
+# names of torch that are not what they are there
+
+
+def unsupported(what, instead) -> NotImplementedError:
+    return errors.unsupported(what, instead)
+
+
+def removed(advice) -> RuntimeError:
+    return RuntimeError(f"This function was deprecated since version 1.9 and is now removed. {advice}")
+
+
+def not_sparse(name, layout) -> RuntimeError:
+    return RuntimeError(f"{name} expected {layout} layout but got Strided")
+
+
+def no_kernel(name) -> NotImplementedError:
+    return NotImplementedError(
+        f"Could not run 'aten::{name}' with arguments from the 'CPU' backend.\n  it takes quantized or nested tensors, which "
+        "jtorch does not have: use dense tensors"
+    )
+
+
+def size_range(size, low, high) -> RuntimeError:
+    return RuntimeError(f"Invalid value range for {size} between [{low}, {high}].")
+
+
+def cond_pred(pred) -> RuntimeError:
+    return RuntimeError(f"Expected pred to be bool or tensor, but got {pred}.")
+
+
+def cond_pred_shape(pred) -> RuntimeError:
+    return RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
+
+
+def cond_functions(name="cond") -> RuntimeError:
+    return RuntimeError(
+        "Expect both branches to be callable."
+        if name == "cond"
+        else "while_loop: cond_fn and body_fn must be callable."
+    )
+
+
+def cond_operands(operands) -> RuntimeError:
+    return RuntimeError(
+        f"Expect operands to be a tuple of possibly nested dict/list/tuple that only consists of tensor leaves, but got {operands}."
+    )
+
+
+def loop_carried(given) -> RuntimeError:
+    return RuntimeError(f"Expect carried_inputs to be a tuple or list, got {type(given)}.")
+
+
+def loop_result(got, want) -> RuntimeError:
+    return RuntimeError(f"body_fn should return the same number of elements as carried_inputs: {want}, but got {got}")
+
+
+def short_file(filename, size) -> RuntimeError:
+    return RuntimeError(f"unable to mmap {size} bytes from file <{filename}>: it is shorter")
+
+
+def fake_range(low, high) -> RuntimeError:
+    return RuntimeError(f"`quant_min` should be less than or         equal to `quant_max`.\n  got {low} and {high}")
+
+
+def fake_zero_point(low, high) -> RuntimeError:
+    return RuntimeError(f"`zero_point` must be between `quant_min` and `quant_max`.\n  between {low} and {high}")
+
+
+def fake_channels(name, got, want) -> RuntimeError:
+    return RuntimeError(
+        f"dimensions of {name} are not consistent with input tensor\n  got {got} channels, expected {want}"
+    )
+
+
+def rearrange(pattern, what) -> ValueError:
+    return ValueError(f"Invalid pattern {pattern!r}: {what}")
+
+
+# custom operators
+
+
+def bad_schema(text) -> RuntimeError:
+    return RuntimeError(f"expected an operator's schema, such as 'op(Tensor x, int n=1) -> Tensor', but found {text!r}")
+
+
+def infer(words, signature) -> ValueError:
+    return ValueError(f"infer_schema(func): {words} Got func with signature {signature})")
+
+
+def too_many_values(schema, want, got) -> RuntimeError:
+    return RuntimeError(
+        f"{schema.name}() expected at most {want} argument(s) but received {got} argument(s). Declaration: {schema}"
+    )
+
+
+def missing_value(schema, argument) -> RuntimeError:
+    return RuntimeError(f"{schema.name}() is missing value for argument '{argument.name}'. Declaration: {schema}")
+
+
+def unknown_value(schema, name) -> RuntimeError:
+    return RuntimeError(f"Unknown keyword argument '{name}' for operator '{schema.name}'. Schema: {schema}")
+
+
+def wrong_value(schema, argument, position, value, kind) -> RuntimeError:
+    kind = f"List[{kind}]" if argument.many else kind
+    return RuntimeError(
+        f"{schema.name}() Expected a value of type '{kind}' for argument '{argument.name}' but instead found type "
+        f"'{type(value).__name__}'.\nPosition: {position}\nValue: {value!r}\nDeclaration: {schema}"
+    )
+
+
+def no_implementation_of(name, backend) -> NotImplementedError:
+    return NotImplementedError(
+        f"Could not run '{name}' with arguments from the '{backend}' backend. This could be because the operator doesn't exist "
+        "for this backend.\n  register one: torch.library.register_kernel, torch.library.impl"
+    )
+
+
+def no_fake(name) -> RuntimeError:
+    return RuntimeError(
+        f"There was no fake impl registered for {name}. This is necessary for torch.compile/export/fx tracing to work. Please use "
+        "`register_fake` to add an fake impl."
+    )
+
+
+def no_formula(name) -> RuntimeError:
+    return RuntimeError(
+        f"Trying to backward through {name} but no autograd formula was registered. Please use register_autograd to add one."
+    )
+
+
+def aliasing_output(name) -> RuntimeError:
+    return RuntimeError(
+        f"{name}: The output of this custom operator (1) must not also be an input to this custom operator and (2) may not alias any "
+        "inputs to this custom operator or other returns. The most common way to trigger this error is if we have y = custom_op(x) "
+        "and y and x are the same Tensor. Please instead return a clone of the offending output tensor(s)"
+    )
+
+
+def defined_twice(schema) -> RuntimeError:
+    return RuntimeError(
+        f"Tried to register an operator ({schema}) with the same name and overload name multiple times. Each overload's schema "
+        "should only be registered with a single call to def()."
+    )
+
+
+def library_twice(namespace) -> RuntimeError:
+    return RuntimeError(
+        f"Only a single TORCH_LIBRARY can be used to register the namespace {namespace}; please put all of your definitions in a "
+        "single TORCH_LIBRARY block."
+    )
+
+
+def reserved(namespace) -> ValueError:
+    return ValueError(f"{namespace} is a reserved namespace. Please try creating a library with another name.")
+
+
+def library_kind(kind) -> ValueError:
+    return ValueError(f"Unsupported kind: {kind}")
+
+
+def qualified_name(name) -> ValueError:
+    return ValueError(f"Expected `{name}` to be of the form 'namespace::name'.")
+
+
+def no_operator(name) -> RuntimeError:
+    return RuntimeError(
+        f"operator {name} does not exist\n  define it with torch.library.custom_op or torch.library.define first"
+    )
+
+
+def opcheck(test, error) -> RuntimeError:
+    return RuntimeError(f"opcheck({test}): {type(error).__name__}: {error}")

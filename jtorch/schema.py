@@ -1,0 +1,250 @@
+"""Schemas of operators: "mine::op(Tensor x, float k=2.) -> Tensor", parsed, inferred from annotations, and applied to calls."""
+
+import collections.abc
+import functools
+import inspect
+import numbers
+import operator
+import re
+import types
+import typing
+
+from . import errors_extend
+from .core import device as devices
+from .core import dtype as dtypes
+from .tensor import Tensor
+
+_CHECKS = {
+    "Tensor": Tensor, "int": numbers.Integral, "SymInt": numbers.Integral, "float": numbers.Real, "bool": bool, "str": str,
+    "Scalar": numbers.Number, "ScalarType": dtypes.dtype, "Device": (devices.Device, str),
+}  # fmt: skip
+_PYTHON = {
+    "Tensor": "Tensor",
+    "SymInt": "int",
+    "Scalar": "number",
+    "ScalarType": "torch.dtype",
+    "Device": "torch.device",
+}
+_BASES = {
+    Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool", str: "str", dtypes.dtype: "ScalarType",
+    devices.Device: "Device", numbers.Number: "Scalar",
+}  # fmt: skip
+_ARGUMENT = re.compile(
+    r"(?P<type>\w+)(?:\((?P<alias>[^)]*)\))?(?P<rest>(?:\[\d*\]|\?)*)\s+(?P<name>\w+)\s*(?:=\s*(?P<default>.*))?"
+)
+
+
+class Argument:
+    """One argument of a schema."""
+
+    __slots__ = ("name", "base", "many", "optional", "alias", "default", "required", "by_name")
+
+    def __init__(self, text, by_name=False):
+        found = _ARGUMENT.fullmatch(text.strip())
+        if found is None:
+            raise errors_extend.bad_schema(text)
+        self.name, self.base, self.alias = found["name"], found["type"], found["alias"]
+        self.many = "[" in found["rest"]
+        self.optional = found["rest"].endswith("?")
+        self.required = found["default"] is None
+        self.default = None if self.required else _value(found["default"].strip(), self.base)
+        self.by_name = by_name
+
+    @property
+    def writes(self) -> bool:
+        return bool(self.alias) and "!" in self.alias
+
+    def accepts(self, value) -> bool:
+        """Whether a value is of the argument's type; what is not known is taken."""
+        kind = _CHECKS.get(self.base)
+        if kind is None or value is None and self.optional:
+            return True
+        if self.many:
+            return isinstance(value, (tuple, list)) and all(isinstance(v, kind) or v is None for v in value)
+        if isinstance(value, Tensor) and self.base in ("Scalar", "float", "int", "SymInt", "bool"):
+            return value.numel() == 1
+        return isinstance(value, kind)
+
+    def __str__(self):
+        alias = f"({self.alias})" if self.alias else ""
+        text = f"{self.base}{alias}{'[]' if self.many else ''}{'?' if self.optional else ''} {self.name}"
+        return text if self.required else f"{text}={_spelled(self.default)}"
+
+
+def _value(text, base):
+    if text in ("None", "True", "False"):
+        return {"None": None, "True": True, "False": False}[text]
+    if text.startswith("["):
+        inner = text[1:-1].strip()
+        return [_value(x.strip(), base) for x in inner.split(",")] if inner else []
+    if text[:1] in "\"'":
+        return text[1:-1]
+    if base == "ScalarType":
+        return dtypes.ALL[text]
+    try:
+        return float(text) if base == "float" else int(text)
+    except ValueError:
+        try:
+            return float(text)
+        except ValueError:
+            return text
+
+
+def _spelled(value):
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, float):
+        return f"{value:g}." if value == int(value) else f"{value:g}"
+    if isinstance(value, dtypes.dtype):
+        return value.name
+    return "[" + ", ".join(map(_spelled, value)) + "]" if isinstance(value, list) else str(value)
+
+
+class Schema:
+    """The schema of an operator."""
+
+    __slots__ = ("name", "overload_name", "arguments", "results", "text")
+
+    def __init__(self, text, namespace=None):
+        head, _, rest = text.partition("(")
+        inner, returns = _split_arrow(rest, text)
+        name, _, self.overload_name = head.strip().partition(".")
+        self.name = name if "::" in name or namespace is None else f"{namespace}::{name}"
+        self.arguments, by_name = [], False
+        for part in _split(inner):
+            if part.strip() == "*":
+                by_name = True
+            else:
+                self.arguments.append(Argument(part, by_name))
+        self.results = returns
+
+    def bind(self, args, kwargs):
+        """The values of all arguments, in order. RuntimeError: one is missing, unknown or of another type."""
+        given, values = dict(kwargs), []
+        positional = [a for a in self.arguments if not a.by_name]
+        if len(args) > len(positional):
+            raise errors_extend.too_many_values(self, len(positional), len(args))
+        for k, a in enumerate(self.arguments):
+            if k < len(args):
+                value = args[k]
+            elif a.name in given:
+                value = given.pop(a.name)
+            elif not a.required:
+                value = a.default
+            else:
+                raise errors_extend.missing_value(self, a)
+            if not a.accepts(value):
+                raise errors_extend.wrong_value(self, a, k, value, _PYTHON.get(a.base, a.base))
+            values.append(value)
+        if given:
+            raise errors_extend.unknown_value(self, next(iter(given)))
+        return values
+
+    def call(self, fn, values):
+        """fn with values for all arguments, each as its place in the schema says."""
+        args = [v for a, v in zip(self.arguments, values) if not a.by_name]
+        return fn(*args, **{a.name: v for a, v in zip(self.arguments, values) if a.by_name})
+
+    def __str__(self):
+        parts, starred = [], False
+        for a in self.arguments:
+            if a.by_name and not starred:
+                parts.append("*")
+                starred = True
+            parts.append(str(a))
+        overload = f".{self.overload_name}" if self.overload_name else ""
+        return f"{self.name}{overload}({', '.join(parts)}) -> {self.results}"
+
+    __repr__ = __str__
+
+
+def _split_arrow(rest, text):
+    """What is inside the first parentheses, and what follows the arrow."""
+    depth = 1
+    for k, c in enumerate(rest):
+        depth += (c == "(") - (c == ")")
+        if not depth:
+            after = rest[k + 1 :].strip()
+            if not after.startswith("->"):
+                raise errors_extend.bad_schema(text)
+            return rest[:k], after[2:].strip()
+    raise errors_extend.bad_schema(text)
+
+
+def _split(inner):
+    """The parts between commas outside of brackets and quotes."""
+    parts, depth, last = [], 0, ""
+    for c in inner:
+        depth += (c in "([") - (c in ")]")
+        if c == "," and not depth:
+            parts.append(last)
+            last = ""
+        else:
+            last += c
+    return [p for p in [*parts, last] if p.strip()]
+
+
+def infer_schema(prototype_function, /, *, mutates_args, op_name=None) -> str:
+    """The schema that a function's annotations say.
+
+    mutates_args: the names of the arguments that it writes to. ValueError: an annotation is missing or of no known type.
+    """
+    signature = inspect.signature(prototype_function)
+    try:
+        hints = typing.get_type_hints(prototype_function)
+    except (NameError, TypeError):
+        hints = {n: p.annotation for n, p in signature.parameters.items()} | {"return": signature.return_annotation}
+    parts, starred = [], False
+    for n, (name, p) in enumerate(signature.parameters.items()):
+        if p.kind is p.KEYWORD_ONLY and not starred:
+            parts.append("*")
+            starred = True
+        if p.annotation is p.empty:
+            raise errors_extend.infer(f"Parameter {name} must have a type annotation.", signature)
+        kind = _type_of(hints[name])
+        if kind is None:
+            raise errors_extend.infer(f"Parameter {name} has unsupported type {p.annotation}.", signature)
+        if name in mutates_args or mutates_args == "unknown" and kind.startswith("Tensor"):
+            kind = f"Tensor(a{n}!){kind.removeprefix('Tensor')}"
+        default = (
+            ""
+            if p.default is p.empty
+            else f"={_spelled(list(p.default) if isinstance(p.default, tuple) else p.default)}"
+        )
+        parts.append(f"{kind} {name}{default}")
+    unknown = set(() if mutates_args == "unknown" else mutates_args) - signature.parameters.keys()
+    if unknown:
+        raise errors_extend.infer(f"{unknown} in mutates_args were not found in the custom op's signature.", signature)
+    returns = hints.get("return", signature.return_annotation)
+    text = f"({', '.join(parts)}) -> {_results(returns, signature)}"
+    return text if op_name is None else op_name + text
+
+
+def _type_of(hint):
+    """The schema's word for an annotation, or None."""
+    if hint in _BASES:
+        return _BASES[hint]
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        inner = [a for a in args if a is not type(None)]
+        if len(inner) < len(args):
+            found = _type_of(functools.reduce(operator.or_, inner))
+            return found and f"{found}?"
+        return "Scalar" if set(args) <= {int, float, bool} else None
+    if origin in (list, collections.abc.Sequence) and len(args) == 1:
+        found = _type_of(args[0])
+        return found and f"{found}[]"
+    return None
+
+
+def _results(hint, signature):
+    if hint is None or hint is type(None):
+        return "()"
+    if hint is inspect.Signature.empty:
+        raise errors_extend.infer("No return type annotation was provided. Please add one.", signature)
+    if typing.get_origin(hint) is tuple:
+        return "(" + ", ".join(_results(a, signature) for a in typing.get_args(hint)) + ")"
+    found = _type_of(hint)
+    if found is None:
+        raise errors_extend.infer(f"Return has unsupported type {hint}.", signature)
+    return found

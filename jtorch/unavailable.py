@@ -1,0 +1,159 @@
+"""Names of PyTorch that exist and raise: what needs another backend, another layout or another kind of tensor.
+
+Each says at the call what to use instead, and is marked `__unsupported__`, which docs/coverage.md counts apart.
+"""
+
+import functools
+
+from . import errors_extend
+
+_SPARSE = ("sparse layouts", "dense tensors")
+_QUANTIZED = ("quantized tensors", "torch.fake_quantize_per_tensor_affine, which computes on dense ones")
+_VENDOR = ("kernels of one vendor's library", "the function of torch.nn.functional: XLA chooses the kernel")
+_SCRIPT = ("TorchScript", "torch.compile")
+_INTERNAL = ("PyTorch's internal classes", "the public API")
+
+FUNCTIONS = {
+    _VENDOR: (
+        "cudnn_affine_grid_generator cudnn_batch_norm cudnn_convolution cudnn_convolution_add_relu cudnn_convolution_relu "
+        "cudnn_convolution_transpose cudnn_grid_sampler cudnn_is_acceptable miopen_batch_norm miopen_convolution "
+        "miopen_convolution_add_relu miopen_convolution_relu miopen_convolution_transpose miopen_ctc_loss "
+        "miopen_depthwise_convolution miopen_rnn mkldnn_adaptive_avg_pool2d mkldnn_convolution mkldnn_linear_backward_weights "
+        "mkldnn_max_pool2d mkldnn_max_pool3d mkldnn_rnn_layer set_autocast_ipu_dtype set_autocast_ipu_enabled "
+        "set_autocast_xla_dtype set_autocast_xla_enabled profiler_allow_cudagraph_cupti_lazy_reinit_cuda12"
+    ),
+    _QUANTIZED: (
+        "choose_qparams_optimized empty_quantized fused_moving_avg_obs_fake_quant fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation "
+        "fbgemm_linear_int8_weight fbgemm_linear_int8_weight_fp32_activation fbgemm_linear_quantize_weight "
+        "fbgemm_pack_gemm_matrix_fp16 fbgemm_pack_quantized_matrix quantize_per_channel quantize_per_tensor "
+        "quantize_per_tensor_dynamic quantized_batch_norm quantized_gru quantized_gru_cell quantized_lstm quantized_lstm_cell "
+        "quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d quantized_rnn_relu_cell quantized_rnn_tanh_cell"
+    ),
+    _SPARSE: (
+        "hspmm hsmm smm saddmm sspaddmm sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor "
+        "sparse_csc_tensor sparse_csr_tensor resize_as_sparse_"
+    ),
+    _SCRIPT: (
+        "import_ir_module import_ir_module_from_buffer merge_type_from_type_comment parse_ir parse_schema parse_type_comment "
+        "unify_type_list"
+    ),
+}
+CLASSES = {
+    _SCRIPT: (
+        "AliasDb AnyType Argument ArgumentSpec AwaitType Block BoolType ClassType Code CompilationUnit CompleteArgumentSpec "
+        "ComplexType ConcreteModuleType ConcreteModuleTypeBuilder DeepCopyMemoTable DeserializationStorageContext DeviceObjType "
+        "DictType EnumType ErrorReport ExecutionPlan FileCheck FloatType FunctionSchema FutureType Gradient Graph "
+        "GraphExecutorState IODescriptor InferredType IntType InterfaceType ListType LiteScriptModule LoggerBase LockingLogger "
+        "ModuleDict Node NoneType NoopLogger NumberType OperatorInfo OptionalType ParameterDict BufferDict PyObjectType "
+        "PyTorchFileReader PyTorchFileWriter RRefType ScriptClass ScriptClassFunction ScriptDict ScriptDictIterator "
+        "ScriptDictKeyIterator ScriptFunction ScriptList ScriptListIterator ScriptMethod ScriptModule ScriptModuleSerializer "
+        "ScriptObject ScriptObjectProperty SerializationStorageContext StaticModule StreamObjType StringType SymBoolType "
+        "SymIntType TensorType TracingState TupleType Type UnionType Use Value"
+    ),
+    _INTERNAL: (
+        "BenchmarkConfig BenchmarkExecutionStats CallStack Capsule DispatchKeySet ExcludeDispatchKeyGuard ThroughputBenchmark"
+    ),
+}
+_LAYOUTS = {
+    "indices": "sparse coordinate tensor", "coalesce": "sparse coordinate tensor", "is_coalesced": "sparse coordinate tensor",
+    "values": "sparse tensor", "crow_indices": "sparse row compressed tensor", "col_indices": "sparse row compressed tensor",
+    "ccol_indices": "sparse column compressed tensor", "row_indices": "sparse column compressed tensor",
+}  # fmt: skip
+_NO_KERNEL = (
+    "int_repr", "q_scale", "q_zero_point", "q_per_channel_scales", "q_per_channel_zero_points", "q_per_channel_axis",
+    "qscheme", "to_padded_tensor",
+)  # fmt: skip
+METHODS = {
+    _SPARSE: (
+        "to_sparse to_sparse_coo to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc sparse_mask sparse_resize_ "
+        "sparse_resize_and_clear_ resize_as_sparse_ smm sspaddmm"
+    ),
+    _VENDOR: "to_mkldnn ipu xpu mtia",
+}
+_REMOVED = {
+    "eig": "`torch.linalg.eig` returns complex tensors of dtype `cfloat` or `cdouble` rather than real tensors mimicking complex "
+    "tensors.\n  use torch.linalg.eig, or torch.linalg.eigvals for the values alone",
+    "lstsq": "`torch.lstsq` is deprecated in favor of `torch.linalg.lstsq`.\n  its arguments are in the other order",
+    "solve": "`torch.solve` is deprecated in favor of `torch.linalg.solve`. `torch.linalg.solve` has its arguments reversed and "
+    "does not return the LU factorization.",
+    "symeig": "The default behavior has changed from using the upper triangular portion of the matrix by default to using the "
+    "lower triangular portion.\n  use torch.linalg.eigh(A, UPLO='U' if upper else 'L')",
+    "matrix_rank": "\nPlease use the `torch.linalg.matrix_rank` function instead.",
+}
+
+
+def _refusing(name, what, instead):
+    def refuse(*args, **kwargs):
+        raise errors_extend.unsupported(f"{what}, which torch.{name} needs", instead)
+
+    return _named(refuse, name, f"Unsupported: {what}.")
+
+
+def _named(fn, name, doc, mark=True):
+    fn.__name__ = fn.__qualname__ = name
+    fn.__doc__, fn.__module__ = doc, "jtorch"
+    if mark:
+        fn.__unsupported__ = True
+    return fn
+
+
+def _refusing_class(name, what, instead):
+    def new(cls, *args, **kwargs):
+        raise errors_extend.unsupported(f"{what}, of which torch.{name} is a part", instead)
+
+    body = {
+        "__new__": new,
+        "__doc__": f"Unsupported: {what}. For isinstance alone.",
+        "__module__": "jtorch",
+        "__unsupported__": True,
+    }
+    return type(name, (), body)
+
+
+def _removed(name):
+    def gone(*args, **kwargs):
+        raise errors_extend.removed(_REMOVED[name])
+
+    return _named(
+        gone, name, f"Removed from PyTorch; it raises as PyTorch's does. See torch.linalg.{name}.", mark=False
+    )
+
+
+def _only_sparse(name, layout, of=None):
+    def refuse(self, *args, **kwargs):
+        raise errors_extend.not_sparse(of or name, layout)
+
+    return _named(
+        refuse, name, f"RuntimeError, as for every dense tensor: {of or name} belongs to sparse layouts.", mark=False
+    )
+
+
+def _no_kernel(name):
+    def refuse(self, *args, **kwargs):
+        raise errors_extend.no_kernel(name)
+
+    return _named(
+        refuse, name, "NotImplementedError, as for every dense tensor that is not quantized or nested.", mark=False
+    )
+
+
+@functools.cache
+def names() -> dict:
+    """{name: function or class of `torch`}."""
+    found = {}
+    for make, table in ((_refusing, FUNCTIONS), (_refusing_class, CLASSES)):
+        for (what, instead), names in table.items():
+            found |= {n: make(n, what, instead) for n in names.split()}
+    found |= {n: _removed(n) for n in _REMOVED}
+    found |= {
+        f"{n}_copy": _only_sparse(f"{n}_copy", f"{layout}", n) for n, layout in _LAYOUTS.items() if "coal" not in n
+    }
+    return found | {n: _no_kernel(n) for n in _NO_KERNEL if n not in ("qscheme", "to_padded_tensor")}
+
+
+def methods() -> dict:
+    """{name: method of Tensor}."""
+    found = {n: _only_sparse(n, layout) for n, layout in _LAYOUTS.items()} | {n: _no_kernel(n) for n in _NO_KERNEL}
+    for (what, instead), names in METHODS.items():
+        found |= {n: _refusing(f"Tensor.{n}", what, instead) for n in names.split()}
+    return found | {n: _removed(n) for n in _REMOVED if n != "matrix_rank"}

@@ -1,0 +1,133 @@
+"""torch.utils._python_dispatch: modes that see every op below autograd.
+
+The ops seen are those of the op table (`linear` is one op, not `t` and `addmm`), views among them; factories are not.
+"""
+
+import contextlib
+
+from ..core.record import tls
+from ..dispatch import dispatched
+from ..tensor import Tensor
+
+__all__ = ["BaseTorchDispatchMode", "TorchDispatchMode", "is_traceable_wrapper_subclass"]
+
+
+class TorchDispatchMode:
+    """A context in which every op goes to `__torch_dispatch__(self, func, types, args, kwargs)`.
+
+    While that runs the mode is off; what it calls goes to the modes around it. `func` is an operator such as
+    torch.ops.aten.add.Tensor. What func(*args, **kwargs) gives is on the tape as always.
+    """
+
+    def __init__(self, _dispatch_key=None):
+        self._outer = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        raise NotImplementedError
+
+    def __enter__(self):
+        me = tls.me
+        self.__dict__.setdefault("_outer", []).append(me.special)
+        me.special = self._handle
+        me.extra["dispatch_modes"] = (*me.extra.get("dispatch_modes", ()), self)
+        return self
+
+    def __exit__(self, exc_type, exc_val, exc_tb):
+        me = tls.me
+        me.special = self._outer.pop()
+        *rest, _ = me.extra["dispatch_modes"]
+        me.extra["dispatch_modes"] = tuple(rest)
+
+    def _handle(self, op, args, out=None, inplace=False):
+        me = tls.me
+        func = dispatched.overload_of(op, args, inplace)
+        given, kwargs = dispatched.schema_form(op, args)
+        if out is not None:
+            kwargs["out"] = out
+        with _outside(me, self._outer[-1]):
+            classes = dispatched._classes(args)
+            result = self.__torch_dispatch__(func, classes, given, kwargs)
+            if result is NotImplemented:
+                result = func(*given, **kwargs)
+        return True, result
+
+    _handle.sees_views = True
+
+    @classmethod
+    def push(cls, *args, **kwargs):
+        """Deprecated by PyTorch: an instance."""
+        return cls(*args, **kwargs)
+
+
+@contextlib.contextmanager
+def _outside(me, outer):
+    """The state around the innermost mode."""
+    special, modes = me.special, me.extra.get("dispatch_modes", ())
+    me.special, me.extra["dispatch_modes"] = outer, modes[:-1]
+    try:
+        yield
+    finally:
+        me.special, me.extra["dispatch_modes"] = special, modes
+
+
+class BaseTorchDispatchMode(TorchDispatchMode):
+    """A mode that lets every op pass."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+def _get_current_dispatch_mode():
+    modes = tls.me.extra.get("dispatch_modes", ())
+    return modes[-1] if modes else None
+
+
+def _get_current_dispatch_mode_stack() -> list:
+    return list(tls.me.extra.get("dispatch_modes", ()))
+
+
+def _len_torch_dispatch_stack() -> int:
+    return len(tls.me.extra.get("dispatch_modes", ()))
+
+
+def is_in_torch_dispatch_mode(include_infra_modes=True) -> bool:
+    """Whether a dispatch mode is active."""
+    return _len_torch_dispatch_stack() > 0
+
+
+def any_torch_dispatch_mode_on_stack(*args, **kwargs) -> bool:
+    """Whether a dispatch mode is active."""
+    return _len_torch_dispatch_stack() > 0
+
+
+def is_traceable_wrapper_subclass_type(cls) -> bool:
+    """Whether a class is a wrapper that can be taken apart and put together again."""
+    return (
+        isinstance(cls, type)
+        and issubclass(cls, Tensor)
+        and cls is not Tensor
+        and hasattr(cls, "__tensor_flatten__")
+        and hasattr(cls, "__tensor_unflatten__")
+    )
+
+
+def is_traceable_wrapper_subclass(t) -> bool:
+    """Whether a tensor is of such a class."""
+    return is_traceable_wrapper_subclass_type(type(t))
+
+
+def transform_subclass(t, callback, outer_size=None, outer_stride=None):
+    """The same wrapper around callback(name, inner) of each of its inner tensors."""
+    names, context = t.__tensor_flatten__()
+    inner = {name: callback(name, getattr(t, name)) for name in names}
+    return type(t).__tensor_unflatten__(
+        inner,
+        context,
+        t.size() if outer_size is None else outer_size,
+        t.stride() if outer_stride is None else outer_stride,
+    )
+
+
+def return_and_correct_aliasing(func, args, kwargs, out):
+    """What a `__torch_dispatch__` returns: for an op that writes to its first argument that argument, else `out`."""
+    return args[0] if func.overloadpacket.__name__.endswith("_") and args else out

@@ -1,0 +1,247 @@
+"""torch.library: the same operators are defined in both, and what calls of them say is compared."""
+
+import numpy as np
+import pytest
+
+import jtorch
+from tests.oracle import torch
+
+BOTH = {"torch": torch, "jtorch": jtorch}
+
+
+def sin_op(t, name):
+    """An operator that goes through numpy, with a gradient, a fake kernel and a rule for vmap."""
+
+    def sin2(x, k=2.0):
+        return t.from_numpy(np.sin(x.detach().numpy() * k))
+
+    sin2.__annotations__ = {"x": t.Tensor, "k": float, "return": t.Tensor}
+    op = t.library.custom_op(name, sin2, mutates_args=())
+    op.register_fake(lambda x, k=2.0: t.empty_like(x))
+
+    def setup(ctx, inputs, output):
+        ctx.save_for_backward(inputs[0])
+        ctx.k = inputs[1]
+
+    op.register_autograd(lambda ctx, g: (g * ctx.k * t.cos(ctx.saved_tensors[0] * ctx.k), None), setup_context=setup)
+    return op
+
+
+def plain_op(t, fn, name, annotations, **options):
+    fn.__annotations__ = annotations
+    return t.library.custom_op(name, fn, **{"mutates_args": (), **options})
+
+
+def calls(t):
+    op = sin_op(t, "tests_calls::sin2")
+    x = t.tensor([0.5, 1.0], requires_grad=True)
+    y = op(x)
+    y.sum().backward()
+    again = t.ops.tests_calls.sin2(x, 3.0), t.ops.tests_calls.sin2.default(x, k=1.0)
+    meta = op(t.ones(2, device="meta"))
+    names = (
+        repr(op),
+        str(t.ops.tests_calls.sin2),
+        str(t.ops.tests_calls.sin2.default),
+        str(t.ops.tests_calls.sin2.default._schema),
+    )
+    values = [np.round(v.tolist(), 5).tolist() for v in (y, x.grad, *again)]
+    return (
+        values,
+        type(y.grad_fn).__name__,
+        meta.device.type,
+        tuple(meta.shape),
+        names,
+        t.ops.tests_calls.sin2.overloads(),
+    )
+
+
+def vmap_rule(t):
+    def twice(x):
+        return x * 2
+
+    op = plain_op(t, twice, "tests_vmap::twice", {"x": t.Tensor, "return": t.Tensor})
+    seen = []
+
+    def rule(info, in_dims, x):
+        seen.append((info.batch_size, in_dims))
+        return x * 2, in_dims[0]
+
+    op.register_vmap(rule)
+    return t.vmap(op)(t.ones(3, 2)).tolist(), seen[-1]
+
+
+def lists(t):
+    def scaled(xs, n):
+        return [x * n for x in xs]
+
+    op = plain_op(t, scaled, "tests_lists::scaled", {"xs": list[t.Tensor], "n": int, "return": list[t.Tensor]})
+
+    def setup(ctx, inputs, output):
+        ctx.n = inputs[1]
+
+    op.register_autograd(lambda ctx, gs: ([g * ctx.n for g in gs], None), setup_context=setup)
+    a, b = t.ones(2, requires_grad=True), t.ones(2, requires_grad=True)
+    out = op([a, b], 3)
+    (out[0].sum() + 2 * out[1].sum()).backward()
+    return type(out).__name__, [o.tolist() for o in out], a.grad.tolist(), b.grad.tolist()
+
+
+def two_results(t):
+    def both(x, *, k):
+        return x * k, x + k
+
+    op = plain_op(t, both, "tests_two::both", {"x": t.Tensor, "k": int, "return": tuple[t.Tensor, t.Tensor]})
+
+    def setup(ctx, inputs, keyword_only_inputs, output):
+        ctx.k = keyword_only_inputs["k"]
+
+    op.register_autograd(lambda ctx, g, h: g * ctx.k + h, setup_context=setup)
+    x = t.ones(2, requires_grad=True)
+    p, q = op(x, k=4)
+    (p + q).sum().backward()
+    return p.tolist(), q.tolist(), x.grad.tolist(), str(t.ops.tests_two.both.default._schema)
+
+
+def writes(t):
+    def inc(x):
+        x.add_(1)
+
+    op = plain_op(t, inc, "tests_writes::inc", {"x": t.Tensor, "return": None}, mutates_args={"x"})
+    z = t.zeros(2)
+    return op(z), z.tolist(), z._version, str(t.ops.tests_writes.inc.default._schema)
+
+
+def kernels(t):
+    def add_one(x):
+        return x + 1
+
+    op = plain_op(t, add_one, "tests_kernels::add", {"x": t.Tensor, "return": t.Tensor}, device_types="cuda")
+    try:
+        op(t.ones(2))
+    except NotImplementedError as error:
+        said = str(error)[:70]
+    op.register_kernel("cpu")(lambda x: x + 2)
+    return said, op(t.ones(2)).tolist()
+
+
+def library(t):
+    lib = t.library.Library("tests_lib", "DEF")
+    lib.define("foo(Tensor x, int a=2, *, float b=1.5, int[] s=[]) -> Tensor")
+    lib.impl("foo", lambda x, a=2, *, b=1.5, s=(): x * a + b, "CompositeExplicitAutograd")
+    t.library.define("tests_lib3::bar", "(Tensor x, Tensor? y=None) -> (Tensor, Tensor)")
+    t.library.impl("tests_lib3::bar", "cpu")(lambda x, y=None: (x + 1, x - 1))
+    t.library.register_fake("tests_lib3::bar")(lambda x, y=None: (t.empty_like(x), t.empty_like(x)))
+    first = t.ops.tests_lib.foo(t.ones(2), 3, b=1)
+    real, fake = t.ops.tests_lib3.bar(t.ones(2)), t.ops.tests_lib3.bar(t.ones(2, device="meta"))
+    grad = t.ops.tests_lib3.bar(t.ones(2, requires_grad=True))[0]
+    return first.tolist(), [r.tolist() for r in real], [f.device.type for f in fake], grad.requires_grad, lib.ns
+
+
+def checked(t):
+    return t.library.opcheck(sin_op(t, "tests_opcheck::sin2"), (t.ones(2, requires_grad=True),))
+
+
+def aten(t):
+    x = t.ones(2)
+    ops = t.ops.aten
+    return (
+        ops.add(x, x).tolist(),
+        ops.add.Tensor(x, 1).tolist(),
+        str(ops.mm.default),
+        ops.relu is t.ops.aten.relu,
+        repr(ops.add.Tensor),
+    )
+
+
+PROGRAMS = [calls, vmap_rule, lists, two_results, writes, kernels, library, checked, aten]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+@pytest.mark.filterwarnings("ignore")
+def test_programs(program):
+    assert str(program(jtorch)) == str(program(torch))
+
+
+ERRORS = {
+    "no tensor": lambda t, op: op(3),
+    "not a float": lambda t, op: op(t.ones(2), "a"),
+    "missing": lambda t, op: op(),
+    "unknown": lambda t, op: op(t.ones(2), z=1),
+    "no operator": lambda t, op: t.ops.tests_errors_nowhere.nope,
+    "not annotated": lambda t, op: t.library.infer_schema(lambda x: x, mutates_args=()),
+    "reserved": lambda t, op: t.library.Library("prim", "DEF"),
+    "kind": lambda t, op: t.library.Library("tests_kind", "XX"),
+    "aliases": lambda t, op: plain_op(t, lambda x: x, "tests_alias::same", {"x": t.Tensor, "return": t.Tensor})(t.ones(2)),
+    "no formula": lambda t, op: plain_op(t, lambda x: x + 1, "tests_formula::inc", {"x": t.Tensor, "return": t.Tensor})(
+        t.ones(2, requires_grad=True)
+    ).sum().backward(),
+    "no fake": lambda t, op: plain_op(t, lambda x: x + 1, "tests_fake::inc", {"x": t.Tensor, "return": t.Tensor})(
+        t.ones(2, device="meta")
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", ERRORS.values(), ids=ERRORS)
+def test_errors(wrong, request):
+    said = []
+    for t in BOTH.values():
+        op = sin_op(t, "tests_errors::sin2")
+        with pytest.raises(Exception) as error:
+            wrong(t, op)
+        first = str(error.value).splitlines()[0]
+        said.append((type(error.value), first[:60] if "aliases" not in request.node.name else first[-200:][:30]))
+    if "aliases" in request.node.name:
+        assert all(kind is RuntimeError for kind, _ in said)
+    else:
+        assert said[0] == said[1]
+
+
+def schemas(t):
+    def one(x: t.Tensor, y: list[t.Tensor], a: int = 1, b: bool = True, c: str = "s", d: t.dtype = t.float32):
+        return None
+
+    def two(
+        x: t.Tensor | None, y: list[int], z: list[float], w: float = 1.5, *, kw: t.device, q: list[int] | None = None
+    ):
+        return None
+
+    found = []
+    for fn, result in ((one, tuple[t.Tensor, t.Tensor]), (two, list[t.Tensor]), (one, None), (two, int)):
+        fn.__annotations__["return"] = result
+        found += [t.library.infer_schema(fn, mutates_args=()), t.library.infer_schema(fn, mutates_args={"x"})]
+    return found
+
+
+def test_schemas():
+    assert schemas(jtorch) == schemas(torch)
+
+
+def test_what_needs_triton_says_so():
+    with pytest.raises(NotImplementedError, match="does not support Triton kernels"):
+        jtorch.library.triton_op("tests_triton::op", mutates_args=())
+
+
+def test_numpy_under_vmap():
+    """A kernel that needs values is called on the host inside a transformation."""
+    op = sin_op(jtorch, "tests_host::sin2")
+    x = jtorch.arange(6.0).reshape(3, 2)
+    assert jtorch.allclose(jtorch.vmap(op)(x), jtorch.sin(x * 2))
+
+
+def test_gradients_under_torch_func():
+    """PyTorch refuses this; here an operator's formula holds inside torch.func too."""
+    op = sin_op(jtorch, "tests_func::sin2")
+    x = jtorch.tensor([0.5, 1.0])
+    assert jtorch.allclose(jtorch.func.grad(lambda x: op(x).sum())(x), 2 * jtorch.cos(2 * x))
+
+
+def test_autocast_casts_the_arguments():
+    def kind(x):
+        return jtorch.tensor(float(x.dtype is jtorch.bfloat16))
+
+    op = plain_op(jtorch, kind, "tests_autocast::kind", {"x": jtorch.Tensor, "return": jtorch.Tensor})
+    jtorch.library.register_autocast(op, "cpu", jtorch.bfloat16)
+    with jtorch.autocast("cpu"):
+        assert op(jtorch.ones(2)).item() == 1.0
+    assert op(jtorch.ones(2)).item() == 0.0
