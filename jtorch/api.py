@@ -13,7 +13,7 @@ from .dispatch import forget_plans, result_dtype
 from .tensor import Tensor
 
 SUBMODULES = (
-    "accelerator", "amp", "autograd", "backends", "compile", "compiler", "config", "core", "cuda", "data",
+    "accelerator", "amp", "autograd", "backends", "compile", "compiler", "config", "core", "cuda", "data", "distributions",
     "errors", "fft", "func", "linalg", "masked", "nn", "ops", "optim", "random", "return_types", "signal",
     "special", "utils", "version",
 )  # fmt: skip
