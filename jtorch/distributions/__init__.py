@@ -1,14 +1,12 @@
 """torch.distributions: random variables with densities, divergences, transforms and reparameterised samples."""
 
-from jtorch.distributions import (
-    constraint_registry,
-    constraints,
-    kl,
-    kl_cross,
-    kl_pairs,
-    transforms,
-    utils,
-)
+from jtorch.distributions import constraint_registry as constraint_registry
+from jtorch.distributions import constraints as constraints
+from jtorch.distributions import kl as kl
+from jtorch.distributions import kl_cross as kl_cross
+from jtorch.distributions import kl_pairs as kl_pairs
+from jtorch.distributions import transforms as transforms
+from jtorch.distributions import utils as utils
 from jtorch.distributions.bernoulli import Bernoulli
 from jtorch.distributions.beta import Beta
 from jtorch.distributions.binomial import Binomial

@@ -5,12 +5,7 @@ from jtorch.autograd.mode import no_grad
 from jtorch.core.spec import Size
 from jtorch.distributions import constraints
 from jtorch.distributions.exp_family import ExponentialFamily
-from jtorch.distributions.utils import (
-    bce_with_logits,
-    broadcast_all,
-    outer_value,
-    through,
-)
+from jtorch.distributions.utils import ProbsOrLogits, bce_with_logits, broadcast_all, outer_value, through
 
 __all__ = ["Bernoulli"]
 

@@ -5,7 +5,7 @@ from jtorch.autograd.mode import no_grad
 from jtorch.core.spec import Size
 from jtorch.distributions import constraints, errors
 from jtorch.distributions.distribution import Distribution
-from jtorch.distributions.utils import outer_value
+from jtorch.distributions.utils import ProbsOrLogits, outer_value
 
 __all__ = ["Binomial"]
 

@@ -8,12 +8,7 @@ from jtorch.core.spec import Size
 from jtorch.distributions import constraints
 from jtorch.distributions.distribution import first_broken
 from jtorch.distributions.exp_family import ExponentialFamily
-from jtorch.distributions.utils import (
-    bce_with_logits,
-    broadcast_all,
-    clamp_probs,
-    rand,
-)
+from jtorch.distributions.utils import ProbsOrLogits, bce_with_logits, broadcast_all, clamp_probs, rand
 
 __all__ = ["ContinuousBernoulli"]
 

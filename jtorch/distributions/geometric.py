@@ -5,7 +5,7 @@ from jtorch.autograd.mode import no_grad
 from jtorch.core.spec import Size
 from jtorch.distributions import constraints, errors
 from jtorch.distributions.distribution import Distribution, first_broken
-from jtorch.distributions.utils import bce_with_logits, broadcast_all
+from jtorch.distributions.utils import ProbsOrLogits, bce_with_logits, broadcast_all
 
 __all__ = ["Geometric"]
 

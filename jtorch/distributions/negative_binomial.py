@@ -6,7 +6,7 @@ from jtorch.core.spec import Size
 from jtorch.distributions import constraints
 from jtorch.distributions.distribution import Distribution
 from jtorch.distributions.gamma import Gamma
-from jtorch.distributions.utils import lazy_property
+from jtorch.distributions.utils import ProbsOrLogits, lazy_property
 
 logsigmoid = torch.lookup("nn.functional", "logsigmoid")
 

@@ -5,12 +5,7 @@ from jtorch.distributions import constraints
 from jtorch.distributions.distribution import Distribution
 from jtorch.distributions.transformed_distribution import TransformedDistribution
 from jtorch.distributions.transforms import SigmoidTransform
-from jtorch.distributions.utils import (
-    broadcast_all,
-    clamp_probs,
-    rand,
-    through,
-)
+from jtorch.distributions.utils import ProbsOrLogits, broadcast_all, clamp_probs, rand, through
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 
