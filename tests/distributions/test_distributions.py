@@ -65,7 +65,7 @@ def eagerly():
 def test_what_it_is(case):
     def program(module):
         d = made(case, module)
-        text = lambda x: repr(x).replace("jtorch", "torch")  # noqa: E731
+        text = lambda x: repr(x).replace("jtorch", "torch")
         wanted = [text(d), tuple(d.batch_shape), tuple(d.event_shape), d.has_rsample, d.has_enumerate_support]
         return [*wanted, text(d.support), text(d.arg_constraints), [d.support.event_dim, d.support.is_discrete]]
 
