@@ -4,6 +4,8 @@ Constraints of single numbers are written with operators alone, so the same test
 without recording anything, on the numpy arrays behind them (`check_host`).
 """
 
+import itertools
+
 from jtorch import functions as torch
 from jtorch.convert import as_numpy
 from jtorch.distributions import errors
@@ -170,7 +172,7 @@ class _IntegerInterval(_Both):
     """Whole numbers from `lower_bound` to `upper_bound`, both included."""
 
     is_discrete = True
-    _test = staticmethod(lambda x, lower, upper: (x % 1 == 0) & (x >= lower) & (x <= upper))
+    _test = staticmethod(lambda x, lower, upper: (x % 1 == 0) & (lower <= x) & (x <= upper))
 
 
 class _IntegerLessThan(_Upper):
@@ -184,19 +186,19 @@ class _IntegerGreaterThan(_Lower):
     """Whole numbers from `lower_bound`, included."""
 
     is_discrete = True
-    _test = staticmethod(lambda x, lower: (x % 1 == 0) & (x >= lower))
+    _test = staticmethod(lambda x, lower: (x % 1 == 0) & (lower <= x))
 
 
 class _GreaterThan(_Lower):
     """Numbers above `lower_bound`."""
 
-    _test = staticmethod(lambda x, lower: x > lower)
+    _test = staticmethod(lambda x, lower: lower < x)
 
 
 class _GreaterThanEq(_Lower):
     """Numbers from `lower_bound`, included."""
 
-    _test = staticmethod(lambda x, lower: x >= lower)
+    _test = staticmethod(lambda x, lower: lower <= x)
 
 
 class _LessThan(_Upper):
@@ -208,13 +210,13 @@ class _LessThan(_Upper):
 class _Interval(_Both):
     """Numbers from `lower_bound` to `upper_bound`, both included."""
 
-    _test = staticmethod(lambda x, lower, upper: (x >= lower) & (x <= upper))
+    _test = staticmethod(lambda x, lower, upper: (lower <= x) & (x <= upper))
 
 
 class _HalfOpenInterval(_Both):
     """Numbers from `lower_bound`, included, to `upper_bound`, excluded."""
 
-    _test = staticmethod(lambda x, lower, upper: (x >= lower) & (x < upper))
+    _test = staticmethod(lambda x, lower, upper: (lower <= x) & (x < upper))
 
 
 # --- vectors ----------------------------------------------------------------------------------------------------
@@ -374,7 +376,8 @@ class _Symmetric(_Square):
 
 
 class _PositiveSemidefinite(_Symmetric):
-    """Symmetric, no eigenvalue below 0."""
+    """Symmetric, no eigenvalue below 0. Each matrix is answered for itself; PyTorch's, where one of a batch is not
+    symmetric, says of the others only whether they are."""
 
     def check(self, value):
         symmetric_ = super().check(value)
@@ -418,7 +421,8 @@ class _Cat(Constraint):
         assert -value.dim() <= self.dim < value.dim(), (
             f"dim {self.dim} out of range for tensor with {value.dim()} dimensions"
         )
-        pieces = value.split(self.lengths, self.dim)
+        starts = [0, *itertools.accumulate(self.lengths)]
+        pieces = [value.narrow(self.dim, start, n) for start, n in zip(starts, self.lengths)]
         return torch.cat([c.check(v) for c, v in zip(self.cseq, pieces)], self.dim)
 
 

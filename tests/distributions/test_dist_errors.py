@@ -271,8 +271,8 @@ type("Mine", (Distribution,), {"arg_constraints": {}})()._validate_sample(T(1.))
 Uniform(0., 1.).arg_constraints
 d.LogNormal(Z(2), 1.).base_dist, d.half_normal.HalfNormal(2.).scale, d.studentT.StudentT(2.)
 Chi2(T([2., 3.])).df, InverseGamma(1., 2.).rate, LogisticNormal(0., 1.).batch_shape, Beta(1., 2.).concentration0
-MultivariateNormal(Z(2), torch.eye(2)).precision_matrix, MultivariateNormal(Z(2), torch.eye(2)).scale_tril
-LowRankMultivariateNormal(Z(2), O(2, 1), O(2)).precision_matrix, LowRankMultivariateNormal(Z(2), O(2, 1), O(2)).scale_tril
+MultivariateNormal(Z(2), torch.eye(2)).precision_matrix + 0, MultivariateNormal(Z(2), torch.eye(2)).scale_tril
+LowRankMultivariateNormal(Z(2), O(2, 1), O(2)).precision_matrix.shape, LowRankMultivariateNormal(Z(2), O(2, 1), O(2)).scale_tril
 Wishart(3., precision_matrix=torch.eye(2)).covariance_matrix
 """.strip().splitlines()
 
