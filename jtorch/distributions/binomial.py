@@ -9,6 +9,8 @@ from jtorch.distributions.utils import ProbsOrLogits, outer_value
 
 __all__ = ["Binomial"]
 
+logsigmoid = torch.lookup("nn.functional", "logsigmoid")
+
 
 class Binomial(ProbsOrLogits, Distribution):
     """The number of successes of probability `probs` (or log-odds `logits`) in `total_count` trials."""
@@ -54,9 +56,7 @@ class Binomial(ProbsOrLogits, Distribution):
             self._validate_sample(value)
         n = self.total_count
         ways = torch.lgamma(n + 1) - torch.lgamma(value + 1) - torch.lgamma(n - value + 1)
-        # n log(1 + exp(logits)), from the side where exp does not overflow
-        normalizer = n * self.logits.clamp(min=0) + n * torch.log1p(torch.exp(-torch.abs(self.logits)))
-        return value * self.logits + ways - normalizer
+        return value * self.logits + ways + n * logsigmoid(-self.logits)
 
     def _homogeneous_count(self, method) -> int:
         count = int(self.total_count.max())

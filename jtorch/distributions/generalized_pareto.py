@@ -74,12 +74,12 @@ class GeneralizedPareto(Distribution):
     @property
     def mean(self):
         c = self.concentration
-        return torch.where(c < 1, self.loc + self.scale / (1 - c), float("inf"))
+        return torch.where(c < 1, self.loc + self.scale / (1 - c), float("nan"))
 
     @property
     def variance(self):
         c = self.concentration
-        return torch.where(c < 0.5, self.scale**2 / ((1 - c) ** 2 * (1 - 2 * c)), float("inf"))
+        return torch.where(c < 0.5, self.scale**2 / ((1 - c) ** 2 * (1 - 2 * c)), float("nan"))
 
     def entropy(self):
         return torch.log(self.scale) + self.concentration + 1

@@ -1,5 +1,7 @@
 """The multinomial distribution."""
 
+import math
+
 from jtorch import functions as torch
 from jtorch.autograd.mode import no_grad
 from jtorch.core.spec import Size
@@ -66,7 +68,7 @@ class Multinomial(Distribution):
         return ways + (logits * value).sum(-1)
 
     def entropy(self):
-        n = torch.tensor(self.total_count, device=self.probs.device)
+        n = self.total_count
         counts = self._binomial.enumerate_support(expand=False)[1:]
         weighted = torch.exp(self._binomial.log_prob(counts)) * torch.lgamma(counts + 1)
-        return n * self._categorical.entropy() - torch.lgamma(n + 1) + weighted.sum([0, -1])
+        return n * self._categorical.entropy() - math.lgamma(n + 1) + weighted.sum([0, -1])

@@ -72,6 +72,6 @@ class VonMises(Distribution):
                 f = (1 + r * f) / (r + f)
                 c = k * (r - f)
                 accept = ((c * (2 - c) - u2) > 0) | ((c / u2).log() + 1 - c >= 0)
-                x = torch.where(accept & ~done, (u3 - 0.5).sign() * f.acos(), x)
+                x = torch.where(accept, (u3 - 0.5).sign() * f.acos(), x)
                 done = done | accept
             return ((x + math.pi + loc) % (2 * math.pi) - math.pi).to(self.loc.dtype)
