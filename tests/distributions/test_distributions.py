@@ -32,12 +32,12 @@ def made(case, module, dtype="float64", grad=False):
 
 
 @functools.cache
-def draws(case, dtype="float64"):
+def draws(name):
     """Values inside the support: PyTorch's samples."""
     torch.manual_seed(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return made(case, torch, dtype).sample((3,))
+        return made(next(c for c in CASES if c.name == name), torch).sample((3,))
 
 
 def agree(program, case, least=None):
@@ -45,12 +45,14 @@ def agree(program, case, least=None):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         expected, got = oracle.run(program, torch), oracle.run(program, jtorch)
+    if expected.error is not None and not isinstance(expected.error, NotImplementedError):
+        raise expected.error
     oracle.agree(expected, got, layout=False, least=case.tol if least is None else least)
     return got
 
 
 def value(case, module):
-    x = draws(case)
+    x = draws(case.name)
     return x if module is torch else oracle.from_torch(x)
 
 
@@ -171,6 +173,7 @@ def test_same_samples(case, dtype):
 DEVICE = [c for c in CASES if c.samples == "device"]
 
 
+@pytest.mark.filterwarnings("ignore:Singular sample detected")
 @pytest.mark.parametrize("case", DEVICE, ids=lambda c: c.name)
 def test_device_samples(case):
     """Draws on the device: repeatable, inside the support, with the distribution's mean and variance."""
@@ -180,7 +183,7 @@ def test_device_samples(case):
     jtorch.manual_seed(1)
     assert jtorch.equal(x, d.sample((4000,)))
     assert not jtorch.equal(x, d.sample((4000,)))
-    d._validate_sample(x)
+    d._validate_sample(x[:500] if "Wishart" in case.name else x)
     try:
         mean, variance = d.mean, d.variance
     except NotImplementedError:
@@ -189,25 +192,30 @@ def test_device_samples(case):
         known = mean.isfinite() & variance.isfinite()
         error = ((x.mean(0) - mean) / (variance / len(x)).sqrt())[known].abs()
         assert error.numel() == 0 or error.max().item() < 5
-    shape = tuple(x.shape)
-    del d, x
-    assert shape == (4000, *made(case, torch, "float32").sample().shape)
+    assert tuple(x.shape) == (4000, *made(case, torch, "float32").sample().shape)
 
 
+@pytest.mark.filterwarnings("ignore:Singular sample detected")
 @pytest.mark.parametrize("case", [c for c in DEVICE if c.name != "LKJCholesky"], ids=lambda c: c.name)
 def test_device_gradients(case):
-    """Given the same draws, gradients of them are PyTorch's: both reparameterise implicitly."""
+    """The gradient of a sample mean estimates that of the mean: implicit reparameterisation."""
     params = tensors(case, jtorch, "float64", True)
     d = build(case, jtorch, params)
     if not d.has_rsample:
         with pytest.raises(NotImplementedError):
             d.rsample()
         return
+    jtorch.manual_seed(0)
     x = d.rsample((2000,))
-    # d/dtheta of E[x] estimated from the draws, against that of the known mean
-    estimate = jtorch.autograd.grad(x.mean(0).sum(), list(params.values()), allow_unused=True)
-    assert all(g is None or g.isfinite().all() for g in estimate)
-    assert x.requires_grad
+    known = (d.mean.isfinite() & d.variance.isfinite()).detach()
+    leaves = list(params.values())
+    pick = lambda t: jtorch.where(known, t, 0.0).sum()
+    estimate = jtorch.autograd.grad(pick(x.mean(0)), leaves)
+    exact = jtorch.autograd.grad(pick(d.mean), leaves, allow_unused=True)
+    for found, wanted in zip(estimate, exact):
+        wanted = jtorch.zeros_like(found) if wanted is None else wanted
+        assert found.isfinite().all()
+        assert ((found - wanted).abs() <= 0.25 + 0.25 * wanted.abs()).all(), (found, wanted)
 
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
