@@ -135,8 +135,7 @@ def _any_normal(p, q):
 
 
 @register_kl(Gamma, Exponential)
-@register_kl(Pareto, Exponential)
-def _any_exponential(p, q):
+def _gamma_exponential(p, q):
     return -p.entropy() + _to_exponential(q, p.mean)
 
 
@@ -160,14 +159,26 @@ def _normal_laplace(p, q):
     return -p.entropy() + (2 * q.scale).log() + distance / q.scale
 
 
+def _pareto_mean(p):
+    """Finite where there is no mean too, so that a mask over it leaves no nan in gradients."""
+    return p.alpha * p.scale / (p.alpha - 1)
+
+
+@register_kl(Pareto, Exponential)
+def _pareto_exponential(p, q):
+    return torch.where(p.alpha <= 1, INF, -p.entropy() + _to_exponential(q, _pareto_mean(p)))
+
+
 @register_kl(Pareto, Gamma)
 def _pareto_gamma(p, q):
-    return -p.entropy() + _to_gamma(q, p.mean, p.scale.log() + p.alpha.reciprocal())
+    result = -p.entropy() + _to_gamma(q, _pareto_mean(p), p.scale.log() + p.alpha.reciprocal())
+    return torch.where(p.alpha <= 1, INF, result)
 
 
 @register_kl(Pareto, Normal)
 def _pareto_normal(p, q):
-    result = -p.entropy() + _to_normal(q, p.mean, p.variance)
+    variance = p.scale.pow(2) * p.alpha / ((p.alpha - 1).pow(2) * (p.alpha - 2))
+    result = -p.entropy() + _to_normal(q, _pareto_mean(p), variance)
     return torch.where(p.alpha <= 2, INF, result)
 
 
