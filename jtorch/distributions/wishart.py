@@ -10,7 +10,7 @@ from jtorch.distributions import constraints, errors
 from jtorch.distributions.chi2 import Chi2
 from jtorch.distributions.distribution import first_broken
 from jtorch.distributions.exp_family import ExponentialFamily
-from jtorch.distributions.multivariate_normal import FACTORS, GivenByMatrix, half_log_det, solve_triangular
+from jtorch.distributions.multivariate_normal import FACTORS, GivenByMatrix, half_log_det
 from jtorch.distributions.utils import standard_normal
 
 __all__ = ["Wishart"]
@@ -128,9 +128,7 @@ class Wishart(GivenByMatrix, ExponentialFamily):
         if self._validate_args:
             self._validate_sample(value)
         nu, p, factor = self.df, self.event_shape[-1], self._unbroadcasted_scale_tril
-        trace = solve_triangular(factor, solve_triangular(factor, value, upper=False).mT, upper=False).diagonal(
-            dim1=-2, dim2=-1
-        )
+        trace = torch.cholesky_solve(value, factor).diagonal(dim1=-2, dim2=-1)
         log_det = torch.lookup("linalg", "slogdet")(value).logabsdet
         return (
             -nu * (p * math.log(2.0) / 2 + half_log_det(factor))

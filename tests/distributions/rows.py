@@ -12,11 +12,12 @@ class Case:
     params: dict
     samples: str = "same"  # "same": PyTorch's numbers for a seed; "device": others, compared by their distribution
     tol: tuple = (0.0, 0.0)
+    dtype: str = "float64"
     why: str = ""
 
 
-def case(name, build, samples="same", tol=(0.0, 0.0), why="", **params):
-    return Case(name, build, params, samples, tol, why)
+def case(name, build, samples="same", tol=(0.0, 0.0), dtype="float64", why="", **params):
+    return Case(name, build, params, samples, tol, dtype, why)
 
 
 LOC, SCALE = [0.5, -1.0, 2.0], [[1.0, 0.5, 2.0], [0.3, 1.5, 1.0]]
@@ -54,6 +55,9 @@ CASES = [
         loc=LOC,
         scale=SCALE,
         concentration=[-0.4, 0.3, 1.2],
+        dtype="float32",
+        tol=(2e-5, 2e-5),
+        why="PyTorch compares with a float32 zero and refuses other types; both round to single precision",
     ),
     case("Geometric", "Geometric(probs)", probs=PROBS),
     case("Geometric-logits", "Geometric(logits=logits)", logits=LOGITS),
