@@ -77,6 +77,9 @@ def test_what_it_is(case):
 @pytest.mark.parametrize("name", [*PROPERTIES, "entropy", "perplexity"])
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_moments(case, name):
+    if (case.name, name) == ("Kumaraswamy", "mode"):
+        return  # PyTorch's is nan everywhere; test_kumaraswamy_mode has the number
+
     def program(module):
         params = tensors(case, module, case.dtype, True)
         d = build(case, module, params)
@@ -219,7 +222,7 @@ def test_device_gradients(case):
     known = (d.mean.isfinite() & d.variance.isfinite()).detach()
     leaves = list(params.values())
     pick = lambda t: jtorch.where(known, t, 0.0).sum()
-    estimate = jtorch.autograd.grad(pick(x.mean(0)), leaves)
+    estimate = jtorch.autograd.grad(pick(x.mean(0)), leaves, retain_graph=True)
     exact = jtorch.autograd.grad(pick(d.mean), leaves, allow_unused=True)
     for found, wanted in zip(estimate, exact):
         wanted = jtorch.zeros_like(found) if wanted is None else wanted
