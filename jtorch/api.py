@@ -13,8 +13,9 @@ from .dispatch import forget_plans, result_dtype
 from .tensor import Tensor
 
 SUBMODULES = (
-    "_C", "accelerator", "amp", "autograd", "backends", "compile", "compiler", "config", "core", "cuda", "data",
-    "errors", "fft", "func", "functional", "futures", "jit", "library", "linalg", "masked", "nn", "ops", "optim", "overrides", "random", "return_types", "signal",
+    "_C", "accelerator", "amp", "autograd", "backends", "compile", "compiler", "config", "core", "cuda", "data", "distributions",
+    "errors", "fft", "func", "functional", "futures", "jit", "library", "linalg", "masked", "nn", "ops", "optim", "overrides",
+    "random", "return_types", "signal",
     "special", "utils", "version",
 )  # fmt: skip
 

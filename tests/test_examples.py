@@ -78,3 +78,22 @@ def test_char_gpt_learns_as_under_torch(tmp_path):
     ours = gpt_losses(run(ROOT / "examples" / "char_gpt.py", "--steps", "10", "--sample", "1"))
     its = gpt_losses(run(under_torch("char_gpt.py", tmp_path), "--steps", "10", "--sample", "1"))
     assert ours == pytest.approx(its, abs=5e-3)
+
+
+def vae_bounds(out):
+    return [float(bound) for bound in re.findall(r"test +(\S+)", out)]
+
+
+def test_vae_learns():
+    out = run(ROOT / "examples" / "vae.py", "--epochs", "4")
+    found = vae_bounds(out)
+    assert found[-1] > found[0] + 2
+    assert len(out.split("from the prior\n")[1].splitlines()) == 8
+
+
+@needs_torch
+def test_vae_learns_as_under_torch(tmp_path):
+    """The same start, the same batches and the same noise: the bounds are the same numbers."""
+    ours = vae_bounds(run(ROOT / "examples" / "vae.py", "--epochs", "2"))
+    its = vae_bounds(run(under_torch("vae.py", tmp_path), "--epochs", "2"))
+    assert ours == pytest.approx(its, abs=0.1)

@@ -531,7 +531,7 @@ def binary_cross_entropy_with_logits(
     pos_weight: Array | None = None,
 ) -> Array:
     """Cross entropy of the sigmoid of logits with targets in [0, 1]; `pos_weight` scales the positive part."""
-    tail = jnp.log1p(jnp.exp(-jnp.abs(input))) + jnp.maximum(-input, 0)  # -log(sigmoid(input))
+    tail = jnp.logaddexp(-input, jnp.zeros((), input.dtype))  # -log(sigmoid(input)), smooth at 0 too
     factor = tail if pos_weight is None else tail * (1 + (pos_weight - 1) * target)
     loss = (1 - target) * input + factor
     if weight is not None:
