@@ -4,7 +4,8 @@ import jax
 import pytest
 
 import jtorch
-from jtorch.utils.checkpoint import checkpoint
+from jtorch.core import program
+from jtorch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 from tests.autograd.programs import run
 
 HEAD = """
@@ -284,3 +285,77 @@ def test_memory_drops(reentrant):
     assert less < 0.6 * full, (less, full)
     for a, b in zip(expected, got):
         assert jax.numpy.allclose(a, b, rtol=1e-4, atol=1e-6)
+
+
+@pytest.fixture
+def last_program(monkeypatch):
+    """A function: memory_analysis of the program that was compiled last."""
+    seen = []
+    compile_ = program.Program.compile
+
+    def noting(self):
+        compile_(self)
+        call = self.call
+
+        def first(*args):
+            seen.append((call, [jax.ShapeDtypeStruct(a.shape, a.dtype) if hasattr(a, "shape") else a for a in args]))
+            self.call = call
+            return call(*args)
+
+        self.call = first
+
+    monkeypatch.setattr(program.Program, "compile", noting)
+
+    def analysis():
+        call, shapes = seen[-1]
+        return call.lower(*shapes).compile().memory_analysis()
+
+    return analysis
+
+
+def _keep_products(ctx, op, *args, **kwargs):
+    save = "linear" in op.__name__
+    return CheckpointPolicy.MUST_SAVE if save else CheckpointPolicy.PREFER_RECOMPUTE
+
+
+def _selective():
+    return create_selective_checkpoint_contexts(_keep_products)
+
+
+HOW = {
+    "kept": lambda block, x: block(x),
+    "reentrant": lambda block, x: checkpoint(block, x, use_reentrant=True),
+    "hooks": lambda block, x: checkpoint(block, x, use_reentrant=False),
+    "selective": lambda block, x: checkpoint(block, x, use_reentrant=False, context_fn=_selective),
+}
+
+
+@pytest.mark.parametrize("way", ["auto", "compile"])
+def test_training_programs_need_less(way, last_program):
+    """The one program of a whole step, recorded or compiled, in a model of 24 layers: its peak drops by 40% and more."""
+    need, losses = {}, {}
+    for name in HOW if way == "auto" else ("kept", "hooks"):
+        blocks = _model(24, 32)
+        optimizer = jtorch.optim.SGD(blocks.parameters(), 1e-3)
+        start = jtorch.ones(256, 32).requires_grad_(name == "reentrant")
+
+        def step(x, blocks=blocks, optimizer=optimizer, how=HOW[name]):
+            optimizer.zero_grad()
+            for block in blocks:
+                x = how(block, x)
+            loss = (x * x).mean()
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        if way == "compile":
+            step = jtorch.compile(step)
+        losses[name] = [step(start).item() for _ in range(3)]
+        memory = last_program()
+        need[name] = memory.temp_size_in_bytes + memory.argument_size_in_bytes + memory.output_size_in_bytes
+    assert need["hooks"] < 0.6 * need["kept"]
+    if way == "auto":
+        assert need["reentrant"] < 0.6 * need["kept"]
+        assert need["hooks"] < need["selective"] < need["kept"]
+    for found in losses.values():
+        assert found == pytest.approx(losses["kept"], rel=1e-5)
