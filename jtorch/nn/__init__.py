@@ -5,9 +5,12 @@
 from jtorch.nn import functional as functional
 from jtorch.nn import init as init
 from jtorch.nn import modules as modules
+from jtorch.nn import parallel as parallel
 from jtorch.nn import parameter as parameter
 from jtorch.nn import utils as utils
+from jtorch.nn.factory import factory_kwargs as factory_kwargs
 from jtorch.nn.modules import *
+from jtorch.nn.parallel import DataParallel as DataParallel
 from jtorch.nn.parameter import Buffer as Buffer
 from jtorch.nn.parameter import Parameter as Parameter
 from jtorch.nn.parameter import UninitializedBuffer as UninitializedBuffer
