@@ -1,7 +1,7 @@
 """The shorter snippets of documents about PyTorch, put together by subject: with the import swapped they print the same.
 
 Not here, since there is nothing to compare: snippets for CUDA graphs, ONNX, accelerate, transformers, wandb, the elastic launcher,
-C++ and Java; those that need data or networks that the document does not show; and IR listings.
+C++ and Java; torch.jit, which has tests of its own; those that need data or networks that the document does not show; and IR listings.
 """
 
 import pytest
@@ -477,14 +477,13 @@ for wrong in ({"foo": 1}, {"device": 1, "factory_kwargs": {"device": 2}}, {"fact
         factory_kwargs(wrong)
     except TypeError as e:
         print(e)
-print(torch.jit.annotate(int, 3))
 """,
     "compile": """
 import torch
 torch.manual_seed(0)
 model = torch.nn.Sequential(torch.nn.Linear(10, 5), torch.nn.ReLU(), torch.nn.Linear(5, 1))
 try:
-    torch.compile(model, torch.jit.ScriptModule)
+    torch.compile(model, object)
 except TypeError as e:
     print("TypeError")
 compiled_model = torch.compile(model, mode="reduce-overhead", backend="eager")

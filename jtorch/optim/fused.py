@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import jax.numpy as jnp
 
 from jtorch.dispatch import fused_update
-from jtorch.nn.modules.hooks import mutations
+from jtorch.handles import mutations
 from jtorch.tensor import Tensor
 
 __all__ = ["FusedGroup"]
