@@ -172,6 +172,43 @@ for k in (1, 2, 3, 5):
 attempt(checkpoint_sequential, m, 2, x, use_reentrant=False, foo=1)
 del m
 """,
+    "selective": """
+import functools
+print([p.name for p in CheckpointPolicy], CheckpointPolicy.MUST_SAVE.value)
+def policy(answer, ctx, op, *args, **kwargs):
+    return answer
+for answer in (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE, CheckpointPolicy.MUST_RECOMPUTE,
+               CheckpointPolicy.PREFER_RECOMPUTE, True, False):
+    x, w = data()
+    made = functools.partial(create_selective_checkpoint_contexts, functools.partial(policy, answer))
+    y = checkpoint(f, x, w=w, k=3., use_reentrant=False, context_fn=made)
+    y.sum().backward()
+    ref = data()
+    f(*ref, 3.).sum().backward()
+    print(torch.allclose(x.grad, ref[0].grad), torch.allclose(w.grad, ref[1].grad))
+attempt(create_selective_checkpoint_contexts, 3)
+again = []
+def some(ctx, op, *args, **kwargs):
+    again.append(ctx.is_recompute)
+    return CheckpointPolicy.MUST_SAVE if "mm" in str(op) or "matmul" in str(op) else CheckpointPolicy.PREFER_RECOMPUTE
+x, w = data()
+def outer(x):
+    return checkpoint(f, x, w, use_reentrant=False, context_fn=lambda: create_selective_checkpoint_contexts(some)).sin()
+y = checkpoint(outer, x, use_reentrant=False)
+y.sum().backward()
+gx, gw = x.grad, w.grad
+print(True in again, False in again)
+again = []
+calls = []
+""",
+    "selective_twice": """
+x, w = data()
+made = lambda: create_selective_checkpoint_contexts(lambda ctx, op, *a, **k: CheckpointPolicy.PREFER_RECOMPUTE)
+y = checkpoint(f, x, w, use_reentrant=False, context_fn=made)
+g, = torch.autograd.grad(y.sum(), x, retain_graph=True)
+h, = torch.autograd.grad(y.sum(), x)
+calls = []
+""",
     "hooks_and_modules": """
 torch.manual_seed(0)
 class Block(torch.nn.Module):
