@@ -8,11 +8,12 @@ from . import errors
 from .autograd import engine
 from .autograd import node as tape
 from .autograd.derive import differentiable, view_plan
-from .autograd.node import AccumulateGrad, Node, RemovableHandle
+from .autograd.node import AccumulateGrad, Node
 from .core import storage as storages
 from .core.record import tls
 from .core.spec import Size, Spec
 from .core.storage import Storage
+from .handles import RemovableHandle
 
 
 class TensorMeta(type):
@@ -588,4 +589,4 @@ def view_edge(source, view, grad_name, source_edge):
 
 engine.bridge.wrap = wrap
 engine.bridge.unwrap = lambda t: (value_of(t), edge_of(t))
-__all__ = ["Node", "RemovableHandle", "Tensor", "make", "wrap"]
+__all__ = ["Node", "Tensor", "make", "wrap"]

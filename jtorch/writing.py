@@ -30,6 +30,11 @@ from .reshaping import op_named, view_named
 from .tensor import Tensor, edge_of, value_of
 
 
+def _dual(t) -> bool:
+    """Whether a write concerns forward mode: the tensor carries a tangent."""
+    return tls.me.special is not None and "_tangent" in t.__dict__
+
+
 def copy_(self, src, non_blocking=False) -> Tensor:
     """Write the elements of `src`, broadcast and converted."""
     if not isinstance(src, Tensor):
@@ -55,7 +60,7 @@ def copy_(self, src, non_blocking=False) -> Tensor:
         raise errors.overlap()
     if src._storage is self._storage and src is not self and half_overlap(self, src):
         raise errors.input_overlap()
-    if tls.me.grad and (edge_of(src) is not None or edge_of(self) is not None):
+    if tls.me.grad and (edge_of(src) is not None or edge_of(self) is not None) or _dual(src) or _dual(self):
         return inplace(registry.OPS["_copied"], (self, src))
     write_on_tape(self, value_of(src), None)
     return self
@@ -80,8 +85,8 @@ def fill_(self, value) -> Tensor:
             return self
     if tls.me.grad:
         check_inplace(self)
-        if edge_of(self) is not None:
-            return inplace(registry.OPS["filled"], (self, value))  # what is written does not depend on what was there
+    if tls.me.grad and edge_of(self) is not None or _dual(self):
+        return inplace(registry.OPS["filled"], (self, value))  # what is written does not depend on what was there
     spec = self._spec
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, complex) and not spec.dtype.is_complex:
@@ -93,7 +98,7 @@ def fill_(self, value) -> Tensor:
 
 def zero_(self) -> Tensor:
     """Write zeros."""
-    if tls.me.grad and edge_of(self) is not None and 0 not in self._spec.strides:
+    if (tls.me.grad and edge_of(self) is not None or _dual(self)) and 0 not in self._spec.strides:
         return inplace(registry.OPS["zeroed"], (self,))
     return fill_(self, 0)
 

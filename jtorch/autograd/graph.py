@@ -7,9 +7,10 @@ import threading
 from collections import namedtuple
 
 from ..core.record import tls
+from ..handles import RemovableHandle
 from ..tensor import Tensor, edge_of
 from . import node as tape
-from .node import AccumulateGrad, RemovableHandle
+from .node import AccumulateGrad
 
 
 class Node(abc.ABC):  # noqa: B024  isinstance(grad_fn, Node) is all it is for

@@ -2,48 +2,13 @@
 
 import itertools
 import traceback
-import weakref
 
 from ..core.record import tls
+from ..handles import RemovableHandle
 from ..ops.registry import SCALAR
 from .derive import backward_of
 
 _sequence = itertools.count()
-
-
-class RemovableHandle:
-    """Removes a hook when asked to; also a context manager."""
-
-    next_id = 0
-
-    def __init__(self, hooks, *, extra_dict=None):
-        self.hooks_dict_ref = (lambda: hooks) if type(hooks) is dict else weakref.ref(hooks)
-        self.id = RemovableHandle.next_id
-        RemovableHandle.next_id += 1
-        extra = extra_dict or ()
-        extra = extra if isinstance(extra, (list, tuple)) else (extra,)
-        self.extra_dict_ref = tuple(lambda d=d: d for d in extra)
-
-    @classmethod
-    def into(cls, hooks, entry):
-        """Put a hook into a dict of hooks and return its handle."""
-        handle = cls(hooks)
-        hooks[handle.id] = entry
-        return handle
-
-    def remove(self):
-        """Take the hook out; doing it twice does no harm."""
-        hooks = self.hooks_dict_ref()
-        if hooks is not None:
-            hooks.pop(self.id, None)
-        for reference in self.extra_dict_ref:
-            reference().pop(self.id, None)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc):
-        self.remove()
 
 
 class Node:

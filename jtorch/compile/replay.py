@@ -9,7 +9,7 @@ from ..core import rng
 from ..core.program import Program
 from ..core.record import Pending
 from ..core.storage import Storage
-from ..nn.modules.hooks import mutations
+from ..handles import mutations
 from ..tensor import Tensor, make
 from .waiting import Waiting, only_ours
 

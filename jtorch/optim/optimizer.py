@@ -11,7 +11,7 @@ from jtorch import functions as torch
 from jtorch.autograd.mode import enable_grad, no_grad, set_grad_enabled
 from jtorch.core import dtype as dtypes
 from jtorch.core.record import end_step, gradients_dropped
-from jtorch.nn.modules.hooks import RemovableHandle, mutations
+from jtorch.handles import RemovableHandle, mutations
 from jtorch.nn.modules.module import typename
 from jtorch.optim.fused import FusedGroup
 from jtorch.tensor import Tensor

@@ -3,9 +3,11 @@
 import copy
 import warnings
 
+import numpy as np
 import pytest
 
 import jtorch
+from jtorch.core import ledger
 from tests.oracle import both, torch
 
 OPTIMIZERS = [
@@ -196,6 +198,23 @@ def test_a_new_rate_compiles_nothing():
         p.grad = jtorch.ones(3)
         optimizer.step()
     assert len(optimizer._fused.functions) == 1
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad"])
+def test_a_step_is_one_node(name):
+    """Of 150 parameters, whatever their shapes, once the state is there."""
+    parameters = [jtorch.nn.Parameter(jtorch.ones(2, k % 7 + 1)) for k in range(150)]
+    optimizer = getattr(jtorch.optim, name)(parameters, lr=0.1)
+    nodes = []
+    for _ in range(3):
+        for p in parameters:
+            p.grad = jtorch.from_numpy(np.ones(tuple(p.shape), np.float32))
+        jtorch.ones(1).item()
+        flushes, known = ledger.counters.flushes, len(ledger.entries)
+        optimizer.step()
+        nodes.append([e.nodes for e in ledger.entries[known:]])
+        assert ledger.counters.flushes == flushes + 1
+    assert [1] in nodes[:2] and nodes[2] == []  # the third step runs the program of the second
 
 
 def test_loss_scale_and_skipped_step():

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections import abc as collections_abc
 from itertools import chain, islice
 
-from jtorch.nn.modules.hooks import mutations
+from jtorch.handles import mutations
 from jtorch.nn.modules.module import Module, _indent, typename
 from jtorch.nn.parameter import Parameter
 from jtorch.tensor import Tensor

@@ -6,12 +6,12 @@ from collections import OrderedDict
 
 from jtorch.autograd.function import Function
 from jtorch.autograd.mode import is_grad_enabled
+from jtorch.handles import RemovableHandle, mutations
 from jtorch.tensor import Tensor
 
 __all__ = [
     "BackwardHook",
     "HookMixin",
-    "RemovableHandle",
     "register_module_backward_hook",
     "register_module_buffer_registration_hook",
     "register_module_forward_hook",
@@ -21,47 +21,6 @@ __all__ = [
     "register_module_module_registration_hook",
     "register_module_parameter_registration_hook",
 ]
-
-# Count of changes to any module: attributes set, hooks registered, train/eval. A compiled region guards on it.
-mutations = [0]
-
-
-class RemovableHandle:
-    """What registering a hook returns: `remove()` takes the hook away again. Also a context manager."""
-
-    next_id = 0
-
-    def __init__(self, hooks_dict, *, extra_dict=None):
-        self.hooks_dict_ref = weakref.ref(hooks_dict)
-        self.id = RemovableHandle.next_id
-        RemovableHandle.next_id += 1
-        if extra_dict is None:
-            extra_dict = []
-        elif not isinstance(extra_dict, list):
-            extra_dict = [extra_dict]
-        self.extra_dict_ref = tuple(weakref.ref(d) for d in extra_dict)
-
-    def remove(self):
-        mutations[0] += 1
-        for ref in (self.hooks_dict_ref, *self.extra_dict_ref):
-            hooks = ref()
-            if hooks is not None:
-                hooks.pop(self.id, None)
-
-    def __getstate__(self):
-        return self.hooks_dict_ref(), self.id, tuple(ref() for ref in self.extra_dict_ref)
-
-    def __setstate__(self, state):
-        hooks, self.id, extra = state
-        self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
-        self.extra_dict_ref = tuple(weakref.ref(OrderedDict() if d is None else d) for d in extra)
-        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, exc_type, exc, tb):
-        self.remove()
 
 
 class _Globals:

@@ -9,11 +9,11 @@ from jtorch.autograd.mode import no_grad
 from jtorch.core import dtype as dtypes
 from jtorch.core.device import device as device_type
 from jtorch.core.record import gradients_dropped
+from jtorch.handles import mutations
 from jtorch.nn.modules.hooks import (
     HookMixin,
     any_global_call_hook,
     everywhere,
-    mutations,
     register_module_backward_hook,
     register_module_buffer_registration_hook,
     register_module_forward_hook,

@@ -5,9 +5,9 @@ import numbers
 import warnings
 
 from jtorch import functions as torch
+from jtorch.handles import mutations
 from jtorch.nn import functional as F
 from jtorch.nn import init
-from jtorch.nn.modules.hooks import mutations
 from jtorch.nn.modules.module import Module
 from jtorch.nn.packed import PackedSequence
 from jtorch.nn.parameter import Parameter

@@ -6,7 +6,7 @@ from collections import OrderedDict, namedtuple
 from collections.abc import Mapping
 
 from jtorch.autograd.mode import no_grad
-from jtorch.nn.modules.hooks import RemovableHandle, mutations
+from jtorch.handles import RemovableHandle, mutations
 from jtorch.nn.parameter import Parameter, is_lazy
 from jtorch.tensor import Tensor
 

@@ -4,8 +4,8 @@ import contextlib
 import copy
 
 from jtorch.autograd.mode import no_grad
+from jtorch.handles import mutations
 from jtorch.nn.modules.container import ModuleDict, ModuleList
-from jtorch.nn.modules.hooks import mutations
 from jtorch.nn.parameter import Parameter
 from jtorch.tensor import Tensor
 

@@ -3,7 +3,7 @@
 import contextlib
 import warnings
 
-from jtorch.nn.modules.hooks import mutations
+from jtorch.handles import mutations
 from jtorch.tensor import Tensor
 
 __all__ = ["functional_call"]

@@ -1,0 +1,63 @@
+"""The handle that every registration of a hook returns: of tensors, nodes, modules and optimizers."""
+
+import weakref
+from collections import OrderedDict
+
+# Count of changes to any module: attributes set, hooks registered, train/eval. What is cached about modules is keyed by it.
+mutations = [0]
+
+
+def _reference(hooks):
+    """A function that returns the registry: a weak reference, except to a plain dict, which cannot have one."""
+    return (lambda: hooks) if type(hooks) is dict else weakref.ref(hooks)
+
+
+class RemovableHandle:
+    """What registering a hook returns: `remove()` takes the hook away again. Also a context manager.
+
+    Args:
+        hooks_dict: the registry, id -> hook
+        extra_dict: further registries that hold the same id, one or a list of them
+    """
+
+    next_id = 0
+
+    def __init__(self, hooks_dict, *, extra_dict=None):
+        self.hooks_dict_ref = _reference(hooks_dict)
+        self.id = RemovableHandle.next_id
+        RemovableHandle.next_id += 1
+        extra = () if extra_dict is None else extra_dict if isinstance(extra_dict, (list, tuple)) else (extra_dict,)
+        self.extra_dict_ref = tuple(map(_reference, extra))
+
+    @classmethod
+    def into(cls, hooks, entry):
+        """Put a hook into a registry and return its handle."""
+        handle = cls(hooks)
+        hooks[handle.id] = entry
+        return handle
+
+    def remove(self):
+        """Take the hook out; doing it twice does no harm."""
+        mutations[0] += 1
+        for reference in (self.hooks_dict_ref, *self.extra_dict_ref):
+            hooks = reference()
+            if hooks is not None:
+                hooks.pop(self.id, None)
+
+    def __getstate__(self):
+        return self.hooks_dict_ref(), self.id, tuple(reference() for reference in self.extra_dict_ref)
+
+    def __setstate__(self, state):
+        hooks, self.id, extra = state
+        self.hooks_dict_ref = _reference(OrderedDict() if hooks is None else hooks)
+        self.extra_dict_ref = tuple(_reference(OrderedDict() if d is None else d) for d in extra)
+        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.remove()
+
+
+__all__ = ["RemovableHandle", "mutations"]

@@ -1,0 +1,148 @@
+"""Forward mode in company: with the tape, with func's transformations, through views and writes, on torch's numbers."""
+
+import pytest
+
+from tests.autograd.programs import run
+
+HEAD = """
+import torch.autograd.forward_ad as fw
+from torch.func import grad, jvp, vjp, vmap, jacfwd, jacrev, hessian
+def f(x, y):
+    return (x.sin() * y).cumsum(0).exp().sum()
+def data():
+    return T(0.3, -1.2, 0.7), T(1.0, 0.5, -0.25), T(0.2, 0.4, -0.6, grad=False)
+def dual(p, t):
+    return fw.make_dual(p, t)
+def tangent(x):
+    t = fw.unpack_dual(x).tangent
+    return None if t is None else t.detach().clone()
+"""
+
+PROGRAMS = {
+    "reverse_over_forward": """
+x, y, v = data()
+with fw.dual_level():
+    out = f(dual(x, v), y)
+    t = fw.unpack_dual(out).tangent
+    print(t.requires_grad, name(t) is not None)
+    gx, gy = torch.autograd.grad(t, (x, y))
+""",
+    "views": """
+x, y, v = data()
+m, w = torch.arange(6., dtype=torch.float64).reshape(2, 3), torch.arange(6., dtype=torch.float64).reshape(2, 3).cos()
+with fw.dual_level():
+    d = dual(m, w)
+    ts = [tangent(q) for q in (d.t(), d[1], d[:, 1:], d.view(3, 2), d.transpose(0, 1).reshape(-1), d.expand(2, 2, 3),
+          d.diagonal(), d.unsqueeze(0).squeeze(0), d.permute(1, 0)[::2], d.unfold(1, 2, 1), d.flatten())]
+    a, b = d.unbind(0)
+    ts += [tangent(a * b), tangent(torch.cat([a, b])), tangent(torch.stack([b, a]))]
+    ts += [tangent(q) for q in d.split(2, 1)]
+    none = tangent(d.detach()) is None, tangent(d > 1) is None
+""",
+    "writes": """
+x, y, v = data()
+x, y = x.detach(), y.detach()
+with fw.dual_level():
+    d = dual(x.clone(), v)
+    d.mul_(y)
+    a = tangent(d)
+    d.add_(1)
+    b = tangent(d)
+    d[0] = 5.
+    c = tangent(d)
+    e = y.clone()
+    e.copy_(dual(x, v))
+    g = tangent(e)
+    e[1:].mul_(2)
+    h = tangent(e)
+    z = torch.zeros(3, dtype=torch.float64)
+    z[1] = dual(x, v)[0] * 2
+    i = tangent(z)
+    w = torch.zeros(2, 3, dtype=torch.float64)
+    w[1].add_(dual(x, v))
+    j = tangent(w)
+    d.zero_()
+    k = tangent(d)
+del d, e, z, w
+""",
+    "ops": """
+x, y, v = data()
+x, y = x.detach(), y.detach()
+with fw.dual_level():
+    d = dual(x, v)
+    m = d.outer(d)
+    ts = [tangent(q) for q in (d.norm(), d.softmax(0), d.max(), d.sort().values, (d @ d), m @ m, torch.linalg.det(m + torch.eye(3)),
+          torch.where(d > 0, d, y), d.clamp(-1, 0.5), d.prod(), d.std(), d.abs(), d.relu(), torch.nn.functional.gelu(d), d ** 3,
+          torch.nn.functional.mse_loss(d, y), torch.nn.functional.layer_norm(d, (3,)), d.to(torch.float32), d.index_select(0, torch.tensor([2, 0])))]
+    ts.append(tangent(torch.einsum("i,j->ij", d, y)))
+    kinds = [str(t.dtype) for t in ts]
+""",
+    "in_jvp_and_grad": """
+x, y, v = data()
+x, y = x.detach(), y.detach()
+out, t = jvp(lambda x: grad(f)(x, y), (x,), (v,))
+t2 = jvp(lambda x: jvp(lambda z: f(z, y), (x,), (v,))[1], (x,), (v,))[1]
+g = grad(lambda x: jvp(lambda z: f(z, y), (x,), (v,))[1])(x)
+h = jacfwd(jacrev(f))(x, y)
+k = jacrev(jacfwd(f))(x, y)
+hh = hessian(f)(x, y)
+vm = vmap(lambda t: jvp(lambda z: f(z, y), (x,), (t,))[1])(torch.eye(3, dtype=torch.float64))
+vg = vmap(jacfwd(f), (0, None))(torch.stack([x, y]), y)
+out, pull = vjp(lambda x: jvp(lambda z: f(z, y), (x,), (v,))[1], x)
+back = pull(torch.ones_like(out))
+aux = jvp(lambda x: (x.sin(), x.cos()), (x,), (v,), has_aux=True)
+""",
+    "jvp_with_the_tape": """
+x, y, v = data()
+out, t = jvp(lambda z: f(z, y), (x,), (v,))
+print(out.requires_grad, t.requires_grad)
+gx, gy = torch.autograd.grad(t, (x, y), allow_unused=True)
+""",
+    "functional_api": """
+x, y, v = data()
+x, y = x.detach(), y.detach()
+F = torch.autograd.functional
+a = F.jacobian(lambda z: z.sin() * y, x, strategy="forward-mode", vectorize=True)
+b = F.hessian(lambda z: f(z, y), x, outer_jacobian_strategy="forward-mode", vectorize=True).detach()
+c = F.jvp(lambda z: z.sin() * y, x, v)
+d = F.hvp(lambda z: f(z, y), x, v)
+e = torch.autograd.gradcheck(lambda z: f(z, y), x.clone().requires_grad_(), check_forward_ad=True, check_batched_forward_grad=True)
+g = torch.autograd.gradgradcheck(lambda z: f(z, y), x.clone().requires_grad_(), check_fwd_over_rev=True, check_rev_over_rev=True)
+""",
+    "modules": """
+torch.manual_seed(0)
+net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1)).double()
+x, y, v = data()
+with fw.dual_level():
+    out = net(dual(x.detach(), v))
+    t = fw.unpack_dual(out).tangent
+    gs = torch.autograd.grad(t.sum(), [net[0].weight, net[0].bias, net[2].weight])
+params = {k: p.detach() for k, p in net.named_parameters()}
+from torch.func import functional_call
+ts = {k: torch.full_like(p, 0.1) for k, p in params.items()}
+o, to = jvp(lambda p: functional_call(net, p, (x.detach(),)), (params,), (ts,))
+del net
+""",
+    "levels_and_errors": """
+x, y, v = data()
+attempt(fw.exit_dual_level)
+with fw.dual_level():
+    d = dual(x, v)
+    attempt(fw.make_dual, d, v)
+    attempt(fw.make_dual, x.detach(), v.float())
+    attempt(fw.make_dual, torch.arange(3), torch.arange(3))
+    attempt(fw.enter_dual_level)
+    print(fw.unpack_dual(x).tangent is None, fw.unpack_dual(d).primal.requires_grad)
+    with torch.no_grad():
+        a = tangent(d * 2)
+    with fw.set_fwd_grad_enabled(False) if hasattr(fw, "set_fwd_grad_enabled") else torch.enable_grad():
+        b = tangent(d * 2)
+print(fw.unpack_dual(d).tangent is None)
+del d
+""",
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_forward_mode(name):
+    run(HEAD + PROGRAMS[name])
