@@ -4,7 +4,6 @@ import itertools
 from sys import getrefcount
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from . import strided
@@ -200,9 +199,8 @@ def realise(value):
 def to_device(array, device) -> jax.Array:
     """A jax array of a numpy array that nobody will write to again."""
     place = device.jax
-    if place is jax.devices()[0]:
-        return jnp.asarray(array)
-    return jax.device_put(array, place)
+    # not jnp.asarray, which compiles a program for each new shape (30 ms)
+    return jax.device_put(array) if place is jax.devices()[0] else jax.device_put(array, place)
 
 
 def host_view(storage, spec, offset) -> np.ndarray:

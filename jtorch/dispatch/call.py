@@ -192,7 +192,7 @@ def _make_room(outs, specs):
 
 
 def _keep_apart(op, outs, tensors):
-    if op.apart and any(o._storage is t._storage for o in outs for t in tensors if t._spec.numel):
+    if op.apart and any(o is t or (o._storage is t._storage and t._spec.numel) for o in outs for t in tensors):
         raise errors.input_overlap()
 
 

@@ -158,6 +158,13 @@ class Record:
         named = tuple(p.name for p in self.params if p.kind is p.KEYWORD_ONLY)
         return len(self.params) - len(named), named
 
+    @functools.cached_property
+    def shown(self) -> str:
+        """The name in errors: torch.special.zeta is special_zeta there, linalg.inv linalg_inv."""
+        space = self.targets[0].partition(".")[0] if self.targets else ""
+        prefixed = space in ("special", "linalg", "fft") and f"torch.{self.name}" not in self.targets
+        return f"{space}_{self.name}" if prefixed else self.name
+
     def invoke(self, fn, values):
         """Call `fn`, which has this record's signature, with a value for each parameter."""
         n, named = self.keywords

@@ -159,6 +159,8 @@ def _float_power_out(want, have):
 @composite(out=_float_power_out)
 def float_power(input, exponent):
     """The power in double precision."""
+    if is_number(input) and is_number(exponent):
+        raise errors.combination("float_power", (input, exponent), "a Tensor as input, as exponent or as both")
     wide = _wide_power(input, exponent)
     input, exponent = (x if is_number(x) else to_dtype(x, wide) for x in (input, exponent))
     if is_number(input) and wide is dtypes.complex128:
