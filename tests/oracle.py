@@ -244,7 +244,7 @@ def _value(x):
         return x
     if isinstance(x, (torch.dtype, *_CONSTANTS)):
         return from_torch(x)
-    if not callable(x) or not str(getattr(x, "__module__", "")).startswith(("torch", "None")):
+    if not callable(x) or not str(getattr(x, "__module__", "")).startswith(("torch", "None")) or isinstance(x, OpInfo):
         return x
     if isinstance(x, type):
         try:

@@ -419,6 +419,15 @@ def addbmm(input: Array, batch1: Array, batch2: Array, *, beta: Number = 1, alph
     return _blend(input, product, beta, alpha, (batch1.shape[1], batch2.shape[2]))
 
 
+@composite(name="addbmm_", where="Tensor")
+def addbmm_(input, batch1, batch2, *, beta=1, alpha=1):
+    """`addbmm` in place. Alone of its family it makes a smaller input as large as the result."""
+    found = addbmm(input, batch1, batch2, beta=beta, alpha=alpha)
+    if input.shape != found.shape:
+        input.resize_(found.shape)
+    return input.copy_(found)
+
+
 @op(inplace=True, out="exact")
 def baddbmm(input: Array, batch1: Array, batch2: Array, *, beta: Number = 1, alpha: Number = 1) -> Array:
     """`beta * input + alpha * (batch1 @ batch2)`, batch by batch."""

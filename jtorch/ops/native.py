@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from .. import errors
 from ..core import dtype as dtypes
 from . import activation, batchnorm, formats, image, linear, norm, pool, registry
-from .backend import accumulator
+from .backend import accumulator, need_floats
 from .conversion import to_float
 from .ctc import ctc_loss as functional_ctc_loss
 from .image import grid_sampler
@@ -50,7 +50,10 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
     count = math.prod(input.shape) // max(input.shape[1], 1)
     _update(running_mean, mean, momentum, 1.0)
     _update(running_var, var, momentum, count / (count - 1) if count > 1 else 1.0)
-    return out, mean, _reciprocal_deviation(var, eps)
+    # statistics are kept in float32 where a parameter is float32, else in the dtype of the input
+    given = [t.dtype for t in (weight, bias, running_mean, running_var) if t is not None]
+    kept = dtypes.float32 if dtypes.float32 in given else input.dtype
+    return out, mean.to(kept), _reciprocal_deviation(var, eps).to(kept)
 
 
 @composite(where="torch", out="exact")
@@ -155,6 +158,12 @@ def _upsample_bilinear2d_aa(
     for axis, (n, factor) in enumerate(zip(size, scales, strict=True), 2):
         x = image._apply_taps(x, axis, *image._smooth_taps(x.shape[axis], n, factor, align_corners, "bilinear"))
     return x.astype(input.dtype)
+
+
+@_upsample_bilinear2d_aa.check
+def _check_antialias(input, *args, **kwargs):
+    if input.dtype is not dtypes.uint8:
+        need_floats(input, "compute_index_ranges_weights", halves=False)
 
 
 # ---- losses with the reduction as a number ----
