@@ -20,7 +20,7 @@ def _named(view: View, grad_name: str | Callable):
     return lambda args: f"{view.grad_name(*args.values())}_copy"
 
 
-def _copying(view: View, name: str, where: str = "torch"):
+def _copying(view: View, name: str, where: str = "torch", silent: bool = False):
     """The op that reads a view at once."""
 
     def copied(input, *args, **kwargs):
@@ -29,7 +29,7 @@ def _copying(view: View, name: str, where: str = "torch"):
     first, *rest = view.signature.parameters.values()
     copied.__signature__ = inspect.Signature([first.replace(annotation=Array), *rest])
     copied.__doc__ = f"A copy of what `{name.removesuffix('_copy')}` shows."
-    return op(copied, name=name, where=where, grad_name=_named(view, view.grad_name), out="exact")
+    return op(copied, name=name, where=where, grad_name=_named(view, view.grad_name), out="exact", silent=silent)
 
 
 alias_copy = _copying(views.alias, "alias_copy")
@@ -50,12 +50,12 @@ def _check_narrow(input, dim, start, length):
 permute_copy = _copying(views.permute, "permute_copy")
 select_copy = _copying(views.select, "select_copy")
 slice_copy = _copying(views.slice, "slice_copy")
-split_copy = _copying(views.unsafe_split, "split_copy")
-split_with_sizes_copy = _copying(views.split_with_sizes, "split_with_sizes_copy")
+split_copy = _copying(views.unsafe_split, "split_copy", silent=True)
+split_with_sizes_copy = _copying(views.split_with_sizes, "split_with_sizes_copy", silent=True)
 squeeze_copy = _copying(views.squeeze, "squeeze_copy")
 t_copy = _copying(views.t, "t_copy")
 transpose_copy = _copying(views.transpose, "transpose_copy")
-unbind_copy = _copying(views.unbind, "unbind_copy")
+unbind_copy = _copying(views.unbind, "unbind_copy", silent=True)
 unfold_copy = _copying(views.unfold, "unfold_copy")
 unsqueeze_copy = _copying(views.unsqueeze, "unsqueeze_copy")
 view_copy = _copying(views.view_, "view_copy")

@@ -167,7 +167,7 @@ def _strides_c2r(out, spec, dims, sizes):
     return _pass_strides(shape, strides, dims[-1:], keep_last=True)
 
 
-def _line_strides(kind):
+def _line_strides(kind, inverse=False):
     """The strides of a one-dimensional transform: "c2c", "r2c" or "c2r"."""
 
     def strides(outs, input, n, dim, norm):
@@ -176,7 +176,8 @@ def _line_strides(kind):
             return (_strides_c2c(input, dims, (n,)),)
         return ((_strides_r2c if kind == "r2c" else _strides_c2r)(outs[0], input, dims, (n,)),)
 
-    strides.of_fresh = True  # an out= that is resized lies row by row
+    # an out= that is resized lies row by row, but for the inverse of a real signal
+    strides.of_fresh = lambda input: input.dtype.is_complex or not inverse
     return strides
 
 
@@ -192,7 +193,7 @@ def _box_strides(kind, *, two_passes=False):
             return (_strides_c2r(outs[0], input, dims, sizes),)
         return (_strides_r2c(outs[0], input, dims, sizes, two_passes=two_passes),)
 
-    strides.of_fresh = True
+    strides.of_fresh = lambda input: True
     return strides
 
 
@@ -211,7 +212,7 @@ def fft_fft(input: Array, n: int | None = None, dim: int = -1, norm: str | None 
     return jnp.fft.fft(_promoted(input, complex=True), n, d, norm)
 
 
-@op(where="fft.ifft", grad_name=_kind, strides=_line_strides("c2c"))
+@op(where="fft.ifft", grad_name=_kind, strides=_line_strides("c2c", True))
 def fft_ifft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
     """The inverse of `fft`."""
     norm = _norm(norm)
@@ -250,7 +251,7 @@ def fft_hfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None
     return _c2r(jnp.conj(input), n, d, _SWAP[norm])
 
 
-@op(where="fft.ihfft", grad_name="ConjBackward0", strides=_line_strides("r2c"))
+@op(where="fft.ihfft", grad_name="ConjBackward0", strides=_line_strides("r2c", True))
 def fft_ihfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
     """The inverse of `hfft`."""
     norm = _norm(norm)

@@ -32,11 +32,16 @@ def _c_name(x) -> str:
     return _C_NAMES.get(name, name)
 
 
+_BOOL_KERNELS = {(1, 1): "dot", (1, 2): "addmv_impl_cpu", (2, 2): "addmm_impl_cpu_"}
+
+
 def _product(a: Array, b: Array) -> Array:
     """`a @ b` of equal dtypes; the result has theirs."""
     if a.dtype == np.bool_:
         if a.size and b.size:
-            raise NotImplementedError("\"addmm_impl_cpu_\" not implemented for 'Bool'")
+            ranks = sorted((a.ndim, b.ndim))
+            kernel = "bmm" if ranks[0] > 2 else _BOOL_KERNELS[ranks[0], min(ranks[1], 2)]
+            raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
         return jnp.matmul(a.astype(jnp.int8), b.astype(jnp.int8)).astype(bool)
     return jnp.matmul(a, b)
 

@@ -206,6 +206,7 @@ class Op(Record):
         random=False,
         constant=(),
         apart=False,
+        silent=False,
         lacks=None,
         numbers=False,
         follows_out=False,
@@ -224,6 +225,7 @@ class Op(Record):
         self.random = random
         self.constant = constant  # results that never have a gradient
         self.apart = apart  # out= may not share memory with the operands
+        self.silent = silent  # returns nothing when called with out=
         self.follows_out = follows_out  # computes in the dtype of out=
         self.numbers = numbers  # may be called without any tensor
         self.lacks = {} if lacks is None else _lacking(lacks)

@@ -134,7 +134,7 @@ pow.vjp(input=_pow_input, exponent=_pow_exponent)
 def _check_pow(input, exponent):
     if is_number(exponent) and exponent_is_negative_int(exponent) and not is_number(input) and kind(input) == "i":
         raise RuntimeError("Integers to negative integer powers are not allowed.")
-    if not is_number(input) and not is_number(exponent) and kind(input) == kind(exponent) == "b":
+    if not is_number(exponent) and kind(input) == kind(exponent) == "b":
         raise NotImplementedError("\"pow\" not implemented for 'Bool'")
 
 
