@@ -656,6 +656,18 @@ def tree_map(fn, tree):
     return tree
 
 
+def as_leaves(tree, memo=None):
+    """A sample's arguments with every tensor a leaf: some are views of others, of which they would be the history."""
+    memo = {} if memo is None else memo
+    if isinstance(tree, torch.Tensor):
+        if id(tree) not in memo:
+            memo[id(tree)] = tree.detach().requires_grad_(tree.requires_grad)
+        return memo[id(tree)]
+    if type(tree) in (list, tuple):
+        return type(tree)(as_leaves(x, memo) for x in tree)
+    return {k: as_leaves(v, memo) for k, v in tree.items()} if type(tree) is dict else tree
+
+
 def same_kind(expected, got):
     """Raise Mismatch unless structure, shapes and dtypes agree; numbers are not looked at."""
     nothing = functools.partial(tree_map, lambda t: torch.zeros(t.shape, dtype=t.dtype))

@@ -404,7 +404,9 @@ for _record in (max_dim, min_dim):
 def _overloaded(whole, along, binary, input, args, kwargs):
     if is_number(input):
         name = binary.name.replace("imum", "")
-        raise errors.combination(name, (input, *args), "(Tensor input), (Tensor input, int dim) or (Tensor input, Tensor other)")
+        raise errors.combination(
+            name, (input, *args), "(Tensor input), (Tensor input, int dim) or (Tensor input, Tensor other)"
+        )
     if not args and set(kwargs) <= {"out"}:
         return whole(input, **kwargs)
     first = args[0] if args else kwargs.get("dim", kwargs.get("axis", kwargs.get("other")))

@@ -190,6 +190,8 @@ def problem(case, sample, side):
     if side != "torch":
         args, kwargs = oracle.from_torch((args, kwargs))
         wrapper, process, fn = oracle.counterpart(wrapper), oracle.counterpart(process), case.fn
+    else:
+        args, kwargs = oracle.as_leaves((args, kwargs))
     leaves = list({id(t): t for t in oracle.tensors((args, kwargs), tensor) if t.requires_grad}.values())
     module.manual_seed(0)
     out = oracle.tensors(process(wrapper(fn, *args, **kwargs)), tensor)
