@@ -22,7 +22,12 @@ def native_group_norm(
     input: Array, weight: Array | None, bias: Array | None, N: int, C: int, HxW: int, group: int, eps: float
 ) -> Array:
     """group_norm, its mean and its reciprocal standard deviation."""
-    return norm._group_norm(input, group, weight, bias, eps)
+    return norm.kept_as(input, weight, bias, *norm._group_norm(input, group, weight, bias, eps))
+
+
+@native_group_norm.check
+def _check_group_norm(input, *args, **kwargs):
+    need_floats(input, "GroupNormKernelImpl")
 
 
 @op(where="", out=False, differentiable=False)
