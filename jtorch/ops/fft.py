@@ -398,7 +398,9 @@ def _window(window, length, n_fft, dtype):
 
 def _check_stft(input, window, n_fft, hop_length, win_length, normalized, onesided, return_complex):
     length = input.shape[-1]
-    if input.ndim not in (1, 2):
+    if not jnp.issubdtype(input.dtype, jnp.inexact):
+        problem = "expected a tensor of floating point or complex values"
+    elif input.ndim not in (1, 2):
         problem = "expected a 1D or 2D tensor"
     elif not 0 < n_fft <= length:
         problem = f"expected 0 < n_fft < {length}, but got n_fft={win_length}"  # torch names the other number
@@ -417,7 +419,7 @@ def _check_stft(input, window, n_fft, hop_length, win_length, normalized, onesid
     def seen(x):
         return f"torch.{scalar_name(x)}Tensor{size_of(x.shape)}"
 
-    shown = "None" if window is None else f"{seen(window)}{{{size_of(window.shape)}}}"
+    shown = "None" if window is None else f"torch.{scalar_name(window)}Tensor{{{size_of(window.shape)}}}"
     raise RuntimeError(
         f"stft({seen(input)}, n_fft={n_fft}, hop_length={hop_length}, win_length={win_length}, "
         f"window={shown}, normalized={int(normalized)}, "
@@ -453,6 +455,11 @@ def stft_of(
         if input.dtype == np.bool_ and pad_mode == "reflect":
             raise errors.not_implemented("reflection_pad1d", dt.bool_)
         side = n_fft // 2
+        if pad_mode == "reflect" and side >= input.shape[-1]:
+            raise RuntimeError(
+                "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
+                f"({side}, {side}) at dimension 2 of input {[1] * (3 - input.ndim) + list(input.shape)}"
+            )
         mode = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}[pad_mode]
         input = jnp.pad(input, [(0, 0)] * (input.ndim - 1) + [(side, side)], mode=mode)
     _check_stft(input, window, n_fft, hop_length, win_length, normalized, onesided, return_complex)
