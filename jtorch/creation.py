@@ -124,8 +124,6 @@ def _layout(layout):
 def finish(t, requires_grad=False, out=None):
     """The last step of every factory: requires_grad and out=."""
     if out is not None:
-        if overlaps(out._spec):
-            raise errors.overlap()
         copy_to_out(out, t)
         return out
     if requires_grad:
@@ -886,6 +884,8 @@ def bernoulli(input, p=None, *, generator=None, out=None) -> Tensor:
     if p is None:
         probability = probability.astype(np.float64 if spec.dtype is dtypes.float64 else np.float32)
     array = draw.bernoulli(generator_of(generator), probability, tuple(spec.shape), spec.dtype.np)
+    if out is not None and overlaps(out._spec):
+        raise errors.overlap()
     kind = spec.dtype if out is None else out.dtype  # 0 and 1 fit any dtype
     return finish(from_array(np.asarray(array), spec.device, kind), False, out)
 

@@ -79,3 +79,43 @@ def test_in_place_functions():
 def test_an_unknown_name():
     with pytest.raises(AttributeError, match="has no attribute 'frobnicate'"):
         getattr(jtorch, "frobnicate")  # noqa: B009
+
+
+def test_addbmm_in_place_grows():
+    def program(t):
+        x, y = t.ones(1), t.ones(2, 2)
+        same = x.addbmm_(t.ones(2, 2, 3), t.ones(2, 3, 2)) is x
+        return same, x, x.stride(), y.addbmm_(t.ones(2, 2, 3), t.ones(2, 3, 2), beta=2, alpha=3)
+
+    both(program)
+
+
+def test_casts_take_a_memory_format():
+    both(lambda t: [getattr(t.ones(2, 3, 2, 3), n)(memory_format=t.channels_last) for n in ("double", "bool", "half")])
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16"])
+def test_statistics_of_native_norms(kind):
+    """In float32 where a parameter is float32; those of layer_norm and batch_norm have no gradient."""
+
+    def program(t):
+        x = t.arange(12.0).reshape(2, 6).bfloat16().requires_grad_()
+        w = t.ones(6, dtype=getattr(t, kind))
+        layer = t.native_layer_norm(x, (6,), w, w, 1e-5)
+        group = t.native_group_norm(x[..., None], w, w, 2, 6, 1, 2, 1e-5)
+        batch = t.native_batch_norm(x, w, w, w.clone(), w.clone(), True, 0.1, 1e-5)
+        return [[(str(r.dtype).rpartition(".")[2], r.requires_grad) for r in part] for part in (layer, group, batch)]
+
+    both(program)
+
+
+def test_copies_of_views_return_nothing_with_out():
+    def program(t):
+        outs = [t.empty(0), t.empty(0)]
+        return (
+            t.split_copy(t.arange(4.0), 2, out=outs),
+            t.unbind_copy(t.arange(2.0), out=[t.empty(0), t.empty(0)]),
+            outs,
+        )
+
+    both(program)
