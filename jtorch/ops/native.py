@@ -121,6 +121,9 @@ def _safe_softmax(input: Array, dim: int, dtype: dtypes.dtype | None = None) -> 
     return jnp.where(none, jnp.zeros((), out.dtype), out)
 
 
+_safe_softmax.lack(softmax_kernel_impl="complex")
+
+
 @composite(where="torch")
 def native_dropout(input, p, train):
     """dropout, and where elements were kept."""
