@@ -115,3 +115,23 @@ def test_copies_of_views_return_nothing_with_out():
         return t.split_copy(t.arange(4.0), 2, out=pairs), t.unbind_copy(t.arange(2.0), out=single), pairs, single
 
     both(program)
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16", "float8_e4m3fn"])
+def test_scaled_products(kind):
+    def program(t):
+        a = (t.arange(6 * 16.0).reshape(6, 16) % 7 - 3).to(t.float8_e4m3fn)
+        b = (t.arange(16 * 32.0).reshape(32, 16) % 5 - 2).to(t.float8_e4m3fn).t()
+        one, two = t.tensor(0.5), t.tensor(3.0)
+        rows, columns = t.linspace(0.5, 2, 6)[:, None], t.linspace(1, 2, 32)[None]
+        d = getattr(t, kind)
+        made = [t._scaled_mm(a, b, one, two, out_dtype=d)]
+        if kind == "bfloat16":
+            made += [t._scaled_mm(a, b, rows, columns, out_dtype=d)]
+        return [m.float() for m in made], [str(m.dtype).rpartition(".")[2] for m in made]
+
+    both(program)
+
+
+def test_scaled_products_refuse():
+    both(lambda t: t._scaled_mm(t.ones(2, 16), t.ones(16, 16), t.tensor(1.0), t.tensor(1.0)))

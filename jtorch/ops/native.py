@@ -367,3 +367,53 @@ def norm_except_dim(v, pow=2, dim=0):
 def chalf(input, memory_format=None):
     """Not supported: complex numbers of two float16."""
     raise errors.unsupported("torch.complex32", instead="complex64")
+
+
+# ---- products of scaled 8-bit floats ----
+
+
+@op(where="torch", out="exact", differentiable=False)
+def _scaled_mm(
+    input: Array,
+    mat2: Array,
+    scale_a: Array,
+    scale_b: Array,
+    bias: Array | None = None,
+    scale_result: Array | None = None,
+    out_dtype: dtypes.dtype | None = None,
+    use_fast_accum: bool = False,
+) -> Array:
+    """`(input * scale_a) @ (mat2 * scale_b) + bias` of 8-bit floats, summed in float32; rounded to `out_dtype`."""
+    out = jnp.matmul(input.astype(jnp.float32), mat2.astype(jnp.float32)) * (scale_a * scale_b)
+    if bias is not None:
+        out = out + bias.astype(jnp.float32)
+    kind = input.dtype if out_dtype is None else out_dtype.np
+    return (out if scale_result is None else out * scale_result).astype(kind)
+
+
+@_scaled_mm.check
+def _check_scaled(input, mat2, scale_a, scale_b, *args):
+    rows, columns = input.shape[0], mat2.shape[-1]
+    whole = math.prod(scale_a.shape) == math.prod(scale_b.shape) == 1
+    narrow = input.dtype.itemsize == mat2.dtype.itemsize == 1
+    single = scale_a.dtype is scale_b.dtype is dtypes.float32
+    if not (narrow and single and (whole or (tuple(scale_a.shape), tuple(scale_b.shape)) == ((rows, 1), (1, columns)))):
+        raise ValueError(
+            "Invalid scaling configuration.\n  two 8-bit float matrices, and float32 scales: one for each matrix, or one "
+            f"for each row of the first ({rows}, 1) and each column of the second (1, {columns})"
+        )
+    if input.shape[1] != mat2.shape[0]:
+        raise RuntimeError(
+            f"mat_a and mat_b shapes cannot be multiplied ({rows}x{input.shape[1]} and {mat2.shape[0]}x{columns})"
+        )
+
+
+@composite(where="torch")
+def _scaled_mm_v2(
+    input, mat2, scale_a, recipe_a, swizzle_a, scale_b, recipe_b, swizzle_b, bias, out_dtype, contraction_dim=(),
+    use_fast_accum=False,
+):  # fmt: skip
+    """`_scaled_mm` with lists of scales: one for each matrix, or one for each row and column."""
+    if len(scale_a) != 1 or len(scale_b) != 1:
+        raise errors.unsupported("scales of blocks", "one scale for each matrix, row or column")
+    return _scaled_mm(input, mat2, scale_a[0], scale_b[0], bias, None, out_dtype, use_fast_accum)
