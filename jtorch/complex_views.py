@@ -1,11 +1,10 @@
 """Complex tensors and their parts as views of one storage: real, imag, view_as_real, view_as_complex."""
 
-from . import errors
-from .core.dtype import scalar_name
 from .core.record import tls
 from .core.spec import Spec
 from .dispatch import function_of
 from .ops import registry
+from .ops.copies import pairs_only
 from .tensor import Tensor, edge_of, make
 
 
@@ -34,21 +33,7 @@ def view_as_real(input) -> Tensor:
 def view_as_complex(input) -> Tensor:
     """A view of a real tensor, whose last dimension of size 2 holds real and imaginary parts, as complex numbers."""
     spec = input._spec
-    if spec.dtype.name == "float16":
-        raise errors.unsupported("complex numbers of two float16", "float32")
-    if spec.dtype.name not in ("float32", "float64"):
-        raise RuntimeError(
-            "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
-            + scalar_name(spec.dtype)
-        )
-    if not spec.ndim:
-        raise RuntimeError("Input tensor must have one or more dimensions")
-    if spec.shape[-1] != 2:
-        raise RuntimeError("Tensor must have a last dimension of size 2")
-    if spec.strides[-1] != 1:
-        raise RuntimeError("Tensor must have a last dimension with stride 1")
-    if any(s % 2 for s in spec.strides[:-1]):
-        raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
+    pairs_only(spec)
     if input._offset % 2:
         raise RuntimeError("Tensor must have a storage_offset divisible by 2")
     if tls.me.special is not None:

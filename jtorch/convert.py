@@ -109,7 +109,7 @@ LEGACY_NAMES = {
 
 def caster(dtype, name):
     def cast(self, memory_format=preserve_format):
-        return to(self, dtype=dtype)
+        return to(self, dtype=dtype, memory_format=memory_format)
 
     cast.__name__ = name
     cast.__doc__ = f"The tensor as {dtype}."

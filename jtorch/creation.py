@@ -18,7 +18,7 @@ from .core.program import Plan
 from .core.record import tls
 from .core.spec import Spec
 from .core.storage import Storage
-from .dispatch import check_inplace, copy_to_out, function_of, write_on_tape, zeros_value
+from .dispatch import check_inplace, copy_to_out, function_of, overlaps, write_on_tape, zeros_value
 from .ops import registry
 from .tensor import CONSTANTS as TENSOR_CONSTANTS
 from .tensor import Tensor, make, wrap
@@ -886,8 +886,13 @@ def bernoulli(input, p=None, *, generator=None, out=None) -> Tensor:
     if p is None:
         probability = probability.astype(np.float64 if spec.dtype is dtypes.float64 else np.float32)
     array = draw.bernoulli(generator_of(generator), probability, tuple(spec.shape), spec.dtype.np)
+    if out is not None and overlaps(out._spec):
+        raise errors.overlap()
     kind = spec.dtype if out is None else out.dtype  # 0 and 1 fit any dtype
     return finish(from_array(np.asarray(array), spec.device, kind), False, out)
+
+
+_CATEGORIES = 1 << 24  # PyTorch draws with float32
 
 
 def multinomial(input, num_samples, replacement=False, *, generator=None, out=None) -> Tensor:
@@ -904,6 +909,8 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     if not replacement and num_samples > input.shape[-1]:
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+    if input.shape[-1] > _CATEGORIES:
+        raise RuntimeError("number of categories cannot exceed 2^24")
     weights = storages.numpy_of(input._storage, input._spec, input._offset)
     if not (np.isfinite(weights) & (weights >= 0)).all():
         words = (

@@ -312,10 +312,11 @@ def no_such_argument(function: str, named) -> TypeError:
     )
 
 
-def no_tensor(function: str, given) -> TypeError:
+def combination(function: str, given, wanted: str) -> TypeError:
+    """Arguments that fit none of an op's forms; `wanted` says what would."""
     kinds = ", ".join(type(x).__name__ for x in given)
     return TypeError(
-        f"{function}() received an invalid combination of arguments - got ({kinds}), but expected a Tensor among them"
+        f"{function}() received an invalid combination of arguments - got ({kinds}), but expected one of:\n  {wanted}"
     )
 
 

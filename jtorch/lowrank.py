@@ -5,9 +5,12 @@ from .functions import lookup
 
 
 def _basis(A, q, niter):
-    """An orthonormal basis of (nearly) the range of A, from q random vectors and `niter` power iterations."""
+    """An orthonormal basis of (nearly) the range of A, from q random vectors and `niter` power iterations.
+
+    All matrices of a batch start from the same vectors, as in PyTorch.
+    """
     qr = lookup("linalg", "qr")
-    R = creation.randn(*A.shape[:-2], A.shape[-1], q, dtype=A.dtype, device=A.device)
+    R = creation.randn(A.shape[-1], q, dtype=A.dtype, device=A.device)
     Q = qr(A @ R)[0]
     for _ in range(niter):
         Q = qr(A.mH @ Q)[0]

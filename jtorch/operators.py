@@ -25,9 +25,10 @@ def lookup(name):
     raise LookupError(f"no op named {name}")
 
 
-def _reversed(fn):
+def _reversed(fn, dunder):
     def apply(self, other):
-        _check_self(self)
+        if dunder in _DESCRIPTORS:
+            _check_self(self, dunder)
         if isinstance(other, np.ndarray):
             other = tensor(other)
         elif not isinstance(other, (Tensor, int, float, complex, np.generic)):
@@ -37,20 +38,25 @@ def _reversed(fn):
     return apply
 
 
-def _commuted(fn):
+def _commuted(fn, dunder):
     """other + self, where the order does not matter: the tensor comes first, which is the short way."""
 
     def apply(self, other):
-        _check_self(self)
+        _check_self(self, dunder)
         return fn(self, other)
 
     return apply
 
 
-def _check_self(self):
-    """Tensor.__rsub__(2, x), called by name: Python's operators never do that."""
+# The reversed operators that are methods of the C class in PyTorch; the others are Python functions and take what comes.
+_DESCRIPTORS = {"__radd__", "__rmul__", "__rand__", "__ror__", "__rxor__"}
+
+
+def _check_self(self, dunder):
+    """Tensor.__radd__(2, x), called by name: Python's operators never do that."""
     if not isinstance(self, Tensor):
-        raise TypeError(f"descriptor requires a 'Tensor' object but received '{type(self).__name__}'")
+        kind = type(self).__name__
+        raise TypeError(f"descriptor '{dunder}' for 'torch._C.TensorBase' objects doesn't apply to a '{kind}' object")
 
 
 def _in_place(name):
@@ -81,7 +87,8 @@ def install():
             continue
         fn = generate.build_operator(registry.OPS[name]) if name in registry.OPS else _guarded(lookup(name))
         setattr(Tensor, f"__{dunder}__", fn)
-        setattr(Tensor, f"__r{dunder}__", _commuted(fn) if name in _COMMUTES else _reversed(lookup(name)))
+        way = f"__r{dunder}__"
+        setattr(Tensor, way, _commuted(fn, way) if name in _COMMUTES else _reversed(lookup(name), way))
         setattr(Tensor, f"__i{dunder}__", _in_place(name))
     Tensor.__rsub__ = generate.build_operator(registry.OPS["rsub"])
     Tensor.__rtruediv__ = Tensor.__rdiv__ = lambda self, other: self.reciprocal() * other

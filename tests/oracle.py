@@ -59,11 +59,22 @@ def _array(t):
     return jtorch.tensor(t.clone().numpy())  # the clone: numpy() makes a storage that cannot be resized
 
 
-def leaf_from_torch(t):
-    """A jtorch tensor with the values, strides, offset and requires_grad of a torch tensor."""
+def leaf_from_torch(t, storages=None):
+    """A jtorch tensor with the values, strides, offset and requires_grad of a torch tensor.
+
+    storages: {address: the tensor made of a storage} keeps tensors that share memory together.
+    """
     needs, t = t.requires_grad, t.detach().resolve_conj().resolve_neg()
     size = t.untyped_storage().nbytes() // t.element_size()
-    if t.is_contiguous() and size == t.numel():
+    place = (t.untyped_storage().data_ptr(), t.dtype)
+    if storages is not None and not needs and size:
+        if place in storages:
+            return storages[place].as_strided(tuple(t.shape), t.stride(), t.storage_offset())
+        made = storages[place] = leaf_from_torch(t)
+        return made
+    if t.ndim > 64:
+        made = _array(t.reshape(-1)).reshape(tuple(t.shape))  # numpy has 64 dimensions at most
+    elif t.is_contiguous() and size == t.numel():
         made = _array(t)
     else:
         made = _array(t.as_strided((size,), (1,), 0)).as_strided(tuple(t.shape), t.stride(), t.storage_offset())
@@ -76,6 +87,7 @@ class _Memo(dict):
     def __init__(self):
         super().__init__()
         self.alive = []
+        self.storages = {}
 
 
 def from_torch(x, memo=None):
@@ -83,7 +95,7 @@ def from_torch(x, memo=None):
     memo = _Memo() if memo is None else memo
     if isinstance(x, torch.Tensor):
         if id(x) not in memo:
-            memo[id(x)] = leaf_from_torch(x)
+            memo[id(x)] = leaf_from_torch(x, memo.storages)
             memo.alive.append(x)
         return memo[id(x)]
     if isinstance(x, torch.Size):
@@ -186,7 +198,7 @@ def counterpart(fn, name=None):
             return _get(jtorch, path)
     method = _method_names().get(id(fn)) or ("" if "." in (path or ".") else path)
     if method and hasattr(jtorch.Tensor, method):
-        return lambda x, *a, **kw: getattr(x if isinstance(x, jtorch.Tensor) else jtorch.Tensor, method)(*a, **kw)
+        return lambda x, *a, **kw: getattr(jtorch.Tensor, method)(x, *a, **kw)
     if isinstance(fn, functools.partial):
         return functools.partial(counterpart(fn.func), *fn.args, **fn.keywords)
     if isinstance(fn, types.FunctionType) and fn.__module__.startswith("torch.testing."):
@@ -232,7 +244,7 @@ def _value(x):
         return x
     if isinstance(x, (torch.dtype, *_CONSTANTS)):
         return from_torch(x)
-    if not callable(x) or not str(getattr(x, "__module__", "")).startswith(("torch", "None")):
+    if not callable(x) or not str(getattr(x, "__module__", "")).startswith(("torch", "None")) or isinstance(x, OpInfo):
         return x
     if isinstance(x, type):
         try:
@@ -642,6 +654,18 @@ def tree_map(fn, tree):
             else tuple(tree_map(fn, x) for x in tree)
         )
     return tree
+
+
+def as_leaves(tree, memo=None):
+    """A sample's arguments with every tensor a leaf: some are views of others, of which they would be the history."""
+    memo = {} if memo is None else memo
+    if isinstance(tree, torch.Tensor):
+        if id(tree) not in memo:
+            memo[id(tree)] = tree.detach().requires_grad_(tree.requires_grad)
+        return memo[id(tree)]
+    if type(tree) in (list, tuple):
+        return type(tree)(as_leaves(x, memo) for x in tree)
+    return {k: as_leaves(v, memo) for k, v in tree.items()} if type(tree) is dict else tree
 
 
 def same_kind(expected, got):

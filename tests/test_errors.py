@@ -87,6 +87,21 @@ CALLS = {
     "load_state_dict": lambda t: t.nn.Linear(2, 2).load_state_dict({"weight": t.ones(3, 3)}),
     "Module without forward": lambda t: t.nn.Module()(1),
     "empty optimizer": lambda t: t.optim.SGD([], lr=0.1),
+    "number for a tensor": lambda t: t.eq(2, t.ones(2)),
+    "no tensor at all": lambda t: t.special.zeta(2, 3),
+    "reversed operator by name": lambda t: t.Tensor.__radd__(2, t.ones(2)),
+    "out= is an operand": lambda t: (lambda x: t.cat([x, t.ones(4)], out=x))(t.zeros(0)),
+    "out= overlaps itself": lambda t: t.bernoulli(t.ones(3), out=t.empty(1).expand(3)),
+    "conv weight of two dimensions": lambda t: t.nn.functional.conv1d(t.ones(1, 2, 3), t.ones(2, 2)),
+    "conv weight of another rank": lambda t: t.nn.functional.conv2d(
+        t.ones(1, 1, 4, 3), t.ones(1, 2, 2), padding="same"
+    ),
+    "hsplit": lambda t: t.hsplit(t.ones(2, 2), "abc"),
+    "65 dimensions": lambda t: t.ones([1] * 65).sum(3),
+    "bool products": lambda t: t.tensor([[True]]) @ t.tensor([True]),
+    "stft of integers": lambda t: t.stft(t.ones(20).long(), 4, window=t.ones(4), center=False, return_complex=True),
+    "stft padding": lambda t: t.stft(t.ones(5), 20, return_complex=True),
+    "categories": lambda t: t.multinomial(t.ones(1).expand((1 << 24) + 1), 1),
     "negative lr": lambda t: t.optim.SGD([t.ones(1, requires_grad=True)], lr=-1),
 }
 

@@ -79,3 +79,59 @@ def test_in_place_functions():
 def test_an_unknown_name():
     with pytest.raises(AttributeError, match="has no attribute 'frobnicate'"):
         getattr(jtorch, "frobnicate")  # noqa: B009
+
+
+def test_addbmm_in_place_grows():
+    def program(t):
+        x, y = t.ones(1), t.ones(2, 2)
+        same = x.addbmm_(t.ones(2, 2, 3), t.ones(2, 3, 2)) is x
+        return same, x, x.stride(), y.addbmm_(t.ones(2, 2, 3), t.ones(2, 3, 2), beta=2, alpha=3)
+
+    both(program)
+
+
+def test_casts_take_a_memory_format():
+    both(lambda t: [getattr(t.ones(2, 3, 2, 3), n)(memory_format=t.channels_last) for n in ("double", "bool", "half")])
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16"])
+def test_statistics_of_native_norms(kind):
+    """In float32 where a parameter is float32; those of layer_norm and batch_norm have no gradient."""
+
+    def program(t):
+        x = t.arange(12.0).reshape(2, 6).bfloat16().requires_grad_()
+        w = t.ones(6, dtype=getattr(t, kind))
+        layer = t.native_layer_norm(x, (6,), w, w, 1e-5)
+        group = t.native_group_norm(x[..., None], w, w, 2, 6, 1, 2, 1e-5)
+        batch = t.native_batch_norm(x, w, w, w.clone(), w.clone(), True, 0.1, 1e-5)
+        return [[(str(r.dtype).rpartition(".")[2], r.requires_grad) for r in part] for part in (layer, group, batch)]
+
+    both(program)
+
+
+def test_copies_of_views_return_nothing_with_out():
+    def program(t):
+        pairs, single = [t.empty(2), t.empty(2)], [t.empty(()), t.empty(())]
+        return t.split_copy(t.arange(4.0), 2, out=pairs), t.unbind_copy(t.arange(2.0), out=single), pairs, single
+
+    both(program)
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16", "float8_e4m3fn"])
+def test_scaled_products(kind):
+    def program(t):
+        a = (t.arange(6 * 16.0).reshape(6, 16) % 7 - 3).to(t.float8_e4m3fn)
+        b = (t.arange(16 * 32.0).reshape(32, 16) % 5 - 2).to(t.float8_e4m3fn).t()
+        one, two = t.tensor(0.5), t.tensor(3.0)
+        rows, columns = t.linspace(0.5, 2, 6)[:, None], t.linspace(1, 2, 32)[None]
+        d = getattr(t, kind)
+        made = [t._scaled_mm(a, b, one, two, out_dtype=d)]
+        if kind == "bfloat16":
+            made += [t._scaled_mm(a, b, rows, columns, out_dtype=d)]
+        return [m.float() for m in made], [str(m.dtype).rpartition(".")[2] for m in made]
+
+    both(program)
+
+
+def test_scaled_products_refuse():
+    both(lambda t: t._scaled_mm(t.ones(2, 16), t.ones(16, 16), t.tensor(1.0), t.tensor(1.0)))

@@ -192,10 +192,13 @@ def _with_out(op, plan, me, tensors, call, out):
         _off_tape(op, me, (*tensors, *outs))
     ruled = _check_out(op, outs, plan.specs)
     results = finish(plan, me, tensors, call.numbers)
-    if getattr(op.strides, "of_fresh", False):
+    of_fresh = getattr(op.strides, "of_fresh", None)
+    if of_fresh is not None and of_fresh(tensors[0]._spec):
         _make_room(outs, plan.specs)
     for o, r in zip(outs, results if plan.multiple else (results,)):
         copy_to_out(o, r, cast=ruled)
+    if op.silent:
+        return None
     return out if plan.fields is None else plan.fields(outs)
 
 
@@ -207,7 +210,7 @@ def _make_room(outs, specs):
 
 
 def _keep_apart(op, outs, tensors):
-    if op.apart and any(o._storage is t._storage for o in outs for t in tensors if t._spec.numel):
+    if op.apart and any(o is t or (o._storage is t._storage and t._spec.numel) for o in outs for t in tensors):
         raise errors.input_overlap()
 
 

@@ -76,7 +76,7 @@ class Call:
         key, tensors, numbers, slots = [], [], [], []
         for param, role, a in zip(op.params, op.roles, args):
             if a is MISSING:
-                raise errors.missing_argument(op.name, param.name)
+                raise errors.missing_argument(op.shown, param.name)
             if role == STATIC:
                 a = static(a)
                 key.append(a)
@@ -87,7 +87,7 @@ class Call:
                 tensors.append(None)
             elif role == LIST:
                 if isinstance(a, Tensor) or not (a is None or hasattr(a, "__iter__")):
-                    raise _wrong(op, param, "tuple of Tensors", a)
+                    raise _wrong(op, param, "tuple of Tensors", a, args)
                 entries, marks = [], []
                 for at, x in enumerate(a if a is not None else ()):
                     if not isinstance(x, Tensor) and not (x is None and takes_none(param)):
@@ -110,13 +110,13 @@ class Call:
                 tensors.append(a)
             elif a is None and (role in (OPTIONAL, NUMBER, SCALAR)):
                 if role == SCALAR and param.default is not None:
-                    raise _wrong(op, param, "Tensor", a)
+                    raise _wrong(op, param, "Tensor", a, args)
                 key.append(None)
                 slots.append(("s", None))
             elif role in (TENSOR, OPTIONAL):
-                raise _wrong(op, param, "Tensor", a)
+                raise _wrong(op, param, "Tensor", a, args)
             else:
-                a = scalar(op, param, role, a)
+                a = scalar(op, param, role, a, args)
                 key.append(type(a))
                 slots.append(("n", len(numbers)))
                 numbers.append(a)
@@ -132,13 +132,28 @@ def takes_none(param) -> bool:
     return "None" in str(param.annotation).split("[", 1)[-1]
 
 
-def _wrong(op, param, expected, got):
-    """The error for an argument of the wrong type."""
+def _wrong(op, param, expected, got, args):
+    """The error for an argument of the wrong type.
+
+    PyTorch has one form of add, which takes numbers for tensors, but several of eq: with a tensor, with a number.
+    """
+    if expected == "Tensor" and SCALAR in op.roles and not op.numbers:
+        return no_such_call(op, args)
     position = None if param.kind is param.KEYWORD_ONLY else op.params.index(param) + 1
-    return errors.argument(op.name, param.name, expected, got, position)
+    return errors.argument(op.shown, param.name, expected, got, position)
 
 
-def scalar(op, param, role, a):
+def no_such_call(op, args):
+    """The error for arguments that fit none of an op's forms."""
+    given = list(args)
+    while given and given[-1] is op.params[len(given) - 1].default:
+        given.pop()
+    kinds = {TENSOR: "Tensor", OPTIONAL: "Tensor or None", LIST: "list of Tensors", SCALAR: "Tensor or number"}
+    wanted = ", ".join(f"{p.name}: {kinds[r]}" for p, r in zip(op.params, op.roles) if r in kinds)
+    return errors.combination(op.shown, given, f"({wanted}), with one Tensor at least")
+
+
+def scalar(op, param, role, a, args=()):
     """A Python number out of whatever may stand for one."""
     if type(a) in NUMBER_TYPES:
         return a
@@ -151,7 +166,7 @@ def scalar(op, param, role, a):
     for kind in (int, float, complex):
         if isinstance(a, kind):
             return kind(a)
-    raise _wrong(op, param, "Tensor" if role == SCALAR else "Number", a)
+    raise _wrong(op, param, "Tensor" if role == SCALAR else "Number", a, args)
 
 
 def static(a):
@@ -170,7 +185,7 @@ def static(a):
 def make_plan(op, call, inplace_spec=None):
     """Specialise an op: promotion, checks, shape inference, result strides. Errors are PyTorch's."""
     if not call.tensors and op.promote is not registry.NONE and not op.numbers:
-        raise errors.no_tensor(op.name, call.numbers)
+        raise no_such_call(op, call.numbers)
     operands = [t._spec for t in call.tensors if t is not None]
     kinds = tuple(type(x) for x in call.numbers)
     slots, target = bind(op, call, operands)

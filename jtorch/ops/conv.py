@@ -560,6 +560,14 @@ def _check(name, input, weight, bias, stride, padding, output_padding, dilation,
                 f"expected {label} to be a single integer value or a list of {dims} values to match the "
                 f"convolution dimensions, but got {label}={list(value)}"
             )
+    if dims < 1:
+        raise RuntimeError("weight should have at least three dimensions")
+    if dims != n and padding == "same":
+        shape = shape if input.ndim == n + 2 else [1, *shape]
+        raise RuntimeError(
+            f"Expected {dims + 2}-dimensional input for {dims + 2}-dimensional weight{list(weight.shape)}, but got "
+            f"{n + 2}-dimensional input of size {shape} instead"
+        )
     if dims != n:
         raise RuntimeError(
             f"expected stride to be a single integer value or a list of {dims} values to match the "

@@ -6,6 +6,8 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jax import lax
 
+from .. import errors
+from ..core.dtype import scalar_name
 from . import views
 from .registry import ZERO, Array, View, composite, op
 
@@ -18,7 +20,7 @@ def _named(view: View, grad_name: str | Callable):
     return lambda args: f"{view.grad_name(*args.values())}_copy"
 
 
-def _copying(view: View, name: str, where: str = "torch"):
+def _copying(view: View, name: str, where: str = "torch", silent: bool = False):
     """The op that reads a view at once."""
 
     def copied(input, *args, **kwargs):
@@ -27,22 +29,33 @@ def _copying(view: View, name: str, where: str = "torch"):
     first, *rest = view.signature.parameters.values()
     copied.__signature__ = inspect.Signature([first.replace(annotation=Array), *rest])
     copied.__doc__ = f"A copy of what `{name.removesuffix('_copy')}` shows."
-    return op(copied, name=name, where=where, grad_name=_named(view, view.grad_name), out="exact")
+    return op(copied, name=name, where=where, grad_name=_named(view, view.grad_name), out="exact", silent=silent)
 
 
 alias_copy = _copying(views.alias, "alias_copy")
 diagonal_copy = _copying(views.diagonal, "diagonal_copy")
 expand_copy = _copying(views.expand, "expand_copy")
 narrow_copy = _copying(views.narrow_by_int, "narrow_copy", "torch Tensor")
+
+
+@narrow_copy.check
+def _check_narrow(input, dim, start, length):
+    size = input.shape
+    if size and dim >= len(size):
+        raise RuntimeError("Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false.")
+    if length < 0 and -len(size) <= dim and abs(start) <= size[dim]:
+        raise errors.narrow_range(start, length, size[dim])
+
+
 permute_copy = _copying(views.permute, "permute_copy")
 select_copy = _copying(views.select, "select_copy")
 slice_copy = _copying(views.slice, "slice_copy")
-split_copy = _copying(views.unsafe_split, "split_copy")
-split_with_sizes_copy = _copying(views.split_with_sizes, "split_with_sizes_copy")
+split_copy = _copying(views.unsafe_split, "split_copy", silent=True)
+split_with_sizes_copy = _copying(views.split_with_sizes, "split_with_sizes_copy", silent=True)
 squeeze_copy = _copying(views.squeeze, "squeeze_copy")
 t_copy = _copying(views.t, "t_copy")
 transpose_copy = _copying(views.transpose, "transpose_copy")
-unbind_copy = _copying(views.unbind, "unbind_copy")
+unbind_copy = _copying(views.unbind, "unbind_copy", silent=True)
 unfold_copy = _copying(views.unfold, "unfold_copy")
 unsqueeze_copy = _copying(views.unsqueeze, "unsqueeze_copy")
 view_copy = _copying(views.view_, "view_copy")
@@ -81,3 +94,27 @@ def view_as_real_copy(input: Array) -> Array:
 def view_as_complex_copy(input: Array) -> Array:
     """Complex numbers of the pairs in the last dimension."""
     return lax.complex(input[..., 0], input[..., 1])
+
+
+@view_as_complex_copy.check
+def _check_pairs(input):
+    pairs_only(input)
+
+
+def pairs_only(spec):
+    """Raise PyTorch's error unless a tensor can be read as complex numbers."""
+    if spec.dtype.name == "float16":
+        raise errors.unsupported("complex numbers of two float16", "float32")
+    if spec.dtype.name not in ("float32", "float64"):
+        raise RuntimeError(
+            "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
+            + scalar_name(spec.dtype)
+        )
+    if not spec.ndim:
+        raise RuntimeError("Input tensor must have one or more dimensions")
+    if spec.shape[-1] != 2:
+        raise RuntimeError("Tensor must have a last dimension of size 2")
+    if spec.strides[-1] != 1:
+        raise RuntimeError("Tensor must have a last dimension with stride 1")
+    if any(s % 2 for s in spec.strides[:-1]):
+        raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")

@@ -500,7 +500,7 @@ def lu_factor_ex(A, *, pivot=True, check_errors=False):
     return lu, pivots, info
 
 
-@composite(where="torch Tensor", out=True, row_major=True)
+@composite(where="torch Tensor", out=lambda want, have: None, row_major=True)
 def lu(A, pivot=True, get_infos=False):
     """`linalg.lu_factor` of any matrix, with the infos when asked for."""
     made = lu_factor_ex(A, pivot=pivot)

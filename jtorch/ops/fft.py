@@ -167,7 +167,7 @@ def _strides_c2r(out, spec, dims, sizes):
     return _pass_strides(shape, strides, dims[-1:], keep_last=True)
 
 
-def _line_strides(kind):
+def _line_strides(kind, inverse=False):
     """The strides of a one-dimensional transform: "c2c", "r2c" or "c2r"."""
 
     def strides(outs, input, n, dim, norm):
@@ -176,7 +176,8 @@ def _line_strides(kind):
             return (_strides_c2c(input, dims, (n,)),)
         return ((_strides_r2c if kind == "r2c" else _strides_c2r)(outs[0], input, dims, (n,)),)
 
-    strides.of_fresh = True  # an out= that is resized lies row by row
+    # an out= that is resized lies row by row, but for the inverse of a real signal
+    strides.of_fresh = lambda input: input.dtype.is_complex or not inverse
     return strides
 
 
@@ -192,7 +193,7 @@ def _box_strides(kind, *, two_passes=False):
             return (_strides_c2r(outs[0], input, dims, sizes),)
         return (_strides_r2c(outs[0], input, dims, sizes, two_passes=two_passes),)
 
-    strides.of_fresh = True
+    strides.of_fresh = lambda input: True
     return strides
 
 
@@ -211,7 +212,7 @@ def fft_fft(input: Array, n: int | None = None, dim: int = -1, norm: str | None 
     return jnp.fft.fft(_promoted(input, complex=True), n, d, norm)
 
 
-@op(where="fft.ifft", grad_name=_kind, strides=_line_strides("c2c"))
+@op(where="fft.ifft", grad_name=_kind, strides=_line_strides("c2c", True))
 def fft_ifft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
     """The inverse of `fft`."""
     norm = _norm(norm)
@@ -250,7 +251,7 @@ def fft_hfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None
     return _c2r(jnp.conj(input), n, d, _SWAP[norm])
 
 
-@op(where="fft.ihfft", grad_name="ConjBackward0", strides=_line_strides("r2c"))
+@op(where="fft.ihfft", grad_name="ConjBackward0", strides=_line_strides("r2c", True))
 def fft_ihfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
     """The inverse of `hfft`."""
     norm = _norm(norm)
@@ -397,7 +398,9 @@ def _window(window, length, n_fft, dtype):
 
 def _check_stft(input, window, n_fft, hop_length, win_length, normalized, onesided, return_complex):
     length = input.shape[-1]
-    if input.ndim not in (1, 2):
+    if not jnp.issubdtype(input.dtype, jnp.inexact):
+        problem = "expected a tensor of floating point or complex values"
+    elif input.ndim not in (1, 2):
         problem = "expected a 1D or 2D tensor"
     elif not 0 < n_fft <= length:
         problem = f"expected 0 < n_fft < {length}, but got n_fft={win_length}"  # torch names the other number
@@ -416,7 +419,7 @@ def _check_stft(input, window, n_fft, hop_length, win_length, normalized, onesid
     def seen(x):
         return f"torch.{scalar_name(x)}Tensor{size_of(x.shape)}"
 
-    shown = "None" if window is None else f"{seen(window)}{{{size_of(window.shape)}}}"
+    shown = "None" if window is None else f"torch.{scalar_name(window)}Tensor{{{size_of(window.shape)}}}"
     raise RuntimeError(
         f"stft({seen(input)}, n_fft={n_fft}, hop_length={hop_length}, win_length={win_length}, "
         f"window={shown}, normalized={int(normalized)}, "
@@ -452,6 +455,11 @@ def stft_of(
         if input.dtype == np.bool_ and pad_mode == "reflect":
             raise errors.not_implemented("reflection_pad1d", dt.bool_)
         side = n_fft // 2
+        if pad_mode == "reflect" and side >= input.shape[-1]:
+            raise RuntimeError(
+                "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
+                f"({side}, {side}) at dimension 2 of input {[1] * (3 - input.ndim) + list(input.shape)}"
+            )
         mode = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}[pad_mode]
         input = jnp.pad(input, [(0, 0)] * (input.ndim - 1) + [(side, side)], mode=mode)
     _check_stft(input, window, n_fft, hop_length, win_length, normalized, onesided, return_complex)

@@ -32,11 +32,16 @@ def _c_name(x) -> str:
     return _C_NAMES.get(name, name)
 
 
+_BOOL_KERNELS = {(1, 1): "dot", (1, 2): "addmv_impl_cpu", (2, 2): "addmm_impl_cpu_"}
+
+
 def _product(a: Array, b: Array) -> Array:
     """`a @ b` of equal dtypes; the result has theirs."""
     if a.dtype == np.bool_:
         if a.size and b.size:
-            raise NotImplementedError("\"addmm_impl_cpu_\" not implemented for 'Bool'")
+            ranks = sorted((a.ndim, b.ndim))
+            kernel = "bmm" if ranks[0] > 2 else _BOOL_KERNELS[ranks[0], min(ranks[1], 2)]
+            raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
         return jnp.matmul(a.astype(jnp.int8), b.astype(jnp.int8)).astype(bool)
     return jnp.matmul(a, b)
 
@@ -417,6 +422,15 @@ def addbmm(input: Array, batch1: Array, batch2: Array, *, beta: Number = 1, alph
     _three_dtypes(input, batch1, batch2)
     product = jnp.einsum("bij,bjk->ik", batch1, batch2)
     return _blend(input, product, beta, alpha, (batch1.shape[1], batch2.shape[2]))
+
+
+@composite(name="addbmm_", where="Tensor")
+def addbmm_(input, batch1, batch2, *, beta=1, alpha=1):
+    """`addbmm` in place. Alone of its family it makes a smaller input as large as the result."""
+    found = addbmm(input, batch1, batch2, beta=beta, alpha=alpha)
+    if input.shape != found.shape:
+        input.resize_(found.shape)
+    return input.copy_(found)
 
 
 @op(inplace=True, out="exact")

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from .. import errors
 from ..core import dtype as dtypes
 from . import activation, batchnorm, formats, image, linear, norm, pool, registry
-from .backend import accumulator
+from .backend import accumulator, need_floats
 from .conversion import to_float
 from .ctc import ctc_loss as functional_ctc_loss
 from .image import grid_sampler
@@ -22,7 +22,12 @@ def native_group_norm(
     input: Array, weight: Array | None, bias: Array | None, N: int, C: int, HxW: int, group: int, eps: float
 ) -> Array:
     """group_norm, its mean and its reciprocal standard deviation."""
-    return norm._group_norm(input, group, weight, bias, eps)
+    return norm.kept_as(input, weight, bias, *norm._group_norm(input, group, weight, bias, eps))
+
+
+@native_group_norm.check
+def _check_group_norm(input, *args, **kwargs):
+    need_floats(input, "GroupNormKernelImpl")
 
 
 @op(where="", out=False, differentiable=False)
@@ -50,7 +55,10 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
     count = math.prod(input.shape) // max(input.shape[1], 1)
     _update(running_mean, mean, momentum, 1.0)
     _update(running_var, var, momentum, count / (count - 1) if count > 1 else 1.0)
-    return out, mean, _reciprocal_deviation(var, eps)
+    # statistics are kept in float32 where a parameter is float32, else in the dtype of the input
+    given = [t.dtype for t in (weight, bias, running_mean, running_var) if t is not None]
+    kept = dtypes.float32 if dtypes.float32 in given else input.dtype
+    return out, mean.to(kept), _reciprocal_deviation(var, eps).to(kept)
 
 
 @composite(where="torch", out="exact")
@@ -113,6 +121,9 @@ def _safe_softmax(input: Array, dim: int, dtype: dtypes.dtype | None = None) -> 
     return jnp.where(none, jnp.zeros((), out.dtype), out)
 
 
+_safe_softmax.lack(softmax_kernel_impl="complex")
+
+
 @composite(where="torch")
 def native_dropout(input, p, train):
     """dropout, and where elements were kept."""
@@ -155,6 +166,12 @@ def _upsample_bilinear2d_aa(
     for axis, (n, factor) in enumerate(zip(size, scales, strict=True), 2):
         x = image._apply_taps(x, axis, *image._smooth_taps(x.shape[axis], n, factor, align_corners, "bilinear"))
     return x.astype(input.dtype)
+
+
+@_upsample_bilinear2d_aa.check
+def _check_antialias(input, *args, **kwargs):
+    if input.dtype is not dtypes.uint8:
+        need_floats(input, "compute_index_ranges_weights", halves=False)
 
 
 # ---- losses with the reduction as a number ----
@@ -350,3 +367,53 @@ def norm_except_dim(v, pow=2, dim=0):
 def chalf(input, memory_format=None):
     """Not supported: complex numbers of two float16."""
     raise errors.unsupported("torch.complex32", instead="complex64")
+
+
+# ---- products of scaled 8-bit floats ----
+
+
+@op(where="torch", out="exact", differentiable=False)
+def _scaled_mm(
+    input: Array,
+    mat2: Array,
+    scale_a: Array,
+    scale_b: Array,
+    bias: Array | None = None,
+    scale_result: Array | None = None,
+    out_dtype: dtypes.dtype | None = None,
+    use_fast_accum: bool = False,
+) -> Array:
+    """`(input * scale_a) @ (mat2 * scale_b) + bias` of 8-bit floats, summed in float32; rounded to `out_dtype`."""
+    out = jnp.matmul(input.astype(jnp.float32), mat2.astype(jnp.float32)) * (scale_a * scale_b)
+    if bias is not None:
+        out = out + bias.astype(jnp.float32)
+    kind = input.dtype if out_dtype is None else out_dtype.np
+    return (out if scale_result is None else out * scale_result).astype(kind)
+
+
+@_scaled_mm.check
+def _check_scaled(input, mat2, scale_a, scale_b, *args):
+    rows, columns = input.shape[0], mat2.shape[-1]
+    whole = math.prod(scale_a.shape) == math.prod(scale_b.shape) == 1
+    narrow = input.dtype.itemsize == mat2.dtype.itemsize == 1
+    single = scale_a.dtype is scale_b.dtype is dtypes.float32
+    if not (narrow and single and (whole or (tuple(scale_a.shape), tuple(scale_b.shape)) == ((rows, 1), (1, columns)))):
+        raise ValueError(
+            "Invalid scaling configuration.\n  two 8-bit float matrices, and float32 scales: one for each matrix, or one "
+            f"for each row of the first ({rows}, 1) and each column of the second (1, {columns})"
+        )
+    if input.shape[1] != mat2.shape[0]:
+        raise RuntimeError(
+            f"mat_a and mat_b shapes cannot be multiplied ({rows}x{input.shape[1]} and {mat2.shape[0]}x{columns})"
+        )
+
+
+@composite(where="torch")
+def _scaled_mm_v2(
+    input, mat2, scale_a, recipe_a, swizzle_a, scale_b, recipe_b, swizzle_b, bias, out_dtype, contraction_dim=(),
+    use_fast_accum=False,
+):  # fmt: skip
+    """`_scaled_mm` with lists of scales: one for each matrix, or one for each row and column."""
+    if len(scale_a) != 1 or len(scale_b) != 1:
+        raise errors.unsupported("scales of blocks", "one scale for each matrix, row or column")
+    return _scaled_mm(input, mat2, scale_a[0], scale_b[0], bias, None, out_dtype, use_fast_accum)

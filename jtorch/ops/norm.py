@@ -109,12 +109,18 @@ def _check_mixed(input, *affine) -> None:
             raise errors.mixed_dtype()
 
 
-@op(where="torch")
+def kept_as(input, weight, bias, out, *statistics):
+    """Results with statistics as PyTorch returns them: in float32 where a parameter is, else in the input's dtype."""
+    mixed = any(p is not None and p.dtype == jnp.float32 for p in (weight, bias))
+    return out, *(x.astype(jnp.float32 if mixed else input.dtype) for x in statistics)
+
+
+@op(where="torch", constant=(1, 2))
 def native_layer_norm(
     input: Array, normalized_shape: list[int], weight: Array | None, bias: Array | None, eps: float
 ) -> tuple[Array, Array, Array]:
     """layer_norm, its mean and its reciprocal standard deviation."""
-    return _layer_norm(input, normalized_shape, weight, bias, eps)
+    return kept_as(input, weight, bias, *_layer_norm(input, normalized_shape, weight, bias, eps))
 
 
 # the gradient goes through the first result alone, as PyTorch's does

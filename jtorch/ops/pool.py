@@ -548,7 +548,7 @@ def _fractional(n, input, samples, kernel_size, output_size, return_indices):
         sample = sample.astype(accumulator(x.dtype))
         size, k, o = x.shape[2 + i], kernel[i], target[i]
         alpha = (size - k) / (o - 1) if o > 1 else 0.0
-        at = jnp.floor((jnp.arange(o) + sample[..., None]) * alpha) - jnp.floor(sample * alpha)[..., None]
+        at = jnp.trunc((jnp.arange(o) + sample[..., None]) * alpha) - jnp.trunc(sample * alpha)[..., None]
         at = jnp.where(jnp.arange(o) == o - 1, size - k, at.astype(jnp.int64))
         starts.append(at[: x.shape[0]])
         sizes.append(np.full((o,), k))

@@ -38,6 +38,8 @@ def all_dims(dim, ndim: int) -> tuple[int, ...]:
     """The reduced dimensions: None and () mean all of them."""
     if dim is None or dim == ():
         return tuple(range(ndim))
+    if ndim > 64:  # PyTorch keeps the set of dimensions in 64 bits
+        raise RuntimeError("only tensors with up to 64 dims are supported")
     dims = [one_dim(d, ndim) for d in (dim if isinstance(dim, tuple | list) else (dim,))]
     for i, d in enumerate(dims):
         if d in dims[:i]:
@@ -401,7 +403,10 @@ for _record in (max_dim, min_dim):
 
 def _overloaded(whole, along, binary, input, args, kwargs):
     if is_number(input):
-        raise errors.argument(binary.name.replace("imum", ""), "input", "Tensor", input)
+        name = binary.name.replace("imum", "")
+        raise errors.combination(
+            name, (input, *args), "(Tensor input), (Tensor input, int dim) or (Tensor input, Tensor other)"
+        )
     if not args and set(kwargs) <= {"out"}:
         return whole(input, **kwargs)
     first = args[0] if args else kwargs.get("dim", kwargs.get("axis", kwargs.get("other")))

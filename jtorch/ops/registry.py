@@ -158,6 +158,13 @@ class Record:
         named = tuple(p.name for p in self.params if p.kind is p.KEYWORD_ONLY)
         return len(self.params) - len(named), named
 
+    @functools.cached_property
+    def shown(self) -> str:
+        """The name in errors: torch.special.zeta is special_zeta there, linalg.inv linalg_inv."""
+        space = self.targets[0].partition(".")[0] if self.targets else ""
+        prefixed = space in ("special", "linalg", "fft") and f"torch.{self.name}" not in self.targets
+        return f"{space}_{self.name}" if prefixed else self.name
+
     def invoke(self, fn, values):
         """Call `fn`, which has this record's signature, with a value for each parameter."""
         n, named = self.keywords
@@ -199,6 +206,7 @@ class Op(Record):
         random=False,
         constant=(),
         apart=False,
+        silent=False,
         lacks=None,
         numbers=False,
         follows_out=False,
@@ -217,6 +225,7 @@ class Op(Record):
         self.random = random
         self.constant = constant  # results that never have a gradient
         self.apart = apart  # out= may not share memory with the operands
+        self.silent = silent  # returns nothing when called with out=
         self.follows_out = follows_out  # computes in the dtype of out=
         self.numbers = numbers  # may be called without any tensor
         self.lacks = {} if lacks is None else _lacking(lacks)

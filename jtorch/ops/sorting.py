@@ -92,6 +92,7 @@ def _check_topk(input, k, dim=-1, largest=True, sorted=True):
 
 @op(
     out=("output values must be of same type as input", "output indices must be of scalar type Long"),
+    apart=True,
 )
 def kthvalue(input: Array, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
     """The k-th smallest element along a dimension and where it was."""

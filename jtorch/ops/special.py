@@ -399,6 +399,7 @@ gammaincc.vjp(other=lambda g, input, other: -g * _gamma_slope(input, other))
 gammainc.targets.remove("Tensor.gammainc")
 gammaincc.targets.remove("Tensor.gammaincc")
 gammainc.grad_name, gammaincc.grad_name = "IgammaBackward0", "IgammacBackward0"
+gammainc.shown, gammaincc.shown = "igamma", "igammac"
 
 # ---- Bessel and Airy functions, which torch does not differentiate ----
 

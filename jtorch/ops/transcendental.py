@@ -134,7 +134,7 @@ pow.vjp(input=_pow_input, exponent=_pow_exponent)
 def _check_pow(input, exponent):
     if is_number(exponent) and exponent_is_negative_int(exponent) and not is_number(input) and kind(input) == "i":
         raise RuntimeError("Integers to negative integer powers are not allowed.")
-    if not is_number(input) and not is_number(exponent) and kind(input) == kind(exponent) == "b":
+    if not is_number(exponent) and kind(input) == kind(exponent) == "b":
         raise NotImplementedError("\"pow\" not implemented for 'Bool'")
 
 
@@ -159,6 +159,8 @@ def _float_power_out(want, have):
 @composite(out=_float_power_out)
 def float_power(input, exponent):
     """The power in double precision."""
+    if is_number(input) and is_number(exponent):
+        raise errors.combination("float_power", (input, exponent), "a Tensor as input, as exponent or as both")
     wide = _wide_power(input, exponent)
     input, exponent = (x if is_number(x) else to_dtype(x, wide) for x in (input, exponent))
     if is_number(input) and wide is dtypes.complex128:

@@ -476,6 +476,11 @@ def _directed(name: str, input, cuts, least: int, dim: int):
     ndim = len(input.shape)
     if ndim < least:
         raise errors.directed_split_rank(name, least, ndim)
+    for given in cuts:
+        if not (given is None or isinstance(given, int | tuple | list | registry.tensor_type)):
+            raise errors.combination(
+                name, (input, given), "(Tensor input, int sections) or (Tensor input, tuple of ints indices)"
+            )
     cuts = _cuts(cuts)
     length = input.shape[dim]
     if isinstance(cuts, int) and (cuts == 0 or length % cuts):

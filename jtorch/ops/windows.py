@@ -139,6 +139,8 @@ for _name, _record in WINDOWS.items():
 
 @window_general_cosine.check
 def _check_coefficients(M, a, **kwargs):
+    if not isinstance(a, tuple):
+        raise TypeError("Coefficients must be a list/tuple")
     if not a:
         raise ValueError("Coefficients cannot be empty")
 

@@ -270,3 +270,13 @@ def test_set_data_and_resize():
         return x, z, z.stride()
 
     both(program)
+
+
+def test_shapes_that_keep_coming(monkeypatch):
+    """Arrays become tensors by either way with the same values, and later writes to the array are not seen."""
+    monkeypatch.setattr(jtorch.core.storage, "_OFTEN", 2)
+    for k in range(5):
+        array = np.full((3, 7), k, np.float32)
+        t = jtorch.tensor(array)
+        array[:] = -1
+        assert t.tolist() == [[float(k)] * 7] * 3

@@ -14,6 +14,12 @@ ROWS = [
     row("addmm"),
     row("addmv"),
     row("addbmm"),
+    row(
+        "Tensor.addbmm_",
+        samples=[(T(3, 4), T(2, 3, 5), T(2, 5, 4))],
+        skip=("grad", "gradgrad"),
+        why="a leaf is refused",
+    ),
     row("baddbmm"),
     row("addr"),
     row("linalg.multi_dot"),

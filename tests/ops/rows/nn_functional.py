@@ -1,7 +1,9 @@
 """Rows of public functions: nn_functional."""
 
 from .. import defined
-from . import row
+from . import PROPERTIES, T, row
+
+EIGHT_BITS = [(T(2, 16), T(16, 16), T(), T())]
 
 ROWS = [
     row("_softmax_backward_data"),
@@ -20,6 +22,8 @@ ROWS = [
         only=defined.unless(lambda s: s.args[9] and s.kwargs.get("training")),
         why="random where the sample asks for dropout",
     ),
+    row("_scaled_mm", samples=EIGHT_BITS, skip=PROPERTIES, why="of 8-bit floats alone: tests/test_functions.py"),
+    row("_scaled_mm_v2", samples=EIGHT_BITS, skip=PROPERTIES, why="of 8-bit floats alone: tests/test_functions.py"),
     row("grid_sampler_2d"),
     row("grid_sampler_3d"),
     row("nn.functional.pdist"),

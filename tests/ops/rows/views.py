@@ -27,7 +27,11 @@ ROWS = [
     row("reshape"),
     row("expand_as"),
     row("narrow"),
-    row("tensor_split"),
+    row(
+        "tensor_split",
+        skip=("traced",),
+        why="the shapes of the results depend on the values of a tensor of places to cut",
+    ),
     row("hsplit"),
     row("vsplit"),
     row("dsplit"),
