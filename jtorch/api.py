@@ -14,8 +14,8 @@ from .tensor import Tensor
 
 SUBMODULES = (
     "accelerator", "amp", "autograd", "backends", "compile", "compiler", "config", "core", "cuda", "data",
-    "errors", "fft", "func", "linalg", "masked", "nn", "ops", "optim", "random", "return_types", "signal",
-    "special", "utils", "version",
+    "errors", "fft", "files", "func", "hub", "linalg", "masked", "nn", "ops", "optim", "random", "return_types",
+    "serialization", "signal", "special", "storage", "utils", "version",
 )  # fmt: skip
 
 
@@ -112,11 +112,18 @@ _AUTOCAST = (
     "is_autocast_enabled", "set_autocast_cache_enabled", "set_autocast_dtype", "set_autocast_enabled",
 )  # fmt: skip
 
+# Of modules that take time to import: name -> module.
+_LATE = {
+    "from_jax": "files.interchange", "load": "serialization", "save": "serialization", "to_jax": "files.interchange",
+}  # fmt: skip
+
 
 def find(name):
     """The public object of this name; AttributeError when there is none."""
     if name in _NAMES:
         return _NAMES[name]
+    if name in _LATE:
+        return getattr(importlib.import_module(f"jtorch.{_LATE[name]}"), name)
     if name in _AUTOCAST:
         return getattr(importlib.import_module("jtorch.amp.autocast"), name)
     if name in SUBMODULES:
@@ -141,7 +148,7 @@ def _space(name, found):
 
 
 def names():
-    return sorted({*_NAMES, *_AUTOCAST, *filter(_exists, SUBMODULES), *dir(functions)})
+    return sorted({*_NAMES, *_AUTOCAST, *_LATE, *filter(_exists, SUBMODULES), *dir(functions)})
 
 
 def _exists(name):

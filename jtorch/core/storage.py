@@ -58,16 +58,17 @@ class Storage:
 class Host:
     """A buffer shared with numpy: the truth as long as anybody else refers to it."""
 
-    __slots__ = ("buffer", "owner", "spec", "alone")
+    __slots__ = ("buffer", "owner", "spec", "open")
 
-    def __init__(self, buffer, owner, spec):
+    def __init__(self, buffer, owner, spec, private=False):
         self.buffer = buffer  # flat, in memory order
         self.owner = owner  # the object that keeps the memory, to which every numpy view refers
         self.spec = spec
-        self.alone = None
+        # Memory below the owner may be seen by others too, unless it is a private map of a file.
+        self.open = owner.base is not None and not private
 
     def shared(self) -> bool:
-        return self.owner.base is not None or getrefcount(self.owner) > _HOST_ALONE
+        return self.open or getrefcount(self.owner) > _HOST_ALONE
 
 
 def _host_alone() -> int:
@@ -229,11 +230,30 @@ def share(storage) -> Host:
     return storage.host
 
 
-def adopt(storage, flat, owner, spec):
-    """Let the storage live in this flat numpy buffer from now on."""
-    storage._host = Host(flat, owner, spec)
+def adopt(storage, flat, owner, spec, private=False):
+    """Let the storage live in this flat numpy buffer from now on; `private`: nobody else knows the memory below `owner`."""
+    storage._host = Host(flat, owner, spec, private)
     storage.value = None
     storage.spec = None
+
+
+def settle(storage):
+    """Hand a buffer that nobody else sees over to the device, without a copy where the device is this host."""
+    host = storage.host
+    if host is not None and not host.shared():
+        storage.value = to_device(host_view(storage, host.spec, 0), host.spec.device)
+        storage.spec = host.spec
+        storage._host = None
+
+
+def memory(storage) -> np.ndarray:
+    """The whole storage as numpy sees it now, one-dimensional, in the order of memory. Not to be written to."""
+    if storage.host is not None:
+        return storage.host.buffer
+    base = storage.spec
+    array = np.asarray(realise(storage.value))
+    order = sorted(range(base.ndim), key=lambda d: -base.strides[d])
+    return np.ascontiguousarray(array.transpose(order)).reshape(-1)
 
 
 def unshare(storage):
@@ -251,9 +271,7 @@ def numpy_of(storage, spec, offset) -> np.ndarray:
         return host_view(storage, spec, offset)
     base = storage.spec
     if base is not spec and base.dtype is spec.dtype and spec.numel:
-        array = np.asarray(realise(storage.value))
-        order = sorted(range(base.ndim), key=lambda d: -base.strides[d])
-        flat = np.ascontiguousarray(array.transpose(order)).reshape(-1)
+        flat = memory(storage)
         item = flat.dtype.itemsize
         return np.lib.stride_tricks.as_strided(flat[offset:], tuple(spec.shape), [s * item for s in spec.strides])
     return np.asarray(realise(read(storage, spec, offset)))
