@@ -86,14 +86,10 @@ def shallow_copy(self):
 
 
 def reduce_ex(self, protocol):
-    if self._edge is not None:
-        raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
-        )
     return (
         rebuild,
-        (type(self), self._storage, tuple(self._spec.shape), self._spec.strides, self._spec.dtype, self._offset, self._rg,
-         own_state(self)),
+        (type(self), self._storage, tuple(self._spec.shape), self._spec.strides, self._spec.dtype, self._offset,
+         self.requires_grad, own_state(self)),
     )  # fmt: skip
 
 

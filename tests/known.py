@@ -3,7 +3,6 @@
 KNOWN: dict[str, str] = {
     "tests/test_creation.py::test_factories[tensor of tensors]": "order-dependent: torch itself raises after some other tests of the same process",
     "tests/test_seeds.py::test_the_same_program_prints_the_same[a dataset]": "order-dependent: torch itself raises after some other tests of the same process",
-    "tests/core/test_storage.py::test_save_and_load": "torch.save and torch.load are not written yet",
     "tests/ops/test_rows.py::test_errors[__radd__]": "TypeError: _commuted.<locals>.apply() missing 1 required positional argument: 'other'",
     "tests/ops/test_rows.py::test_errors[__rand__]": "TypeError: _reversed.<locals>.apply() missing 1 required positional argument: 'other'",
     "tests/ops/test_rows.py::test_errors[__rmul__]": "TypeError: _commuted.<locals>.apply() missing 1 required positional argument: 'other'",

@@ -96,12 +96,9 @@ class Reader:
         if disk or first or here != count:
             raise errors.archive("it has several parts")
         end = self.length - len(tail) + at
-        if count == _MAX16 or size == _MAX32 or start == _MAX32:
-            place = end - _LOCATOR.size
-            if place >= 0:
-                magic, disk, end64, parts = _LOCATOR.unpack(self._at(place, _LOCATOR.size))
-                if magic == b"PK\x06\x07":
-                    return self._end64(place)
+        place = end - _LOCATOR.size  # of the long form of what was just read, which PyTorch always writes too
+        if place >= 0 and self._at(place, 4) == b"PK\x06\x07":
+            return self._end64(place)
         # Something may stand before the archive: places count from its own beginning.
         return count, size, start, end - size - start
 

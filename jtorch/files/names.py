@@ -5,7 +5,7 @@ import importlib
 from _codecs import encode
 from collections import Counter, OrderedDict
 
-from .. import legacy, storage_api
+from .. import functions, legacy, storage_api
 from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core.spec import Size
@@ -200,6 +200,8 @@ _CODINGS = ("latin1", "latin-1", "utf-8", "utf8", "ascii")
 # Classes that live in another file than PyTorch's: our module -> theirs, or our class -> their path.
 _MOVED = {
     "jtorch.nn.packed.PackedSequence": "torch.nn.utils.rnn.PackedSequence",
+    "jtorch.nn.modules.hooks.RemovableHandle": "torch.utils.hooks.RemovableHandle",
+    "jtorch.nn.modules.state._ModuleHook": "torch.nn.modules.module._WrappedHook",
     "jtorch.optim.adafactor.Adafactor": "torch.optim._adafactor.Adafactor",
     "jtorch.optim.muon.Muon": "torch.optim._muon.Muon",
     "jtorch.amp.autocast.autocast": "torch.amp.autocast_mode.autocast",
@@ -249,26 +251,27 @@ def torch_path(x, name=None):
     moved = _MOVED.get(f"{module}.{name}")
     if moved is not None:
         return tuple(moved.rsplit(".", 1))
-    public = _public().get(id(x))
-    if public is not None:
-        return public
     for ours, theirs in _SPACES:
         if module.startswith(ours) and isinstance(x, type):
             return theirs + module[len(ours) :], name
+    for space in ("nn.functional", "", "linalg", "fft", "special", "nn.init"):
+        if _in_space(space).get(name) is x:
+            return f"torch.{space}" if space else "torch", name
     raise TypeError(f"cannot save {module}.{name}: PyTorch has no such object, so it could not read the file")
 
 
-@functools.cache
-def _public() -> dict:
-    """Our public functions by identity, under the namespaces in which PyTorch has them."""
-    found = {}
-    for space in ("nn.init", "special", "fft", "linalg", "", "nn.functional"):
-        module = importlib.import_module(f"jtorch.{space}" if space else "jtorch.functions")
-        for name in dir(module):
-            value = getattr(module, name, None)
-            if callable(value) and not isinstance(value, type) and not name.startswith("_"):
-                found[id(value)] = (f"torch.{space}" if space else "torch", name)
-    return found
+class _Space(dict):
+    """The public functions of a namespace, each looked up when it is asked for."""
+
+    def __init__(self, space):
+        self._module = None if space in ("linalg", "fft", "special") else importlib.import_module(f"jtorch.{space}".rstrip("."))
+        self._space = space
+
+    def get(self, name):
+        return functions.lookup(self._space, name) if self._module is None else getattr(self._module, name, None)
+
+
+_in_space = functools.cache(_Space)
 
 
 def resolve(module, name):
@@ -288,7 +291,9 @@ def resolve(module, name):
         return _dotted(*_BACK[path].rsplit(".", 1))
     if module in ("torch", "torch.cuda") and name in _ABSENT:
         raise _absent(path)
-    for theirs, ours in (("torch.utils.data.", "jtorch.data."), ("torch.", "jtorch.")):
+    for theirs, ours in (
+        ("torch.utils.data.", "jtorch.data."), ("torch._C._nn.", "jtorch.nn.functional."), ("torch.", "jtorch.")
+    ):  # fmt: skip
         if f"{module}.".startswith(theirs):
             try:
                 return _dotted(ours + f"{module}."[len(theirs) :].rstrip("."), name)

@@ -52,7 +52,8 @@ class RemovableHandle:
         return self.hooks_dict_ref(), self.id, tuple(ref() for ref in self.extra_dict_ref)
 
     def __setstate__(self, state):
-        hooks, self.id, extra = state
+        hooks, self.id, *rest = state
+        extra = rest[0] or () if rest else ()
         self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
         self.extra_dict_ref = tuple(weakref.ref(OrderedDict() if d is None else d) for d in extra)
         RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)

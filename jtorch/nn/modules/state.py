@@ -34,14 +34,22 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
 
 
 class _ModuleHook:
-    """A load_state_dict pre-hook that also gets its module first."""
+    """A load_state_dict pre-hook that also gets its module first, if it has one."""
 
     def __init__(self, hook, module):
         self.hook = hook
         self.module = module
 
     def __call__(self, *args, **kwargs):
-        return self.hook(self.module, *args, **kwargs)
+        return self.hook(*args, **kwargs) if self.module is None else self.hook(self.module, *args, **kwargs)
+
+    def __getstate__(self):
+        state = {"hook": self.hook, "with_module": self.module is not None}  # as PyTorch's files have it
+        return state if self.module is None else {**state, "module": self.module}
+
+    def __setstate__(self, state):
+        self.hook = state["hook"]
+        self.module = state["module"] if state["with_module"] else None
 
     def __deepcopy__(self, memo):
         # The copy of the hook belongs to the copy of the module.
