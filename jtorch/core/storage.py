@@ -215,7 +215,15 @@ def host_view(storage, spec, offset) -> np.ndarray:
         item = spec.dtype.itemsize
     if spec.numel == 0:
         return np.zeros(tuple(spec.shape), spec.dtype.np)
-    return np.lib.stride_tricks.as_strided(flat[offset:], tuple(spec.shape), [s * item for s in spec.strides])
+    return _strided(flat[offset:], spec, item)
+
+
+def _strided(flat, spec, item) -> np.ndarray:
+    """A flat array under the layout of a spec. numpy's as_strided does not know the types of ml_dtypes of one byte."""
+    steps = [s * item for s in spec.strides]
+    if item == 1:
+        return np.lib.stride_tricks.as_strided(flat.view(np.uint8), tuple(spec.shape), steps).view(flat.dtype)
+    return np.lib.stride_tricks.as_strided(flat, tuple(spec.shape), steps)
 
 
 def share(storage) -> Host:
@@ -241,7 +249,9 @@ def settle(storage):
     """Hand a buffer that nobody else sees over to the device, without a copy where the device is this host."""
     host = storage.host
     if host is not None and not host.shared():
-        storage.value = to_device(host_view(storage, host.spec, 0), host.spec.device)
+        place = host.spec.device.jax
+        # Not jnp.asarray, which compiles a program for each shape that it has not met, and copies.
+        storage.value = jax.device_put(host_view(storage, host.spec, 0), None if place is jax.devices()[0] else place)
         storage.spec = host.spec
         storage._host = None
 
@@ -273,5 +283,5 @@ def numpy_of(storage, spec, offset) -> np.ndarray:
     if base is not spec and base.dtype is spec.dtype and spec.numel:
         flat = memory(storage)
         item = flat.dtype.itemsize
-        return np.lib.stride_tricks.as_strided(flat[offset:], tuple(spec.shape), [s * item for s in spec.strides])
+        return _strided(flat[offset:], spec, item)
     return np.asarray(realise(read(storage, spec, offset)))
