@@ -90,7 +90,7 @@ class _Storages:
         if self._left < 0:
             raise errors.storage_size(key, numel * dtype.itemsize, max(0, self._left + numel * dtype.itemsize))
         core = storage_api.allocate(numel, dtype)
-        self._buffers[key] = core.host.buffer, dtype
+        self._buffers[key] = core.host, core.host.buffer, dtype
         if self._plan.meta:
             core = storage_api.allocate(numel, dtype, devices.meta)
         self._roots[key] = self._plan.place(core, dtype, location)
@@ -112,7 +112,7 @@ class _Storages:
         key = str(key) if type(key) in (str, int) else None
         if key not in self._buffers:
             raise errors.CheckpointError("the file has bytes for a storage that no tensor uses")
-        buffer, dtype = self._buffers.pop(key)
+        made, buffer, dtype = self._buffers.pop(key)
         at = file.tell()
         if end - at < _COUNT.size:
             raise errors.ends_early(f"storage {key}")
@@ -126,7 +126,7 @@ class _Storages:
         if swapped:
             storage_api.swap(buffer, dtype)
         host = self._roots[key]._storage.host
-        if host is None or host.buffer is not buffer:  # a map_location of the user's has made another storage
+        if host is None or host.owner is not made.owner:  # a map_location of the user's has made another storage
             self._roots[key].untyped().copy_(UntypedStorage.of(storage_api.hosted(buffer, buffer)))
 
 

@@ -43,12 +43,21 @@ def tensor_on(storage, dtype, offset, size, stride) -> Tensor:
         raise errors.outside_storage(size, stride, offset, nbytes)
     core = storage._storage
     spec = Spec.of(size, stride, dtype, core.base.device)
-    host = core.host
-    # Read as it stands, without a reshape, by the tensor that fills the whole of it.
-    if host is not None and host.spec.ndim == 1 and not offset and 0 < numel == host.spec.numel and dtype is host.spec.dtype:
-        if shapes.is_dense(size, stride):
-            host.spec = spec
+    if core.host is not None:
+        _take_shape(core.host, spec, offset)
     return make(core, spec, offset)
+
+
+def _take_shape(host, spec, offset):
+    """Let a storage just read have the dtype and the layout of its first tensor, which then reads it as it stands."""
+    whole, dtype = host.spec, spec.dtype
+    if whole.ndim != 1:
+        return
+    if whole.dtype is dtypes.uint8 and dtype is not dtypes.uint8 and whole.numel % dtype.itemsize == 0:
+        host.buffer = host.buffer.view(dtype.np)  # dtypes without a storage class are stored as bytes
+        whole = host.spec = Spec.dense((host.buffer.size,), dtype, whole.device)
+    if not offset and 0 < spec.numel == whole.numel and dtype is whole.dtype and shapes.is_dense(tuple(spec.shape), spec.strides):
+        host.spec = spec
 
 
 def _finish(made, requires_grad, metadata) -> Tensor:
