@@ -31,13 +31,13 @@ def allocate(count: int, dtype: DType, device=devices.cpu, zeroed=True) -> Stora
     """A storage of `count` elements. The buffer starts where the device can take it over without a copy."""
     if device.type == "meta":
         return Storage(NO_DATA, Spec.dense((count,), dtype, device))
-    owner = (np.zeros if zeroed else np.empty)(count * dtype.itemsize + _ALIGNMENT, np.uint8)
-    start = -owner.ctypes.data % _ALIGNMENT
+    owner = (np.zeros if zeroed else np.empty)(count * dtype.itemsize + ALIGNMENT, np.uint8)
+    start = -owner.ctypes.data % ALIGNMENT
     flat = owner[start : start + count * dtype.itemsize].view(dtype.np)
     return hosted(flat, owner, device)
 
 
-_ALIGNMENT = 64
+ALIGNMENT = 64
 
 
 class UntypedStorage:

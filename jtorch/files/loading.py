@@ -167,7 +167,10 @@ class Plan:
         """Hand the buffers over to their devices."""
         session.catch_up()
         for core in self.made:
-            storages.settle(core)
+            host = core.host
+            # Part of a mapped file that the device cannot use in place stays there until it is read.
+            if host is not None and (host.owner.base is None or not host.buffer.ctypes.data % storage_api.ALIGNMENT):
+                storages.settle(core)
 
 
 def _trusting(module):

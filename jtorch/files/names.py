@@ -255,12 +255,15 @@ def torch_path(x, name=None):
         if module.startswith(ours) and isinstance(x, type):
             return theirs + module[len(ours) :], name
     for space in ("nn.functional", "", "linalg", "fft", "special", "nn.init"):
-        if _in_space(space).get(name) is x:
+        if not isinstance(x, type) and name not in _OWN and _in_space(space).get(name) is x:
             return f"torch.{space}" if space else "torch", name
     raise TypeError(f"cannot save {module}.{name}: PyTorch has no such object, so it could not read the file")
 
 
-class _Space(dict):
+_OWN = frozenset(("flush", "from_jax", "get_execution_mode", "synchronize", "to_jax"))  # public, and not PyTorch's
+
+
+class _Space:
     """The public functions of a namespace, each looked up when it is asked for."""
 
     def __init__(self, space):
