@@ -137,7 +137,15 @@ def help(github, model, force_reload=False, skip_validation=False, trust_repo=No
 
 
 def load(
-    repo_or_dir, model, *args, source="github", trust_repo=None, force_reload=False, verbose=True, skip_validation=False, **kwargs
+    repo_or_dir,
+    model,
+    *args,
+    source="github",
+    trust_repo=None,
+    force_reload=False,
+    verbose=True,
+    skip_validation=False,
+    **kwargs,
 ):
     """A model of a local repository: the function of this name in its `hubconf.py`, called with these arguments.
 

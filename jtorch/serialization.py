@@ -157,9 +157,7 @@ class set_default_mmap_options:
 
     def __init__(self, flags):
         if sys.platform == "win32":
-            raise RuntimeError(
-                "Changing the default mmap options is currently not supported for Windows"
-            )
+            raise RuntimeError("Changing the default mmap options is currently not supported for Windows")
         if flags not in (MAP_PRIVATE, MAP_SHARED):
             raise ValueError(
                 "Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, but "
@@ -222,4 +220,3 @@ def check_module_version_greater_or_equal(module, req_version_tuple, error_if_ma
             raise RuntimeError(words) from error
         warnings.warn(words + ", but continuing assuming that requirement is met", stacklevel=2)
         return True
-

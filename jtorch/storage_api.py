@@ -237,7 +237,9 @@ class UntypedStorage:
         if self.nbytes() % item:
             raise RuntimeError(f"the length of data is not a multiple of {item}")
         swapped = np.array(storages.memory(self._storage)).view(f"u{item}").byteswap()
-        self._flat().copy_(make(hosted(swapped.view(np.uint8), swapped), Spec.dense((self.nbytes(),), dtypes.uint8, devices.cpu)))
+        self._flat().copy_(
+            make(hosted(swapped.view(np.uint8), swapped), Spec.dense((self.nbytes(),), dtypes.uint8, devices.cpu))
+        )
 
     def __eq__(self, other):
         return isinstance(other, UntypedStorage) and other._storage is self._storage
@@ -425,7 +427,9 @@ class TypedStorage:
         return (_typed, (self._untyped_storage, self.dtype))
 
     def __repr__(self):
-        return _shown(self, f"[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {self.size()}]")
+        return _shown(
+            self, f"[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {self.size()}]"
+        )
 
 
 def _typed(untyped, dtype) -> TypedStorage:
@@ -477,7 +481,9 @@ def _copied(buffer, byte_order, count, offset, dtype) -> Storage:
             raise ValueError(f"buffer size ({whole.size - offset}) must be a multiple of element size ({item})")
         count = (whole.size - offset) // item
     if offset + count * item > whole.size:
-        raise ValueError(f"buffer has only {whole.size - offset} elements after offset {offset}, but specified a size of {count}")
+        raise ValueError(
+            f"buffer has only {whole.size - offset} elements after offset {offset}, but specified a size of {count}"
+        )
     owner = np.array(whole[offset : offset + count * item])
     if byte_order in ("little", "big") and byte_order != sys.byteorder:
         swap(owner, dtype)
@@ -502,11 +508,19 @@ def mapped(filename, shared, count, dtype) -> Storage:
             have = os.fstat(file.fileno()).st_size
             if have < nbytes:
                 if not shared:
-                    raise RuntimeError(f"file <{filename}> size <{have}> is smaller than the required mapping size <{nbytes}>")
+                    raise RuntimeError(
+                        f"file <{filename}> size <{have}> is smaller than the required mapping size <{nbytes}>"
+                    )
                 file.truncate(nbytes)
-            memory = maps.mmap(file.fileno(), nbytes, access=maps.ACCESS_WRITE if shared else maps.ACCESS_COPY) if nbytes else b""
+            memory = (
+                maps.mmap(file.fileno(), nbytes, access=maps.ACCESS_WRITE if shared else maps.ACCESS_COPY)
+                if nbytes
+                else b""
+            )
     except OSError as error:
-        raise RuntimeError(f"unable to open file <{filename}> in {words} mode: {error.strerror} ({error.errno})") from error
+        raise RuntimeError(
+            f"unable to open file <{filename}> in {words} mode: {error.strerror} ({error.errno})"
+        ) from error
     owner = np.frombuffer(memory, np.uint8, nbytes)
     return hosted(owner.view(dtype.np), owner, private=not shared)
 
@@ -547,7 +561,9 @@ class _Legacy(TypedStorage, metaclass=_LegacyMeta):
         if wrap_storage is not None and args:
             raise _refused(cls, "No positional arguments should be given when using 'wrap_storage'", RuntimeError)
         if wrap_storage is not None and not isinstance(wrap_storage, UntypedStorage):
-            raise _refused(cls, f"Argument 'wrap_storage' must be UntypedStorage, but got {type(wrap_storage)}", TypeError)
+            raise _refused(
+                cls, f"Argument 'wrap_storage' must be UntypedStorage, but got {type(wrap_storage)}", TypeError
+            )
         if len(args) > 1:
             raise _refused(cls, "Too many positional arguments", RuntimeError)
         if args and not isinstance(args[0], (int, np.integer, collections.abc.Sequence)):
@@ -576,7 +592,9 @@ def _caster(dtype, name):
     def cast(self):
         values = self._flat().to(dtype)
         return TypedStorage(
-            wrap_storage=UntypedStorage.of(values.clone()._storage if values._storage is self._storage else values._storage),
+            wrap_storage=UntypedStorage.of(
+                values.clone()._storage if values._storage is self._storage else values._storage
+            ),
             dtype=dtype,
         )
 
@@ -609,7 +627,9 @@ def storage(self) -> TypedStorage:
     return TypedStorage(wrap_storage=UntypedStorage.of(self._storage), dtype=self._spec.dtype)
 
 
-def from_file(filename, shared=None, size=0, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+def from_file(
+    filename, shared=None, size=0, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+):
     """A 1-D CPU tensor over a file mapped into memory: nothing is read until it is used.
 
     Args:

@@ -114,7 +114,9 @@ class Reader:
     def _entry(self, data, at, shift):
         if len(data) - at < _CENTRAL.size:
             raise errors.archive("the central directory ends in the middle of an entry")
-        magic, _, _, flags, method, _, _, crc, packed, size, n, extra, comment, disk, _, _, start = _CENTRAL.unpack_from(data, at)
+        magic, _, _, flags, method, _, _, crc, packed, size, n, extra, comment, disk, _, _, start = (
+            _CENTRAL.unpack_from(data, at)
+        )
         if magic != b"PK\x01\x02":
             raise errors.archive("the central directory has a bad entry")
         at += _CENTRAL.size

@@ -34,7 +34,9 @@ def from_jax(x, into=None):
     if into is not None:
         into.load_state_dict(x)
         return into
-    return jax.tree.map(lambda a: tensor_of(a) if isinstance(a, (jax.Array, jax.core.Tracer)) else a, x, is_leaf=_is_tensor)
+    return jax.tree.map(
+        lambda a: tensor_of(a) if isinstance(a, (jax.Array, jax.core.Tracer)) else a, x, is_leaf=_is_tensor
+    )
 
 
 def _is_tensor(x):

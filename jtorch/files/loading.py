@@ -23,7 +23,9 @@ from .state import session
 _KEY = 1 << 12
 
 
-def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=None, legacy, safetensors, **pickle_load_args):
+def load(
+    f, map_location=None, pickle_module=None, *, weights_only=None, mmap=None, legacy, safetensors, **pickle_load_args
+):
     """See jtorch.serialization.load. `legacy`, `safetensors`: the readers of those formats."""
     safe = _mode(weights_only, pickle_module, pickle_load_args)
     mmap = options.load.mmap if mmap is None else mmap

@@ -2,9 +2,9 @@
 
 import re
 
-from ..cuda import device_count
 from ..core import device as devices
 from ..core.device import Device
+from ..cuda import device_count
 from ..storage_api import UntypedStorage
 
 # (priority, tagger, deserializer), lowest priority first.

@@ -146,7 +146,8 @@ class Allowed:
 
 def _absent(path):
     return errors.unsupported_record(
-        f"{path}: jtorch has no such type", "Convert such tensors in PyTorch before they are saved, e.g. by .dequantize()."
+        f"{path}: jtorch has no such type",
+        "Convert such tensors in PyTorch before they are saved, e.g. by .dequantize().",
     )
 
 
@@ -231,9 +232,7 @@ _SPACES = (("jtorch.data.", "torch.utils.data."), ("jtorch.nn.", "torch.nn."), (
 _EXPLICIT = {id(x): path for path, x in {**_CONTAINERS, **_OURS}.items() if path.startswith("torch.")}
 _EXPLICIT |= {id(d): f"torch.{name}" for name, d in dtypes.ALL.items()}
 _EXPLICIT |= {id(c): f"torch.{name}" for name, c in (storage_api.CLASSES | legacy.CLASSES).items()}
-_EXPLICIT |= {
-    id(c): f"torch.nn.parameter.{c.__name__}" for c in (Buffer, UninitializedBuffer, UninitializedParameter)
-}
+_EXPLICIT |= {id(c): f"torch.nn.parameter.{c.__name__}" for c in (Buffer, UninitializedBuffer, UninitializedParameter)}
 _EXPLICIT[id(dtypes.dtype)] = "torch.dtype"
 
 
@@ -254,9 +253,11 @@ def torch_path(x, name=None):
     for ours, theirs in _SPACES:
         if module.startswith(ours) and isinstance(x, type):
             return theirs + module[len(ours) :], name
-    for space in ("nn.functional", "", "linalg", "fft", "special", "nn.init"):
-        if not isinstance(x, type) and name not in _OWN and _in_space(space).get(name) is x:
-            return f"torch.{space}" if space else "torch", name
+    if not isinstance(x, type) and name not in _OWN:
+        for space in ("nn.functional", "", "linalg", "fft", "special", "nn.init"):
+            found = _in_space(space).name_of(x, name)
+            if found is not None:
+                return f"torch.{space}" if space else "torch", found
     raise TypeError(f"cannot save {module}.{name}: PyTorch has no such object, so it could not read the file")
 
 
@@ -267,11 +268,20 @@ class _Space:
     """The public functions of a namespace, each looked up when it is asked for."""
 
     def __init__(self, space):
-        self._module = None if space in ("linalg", "fft", "special") else importlib.import_module(f"jtorch.{space}".rstrip("."))
+        self._module = (
+            None if space in ("linalg", "fft", "special") else importlib.import_module(f"jtorch.{space}".rstrip("."))
+        )
         self._space = space
 
     def get(self, name):
         return functions.lookup(self._space, name) if self._module is None else getattr(self._module, name, None)
+
+    def name_of(self, x, likely):
+        """The name of a function here, or None."""
+        if self.get(likely) is x:
+            return likely
+        every = functions.names(self._space) if self._module is None else dir(self._module)
+        return next((name for name in every if not name.startswith("_") and self.get(name) is x), None)
 
 
 _in_space = functools.cache(_Space)

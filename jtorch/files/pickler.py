@@ -31,7 +31,11 @@ class Storages:
         dtype = x.dtype if typed else dtypes.uint8
         name = storage_api.NAMES.get(dtype.name) if typed else None
         kind, count = (UntypedStorage, x.nbytes()) if name is None else (storage_api.CLASSES[name], x.size())
-        if core.base.device.type != "meta" and core.base.nbytes and self._dtypes.setdefault(core, (dtype, x))[0] is not dtype:
+        if (
+            core.base.device.type != "meta"
+            and core.base.nbytes
+            and self._dtypes.setdefault(core, (dtype, x))[0] is not dtype
+        ):
             raise errors.two_dtypes()
         if core not in self.keys:
             self.keys[core] = str(len(self.keys))

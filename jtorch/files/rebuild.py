@@ -24,7 +24,11 @@ _MAX = (1 << 63) - 1
 
 
 def _ints(x, what) -> tuple:
-    if not isinstance(x, (tuple, list)) or len(x) > _MAX_DIMS or any(type(n) is not int or not 0 <= n <= _MAX for n in x):
+    if (
+        not isinstance(x, (tuple, list))
+        or len(x) > _MAX_DIMS
+        or any(type(n) is not int or not 0 <= n <= _MAX for n in x)
+    ):
         raise errors.bad_layout(f"its {what} is no list of at most {_MAX_DIMS} sizes")
     return tuple(x)
 
@@ -56,7 +60,12 @@ def _take_shape(host, spec, offset):
     if whole.dtype is dtypes.uint8 and dtype is not dtypes.uint8 and whole.numel % dtype.itemsize == 0:
         host.buffer = host.buffer.view(dtype.np)  # dtypes without a storage class are stored as bytes
         whole = host.spec = Spec.dense((host.buffer.size,), dtype, whole.device)
-    if not offset and 0 < spec.numel == whole.numel and dtype is whole.dtype and shapes.is_dense(tuple(spec.shape), spec.strides):
+    if (
+        not offset
+        and 0 < spec.numel == whole.numel
+        and dtype is whole.dtype
+        and shapes.is_dense(tuple(spec.shape), spec.strides)
+    ):
         host.spec = spec
 
 
@@ -100,7 +109,11 @@ def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
 
 
 def _rebuild_from_type_v2(func, new_type, args, state):
-    if getattr(func, "__module__", "") != __name__ or not isinstance(new_type, type) or not issubclass(new_type, Tensor):
+    if (
+        getattr(func, "__module__", "") != __name__
+        or not isinstance(new_type, type)
+        or not issubclass(new_type, Tensor)
+    ):
         raise errors.bad_layout("its class is no class of tensors")
     made = func(*args)
     if type(made) is not new_type:

@@ -65,9 +65,7 @@ def _root(path) -> str:
 
 
 def _write_zip(file, root, data, found, disable_byteorder_record):
-    writer = Writer(
-        file.write, root, alignment=options.save.storage_alignment, crc=options.save.compute_crc32
-    )
+    writer = Writer(file.write, root, alignment=options.save.storage_alignment, crc=options.save.compute_crc32)
     writer.add("data.pkl", data)
     writer.add(".format_version", b"1")
     writer.add(".storage_alignment", str(options.save.storage_alignment).encode())

@@ -82,7 +82,9 @@ def storage(kind=FLOATS, key="0", location="cpu", numel=6, word="storage", more=
     return plain((word, kind, key, location, numel, *more)) + b"Q"
 
 
-def tensor(store=None, offset=0, size=(2, 3), stride=(3, 1), requires_grad=False, hooks=EMPTY, name="_rebuild_tensor_v2") -> bytes:
+def tensor(
+    store=None, offset=0, size=(2, 3), stride=(3, 1), requires_grad=False, hooks=EMPTY, name="_rebuild_tensor_v2"
+) -> bytes:
     store = storage() if store is None else store
     return g("torch._utils", name) + plain((store, offset, size, stride, requires_grad, hooks)) + b"R"
 
@@ -113,7 +115,10 @@ def pickles():
     for module, name in FORBIDDEN:
         yield f"global {module}.{name}", protocol2(g(module, name) + _arguments(name) + b"R")
     for module, name in FORBIDDEN[:12]:
-        yield f"stack_global {module}.{name}", b"\x80\x04" + text(module) + text(name) + b"\x93" + _arguments(name) + b"R."
+        yield (
+            f"stack_global {module}.{name}",
+            b"\x80\x04" + text(module) + text(name) + b"\x93" + _arguments(name) + b"R.",
+        )
         yield f"inst {module}.{name}", protocol2(b"(" + text("echo") + f"i{module}\n{name}\n".encode())
         yield f"obj {module}.{name}", protocol2(b"(" + g(module, name) + text("echo") + b"o")
         yield f"newobj {module}.{name}", protocol2(g(module, name) + b")\x81")
@@ -161,8 +166,9 @@ def pickles():
     yield "a tower in a set", b"\x80\x04\x8f(" + number(1) + b"2\x86" * 60 + b"\x90."
     yield "a tower in a frozenset", b"\x80\x04(" + number(1) + b"2\x86" * 60 + b"\x91."
     yield "a tower in a call", protocol2(g("builtins", "set") + b"]" + number(1) + b"2\x86" * 60 + b"a\x85R")
-    yield "a tower in an ordered dict", protocol2(
-        g("collections", "OrderedDict") + b"](" + number(1) + b"2\x86" * 60 + number(1) + b"\x86e\x85R"
+    yield (
+        "a tower in an ordered dict",
+        protocol2(g("collections", "OrderedDict") + b"](" + number(1) + b"2\x86" * 60 + number(1) + b"\x86e\x85R"),
     )
     yield "no stop", b"\x80\x02N"
     yield "nothing", b""
@@ -225,22 +231,32 @@ def tensors():
     for name, changes in stores.items():
         yield f"storage: {name}", protocol2(tensor(storage(**changes)))
     yield "storage: two sizes", protocol2(b"(" + tensor() + tensor(storage(numel=3), size=(3,), stride=(1,)) + b"t")
-    yield "tensor: of integers that require grad", protocol2(
-        tensor(storage(g("torch", "IntStorage")), requires_grad=True)
+    yield (
+        "tensor: of integers that require grad",
+        protocol2(tensor(storage(g("torch", "IntStorage")), requires_grad=True)),
     )
     yield "tensor: too few arguments", protocol2(g("torch._utils", "_rebuild_tensor_v2") + plain((1, 2)) + b"R")
-    yield "tensor: metadata a text", protocol2(
-        g("torch._utils", "_rebuild_tensor_v2") + plain((storage(), 0, (6,), (1,), False, EMPTY, "conj")) + b"R"
+    yield (
+        "tensor: metadata a text",
+        protocol2(
+            g("torch._utils", "_rebuild_tensor_v2") + plain((storage(), 0, (6,), (1,), False, EMPTY, "conj")) + b"R"
+        ),
     )
-    yield "tensor: v3 without a dtype", protocol2(
-        g("torch._utils", "_rebuild_tensor_v3") + plain((storage(), 0, (6,), (1,), False, EMPTY, "float32")) + b"R"
+    yield (
+        "tensor: v3 without a dtype",
+        protocol2(
+            g("torch._utils", "_rebuild_tensor_v3") + plain((storage(), 0, (6,), (1,), False, EMPTY, "float32")) + b"R"
+        ),
     )
     yield "parameter of a number", protocol2(g("torch._utils", "_rebuild_parameter") + plain((3, True, EMPTY)) + b"R")
     yield "parameter by newobj", protocol2(g("torch.nn.parameter", "Parameter") + plain((3,)) + b"\x81")
     typed = g("torch._tensor", "_rebuild_from_type_v2")
     inner = (storage(), 0, (6,), (1,), False, EMPTY)
     rebuild = g("torch._utils", "_rebuild_tensor_v2")
-    yield "subclass: a function", protocol2(typed + plain((g("builtins", "set"), g("torch", "Tensor"), ((1,),), b"}")) + b"R")
+    yield (
+        "subclass: a function",
+        protocol2(typed + plain((g("builtins", "set"), g("torch", "Tensor"), ((1,),), b"}")) + b"R"),
+    )
     yield "subclass: a dtype", protocol2(typed + plain((rebuild, g("torch", "float32"), inner, b"}")) + b"R")
     yield "subclass: a set", protocol2(typed + plain((rebuild, g("builtins", "set"), inner, b"}")) + b"R")
     for key in ("__class__", "_spec", "_storage", "_edge", "shape", 3):
@@ -254,9 +270,17 @@ def tensors():
         yield f"unsupported: {name}", protocol2(g("torch._utils", name) + plain((1, 2)) + b"R")
     for name in ("qint8", "complex32", "per_tensor_affine", "bits8"):
         yield f"unsupported: torch.{name}", protocol2(g("torch", name))
-    yield "unsupported: layout", protocol2(g("torch.serialization", "_get_layout") + plain(("torch.sparse_coo",)) + b"R")
-    yield "numpy tensor", protocol2(
-        g("torch._utils", "_rebuild_device_tensor_from_numpy") + plain((3, g("torch", "float32"), "cpu", False)) + b"R"
+    yield (
+        "unsupported: layout",
+        protocol2(g("torch.serialization", "_get_layout") + plain(("torch.sparse_coo",)) + b"R"),
+    )
+    yield (
+        "numpy tensor",
+        protocol2(
+            g("torch._utils", "_rebuild_device_tensor_from_numpy")
+            + plain((3, g("torch", "float32"), "cpu", False))
+            + b"R"
+        ),
     )
 
 
@@ -332,7 +356,10 @@ def _packed(data, records):
 def bombs():
     """(name, bytes of a file) whose records unpack to much more than they are, or to something else than they say."""
     n = 80 << 20
-    yield "bomb: a storage", _packed(protocol2(tensor(storage(numel=n // 4), size=(n // 4,), stride=(1,))), [("data/0", bytes(n))])
+    yield (
+        "bomb: a storage",
+        _packed(protocol2(tensor(storage(numel=n // 4), size=(n // 4,), stride=(1,))), [("data/0", bytes(n))]),
+    )
     yield "bomb: the pickle", _packed(b"\x80\x02" + b"N0" * (n // 2) + b"N.", [])
     small = _packed(protocol2(tensor()), SIX)
     entry = _central(small, "archive/data/0")
@@ -341,7 +368,10 @@ def bombs():
     yield "bomb: broken stream", small[:80] + bytes(4) + small[84:]
     stream = zlib.compressobj(9, zlib.DEFLATED, -15)
     stream.compress(b"x")
-    yield "bomb: an unfinished stream", _edited(small, entry + 20, "<L", struct.unpack_from("<L", small, entry + 20)[0] - 2)
+    yield (
+        "bomb: an unfinished stream",
+        _edited(small, entry + 20, "<L", struct.unpack_from("<L", small, entry + 20)[0] - 2),
+    )
 
 
 def damaged(seed=0):

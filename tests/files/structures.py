@@ -45,7 +45,22 @@ def _tree(draw, pool, depth):
             return _tree(draw, pool, depth + 1)
         if draw.random() < 0.25:
             return draw.choice(
-                (None, True, 3, -(2**40), 2**70, 1.5, float("inf"), "text", "ключ", b"bytes", 2 + 1j, (1, "a"), {1, 2}, [])
+                (
+                    None,
+                    True,
+                    3,
+                    -(2**40),
+                    2**70,
+                    1.5,
+                    float("inf"),
+                    "text",
+                    "ключ",
+                    b"bytes",
+                    2 + 1j,
+                    (1, "a"),
+                    {1, 2},
+                    [],
+                )
             )
         return _leaf(draw, pool)
 

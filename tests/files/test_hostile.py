@@ -78,7 +78,9 @@ def test_no_file_takes_more_memory_than_it_has():
 def test_the_error_is_pytorchs_two():
     with pytest.raises(pickle.UnpicklingError, match="GLOBAL eval was not an allowed global by default"):
         jtorch.load(io.BytesIO(CORPUS["global builtins.eval"]))
-    with pytest.raises(RuntimeError, match="PytorchStreamReader failed reading zip archive: failed finding central directory"):
+    with pytest.raises(
+        RuntimeError, match="PytorchStreamReader failed reading zip archive: failed finding central directory"
+    ):
         jtorch.load(io.BytesIO(hostile.good()[:200]))
     with pytest.raises(EOFError):
         jtorch.load(io.BytesIO(b""))

@@ -22,7 +22,10 @@ def test_there_and_back(net):
     assert {k: v.shape for k, v in tree.items()} == {k: tuple(v.shape) for k, v in net.state_dict().items()}
     assert all(isinstance(v, jax.Array) for v in tree.values())
     other = jtorch.nn.Sequential(jtorch.nn.Linear(3, 4), jtorch.nn.ReLU(), jtorch.nn.Linear(4, 1))
-    nested = {"0": {"weight": tree["0.weight"], "bias": tree["0.bias"]}, "2": {"weight": tree["2.weight"], "bias": tree["2.bias"]}}
+    nested = {
+        "0": {"weight": tree["0.weight"], "bias": tree["0.bias"]},
+        "2": {"weight": tree["2.weight"], "bias": tree["2.bias"]},
+    }
     assert jtorch.from_jax(nested, into=other) is other
     assert jtorch.equal(other(jtorch.tensor(X)), net(jtorch.tensor(X)))
     back = jtorch.from_jax({"a": [tree["0.bias"], 3]})

@@ -45,7 +45,11 @@ def test_the_package_reads_ours_and_the_reverse(tmp_path):
     assert {k: (v["shape"], bytes(v["data"])) for k, v in ours.items()} == {
         k: (list(v.shape), bits(v)) for k, v in plain.items()
     }
-    arrays = {"a": np.arange(6, dtype=np.int16).reshape(2, 3), "b": np.ones((), np.float64), "c": np.zeros((0, 2), np.float32)}
+    arrays = {
+        "a": np.arange(6, dtype=np.int16).reshape(2, 3),
+        "b": np.ones((), np.float64),
+        "c": np.zeros((0, 2), np.float32),
+    }
     theirs.save_file(arrays, tmp_path / "t.safetensors", {"k": "v"})
     with safetensors.safe_open(tmp_path / "t.safetensors", "pt") as f:
         assert f.keys() == ["a", "b", "c"] and f.metadata() == {"k": "v"}
@@ -89,11 +93,27 @@ def test_pieces(tmp_path):
     assert {k: v.tolist() for k, v in got.items()} == {"a": [1, 1], "c": [7, 7], "b": [0]}
     outside = tmp_path / "inside"
     outside.mkdir()
-    for piece in ("../m-1.safetensors", str(tmp_path / "m-1.safetensors"), "..", "", "a/../m-1.safetensors", "..\\m-1.safetensors", "a\0b"):
+    for piece in (
+        "../m-1.safetensors",
+        str(tmp_path / "m-1.safetensors"),
+        "..",
+        "",
+        "a/../m-1.safetensors",
+        "..\\m-1.safetensors",
+        "a\0b",
+    ):
         (outside / "m.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": piece}}))
         with pytest.raises(CheckpointError, match="outside its folder"):
             safetensors.load_file(outside / "m.safetensors.index.json")
-    for text in ("", "[]", "{}", '{"weight_map": 3}', '{"weight_map": {"a": 3}}', "[" * 100_000, '{"weight_map": {}, "weight_map": {}}'):
+    for text in (
+        "",
+        "[]",
+        "{}",
+        '{"weight_map": 3}',
+        '{"weight_map": {"a": 3}}',
+        "[" * 100_000,
+        '{"weight_map": {}, "weight_map": {}}',
+    ):
         index.write_text(text)
         with pytest.raises(CheckpointError, match="is no index of safetensors files"):
             safetensors.load_file(index)
@@ -129,7 +149,7 @@ def test_damaged_files_are_refused(tmp_path):
     cases = {**BAD, **{f"cut at {n}": good[:n] for n in range(0, len(good), 7)}}
     for name, data in cases.items():
         (tmp_path / "x.safetensors").write_bytes(data)
-        for load in (lambda: safetensors.load(data), lambda: jtorch.load(tmp_path / "x.safetensors")):
+        for load in (lambda data=data: safetensors.load(data), lambda: jtorch.load(tmp_path / "x.safetensors")):
             try:
                 load()
                 wrong.append(f"{name}: loaded")

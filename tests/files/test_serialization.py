@@ -143,7 +143,10 @@ def test_blocked_modules_stay_blocked():
     f = io.BytesIO()
     torch.save(os.getpid, f)
     f.seek(0)
-    with jtorch.serialization.safe_globals([os.getpid]), pytest.raises(CheckpointError, match="whose module posix is blocked"):
+    with (
+        jtorch.serialization.safe_globals([os.getpid]),
+        pytest.raises(CheckpointError, match="whose module posix is blocked"),
+    ):
         jtorch.load(f)
 
 
@@ -166,7 +169,9 @@ def test_tensor_subclasses_and_attributes():
     assert type(b) is jtorch.nn.Parameter and b.tag == 3 and b.requires_grad
 
 
-@pytest.mark.parametrize("value, want", [("TORCH_FORCE_WEIGHTS_ONLY_LOAD", True), ("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", False)])
+@pytest.mark.parametrize(
+    "value, want", [("TORCH_FORCE_WEIGHTS_ONLY_LOAD", True), ("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", False)]
+)
 def test_environment(monkeypatch, value, want):
     monkeypatch.setenv(value, "1")
     f = io.BytesIO()
@@ -184,7 +189,8 @@ def test_environment(monkeypatch, value, want):
 
 
 @pytest.mark.parametrize(
-    "where", ["cpu", "meta", {"cpu": "meta"}, {"cuda:0": "cpu"}, lambda s, at: s, lambda s, at: None, lambda s, at: s.clone()]
+    "where",
+    ["cpu", "meta", {"cpu": "meta"}, {"cuda:0": "cpu"}, lambda s, at: s, lambda s, at: None, lambda s, at: s.clone()],
 )
 @pytest.mark.parametrize("new", [True, False])
 def test_map_location(where, new):
@@ -422,7 +428,10 @@ def test_load_state_dict_takes_arrays_and_trees():
     want = {k: np.asarray(v.tolist(), np.float32) + 1 for k, v in net.state_dict().items()}
     net.load_state_dict(want)
     assert all(np.array_equal(net.state_dict()[k].numpy(), v) for k, v in want.items())
-    tree = [{"weight": want["0.weight"] * 2, "bias": want["0.bias"]}, {"weight": want["1.weight"], "bias": want["1.bias"]}]
+    tree = [
+        {"weight": want["0.weight"] * 2, "bias": want["0.bias"]},
+        {"weight": want["1.weight"], "bias": want["1.bias"]},
+    ]
     net.load_state_dict(dict(enumerate(tree)))
     assert np.array_equal(net[0].weight.detach().numpy(), want["0.weight"] * 2)
     with pytest.raises(RuntimeError, match="size mismatch for 0.bias"):
