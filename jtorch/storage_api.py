@@ -1,46 +1,37 @@
 """The bytes behind tensors, as objects: UntypedStorage, TypedStorage and the old classes named after a dtype."""
 
 import collections.abc
-import mmap as maps
 import os
-import sys
 
 import numpy as np
 
 from . import errors
 from .convert import as_numpy
+from .core import buffers
 from .core import device as devices
 from .core import dtype as dtypes
 from .core import storage as storages
 from .core.dtype import dtype as DType
-from .core.program import NO_DATA
 from .core.spec import Spec
 from .core.storage import Storage
 from .tensor import Tensor, make
 from .writing import resize_
 
 
-def hosted(flat, owner, device=devices.cpu, private=False) -> Storage:
-    """A storage over a flat numpy buffer, a view of `owner`; its value moves to `device` when it is first needed."""
-    made = Storage(None, None)
-    storages.adopt(made, flat, owner, Spec.dense((flat.size,), dtypes.of(flat.dtype), device), private)
-    return made
+class _HostMemory:
+    """What both kinds of storages say of host memory: it is neither pinned nor shared between processes."""
+
+    def is_pinned(self, device=None) -> bool:
+        return False
+
+    def pin_memory(self, device=None):
+        return self
+
+    def share_memory_(self):
+        return self
 
 
-def allocate(count: int, dtype: DType, device=devices.cpu, zeroed=True) -> Storage:
-    """A storage of `count` elements. The buffer starts where the device can take it over without a copy."""
-    if device.type == "meta":
-        return Storage(NO_DATA, Spec.dense((count,), dtype, device))
-    owner = (np.zeros if zeroed else np.empty)(count * dtype.itemsize + ALIGNMENT, np.uint8)
-    start = -owner.ctypes.data % ALIGNMENT
-    flat = owner[start : start + count * dtype.itemsize].view(dtype.np)
-    return hosted(flat, owner, device)
-
-
-ALIGNMENT = 64
-
-
-class UntypedStorage:
+class UntypedStorage(_HostMemory):
     """The bytes behind tensors. Two objects are equal when they stand for the same bytes.
 
     Args: nothing, a number of bytes, or a sequence of byte values (taken modulo 256); `device`.
@@ -60,7 +51,7 @@ class UntypedStorage:
         if isinstance(source, (int, np.integer)) and not isinstance(source, bool):
             if source < 0:
                 raise RuntimeError(f"UntypedStorage() cannot allocate a negative number of bytes: {int(source)}")
-            self._storage = allocate(int(source), dtypes.uint8, place)
+            self._storage = buffers.allocate(int(source), dtypes.uint8, place)
             return
         if not isinstance(source, (collections.abc.Sequence, np.ndarray)):
             raise RuntimeError(f"torch.UntypedStorage(): Expected a sequence type, but got {type(source).__name__}")
@@ -70,7 +61,7 @@ class UntypedStorage:
                 f"torch.UntypedStorage(): tried to construct a storage from a sequence ({type(source).__name__}), but one of "
                 f"the items was of type {type(wrong[0]).__name__} instead of int"
             )
-        self._storage = _filled([x % 256 for x in source], dtypes.uint8, place)
+        self._storage = buffers.filled([x % 256 for x in source], dtypes.uint8, place)
 
     @classmethod
     def of(cls, storage) -> "UntypedStorage":
@@ -82,12 +73,12 @@ class UntypedStorage:
     @classmethod
     def from_buffer(cls, buffer, byte_order=None, count=-1, offset=0, *, dtype=None, requires_grad=False):
         """The bytes of a Python buffer, copied, with elements of `dtype` turned to this machine's byte order."""
-        return cls.of(_copied(buffer, byte_order, count, offset, dtype))
+        return cls.of(buffers.copied(buffer, byte_order, count, offset, dtype))
 
     @classmethod
     def from_file(cls, filename, shared=False, nbytes=0):
         """The bytes of a file, mapped into memory; with `shared`, writes go to the file, which grows when it is too short."""
-        made = cls.of(mapped(os.fspath(filename), shared, int(nbytes), dtypes.uint8))
+        made = cls.of(buffers.mapped(os.fspath(filename), shared, int(nbytes), dtypes.uint8))
         made.filename = os.fspath(filename) if shared else None
         return made
 
@@ -117,15 +108,6 @@ class UntypedStorage:
 
     def is_shared(self) -> bool:
         return self.filename is not None
-
-    def is_pinned(self, device=None) -> bool:
-        return False
-
-    def pin_memory(self, device=None):
-        return self
-
-    def share_memory_(self):
-        return self
 
     def resizable(self) -> bool:
         return self.filename is None
@@ -163,7 +145,7 @@ class UntypedStorage:
             # Both halves live in host memory from here on: that is where two storages can overlap.
             host = storages.share(self._storage)
             part = host.buffer.view(np.uint8)[start : max(start, stop)]
-            return UntypedStorage.of(hosted(part, host.owner, self.device))
+            return UntypedStorage.of(buffers.hosted(part, host.owner, self.device))
         if not isinstance(i, (int, np.integer)):
             raise TypeError(f"can't index a torch.UntypedStorage with {type(i).__name__}")
         if not -size <= i < size:
@@ -175,7 +157,7 @@ class UntypedStorage:
 
     def clone(self):
         """A copy of the bytes, on the same device."""
-        return UntypedStorage.of(_like(self._storage, self.device))
+        return UntypedStorage.of(buffers.like(self._storage, self.device))
 
     __copy__ = clone
 
@@ -194,10 +176,10 @@ class UntypedStorage:
             return self
         if self.fresh and self._storage.host is not None:
             host = self._storage.host
-            moved = UntypedStorage.of(hosted(host.buffer, host.owner, place, not host.open))
+            moved = UntypedStorage.of(buffers.hosted(host.buffer, host.owner, place, not host.open))
             self._storage = moved._storage
             return moved
-        return UntypedStorage.of(_like(self._storage, place))
+        return UntypedStorage.of(buffers.like(self._storage, place))
 
     def cpu(self):
         return self.to(device=devices.cpu)
@@ -238,7 +220,9 @@ class UntypedStorage:
             raise RuntimeError(f"the length of data is not a multiple of {item}")
         swapped = np.array(storages.memory(self._storage)).view(f"u{item}").byteswap()
         self._flat().copy_(
-            make(hosted(swapped.view(np.uint8), swapped), Spec.dense((self.nbytes(),), dtypes.uint8, devices.cpu))
+            make(
+                buffers.hosted(swapped.view(np.uint8), swapped), Spec.dense((self.nbytes(),), dtypes.uint8, devices.cpu)
+            )
         )
 
     def __eq__(self, other):
@@ -255,7 +239,7 @@ class UntypedStorage:
         return _shown(self, tail)
 
 
-class TypedStorage:
+class TypedStorage(_HostMemory):
     """A storage seen as elements of one dtype.
 
     Args: nothing, a number of elements, or a sequence of numbers; `dtype` (the default one unless given), `device`;
@@ -306,7 +290,7 @@ class TypedStorage:
     def from_file(cls, filename, shared=False, size=0):
         """`size` elements of a file, mapped into memory; with `shared`, writes go to the file."""
         dtype = cls.dtype if issubclass(cls, _Legacy) else dtypes.default.dtype
-        made = UntypedStorage.of(mapped(os.fspath(filename), shared, size, dtype))
+        made = UntypedStorage.of(buffers.mapped(os.fspath(filename), shared, size, dtype))
         made.filename = os.fspath(filename) if shared else None
         return TypedStorage(wrap_storage=made, dtype=dtype)
 
@@ -332,15 +316,6 @@ class TypedStorage:
 
     def is_shared(self) -> bool:
         return self._untyped_storage.is_shared()
-
-    def is_pinned(self, device=None) -> bool:
-        return False
-
-    def pin_memory(self, device=None):
-        return self
-
-    def share_memory_(self):
-        return self
 
     def resizable(self) -> bool:
         return self._untyped_storage.resizable()
@@ -439,90 +414,13 @@ def _typed(untyped, dtype) -> TypedStorage:
 # --- how the classes make storages --------------------------------------------------------------------------------------
 
 
-def _filled(values, dtype, place) -> Storage:
-    flat = np.array(values, dtype.np).reshape(-1)
-    owner = np.empty(flat.size, dtype.np)
-    owner[:] = flat
-    return hosted(owner[:], owner, place)
-
-
-def _like(storage, place) -> Storage:
-    base = storage.base
-    if place.type == "meta" or storage.value is NO_DATA:
-        return Storage(NO_DATA, Spec.of(tuple(base.shape), base.strides, base.dtype, place))
-    made = _filled(storages.memory(storage), base.dtype, place)
-    made.host.spec = Spec.of(tuple(base.shape), base.strides, base.dtype, place)
-    storages.settle(made)
-    return made
-
-
 def _from_argument(args, dtype, place) -> Storage:
     source = args[0] if args else 0
     if isinstance(source, (int, np.integer)):
-        return allocate(int(source), dtype, place)
+        return buffers.allocate(int(source), dtype, place)
     if isinstance(source, collections.abc.Sequence):
-        return _filled(source, dtype, place)
+        return buffers.filled(source, dtype, place)
     raise _bad_arguments(f"Argument type not recognized: {type(source)}", TypeError)
-
-
-def _copied(buffer, byte_order, count, offset, dtype) -> Storage:
-    if dtype is None:
-        raise RuntimeError("argument 'dtype' cannot be None")
-    item = dtype.itemsize
-    if byte_order is None and item > 1:
-        raise RuntimeError("function missing required argument 'byte_order' (pos 2)")
-    if byte_order not in (None, "native", "little", "big"):
-        raise ValueError(f"invalid byte_order '{byte_order}' (expected 'big', 'little', or 'native')")
-    whole = np.frombuffer(buffer, np.uint8)
-    if not 0 <= offset <= whole.size:
-        raise ValueError(f"offset must be non-negative and no greater than buffer length ({whole.size}) (got {offset})")
-    if count < 0:
-        if (whole.size - offset) % item:
-            raise ValueError(f"buffer size ({whole.size - offset}) must be a multiple of element size ({item})")
-        count = (whole.size - offset) // item
-    if offset + count * item > whole.size:
-        raise ValueError(
-            f"buffer has only {whole.size - offset} elements after offset {offset}, but specified a size of {count}"
-        )
-    owner = np.array(whole[offset : offset + count * item])
-    if byte_order in ("little", "big") and byte_order != sys.byteorder:
-        swap(owner, dtype)
-    return hosted(owner.view(dtype.np), owner)
-
-
-def swap(flat, dtype) -> None:
-    """Reverse the bytes of each number in an array of one dtype or of bytes, in place."""
-    item = dtype.itemsize // 2 if dtype.is_complex else dtype.itemsize
-    if item > 1:
-        flat.view(f"u{item}").byteswap(inplace=True)
-
-
-def mapped(filename, shared, count, dtype) -> Storage:
-    """A storage over the first `count` elements of a file."""
-    nbytes = count * dtype.itemsize
-    mode, words = ("r+b", "read-write") if shared else ("rb", "read-only")
-    try:
-        if shared and not os.path.exists(filename):
-            open(filename, "xb").close()
-        with open(filename, mode) as file:
-            have = os.fstat(file.fileno()).st_size
-            if have < nbytes:
-                if not shared:
-                    raise RuntimeError(
-                        f"file <{filename}> size <{have}> is smaller than the required mapping size <{nbytes}>"
-                    )
-                file.truncate(nbytes)
-            memory = (
-                maps.mmap(file.fileno(), nbytes, access=maps.ACCESS_WRITE if shared else maps.ACCESS_COPY)
-                if nbytes
-                else b""
-            )
-    except OSError as error:
-        raise RuntimeError(
-            f"unable to open file <{filename}> in {words} mode: {error.strerror} ({error.errno})"
-        ) from error
-    owner = np.frombuffer(memory, np.uint8, nbytes)
-    return hosted(owner.view(dtype.np), owner, private=not shared)
 
 
 def _shown(storage, tail) -> str:
@@ -641,5 +539,5 @@ def from_file(
     if device is not None and devices.resolve(device).type != "cpu":
         raise RuntimeError(f"from_file(): the device must be cpu, got {device}")
     dtype = dtypes.default.dtype if dtype is None else dtype
-    made = make(mapped(os.fspath(filename), bool(shared), size, dtype), Spec.dense((size,), dtype, devices.cpu))
+    made = make(buffers.mapped(os.fspath(filename), bool(shared), size, dtype), Spec.dense((size,), dtype, devices.cpu))
     return made.requires_grad_() if requires_grad else made

@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 
-from .. import storage_api
+from ..core import buffers
 from ..core import device as devices
 from ..core import storage as storages
 from ..storage_api import TypedStorage, UntypedStorage
@@ -89,10 +89,10 @@ class _Storages:
         self._left -= numel * dtype.itemsize
         if self._left < 0:
             raise errors.storage_size(key, numel * dtype.itemsize, max(0, self._left + numel * dtype.itemsize))
-        core = storage_api.allocate(numel, dtype)
+        core = buffers.allocate(numel, dtype)
         self._buffers[key] = core.host, core.host.buffer, dtype
         if self._plan.meta:
-            core = storage_api.allocate(numel, dtype, devices.meta)
+            core = buffers.allocate(numel, dtype, devices.meta)
         self._roots[key] = self._plan.place(core, dtype, location)
 
     def _view(self, root, metadata):
@@ -124,10 +124,10 @@ class _Storages:
             return
         fill(file, at + _COUNT.size, memoryview(buffer.view(np.uint8)), f"storage {key}")
         if swapped:
-            storage_api.swap(buffer, dtype)
+            buffers.swap(buffer, dtype)
         host = self._roots[key]._storage.host
         if host is None or host.owner is not made.owner:  # a map_location of the user's has made another storage
-            self._roots[key].untyped().copy_(UntypedStorage.of(storage_api.hosted(buffer, buffer)))
+            self._roots[key].untyped().copy_(UntypedStorage.of(buffers.hosted(buffer, buffer)))
 
 
 def save_legacy(file, obj, found, pickle_module, protocol) -> None:

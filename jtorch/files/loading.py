@@ -10,6 +10,7 @@ import warnings
 import numpy as np
 
 from .. import storage_api
+from ..core import buffers
 from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core import storage as storages
@@ -171,7 +172,7 @@ class Plan:
         for core in self.made:
             host = core.host
             # Part of a mapped file that the device cannot use in place stays there until it is read.
-            if host is not None and (host.owner.base is None or not host.buffer.ctypes.data % storage_api.ALIGNMENT):
+            if host is not None and (host.owner.base is None or not host.buffer.ctypes.data % buffers.ALIGNMENT):
                 storages.settle(core)
 
 
@@ -240,19 +241,19 @@ def _read(reader, name, dtype, numel, meta, mapping, swapped):
     nbytes = numel * dtype.itemsize
     reader.check(name, nbytes)
     if meta:
-        return storage_api.allocate(numel, dtype, devices.meta)
+        return buffers.allocate(numel, dtype, devices.meta)
     if session.skip_data:
-        return storage_api.allocate(numel, dtype)
+        return buffers.allocate(numel, dtype)
     if mapping is not None and reader.stored(name) and not swapped:
         start = reader.offset(name)
         owner = np.frombuffer(mapping, np.uint8, nbytes, start)
         if nbytes and owner.ctypes.data % dtype.itemsize == 0:
-            return storage_api.hosted(owner.view(dtype.np), owner, private=options.load.mmap_flags != MAP_SHARED)
-    core = storage_api.allocate(numel, dtype, zeroed=False)
+            return buffers.hosted(owner.view(dtype.np), owner, private=options.load.mmap_flags != MAP_SHARED)
+    core = buffers.allocate(numel, dtype, zeroed=False)
     bytes_of = core.host.buffer.view(np.uint8)
     reader.read_into(name, bytes_of)
     if swapped:
-        storage_api.swap(core.host.buffer, dtype)
+        buffers.swap(core.host.buffer, dtype)
     return core
 
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from .. import storage_api
 from ..convert import as_numpy
+from ..core import buffers
 from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core import storage as storages
@@ -170,10 +170,10 @@ class safe_open:
         start, nbytes = self._begin + entry.start, entry.stop - entry.start
         owner = None if self._map is None or not nbytes else np.frombuffer(self._map, np.uint8, nbytes, start)
         if owner is not None and owner.ctypes.data % entry.dtype.itemsize == 0:
-            core = storage_api.hosted(owner.view(entry.dtype.np), owner, self._device, private=True)
+            core = buffers.hosted(owner.view(entry.dtype.np), owner, self._device, private=True)
             core.host.spec = spec
             return make(core, spec)
-        core = storage_api.allocate(spec.numel, entry.dtype, self._device, zeroed=False)
+        core = buffers.allocate(spec.numel, entry.dtype, self._device, zeroed=False)
         fill(self._file, start, memoryview(core.host.buffer.view(np.uint8)), f"tensor {name}")
         core.host.spec = spec
         storages.settle(core)
