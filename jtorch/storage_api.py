@@ -5,7 +5,7 @@ import os
 
 import numpy as np
 
-from . import errors
+from . import errors, errors_storage
 from .convert import as_numpy
 from .core import buffers
 from .core import device as devices
@@ -251,24 +251,28 @@ class TypedStorage(_HostMemory):
     def __init__(self, *args, wrap_storage=None, dtype=None, device=None, _internal=False):
         if wrap_storage is not None:
             if args:
-                raise _bad_arguments("No positional arguments should be given when using 'wrap_storage'", RuntimeError)
+                raise errors_storage.bad_arguments(
+                    "No positional arguments should be given when using 'wrap_storage'", RuntimeError
+                )
             if dtype is None:
-                raise _bad_arguments("Argument 'dtype' must be specified", RuntimeError)
+                raise errors_storage.bad_arguments("Argument 'dtype' must be specified", RuntimeError)
             if not isinstance(dtype, DType):
-                raise _bad_arguments(f"Argument 'dtype' must be torch.dtype, not {type(dtype)}", TypeError)
+                raise errors_storage.bad_arguments(
+                    f"Argument 'dtype' must be torch.dtype, not {type(dtype)}", TypeError
+                )
             if device is not None:
-                raise _bad_arguments(
+                raise errors_storage.bad_arguments(
                     "Argument 'device' should not be specified when 'wrap_storage' is given", RuntimeError
                 )
             if not isinstance(wrap_storage, UntypedStorage):
-                raise _bad_arguments(
+                raise errors_storage.bad_arguments(
                     f"Argument 'wrap_storage' must be UntypedStorage, but got {type(wrap_storage)}", TypeError
                 )
             self.dtype = dtype
             self._untyped_storage = wrap_storage
             return
         if len(args) > 1:
-            raise _bad_arguments("Too many positional arguments", RuntimeError)
+            raise errors_storage.bad_arguments("Too many positional arguments", RuntimeError)
         self.dtype = dtypes.default.dtype if dtype is None else dtype
         self._untyped_storage = UntypedStorage.of(_from_argument(args, self.dtype, devices.resolve(device)))
 
@@ -420,7 +424,7 @@ def _from_argument(args, dtype, place) -> Storage:
         return buffers.allocate(int(source), dtype, place)
     if isinstance(source, collections.abc.Sequence):
         return buffers.filled(source, dtype, place)
-    raise _bad_arguments(f"Argument type not recognized: {type(source)}", TypeError)
+    raise errors_storage.bad_arguments(f"Argument type not recognized: {type(source)}", TypeError)
 
 
 def _shown(storage, tail) -> str:
@@ -428,17 +432,6 @@ def _shown(storage, tail) -> str:
         return f"...\n{tail}"
     values = "\n ".join(str(x) for x in storage.tolist())
     return f" {values}\n{tail}"
-
-
-def _bad_arguments(detail, kind, name="TypedStorage.__init__", forms=None):
-    forms = forms or (
-        "(*, torch.device device, torch.dtype dtype)",
-        "(int size, *, torch.device device, torch.dtype dtype)",
-        "(Sequence data, *, torch.device device, torch.dtype dtype)",
-        "(*, UntypedStorage wrap_storage, torch.dtype dtype)",
-    )
-    lines = "\n".join(f" * {form}" for form in forms)
-    return kind(f"{name} received an invalid combination of arguments. Expected one of:\n{lines}\n{detail}")
 
 
 # --- torch.FloatStorage and its like ------------------------------------------------------------------------------------
@@ -455,23 +448,20 @@ class _Legacy(TypedStorage, metaclass=_LegacyMeta):
     def __new__(cls, *args, wrap_storage=None, dtype=None, device=None):
         for name, given in (("device", device), ("dtype", dtype)):
             if given is not None:
-                raise _refused(cls, f"Keyword argument '{name}' cannot be specified", RuntimeError)
+                raise errors_storage.refused(cls, f"Keyword argument '{name}' cannot be specified", RuntimeError)
         if wrap_storage is not None and args:
-            raise _refused(cls, "No positional arguments should be given when using 'wrap_storage'", RuntimeError)
+            raise errors_storage.refused(
+                cls, "No positional arguments should be given when using 'wrap_storage'", RuntimeError
+            )
         if wrap_storage is not None and not isinstance(wrap_storage, UntypedStorage):
-            raise _refused(
+            raise errors_storage.refused(
                 cls, f"Argument 'wrap_storage' must be UntypedStorage, but got {type(wrap_storage)}", TypeError
             )
         if len(args) > 1:
-            raise _refused(cls, "Too many positional arguments", RuntimeError)
+            raise errors_storage.refused(cls, "Too many positional arguments", RuntimeError)
         if args and not isinstance(args[0], (int, np.integer, collections.abc.Sequence)):
-            raise _refused(cls, f"Argument type not recognized: {type(args[0])}", TypeError)
+            raise errors_storage.refused(cls, f"Argument type not recognized: {type(args[0])}", TypeError)
         return TypedStorage(*args, wrap_storage=wrap_storage, dtype=cls.dtype)
-
-
-def _refused(cls, detail, kind):
-    forms = ("no arguments", "(int size)", "(Sequence data)", "(*, UntypedStorage wrap_storage)")
-    return _bad_arguments(detail, kind, f"<class 'torch.{cls.__name__}'>.__new__", forms)
 
 
 # The dtypes that have such a class; younger ones are stored as bytes.
