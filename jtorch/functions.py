@@ -4,7 +4,7 @@ import builtins
 import importlib
 import importlib.util
 
-from . import complex_views, creation, indexing, methods, pytree, reshaping, storage_api, windows, writing
+from . import complex_views, creation, indexing, mapped_files, methods, pytree, reshaping, storage_api, windows, writing
 from .autograd import entry as _entry
 from .autograd import mode as _mode
 from .core import dtype as dtypes
@@ -131,7 +131,8 @@ _FROM = {
         "preserve_format", "channels_last", "channels_last_3d", "strided", "sparse_coo", "sparse_csr", "sparse_csc",
         "sparse_bsr", "sparse_bsc",
     ),
-    storage_api: ("TypedStorage", "UntypedStorage", "from_file"),
+    storage_api: ("TypedStorage", "UntypedStorage"),
+    mapped_files: ("from_file",),
     _mode: ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled",
         "is_anomaly_enabled", "is_anomaly_check_nan_enabled"),
 }  # fmt: skip
