@@ -14,9 +14,8 @@ from .tensor import Tensor
 
 SUBMODULES = (
     "_C", "accelerator", "amp", "autograd", "backends", "compile", "compiler", "config", "core", "cuda", "data", "distributions",
-    "errors", "fft", "func", "functional", "futures", "jit", "library", "linalg", "masked", "nn", "ops", "optim", "overrides",
-    "random", "return_types", "signal",
-    "special", "utils", "version",
+    "errors", "fft", "files", "func", "functional", "futures", "hub", "jit", "library", "linalg", "masked", "nn", "ops", "optim",
+    "overrides", "random", "return_types", "serialization", "signal", "special", "storage", "utils", "version",
 )  # fmt: skip
 
 
@@ -113,6 +112,11 @@ _AUTOCAST = (
     "is_autocast_enabled", "set_autocast_cache_enabled", "set_autocast_dtype", "set_autocast_enabled",
 )  # fmt: skip
 
+# Of modules that take time to import: name -> module.
+_LATE = {
+    "from_jax": "files.interchange", "load": "serialization", "save": "serialization", "to_jax": "files.interchange",
+}  # fmt: skip
+
 
 _ = aten  # what torch.ops.aten and dispatch modes call operators
 
@@ -134,6 +138,8 @@ def find(name):
     """The public object of this name; AttributeError when there is none."""
     if name in _NAMES:
         return _NAMES[name]
+    if name in _LATE:
+        return getattr(importlib.import_module(f"jtorch.{_LATE[name]}"), name)
     if name in _AUTOCAST:
         return getattr(importlib.import_module("jtorch.amp.autocast"), name)
     if name in SUBMODULES:
@@ -165,6 +171,7 @@ def names():
         {
             *_NAMES,
             *_AUTOCAST,
+            *_LATE,
             *(n for n in SUBMODULES if _exists(n) and not n.startswith("_")),
             *dir(functions),
             *_more_names(),

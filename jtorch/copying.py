@@ -1,6 +1,7 @@
 """Printing, copying and pickling tensors, and making subclasses of them."""
 
 import copy
+import copyreg
 
 import jax
 import numpy as np
@@ -10,10 +11,12 @@ from .convert import as_numpy
 from .core import device as devices
 from .core import dtype as dtypes
 from .core import storage as storages
+from .core.program import NO_DATA
 from .core.spec import Spec
 from .core.storage import Storage
 from .dispatch import FAST
 from .reshaping import op_named, view_named
+from .storage_api import TypedStorage, UntypedStorage
 from .tensor import Tensor, edge_of, make
 
 
@@ -73,7 +76,7 @@ def deepcopy(self, memo):
     if self._grad is not None:
         made._grad = copy.deepcopy(self._grad, memo)
     for k, v in self.__dict__.items():
-        if k not in ("_acc", "_post_hooks"):
+        if k not in INTERNAL:
             made.__dict__[k] = copy.deepcopy(v, memo)
     return made
 
@@ -81,36 +84,56 @@ def deepcopy(self, memo):
 def shallow_copy(self):
     made = make(self._storage, self._spec, self._offset, type(self))
     made._rg = self._rg
-    made.__dict__.update({k: v for k, v in self.__dict__.items() if k not in ("_acc", "_post_hooks")})
+    made.__dict__.update(own_state(self))
     return made
 
 
 def reduce_ex(self, protocol):
-    if self._edge is not None:
-        raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
-        )
-    base = self._storage.base
-    whole = storages.numpy_of(self._storage, base, 0)
-    state = {k: v for k, v in self.__dict__.items() if k not in ("_acc", "_post_hooks")}
     return (
         rebuild,
-        (type(self), np.array(whole), base.strides, base.dtype, str(base.device), tuple(self._spec.shape), self._spec.strides,
-         self._spec.dtype, self._offset, self._rg, state),
+        (type(self), self._storage, tuple(self._spec.shape), self._spec.strides, self._spec.dtype, self._offset,
+         self.requires_grad, own_state(self)),
     )  # fmt: skip
 
 
-def rebuild(cls, array, base_strides, base_dtype, device, shape, strides, dtype, offset, requires_grad, state):
+def own_state(self) -> dict:
+    """The attributes that the user has put on a tensor."""
+    return {k: v for k, v in self.__dict__.items() if k not in INTERNAL}
+
+
+INTERNAL = frozenset(("_acc", "_acc_hooks", "_acc_kept", "_acc_pre_hooks", "_made", "_post_hooks", "_tangent"))
+
+
+def rebuild(cls, storage, shape, strides, dtype, offset, requires_grad, state):
     """A tensor out of a pickle."""
+    made = make(storage, Spec.of(tuple(shape), tuple(strides), dtype, storage.base.device), offset, cls)
+    made._rg = requires_grad
+    made.__dict__.update(state)
+    return made
+
+
+def reduce_storage(storage):
+    """How pickle keeps a storage: pickled once, however many tensors see it."""
+    base = storage.base
+    flat = None if base.device.type == "meta" else np.array(storages.memory(storage))
+    return restore_storage, (flat, tuple(base.shape), base.strides, base.dtype, str(base.device))
+
+
+def restore_storage(flat, shape, strides, dtype, device):
+    """A storage out of a pickle, on the host when its device is not there."""
     try:
         place = devices.resolve(device)
     except (AssertionError, RuntimeError):
         place = devices.cpu
-    base = Spec.of(array.shape, tuple(base_strides), base_dtype, place)
-    made = make(Storage(storages.to_device(array, place), base), Spec.of(shape, strides, dtype, place), offset, cls)
-    made._rg = requires_grad
-    made.__dict__.update(state)
+    spec = Spec.of(tuple(shape), tuple(strides), dtype, place)
+    if flat is None:
+        return Storage(NO_DATA, spec)
+    made = Storage(None, None)
+    storages.adopt(made, flat[:], flat, spec)
     return made
+
+
+copyreg.pickle(Storage, reduce_storage)
 
 
 def make_subclass(cls, data, require_grad=False):
@@ -158,6 +181,8 @@ def legacy_new(cls, *args, dtype=None, device=None, requires_grad=False):
     d = dtype or dtypes.default.dtype
     if len(args) == 1 and isinstance(args[0], Tensor):
         return make(args[0]._storage, args[0]._spec, args[0]._offset, cls)
+    if len(args) == 1 and isinstance(args[0], (TypedStorage, UntypedStorage)):
+        return args[0]._flat() if isinstance(args[0], TypedStorage) else args[0]._flat(d)
     if len(args) == 1 and isinstance(args[0], (list, tuple, np.ndarray)) and not _is_size(args[0]):
         made = creation.tensor(args[0], dtype=d)
     else:

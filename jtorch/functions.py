@@ -4,7 +4,7 @@ import builtins
 import importlib
 import importlib.util
 
-from . import complex_views, creation, indexing, methods, pytree, reshaping, storage_api, windows, writing
+from . import complex_views, creation, indexing, mapped_files, methods, pytree, reshaping, storage_api, windows, writing
 from .autograd import entry as _entry
 from .autograd import mode as _mode
 from .core import dtype as dtypes
@@ -131,7 +131,7 @@ _PLAIN = {
     "reshape": reshaping.reshape_function, "flatten": reshaping.flatten, "ravel": reshaping.ravel, "clone": reshaping.clone,
     "equal": methods.equal,
     "is_tensor": lambda obj: isinstance(obj, Tensor),
-    "is_storage": lambda obj: isinstance(obj, storage_api.UntypedStorage),
+    "is_storage": lambda obj: isinstance(obj, (storage_api.UntypedStorage, storage_api.TypedStorage)),
     "is_floating_point": lambda input: input.is_floating_point(),
     "is_complex": lambda input: input.is_complex(),
     "is_signed": lambda input: input.is_signed(),
@@ -159,12 +159,15 @@ _FROM = {
         "tensor", "tril_indices", "triu_indices", "zeros", "zeros_like", "manual_seed", "seed", "initial_seed",
         "get_rng_state", "set_rng_state", "default_generator", "Generator", "finfo", "iinfo", "contiguous_format",
         "preserve_format", "channels_last", "channels_last_3d", "strided", "sparse_coo", "sparse_csr", "sparse_csc",
-        "sparse_bsr", "sparse_bsc", "from_jax",
+        "sparse_bsr", "sparse_bsc",
     ),
+    storage_api: ("TypedStorage", "UntypedStorage"),
+    mapped_files: ("from_file",),
     _mode: ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled",
         "is_anomaly_enabled", "is_anomaly_check_nan_enabled"),
 }  # fmt: skip
 _PLAIN |= windows.PERIODIC
+_PLAIN |= storage_api.CLASSES
 _PLAIN |= {name: getattr(complex_views, name) for name in ("view_as_real", "view_as_complex", "real", "imag")}
 _PLAIN |= {"resize_as_": writing.resize_as_, "broadcast_shapes": reshaping.broadcast_shapes}
 for _source, _list in _FROM.items():

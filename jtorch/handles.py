@@ -48,7 +48,8 @@ class RemovableHandle:
         return self.hooks_dict_ref(), self.id, tuple(reference() for reference in self.extra_dict_ref)
 
     def __setstate__(self, state):
-        hooks, self.id, extra = state
+        hooks, self.id, *rest = state  # older files have no third part
+        extra = rest[0] or () if rest else ()
         self.hooks_dict_ref = _reference(OrderedDict() if hooks is None else hooks)
         self.extra_dict_ref = tuple(_reference(OrderedDict() if d is None else d) for d in extra)
         RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)

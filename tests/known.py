@@ -6,7 +6,6 @@ A test that passes although it stands here fails the run, but for those that dep
 KNOWN: dict[str, str] = {
     "tests/test_creation.py::test_factories[tensor of tensors]": "order-dependent: torch itself raises after some other tests of the same process",
     "tests/test_seeds.py::test_the_same_program_prints_the_same[a dataset]": "order-dependent: torch itself raises after some other tests of the same process",
-    "tests/core/test_storage.py::test_save_and_load": "torch.save and torch.load are not written yet",
     "tests/ops/test_rows.py::test_gradgrad[linalg.norm.subgradients_at_zero]": "second order at zero: torch 0 * inf = nan, jtorch 0",
     "tests/ops/test_rows.py::test_gradgrad[nn.functional.linear_cross_entropy.chunked]": "torch takes the chunked loss for flat in second order, jtorch has its derivative",
     "tests/ops/test_rows.py::test_layout[as_strided_scatter]": "of an input with gaps torch copies the whole storage, gaps included, and reads the result there",

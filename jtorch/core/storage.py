@@ -58,16 +58,17 @@ class Storage:
 class Host:
     """A buffer shared with numpy: the truth as long as anybody else refers to it."""
 
-    __slots__ = ("buffer", "owner", "spec", "alone")
+    __slots__ = ("buffer", "owner", "spec", "open")
 
-    def __init__(self, buffer, owner, spec):
+    def __init__(self, buffer, owner, spec, private=False):
         self.buffer = buffer  # flat, in memory order
         self.owner = owner  # the object that keeps the memory, to which every numpy view refers
         self.spec = spec
-        self.alone = None
+        # Memory below the owner may be seen by others too, unless it is a private map of a file.
+        self.open = owner.base is not None and not private
 
     def shared(self) -> bool:
-        return self.owner.base is not None or getrefcount(self.owner) > _HOST_ALONE
+        return self.open or getrefcount(self.owner) > _HOST_ALONE
 
 
 def _host_alone() -> int:
@@ -225,7 +226,15 @@ def host_view(storage, spec, offset) -> np.ndarray:
         item = spec.dtype.itemsize
     if spec.numel == 0:
         return np.zeros(tuple(spec.shape), spec.dtype.np)
-    return np.lib.stride_tricks.as_strided(flat[offset:], tuple(spec.shape), [s * item for s in spec.strides])
+    return _strided(flat[offset:], spec, item)
+
+
+def _strided(flat, spec, item) -> np.ndarray:
+    """A flat array under the layout of a spec. numpy's as_strided does not know the types of ml_dtypes of one byte."""
+    steps = [s * item for s in spec.strides]
+    if item == 1:
+        return np.lib.stride_tricks.as_strided(flat.view(np.uint8), tuple(spec.shape), steps).view(flat.dtype)
+    return np.lib.stride_tricks.as_strided(flat, tuple(spec.shape), steps)
 
 
 def share(storage) -> Host:
@@ -240,11 +249,32 @@ def share(storage) -> Host:
     return storage.host
 
 
-def adopt(storage, flat, owner, spec):
-    """Let the storage live in this flat numpy buffer from now on."""
-    storage._host = Host(flat, owner, spec)
+def adopt(storage, flat, owner, spec, private=False):
+    """Let the storage live in this flat numpy buffer from now on; `private`: nobody else knows the memory below `owner`."""
+    storage._host = Host(flat, owner, spec, private)
     storage.value = None
     storage.spec = None
+
+
+def settle(storage):
+    """Hand a buffer that nobody else sees over to the device, without a copy where the device is this host."""
+    host = storage.host
+    if host is not None and not host.shared():
+        place = host.spec.device.jax
+        # Not jnp.asarray, which compiles a program for each shape that it has not met, and copies.
+        storage.value = jax.device_put(host_view(storage, host.spec, 0), None if place is jax.devices()[0] else place)
+        storage.spec = host.spec
+        storage._host = None
+
+
+def memory(storage) -> np.ndarray:
+    """The whole storage as numpy sees it now, one-dimensional, in the order of memory. Not to be written to."""
+    if storage.host is not None:
+        return storage.host.buffer
+    base = storage.spec
+    array = np.asarray(realise(storage.value))
+    order = sorted(range(base.ndim), key=lambda d: -base.strides[d])
+    return np.ascontiguousarray(array.transpose(order)).reshape(-1)
 
 
 def unshare(storage):
@@ -262,9 +292,7 @@ def numpy_of(storage, spec, offset) -> np.ndarray:
         return host_view(storage, spec, offset)
     base = storage.spec
     if base is not spec and base.dtype is spec.dtype and spec.numel:
-        array = np.asarray(realise(storage.value))
-        order = sorted(range(base.ndim), key=lambda d: -base.strides[d])
-        flat = np.ascontiguousarray(array.transpose(order)).reshape(-1)
+        flat = memory(storage)
         item = flat.dtype.itemsize
-        return np.lib.stride_tricks.as_strided(flat[offset:], tuple(spec.shape), [s * item for s in spec.strides])
+        return _strided(flat[offset:], spec, item)
     return np.asarray(realise(read(storage, spec, offset)))

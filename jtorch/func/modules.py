@@ -2,6 +2,9 @@
 
 import contextlib
 
+import jax
+
+from ..files.interchange import from_jax, to_jax
 from ..ops import registry
 
 
@@ -61,6 +64,8 @@ def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, 
         parameter_and_buffer_dicts: name -> tensor, or several such dicts with no name in common
         tie_weights: give tied parameters the value of any one of their names
         strict: raise when names are missing or unknown
+
+    Given jax arrays (also those being traced), it is a function of arrays: arguments may be arrays, and the result is.
     """
     dicts = parameter_and_buffer_dicts
     if isinstance(dicts, dict):
@@ -78,8 +83,13 @@ def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, 
             f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got {type(dicts)}"
         )
     args = () if args is None else args if isinstance(args, tuple) else (args,)
+    kwargs = kwargs or {}
+    arrays = any(isinstance(v, jax.Array) for v in values.values())
+    if arrays:
+        values, args, kwargs = from_jax(values), from_jax(args), from_jax(kwargs)
     with _swapped(module, values, tie_weights, strict):
-        return module(*args, **(kwargs or {}))
+        result = module(*args, **kwargs)
+    return to_jax(result) if arrays else result
 
 
 def stack_module_state(models):

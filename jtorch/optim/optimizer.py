@@ -14,7 +14,7 @@ from jtorch.core.record import end_step, gradients_dropped
 from jtorch.handles import RemovableHandle, mutations
 from jtorch.nn.modules.module import typename
 from jtorch.optim.fused import FusedGroup
-from jtorch.tensor import Tensor
+from jtorch.tensor import Tensor, value_of, wrap
 
 __all__ = [
     "Optimizer",
@@ -88,6 +88,26 @@ def _with_hooks(step):
 def scalar_dtype():
     """The dtype of step counts: the default one where it is a wide float."""
     return dtypes.float64 if dtypes.default.dtype is dtypes.float64 else dtypes.float32
+
+
+def _with_own_step(state, shared):
+    """The state of a parameter with a step count of its own: whoever loads it may count each of them."""
+    step = state.get("step") if isinstance(state, dict) else None
+    if not isinstance(step, Tensor):
+        return state
+    if id(step) in shared:
+        return {**state, "step": wrap(value_of(step), step._spec)}
+    shared.add(id(step))
+    return state
+
+
+def _share_steps(states):
+    """Let parameters that have made the same number of steps share one count, as those that start together do."""
+    known = {}
+    for state in states.values():
+        step = state.get("step") if isinstance(state, dict) else None
+        if isinstance(step, Tensor) and step.numel() == 1:
+            state["step"] = known.setdefault((step.device, step.dtype, step.item()), step)
 
 
 class Optimizer:
@@ -205,7 +225,10 @@ class Optimizer:
                 index.setdefault(id(p), len(index))
             packed["params"] = [index[id(p)] for p in group["params"]]
             groups.append(packed)
-        state = {(index[id(k)] if isinstance(k, Tensor) else k): v for k, v in self.state.items()}
+        shared = set()
+        state = {
+            (index[id(k)] if isinstance(k, Tensor) else k): _with_own_step(v, shared) for k, v in self.state.items()
+        }
         result = {"state": state, "param_groups": groups}
         for hook in self._optimizer_state_dict_post_hooks.values():
             new = hook(self, result)
@@ -255,6 +278,8 @@ class Optimizer:
                     state[p] = self._fit(p, value, group)
                 else:
                     state[key] = value
+        if self.counts_steps:
+            _share_steps(state)
         new_groups = []
         for group, saved in zip(groups, saved_groups):
             saved["params"] = group["params"]

@@ -308,6 +308,10 @@ class RNNBase(Module):
             return output.squeeze(0 if self.batch_first else 1), self._drop_batch(state)
         return output, state
 
+    def __getstate__(self):
+        # PyTorch keeps its parameters in a list besides, and expects it of a module out of a file.
+        return {**super().__getstate__(), "_flat_weights": [getattr(self, n, None) for n in self._flat_weights_names]}
+
     def __setstate__(self, state):
         mutations[0] += 1
         state = dict(state)

@@ -5,7 +5,12 @@ import warnings
 from collections import OrderedDict, namedtuple
 from collections.abc import Mapping
 
+import jax
+import numpy as np
+
+from jtorch import creation
 from jtorch.autograd.mode import no_grad
+from jtorch.core import device as devices
 from jtorch.handles import RemovableHandle, mutations
 from jtorch.nn.parameter import Parameter, is_lazy
 from jtorch.tensor import Tensor
@@ -29,18 +34,46 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
 
 
 class _ModuleHook:
-    """A load_state_dict pre-hook that also gets its module first."""
+    """A load_state_dict pre-hook that also gets its module first, if it has one."""
 
     def __init__(self, hook, module):
         self.hook = hook
         self.module = module
 
     def __call__(self, *args, **kwargs):
-        return self.hook(self.module, *args, **kwargs)
+        return self.hook(*args, **kwargs) if self.module is None else self.hook(self.module, *args, **kwargs)
+
+    def __getstate__(self):
+        state = {"hook": self.hook, "with_module": self.module is not None}  # as PyTorch's files have it
+        return state if self.module is None else {**state, "module": self.module}
+
+    def __setstate__(self, state):
+        self.hook = state["hook"]
+        self.module = state["module"] if state["with_module"] else None
 
     def __deepcopy__(self, memo):
         # The copy of the hook belongs to the copy of the module.
         return _ModuleHook(self.hook, memo.get(id(self.module), self.module))
+
+
+def _flat(state, prefix=""):
+    """(name, value) of a mapping; values that are mappings or lists of arrays again are named with dots."""
+    for name, value in state.items():
+        if isinstance(value, Mapping) and EXTRA_STATE != str(name).rpartition(".")[2]:
+            yield from _flat(value, f"{prefix}{name}.")
+        elif isinstance(value, (list, tuple)) and value and all(isinstance(x, _NESTED) for x in value):
+            yield from _flat(dict(enumerate(value)), f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}" if prefix else name, value
+
+
+_NESTED = (Mapping, Tensor, np.ndarray, jax.Array)
+
+
+def _tensor_of(array):
+    if isinstance(array, jax.Array):
+        return creation.from_jax(array)
+    return creation.from_array(np.array(array), devices.cpu)
 
 
 class StateMixin:
@@ -189,6 +222,8 @@ class StateMixin:
         return names
 
     def _load_one(self, name, param, key, new, assign, error_msgs):
+        if isinstance(new, (np.ndarray, jax.Array)):
+            new = _tensor_of(new)
         if not isinstance(new, Tensor):
             error_msgs.append(
                 f'While copying the parameter named "{key}", '
@@ -237,6 +272,7 @@ class StateMixin:
         """Copy parameters and buffers from `state_dict` into this module and its descendants.
 
         Args:
+            state_dict: names and tensors, numpy arrays or jax arrays; a dict in it, or a list, holds the names below its own
             strict: the names must be exactly this module's. Default: True
             assign: take the tensors themselves in the place of the module's, instead of copying. Default: False
 
@@ -247,7 +283,7 @@ class StateMixin:
         mutations[0] += 1
         missing_keys, unexpected_keys, error_msgs = [], [], []
         metadata = getattr(state_dict, "_metadata", None)
-        state_dict = OrderedDict(state_dict)  # hooks may edit it
+        state_dict = OrderedDict(_flat(state_dict))  # hooks may edit it
         if metadata is not None:
             state_dict._metadata = metadata
 

@@ -1,0 +1,19 @@
+"""The errors of making storage objects."""
+
+
+def bad_arguments(detail, kind, name="TypedStorage.__init__", forms=None) -> Exception:
+    """A storage class was called with the wrong arguments; `kind`: the exception's class."""
+    forms = forms or (
+        "(*, torch.device device, torch.dtype dtype)",
+        "(int size, *, torch.device device, torch.dtype dtype)",
+        "(Sequence data, *, torch.device device, torch.dtype dtype)",
+        "(*, UntypedStorage wrap_storage, torch.dtype dtype)",
+    )
+    lines = "\n".join(f" * {form}" for form in forms)
+    return kind(f"{name} received an invalid combination of arguments. Expected one of:\n{lines}\n{detail}")
+
+
+def refused(cls, detail, kind) -> Exception:
+    """The same, of a class named after a dtype."""
+    forms = ("no arguments", "(int size)", "(Sequence data)", "(*, UntypedStorage wrap_storage)")
+    return bad_arguments(detail, kind, f"<class 'torch.{cls.__name__}'>.__new__", forms)

@@ -1,0 +1,1 @@
+"""Files: checkpoints in PyTorch's formats, safetensors, and parameters as jax pytrees."""

@@ -1,0 +1,135 @@
+"""The pickler of torch.save: it writes PyTorch's names for our classes, and storages by key."""
+
+import pickle
+from collections import OrderedDict
+
+from .. import storage_api
+from ..copying import own_state
+from ..core import device as devices
+from ..core import dtype as dtypes
+from ..core.spec import Size
+from ..creation import Layout_, MemoryFormat
+from ..nn.parameter import Parameter, UninitializedTensorMixin
+from ..storage_api import TypedStorage, UntypedStorage
+from ..tensor import Tensor, edge_of, make
+from . import errors, names, rebuild
+
+
+class Storages:
+    """The storages that a file needs, numbered in the order in which the pickle meets them."""
+
+    def __init__(self, location_tag):
+        self._tag = location_tag
+        self._dtypes = {}
+        self.keys = {}  # core storage -> key
+        self.dtypes = {}  # key -> the dtype under which it was met
+
+    def identify(self, x):
+        """(class, key, location, number of elements) of a storage object."""
+        typed = isinstance(x, TypedStorage)
+        core = x._storage
+        dtype = x.dtype if typed else dtypes.uint8
+        name = storage_api.NAMES.get(dtype.name) if typed else None
+        kind, count = (UntypedStorage, x.nbytes()) if name is None else (storage_api.CLASSES[name], x.size())
+        if (
+            core.base.device.type != "meta"
+            and core.base.nbytes
+            and self._dtypes.setdefault(core, (dtype, x))[0] is not dtype
+        ):
+            raise errors.two_dtypes()
+        if core not in self.keys:
+            self.keys[core] = str(len(self.keys))
+            self.dtypes[self.keys[core]] = dtype if name else dtypes.uint8
+        untyped = x.untyped()
+        return kind, self.keys[core], self._tag(untyped), count
+
+
+def make_pickler(module, file, protocol, persistent_id):
+    """A pickler on a file that writes PyTorch's names. `module`: pickle, or one whose Pickler is written in Python."""
+    base = getattr(module, "Pickler", None)
+    if module is pickle or base is pickle.Pickler:
+        base = pickle._Pickler
+    if not (isinstance(base, type) and issubclass(base, pickle._Pickler)):
+        raise TypeError(
+            f"torch.save cannot use {getattr(module, '__name__', module)}: its Pickler is not a subclass of Python's own "
+            "(pickle._Pickler), so it cannot write PyTorch's names\n  use pickle or dill instead"
+        )
+
+    class TorchPickler(base):
+        dispatch = base.dispatch.copy()
+
+        def save_global(self, obj, name=None):
+            path = names.torch_path(obj, name)
+            if path is None:
+                return super().save_global(obj, name)
+            if self.proto >= 4:
+                self.save(path[0])
+                self.save(path[1])
+                self.write(pickle.STACK_GLOBAL)
+            else:
+                self.write(pickle.GLOBAL + f"{path[0]}\n{path[1]}\n".encode())
+            self.memoize(obj)
+
+        dispatch[type(make_pickler)] = save_global
+
+        def reducer_override(self, obj):
+            return reduce(obj)
+
+    pickler = TorchPickler(file, protocol=protocol)
+    pickler.persistent_id = persistent_id
+    return pickler
+
+
+def reduce(x):
+    """How a file makes this object, in PyTorch's terms; NotImplemented for what is not a matter of PyTorch."""
+    if isinstance(x, Tensor):
+        if type(x).__reduce_ex__ not in _OUR_WAYS:
+            return NotImplemented
+        return _reduce_tensor(x)
+    found = _OTHERS.get(type(x))
+    return NotImplemented if found is None else found(x)
+
+
+def _reduce_tensor(x):
+    if isinstance(x, UninitializedTensorMixin):
+        return type(x), (x.requires_grad,)
+    getstate = type(x).__getstate__
+    state = own_state(x) if getstate is object.__getstate__ else x.__getstate__()
+    if type(x) is Parameter:
+        data = make(x._storage, x._spec, x._offset)
+        if state:
+            return rebuild._rebuild_parameter_with_state, (data, x.requires_grad, OrderedDict(), state)
+        return rebuild._rebuild_parameter, (data, x.requires_grad, OrderedDict())
+    made = _reduce_plain(x)
+    if type(x) is Tensor and not state:
+        return made
+    return rebuild._rebuild_from_type_v2, (made[0], type(x), made[1], state)
+
+
+def _reduce_plain(x):
+    spec = x._spec
+    needs_grad = bool(x._rg or edge_of(x) is not None)
+    size = tuple(spec.shape)
+    if spec.device is devices.meta:
+        return rebuild._rebuild_meta_tensor_no_storage, (spec.dtype, size, spec.strides, needs_grad)
+    storage = storage_api.storage(x)
+    if spec.dtype.name in storage_api.NAMES:
+        return rebuild._rebuild_tensor_v2, (storage, x._offset, size, spec.strides, needs_grad, OrderedDict())
+    return rebuild._rebuild_tensor_v3, (storage, x._offset, size, spec.strides, needs_grad, OrderedDict(), spec.dtype)
+
+
+def _refuse(kind):
+    def refuse(x):
+        raise TypeError(f"cannot pickle '{kind}' object")
+
+    return refuse
+
+
+_OUR_WAYS = (Tensor.__reduce_ex__, Parameter.__reduce_ex__)
+_OTHERS = {
+    dtypes.dtype: lambda d: d.name,
+    devices.Device: lambda d: (devices.Device, (d.type,) if d.index is None else (d.type, d.index)),
+    Size: lambda s: (Size, (tuple(s),)),
+    Layout_: lambda layout: (rebuild._get_layout, (repr(layout),)),
+    MemoryFormat: _refuse("torch.memory_format"),
+}

@@ -1,0 +1,201 @@
+"""The functions that files name to make tensors from storages. Everything they are given is checked."""
+
+from math import prod
+
+from .. import creation
+from ..autograd.derive import differentiable
+from ..autograd.mode import no_grad
+from ..convert import to
+from ..core import device as devices
+from ..core import dtype as dtypes
+from ..core import shapes
+from ..core.program import NO_DATA
+from ..core.spec import Spec
+from ..core.storage import Storage
+from ..nn.parameter import Parameter
+from ..reshaping import op_named
+from ..storage_api import TypedStorage
+from ..tensor import Tensor, make
+from . import errors
+from .state import session
+
+_MAX_DIMS = 64
+_MAX = (1 << 63) - 1
+
+
+def _ints(x, what) -> tuple:
+    if (
+        not isinstance(x, (tuple, list))
+        or len(x) > _MAX_DIMS
+        or any(type(n) is not int or not 0 <= n <= _MAX for n in x)
+    ):
+        raise errors.bad_layout(f"its {what} is no list of at most {_MAX_DIMS} sizes")
+    return tuple(x)
+
+
+def tensor_on(storage, dtype, offset, size, stride) -> Tensor:
+    """A tensor of this layout on a storage of a file, which it must not leave."""
+    size, stride = _ints(size, "size"), _ints(stride, "stride")
+    (offset,) = _ints((offset,), "storage offset")
+    if not isinstance(storage, TypedStorage) or not isinstance(dtype, dtypes.dtype) or len(size) != len(stride):
+        raise errors.bad_layout("its storage, dtype, size and stride do not fit together")
+    numel = prod(size)
+    if numel * dtype.itemsize > _MAX:
+        raise errors.bad_layout("Storage size calculation overflowed")
+    nbytes = storage.nbytes()
+    if numel and (offset + 1 + sum((n - 1) * s for n, s in zip(size, stride))) * dtype.itemsize > nbytes:
+        raise errors.outside_storage(size, stride, offset, nbytes)
+    core = storage._storage
+    spec = Spec.of(size, stride, dtype, core.base.device)
+    if core.host is not None:
+        _take_shape(core.host, spec, offset)
+    return make(core, spec, offset)
+
+
+def _take_shape(host, spec, offset):
+    """Let a storage just read have the dtype and the layout of its first tensor, which then reads it as it stands."""
+    whole, dtype = host.spec, spec.dtype
+    if whole.ndim != 1:
+        return
+    if whole.dtype is dtypes.uint8 and dtype is not dtypes.uint8 and whole.numel % dtype.itemsize == 0:
+        host.buffer = host.buffer.view(dtype.np)  # dtypes without a storage class are stored as bytes
+        whole = host.spec = Spec.dense((host.buffer.size,), dtype, whole.device)
+    if (
+        not offset
+        and 0 < spec.numel == whole.numel
+        and dtype is whole.dtype
+        and shapes.is_dense(tuple(spec.shape), spec.strides)
+    ):
+        host.spec = spec
+
+
+def _finish(made, requires_grad, metadata) -> Tensor:
+    if metadata:
+        if not isinstance(metadata, dict):
+            raise errors.bad_layout("its metadata is no dict")
+        with no_grad():
+            # jtorch computes conjugates and negations at once: the result has a storage of its own.
+            for name, op in (("conj", "conj_physical"), ("neg", "neg")):
+                if metadata.get(name):
+                    session.later(made, op_named(op))
+    if requires_grad:
+        if not differentiable(made._spec):
+            raise RuntimeError("only Tensors of floating point dtype can require gradients")
+        made._rg = True
+    return made
+
+
+def _rebuild_tensor(storage, storage_offset, size, stride):
+    dtype = storage.dtype if isinstance(storage, TypedStorage) else None
+    return tensor_on(storage, dtype, storage_offset, size, stride)
+
+
+def _rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, backward_hooks, metadata=None):
+    return _finish(_rebuild_tensor(storage, storage_offset, size, stride), requires_grad, metadata)
+
+
+def _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None):
+    return _finish(tensor_on(storage, dtype, storage_offset, size, stride), requires_grad, metadata)
+
+
+def _rebuild_parameter(data, requires_grad, backward_hooks):
+    if not isinstance(data, Tensor):
+        raise errors.bad_layout("a parameter without a tensor")
+    return Parameter(data, bool(requires_grad))
+
+
+def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
+    return set_state(_rebuild_parameter(data, requires_grad, backward_hooks), state)
+
+
+def _rebuild_from_type_v2(func, new_type, args, state):
+    if (
+        getattr(func, "__module__", "") != __name__
+        or not isinstance(new_type, type)
+        or not issubclass(new_type, Tensor)
+    ):
+        raise errors.bad_layout("its class is no class of tensors")
+    made = func(*args)
+    if type(made) is not new_type:
+        made.__class__ = new_type
+    if hasattr(new_type, "__setstate__"):
+        made.__setstate__(state)
+        return made
+    return set_state(made, state)
+
+
+def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
+    size, stride = _ints(size, "size"), _ints(stride, "stride")
+    if not isinstance(dtype, dtypes.dtype) or len(size) != len(stride):
+        raise errors.bad_layout("its dtype, size and stride do not fit together")
+    count = 1 + sum((n - 1) * s for n, s in zip(size, stride)) if prod(size) else 0
+    if max(count, prod(size)) * dtype.itemsize > _MAX:
+        raise errors.bad_layout("Storage size calculation overflowed")
+    base = Spec.dense((count,), dtype, devices.meta)
+    return _finish(make(Storage(NO_DATA, base), Spec.of(size, stride, dtype, devices.meta)), requires_grad, None)
+
+
+def _rebuild_device_tensor_from_cpu_tensor(data, dtype, device, requires_grad):
+    if not isinstance(data, Tensor) or not isinstance(dtype, dtypes.dtype):
+        raise errors.bad_layout("a tensor of another device without its values")
+    return _finish(to(data, dtype=dtype, device=session.place(device)), requires_grad, None)
+
+
+def _rebuild_device_tensor_from_numpy(data, dtype, device, requires_grad):
+    return _rebuild_device_tensor_from_cpu_tensor(creation.from_numpy(data), dtype, device, requires_grad)
+
+
+def _refuse(name, what, instead):
+    def refuse(*args):
+        raise errors.unsupported_record(what, instead)
+
+    refuse.__name__ = refuse.__qualname__ = name
+    return refuse
+
+
+_rebuild_qtensor = _refuse("_rebuild_qtensor", "a quantized tensor", "Save tensor.dequantize() instead.")
+_rebuild_sparse_tensor = _refuse("_rebuild_sparse_tensor", "a sparse tensor", "Save tensor.to_dense() instead.")
+_rebuild_nested_tensor = _refuse(
+    "_rebuild_nested_tensor", "a nested tensor", "Save tensor.unbind() or a padded tensor instead."
+)
+_rebuild_wrapper_subclass = _refuse(
+    "_rebuild_wrapper_subclass", "a tensor subclass without a storage", "Save the tensors inside it instead."
+)
+
+
+def _get_layout(name):
+    """The layout of this name: strided is the only one that tensors have here."""
+    if name != "torch.strided":
+        raise errors.unsupported_record(f"the layout {name!s:.40}", "Save strided tensors instead.")
+    return creation.strided
+
+
+def set_state(made, state):
+    """Give a tensor the attributes that it had: a dict, or a pair of a dict and one of slots."""
+    parts = state if isinstance(state, tuple) else (state,)
+    if len(parts) > 2 or not all(part is None or isinstance(part, dict) for part in parts):
+        raise RuntimeError("Invalid serialized state")
+    for part in parts:
+        for k, v in (part or {}).items():
+            if not isinstance(k, str) or k.startswith("__") or k in Tensor.__slots__:
+                raise errors.bad_layout("an attribute of it has a reserved name")
+            setattr(made, k, v)
+    return made
+
+
+def set_any_state(made, state):
+    """What pickle does with a state."""
+    if hasattr(made, "__setstate__"):
+        made.__setstate__(state)
+        return made
+    slots = None
+    if isinstance(state, tuple) and len(state) == 2:
+        state, slots = state
+    if state:
+        made.__dict__.update(state)
+    for k, v in (slots or {}).items():
+        setattr(made, k, v)
+    return made
+
+
+OF_TENSORS = tuple(name for name in list(globals()) if name.startswith("_rebuild_") and name != "_rebuild_from_type_v2")
