@@ -58,16 +58,42 @@ class Storage:
 class Host:
     """A buffer shared with numpy: the truth as long as anybody else refers to it."""
 
-    __slots__ = ("buffer", "owner", "spec", "alone")
+    __slots__ = ("buffer", "owner", "spec", "lent", "ahead")
 
-    def __init__(self, buffer, owner, spec):
+    def __init__(self, buffer, owner, spec, lent=False):
         self.buffer = buffer  # flat, in memory order
         self.owner = owner  # the object that keeps the memory, to which every numpy view refers
         self.spec = spec
-        self.alone = None
+        self.lent = lent  # the memory is not numpy's own, and nobody but the owner's views will write to it
+        self.ahead = None  # (jax device, copy on it that is under way) of a pinned tensor, as long as it is true
 
     def shared(self) -> bool:
-        return self.owner.base is not None or getrefcount(self.owner) > _HOST_ALONE
+        if on_host.always or (self.owner.base is not None and not self.lent):
+            return True
+        return getrefcount(self.owner) > _HOST_ALONE
+
+    def start(self, place, put):
+        """Start a copy of the whole to a jax device."""
+        item = self.buffer.dtype.itemsize
+        strides = [s * item for s in self.spec.strides]
+        self.ahead = place, put(np.lib.stride_tricks.as_strided(self.buffer, tuple(self.spec.shape), strides), place)
+
+    def arrived(self, place):
+        """Hand over the copy on a jax device; None if there is none."""
+        if self.ahead is None or self.ahead[0] is not place:
+            return None
+        array, self.ahead = self.ahead[1], (place, None)
+        return array
+
+
+class OnHost:
+    """`always`: values made from numpy stay numpy's. Set in a data worker, which seldom needs jax and should not start it."""
+
+    __slots__ = ("always",)
+
+
+on_host = OnHost()
+on_host.always = False
 
 
 def _host_alone() -> int:
@@ -112,6 +138,7 @@ def write(storage, spec, offset, value):
     if storage.spec is spec:
         storage.value = value
     elif storage.host is not None and storage.host.shared():
+        storage.host.ahead = None
         np.copyto(host_view(storage, spec, offset), np.asarray(realise(value)))
     else:
         if storage.host is not None:
@@ -226,12 +253,13 @@ def share(storage) -> Host:
         owner = np.empty(base.numel, array.dtype)  # it must own its memory: numpy views refer to the owner
         owner[:] = array.transpose(order).reshape(-1)
         adopt(storage, owner[:], owner, base)
+    storage.host.ahead = None
     return storage.host
 
 
-def adopt(storage, flat, owner, spec):
+def adopt(storage, flat, owner, spec, lent=False):
     """Let the storage live in this flat numpy buffer from now on."""
-    storage._host = Host(flat, owner, spec)
+    storage._host = Host(flat, owner, spec, lent)
     storage.value = None
     storage.spec = None
 
@@ -240,7 +268,8 @@ def unshare(storage):
     """Take the value back from a buffer that nobody else sees any more."""
     host = storage.host
     spec = host.spec
-    storage.value = to_device(np.array(host_view(storage, spec, 0)), spec.device)
+    array = host_view(storage, spec, 0)
+    storage.value = to_device(array if host.lent else np.array(array), spec.device)
     storage.spec = spec
     storage._host = None
 
