@@ -114,7 +114,7 @@ def collate_numpy_array_fn(batch, *, collate_fn_map=None):
     if _is_text(batch[0].dtype):
         raise TypeError(default_collate_err_msg_format.format(batch[0].dtype))
     if all(x.shape == batch[0].shape and x.dtype == batch[0].dtype for x in batch):
-        return _over(np.stack(batch, out=allocate((len(batch), *batch[0].shape), batch[0].dtype)))
+        return over(np.stack(batch, out=allocate((len(batch), *batch[0].shape), batch[0].dtype)))
     return collate([tensors.as_tensor(x) for x in batch], collate_fn_map=collate_fn_map)
 
 
@@ -129,7 +129,8 @@ def _stacked_on_host(batch):
     return creation.lent(np.stack([as_numpy(t) for t in batch], out=out))
 
 
-def _over(array):
+def over(array):
+    """A tensor that takes over an array made here."""
     return creation.lent(array) if on_host.always else tensors.from_numpy(array)
 
 

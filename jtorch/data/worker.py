@@ -14,8 +14,7 @@ import numpy as np
 
 from .. import creation
 from ..core import dtype as dtypes
-from ..core.storage import on_host
-from . import collate, fetch, handover
+from . import collate, fetch, handover, onhost
 from .channel import Channel
 from .failures import Failure
 from .segments import Arena, NoRoom, private
@@ -112,8 +111,8 @@ class _Worker:
         _settle(setup["place"])
         self.where = f"in DataLoader worker process {setup['number']}"
         self.arena = Arena(int(os.environ.get("JTORCH_SHARED_BYTES") or 0))
-        on_host.always = True
         collate.allocate = self.arena.empty
+        onhost.install()
         number, base_seed = setup["number"], setup["seed"]
         own = seed(base_seed, number)
         self.failure = None
