@@ -8,14 +8,16 @@ host. One round is one epoch of each library, in turn, workers started anew as `
 """
 
 import argparse
+import importlib
 import statistics
 import time
 import zlib
 
 import numpy as np
-import torch
 
 import jtorch
+
+torch = importlib.import_module("torch")
 
 _SIDE = 224
 
@@ -33,20 +35,17 @@ def compressed(n):
 class Images:
     """Decoding-like work with one library's tensors."""
 
-    def __init__(self, lib, length, files, work):
+    def __init__(self, lib, length, files):
         self.lib = lib
         self.length = length
         self.files = files
-        self.work = work
 
     def __len__(self):
         return self.length
 
     def __getitem__(self, i):
         image = np.frombuffer(zlib.decompress(self.files[i % len(self.files)]), np.uint8).reshape(3, _SIDE, _SIDE)
-        for _ in range(self.work):
-            image = image[:, :, ::-1]
-        array = (image.astype(np.float32) - 127.5) / 58.0
+        array = (image[:, :, ::-1].astype(np.float32) - 127.5) / 58.0
         return self.lib.from_numpy(array), i % 10
 
 
@@ -69,11 +68,10 @@ def main():
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--samples", type=int, default=512)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--work", type=int, default=1)
     args = parser.parse_args()
     files = compressed(16)
     libs = {"jtorch": jtorch, "PyTorch": torch}
-    sets = {name: Images(lib, args.samples, files, args.work) for name, lib in libs.items()}
+    sets = {name: Images(lib, args.samples, files) for name, lib in libs.items()}
     times = {name: [] for name in libs}
     firsts = {name: [] for name in libs}
     for lib in libs.items():  # start the helper, warm the caches
@@ -90,7 +88,9 @@ def main():
             f"(epochs {min(times[name]):.3f} to {max(times[name]):.3f} s)"
         )
     pairs = [t / j for j, t in zip(times["jtorch"], times["PyTorch"])]
-    print(f"ratio (jtorch / PyTorch): {rate['jtorch'] / rate['PyTorch']:.3f}, by round {', '.join(f'{p:.2f}' for p in pairs)}")
+    print(
+        f"ratio (jtorch / PyTorch): {rate['jtorch'] / rate['PyTorch']:.3f}, by round {', '.join(f'{p:.2f}' for p in pairs)}"
+    )
 
 
 if __name__ == "__main__":

@@ -82,7 +82,9 @@ def mapped():
             lines = pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()
         except OSError:
             continue
-        found |= {(pid, m[0]) for line in lines if (m := re.search(r"(\S+) \S+ \S+ \S+ \S+\s+/memfd:jtorch-data", line))}
+        found |= {
+            (pid, m[0]) for line in lines if (m := re.search(r"(\S+) \S+ \S+ \S+ \S+\s+/memfd:jtorch-data", line))
+        }
     return found
 
 

@@ -292,7 +292,11 @@ def scalar_tensor(value, *, dtype=None, device=None, requires_grad=False, layout
 
 def full_of(spec, value) -> Tensor:
     """A tensor with this spec, each element `value`."""
-    if storages.on_host.always and spec.device is devices.cpu and spec is Spec.dense(spec.shape, spec.dtype, spec.device):
+    if (
+        storages.on_host.always
+        and spec.device is devices.cpu
+        and spec is Spec.dense(spec.shape, spec.dtype, spec.device)
+    ):
         return _over(np.full(tuple(spec.shape), value, spec.dtype.np))
     if value == 0 and type(value) is not complex and not (type(value) is float and math.copysign(1, value) < 0):
         return wrap(zeros_value(spec), spec)

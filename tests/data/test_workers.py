@@ -339,11 +339,11 @@ def test_without_cloudpickle(tmp_path):
     block = "import sys; sys.modules['cloudpickle'] = None\n"
     done = run_script(tmp_path, block + textwrap.dedent(SCRIPT))
     assert "need the package cloudpickle to be given Data" in done.stderr and "jtorch-xla[data]" in done.stderr
-    plain_set = f"""
+    plain_set = """
         import sys; sys.modules['cloudpickle'] = None
         import jtorch
         from tests.data import worker_sets
-        print([b.tolist() for b in jtorch.utils.data.DataLoader(worker_sets.Faulty({{}}), 6, num_workers=1)])
+        print([b.tolist() for b in jtorch.utils.data.DataLoader(worker_sets.Faulty({}), 6, num_workers=1)])
     """
     assert run_script(tmp_path, plain_set).stdout == "[[0, 1, 2, 3, 4, 5], [6, 7, 8, 9, 10, 11]]\n"
 

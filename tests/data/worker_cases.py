@@ -87,7 +87,6 @@ CASES = {
 }  # fmt: skip
 
 
-
 FAULTS = {
     "value": {1: ValueError("v")},
     "key": {0: KeyError("no such\nkey"), 2: IndexError(3)},

@@ -1,5 +1,6 @@
 """What a summary is made of: numbers and pictures as numpy arrays, and their encodings."""
 
+import importlib
 import io
 import wave
 
@@ -41,7 +42,7 @@ def as_scalar(x) -> float:
 def as_image(array: np.ndarray, dataformats: str) -> np.ndarray:
     """Pictures in any order of N, C, H and W as one of (H, W, 3 or 4); several lie side by side, eight in a row."""
     assert len(set(dataformats)) == len(dataformats), (
-        f"You can not use the same dimension shordhand twice.         input_format: {dataformats}"
+        f"You can not use the same dimension shorthand twice.         input_format: {dataformats}"
     )
     assert array.ndim == len(dataformats), (
         "size of input tensor and input format are different. "
@@ -82,12 +83,11 @@ def to_bytes(array: np.ndarray) -> np.ndarray:
 def pillow():
     """PIL.Image; a clear error without it."""
     try:
-        from PIL import Image
+        return importlib.import_module("PIL.Image")
     except ModuleNotFoundError:
         raise ModuleNotFoundError(
             "pictures need the package pillow: install it with `pip install jtorch-xla[tensorboard]`"
         ) from None
-    return Image
 
 
 def png(array: np.ndarray, rescale: float = 1, boxes=None, labels=None):
@@ -105,9 +105,7 @@ def png(array: np.ndarray, rescale: float = 1, boxes=None, labels=None):
 
 
 def _draw(image, boxes, labels):
-    from PIL import ImageDraw
-
-    pen = ImageDraw.Draw(image)
+    pen = importlib.import_module("PIL.ImageDraw").Draw(image)
     for k, (left, top, right, bottom) in enumerate(np.asarray(boxes).tolist()):
         pen.line([(left, top), (left, bottom), (right, bottom), (right, top), (left, top)], width=2, fill="Red")
         if labels is not None:

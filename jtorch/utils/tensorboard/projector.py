@@ -25,7 +25,9 @@ def write(log_dir, points, metadata, pictures, step, tag, header) -> None:
     if metadata is not None:
         assert len(metadata) == n, "#labels should equal with #data points"
         if header:
-            assert all(len(row) == len(header) for row in metadata), "len of header must be equal to the number of columns"
+            assert all(len(row) == len(header) for row in metadata), (
+                "len of header must be equal to the number of columns"
+            )
     pictures = None if pictures is None else arrays.as_array(pictures)
     if pictures is not None:
         assert len(pictures) == n, "#images should equal with #data points"

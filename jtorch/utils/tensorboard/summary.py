@@ -119,9 +119,7 @@ def video(tag, value, fps) -> Summary:
     films = arrays.to_bytes(arrays.as_array(value))
     frames = np.stack([arrays.as_image(films[:, t], "NCHW") for t in range(films.shape[1])])
     _, height, width, channels = frames.shape
-    made = Summary.Image(
-        height=height, width=width, colorspace=channels, encoded_image_string=arrays.gif(frames, fps)
-    )
+    made = Summary.Image(height=height, width=width, colorspace=channels, encoded_image_string=arrays.gif(frames, fps))
     return _one(tag, image=made)
 
 
@@ -212,10 +210,12 @@ def hparams(hparam_dict, metric_dict, domain=None):
         raise TypeError("hparam_dict and metric_dict should be dictionary.")
     domain = domain or {}
     if not isinstance(domain, dict):
-        raise TypeError("hparam_domain_discrete should be a dictionary.")
+        raise TypeError("parameter: hparam_domain_discrete should be a dictionary")
     for name, values in domain.items():
         if name not in hparam_dict or not isinstance(values, list):
-            raise TypeError(f"parameter: hparam_domain_discrete[{name}] should be a list of values of a hyper-parameter")
+            raise TypeError(
+                f"parameter: hparam_domain_discrete[{name}] should be a list of values of a hyper-parameter"
+            )
     infos, start = [], plugin_data_pb2.SessionStartInfo()
     for name, value in hparam_dict.items():
         if value is None:
@@ -242,9 +242,7 @@ def _hparam(value):
         value = arrays.as_scalar(value)
     if isinstance(value, str):
         return "string_value", api_pb2.DATA_TYPE_STRING, value
-    if isinstance(value, bool):
-        return "bool_value", api_pb2.DATA_TYPE_BOOL, value
-    if isinstance(value, int | float | np.number):
+    if isinstance(value, int | float | np.number):  # bools too, as PyTorch counts them
         return "number_value", api_pb2.DATA_TYPE_FLOAT64, float(value)
     raise ValueError("value should be one of int, float, str, bool, or torch.Tensor")
 

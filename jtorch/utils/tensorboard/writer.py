@@ -1,6 +1,7 @@
 """SummaryWriter: one method a kind of summary; what they write is in summary.py."""
 
 import datetime
+import importlib
 import os
 import socket
 import time
@@ -142,9 +143,7 @@ class SummaryWriter:
         """All elements of a tensor."""
         self._add(summary.tensor(tag, tensor), global_step, walltime)
 
-    def add_histogram(
-        self, tag, values, global_step=None, bins="tensorflow", walltime=None, max_bins=None
-    ) -> None:
+    def add_histogram(self, tag, values, global_step=None, bins="tensorflow", walltime=None, max_bins=None) -> None:
         """The distribution of the elements of a tensor or array.
 
         `bins`: "tensorflow" (TensorBoard's own), or whatever `numpy.histogram` takes.
@@ -300,12 +299,9 @@ class SummaryWriter:
 
 def _drawn(figure, close):
     """A figure's pixels (H, W, 3)."""
-    from matplotlib import pyplot
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    canvas = FigureCanvasAgg(figure)
+    canvas = importlib.import_module("matplotlib.backends.backend_agg").FigureCanvasAgg(figure)
     canvas.draw()
     pixels = np.asarray(canvas.buffer_rgba())[..., :3].copy()
     if close:
-        pyplot.close(figure)
+        importlib.import_module("matplotlib.pyplot").close(figure)
     return pixels
