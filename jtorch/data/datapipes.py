@@ -47,7 +47,7 @@ class _Steps:
             return functools.partial(self.functions[name], self)
         if name in _ELSEWHERE:
             raise errors.unsupported(f"the data pipe step {name}", _ELSEWHERE[name])
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}")
 
     @classmethod
     def register_function(cls, function_name: str, function: Callable) -> None:
@@ -240,7 +240,7 @@ class runtime_validation_disabled(contextlib.ContextDecorator):
 # --- steps -------------------------------------------------------------------------------------------------------------
 
 
-class IterableWrapper(IterDataPipe):
+class IterableWrapperIterDataPipe(IterDataPipe):
     """A pipe of any iterable; a copy of it where it can be copied by iterating."""
 
     def __init__(self, iterable, deepcopy: bool = True):
@@ -253,7 +253,7 @@ class IterableWrapper(IterDataPipe):
         return len(self.iterable)
 
 
-class SequenceWrapper(MapDataPipe):
+class SequenceWrapperMapDataPipe(MapDataPipe):
     """A pipe of any sequence or mapping."""
 
     def __init__(self, sequence, deepcopy: bool = True):
@@ -277,7 +277,7 @@ class _From(IterDataPipe):
 
 
 @functional_datapipe("map")
-class Mapper(_From):
+class MapperIterDataPipe(_From):
     """`fn` of each sample."""
 
     def __init__(self, datapipe, fn: Callable):
@@ -289,7 +289,7 @@ class Mapper(_From):
 
 
 @functional_datapipe("collate")
-class Collator(Mapper):
+class CollatorIterDataPipe(MapperIterDataPipe):
     """Batches joined, by default as DataLoader does."""
 
     def __init__(self, datapipe, collate_fn: Callable = default_collate):
@@ -297,7 +297,7 @@ class Collator(Mapper):
 
 
 @functional_datapipe("filter")
-class Filter(_From):
+class FilterIterDataPipe(_From):
     """The samples for which `filter_fn` holds."""
 
     def __init__(self, datapipe, filter_fn: Callable):
@@ -312,7 +312,7 @@ class Filter(_From):
 
 
 @functional_datapipe("batch")
-class Batcher(_From):
+class BatcherIterDataPipe(_From):
     """Samples in DataChunks of `batch_size`."""
 
     def __init__(self, datapipe, batch_size: int, drop_last: bool = False, wrapper_class=DataChunk):
@@ -334,7 +334,7 @@ class Batcher(_From):
 
 
 @functional_datapipe("unbatch")
-class UnBatcher(Filter):
+class UnBatcherIterDataPipe(FilterIterDataPipe):
     """Takes `unbatch_level` levels of lists apart; -1: all of them."""
 
     def __init__(self, datapipe, unbatch_level: int = 1):
@@ -359,7 +359,7 @@ class UnBatcher(Filter):
 
 
 @functional_datapipe("concat")
-class Concater(IterDataPipe):
+class ConcaterIterDataPipe(IterDataPipe):
     """Pipes, one after the other."""
 
     def __init__(self, *datapipes):
@@ -375,7 +375,7 @@ class Concater(IterDataPipe):
 
 
 @functional_datapipe("zip")
-class Zipper(Concater):
+class ZipperIterDataPipe(ConcaterIterDataPipe):
     """Tuples of one sample of each pipe, as long as the shortest."""
 
     def __iter__(self):
@@ -386,7 +386,7 @@ class Zipper(Concater):
 
 
 @functional_datapipe("sharding_filter")
-class ShardingFilter(_From):
+class ShardingFilterIterDataPipe(_From):
     """In a worker, its share of the samples: every n-th."""
 
     def _share(self):
@@ -402,7 +402,7 @@ class ShardingFilter(_From):
         return len(range(first, len(self.datapipe), step))
 
 
-class Sampler(_From):
+class SamplerIterDataPipe(_From):
     """The order of a sampler, by default that of the pipe's own length."""
 
     def __init__(self, datapipe, sampler=SequentialSampler, sampler_args=None, sampler_kwargs=None):
@@ -417,7 +417,7 @@ class Sampler(_From):
 
 
 @functional_datapipe("map")
-class MapMapper(MapDataPipe):
+class MapperMapDataPipe(MapDataPipe):
     """`fn` of each sample."""
 
     def __init__(self, datapipe, fn: Callable):
@@ -432,7 +432,7 @@ class MapMapper(MapDataPipe):
 
 
 @functional_datapipe("batch")
-class MapBatcher(MapDataPipe):
+class BatcherMapDataPipe(MapDataPipe):
     """Samples 0 to n-1 in DataChunks of `batch_size`."""
 
     def __init__(self, datapipe, batch_size: int, drop_last: bool = False, wrapper_class=DataChunk):
@@ -456,7 +456,7 @@ class MapBatcher(MapDataPipe):
 
 
 @functional_datapipe("concat")
-class MapConcater(MapDataPipe):
+class ConcaterMapDataPipe(MapDataPipe):
     """Pipes end to end."""
 
     def __init__(self, *datapipes):
@@ -477,7 +477,7 @@ class MapConcater(MapDataPipe):
 
 
 @functional_datapipe("zip")
-class MapZipper(MapConcater):
+class ZipperMapDataPipe(ConcaterMapDataPipe):
     """Tuples of one sample of each pipe, as long as the shortest."""
 
     def __getitem__(self, index):
@@ -487,10 +487,17 @@ class MapZipper(MapConcater):
         return min(map(len, self.datapipes))
 
 
-ITER = (
-    Batcher, Collator, Concater, Filter, IterableWrapper, Mapper, Sampler, ShardingFilter, UnBatcher, Zipper,
-)  # fmt: skip
+# PyTorch's short names, as its modules datapipes.iter and datapipes.map have them
+ITER = {
+    cls.__name__.removesuffix("IterDataPipe"): cls
+    for cls in (
+        BatcherIterDataPipe, CollatorIterDataPipe, ConcaterIterDataPipe, FilterIterDataPipe, IterableWrapperIterDataPipe,
+        MapperIterDataPipe, SamplerIterDataPipe, ShardingFilterIterDataPipe, UnBatcherIterDataPipe, ZipperIterDataPipe,
+    )
+}  # fmt: skip
 MAP = {
-    "Batcher": MapBatcher, "Concater": MapConcater, "Mapper": MapMapper, "SequenceWrapper": SequenceWrapper,
-    "Zipper": MapZipper,
+    cls.__name__.removesuffix("MapDataPipe"): cls
+    for cls in (
+        BatcherMapDataPipe, ConcaterMapDataPipe, MapperMapDataPipe, SequenceWrapperMapDataPipe, ZipperMapDataPipe,
+    )
 }  # fmt: skip

@@ -38,6 +38,8 @@ class Helper:
 
     def _forget(self):
         self._process = self._channel = None
+        self._asked = 0  # questions so far; an answer carries the number of its question
+        self._answered = False
 
     def start(self) -> None:
         """Start the process, and do not wait for its imports."""
@@ -54,17 +56,20 @@ class Helper:
                     stdin=subprocess.DEVNULL,
                     pass_fds=[theirs.fileno()],
                     env={**os.environ, **_ALONE, **_ALWAYS},
+                    process_group=0,  # a terminal's Ctrl-C is for the program, which then ends this process
                 )
             self._channel = Channel(ours)
 
     def stop(self, patience: float = GRACE) -> None:
         """Let the process end its workers and itself."""
         with self._lock:
-            process, channel = self._process, self._channel
+            process, channel, answered = self._process, self._channel, self._answered
             self._forget()
             if process is None:
                 return
             channel.close()
+            if not answered:  # it may still be importing, and has no workers
+                process.kill()
             try:
                 process.wait(patience)
             except subprocess.TimeoutExpired:
@@ -73,10 +78,16 @@ class Helper:
 
     def _ask(self, *message, fds=()):
         """Send a message and return the answer; None if the process is gone."""
-        if self._channel is None or not self._channel.send(pickle.dumps(message), fds):
+        self._asked += 1
+        kind, *rest = message
+        if self._channel is None or not self._channel.send(pickle.dumps((kind, self._asked, *rest)), fds):
             return None
-        frame = self._channel.receive()
-        return None if frame is None else pickle.loads(frame[0])
+        while (frame := self._channel.receive()) is not None:
+            number, answer = pickle.loads(frame[0])
+            self._answered = True
+            if number == self._asked:  # others are of questions that Ctrl-C has cut short
+                return answer
+        return None
 
     def fork(self) -> tuple[int, Channel]:
         """A new worker: its pid, and the channel to it."""
@@ -100,7 +111,7 @@ class Helper:
         """End workers whose channels are closed: at once where they wait, else when they look, at last by force."""
         with self._lock:
             if self._channel is not None:
-                self._channel.send(pickle.dumps(("retire", pids, grace)))
+                self._channel.send(pickle.dumps(("retire", 0, pids, grace)))
 
     def leave_to_parent(self):
         """In a forked child: these workers are not ours."""

@@ -161,8 +161,7 @@ class Pool:
         if placed is not None:
             number, size, spans = placed
             if fds:
-                worker.segments[number] = segments.Segment(number, fds[0], size)
-                os.close(fds[0])
+                worker.segments[number] = _mapped(number, fds[0], size)
             memory = worker.segments[number].lend(worker.freed.append)
             buffers = [memory[start : start + n] for start, n in spans]
         return Message(task, kind, worker.number, body, buffers)
@@ -172,6 +171,15 @@ class Pool:
         why = [failures.how(*both) for both in zip(pids, helper.status(pids))]
         self.close()
         raise failures.died(pids) from next((w for w in why if w is not None), None)
+
+
+def _mapped(number, fd, size):
+    try:
+        return segments.Segment(number, fd, size)
+    except OSError as error:
+        raise failures.out_of_files(error) from error
+    finally:
+        os.close(fd)
 
 
 def _close(workers):

@@ -3,6 +3,7 @@
 import ctypes
 import mmap
 import os
+import sys
 import tempfile
 import weakref
 
@@ -15,6 +16,8 @@ _NAME = "jtorch-data"  # how it shows in /proc/PID/maps
 _PAGE = mmap.ALLOCATIONGRANULARITY
 _SHARED = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
 _KEEP_FREE = 4
+# Before Python 3.13 a mapping keeps a descriptor of its own open as long as it lives.
+_NO_DESCRIPTOR = {"trackfd": False} if sys.version_info >= (3, 13) else {}
 
 
 class NoRoom(Exception):
@@ -28,6 +31,8 @@ def aligned(n: int) -> int:
 
 def create(size: int) -> int:
     """A file descriptor of so many bytes of memory, which are there: writing to them cannot fail any more."""
+    if size > _free():  # asked for all the same, Linux would end processes to make room
+        raise NoRoom(f"{size} bytes")
     try:
         if hasattr(os, "memfd_create"):
             fd = os.memfd_create(_NAME, os.MFD_CLOEXEC)
@@ -46,6 +51,15 @@ def create(size: int) -> int:
     return fd
 
 
+def _free() -> float:
+    """Bytes of memory that the system can give."""
+    try:
+        with open("/proc/meminfo") as file:
+            return next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        return float("inf")
+
+
 class Segment:
     """A mapping of shared memory, lent out as one block at a time.
 
@@ -57,7 +71,7 @@ class Segment:
     def __init__(self, number: int, fd: int, size: int):
         self.number = number
         self.size = size
-        self._map = mmap.mmap(fd, size, _SHARED)
+        self._map = mmap.mmap(fd, size, _SHARED, **_NO_DESCRIPTOR)
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
         self._lease = None
 
@@ -77,7 +91,7 @@ class Segment:
 
 def private(fd: int, size: int) -> memoryview:
     """The memory behind a descriptor, writable here without anybody else seeing it; shared until it is written to."""
-    return memoryview(mmap.mmap(fd, size, mmap.MAP_PRIVATE))
+    return memoryview(mmap.mmap(fd, size, mmap.MAP_PRIVATE, **_NO_DESCRIPTOR))
 
 
 class Arena:

@@ -57,13 +57,13 @@ class _Server:
 
     def answer(self, frame, fds, own):
         """Do what one message of the parent asks for."""
-        kind, *rest = pickle.loads(frame)
+        kind, number, *rest = pickle.loads(frame)
         if kind == "fork":
             pid = self.fork(fds[0], own)
             os.close(fds[0])
-            self.channel.send(pickle.dumps(pid))
+            self.channel.send(pickle.dumps((number, pid)))
         elif kind == "status":
-            self.channel.send(pickle.dumps([self.status(pid) for pid in rest[0]]))
+            self.channel.send(pickle.dumps((number, [self.status(pid) for pid in rest[0]])))
         elif kind == "retire":
             pids, grace = rest
             for pid in pids:

@@ -15,7 +15,7 @@ _utils.fetch = fetch
 _utils.worker = worker
 
 _iter = types.ModuleType(f"{__name__}.datapipes.iter", "The steps of iterable pipes.")
-_iter.__dict__.update({cls.__name__: cls for cls in datapipes.ITER})
+_iter.__dict__.update(datapipes.ITER)
 _map = types.ModuleType(f"{__name__}.datapipes.map", "The steps of pipes by key.")
 _map.__dict__.update(datapipes.MAP)
 
