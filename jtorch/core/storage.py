@@ -232,6 +232,12 @@ def to_device(array, device) -> jax.Array:
     return jax.device_put(array, place)
 
 
+def _taken(array, device) -> jax.Array:
+    """A jax array in the memory of a numpy array where it is aligned for XLA; donating it copies it."""
+    place = device.jax
+    return jax.device_put(array, None if place is jax.devices()[0] else place, may_alias=True)
+
+
 def host_view(storage, spec, offset) -> np.ndarray:
     """The tensor's elements inside the shared buffer."""
     flat = storage.host.buffer
@@ -269,7 +275,7 @@ def unshare(storage):
     host = storage.host
     spec = host.spec
     array = host_view(storage, spec, 0)
-    storage.value = to_device(array if host.lent else np.array(array), spec.device)
+    storage.value = _taken(array, spec.device) if host.lent else to_device(np.array(array), spec.device)
     storage.spec = spec
     storage._host = None
 

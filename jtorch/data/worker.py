@@ -12,7 +12,7 @@ import traceback
 
 import numpy as np
 
-from .. import creation
+from .. import config, creation
 from ..core import dtype as dtypes
 from . import collate, fetch, handover, onhost
 from .channel import Channel
@@ -110,7 +110,7 @@ class _Worker:
         setup, fds = pickle.loads(frame[0]), frame[1]
         _settle(setup["place"])
         self.where = f"in DataLoader worker process {setup['number']}"
-        self.arena = Arena(int(os.environ.get("JTORCH_SHARED_BYTES") or 0))
+        self.arena = Arena(config.shared_bytes())
         collate.allocate = self.arena.empty
         onhost.install()
         number, base_seed = setup["number"], setup["seed"]
