@@ -6,8 +6,8 @@ import pickle
 import pytest
 
 import jtorch
-from tests.oracle import torch
 
+torch = pytest.importorskip("torch")
 LIBS = (torch, jtorch)
 
 
