@@ -19,6 +19,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 import uuid
 
 import numpy as np
@@ -161,6 +162,7 @@ def main():
             assert not isinstance(got, str) or "exited unexpectedly" in got or "ended (exit code" in got, got
         except (TimeoutError, subprocess.TimeoutExpired):
             hangs += 1
+            traceback.print_exc()
         finally:
             signal.alarm(0)
     gc.collect()

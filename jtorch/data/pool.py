@@ -50,7 +50,7 @@ class _Worker:
         self.pid = pid
         self.channel = channel
         self.segments: dict[int, segments.Segment] = {}
-        self.freed: list[int] = []  # segments that the worker may write to again
+        self.freed: list = []  # leases of segments that the worker may write to again
         self.tasks = 0  # sent and not answered
 
 
@@ -105,7 +105,7 @@ class Pool:
         worker.tasks += 1
         freed = []
         while worker.freed:
-            freed.append(worker.freed.pop())
+            freed.append(worker.freed.pop().number)
         self._send(worker, pickle.dumps(("task", task, _index(index), freed)))
 
     def _send(self, worker, payload, fds=()):

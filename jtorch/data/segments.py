@@ -60,10 +60,17 @@ def _free() -> float:
         return float("inf")
 
 
+class _Lease(weakref.ref):
+    """Calls `returned` with itself. A method of C's (list.append) runs no Python, in which a Ctrl-C would be lost."""
+
+    __slots__ = ("number",)
+
+
 class Segment:
     """A mapping of shared memory, lent out as one block at a time.
 
-    The block is lent as long as any array over it lives; `returned(number)` is called when the last one has gone.
+    The block is lent as long as any array over it lives; `returned` is called when the last one has gone,
+    with an object that has the segment's `number`.
     """
 
     __slots__ = ("number", "size", "address", "_map", "_lease")
@@ -78,9 +85,8 @@ class Segment:
     def lend(self, returned=None) -> memoryview:
         """The memory, as bytes."""
         block = (ctypes.c_char * self.size).from_buffer(self._map)
-        self._lease = weakref.ref(block)
-        if returned is not None:
-            weakref.finalize(block, returned, self.number).atexit = False
+        self._lease = _Lease(block, returned)
+        self._lease.number = self.number
         return memoryview(block).cast("B")
 
     @property
