@@ -22,3 +22,8 @@ max_bytes = _int("JTORCH_MAX_BYTES", 1 << 36)  # or when the results recorded in
 cold_ops = _int("JTORCH_COLD_OPS", 6)  # first sight of a graph with more uncompiled ops than this compiles it whole
 max_states = _int("JTORCH_MAX_STATES", 1 << 19)  # recorded paths kept; beyond it the memory of graphs is dropped
 logs = frozenset(part.strip().lstrip("+") for part in os.environ.get("TORCH_LOGS", "").split(",") if part.strip())
+
+
+def shared_bytes() -> int:
+    """JTORCH_SHARED_BYTES: of all batches of one data worker; 0: what the system has. Read when a worker starts."""
+    return _int("JTORCH_SHARED_BYTES", 0)

@@ -58,9 +58,12 @@ def to(self, *args, device=None, dtype=None, non_blocking=False, copy=False, mem
 
 
 def to_device(t, place):
-    value = value_of(t)
-    if not isinstance(value, jax.core.Tracer):
-        value = jax.device_put(storages.realise(value), place.jax)
+    host = t._storage.host
+    value = host.arrived(place.jax) if host is not None and host.spec is t._spec else None
+    if value is None:
+        value = value_of(t)
+        if not isinstance(value, jax.core.Tracer):
+            value = jax.device_put(storages.realise(value), place.jax)
     spec = Spec.of(
         tuple(t._spec.shape),
         tuple(shapes.empty_like_strides(tuple(t._spec.shape), t._spec.strides)),

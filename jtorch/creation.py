@@ -157,6 +157,8 @@ def from_array(array: np.ndarray, device, dtype=None) -> Tensor:
     if device.type == "meta":
         spec = Spec.dense(array.shape, d, device)
         return wrap(zeros_value(spec), spec)
+    if storages.on_host.always and device is devices.cpu:
+        return _over(np.array(array, order="C"))
     array = np.asarray(array, order="C")
     return wrap(storages.to_device(array, device), Spec.dense(array.shape, d, device))
 
@@ -218,7 +220,7 @@ def from_numpy(array) -> Tensor:
     """A CPU tensor that shares memory with a numpy array, both ways."""
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
-    d = dtypes.of(array.dtype)
+    dtypes.of(array.dtype)  # raises where there is no such dtype
     item = array.dtype.itemsize
     if not array.dtype.isnative:
         raise ValueError(
@@ -234,9 +236,6 @@ def from_numpy(array) -> Tensor:
         raise ValueError(
             "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory."
         )
-    strides = tuple(s // item for s in array.strides)
-    spec = Spec.of(tuple(array.shape), strides, d, devices.cpu)
-    extent = 1 + builtins.sum((n - 1) * s for n, s in zip(array.shape, strides)) if array.size else 0
     if not array.flags.writeable:
         errors.warn(
             "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing to "
@@ -244,6 +243,20 @@ def from_numpy(array) -> Tensor:
             "writable before converting it to a tensor. This type of warning will be suppressed for the rest of this program."
         )
         return from_array(np.array(array), devices.cpu)
+    return _over(array)
+
+
+def lent(array: np.ndarray) -> Tensor:
+    """A CPU tensor on memory that nobody else will write to; jax may use it as it is."""
+    return _over(array, True)
+
+
+def _over(array, lent=False):
+    """A tensor that lives in the memory of a numpy array."""
+    d, item = dtypes.of(array.dtype), array.dtype.itemsize
+    strides = tuple(s // item for s in array.strides)
+    spec = Spec.of(tuple(array.shape), strides, d, devices.cpu)
+    extent = 1 + builtins.sum((n - 1) * s for n, s in zip(array.shape, strides)) if array.size else 0
     owner = array
     while isinstance(owner.base, np.ndarray):
         owner = owner.base
@@ -254,7 +267,7 @@ def from_numpy(array) -> Tensor:
     whole = (
         spec if array.size and shapes.is_dense(tuple(array.shape), strides) else Spec.dense((extent,), d, devices.cpu)
     )
-    storages.adopt(storage, flat, owner, whole)
+    storages.adopt(storage, flat, owner, whole, lent)
     return make(storage, spec, 0)
 
 
@@ -281,6 +294,12 @@ def scalar_tensor(value, *, dtype=None, device=None, requires_grad=False, layout
 
 def full_of(spec, value) -> Tensor:
     """A tensor with this spec, each element `value`."""
+    if (
+        storages.on_host.always
+        and spec.device is devices.cpu
+        and spec is Spec.dense(spec.shape, spec.dtype, spec.device)
+    ):
+        return _over(np.full(tuple(spec.shape), value, spec.dtype.np))
     if value == 0 and type(value) is not complex and not (type(value) is float and math.copysign(1, value) < 0):
         return wrap(zeros_value(spec), spec)
     kind = type(value)

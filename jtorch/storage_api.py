@@ -176,7 +176,7 @@ class UntypedStorage(_HostMemory):
             return self
         if self.fresh and self._storage.host is not None:
             host = self._storage.host
-            moved = UntypedStorage.of(buffers.hosted(host.buffer, host.owner, place, not host.open))
+            moved = UntypedStorage.of(buffers.hosted(host.buffer, host.owner, place, host.lent))
             self._storage = moved._storage
             return moved
         return UntypedStorage.of(buffers.like(self._storage, place))

@@ -164,7 +164,9 @@ class Tensor(metaclass=TensorMeta):
         return self._storage.version < 0
 
     def is_pinned(self, device=None) -> bool:
-        return False
+        """Whether a DataLoader has started to move it to the accelerator."""
+        host = self._storage.host
+        return host is not None and host.ahead is not None
 
     def is_shared(self) -> bool:
         return False

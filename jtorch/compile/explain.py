@@ -25,7 +25,9 @@ class Report:
         self.reused = counters.reused
         self.by_op = counters.by_op
         self.promotions = counters.promotions
-        self.data_wait = counters.data_wait
+        self.data_wait = counters.data_wait  # seconds for which loops over a DataLoader waited for their next batch
+        self.data_loop = counters.data_loop  # seconds that those loops took in all, on the host's clock
+        self.data_wait_fraction = self.data_wait / self.data_loop if self.data_loop else 0.0
 
     def __str__(self):
         head = f"{'where':40} {'why':16} {'nodes':>6} {'runs':>7} {'fused':>7} {'compiles':>8} {'ms':>10}"
@@ -39,6 +41,11 @@ class Report:
             f"{self.flushes} flushes, {self.compiles} compiles, {self.reused} reused whole, {self.by_op} run by op, "
             f"{self.promotions} numbers made run-time inputs"
         )
+        if self.data_loop:
+            lines.append(
+                f"{100 * self.data_wait_fraction:.1f}% of the time of loops over a DataLoader was waiting for data "
+                f"({self.data_wait:.3f} of {self.data_loop:.3f} s)"
+            )
         return "\n".join(lines)
 
     __repr__ = __str__

@@ -15,10 +15,10 @@ from .spec import Spec
 from .storage import Storage
 
 
-def hosted(flat, owner, device=devices.cpu, private=False) -> Storage:
+def hosted(flat, owner, device=devices.cpu, lent=False) -> Storage:
     """A storage over a flat numpy buffer, a view of `owner`; its value moves to `device` when it is first needed."""
     made = Storage(None, None)
-    storages.adopt(made, flat, owner, Spec.dense((flat.size,), dtypes.of(flat.dtype), device), private)
+    storages.adopt(made, flat, owner, Spec.dense((flat.size,), dtypes.of(flat.dtype), device), lent)
     return made
 
 
@@ -109,4 +109,4 @@ def mapped(filename, shared, count, dtype) -> Storage:
             f"unable to open file <{filename}> in {words} mode: {error.strerror} ({error.errno})"
         ) from error
     owner = np.frombuffer(memory, np.uint8, nbytes)
-    return hosted(owner.view(dtype.np), owner, private=not shared)
+    return hosted(owner.view(dtype.np), owner, lent=not shared)

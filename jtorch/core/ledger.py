@@ -24,14 +24,16 @@ class Entry:
 class Counters:
     """Sums over all programs."""
 
-    __slots__ = ("flushes", "compiles", "reused", "by_op", "promotions", "seconds", "compile_seconds", "data_wait")
+    __slots__ = (
+        "flushes", "compiles", "reused", "by_op", "promotions", "seconds", "compile_seconds", "data_wait", "data_loop",
+    )  # fmt: skip
 
     def __init__(self):
         self.clear()
 
     def clear(self):
         self.flushes = self.compiles = self.reused = self.by_op = self.promotions = 0
-        self.seconds = self.compile_seconds = self.data_wait = 0.0
+        self.seconds = self.compile_seconds = self.data_wait = self.data_loop = 0.0
 
 
 entries: list[Entry] = []
@@ -96,3 +98,9 @@ def promoted(plan):
     counters.promotions += 1
     if "recompiles" in config.logs:
         print(f"[jtorch] number of {plan.name} became a run-time input at {user_line()}", file=sys.stderr)
+
+
+def fed(waited, whole):
+    """A loader has given a batch: seconds for which its loop waited, and seconds since it had given the one before."""
+    counters.data_wait += waited
+    counters.data_loop += whole

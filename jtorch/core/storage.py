@@ -58,17 +58,43 @@ class Storage:
 class Host:
     """A buffer shared with numpy: the truth as long as anybody else refers to it."""
 
-    __slots__ = ("buffer", "owner", "spec", "open")
+    __slots__ = ("buffer", "owner", "spec", "lent", "ahead")
 
-    def __init__(self, buffer, owner, spec, private=False):
+    def __init__(self, buffer, owner, spec, lent=False):
         self.buffer = buffer  # flat, in memory order
         self.owner = owner  # the object that keeps the memory, to which every numpy view refers
         self.spec = spec
-        # Memory below the owner may be seen by others too, unless it is a private map of a file.
-        self.open = owner.base is not None and not private
+        # The memory is not numpy's own (a worker's segment, a private map of a file), and only the owner's views write to it.
+        self.lent = lent
+        self.ahead = None  # (jax device, copy on it that is under way) of a pinned tensor, as long as it is true
 
     def shared(self) -> bool:
-        return self.open or getrefcount(self.owner) > _HOST_ALONE
+        if on_host.always or (self.owner.base is not None and not self.lent):
+            return True
+        return getrefcount(self.owner) > _HOST_ALONE
+
+    def start(self, place, put):
+        """Start a copy of the whole to a jax device."""
+        item = self.buffer.dtype.itemsize
+        strides = [s * item for s in self.spec.strides]
+        self.ahead = place, put(np.lib.stride_tricks.as_strided(self.buffer, tuple(self.spec.shape), strides), place)
+
+    def arrived(self, place):
+        """Hand over the copy on a jax device; None if there is none."""
+        if self.ahead is None or self.ahead[0] is not place:
+            return None
+        array, self.ahead = self.ahead[1], (place, None)
+        return array
+
+
+class OnHost:
+    """`always`: values made from numpy stay numpy's. Set in a data worker, which seldom needs jax and should not start it."""
+
+    __slots__ = ("always",)
+
+
+on_host = OnHost()
+on_host.always = False
 
 
 def _host_alone() -> int:
@@ -113,6 +139,7 @@ def write(storage, spec, offset, value):
     if storage.spec is spec:
         storage.value = value
     elif storage.host is not None and storage.host.shared():
+        storage.host.ahead = None
         np.copyto(host_view(storage, spec, offset), np.asarray(realise(value)))
     else:
         if storage.host is not None:
@@ -217,6 +244,12 @@ _arrivals: dict = {}
 _OFTEN = 500
 
 
+def _taken(array, device) -> jax.Array:
+    """A jax array in the memory of a numpy array where it is aligned for XLA; donating it copies it."""
+    place = device.jax
+    return jax.device_put(array, None if place is jax.devices()[0] else place, may_alias=True)
+
+
 def host_view(storage, spec, offset) -> np.ndarray:
     """The tensor's elements inside the shared buffer."""
     flat = storage.host.buffer
@@ -246,12 +279,13 @@ def share(storage) -> Host:
         owner = np.empty(base.numel, array.dtype)  # it must own its memory: numpy views refer to the owner
         owner[:] = array.transpose(order).reshape(-1)
         adopt(storage, owner[:], owner, base)
+    storage.host.ahead = None
     return storage.host
 
 
-def adopt(storage, flat, owner, spec, private=False):
-    """Let the storage live in this flat numpy buffer from now on; `private`: nobody else knows the memory below `owner`."""
-    storage._host = Host(flat, owner, spec, private)
+def adopt(storage, flat, owner, spec, lent=False):
+    """Let the storage live in this flat numpy buffer from now on."""
+    storage._host = Host(flat, owner, spec, lent)
     storage.value = None
     storage.spec = None
 
@@ -281,7 +315,8 @@ def unshare(storage):
     """Take the value back from a buffer that nobody else sees any more."""
     host = storage.host
     spec = host.spec
-    storage.value = to_device(np.array(host_view(storage, spec, 0)), spec.device)
+    array = host_view(storage, spec, 0)
+    storage.value = _taken(array, spec.device) if host.lent else to_device(np.array(array), spec.device)
     storage.spec = spec
     storage._host = None
 

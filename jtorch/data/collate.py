@@ -5,10 +5,16 @@ from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, 
 
 import numpy as np
 
+from .. import creation
+from ..convert import as_numpy
 from ..core.dtype import float64
+from ..core.storage import on_host
+from ..tensor import Tensor
 from . import tensors
 
 __all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert"]
+
+allocate = np.empty  # where a batch is written: a worker puts its shared memory here
 
 default_collate_err_msg_format = (
     "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
@@ -96,6 +102,10 @@ def collate(batch, *, collate_fn_map: dict[type | tuple[type, ...], Callable] | 
 
 def collate_tensor_fn(batch, *, collate_fn_map=None):
     """Tensors of one shape, stacked."""
+    if on_host.always:
+        stacked = _stacked_on_host(batch)
+        if stacked is not None:
+            return stacked
     return tensors.stack(list(batch), 0)
 
 
@@ -104,8 +114,24 @@ def collate_numpy_array_fn(batch, *, collate_fn_map=None):
     if _is_text(batch[0].dtype):
         raise TypeError(default_collate_err_msg_format.format(batch[0].dtype))
     if all(x.shape == batch[0].shape and x.dtype == batch[0].dtype for x in batch):
-        return tensors.from_numpy(np.stack(batch))
+        return over(np.stack(batch, out=allocate((len(batch), *batch[0].shape), batch[0].dtype)))
     return collate([tensors.as_tensor(x) for x in batch], collate_fn_map=collate_fn_map)
+
+
+def _stacked_on_host(batch):
+    """The stack of plain tensors of one shape and dtype, by numpy; None where there is more to it."""
+    spec = batch[0]._spec
+    shape, d = spec.shape, spec.dtype
+    for t in batch:
+        if t._spec.shape != shape or t._spec.dtype is not d or t._edge is not None or t._rg or type(t) is not Tensor:
+            return None
+    out = allocate((len(batch), *shape), d.np)
+    return creation.lent(np.stack([as_numpy(t) for t in batch], out=out))
+
+
+def over(array):
+    """A tensor that takes over an array made here."""
+    return creation.lent(array) if on_host.always else tensors.from_numpy(array)
 
 
 def collate_numpy_scalar_fn(batch, *, collate_fn_map=None):
@@ -137,6 +163,14 @@ default_collate_fn_map: dict[type | tuple[type, ...], Callable] = {
     str: collate_str_fn,
     bytes: collate_str_fn,
 }
+
+
+_standard = dict(default_collate_fn_map)
+
+
+def own_entries() -> dict:
+    """What a program has added to `default_collate_fn_map`, or changed in it."""
+    return {k: fn for k, fn in default_collate_fn_map.items() if _standard.get(k) is not fn}
 
 
 def default_collate(batch):

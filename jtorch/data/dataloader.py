@@ -1,23 +1,22 @@
-"""DataLoader: a dataset, in batches. In this process for now: `num_workers` is accepted, and warned about."""
+"""DataLoader: a dataset, in batches."""
 
 import math
 import multiprocessing
-import warnings
+import os
 from typing import Generic, TypeVar
 
-from . import fetch
+from .. import errors
+from . import failures
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset
-from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, random_seed
+from .helper import available, helper
+from .iterators import _BaseDataLoaderIter, _MultiProcessingDataLoaderIter, _SingleProcessDataLoaderIter
+from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
+from .worker import get_worker_info
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
 T = TypeVar("T", covariant=True)
-
-
-def get_worker_info():
-    """In a worker process, what it knows about itself; in the main process None."""
-    return None
 
 
 class _DatasetKind:
@@ -47,15 +46,16 @@ class DataLoader(Generic[T]):
         batch_sampler: lists of indices, instead of `batch_size`, `shuffle`, `sampler` and `drop_last`
         num_workers: processes to load with. Default: 0, load in this process
         collate_fn: joins a list of samples. Default: `default_collate`
-        pin_memory: accepted; transfers do not need it here
+        pin_memory: start moving each batch to the accelerator while the step before it runs. Default: False
         drop_last: leave out the last batch if it is smaller. Default: False
         timeout: seconds to wait for a worker. Default: 0, without end
         worker_init_fn: called in each worker with its number
-        multiprocessing_context: how to start workers
+        multiprocessing_context: checked as PyTorch does; workers are always forked from a process of their own, in
+            which jax has not started
         generator: what a random order is drawn from. Default: the default generator
         prefetch_factor: batches that each worker loads ahead. Default: 2
         persistent_workers: keep the workers from one epoch to the next. Default: False
-        pin_memory_device: accepted; not used
+        pin_memory_device: the accelerator to move to. Default: the current one
         in_order: give batches in the order of the sampler. Default: True
     """
 
@@ -119,11 +119,11 @@ class DataLoader(Generic[T]):
         self._iterator = None
         self._ready = True
         if num_workers > 0:
-            warnings.warn(
-                f"DataLoader(num_workers={num_workers}): jtorch has no worker processes yet; "
-                "batches are loaded in this process, in the same order.",
-                stacklevel=2,
-            )
+            if available():
+                helper.start()  # its imports take a second, which the program's own preparations may cover
+            else:
+                errors.warn(failures.no_platform())
+        self.check_worker_number_rationality()
 
     @property
     def multiprocessing_context(self):
@@ -147,14 +147,35 @@ class DataLoader(Generic[T]):
     def _index_sampler(self):
         return self.batch_sampler if self._auto_collation else self.sampler
 
-    def __iter__(self) -> "_Iterator":
-        if not (self.persistent_workers and self.num_workers > 0):
-            return _Iterator(self)
-        if self._iterator is None:
-            self._iterator = _Iterator(self)
+    @property
+    def _iterable(self) -> bool:
+        return self._dataset_kind == _DatasetKind.Iterable
+
+    def _get_iterator(self) -> _BaseDataLoaderIter:
+        if self.num_workers == 0 or not available():
+            return _SingleProcessDataLoaderIter(self)
+        self.check_worker_number_rationality()
+        return _MultiProcessingDataLoaderIter(self)
+
+    def __iter__(self) -> _BaseDataLoaderIter:
+        if not (self.persistent_workers and self.num_workers > 0 and available()):
+            return self._get_iterator()
+        if self._iterator is None or self._iterator._failed:
+            self._iterator = self._get_iterator()
         else:
             self._iterator._reset(self)
         return self._iterator
+
+    def check_worker_number_rationality(self) -> None:
+        """Warn where there are more workers than cores for them."""
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        if self.num_workers > (cores or self.num_workers):
+            errors.warn(
+                f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested max number of "
+                f"worker in current system is {cores}, which is smaller than what this DataLoader is going to create. "
+                "Please be aware that excessive worker creation might get DataLoader running slow or even freeze, lower "
+                "the worker number to avoid potential slowness/freeze if necessary."
+            )
 
     def __len__(self) -> int:
         """The number of batches; of an iterable dataset, what its own length makes one expect."""
@@ -164,52 +185,6 @@ class DataLoader(Generic[T]):
         if self.batch_size is None:
             return length
         return length // self.batch_size if self.drop_last else math.ceil(length / self.batch_size)
-
-
-class _Iterator:
-    """One epoch of a DataLoader."""
-
-    def __init__(self, loader: DataLoader):
-        self._indices = iter(loader._index_sampler)
-        # PyTorch seeds the workers of each epoch with this draw, and makes it without workers too
-        self._base_seed = random_seed(loader.generator)
-        self._start(loader)
-
-    def _start(self, loader):
-        self._loader = loader
-        self._num_yielded = 0
-        batched, join = loader._auto_collation, loader.collate_fn
-        self._iterable = loader._dataset_kind == _DatasetKind.Iterable
-        if self._iterable:
-            self._fetch = fetch.from_iterable(loader.dataset, batched, join, loader.drop_last)
-        else:
-            self._fetch = fetch.from_map(loader.dataset, batched, join)
-        self._reported_length = loader._reported_length
-
-    def _reset(self, loader):
-        self._indices = iter(loader._index_sampler)
-        self._start(loader)
-
-    def __iter__(self):
-        return self
-
-    def __next__(self):
-        batch = self._fetch(next(self._indices))
-        self._num_yielded += 1
-        expected = self._reported_length
-        if self._iterable and expected is not None and self._num_yielded > expected:
-            warnings.warn(
-                f"Length of IterableDataset {self._loader.dataset} was reported to be {expected}"
-                f"(when accessing len(dataloader)), but {self._num_yielded} samples have been fetched. ",
-                stacklevel=2,
-            )
-        return batch
-
-    def __len__(self) -> int:
-        return len(self._loader._index_sampler)
-
-    def __getstate__(self):
-        raise NotImplementedError("{} cannot be pickled", type(self).__name__)
 
 
 # ---- arguments, in the order in which PyTorch looks at them ----

@@ -4,15 +4,21 @@ import itertools
 
 import numpy as np
 
-from . import tensors
+from .. import creation
+from ..convert import as_numpy
+from ..core.storage import on_host
+from . import collate, tensors
 from .collate import collate_tensor_fn, default_collate, default_collate_fn_map
 from .dataset import Subset, TensorDataset
 
 __all__ = ["from_iterable", "from_map"]
 
 
-def from_map(dataset, batched: bool, collate_fn):
-    """A function from an index (a list of them if `batched`) to what the loader yields."""
+def from_map(dataset, batched: bool, collate_fn, look=None):
+    """A function from an index (a list of them if `batched`) to what the loader yields.
+
+    `look`, if given, is called before each sample that is fetched by itself.
+    """
     if not batched:
         return lambda index: collate_fn(dataset[index])
     gather = _rows(dataset) if collate_fn is default_collate else None
@@ -24,7 +30,13 @@ def from_map(dataset, batched: bool, collate_fn):
                 return batch
         if getattr(dataset, "__getitems__", None):
             return collate_fn(dataset.__getitems__(indices))
-        return collate_fn([dataset[i] for i in indices])
+        if look is None:
+            return collate_fn([dataset[i] for i in indices])
+        samples = []
+        for i in indices:
+            look()
+            samples.append(dataset[i])
+        return collate_fn(samples)
 
     return fetch
 
@@ -72,10 +84,23 @@ def _rows(dataset):
         index = np.asarray(indices)
         if index.ndim != 1 or index.dtype.kind != "i" or not index.size:
             return None
+        if on_host.always:
+            return [_taken(t, index) for t in columns]
         index = tensors.from_numpy(index)
         return [t[index] for t in columns]
 
     return gather
+
+
+def _taken(t, index):
+    """The rows of a tensor, gathered by numpy straight to where the batch is wanted."""
+    rows = as_numpy(t)
+    out = collate.allocate((len(index), *rows.shape[1:]), rows.dtype)
+    wrapped = np.where(index < 0, index + len(rows), index)
+    if ((wrapped < 0) | (wrapped >= len(rows))).any():
+        bad = index[(wrapped < 0) | (wrapped >= len(rows))][0]
+        raise IndexError(f"index {bad} is out of bounds for dimension 0 with size {len(rows)}")
+    return creation.lent(np.take(rows, wrapped, 0, out=out, mode="clip"))
 
 
 def _has_own(dataset, base: type) -> bool:

@@ -170,7 +170,7 @@ class safe_open:
         start, nbytes = self._begin + entry.start, entry.stop - entry.start
         owner = None if self._map is None or not nbytes else np.frombuffer(self._map, np.uint8, nbytes, start)
         if owner is not None and owner.ctypes.data % entry.dtype.itemsize == 0:
-            core = buffers.hosted(owner.view(entry.dtype.np), owner, self._device, private=True)
+            core = buffers.hosted(owner.view(entry.dtype.np), owner, self._device, lent=True)
             core.host.spec = spec
             return make(core, spec)
         core = buffers.allocate(spec.numel, entry.dtype, self._device, zeroed=False)
