@@ -43,10 +43,10 @@ def training(shape=(5, 4)):
     opt = jtorch.optim.SGD([w, b], lr=0.1)
 
     def step(x):
-        opt.zero_grad()
         loss = (x @ w + b).pow(2).mean()
         loss.backward()
         opt.step()
+        opt.zero_grad()
         return loss
 
     return step, opt, (w, b)
