@@ -18,6 +18,13 @@ SUBMODULES = (
     "special", "utils", "version",
 )  # fmt: skip
 
+# names whose module is imported when they are asked for
+LATE = {"as_torch": "swap", "install_as_torch": "swap"}
+SUBMODULES += (
+    "cpu", "distributed", "futures", "jit", "mps", "mtia", "multiprocessing", "profiler", "swap", "testing", "torch_version",
+    "types", "typing", "xpu",
+)  # fmt: skip
+
 
 class execution_mode:
     """How ops run in this thread: "auto" (recorded and fused) or "eager" (one by one). Also a context manager."""
@@ -119,6 +126,8 @@ def find(name):
         return _NAMES[name]
     if name in _AUTOCAST:
         return getattr(importlib.import_module("jtorch.amp.autocast"), name)
+    if name in LATE:
+        return getattr(importlib.import_module(f"jtorch.{LATE[name]}"), name)
     if name in SUBMODULES:
         try:
             return importlib.import_module(f"jtorch.{name}")
@@ -141,7 +150,7 @@ def _space(name, found):
 
 
 def names():
-    return sorted({*_NAMES, *_AUTOCAST, *filter(_exists, SUBMODULES), *dir(functions)})
+    return sorted({*_NAMES, *_AUTOCAST, *LATE, *filter(_exists, SUBMODULES), *dir(functions)})
 
 
 def _exists(name):

@@ -1,0 +1,80 @@
+"""Where each of PyTorch's modules is in jtorch. Names only: nothing is imported here."""
+
+# Top-level modules that are under the same name in jtorch, with all that is inside them.
+SAME = frozenset((
+    "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft",
+    "func", "futures", "fx", "hub", "jit", "library", "linalg", "masked", "mps", "mtia", "multiprocessing", "nested", "nn",
+    "onnx", "ops", "optim", "overrides", "profiler", "quantization", "random", "return_types", "serialization", "signal", "sparse",
+    "special", "storage", "testing", "torch_version", "types", "typing", "utils", "version", "xpu",
+))  # fmt: skip
+
+# PyTorch's module -> the modules of jtorch that have its names, searched in this order.
+ELSEWHERE = {
+    "_C": ("swap.native",),
+    "_C._functorch": ("swap.native",),
+    "_C._nn": ("swap.native_nn",),
+    "_VF": ("functions",),
+    "_dynamo": ("swap.dynamo",),
+    "_jit_internal": ("swap.jit_internal",),
+    "_lowrank": ("lowrank", "functions"),
+    "_tensor": ("tensor",),
+    "_utils": ("swap.utils",),
+    "_vmap_internals": ("func", "api"),
+    "amp.autocast_mode": ("amp.autocast", "amp"),
+    "autograd.profiler": ("profiler.autograd",),
+    "autograd.variable": ("autograd.function",),
+    "cuda.amp": ("amp.cuda",),
+    "cuda.amp.autocast_mode": ("amp.cuda", "amp.autocast"),
+    "cuda.amp.grad_scaler": ("amp.cuda", "amp.grad_scaler"),
+    "functional": ("functions",),
+    "nn._reduction": ("nn.reduction",),
+    "nn.modules.activation": ("nn.modules.activation", "nn.modules.attention"),
+    "nn.modules.channelshuffle": ("nn.modules.reshape",),
+    "nn.modules.container": ("nn.modules.container",),
+    "nn.modules.flatten": ("nn.modules.reshape",),
+    "nn.modules.fold": ("nn.modules.reshape",),
+    "nn.modules.instancenorm": ("nn.modules.batchnorm",),
+    "nn.modules.pixelshuffle": ("nn.modules.reshape",),
+    "nn.modules.sparse": ("nn.modules.sparse",),
+    "nn.modules.transformer": ("nn.modules.attention", "nn.modules.container"),
+    "nn.modules.upsampling": ("nn.modules.reshape",),
+    "utils.hooks": ("utils.hooks",),
+}  # fmt: skip
+
+# (a class of jtorch) -> the PyTorch module it says it is from, where that is not its own path. For modules that have
+# several homes the class decides.
+CLASS_HOMES = {
+    "nn.modules.attention": {"MultiheadAttention": "nn.modules.activation", None: "nn.modules.transformer"},
+    "nn.modules.reshape": {
+        "Flatten": "nn.modules.flatten", "Unflatten": "nn.modules.flatten", "Fold": "nn.modules.fold",
+        "Unfold": "nn.modules.fold", "PixelShuffle": "nn.modules.pixelshuffle", "PixelUnshuffle": "nn.modules.pixelshuffle",
+        "ChannelShuffle": "nn.modules.channelshuffle", None: "nn.modules.upsampling",
+    },
+    "tensor": {None: ""},
+    "core.spec": {"Size": ""},
+    "core.device": {"Device": ""},
+    "core.dtype": {"dtype": ""},
+    "core.rng": {"Generator": ""},
+    "creation": {"Generator": ""},
+    "data.dataloader": {None: "utils.data.dataloader"},
+    "data.dataset": {None: "utils.data.dataset"},
+    "data.sampler": {None: "utils.data.sampler"},
+}  # fmt: skip
+
+
+def sources(name: str) -> tuple[str, ...] | None:
+    """The modules of jtorch (without the package's name) that PyTorch's module `name` (without "torch.") is; None: unknown."""
+    found = ELSEWHERE.get(name)
+    if found is None and name.partition(".")[0] in SAME:
+        found = (name,)
+    return found
+
+
+def home(module: str, cls: str) -> str | None:
+    """The PyTorch module that a class defined in jtorch's `module` belongs to ("" is torch itself); None: it has none."""
+    known = CLASS_HOMES.get(module)
+    if known is not None:
+        return known.get(cls, known.get(None))
+    if module.startswith(("nn.", "optim.", "utils.", "distributions.", "autograd.")):
+        return module
+    return None
