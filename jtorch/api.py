@@ -3,7 +3,7 @@
 import importlib
 import importlib.util
 
-from . import creation, dlpack, functions, legacy, printing, settings
+from . import creation, dlpack, functions, legacy, printing, settings, streams
 from .core import device as devices
 from .core import dtype as dtypes
 from .core import record
@@ -19,7 +19,7 @@ SUBMODULES = (
 )  # fmt: skip
 
 # names whose module is imported when they are asked for
-LATE = {"as_torch": "swap", "install_as_torch": "swap"}
+LATE = {"as_torch": "swap", "install_as_torch": "swap", "Event": "streams", "Stream": "streams"}
 SUBMODULES += (
     "cpu", "distributed", "futures", "jit", "mps", "mtia", "multiprocessing", "profiler", "swap", "testing", "torch_version",
     "types", "typing", "xpu",
@@ -47,9 +47,7 @@ def get_execution_mode() -> str:
 
 def synchronize() -> None:
     """Run everything that this thread has recorded and wait until it is done."""
-    tls.me.flush("synchronize")
-    import_jax = importlib.import_module("jax")
-    import_jax.effects_barrier()
+    streams.wait()
 
 
 def set_default_dtype(d) -> None:

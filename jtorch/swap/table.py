@@ -10,15 +10,16 @@ SAME = frozenset((
 
 # PyTorch's module -> the modules of jtorch that have its names, searched in this order.
 ELSEWHERE = {
-    "_C": ("swap.native",),
-    "_C._functorch": ("swap.native",),
-    "_C._nn": ("swap.native_nn",),
+    "_C": ("swap.internal.c",),
+    "_C._nn": ("swap.internal.nn",),
     "_VF": ("functions",),
-    "_dynamo": ("swap.dynamo",),
-    "_jit_internal": ("swap.jit_internal",),
+    "_dynamo": ("swap.internal.dynamo",),
+    "_dynamo.config": ("swap.internal.dynamo_config",),
+    "_dynamo.eval_frame": ("swap.internal.dynamo",),
+    "_jit_internal": ("swap.internal.jit",),
     "_lowrank": ("lowrank", "functions"),
     "_tensor": ("tensor",),
-    "_utils": ("swap.utils",),
+    "_utils": ("swap.internal.utils",),
     "_vmap_internals": ("func", "api"),
     "amp.autocast_mode": ("amp.autocast", "amp"),
     "autograd.profiler": ("profiler.autograd",),

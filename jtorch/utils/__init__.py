@@ -4,9 +4,14 @@ import importlib
 
 from . import data
 
+_MODULES = (
+    "_pytree", "backend_registration", "benchmark", "checkpoint", "collect_env", "cpp_extension", "dlpack", "flop_counter", "hooks",
+    "viz",
+)  # fmt: skip
+
 
 def __getattr__(name):
-    if name in ("checkpoint", "dlpack", "viz"):
+    if name in _MODULES:
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
