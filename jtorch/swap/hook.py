@@ -109,7 +109,32 @@ def _module(name):
     made = found[0] if len(found) == 1 else Union(f"torch.{name}", found)
     if _renaming[0]:
         rename(made)
+    _show_children(made, name)
     return made
+
+
+def _show_children(module, name):
+    """Have a module answer for those of its submodules that are elsewhere in jtorch: PyTorch has imported most of its own."""
+    children = table.children(name)
+    if not children or isinstance(module.__dict__.get("__getattr__"), _Children):
+        return
+    module.__getattr__ = _Children(module, name, children, module.__dict__.get("__getattr__"))
+
+
+class _Children:
+    """The `__getattr__` of such a module."""
+
+    def __init__(self, module, name, children, before):
+        self.module, self.name, self.children, self.before = module, name, children, before
+
+    def __call__(self, attribute):
+        if attribute in self.children and exists(f"{self.name}.{attribute}"):
+            found = _module(f"{self.name}.{attribute}")
+            setattr(self.module, attribute, found)
+            return found
+        if self.before is not None:
+            return self.before(attribute)
+        raise AttributeError(f"module {self.module.__name__!r} has no attribute {attribute!r}")
 
 
 def _load(source):

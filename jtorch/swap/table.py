@@ -14,7 +14,8 @@ ELSEWHERE = {
     "_C._nn": ("swap.internal.nn",),
     "_VF": ("functions",),
     "_dynamo": ("swap.internal.dynamo",),
-    "_dynamo.config": ("swap.internal.dynamo_config",),
+    "_dynamo._trace_wrapped_higher_order_op": ("swap.internal.dynamo",),
+    "_dynamo.config": ("swap.internal.dynamo.config",),
     "_dynamo.eval_frame": ("swap.internal.dynamo",),
     "_jit_internal": ("swap.internal.jit",),
     "_lowrank": ("lowrank", "functions"),
@@ -27,19 +28,18 @@ ELSEWHERE = {
     "cuda.amp": ("amp.cuda",),
     "cuda.amp.autocast_mode": ("amp.cuda", "amp.autocast"),
     "cuda.amp.grad_scaler": ("amp.cuda", "amp.grad_scaler"),
+    "cuda.random": ("cuda",),
+    "cuda.streams": ("cuda",),
     "functional": ("functions",),
     "nn._reduction": ("nn.reduction",),
     "nn.modules.activation": ("nn.modules.activation", "nn.modules.attention"),
     "nn.modules.channelshuffle": ("nn.modules.reshape",),
-    "nn.modules.container": ("nn.modules.container",),
     "nn.modules.flatten": ("nn.modules.reshape",),
     "nn.modules.fold": ("nn.modules.reshape",),
     "nn.modules.instancenorm": ("nn.modules.batchnorm",),
     "nn.modules.pixelshuffle": ("nn.modules.reshape",),
-    "nn.modules.sparse": ("nn.modules.sparse",),
     "nn.modules.transformer": ("nn.modules.attention", "nn.modules.container"),
     "nn.modules.upsampling": ("nn.modules.reshape",),
-    "utils.hooks": ("utils.hooks",),
 }  # fmt: skip
 
 # (a class of jtorch) -> the PyTorch module it says it is from, where that is not its own path. For modules that have
@@ -79,3 +79,8 @@ def home(module: str, cls: str) -> str | None:
     if module.startswith(("nn.", "optim.", "utils.", "distributions.", "autograd.")):
         return module
     return None
+
+
+def children(name: str) -> frozenset[str]:
+    """The submodules of PyTorch's module `name` that are under another name in jtorch."""
+    return frozenset(n.rpartition(".")[2] for n in ELSEWHERE if n.rpartition(".")[0] == name)

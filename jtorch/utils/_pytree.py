@@ -207,6 +207,11 @@ register_pytree_node(
     flatten_with_keys_fn=lambda v: ([(GetAttrKey(f), getattr(v, f)) for f in v._fields], type(v)),
 )  # fmt: skip
 BUILTIN_TYPES = frozenset(SUPPORTED_NODES)
+# Packages that register classes of their own reuse these.
+_tuple_flatten, _tuple_unflatten, _tuple_flatten_with_keys = SUPPORTED_NODES[tuple][1:4]
+_list_flatten, _list_unflatten, _list_flatten_with_keys = SUPPORTED_NODES[list][1:4]
+_dict_flatten, _dict_unflatten, _dict_flatten_with_keys = SUPPORTED_NODES[dict][1:4]
+_ordereddict_flatten, _ordereddict_unflatten, _ordereddict_flatten_with_keys = SUPPORTED_NODES[OrderedDict][1:4]
 STANDARD_DICT_TYPES = frozenset((dict, OrderedDict, defaultdict))
 
 

@@ -5,7 +5,7 @@ from ...autograd.mode import is_grad_enabled, is_inference_mode_enabled, set_gra
 from ...core.device import Device as device
 from ...core.dtype import dtype
 from ...core.spec import Size
-from ...creation import Generator, default_generator, get_default_dtype
+from ...creation import Generator, default_generator
 from ...jit import ScriptFunction, ScriptModule
 from ...tensor import Tensor
 from . import nn as _nn
@@ -13,6 +13,7 @@ from . import nn as _nn
 TensorBase = _TensorBase = Tensor
 ScriptObject = ScriptModule
 _VariableFunctions = functions
+get_default_dtype = functions.get_default_dtype
 
 
 class _Absent:
@@ -63,6 +64,6 @@ def _get_privateuse1_backend_name() -> str:
 
 __all__ = [
     "Generator", "Graph", "Node", "ScriptFunction", "ScriptModule", "ScriptObject", "Size", "TensorBase", "Value", "default_generator",
-    "device", "dtype", "get_default_dtype", "is_grad_enabled", "is_inference_mode_enabled", "set_grad_enabled",
+    "device", "dtype", "is_grad_enabled", "is_inference_mode_enabled", "set_grad_enabled",
 ]  # fmt: skip
 _ = _nn

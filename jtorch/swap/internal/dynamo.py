@@ -6,12 +6,13 @@ from ...compile import reset
 from ...compiler import allow_in_graph, assume_constant_result, disable, is_compiling, list_backends
 
 __all__ = [
-    "OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph", "forbid_in_graph",
+    "OptimizedModule", "TransformGetItemToIndex", "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph", "forbid_in_graph",
     "graph_break", "is_compiling", "is_dynamo_supported", "list_backends", "mark_dynamic", "mark_static", "mark_static_address",
     "maybe_mark_dynamic", "reset",
 ]  # fmt: skip
 
-config = types.SimpleNamespace(
+config = types.ModuleType("torch._dynamo.config", "Settings: kept, and without effect.")
+config.__dict__.update(
     accumulated_cache_size_limit=256, allow_unspec_int_on_nn_module=False, assume_static_by_default=True,
     automatic_dynamic_shapes=True, cache_size_limit=8, capture_dynamic_output_shape_ops=False, capture_scalar_outputs=False,
     compiled_autograd=False, disable=False, dynamic_shapes=True, force_parameter_static_shapes=True,
@@ -50,3 +51,13 @@ def mark_static(t, index=None) -> None:
 
 maybe_mark_dynamic = decorate_dynamic = mark_dynamic
 mark_static_address = mark_static
+
+
+class TransformGetItemToIndex:
+    """Context: accepted, indexing by a tensor inside vmap works as it is."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        return None
