@@ -3,13 +3,14 @@
 import importlib
 import importlib.util
 
-from . import creation, dlpack, functions, legacy, printing, settings, streams
+from . import creation, dlpack, functions, legacy, printing, settings
 from .core import device as devices
 from .core import dtype as dtypes
 from .core import record
 from .core.record import tls
 from .core.spec import Size
 from .dispatch import forget_plans, result_dtype
+from .streams import wait
 from .tensor import Tensor
 
 SUBMODULES = (
@@ -47,7 +48,7 @@ def get_execution_mode() -> str:
 
 def synchronize() -> None:
     """Run everything that this thread has recorded and wait until it is done."""
-    streams.wait()
+    wait()
 
 
 def set_default_dtype(d) -> None:
