@@ -7,3 +7,11 @@ def __getattr__(name):
     if name == "aten":
         return importlib.import_module("jtorch.aten")
     raise AttributeError(f"module 'jtorch.ops' has no attribute {name!r}")
+
+
+def load_library(path) -> None:
+    """Raises OSError: compiled operators call PyTorch's C++ library, which is not in this process."""
+    raise OSError(f"could not load {path}: operators compiled for PyTorch cannot run on jtorch")
+
+
+loaded_libraries: set = set()

@@ -10,8 +10,8 @@ SAME = frozenset((
 
 # PyTorch's module -> the modules of jtorch that have its names, searched in this order.
 ELSEWHERE = {
-    "_C": ("swap.internal.c",),
-    "_C._nn": ("swap.internal.nn",),
+    "_C": ("_C", "swap.internal.c"),
+    "_C._nn": ("_C._nn", "swap.internal.nn"),
     "_VF": ("functions",),
     "_dynamo": ("swap.internal.dynamo",),
     "_dynamo._trace_wrapped_higher_order_op": ("swap.internal.dynamo",),
@@ -30,7 +30,8 @@ ELSEWHERE = {
     "cuda.amp.grad_scaler": ("amp.cuda", "amp.grad_scaler"),
     "cuda.random": ("cuda",),
     "cuda.streams": ("cuda",),
-    "functional": ("functions",),
+    "functional": ("functional", "functions"),
+    "hub": ("hub", "swap.internal.hub"),
     "nn._reduction": ("nn.reduction",),
     "nn.modules.activation": ("nn.modules.activation", "nn.modules.attention"),
     "nn.modules.channelshuffle": ("nn.modules.reshape",),
