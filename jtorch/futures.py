@@ -1,75 +1,113 @@
-"""torch.futures: results that come later."""
+"""torch.futures: results that come later, and fork, which here runs its function at once."""
 
-import concurrent.futures
+import threading
 
-__all__ = ["Future", "collect_all", "wait_all"]
+__all__ = ["Future", "collect_all", "fork", "wait", "wait_all"]
 
 
 class Future:
-    """A value that another thread sets."""
+    """A result that somebody sets and others wait for."""
 
     def __init__(self, *, devices=None):
-        self._inner = concurrent.futures.Future()
+        self._ready = threading.Event()
+        self._value = self._error = None
+        self._callbacks = []
+        self._lock = threading.Lock()
 
     def done(self) -> bool:
-        """Whether there is a value or an error."""
-        return self._inner.done()
+        """Whether there is a result or an error."""
+        return self._ready.is_set()
 
     def wait(self):
-        """Wait for the value; raises the error that was set."""
-        return self._inner.result()
+        """The result, as soon as there is one; raises the error if there is that."""
+        self._ready.wait()
+        if self._error is not None:
+            raise self._error
+        return self._value
 
     def value(self):
-        """The value. Raises RuntimeError when it is not there yet."""
-        if not self._inner.done():
-            raise RuntimeError("Tried to retrieve value before the future is completed")
-        return self._inner.result()
+        """The result of a future that is done."""
+        return self.wait()
 
     def set_result(self, result) -> None:
-        """Set the value."""
-        self._inner.set_result(result)
+        """Give the result. RuntimeError: there is one already."""
+        self._finish(result, None)
 
     def set_exception(self, result) -> None:
-        """Set the error. Raises AssertionError for what is no exception."""
-        assert isinstance(result, Exception), f"{result} is of type {type(result)}, not an Exception."
-        self._inner.set_exception(result)
+        """Give an error in the place of a result."""
+        if not isinstance(result, Exception):
+            raise AssertionError(f"{result} is of type {type(result)}, not an Exception.")
+        self._finish(None, result)
 
-    def then(self, callback):
-        """A future of callback(this future), called when this one is done."""
-        made = Future()
-
-        def run(_):
-            try:
-                made.set_result(callback(self))
-            except Exception as error:
-                made.set_exception(error)
-
-        self._inner.add_done_callback(run)
-        return made
+    def _finish(self, value, error):
+        with self._lock:
+            if self._ready.is_set():
+                raise RuntimeError("Attempting to mark a completed Future as complete again.")
+            self._value, self._error = value, error
+            self._ready.set()
+            callbacks, self._callbacks = self._callbacks, []
+        for call in callbacks:
+            call(self)
 
     def add_done_callback(self, callback) -> None:
-        """Call callback(this future) when it is done."""
-        self._inner.add_done_callback(lambda _: callback(self))
+        """Call callback(self) once done."""
+        with self._lock:
+            if not self._ready.is_set():
+                self._callbacks.append(callback)
+                return
+        callback(self)
+
+    def then(self, callback) -> "Future":
+        """A future of callback(self)."""
+        after = Future()
+
+        def run(self):
+            try:
+                result = callback(self)
+            except Exception as error:
+                after.set_exception(error)
+            else:
+                after.set_result(result)
+
+        self.add_done_callback(run)
+        return after
 
 
-def collect_all(futures):
-    """A future of the list of these futures, done when they all are."""
-    futures = list(futures)
-    made = Future()
+def collect_all(futures) -> Future:
+    """A future of the list of these futures, done when all of them are."""
+    futures, together = list(futures), Future()
     left = [len(futures)]
+    lock = threading.Lock()
 
     def one(_):
-        left[0] -= 1
-        if left[0] == 0:
-            made.set_result(futures)
+        with lock:
+            left[0] -= 1
+            last = not left[0]
+        if last:
+            together.set_result(futures)
 
-    for future in futures:
-        future.add_done_callback(one)
+    for f in futures:
+        f.add_done_callback(one)
     if not futures:
-        made.set_result(futures)
-    return made
+        together.set_result(futures)
+    return together
 
 
 def wait_all(futures) -> list:
-    """The values of all futures."""
+    """The results of these futures."""
     return [f.wait() for f in collect_all(futures).wait()]
+
+
+def fork(func, *args, **kwargs) -> Future:
+    """A future of func(*args, **kwargs), which has run when fork returns."""
+    future = Future()
+    try:
+        future.set_result(func(*args, **kwargs))
+    except Exception as error:
+        future.set_exception(error)
+    return future
+
+
+def wait(future):
+    """The result of a future."""
+    return future.wait()

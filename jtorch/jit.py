@@ -5,7 +5,7 @@ import contextlib
 from typing import Any, Final
 
 from . import errors
-from .futures import Future
+from .futures import Future, fork, wait
 from .nn.modules.module import Module
 
 __all__ = [
@@ -97,18 +97,6 @@ def is_scripting() -> bool:
 def is_tracing() -> bool:
     """False: nothing is traced."""
     return False
-
-
-def fork(func, *args, **kwargs):
-    """A Future of func(*args, **kwargs), which is called at once: what it records runs later and in parallel anyway."""
-    made = Future()
-    made.set_result(func(*args, **kwargs))
-    return made
-
-
-def wait(future):
-    """The value of a Future."""
-    return future.wait()
 
 
 def freeze(mod, preserved_attrs=None, optimize_numerics=True):
