@@ -1,5 +1,8 @@
 """torch._C: the names of PyTorch's C++ module that packages use."""
 
+import contextlib
+import enum
+
 from ... import functions
 from ...autograd.mode import is_grad_enabled, is_inference_mode_enabled, set_grad_enabled
 from ...core.device import Device as device
@@ -30,6 +33,32 @@ class Value(_Absent):
 
 class Node(_Absent):
     """A node of a TorchScript graph: there is none."""
+
+
+_BACKENDS = ("CPU", "CUDA", "HIP", "XLA", "MPS", "IPU", "XPU", "HPU", "Meta", "PrivateUse1")
+DispatchKey = enum.Enum("DispatchKey", [
+    "Undefined", "Python", "PythonTLSSnapshot", "Functionalize", "BackendSelect", "ADInplaceOrView", "CompositeImplicitAutograd",
+    "CompositeExplicitAutograd", "FuncTorchBatched", "Tracer", "Autograd", "AutogradOther", "Autocast", *_BACKENDS,
+    *(f"Autograd{b}" for b in _BACKENDS), *(f"Autocast{b}" for b in _BACKENDS),
+])  # fmt: skip
+
+
+class DispatchKeySet:
+    """A set of dispatch keys."""
+
+    def __init__(self, *keys):
+        self._keys = frozenset(k for key in keys for k in (key._keys if isinstance(key, DispatchKeySet) else (key,)))
+
+    def __or__(self, other):
+        return DispatchKeySet(self, other)
+
+    def has(self, key) -> bool:
+        """Whether a key is in it."""
+        return key in self._keys
+
+
+class _ExcludeDispatchKeyGuard(contextlib.nullcontext):
+    """Context: accepted, there is no dispatcher below the op table."""
 
 
 def _get_tracing_state():
@@ -63,7 +92,7 @@ def _get_privateuse1_backend_name() -> str:
 
 
 __all__ = [
-    "Generator", "Graph", "Node", "ScriptFunction", "ScriptModule", "ScriptObject", "Size", "TensorBase", "Value", "default_generator",
-    "device", "dtype", "is_grad_enabled", "is_inference_mode_enabled", "set_grad_enabled",
+    "DispatchKey", "DispatchKeySet", "Generator", "Graph", "Node", "ScriptFunction", "ScriptModule", "ScriptObject", "Size", "TensorBase",
+    "Value", "default_generator", "device", "dtype", "is_grad_enabled", "is_inference_mode_enabled", "set_grad_enabled",
 ]  # fmt: skip
 _ = _nn
