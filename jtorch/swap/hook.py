@@ -106,34 +106,37 @@ def _attribute(source):
 
 def _module(name):
     found = [_load(source) for source in table.sources(name) if _exists(source)]
-    made = found[0] if len(found) == 1 else Union(f"torch.{name}", found)
+    same = table.sources(name)[0] == name and _exists(name)
+    made = found[0] if same or len(found) == 1 else Union(f"torch.{name}", found)
     if _renaming[0]:
         rename(made)
-    _show_children(made, name)
+    children = table.children(name)
+    more = found[1:] if same else []
+    if (children or more) and not isinstance(made.__dict__.get("__getattr__"), _More):
+        made.__getattr__ = _More(made, name, children, more, made.__dict__.get("__getattr__"))
     return made
 
 
-def _show_children(module, name):
-    """Have a module answer for those of its submodules that are elsewhere in jtorch: PyTorch has imported most of its own."""
-    children = table.children(name)
-    if not children or isinstance(module.__dict__.get("__getattr__"), _Children):
-        return
-    module.__getattr__ = _Children(module, name, children, module.__dict__.get("__getattr__"))
+class _More:
+    """The `__getattr__` of a module of jtorch that PyTorch has more in: names from other modules, and submodules that are
+    elsewhere in jtorch (PyTorch has imported most of its own)."""
 
-
-class _Children:
-    """The `__getattr__` of such a module."""
-
-    def __init__(self, module, name, children, before):
-        self.module, self.name, self.children, self.before = module, name, children, before
+    def __init__(self, module, name, children, others, before):
+        self.module, self.name, self.children, self.others, self.before = module, name, children, others, before
 
     def __call__(self, attribute):
+        if self.before is not None:
+            try:
+                return self.before(attribute)
+            except AttributeError:
+                pass
         if attribute in self.children and exists(f"{self.name}.{attribute}"):
             found = _module(f"{self.name}.{attribute}")
             setattr(self.module, attribute, found)
             return found
-        if self.before is not None:
-            return self.before(attribute)
+        for other in self.others:
+            if not attribute.startswith("__") and hasattr(other, attribute):
+                return getattr(other, attribute)
         raise AttributeError(f"module {self.module.__name__!r} has no attribute {attribute!r}")
 
 

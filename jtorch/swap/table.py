@@ -13,6 +13,7 @@ ELSEWHERE = {
     "_C": ("_C", "swap.internal.c"),
     "_C._nn": ("_C._nn", "swap.internal.nn"),
     "_VF": ("functions",),
+    "_custom_ops": ("library",),
     "_dynamo": ("swap.internal.dynamo",),
     "_dynamo._trace_wrapped_higher_order_op": ("swap.internal.dynamo",),
     "_dynamo.config": ("swap.internal.dynamo.config",),
@@ -41,6 +42,9 @@ ELSEWHERE = {
     "nn.modules.pixelshuffle": ("nn.modules.reshape",),
     "nn.modules.transformer": ("nn.modules.attention", "nn.modules.container"),
     "nn.modules.upsampling": ("nn.modules.reshape",),
+    "nn.parallel": ("nn.parallel", "swap.internal.parallel"),
+    "nn.parallel.data_parallel": ("nn.parallel", "swap.internal.parallel"),
+    "nn.parallel.distributed": ("swap.internal.parallel",),
 }  # fmt: skip
 
 # (a class of jtorch) -> the PyTorch module it says it is from, where that is not its own path. For modules that have
