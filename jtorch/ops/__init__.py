@@ -11,7 +11,9 @@ def __getattr__(name):
 
 def load_library(path) -> None:
     """Raises OSError: compiled operators call PyTorch's C++ library, which is not in this process."""
+    refused.add(str(path))
     raise OSError(f"could not load {path}: operators compiled for PyTorch cannot run on jtorch")
 
 
 loaded_libraries: set = set()
+refused: set[str] = set()  # libraries whose operators do not exist here, whatever is registered for them

@@ -114,6 +114,10 @@ def _module(name):
     more = found[1:] if same else []
     if (children or more) and not isinstance(made.__dict__.get("__getattr__"), _More):
         made.__getattr__ = _More(made, name, children, more, made.__dict__.get("__getattr__"))
+        for child in children:
+            full = f"{name}.{child}"
+            if table.sources(full)[0] == full and exists(full):
+                _module(full)  # there already, under its own name, without what is added here
     return made
 
 

@@ -150,9 +150,12 @@ def _compare_numbers(a, b, options, at):
     distance = abs(a - b)
     if np.isfinite(distance) and distance <= atol + rtol * abs(b):
         return
-    if rtol == atol == 0:
-        raise _Different(AssertionError, f"Scalars are not equal!\n\nExpected {b} but got {a}." + _distances(distance, b, 0, 0), at)
-    raise _Different(AssertionError, f"Scalars are not close!\n\nExpected {b} but got {a}." + _distances(distance, b, rtol, atol), at)
+    _raise_scalars(a, b, rtol, atol, at)
+
+
+def _raise_scalars(a, b, rtol, atol, at):
+    word, allowed = ("equal", (0, 0)) if rtol == atol == 0 else ("close", (rtol, atol))
+    raise _Different(AssertionError, f"Scalars are not {word}!\n\nExpected {b} but got {a}." + _distances(abs(a - b), b, *allowed), at)
 
 
 def _distances(distance, b, rtol, atol):
@@ -182,7 +185,10 @@ def _compare_tensors(a, b, options, at):
         if options.equal_nan:
             close = close | ((x != x) & (y != y))
         if not np.all(close):
+            if x.ndim == 0:
+                _raise_scalars(x.item(), y.item(), rtol, atol, at)
             relative = np.where(close, 0, distance / np.abs(y))
+            relative = relative if a.dtype.is_floating_point or a.dtype.is_complex else relative.astype(np.float32)
             raise _Different(AssertionError, _report(np.where(close, 0, distance), relative, ~close, rtol, atol), at)
 
 
