@@ -127,8 +127,19 @@ class _More:
 
     def __init__(self, module, name, children, others, before):
         self.module, self.name, self.children, self.others, self.before = module, name, children, others, before
+        self.asked = set()  # looking for a module asks for attributes again
 
     def __call__(self, attribute):
+        if attribute in self.asked:
+            raise AttributeError(f"module {self.module.__name__!r} has no attribute {attribute!r}")
+        self.asked.add(attribute)
+        try:
+            return self.find(attribute)
+        finally:
+            self.asked.discard(attribute)
+
+    def find(self, attribute):
+        """The value of an attribute that the module itself has not."""
         if self.before is not None:
             try:
                 return self.before(attribute)
