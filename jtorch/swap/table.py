@@ -33,6 +33,7 @@ ELSEWHERE = {
     "cuda.streams": ("cuda",),
     "functional": ("functional", "functions"),
     "hub": ("hub", "swap.internal.hub"),
+    "utils.model_zoo": ("swap.internal.model_zoo",),
     "nn._reduction": ("nn.reduction",),
     "nn.modules.activation": ("nn.modules.activation", "nn.modules.attention"),
     "nn.modules.channelshuffle": ("nn.modules.reshape",),
