@@ -34,6 +34,7 @@ ELSEWHERE = {
     "functional": ("functional", "functions"),
     "hub": ("hub", "swap.internal.hub"),
     "utils.model_zoo": ("swap.internal.model_zoo",),
+    **{f"onnx.symbolic_opset{n}": ("onnx.symbolic_opset",) for n in range(7, 21)},
     "nn._reduction": ("nn.reduction",),
     "nn.modules.activation": ("nn.modules.activation", "nn.modules.attention"),
     "nn.modules.channelshuffle": ("nn.modules.reshape",),
