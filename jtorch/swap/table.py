@@ -35,6 +35,9 @@ ELSEWHERE = {
     "hub": ("hub", "swap.internal.hub"),
     "utils.model_zoo": ("swap.internal.model_zoo",),
     **{f"onnx.symbolic_opset{n}": ("onnx.symbolic_opset",) for n in range(7, 21)},
+    "nn.common_types": ("swap.internal.common_types",),
+    "utils._contextlib": ("swap.internal.contexts",),
+    "utils._foreach_utils": ("swap.internal.foreach",),
     "nn._reduction": ("nn.reduction",),
     "nn.modules.activation": ("nn.modules.activation", "nn.modules.attention"),
     "nn.modules.channelshuffle": ("nn.modules.reshape",),
@@ -42,12 +45,17 @@ ELSEWHERE = {
     "nn.modules.fold": ("nn.modules.reshape",),
     "nn.modules.instancenorm": ("nn.modules.batchnorm",),
     "nn.modules.pixelshuffle": ("nn.modules.reshape",),
-    "nn.modules.transformer": ("nn.modules.attention", "nn.modules.container"),
+    "nn.modules.transformer": ("nn.modules.attention", "nn.modules.container", "swap.internal.private"),
     "nn.modules.upsampling": ("nn.modules.reshape",),
     "nn.parallel": ("nn.parallel", "swap.internal.parallel"),
     "nn.parallel.data_parallel": ("nn.parallel", "swap.internal.parallel"),
     "nn.parallel.distributed": ("swap.internal.parallel",),
 }  # fmt: skip
+_WITH_PRIVATE = (
+    "nn.functional", "nn.init", "nn.modules.container", "nn.modules.conv", "nn.modules.module", "nn.modules.padding",
+    "optim.lr_scheduler", "optim.optimizer",
+)  # fmt: skip
+ELSEWHERE |= {name: (name, "swap.internal.private") for name in _WITH_PRIVATE}
 
 # (a class of jtorch) -> the PyTorch module it says it is from, where that is not its own path. For modules that have
 # several homes the class decides.
