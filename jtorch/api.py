@@ -22,7 +22,7 @@ SUBMODULES = (
 # names whose module is imported when they are asked for
 LATE = {"as_torch": "swap", "install_as_torch": "swap", "Event": "streams", "Stream": "streams"}
 SUBMODULES += (
-    "cpu", "distributed", "futures", "jit", "mps", "mtia", "multiprocessing", "onnx", "profiler", "swap", "testing", "torch_version",
+    "cpu", "distributed", "futures", "fx", "jit", "mps", "mtia", "multiprocessing", "onnx", "profiler", "swap", "testing", "torch_version",
     "types", "typing", "xpu",
 )  # fmt: skip
 

@@ -32,6 +32,7 @@ ELSEWHERE = {
     "cuda.random": ("cuda",),
     "cuda.streams": ("cuda",),
     "functional": ("functional", "functions"),
+    **{f"fx.{part}": ("fx", "swap.internal.fx") for part in ("_symbolic_trace", "graph", "graph_module", "interpreter", "node", "proxy")},
     "hub": ("hub", "swap.internal.hub"),
     "utils.model_zoo": ("swap.internal.model_zoo",),
     **{f"onnx.symbolic_opset{n}": ("onnx.symbolic_opset",) for n in range(7, 21)},
