@@ -18,6 +18,7 @@ ELSEWHERE = {
     "_dynamo._trace_wrapped_higher_order_op": ("swap.internal.dynamo",),
     "_dynamo.config": ("swap.internal.dynamo.config",),
     "_dynamo.eval_frame": ("swap.internal.dynamo",),
+    "_dynamo.utils": ("swap.internal.dynamo",),
     "_jit_internal": ("swap.internal.jit",),
     "_lowrank": ("lowrank", "functions"),
     "_tensor": ("tensor",),
