@@ -9,7 +9,7 @@ from .futures import Future, fork, wait
 from .nn.modules.module import Module
 
 __all__ = [
-    "Attribute", "CompilationUnit", "Error", "Final", "Future", "RecursiveScriptModule", "ScriptFunction", "ScriptModule", "annotate",
+    "Attribute", "CompilationUnit", "Error", "Final", "Future", "RecursiveScriptModule", "ScriptFunction", "ScriptModule", "TracerWarning", "annotate",
     "export", "fork", "freeze", "fuser", "ignore", "interface", "is_scripting", "is_tracing", "isinstance", "last_executed_optimized_graph",
     "load", "onednn_fusion_enabled", "enable_onednn_fusion", "optimize_for_inference", "optimized_execution", "save", "script",
     "script_if_tracing", "script_method", "set_fusion_strategy", "strict_fusion", "trace", "trace_module", "unused", "wait",
@@ -18,6 +18,10 @@ __all__ = [
 
 class Error(RuntimeError):
     """What TorchScript raises."""
+
+
+class TracerWarning(Warning):
+    """What tracing would warn with."""
 
 
 class ScriptFunction:

@@ -29,6 +29,24 @@ class TrainingMode(enum.Enum):
     TRAINING = 2
 
 
+class TensorProtoDataType(enum.IntEnum):
+    """ONNX's numbers of dtypes."""
+
+    UNDEFINED = 0
+    FLOAT = 1
+    UINT8 = 2
+    INT8 = 3
+    UINT16 = 4
+    INT16 = 5
+    INT32 = 6
+    INT64 = 7
+    STRING = 8
+    BOOL = 9
+    FLOAT16 = 10
+    DOUBLE = 11
+    BFLOAT16 = 16
+
+
 def is_in_onnx_export() -> bool:
     """False."""
     return False
