@@ -4,7 +4,7 @@
 SAME = frozenset((
     "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft",
     "func", "futures", "fx", "hub", "jit", "library", "linalg", "masked", "mps", "mtia", "multiprocessing", "nested", "nn",
-    "onnx", "ops", "optim", "overrides", "profiler", "quantization", "random", "return_types", "serialization", "signal", "sparse",
+    "onnx", "ops", "optim", "overrides", "profiler", "random", "return_types", "serialization", "signal", "sparse",
     "special", "storage", "testing", "torch_version", "types", "typing", "utils", "version", "xpu",
 ))  # fmt: skip
 
@@ -56,6 +56,8 @@ ELSEWHERE = {
     "nn.parallel.data_parallel": ("nn.parallel", "swap.internal.parallel"),
     "nn.parallel.distributed": ("swap.internal.parallel",),
 }  # fmt: skip
+_QUANTIZATION = ("ao", "ao.nn", "ao.nn.quantized", "ao.quantization", "nn.quantized", "quantization")
+ELSEWHERE |= {name: ("swap.internal.quantization",) for name in _QUANTIZATION}
 _WITH_PRIVATE = (
     "nn.functional", "nn.init", "nn.modules.container", "nn.modules.conv", "nn.modules.module", "nn.modules.padding",
     "optim.lr_scheduler", "optim.optimizer",

@@ -78,12 +78,19 @@ def _shape_as_tensor(input):
 # --- lists of tensors ----------------------------------------------------------------------------------------------
 
 
+def _bound(method, side):
+    return lambda t, other: method(t, other) if isinstance(other, Tensor) else t.clamp(**{side: other})
+
+
+_SCALARS_TOO = {"maximum": _bound(Tensor.maximum, "min"), "minimum": _bound(Tensor.minimum, "max")}
+
+
 def foreach(name):
     """The function `_foreach_NAME`: a method of every tensor of a list; arguments that are lists give each its own.
 
     What is recorded for a list is one graph, so it costs no more than PyTorch's one kernel for many tensors.
     """
-    method = getattr(Tensor, name, None)
+    method = _SCALARS_TOO.get(name) or getattr(Tensor, name, None)
     if name == "norm":
         method = functions.lookup("linalg", "vector_norm")
     if method is None:
@@ -92,12 +99,12 @@ def foreach(name):
 
     def call(self, *args, **kwargs):
         if isinstance(self, (int, float)):  # _foreach_pow(2.0, exponents)
-            return [self**e for e in args[0]]
+            return tuple(self**e for e in args[0])
         if scaled and (len(args) == 3 or "scalars" in kwargs):
             value = args[2] if len(args) == 3 else kwargs.pop("scalars")
             args, kwargs = args[:2], {**kwargs, "value": value.tolist() if isinstance(value, Tensor) else value}
         result = [method(t, *[_part(a, i) for a in args], **{k: _part(v, i) for k, v in kwargs.items()}) for i, t in enumerate(self)]
-        return None if name.endswith("_") else result
+        return None if name.endswith("_") else tuple(result)
 
     call.__name__ = call.__qualname__ = f"_foreach_{name}"
     return call
