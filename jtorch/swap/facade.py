@@ -18,7 +18,7 @@ class Torch(types.ModuleType):
 
     def __getattr__(self, name):
         if name == "__all__":
-            return [n for n in dir(self) if not n.startswith("_")]
+            return [n for n in dir(self) if not n.startswith("_") and hasattr(self, n)]
         if name.startswith("__") and name != "__config__" and name != "__future__":
             raise AttributeError(f"module 'torch' has no attribute {name!r}")
         value = getattr(self._jtorch, name, _MISSING)
