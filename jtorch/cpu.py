@@ -41,7 +41,7 @@ def set_device(device) -> None:
 
 
 def current_device() -> str:
-    """"cpu"."""
+    """ "cpu"."""
     return "cpu"
 
 

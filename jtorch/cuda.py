@@ -159,19 +159,23 @@ def get_gencode_flags() -> str:
 
 
 def get_allocator_backend() -> str:
-    """"native": XLA's own."""
+    """ "native": XLA's own."""
     return "native"
 
 
 def memory_summary(device=None, abbreviated=False) -> str:
     """The allocator's statistics as a table."""
     rows = [f"{name:<40} {value:>20}" for name, value in sorted(memory_stats(device).items())]
-    return "\n".join([f"memory of device {device if device is not None else accelerator.current_device_index()}, bytes", *rows])
+    return "\n".join(
+        [f"memory of device {device if device is not None else accelerator.current_device_index()}, bytes", *rows]
+    )
 
 
 def set_per_process_memory_fraction(fraction, device=None) -> None:
     """Raises: XLA's share is set before it starts."""
-    raise errors.unsupported("a memory limit set at run time", instead="the environment variable XLA_PYTHON_CLIENT_MEM_FRACTION")
+    raise errors.unsupported(
+        "a memory limit set at run time", instead="the environment variable XLA_PYTHON_CLIENT_MEM_FRACTION"
+    )
 
 
 def ipc_collect() -> None:

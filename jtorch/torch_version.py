@@ -4,7 +4,9 @@ import re
 
 __all__ = ["TorchVersion"]
 
-_PARTS = re.compile(r"v?(?P<release>\d+(?:\.\d+)*)[-_.]?(?P<pre>(?:a|alpha|b|beta|c|rc|pre|preview)[-_.]?\d*)?(?P<rest>.*)", re.I)
+_PARTS = re.compile(
+    r"v?(?P<release>\d+(?:\.\d+)*)[-_.]?(?P<pre>(?:a|alpha|b|beta|c|rc|pre|preview)[-_.]?\d*)?(?P<rest>.*)", re.I
+)
 _STAGES = {"a": 0, "alpha": 0, "b": 1, "beta": 1, "c": 2, "rc": 2, "pre": 2, "preview": 2}
 _FINAL = (3, 0)
 _DEV = (-1, 0)

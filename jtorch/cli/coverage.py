@@ -9,7 +9,9 @@ from ..swap import scan
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """`PATH`, and whether to list what the program can do without."""
     parser.add_argument("path", metavar="PATH", help="a Python file, or a folder of them")
-    parser.add_argument("--all", action="store_true", help="also names that are tried under try/except or after a probe")
+    parser.add_argument(
+        "--all", action="store_true", help="also names that are tried under try/except or after a probe"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -28,5 +30,8 @@ def run(args: argparse.Namespace) -> int:
         print(f"{path}: not read: {why}")
     missing = len({u.name for u in needed})
     spare = len({u.name for u in uses}) - missing
-    print(f"{looked_up} torch names used; jtorch lacks {missing}" + (f", and {spare} that are optional there" if spare > 0 else ""))
+    print(
+        f"{looked_up} torch names used; jtorch lacks {missing}"
+        + (f", and {spare} that are optional there" if spare > 0 else "")
+    )
     return 1 if needed else 2 if unread else 0

@@ -20,7 +20,9 @@ class _Untraceable:
     """Raises when made, as symbolic_trace."""
 
     def __init__(self, *args, **kwargs):
-        raise errors.unsupported(f"torch.fx.{type(self).__name__}", instead="the module itself, or torch.compile(module)")
+        raise errors.unsupported(
+            f"torch.fx.{type(self).__name__}", instead="the module itself, or torch.compile(module)"
+        )
 
 
 class Proxy(_Untraceable):

@@ -5,7 +5,13 @@ import enum
 
 from .. import errors
 
-__all__ = ["OnnxExporterError", "export", "is_in_onnx_export", "register_custom_op_symbolic", "unregister_custom_op_symbolic"]
+__all__ = [
+    "OnnxExporterError",
+    "export",
+    "is_in_onnx_export",
+    "register_custom_op_symbolic",
+    "unregister_custom_op_symbolic",
+]
 
 
 class OnnxExporterError(RuntimeError):

@@ -161,7 +161,9 @@ def _kernel(event, on_host):
     if not on_host:
         times = {"device_time_total": us, "self_device_time_total": us}
     head, _, number = str(instruction).rpartition(".")
-    return FunctionEvent(event.name, head if head and number.isdigit() else str(instruction), event.start_ns / 1e3, **times)
+    return FunctionEvent(
+        event.name, head if head and number.isdigit() else str(instruction), event.start_ns / 1e3, **times
+    )
 
 
 def nested(ranges) -> list[FunctionEvent]:

@@ -79,7 +79,9 @@ def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0)
             return ProfilerAction.WARMUP
         return ProfilerAction.RECORD if at < length - 1 else ProfilerAction.RECORD_AND_SAVE
 
-    assert wait >= 0 and warmup >= 0 and active > 0 and repeat >= 0 and skip_first >= 0, "Invalid profiler schedule arguments"
+    assert wait >= 0 and warmup >= 0 and active > 0 and repeat >= 0 and skip_first >= 0, (
+        "Invalid profiler schedule arguments"
+    )
     return action
 
 
@@ -227,7 +229,9 @@ class profile:
 
     def events(self) -> EventList:
         """Everything that ran. Raises AssertionError before a profile has been taken."""
-        assert self._folder is not None and not self._recording, "Profiler must be initialized and stopped before events() is called"
+        assert self._folder is not None and not self._recording, (
+            "Profiler must be initialized and stopped before events() is called"
+        )
         return self._events
 
     def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False) -> EventList:
@@ -260,7 +264,9 @@ class profile:
             found = {**part, "traceEvents": found["traceEvents"] + part.get("traceEvents", [])}
         found.update(self._metadata)
         temporary = f"{path}.{os.getpid()}.part"
-        opener = functools.partial(gzip.open, mode="wt") if str(path).endswith(".gz") else functools.partial(open, mode="w")
+        opener = (
+            functools.partial(gzip.open, mode="wt") if str(path).endswith(".gz") else functools.partial(open, mode="w")
+        )
         with opener(temporary) as file:
             json.dump(found, file)
         os.replace(temporary, path)

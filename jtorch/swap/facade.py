@@ -13,7 +13,11 @@ class Torch(types.ModuleType):
     def __init__(self, package, exists):
         super().__init__("torch", package.__doc__)
         self.__dict__.update(
-            __version__=TorchVersion(version.torch), __file__=package.__file__, __path__=[], _jtorch=package, _exists=exists
+            __version__=TorchVersion(version.torch),
+            __file__=package.__file__,
+            __path__=[],
+            _jtorch=package,
+            _exists=exists,
         )
 
     def __getattr__(self, name):

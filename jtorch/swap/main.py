@@ -48,7 +48,9 @@ def run_module(target: str, name: str = "__main__"):
 
 def _run(code, name, path, package, loader, program):
     made = types.ModuleType(name)
-    made.__dict__.update(__file__=path, __builtins__=builtins, __loader__=loader, __package__=package, __spec__=_Spec(package))
+    made.__dict__.update(
+        __file__=path, __builtins__=builtins, __loader__=loader, __package__=package, __spec__=_Spec(package)
+    )
     if name == "__main__":
         os.environ[PROGRAM] = json.dumps(program)
         sys.argv[0] = path

@@ -49,6 +49,8 @@ ELSEWHERE = {
     "nn.modules.flatten": ("nn.modules.reshape",),
     "nn.modules.fold": ("nn.modules.reshape",),
     "nn.modules.instancenorm": ("nn.modules.batchnorm",),
+    "nn.modules.linear_cross_entropy_options": ("nn.modules.adaptive",),
+    "nn.modules.loss": ("nn.modules.loss", "nn.modules.adaptive"),
     "nn.modules.pixelshuffle": ("nn.modules.reshape",),
     "nn.modules.transformer": ("nn.modules.attention", "nn.modules.container", "swap.internal.private"),
     "nn.modules.upsampling": ("nn.modules.reshape",),
@@ -72,6 +74,14 @@ CLASS_HOMES = {
         "Flatten": "nn.modules.flatten", "Unflatten": "nn.modules.flatten", "Fold": "nn.modules.fold",
         "Unfold": "nn.modules.fold", "PixelShuffle": "nn.modules.pixelshuffle", "PixelUnshuffle": "nn.modules.pixelshuffle",
         "ChannelShuffle": "nn.modules.channelshuffle", None: "nn.modules.upsampling",
+    },
+    "nn.modules.batchnorm": {
+        **{f"{lazy}InstanceNorm{n}d": "nn.modules.instancenorm" for lazy in ("", "Lazy") for n in (1, 2, 3)},
+        "_InstanceNorm": "nn.modules.instancenorm", None: "nn.modules.batchnorm",
+    },
+    "nn.modules.adaptive": {
+        "LinearCrossEntropyLoss": "nn.modules.loss", "LinearCrossEntropyOptions": "nn.modules.linear_cross_entropy_options",
+        None: "nn.modules.adaptive",
     },
     "tensor": {None: ""},
     "core.spec": {"Size": ""},

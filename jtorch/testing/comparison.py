@@ -89,7 +89,9 @@ def _compare(a, b, options, at):
     plain = (Tensor, np.ndarray, str, numbers.Number)
     if isinstance(b, collections.abc.Mapping) and isinstance(a, collections.abc.Mapping):
         _compare_mappings(a, b, options, at)
-    elif isinstance(a, collections.abc.Sequence) and isinstance(b, collections.abc.Sequence) and not isinstance(a, plain):
+    elif (
+        isinstance(a, collections.abc.Sequence) and isinstance(b, collections.abc.Sequence) and not isinstance(a, plain)
+    ):
         if len(a) != len(b):
             raise _Different(AssertionError, f"The length of the sequences mismatch: {len(a)} != {len(b)}", at)
         for i, (x, y) in enumerate(zip(a, b)):
@@ -140,7 +142,8 @@ def _compare_mappings(a, b, options, at):
 
 def _compare_numbers(a, b, options, at):
     kinds = [
-        dtypes.complex128 if isinstance(x, complex) else dtypes.int64 if isinstance(x, int) else dtypes.float64 for x in (a, b)
+        dtypes.complex128 if isinstance(x, complex) else dtypes.int64 if isinstance(x, int) else dtypes.float64
+        for x in (a, b)
     ]
     rtol, atol = options.tolerances(*kinds)
     if options.dtype and type(a) is not type(b) and kinds[0] is not kinds[1]:
@@ -155,7 +158,11 @@ def _compare_numbers(a, b, options, at):
 
 def _raise_scalars(a, b, rtol, atol, at):
     word, allowed = ("equal", (0, 0)) if rtol == atol == 0 else ("close", (rtol, atol))
-    raise _Different(AssertionError, f"Scalars are not {word}!\n\nExpected {b} but got {a}." + _distances(abs(a - b), b, *allowed), at)
+    raise _Different(
+        AssertionError,
+        f"Scalars are not {word}!\n\nExpected {b} but got {a}." + _distances(abs(a - b), b, *allowed),
+        at,
+    )
 
 
 def _distances(distance, b, rtol, atol):
@@ -208,7 +215,11 @@ def _attribute(name, x, y):
 def _report(distance, relative, wrong, rtol, atol):
     total, bad = wrong.size, int(wrong.sum())
     equality = not (rtol or atol)
-    lines = [f"Tensor-likes are not {'equal' if equality else 'close'}!", "", f"Mismatched elements: {bad} / {total} ({bad / total:.1%})"]
+    lines = [
+        f"Tensor-likes are not {'equal' if equality else 'close'}!",
+        "",
+        f"Mismatched elements: {bad} / {total} ({bad / total:.1%})",
+    ]
     for word, values, bound in (("absolute", distance, atol), ("relative", relative, rtol)):
         values = np.where(wrong, values, -1)
         place = np.unravel_index(int(np.nanargmax(np.where(np.isnan(values), np.inf, values))), values.shape)

@@ -104,11 +104,15 @@ def register_pytree_node(
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
     if (to_dumpable_context is None) != (from_dumpable_context is None):
-        raise ValueError(
-            f"Both to_dumpable_context and from_dumpable_context for {cls} must be None or registered."
-        )
+        raise ValueError(f"Both to_dumpable_context and from_dumpable_context for {cls} must be None or registered.")
     SUPPORTED_NODES[cls] = NodeDef(
-        cls, flatten_fn, unflatten_fn, flatten_with_keys_fn, serialized_type_name, to_dumpable_context, from_dumpable_context
+        cls,
+        flatten_fn,
+        unflatten_fn,
+        flatten_with_keys_fn,
+        serialized_type_name,
+        to_dumpable_context,
+        from_dumpable_context,
     )
 
 
@@ -141,7 +145,12 @@ def _deregister_pytree_node(cls) -> None:
 def is_namedtuple_class(cls) -> bool:
     """Whether a class was made by namedtuple."""
     fields = getattr(cls, "_fields", None)
-    return isinstance(cls, type) and issubclass(cls, tuple) and type(fields) is tuple and all(type(f) is str for f in fields)
+    return (
+        isinstance(cls, type)
+        and issubclass(cls, tuple)
+        and type(fields) is tuple
+        and all(type(f) is str for f in fields)
+    )
 
 
 def is_namedtuple(obj) -> bool:
@@ -157,7 +166,11 @@ def is_namedtuple_instance(obj) -> bool:
 def is_structseq_class(cls) -> bool:
     """Whether a class is a C struct sequence, such as time.struct_time."""
     counts = ("n_fields", "n_sequence_fields", "n_unnamed_fields")
-    return isinstance(cls, type) and cls.__bases__ == (tuple,) and all(isinstance(getattr(cls, c, None), int) for c in counts)
+    return (
+        isinstance(cls, type)
+        and cls.__bases__ == (tuple,)
+        and all(isinstance(getattr(cls, c, None), int) for c in counts)
+    )
 
 
 def is_structseq(obj) -> bool:
@@ -323,7 +336,8 @@ class TreeSpec:
         if self.type is None:
             return "*"
         inner = "".join(
-            ("" if i == 0 else ",\n" + " " * (indent + 2)) + c.__repr__(indent + 2) for i, c in enumerate(self._children)
+            ("" if i == 0 else ",\n" + " " * (indent + 2)) + c.__repr__(indent + 2)
+            for i, c in enumerate(self._children)
         )
         return f"TreeSpec({self.type.__name__}, {self.context}, [{inner}])"
 
@@ -471,7 +485,9 @@ def _walk(path, tree, is_leaf):
         return
     keyed = SUPPORTED_NODES[_get_node_type(tree)].flatten_with_keys_fn
     if keyed is None:
-        raise ValueError(f"Did not find a flatten_with_keys_fn for type: {type(tree)}. Please pass one to register_pytree_node.")
+        raise ValueError(
+            f"Did not find a flatten_with_keys_fn for type: {type(tree)}. Please pass one to register_pytree_node."
+        )
     for key, child in keyed(tree)[0]:
         yield from _walk((*path, key), child, is_leaf)
 
@@ -519,7 +535,9 @@ def _dump(spec):
         return {"type": None, "context": None, "children_spec": []}
     node = SUPPORTED_NODES[spec.type]
     if node.name is None:
-        raise NotImplementedError(f"No registered serialization name for {spec.type} found. Please update your register_pytree_node call.")
+        raise NotImplementedError(
+            f"No registered serialization name for {spec.type} found. Please update your register_pytree_node call."
+        )
     context = node.dump(spec.context) if node.dump else spec.context
     return {"type": node.name, "context": json.dumps(context), "children_spec": [_dump(c) for c in spec.children_specs]}
 
@@ -540,7 +558,9 @@ def _undump(data):
     if node is None:
         raise NotImplementedError(f"Serialized type {data['type']} is not registered.")
     context = json.loads(data["context"])
-    return TreeSpec(node.type, node.load(context) if node.load else context, [_undump(c) for c in data["children_spec"]])
+    return TreeSpec(
+        node.type, node.load(context) if node.load else context, [_undump(c) for c in data["children_spec"]]
+    )
 
 
 def treespec_loads(serialized):

@@ -20,7 +20,12 @@ def call(arguments, folder, check=True):
     """`python -m jtorch` with these arguments, in a folder."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [sys.executable, "-m", "jtorch", *arguments], capture_output=True, text=True, cwd=folder, env=environment, timeout=300
+        [sys.executable, "-m", "jtorch", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment,
+        timeout=300,
     )
     if check:
         assert done.returncode == 0, done.stdout + done.stderr
@@ -32,7 +37,9 @@ def python(text, folder, check=True):
     path = folder / "plain.py"
     path.write_text(textwrap.dedent(text))
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, cwd=folder, env=environment, timeout=300)
+    done = subprocess.run(
+        [sys.executable, str(path)], capture_output=True, text=True, cwd=folder, env=environment, timeout=300
+    )
     if check:
         assert done.returncode == 0, done.stdout + done.stderr
     return done

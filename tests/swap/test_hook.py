@@ -59,7 +59,9 @@ def test_names(tmp_path):
 
 def test_every_home_is_there():
     """A path of the table leads to modules; those of other branches of the package may be missing, never all."""
-    wrong = [n for n, found in table.ELSEWHERE.items() if not hook.exists(n) and not n.startswith(("_custom_ops", "hub"))]
+    wrong = [
+        n for n, found in table.ELSEWHERE.items() if not hook.exists(n) and not n.startswith(("_custom_ops", "hub"))
+    ]
     assert not wrong, wrong
 
 

@@ -24,7 +24,9 @@ def test_module(tmp_path):
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "__init__.py").write_text("")
     (tmp_path / "package" / "part.py").write_text("import torch\ntwo = torch.tensor(2)\n")
-    (tmp_path / "package" / "__main__.py").write_text("import sys\nfrom .part import two\nprint(two.item(), sys.argv[1:])\n")
+    (tmp_path / "package" / "__main__.py").write_text(
+        "import sys\nfrom .part import two\nprint(two.item(), sys.argv[1:])\n"
+    )
     done = programs.call(["run", "-m", "package", "--flag"], tmp_path)
     assert done.stdout == "2 ['--flag']\n"
 
@@ -75,6 +77,8 @@ def test_cost_over_importing_jtorch(tmp_path):
             "run": [sys.executable, "-m", "jtorch", "run", "empty.py"],
         }.items():
             start = time.perf_counter()
-            subprocess.run(command, check=True, cwd=tmp_path, env={"PYTHONPATH": str(programs.ROOT), "PATH": "/usr/bin:/bin"})
+            subprocess.run(
+                command, check=True, cwd=tmp_path, env={"PYTHONPATH": str(programs.ROOT), "PATH": "/usr/bin:/bin"}
+            )
             best[name] = min(best.get(name, 1e9), time.perf_counter() - start)
     assert best["run"] - best["import"] < 0.3, best

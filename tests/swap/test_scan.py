@@ -49,7 +49,7 @@ def test_command(tmp_path):
     assert done.returncode == 1
     first, last = done.stdout.splitlines()
     assert first.startswith(f"{tmp_path / 'program.py'}:6: torch.no_such: ")
-    assert last == "5 torch names used; jtorch lacks 1"
+    assert last == "6 torch names used; jtorch lacks 1"
     done = programs.call(["coverage", str(tmp_path / "nowhere")], tmp_path, check=False)
     assert done.returncode == 2 and "no file or folder" in done.stdout
     (tmp_path / "program.py").write_text("import torch\ntorch.ones(1)\n")

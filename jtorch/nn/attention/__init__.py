@@ -53,7 +53,9 @@ def register_flash_attention_impl(impl, *, register_fn) -> None:
 def activate_flash_attention_impl(impl) -> None:
     """Raises ValueError unless the kernel was registered."""
     if impl not in _implementations:
-        raise ValueError(f"Unknown flash attention impl '{impl}'. Available implementations: {list_flash_attention_impls()}")
+        raise ValueError(
+            f"Unknown flash attention impl '{impl}'. Available implementations: {list_flash_attention_impls()}"
+        )
     _implementations[impl]()
     _active[:] = [impl]
 

@@ -86,7 +86,9 @@ class BlockMask:
     Shapes: kv_num_blocks (B, H, blocks of queries), kv_indices (B, H, blocks of queries, blocks of keys).
     """
 
-    def __init__(self, seq_lengths, kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices, BLOCK_SIZE, mask_mod, **more):
+    def __init__(
+        self, seq_lengths, kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices, BLOCK_SIZE, mask_mod, **more
+    ):
         self.seq_lengths = seq_lengths
         self.kv_num_blocks, self.kv_indices = kv_num_blocks, kv_indices
         self.full_kv_num_blocks, self.full_kv_indices = full_kv_num_blocks, full_kv_indices

@@ -40,5 +40,3 @@ class _NoParamDecoratorContextManager(_DecoratorContextManager):
 
     def __new__(cls, orig_func=None):
         return super().__new__(cls) if orig_func is None else cls()(orig_func)
-
-

@@ -15,7 +15,14 @@ from ...optim.lr_scheduler import LRScheduler as _LRScheduler
 from ...tensor import Tensor
 
 __all__ = ["EPOCH_DEPRECATION_WARNING", "scalar_dtype"]
-_ = (_get_activation_fn, _generate_square_subsequent_mask, _get_clones, _LazyConvXdMixin, _IncompatibleKeys, _LRScheduler)
+_ = (
+    _get_activation_fn,
+    _generate_square_subsequent_mask,
+    _get_clones,
+    _LazyConvXdMixin,
+    _IncompatibleKeys,
+    _LRScheduler,
+)
 
 _ConstantPadNd, _CircularPadNd = padding._ConstantPad, padding._CircularPad
 _ReflectionPadNd = _ReplicationPadNd = padding._Pad
@@ -70,7 +77,9 @@ def _in_place(name):
     return fill_in_place
 
 
-_no_grad_uniform_, _no_grad_normal_, _no_grad_fill_, _no_grad_zero_ = map(_in_place, ("uniform_", "normal_", "fill_", "zero_"))
+_no_grad_uniform_, _no_grad_normal_, _no_grad_fill_, _no_grad_zero_ = map(
+    _in_place, ("uniform_", "normal_", "fill_", "zero_")
+)
 
 
 def _no_grad_trunc_normal_(tensor, mean, std, a, b, generator=None):

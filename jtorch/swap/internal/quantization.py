@@ -4,7 +4,16 @@ from ... import errors
 from ... import functions as torch
 from ...nn.modules.module import Module
 
-__all__ = ["DeQuantStub", "FloatFunctional", "QuantStub", "convert", "fuse_modules", "fuse_modules_qat", "prepare", "prepare_qat"]
+__all__ = [
+    "DeQuantStub",
+    "FloatFunctional",
+    "QuantStub",
+    "convert",
+    "fuse_modules",
+    "fuse_modules_qat",
+    "prepare",
+    "prepare_qat",
+]
 
 
 class QuantStub(Module):

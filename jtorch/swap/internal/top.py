@@ -20,7 +20,11 @@ def _fail(kind, cond, message):
         raise TypeError(f"cond must be a bool, but got {type(cond)}")
     if not cond:
         words = message() if callable(message) else message
-        raise kind("Expected cond to be True, but got False. (Could this error message be improved?)" if words is None else str(words))
+        raise kind(
+            "Expected cond to be True, but got False. (Could this error message be improved?)"
+            if words is None
+            else str(words)
+        )
 
 
 def _check(cond, message=None) -> None:
@@ -103,7 +107,10 @@ def foreach(name):
         if scaled and (len(args) == 3 or "scalars" in kwargs):
             value = args[2] if len(args) == 3 else kwargs.pop("scalars")
             args, kwargs = args[:2], {**kwargs, "value": value.tolist() if isinstance(value, Tensor) else value}
-        result = [method(t, *[_part(a, i) for a in args], **{k: _part(v, i) for k, v in kwargs.items()}) for i, t in enumerate(self)]
+        result = [
+            method(t, *[_part(a, i) for a in args], **{k: _part(v, i) for k, v in kwargs.items()})
+            for i, t in enumerate(self)
+        ]
         return None if name.endswith("_") else tuple(result)
 
     call.__name__ = call.__qualname__ = f"_foreach_{name}"

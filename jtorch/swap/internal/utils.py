@@ -14,7 +14,9 @@ __all__ = ["ExceptionWrapper", "KeyErrorMessage", "classproperty", "is_compiling
 
 def _flatten_dense_tensors(tensors):
     """One vector of all elements of tensors of one dtype."""
-    return tensors[0].contiguous().view(-1) if len(tensors) == 1 else torch.cat([t.contiguous().view(-1) for t in tensors])
+    return (
+        tensors[0].contiguous().view(-1) if len(tensors) == 1 else torch.cat([t.contiguous().view(-1) for t in tensors])
+    )
 
 
 def _unflatten_dense_tensors(flat, tensors):

@@ -51,7 +51,9 @@ class Compare:
         columns = list(dict.fromkeys(m.description or "" for m in found))
         unit, size = select_unit(min(m.median for m in found))
         form = "{:.3g}" if self._trim else "{:.1f}"
-        cells = {((m.num_threads, m.sub_label or m.stmt), m.description or ""): form.format(m.median / size) for m in found}
+        cells = {
+            ((m.num_threads, m.sub_label or m.stmt), m.description or ""): form.format(m.median / size) for m in found
+        }
         first = max(len(r[1]) for r in rows) + 6
         widths = [max(len(c), 8) for c in columns]
         lines = [" " * first + "  |  ".join(["", *(c.rjust(w) for c, w in zip(columns, widths))])]
@@ -63,6 +65,8 @@ class Compare:
             values = [cells.get((row, c), "").rjust(w) for c, w in zip(columns, widths)]
             lines.append(f"      {row[1]}".ljust(first) + "  |  ".join(["", *values]))
         width = max(map(len, lines))
-        name = {"s": "seconds (s)", "ms": "milliseconds (ms)", "us": "microseconds (us)", "ns": "nanoseconds (ns)"}[unit]
+        name = {"s": "seconds (s)", "ms": "milliseconds (ms)", "us": "microseconds (us)", "ns": "nanoseconds (ns)"}[
+            unit
+        ]
         title = f" {label or ''} ".center(width, "-")
         return "\n".join([f"[{title[1:-1]}]", *lines, f"\nTimes are in {name}."])

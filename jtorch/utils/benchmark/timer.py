@@ -96,7 +96,11 @@ class Measurement:
         unit, size = select_unit(self.median)
         runs = f"{len(self.raw_times)} measurement{'s' if len(self.raw_times) > 1 else ''}, {self.number_per_run} runs per measurement"
         lines = [f"{type(self).__module__}.Measurement object", self.title]
-        lines.append(f"  Median: {self.median / size:.2f} {unit}" if len(self.raw_times) > 1 else f"  {self.median / size:.2f} {unit}")
+        lines.append(
+            f"  Median: {self.median / size:.2f} {unit}"
+            if len(self.raw_times) > 1
+            else f"  {self.median / size:.2f} {unit}"
+        )
         if len(self.raw_times) > 1:
             lines.append(f"  IQR:    {self.iqr / size:.2f} {unit}")
         lines.append(f"  {runs}, {self.num_threads} thread{'s' if self.num_threads > 1 else ''}")
