@@ -10,6 +10,7 @@ import shutil
 import socket
 import tempfile
 import time
+import weakref
 
 import jax
 
@@ -154,7 +155,7 @@ class profile:
         self.step_num = 0
         self.current_action = ProfilerAction.NONE
         self._folder = None
-        self._temporary = None
+        self._remove = None
         self._ranges = []
         self._events = EventList()
         self._recording = False
@@ -201,10 +202,10 @@ class profile:
         wanted = action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
         if wanted and not self._recording:
             wait("profile")
-            if self._temporary is not None:
-                self._temporary.cleanup()
-            self._temporary = tempfile.TemporaryDirectory(prefix="jtorch-profile-")
-            self._folder = self._temporary.name
+            if self._remove is not None:
+                self._remove()
+            self._folder = tempfile.mkdtemp(prefix="jtorch-profile-")
+            self._remove = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
             self._ranges = []
             jax.profiler.start_trace(self._folder)
             _active.append(self)

@@ -21,11 +21,8 @@ class _Options:
 
     def __init__(self, rtol, atol, equal_nan, **checks):
         if (rtol is None) ^ (atol is None):
-            named = "rtol" if atol is None else "atol"
-            other = "atol" if atol is None else "rtol"
-            raise ValueError(
-                f"Both 'rtol' and 'atol' must be either specified or unspecified, but got no {other} and only {named}."
-            )
+            missing = "rtol" if rtol is None else "atol"
+            raise ValueError(f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {missing}.")
         self.rtol, self.atol, self.equal_nan = rtol, atol, equal_nan
         self.__dict__.update(checks)
 

@@ -5,7 +5,7 @@ import importlib
 from . import data
 
 _MODULES = (
-    "_pytree", "backend_registration", "benchmark", "checkpoint", "collect_env", "cpp_extension", "dlpack", "flop_counter", "hooks",
+    "_pytree", "benchmark", "checkpoint", "collect_env", "dlpack", "hooks",
     "viz",
 )  # fmt: skip
 

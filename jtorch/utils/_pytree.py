@@ -7,66 +7,18 @@ import types
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from typing import Any, NamedTuple
 
+from ._pytree_keys import GetAttrKey, MappingKey, SequenceKey, key_get, keystr
+
+__all__ = [
+    "GetAttrKey", "LeafSpec", "MappingKey", "PyTree", "PyTreeSpec", "SequenceKey", "TreeSpec", "key_get", "keystr",
+    "register_dataclass", "register_pytree_node", "tree_all", "tree_any", "tree_flatten", "tree_flatten_with_path", "tree_is_leaf",
+    "tree_iter", "tree_leaves", "tree_leaves_with_path", "tree_map", "tree_map_", "tree_map_only", "tree_map_with_path",
+    "tree_structure", "tree_unflatten", "treespec_dumps", "treespec_loads", "treespec_pprint",
+]  # fmt: skip
+
 PyTree = Any
 Context = Any
 FlattenFn = UnflattenFn = DumpableContext = ToDumpableContextFn = FromDumpableContextFn = Any
-
-
-# --- keys of a path ------------------------------------------------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True)
-class SequenceKey:
-    """A position in a list or tuple."""
-
-    idx: int
-
-    def __str__(self):
-        return f"[{self.idx!r}]"
-
-    def get(self, sequence):
-        """The entry there."""
-        return sequence[self.idx]
-
-
-@dataclasses.dataclass(frozen=True)
-class MappingKey:
-    """A key of a dict."""
-
-    key: Any
-
-    def __str__(self):
-        return f"[{self.key!r}]"
-
-    def get(self, mapping):
-        """The entry there."""
-        return mapping[self.key]
-
-
-@dataclasses.dataclass(frozen=True)
-class GetAttrKey:
-    """An attribute."""
-
-    name: str
-
-    def __str__(self):
-        return f".{self.name}"
-
-    def get(self, obj):
-        """The entry there."""
-        return getattr(obj, self.name)
-
-
-def keystr(kp) -> str:
-    """A path as text."""
-    return "".join(map(str, kp))
-
-
-def key_get(obj, kp):
-    """What is at the end of a path."""
-    for key in kp:
-        obj = key.get(obj)
-    return obj
 
 
 # --- the registry --------------------------------------------------------------------------------------------------
