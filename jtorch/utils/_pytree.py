@@ -7,10 +7,23 @@ import types
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from typing import Any, NamedTuple
 
-from ._pytree_keys import GetAttrKey, MappingKey, SequenceKey, key_get, keystr
+from ._pytree_keys import (
+    GetAttrKey,
+    MappingKey,
+    SequenceKey,
+    is_namedtuple,
+    is_namedtuple_class,
+    is_namedtuple_instance,
+    is_structseq,
+    is_structseq_class,
+    is_structseq_instance,
+    key_get,
+    keystr,
+)
 
 __all__ = [
-    "GetAttrKey", "LeafSpec", "MappingKey", "PyTree", "PyTreeSpec", "SequenceKey", "TreeSpec", "key_get", "keystr",
+    "GetAttrKey", "LeafSpec", "MappingKey", "PyTree", "PyTreeSpec", "SequenceKey", "TreeSpec", "is_namedtuple", "is_namedtuple_class",
+    "is_namedtuple_instance", "is_structseq", "is_structseq_class", "is_structseq_instance", "key_get", "keystr",
     "register_dataclass", "register_pytree_node", "tree_all", "tree_any", "tree_flatten", "tree_flatten_with_path", "tree_is_leaf",
     "tree_iter", "tree_leaves", "tree_leaves_with_path", "tree_map", "tree_map_", "tree_map_only", "tree_map_with_path",
     "tree_structure", "tree_unflatten", "treespec_dumps", "treespec_loads", "treespec_pprint",
@@ -92,47 +105,6 @@ def register_dataclass(cls, *, field_names=None, drop_field_names=None, serializ
 
 def _deregister_pytree_node(cls) -> None:
     SUPPORTED_NODES.pop(cls, None)
-
-
-def is_namedtuple_class(cls) -> bool:
-    """Whether a class was made by namedtuple."""
-    fields = getattr(cls, "_fields", None)
-    return (
-        isinstance(cls, type)
-        and issubclass(cls, tuple)
-        and type(fields) is tuple
-        and all(type(f) is str for f in fields)
-    )
-
-
-def is_namedtuple(obj) -> bool:
-    """Whether a value, or a class, is a namedtuple."""
-    return is_namedtuple_class(obj if isinstance(obj, type) else type(obj))
-
-
-def is_namedtuple_instance(obj) -> bool:
-    """Whether a value is a namedtuple."""
-    return is_namedtuple_class(type(obj))
-
-
-def is_structseq_class(cls) -> bool:
-    """Whether a class is a C struct sequence, such as time.struct_time."""
-    counts = ("n_fields", "n_sequence_fields", "n_unnamed_fields")
-    return (
-        isinstance(cls, type)
-        and cls.__bases__ == (tuple,)
-        and all(isinstance(getattr(cls, c, None), int) for c in counts)
-    )
-
-
-def is_structseq(obj) -> bool:
-    """Whether a value, or a class, is a C struct sequence."""
-    return is_structseq_class(obj if isinstance(obj, type) else type(obj))
-
-
-def is_structseq_instance(obj) -> bool:
-    """Whether a value is a C struct sequence."""
-    return is_structseq_class(type(obj))
 
 
 def _positions(children):
