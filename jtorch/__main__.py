@@ -1,4 +1,4 @@
-"""`python -m jtorch bench` and `python -m jtorch doctor`."""
+"""`python -m jtorch` run, coverage, bench and doctor."""
 
 import argparse
 import importlib
@@ -10,6 +10,8 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m jtorch", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     helps = {
+        "run": "run an unmodified PyTorch program on jtorch",
+        "coverage": "which torch names of a program jtorch lacks, without running it",
         "bench": "speed against hand-written JAX and PyTorch",
         "doctor": "what is installed and what to fix",
     }

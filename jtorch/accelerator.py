@@ -2,13 +2,16 @@
 
 import jax
 
+from . import errors, streams
 from .core import device as devices
-from .core.record import tls
+from .core import dtype as dtypes
+from .streams import current_stream, set_stream
 
 __all__ = [
-    "current_accelerator", "current_device_idx", "current_device_index", "device_count", "device_index", "empty_cache",
-    "is_available", "max_memory_allocated", "memory_allocated", "memory_stats", "reset_peak_memory_stats",
-    "set_device_idx", "set_device_index", "synchronize",
+    "Graph", "current_accelerator", "current_device_idx", "current_device_index", "current_stream", "device_count", "device_index",
+    "empty_cache", "empty_host_cache", "get_device_capability", "get_memory_info", "is_available", "max_memory_allocated",
+    "max_memory_reserved", "memory_allocated", "memory_reserved", "memory_stats", "reset_accumulated_memory_stats",
+    "reset_peak_memory_stats", "set_device_idx", "set_device_index", "set_stream", "synchronize",
 ]  # fmt: skip
 
 _current = [0]
@@ -65,10 +68,8 @@ class device_index:
 
 
 def synchronize(device=None) -> None:
-    """Run what this thread has recorded and wait for every device of this process."""
-    tls.me.flush("synchronize")
-    for d in jax.local_devices():
-        jax.device_put(0, d).block_until_ready()
+    """Run what this thread has recorded and wait until all of it is computed."""
+    streams.wait()
 
 
 def memory_stats(device=None) -> dict:
@@ -91,9 +92,48 @@ def max_memory_allocated(device=None) -> int:
     return int(memory_stats(device).get("peak_bytes_in_use", 0))
 
 
+def memory_reserved(device=None) -> int:
+    """Bytes that the device's allocator holds: its pool, or what is in use where jax does not tell."""
+    stats = memory_stats(device)
+    return int(stats.get("pool_bytes", stats.get("bytes_reserved", 0)) or stats.get("bytes_in_use", 0))
+
+
+def max_memory_reserved(device=None) -> int:
+    """The most bytes that the device's allocator has held."""
+    stats = memory_stats(device)
+    return int(stats.get("peak_pool_bytes", 0) or stats.get("peak_bytes_in_use", 0))
+
+
+def get_memory_info(device=None) -> tuple[int, int]:
+    """(free, total) bytes of the device, as far as jax may use it."""
+    stats = memory_stats(device)
+    total = int(stats.get("bytes_limit", 0))
+    return total - int(stats.get("bytes_in_use", 0)), total
+
+
+def get_device_capability(device=None) -> dict:
+    """{"supported_dtypes": the dtypes that tensors can have there}. Raises RuntimeError without an accelerator."""
+    if not is_available():
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+    return {"supported_dtypes": set(dtypes.ALL.values())}
+
+
 def reset_peak_memory_stats(device=None) -> None:
     """Accepted: jax keeps its peak for the life of the process."""
 
 
+reset_accumulated_memory_stats = reset_peak_memory_stats
+
+
 def empty_cache() -> None:
     """Accepted: XLA's allocator keeps its pool."""
+
+
+empty_host_cache = empty_cache
+
+
+class Graph:
+    """Raises: a recorded program is captured by torch.compile."""
+
+    def __init__(self, *args, **kwargs):
+        raise errors.unsupported("device graphs", instead="torch.compile(fn): its programs are launched as one")

@@ -10,12 +10,15 @@ from .core import record
 from .core.record import tls
 from .core.spec import Size
 from .dispatch import forget_plans, result_dtype
+from .streams import wait
 from .tensor import Tensor
 
 SUBMODULES = (
-    "_C", "accelerator", "amp", "autograd", "backends", "compile", "compiler", "config", "core", "cuda", "data", "distributions",
-    "errors", "fft", "files", "func", "functional", "futures", "hub", "jit", "library", "linalg", "masked", "nn", "ops", "optim",
-    "overrides", "random", "return_types", "serialization", "signal", "special", "storage", "utils", "version",
+    "_C", "accelerator", "amp", "autograd", "backends", "compile", "compiler", "config", "core", "cpu", "cuda", "data",
+    "distributed", "distributions", "errors", "fft", "files", "func", "functional", "futures", "fx", "hub", "jit", "library",
+    "linalg", "masked", "mps", "mtia", "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "random",
+    "return_types", "serialization", "signal", "special", "storage", "swap", "testing", "torch_version", "types", "typing",
+    "utils", "version", "xpu",
 )  # fmt: skip
 
 
@@ -40,9 +43,7 @@ def get_execution_mode() -> str:
 
 def synchronize() -> None:
     """Run everything that this thread has recorded and wait until it is done."""
-    tls.me.flush("synchronize")
-    import_jax = importlib.import_module("jax")
-    import_jax.effects_barrier()
+    wait()
 
 
 def set_default_dtype(d) -> None:
@@ -114,7 +115,8 @@ _AUTOCAST = (
 
 # Of modules that take time to import: name -> module.
 _LATE = {
-    "from_jax": "files.interchange", "load": "serialization", "save": "serialization", "to_jax": "files.interchange",
+    "CompilationUnit": "jit", "Event": "streams", "ScriptFunction": "jit", "ScriptModule": "jit", "Stream": "streams", "as_torch": "swap", "from_jax": "files.interchange", "install_as_torch": "swap",
+    "load": "serialization", "save": "serialization", "to_jax": "files.interchange",
 }  # fmt: skip
 
 

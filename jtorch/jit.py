@@ -1,87 +1,174 @@
-"""torch.jit: the questions that code asks of TorchScript, all answered with no. Scripting and tracing are not supported."""
+"""torch.jit without TorchScript: scripting returns what it was given, since the recorder fuses Python as it runs."""
 
-from . import errors_extend
-from .futures import fork, wait
-from .unavailable import names
+import builtins
+import contextlib
+from typing import Any, Final
 
-ScriptModule, ScriptFunction = names()["ScriptModule"], names()["ScriptFunction"]
-RecursiveScriptModule = TopLevelTracedModule = TracedModule = ScriptModule
+from . import errors
+from .futures import Future, fork, wait
+from .nn.modules.module import Module
 
 __all__ = [
-    "Error", "Final", "ScriptFunction", "ScriptModule", "annotate", "export", "fork", "freeze", "ignore", "interface", "is_scripting",
-    "is_tracing", "isinstance", "load", "onednn_fusion_enabled", "optimize_for_inference", "save", "script", "script_if_tracing",
-    "script_method", "strict_fusion", "trace", "trace_module", "unused", "wait",
+    "Attribute", "CompilationUnit", "Error", "Final", "Future", "RecursiveScriptModule", "ScriptFunction", "ScriptModule", "TracerWarning", "annotate",
+    "export", "fork", "freeze", "fuser", "ignore", "interface", "is_scripting", "is_tracing", "isinstance", "last_executed_optimized_graph",
+    "load", "onednn_fusion_enabled", "enable_onednn_fusion", "optimize_for_inference", "optimized_execution", "save", "script",
+    "script_if_tracing", "script_method", "set_fusion_strategy", "strict_fusion", "trace", "trace_module", "unused", "wait",
 ]  # fmt: skip
-
-from typing import Final  # noqa: E402  TorchScript's marker of constants is typing's
 
 
 class Error(RuntimeError):
-    """The errors of scripted code."""
+    """What TorchScript raises."""
+
+
+class TracerWarning(Warning):
+    """What tracing would warn with."""
+
+
+class ScriptFunction:
+    """The class of scripted functions: nothing is of it, since functions stay what they are."""
+
+
+class ScriptModule(Module):
+    """The class of scripted modules. A Module may derive from it, and runs as Python."""
+
+
+class RecursiveScriptModule(ScriptModule):
+    """The class of scripted modules: nothing is of it."""
+
+
+class CompilationUnit:
+    """TorchScript source cannot be compiled: raises RuntimeError."""
+
+    def __init__(self, lang=None, _frames_up=0):
+        if lang is not None:
+            raise errors.unsupported("TorchScript source", instead="the same function in Python")
+
+
+class Attribute:
+    """A value with a type annotation: the value alone is used."""
+
+    def __new__(cls, value, type=None):
+        return value
+
+
+def script(obj=None, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
+    """The function, module or class itself: it runs as Python, recorded and fused like everything else."""
+    return obj if obj is not None else lambda made: made
+
+
+def script_if_tracing(fn):
+    """The function itself."""
+    return fn
+
+
+script_method = export = interface = script_if_tracing
+
+
+def unused(fn):
+    """The function itself."""
+    return fn
+
+
+def ignore(drop=False, **kwargs):
+    """A decorator that changes nothing."""
+    return drop if callable(drop) else (lambda fn: fn)
+
+
+def _overload(func):
+    """One of several signatures: the last definition is what runs."""
+    return func
+
+
+_overload_method = _script_if_tracing = _overload
+
+
+def annotate(the_type, the_value):
+    """The value."""
+    return the_value
+
+
+def isinstance(obj, target_type) -> bool:
+    """isinstance, for type annotations too: of a generic alias, its origin counts."""
+    kinds = target_type if builtins.isinstance(target_type, tuple) else (target_type,)
+    return any(builtins.isinstance(obj, getattr(k, "__origin__", None) or k) for k in kinds if k is not Any)
 
 
 def is_scripting() -> bool:
-    """Whether this code is being compiled by TorchScript: never."""
+    """False: this is Python."""
     return False
 
 
 def is_tracing() -> bool:
-    """Whether this code is being traced by torch.jit.trace: never."""
+    """False: nothing is traced."""
     return False
 
 
-def _unchanged(fn):
-    return fn
+def freeze(mod, preserved_attrs=None, optimize_numerics=True):
+    """The module itself."""
+    return mod
 
 
-export = interface = unused = script_if_tracing = _unchanged
+def optimize_for_inference(mod, other_methods=None):
+    """The module itself."""
+    return mod
 
 
-def ignore(drop=False, **kwargs):
-    """Accepted: there is nothing that would not be ignored."""
-    return drop if callable(drop) else _unchanged
+@contextlib.contextmanager
+def optimized_execution(should_optimize):
+    """Context: accepted."""
+    yield
 
 
-def annotate(the_type, the_value):
-    """`the_value`."""
-    return the_value
-
-
-def _is(obj, target_type) -> bool:
-    """Whether `obj` is of a type, or of one of several."""
-    return builtin_isinstance(obj, target_type)
-
-
-builtin_isinstance = isinstance
-isinstance = _is
-
-
-def _refusing(name, instead="torch.compile, which takes the function or module as it is"):
-    def refuse(*args, **kwargs):
-        raise errors_extend.unsupported(f"TorchScript, which torch.jit.{name} needs", instead)
-
-    refuse.__name__ = refuse.__qualname__ = name
-    refuse.__doc__ = "Unsupported: TorchScript."
-    refuse.__unsupported__ = True
-    return refuse
-
-
-script, trace, trace_module, freeze, optimize_for_inference, script_method = (
-    _refusing(n) for n in ("script", "trace", "trace_module", "freeze", "optimize_for_inference", "script_method")
-)
-save, load = (_refusing(n, "torch.save and torch.load of a state_dict") for n in ("save", "load"))
-
-
-def onednn_fusion_enabled() -> bool:
-    """Whether oneDNN fuses scripted code: never."""
-    return False
+@contextlib.contextmanager
+def fuser(name):
+    """Context: accepted, XLA fuses."""
+    yield
 
 
 class strict_fusion:
-    """Accepted."""
+    """Context: accepted."""
 
     def __enter__(self):
         return self
 
     def __exit__(self, *exc):
         return None
+
+
+def set_fusion_strategy(strategy) -> list:
+    """Accepted; the strategy before is none."""
+    return []
+
+
+def enable_onednn_fusion(enabled) -> None:
+    """Accepted: XLA fuses."""
+
+
+def onednn_fusion_enabled() -> bool:
+    """False."""
+    return False
+
+
+def last_executed_optimized_graph():
+    """Raises: there is no TorchScript graph."""
+    raise errors.unsupported("a TorchScript graph", instead="torch.compile and its report")
+
+
+def trace(func, example_inputs=None, *args, **kwargs):
+    """Raises RuntimeError: a trace fixes what Python decides, and nothing here would be faster for it."""
+    raise errors.unsupported("torch.jit.trace", instead="the function itself, or torch.compile(fn)")
+
+
+def trace_module(mod, inputs, *args, **kwargs):
+    """Raises RuntimeError, as trace."""
+    raise errors.unsupported("torch.jit.trace_module", instead="the module itself, or torch.compile(module)")
+
+
+def save(m, f, _extra_files=None):
+    """Raises RuntimeError: there are no TorchScript archives."""
+    raise errors.unsupported("torch.jit.save", instead="torch.save(module.state_dict(), f)")
+
+
+def load(f, map_location=None, _extra_files=None, _restore_shapes=False):
+    """Raises RuntimeError: TorchScript archives hold compiled code."""
+    raise errors.unsupported("torch.jit.load", instead="the model's Python code and torch.load of its state_dict")

@@ -1,101 +1,163 @@
-"""torch.Stream and torch.Event: an XLA device runs its programs in one order, which is the one stream there is."""
+"""Streams and events over jax: there is one queue a device, which jax orders by data, so streams do nothing and events time."""
 
-import contextlib
 import time
+
+import jax
 
 from .core import device as devices
 from .core.record import tls
 
-__all__ = ["Event", "Stream"]
+__all__ = ["Event", "Stream", "StreamContext", "wait"]
 
 
-class Stream(contextlib.ContextDecorator):
-    """The order in which a device runs programs. All streams of a device are that one.
+def wait(cause="synchronize") -> None:
+    """Run what this thread has recorded and wait until every array of this process is computed."""
+    tls.me.flush(cause)
+    for array in jax.live_arrays():
+        if not array.is_deleted():
+            array.block_until_ready()
+
+
+class Stream:
+    """A queue of a device. All streams of a device are the one that jax has: waiting orders nothing that is not ordered.
 
     Args:
-        device: the device. Default: the default one
+        device: the device; the current accelerator, or the CPU where there is none
         priority: accepted
     """
 
-    def __init__(self, device=None, *, priority=0):
-        self.device = devices.get_default() if device is None else devices.resolve(device)
-        self.device_index = self.device.index or 0
-        self.device_type = self.device.type
-        self.stream_id = 0
+    def __new__(cls, device=None, priority=0, **kwargs):
+        self = super().__new__(cls)
+        if isinstance(device, int):
+            device = devices.Device(devices.accelerator() or "cuda", device)
+        self.device = devices.Device(devices.accelerator() or "cpu") if device is None else devices.Device(device)
         self.priority = priority
+        self.stream_id = kwargs.get("stream_id", 0)
+        self._before = []
+        return self
 
-    def query(self) -> bool:
-        """Whether everything has run; it has once this is asked."""
-        self.synchronize()
-        return True
+    device_index = property(lambda self: self.device.index or 0)
+    device_type = property(lambda self: self.device.type)
+    cuda_stream = property(lambda self: 0)
 
     def synchronize(self) -> None:
-        """Run what this thread has recorded."""
-        tls.me.flush("stream.synchronize")
+        """Wait for all work."""
+        wait()
 
-    def wait_event(self, event) -> None:
-        """Nothing to wait for: programs run in order."""
+    def query(self) -> bool:
+        """True: what was asked for has been queued, and reading a value waits for it."""
+        wait()
+        return True
 
     def wait_stream(self, stream) -> None:
-        """Nothing to wait for: programs run in order."""
+        """Accepted: jax orders by data."""
+
+    def wait_event(self, event) -> None:
+        """Accepted: jax orders by data."""
 
     def record_event(self, event=None):
-        """An event at this moment."""
-        event = Event(self.device) if event is None else event
+        """Record an event."""
+        event = Event() if event is None else event
         event.record(self)
         return event
 
     def __enter__(self):
+        _current.append(self)
         return self
 
     def __exit__(self, *exc):
-        return None
+        _current.pop()
 
     def __eq__(self, other):
-        return isinstance(other, Stream) and other.device == self.device
+        return isinstance(other, Stream) and (self.device, self.stream_id) == (other.device, other.stream_id)
 
     def __hash__(self):
         return hash((self.device, self.stream_id))
 
     def __repr__(self):
         return (
-            f"torch.Stream device_type={self.device_type}, device_index={self.device_index}, stream_id={self.stream_id}"
+            f"torch.Stream device_type={self.device.type}, device_index={self.device_index}, stream_id={self.stream_id}"
         )
 
 
+_current: list = []
+
+
+def current_stream(device=None) -> Stream:
+    """The stream chosen last, or the default one."""
+    return _current[-1] if _current else Stream(device)
+
+
+def default_stream(device=None) -> Stream:
+    """The one stream."""
+    return Stream(device)
+
+
+def set_stream(stream) -> None:
+    """Accepted: all streams are one."""
+
+
+class StreamContext:
+    """Context: a stream is the current one. None changes nothing."""
+
+    def __init__(self, stream):
+        self.stream = stream
+
+    def __enter__(self):
+        if self.stream is not None:
+            _current.append(self.stream)
+        return self.stream
+
+    def __exit__(self, *exc):
+        if self.stream is not None:
+            _current.pop()
+
+
 class Event:
-    """A moment in the order of a device: what was recorded before it has run when `record` returns.
+    """A moment in the work of a device.
 
     Args:
-        enable_timing: let elapsed_time be asked
+        enable_timing: the event can be asked for times: recording it then waits for the work before it, so that the time
+            between two events is that of the work between them
     """
 
-    def __init__(self, device=None, *, enable_timing=False, blocking=False, interprocess=False):
-        self.device = devices.get_default() if device is None else devices.resolve(device)
+    def __init__(self, device=None, enable_timing=False, blocking=False, interprocess=False, external=False):
+        if interprocess:
+            enable_timing = False
+        self.device = devices.Device(devices.accelerator() or "cpu") if device is None else devices.Device(device)
         self.enable_timing = enable_timing
-        self.event_id = 0
-        self._at = None
+        self._time = None
+
+    event_id = property(lambda self: id(self))
+    cuda_event = event_id
 
     def record(self, stream=None) -> None:
-        """Mark this moment."""
-        tls.me.flush("event.record")
-        self._at = time.perf_counter()
-
-    def wait(self, stream=None) -> None:
-        """Nothing to wait for: programs run in order."""
+        """Now: after all work that was asked for so far."""
+        if self.enable_timing:
+            wait("Event.record")
+        self._time = time.perf_counter()
 
     def query(self) -> bool:
-        """Whether what came before has run."""
+        """Whether the work before the event is done: it is waited for."""
+        if not self.enable_timing and self._time is not None:
+            wait("Event.query")
         return True
 
     def synchronize(self) -> None:
-        """Run what this thread has recorded."""
-        tls.me.flush("event.synchronize")
+        """Wait for the work before the event."""
+        if not self.enable_timing and self._time is not None:
+            wait("Event.synchronize")
+
+    def wait(self, stream=None) -> None:
+        """Accepted: jax orders by data."""
 
     def elapsed_time(self, end_event) -> float:
-        """Milliseconds from this event to `end_event`. ValueError: one of them keeps no time or was not recorded."""
+        """Milliseconds between two recorded events. Raises ValueError where one was not recorded or not made for timing."""
         if not (self.enable_timing and end_event.enable_timing):
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
-        if self._at is None or end_event._at is None:
+        if self._time is None or end_event._time is None:
             raise ValueError("Both events must be recorded before calculating elapsed time.")
-        return (end_event._at - self._at) * 1e3
+        return (end_event._time - self._time) * 1e3
+
+    def __repr__(self):
+        return f"torch.Event device_type={self.device.type}, device_index={self.device.index or 0}, event_flag={int(self.enable_timing)}"

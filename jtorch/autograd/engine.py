@@ -518,7 +518,9 @@ def modified(node, storage, version):
         if edge is not None:
             edge = getattr(storage, "written", edge)
     else:
-        edge, spec = (node, bwd.save_out[0]), bwd.specs[bwd.save_out[0]]
+        guarded = [k for k in bwd.save_out if k < bwd.forward.public]
+        k = guarded[min(at - n_in, len(guarded) - 1)]
+        edge, spec = (node, k), bwd.specs[k]
     return changed(edge, spec, storage.version, version, node.trace)
 
 

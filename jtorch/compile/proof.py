@@ -228,7 +228,7 @@ def _value(guards, value):
             simple = {k: v for k, v in parts.items() if isinstance(v, _SIMPLE)}
             guards.contents.append((_Attributes(value, tuple(simple)), simple))
             return None
-    if type(value).__module__.startswith("jtorch"):
+    if type(value).__module__.partition(".")[0] in ("jtorch", "torch"):  # the import swap renames classes
         return None
     return f"a {type(value).__name__} that cannot be guarded"
 

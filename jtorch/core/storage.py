@@ -42,17 +42,45 @@ class Storage:
         return self.spec if self.spec is not None else self._host.spec
 
     def data_ptr(self) -> int:
-        """An address that no other storage has; 0 when empty."""
+        """The address of the memory, the same for the life of the storage; 0 when empty and on the meta device.
+
+        On the CPU it can be read (ctypes, other libraries): what is there is a copy of the values as they are at this call.
+        On an accelerator it is a number that no other storage has.
+        """
         if self.host is not None:
             return self.host.buffer.ctypes.data
-        if self.spec.numel == 0:
+        if self.spec.numel == 0 or self.spec.device.type == "meta":
             return 0
         try:
-            return self._pointer
+            found = self._pointer
         except AttributeError:
-            # Far enough apart that pointers into different storages never meet.
-            self._pointer = (next(_pointers) << 40) + 64
-            return self._pointer
+            # Far enough apart that numbers of different storages never meet.
+            found = (next(_pointers) << 40) + 64
+            found = self._pointer = Mirror(self.spec) if self.spec.device.type == "cpu" else found
+        if type(found) is int:
+            return found
+        if found.version != self.version and tls.me.scope is None:
+            value = realise(self.value)
+            if not isinstance(value, jax.core.Tracer):
+                found.fill(np.asarray(value), self.version)
+        return found.buffer.ctypes.data
+
+
+class Mirror:
+    """Memory with the values that a storage had when its address was last asked for."""
+
+    __slots__ = ("buffer", "order", "version")
+
+    def __init__(self, spec):
+        self.buffer = np.empty(spec.numel, spec.dtype.np)
+        self.order = sorted(range(spec.ndim), key=lambda d: -spec.strides[d])
+        self.version = None
+
+    def fill(self, array, version):
+        """Copy the values, in the order of the storage's memory."""
+        array = array.transpose(self.order)
+        np.copyto(self.buffer.reshape(array.shape), array)
+        self.version = version
 
 
 class Host:

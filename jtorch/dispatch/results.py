@@ -157,9 +157,10 @@ def finish(plan, me, tensors, numbers):
 def put_on_tape(plan, tensors, values, edges, numbers, outs, results):
     """The node of a recorded plan, and the edges of its results."""
     node = tape.record(plan, values, tuple(edges), numbers, outs, tensors)
-    if node.bwd.save_out:
-        for t in results[: plan.public]:
-            node.guards.append((t._storage, t._storage.version))
+    for k in node.bwd.save_out:
+        if k < plan.public:  # nobody can write to the others
+            storage = results[k]._storage
+            node.guards.append((storage, storage.version))
     for t, k in zip(results, plan.out_edges):
         if k is not None:
             t._edge = (node, k)

@@ -10,3 +10,13 @@ def __getattr__(name):
     if name.startswith("_") or importlib.util.find_spec(f"jtorch.ops.{name}") is not None:
         raise AttributeError(f"module 'jtorch.ops' has no attribute {name!r}")
     return importlib.import_module("jtorch.aten").namespace(name)
+
+
+def load_library(path) -> None:
+    """Raises OSError: compiled operators call PyTorch's C++ library, which is not in this process."""
+    refused.add(str(path))
+    raise OSError(f"could not load {path}: operators compiled for PyTorch cannot run on jtorch")
+
+
+loaded_libraries: set = set()
+refused: set[str] = set()  # libraries whose operators do not exist here, whatever is registered for them

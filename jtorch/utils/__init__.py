@@ -4,9 +4,13 @@ import importlib
 
 from . import data
 
+_MODULES = (
+    "_pytree", "benchmark", "checkpoint", "collect_env", "dlpack", "hooks", "serialization", "tensorboard", "viz",
+)  # fmt: skip
+
 
 def __getattr__(name):
-    if name in ("checkpoint", "dlpack", "hooks", "serialization", "tensorboard", "viz"):
+    if name in _MODULES:
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -1,0 +1,50 @@
+"""torch.cpu: the questions that device-generic code asks, answered for the CPU."""
+
+from .streams import Event, Stream, StreamContext, wait
+
+__all__ = [
+    "Event", "Stream", "StreamContext", "current_device", "current_stream", "device_count", "get_capabilities", "is_available",
+    "is_initialized", "set_device", "stream", "synchronize",
+]  # fmt: skip
+
+
+def is_available() -> bool:
+    """True."""
+    return True
+
+
+is_initialized = is_available
+
+
+def synchronize(device=None) -> None:
+    """Wait for all work."""
+    wait()
+
+
+def current_stream(device=None) -> Stream:
+    """The one stream."""
+    return Stream("cpu")
+
+
+def stream(stream) -> StreamContext:
+    """Context: accepted."""
+    return StreamContext(stream)
+
+
+def device_count() -> int:
+    """1."""
+    return 1
+
+
+def set_device(device) -> None:
+    """Accepted: there is one."""
+
+
+def current_device() -> str:
+    """ "cpu"."""
+    return "cpu"
+
+
+def get_capabilities() -> dict:
+    """Empty: XLA finds out for itself what the processor has."""
+    return {}

@@ -1,0 +1,26 @@
+"""torch.distributed as PyTorch has it where it was built without: is_available() is False, one process sees all devices."""
+
+__all__ = ["is_available", "is_initialized"]
+
+
+def is_available() -> bool:
+    """False: processes do not talk to each other; one process computes on all devices that jax shows it."""
+    return False
+
+
+def is_initialized() -> bool:
+    """False: there is no process group."""
+    return False
+
+
+def is_torchelastic_launched() -> bool:
+    """False."""
+    return False
+
+
+def is_nccl_available() -> bool:
+    """False."""
+    return False
+
+
+is_gloo_available = is_mpi_available = is_ucc_available = is_xccl_available = is_nccl_available

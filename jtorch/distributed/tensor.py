@@ -1,0 +1,49 @@
+"""torch.distributed.tensor: classes of which nothing is, since tensors are not spread over processes."""
+
+from .. import errors
+
+__all__ = [
+    "DTensor",
+    "DeviceMesh",
+    "Partial",
+    "Placement",
+    "Replicate",
+    "Shard",
+    "distribute_module",
+    "distribute_tensor",
+]
+
+
+class DTensor:
+    """A tensor spread over processes: there is none."""
+
+
+class DeviceMesh:
+    """An arrangement of processes: there is none."""
+
+
+class Placement:
+    """How one dimension of a mesh holds a tensor."""
+
+
+class Replicate(Placement):
+    """The whole tensor everywhere."""
+
+
+class Partial(Placement):
+    """Parts that add up."""
+
+
+class Shard(Placement):
+    """A slice of dimension `dim` each."""
+
+    def __init__(self, dim):
+        self.dim = dim
+
+
+def distribute_tensor(tensor, *args, **kwargs):
+    """Raises: tensors are not spread over processes."""
+    raise errors.unsupported("tensors spread over processes", instead="jax.sharding in one process")
+
+
+distribute_module = distribute_tensor

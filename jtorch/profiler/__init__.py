@@ -1,0 +1,19 @@
+"""torch.profiler over jax.profiler: what ran on the devices, and the ranges that the program names."""
+
+from .session import (
+    DeviceType,
+    ExecutionTraceObserver,
+    ProfilerAction,
+    ProfilerActivity,
+    kineto_available,
+    profile,
+    record_function,
+    schedule,
+    supported_activities,
+    tensorboard_trace_handler,
+)
+
+__all__ = [
+    "DeviceType", "ExecutionTraceObserver", "ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function",
+    "schedule", "supported_activities", "tensorboard_trace_handler",
+]  # fmt: skip

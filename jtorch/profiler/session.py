@@ -1,0 +1,303 @@
+"""Taking a profile: when it is on, the ranges that the program names, and where the trace goes."""
+
+import contextlib
+import enum
+import functools
+import gzip
+import json
+import os
+import shutil
+import socket
+import tempfile
+import time
+import weakref
+
+import jax
+
+from .. import errors
+from ..core import device as devices
+from ..streams import wait
+from .events import EventList, kernels, nested, trace_files
+
+
+class ProfilerAction(enum.Enum):
+    """What a step of the profiler does."""
+
+    NONE = 0
+    WARMUP = 1
+    RECORD = 2
+    RECORD_AND_SAVE = 3
+
+
+class ProfilerActivity(enum.Enum):
+    """What is recorded: jax records the host and every device at once."""
+
+    CPU = 0
+    XPU = 1
+    CUDA = 2
+    MTIA = 3
+    HPU = 4
+    PrivateUse1 = 5
+
+
+class DeviceType(enum.Enum):
+    """Kinds of devices."""
+
+    CPU = 0
+    CUDA = 1
+
+
+def supported_activities() -> set:
+    """The activities that there are here."""
+    return {ProfilerActivity.CPU} | ({ProfilerActivity.CUDA} if devices.accelerator() else set())
+
+
+def kineto_available() -> bool:
+    """True: a profile can be taken."""
+    return True
+
+
+def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0):
+    """A function of the step's number: skip, then cycles of `wait` steps off, `warmup` steps, `active` steps recorded.
+
+    The last active step of a cycle saves. `repeat` 0: for ever. Raises AssertionError for negative numbers or no active step.
+    """
+
+    def action(step: int) -> ProfilerAction:
+        assert step >= 0
+        if step < skip_first:
+            return ProfilerAction.NONE
+        step -= skip_first
+        if skip_first_wait:  # the first cycle does not wait
+            step += wait
+        length = wait + warmup + active
+        if repeat > 0 and step // length >= repeat:
+            return ProfilerAction.NONE
+        at = step % length
+        if at < wait:
+            return ProfilerAction.NONE
+        if at < wait + warmup:
+            return ProfilerAction.WARMUP
+        return ProfilerAction.RECORD if at < length - 1 else ProfilerAction.RECORD_AND_SAVE
+
+    assert wait >= 0 and warmup >= 0 and active > 0 and repeat >= 0 and skip_first >= 0, (
+        "Invalid profiler schedule arguments"
+    )
+    return action
+
+
+def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
+    """An on_trace_ready that writes a trace that TensorBoard's profile plugin reads, and a Chrome trace beside it."""
+
+    def handler(prof) -> None:
+        os.makedirs(dir_name, exist_ok=True)
+        worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
+        name = f"{worker}.{time.time_ns()}.pt.trace.json" + (".gz" if use_gzip else "")
+        prof.export_chrome_trace(os.path.join(dir_name, name))
+        shutil.copytree(prof._folder, dir_name, dirs_exist_ok=True)
+
+    return handler
+
+
+_active: list = []
+
+
+class record_function(contextlib.ContextDecorator):
+    """A named range of the program, as a context or a decorator. While a profile is taken, a range ends when its work is done."""
+
+    def __init__(self, name, args=None):
+        self.name = name
+        self.args = args
+        self._entered = []
+
+    def __enter__(self):
+        if _active:
+            wait("record_function")
+            annotation = jax.profiler.TraceAnnotation(self.name)
+            annotation.__enter__()
+            self._entered.append((annotation, _active[-1], time.perf_counter_ns()))
+        return self
+
+    def __exit__(self, *exc):
+        if self._entered:
+            annotation, owner, start = self._entered.pop()
+            wait("record_function")
+            annotation.__exit__(*exc)
+            owner._ranges.append((self.name, start, time.perf_counter_ns()))
+
+    def _recreate_cm(self):
+        return type(self)(self.name, self.args)
+
+
+class profile:
+    """Context that records what runs.
+
+    Args:
+        activities: accepted: jax records the host and all devices
+        schedule: which steps are recorded; call `step()` at the end of each. Default: everything
+        on_trace_ready: called with the profile when a cycle of the schedule is over, and at the end
+        record_shapes, profile_memory, with_stack, with_flops, with_modules: accepted; events have neither shapes nor flops,
+            since a kernel of XLA computes many ops
+
+    Raises RuntimeError where another profile is on: jax takes one at a time.
+    Source: https://docs.pytorch.org/docs/stable/profiler.html
+    """
+
+    def __init__(
+        self, *, activities=None, schedule=None, on_trace_ready=None, record_shapes=False, profile_memory=False,
+        with_stack=False, with_flops=False, with_modules=False, experimental_config=None, execution_trace_observer=None,
+        acc_events=False, use_cuda=None, custom_trace_id_callback=None, post_processing_timeout_s=None,
+    ):  # fmt: skip
+        self.activities = set(activities) if activities else supported_activities()
+        self.schedule = schedule or (lambda step: ProfilerAction.RECORD)
+        self._stepwise = schedule is not None
+        self.on_trace_ready = on_trace_ready
+        self.step_num = 0
+        self.current_action = ProfilerAction.NONE
+        self._folder = None
+        self._remove = None
+        self._ranges = []
+        self._events = EventList()
+        self._recording = False
+        self._metadata = {}
+        self._step_start = 0
+
+    # -- on and off
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *exc):
+        self.stop()
+
+    def start(self) -> None:
+        """Begin with step 0."""
+        if _active:
+            raise RuntimeError("another profile is being taken: jax records one at a time")
+        self.current_action = self.schedule(0)
+        self._turn(self.current_action)
+
+    def stop(self) -> None:
+        """End; what was recorded is handed to on_trace_ready."""
+        if self._recording:
+            self._end_step()
+            self._save()
+        self.current_action = ProfilerAction.NONE
+
+    def step(self) -> None:
+        """The step is over: go on to what the schedule says of the next."""
+        if self._recording:
+            self._end_step()
+        before = self.current_action
+        self.step_num += 1
+        self.current_action = self.schedule(self.step_num)
+        if before is ProfilerAction.RECORD_AND_SAVE or (
+            before is ProfilerAction.RECORD and self.current_action in (ProfilerAction.NONE, ProfilerAction.WARMUP)
+        ):
+            self._save()
+        self._turn(self.current_action)
+
+    def _turn(self, action):
+        wanted = action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+        if wanted and not self._recording:
+            wait("profile")
+            if self._remove is not None:
+                self._remove()
+            self._folder = tempfile.mkdtemp(prefix="jtorch-profile-")
+            self._remove = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+            self._ranges = []
+            jax.profiler.start_trace(self._folder)
+            _active.append(self)
+            self._recording = True
+        self._step_start = time.perf_counter_ns()
+
+    def _end_step(self):
+        if self._stepwise:
+            wait("profile")
+            self._ranges.append((f"ProfilerStep#{self.step_num}", self._step_start, time.perf_counter_ns()))
+
+    def _save(self):
+        wait("profile")
+        self._recording = False
+        _active.remove(self)
+        jax.profiler.stop_trace()
+        self._events = EventList([*nested(self._ranges), *kernels(self._folder)])
+        if self.on_trace_ready is not None:
+            self.on_trace_ready(self)
+
+    # -- what was found
+
+    def events(self) -> EventList:
+        """Everything that ran. Raises AssertionError before a profile has been taken."""
+        assert self._folder is not None and not self._recording, (
+            "Profiler must be initialized and stopped before events() is called"
+        )
+        return self._events
+
+    def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False) -> EventList:
+        """Sums by name: of the program's ranges and of kernels, by their HLO instruction."""
+        return self.events().key_averages()
+
+    def total_average(self):
+        """The sum of everything."""
+        return self.events().total_average()
+
+    def add_metadata(self, key, value) -> None:
+        """Put text into the Chrome trace."""
+        self._metadata[key] = value
+
+    def add_metadata_json(self, key, value) -> None:
+        """Put JSON into the Chrome trace."""
+        self._metadata[key] = json.loads(value)
+
+    def preset_metadata_json(self, key, value) -> None:
+        """As add_metadata_json."""
+        self.add_metadata_json(key, value)
+
+    def export_chrome_trace(self, path) -> None:
+        """Write the trace for chrome://tracing or Perfetto; compressed where the name ends in .gz."""
+        self.events()
+        found = {"traceEvents": []}
+        for source in trace_files(self._folder, ".trace.json.gz"):
+            with gzip.open(source, "rt") as file:
+                part = json.load(file)
+            found = {**part, "traceEvents": found["traceEvents"] + part.get("traceEvents", [])}
+        found.update(self._metadata)
+        temporary = f"{path}.{os.getpid()}.part"
+        opener = (
+            functools.partial(gzip.open, mode="wt") if str(path).endswith(".gz") else functools.partial(open, mode="w")
+        )
+        with opener(temporary) as file:
+            json.dump(found, file)
+        os.replace(temporary, path)
+
+    def export_stacks(self, path, metric="self_cpu_time_total"):
+        """Raises: kernels of XLA have no Python stack."""
+        raise errors.unsupported("stacks of kernels", instead="export_chrome_trace(path)")
+
+    def export_memory_timeline(self, path, device=None):
+        """Raises: jax has no timeline of memory."""
+        raise errors.unsupported("a timeline of memory", instead="jax.profiler.save_device_memory_profile(path)")
+
+    def toggle_collection_dynamic(self, enable, activities) -> None:
+        """Accepted."""
+
+    def __str__(self):
+        return str(self.key_averages())
+
+
+_KinetoProfile = profile
+
+
+class ExecutionTraceObserver:
+    """Accepted: graphs of ops are not written."""
+
+    def register_callback(self, output_file_path):
+        """Accepted."""
+        return self
+
+    def unregister_callback(self) -> None:
+        """Accepted."""
+
+    start = stop = cleanup = unregister_callback

@@ -1,0 +1,151 @@
+"""Helpers that PyTorch's modules keep beside their public names, and that subclasses and optimizers of packages import."""
+
+import functools
+
+from ... import functions as torch
+from ...autograd.mode import no_grad
+from ...nn import init as nn_init
+from ...nn.modules import padding
+from ...nn.modules.attention import _activation as _get_activation_fn
+from ...nn.modules.attention import _causal_mask as _generate_square_subsequent_mask
+from ...nn.modules.attention import _clones as _get_clones
+from ...nn.modules.conv import _LazyConv as _LazyConvXdMixin
+from ...nn.modules.state import _IncompatibleKeys
+from ...optim.lr_scheduler import LRScheduler as _LRScheduler
+from ...tensor import Tensor
+
+__all__ = ["EPOCH_DEPRECATION_WARNING", "scalar_dtype"]
+_ = (
+    _get_activation_fn,
+    _generate_square_subsequent_mask,
+    _get_clones,
+    _LazyConvXdMixin,
+    _IncompatibleKeys,
+    _LRScheduler,
+)
+
+_ConstantPadNd, _CircularPadNd = padding._ConstantPad, padding._CircularPad
+_ReflectionPadNd = _ReplicationPadNd = padding._Pad
+_ConvTransposeMixin = object
+_EXTRA_STATE_KEY_SUFFIX = "_extra_state"
+EPOCH_DEPRECATION_WARNING = "The epoch parameter in `scheduler.step()` is deprecated: call it without"
+
+
+# --- layers --------------------------------------------------------------------------------------------------------
+
+
+def _addindent(s_, numSpaces):
+    """Text with all lines but the first moved to the right."""
+    first, *rest = s_.split("\n")
+    return "\n".join([first, *(" " * numSpaces + line for line in rest)])
+
+
+def _forward_unimplemented(self, *input):
+    raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+
+
+def _get_softmax_dim(name, ndim, stacklevel):
+    """The dimension that softmax took when none was given."""
+    return 0 if ndim in (0, 1, 3) else 1
+
+
+def _get_seq_len(src, batch_first):
+    """The length of a sequence, batched or not."""
+    return src.size(0) if src.dim() == 2 else src.size(1 if batch_first else 0)
+
+
+def _none_or_dtype(input):
+    return None if input is None else input.dtype
+
+
+def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_other=True):
+    """A mask as one that is added: a boolean one becomes -inf where true."""
+    if mask is None or mask.is_floating_point():
+        return mask
+    if mask.dtype is not torch.bool:
+        raise AssertionError(f"only bool and floating types of {mask_name} are supported")
+    return torch.zeros_like(mask, dtype=target_type).masked_fill_(mask, float("-inf"))
+
+
+def _in_place(name):
+    def fill_in_place(tensor, *args, generator=None):
+        with no_grad():
+            options = {} if generator is None else {"generator": generator}
+            return getattr(tensor, name)(*args, **options)
+
+    fill_in_place.__name__ = f"_no_grad_{name}"
+    return fill_in_place
+
+
+_no_grad_uniform_, _no_grad_normal_, _no_grad_fill_, _no_grad_zero_ = map(
+    _in_place, ("uniform_", "normal_", "fill_", "zero_")
+)
+
+
+def _no_grad_trunc_normal_(tensor, mean, std, a, b, generator=None):
+    """Values of a normal distribution between a and b, in place."""
+    return nn_init.trunc_normal_(tensor, mean, std, a, b, generator)
+
+
+# --- optimizers ----------------------------------------------------------------------------------------------------
+
+
+def _use_grad_for_differentiable(func):
+    """A step with gradients off, unless the optimizer is differentiable."""
+
+    @functools.wraps(func)
+    def step(self, *args, **kwargs):
+        with torch.set_grad_enabled(bool(self.defaults.get("differentiable"))):
+            return func(self, *args, **kwargs)
+
+    return step
+
+
+def _get_value(x):
+    """A Python number of a number or a tensor with one element."""
+    return x.item() if isinstance(x, Tensor) else x
+
+
+_to_scalar = _get_value
+
+
+def _stack_if_compiling(x):
+    return x
+
+
+def _dispatch_sqrt(x):
+    """The square root of a number or tensor."""
+    return x.sqrt() if isinstance(x, Tensor) else x**0.5
+
+
+def _default_to_fused_or_foreach(params, differentiable, use_fused=False):
+    """(fused, foreach): neither, XLA fuses the loop over the parameters."""
+    return False, False
+
+
+def _disable_dynamo_if_unsupported(single_tensor_fn=None):
+    return lambda fn: fn
+
+
+def _get_scalar_dtype(is_fused=None):
+    """The dtype of step counters."""
+    return torch.float64 if torch.get_default_dtype() is torch.float64 else torch.float32
+
+
+scalar_dtype = _get_scalar_dtype
+
+
+def _get_capturable_supported_devices(supports_xla=True):
+    return ["cuda", "xpu", "hpu", "xla"]
+
+
+def _view_as_real(params, *state_and_grads):
+    """Complex parameters and what belongs to them as real views, in place of the lists' entries."""
+    for i, p in enumerate(params):
+        if torch.is_complex(p):
+            params[i] = torch.view_as_real(p)
+            for s in state_and_grads:
+                s[i] = torch.view_as_real(s[i])
+
+
+_foreach_doc = _fused_doc = _maximize_doc = _capturable_doc = _differentiable_doc = _params_doc = ""

@@ -1,0 +1,69 @@
+"""Runs a program as `__main__`, so that the processes which multiprocessing spawns from it have the swap too."""
+
+import builtins
+import importlib.util
+import json
+import os
+import sys
+import types
+from importlib.machinery import ModuleSpec, SourceFileLoader
+
+from . import errors
+
+PROGRAM = "JTORCH_PROGRAM"  # the environment variable that tells spawned processes what the main module is
+
+
+class _Spec(ModuleSpec):
+    """Spawned processes import the main module anew, by the name of its spec: `swap.child` does that under the swap."""
+
+    def __init__(self, package):
+        super().__init__("jtorch.swap.child", None)
+        self._package = package
+
+    @property
+    def parent(self):
+        return self._package or ""
+
+
+def run_script(path: str, name: str = "__main__"):
+    """Run a file; returns its globals."""
+    loader = SourceFileLoader(name, path)
+    if path.endswith(".pyc"):
+        code = importlib.machinery.SourcelessFileLoader(name, path).get_code(name)
+    else:
+        code = loader.source_to_code(loader.get_data(path), path)
+    return _run(code, name, path, None, loader, {"script": os.path.abspath(path)})
+
+
+def run_module(target: str, name: str = "__main__"):
+    """Run a module, or the `__main__` of a package; returns its globals. Raises ImportError as `python -m` would."""
+    spec = importlib.util.find_spec(target)
+    if spec is not None and spec.submodule_search_locations is not None:
+        spec = importlib.util.find_spec(f"{target}.__main__")
+    if spec is None or spec.loader is None:
+        raise errors.no_module(target)
+    code = spec.loader.get_code(spec.name)
+    return _run(code, name, spec.origin, spec.parent, spec.loader, {"module": target})
+
+
+def _run(code, name, path, package, loader, program):
+    made = types.ModuleType(name)
+    made.__dict__.update(
+        __file__=path, __builtins__=builtins, __loader__=loader, __package__=package, __spec__=_Spec(package)
+    )
+    if name == "__main__":
+        os.environ[PROGRAM] = json.dumps(program)
+        sys.argv[0] = path
+        sys.modules[name] = made
+    exec(code, vars(made))
+    return vars(made)
+
+
+def run_again() -> dict:
+    """In a spawned process: run the program of the parent, as the module `__mp_main__`; returns its globals."""
+    program = json.loads(os.environ.get(PROGRAM, "{}"))
+    if "script" in program:
+        return run_script(program["script"], "__mp_main__")
+    if "module" in program:
+        return run_module(program["module"], "__mp_main__")
+    return {}

@@ -1,0 +1,118 @@
+"""Where each of PyTorch's modules is in jtorch. Names only: nothing is imported here."""
+
+# Top-level modules that are under the same name in jtorch, with all that is inside them.
+SAME = frozenset((
+    "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft",
+    "func", "futures", "fx", "hub", "jit", "library", "linalg", "masked", "mps", "mtia", "multiprocessing", "nested", "nn",
+    "onnx", "ops", "optim", "overrides", "profiler", "random", "return_types", "serialization", "signal", "sparse",
+    "special", "storage", "testing", "torch_version", "types", "typing", "utils", "version", "xpu",
+))  # fmt: skip
+
+# PyTorch's module -> the modules of jtorch that have its names, searched in this order.
+ELSEWHERE = {
+    "_C": ("_C", "swap.internal.c"),
+    "_C._nn": ("_C._nn", "swap.internal.nn"),
+    "_VF": ("functions",),
+    "_custom_ops": ("library",),
+    "_dynamo": ("swap.internal.dynamo",),
+    "_dynamo._trace_wrapped_higher_order_op": ("swap.internal.dynamo",),
+    "_dynamo.config": ("swap.internal.dynamo.config",),
+    "_dynamo.eval_frame": ("swap.internal.dynamo",),
+    "_dynamo.utils": ("swap.internal.dynamo",),
+    "_jit_internal": ("swap.internal.jit",),
+    "_lowrank": ("lowrank", "functions"),
+    "_tensor": ("tensor",),
+    "_utils": ("swap.internal.utils",),
+    "_vmap_internals": ("func", "api"),
+    "amp.autocast_mode": ("amp.autocast", "amp"),
+    "autograd.profiler": ("profiler.autograd",),
+    "autograd.variable": ("autograd.function",),
+    "cuda.amp": ("amp.cuda",),
+    "cuda.amp.autocast_mode": ("amp.cuda", "amp.autocast"),
+    "cuda.amp.grad_scaler": ("amp.cuda", "amp.grad_scaler"),
+    "cuda.random": ("cuda",),
+    "cuda.streams": ("cuda",),
+    "functional": ("functional", "functions"),
+    **{f"fx.{part}": ("fx", "swap.internal.fx") for part in ("_symbolic_trace", "graph", "graph_module", "interpreter", "node", "proxy")},
+    "hub": ("hub", "swap.internal.hub"),
+    "utils.model_zoo": ("swap.internal.model_zoo",),
+    **{f"onnx.symbolic_opset{n}": ("onnx.symbolic_opset",) for n in range(7, 21)},
+    "nn.common_types": ("swap.internal.common_types",),
+    "utils._contextlib": ("swap.internal.contexts",),
+    "utils._foreach_utils": ("swap.internal.foreach",),
+    "jit.annotations": ("swap.internal.jit",),
+    "jit._script": ("jit",),
+    "jit._trace": ("jit",),
+    "nn._reduction": ("nn.reduction",),
+    "nn.modules.activation": ("nn.modules.activation", "nn.modules.attention"),
+    "nn.modules.channelshuffle": ("nn.modules.reshape",),
+    "nn.modules.flatten": ("nn.modules.reshape",),
+    "nn.modules.fold": ("nn.modules.reshape",),
+    "nn.modules.instancenorm": ("nn.modules.batchnorm",),
+    "nn.modules.linear_cross_entropy_options": ("nn.modules.adaptive",),
+    "nn.modules.loss": ("nn.modules.loss", "nn.modules.adaptive"),
+    "nn.modules.pixelshuffle": ("nn.modules.reshape",),
+    "nn.modules.transformer": ("nn.modules.attention", "nn.modules.container", "swap.internal.private"),
+    "nn.modules.upsampling": ("nn.modules.reshape",),
+    "nn.parallel": ("nn.parallel", "swap.internal.parallel"),
+    "nn.parallel.data_parallel": ("nn.parallel", "swap.internal.parallel"),
+    "nn.parallel.distributed": ("swap.internal.parallel",),
+}  # fmt: skip
+_QUANTIZATION = ("ao", "ao.nn", "ao.nn.quantized", "ao.quantization", "nn.quantized", "quantization")
+ELSEWHERE |= {name: ("swap.internal.quantization",) for name in _QUANTIZATION}
+_WITH_PRIVATE = (
+    "nn.functional", "nn.init", "nn.modules.container", "nn.modules.conv", "nn.modules.module", "nn.modules.padding",
+    "optim.lr_scheduler", "optim.optimizer",
+)  # fmt: skip
+ELSEWHERE |= {name: (name, "swap.internal.private") for name in _WITH_PRIVATE}
+
+# (a class of jtorch) -> the PyTorch module it says it is from, where that is not its own path. For modules that have
+# several homes the class decides.
+CLASS_HOMES = {
+    "nn.modules.attention": {"MultiheadAttention": "nn.modules.activation", None: "nn.modules.transformer"},
+    "nn.modules.reshape": {
+        "Flatten": "nn.modules.flatten", "Unflatten": "nn.modules.flatten", "Fold": "nn.modules.fold",
+        "Unfold": "nn.modules.fold", "PixelShuffle": "nn.modules.pixelshuffle", "PixelUnshuffle": "nn.modules.pixelshuffle",
+        "ChannelShuffle": "nn.modules.channelshuffle", None: "nn.modules.upsampling",
+    },
+    "nn.modules.batchnorm": {
+        **{f"{lazy}InstanceNorm{n}d": "nn.modules.instancenorm" for lazy in ("", "Lazy") for n in (1, 2, 3)},
+        "_InstanceNorm": "nn.modules.instancenorm", None: "nn.modules.batchnorm",
+    },
+    "nn.modules.adaptive": {
+        "LinearCrossEntropyLoss": "nn.modules.loss", "LinearCrossEntropyOptions": "nn.modules.linear_cross_entropy_options",
+        None: "nn.modules.adaptive",
+    },
+    "tensor": {None: ""},
+    "core.spec": {"Size": ""},
+    "core.device": {"Device": ""},
+    "core.dtype": {"dtype": ""},
+    "core.rng": {"Generator": ""},
+    "creation": {"Generator": ""},
+    "data.dataloader": {None: "utils.data.dataloader"},
+    "data.dataset": {None: "utils.data.dataset"},
+    "data.sampler": {None: "utils.data.sampler"},
+}  # fmt: skip
+
+
+def sources(name: str) -> tuple[str, ...] | None:
+    """The modules of jtorch (without the package's name) that PyTorch's module `name` (without "torch.") is; None: unknown."""
+    found = ELSEWHERE.get(name)
+    if found is None and name.partition(".")[0] in SAME:
+        found = (name,)
+    return found
+
+
+def home(module: str, cls: str) -> str | None:
+    """The PyTorch module that a class defined in jtorch's `module` belongs to ("" is torch itself); None: it has none."""
+    known = CLASS_HOMES.get(module)
+    if known is not None:
+        return known.get(cls, known.get(None))
+    if module.startswith(("nn.", "optim.", "utils.", "distributions.", "autograd.")):
+        return module
+    return None
+
+
+def children(name: str) -> frozenset[str]:
+    """The submodules of PyTorch's module `name` that are under another name in jtorch."""
+    return frozenset(n.rpartition(".")[2] for n in ELSEWHERE if n.rpartition(".")[0] == name)

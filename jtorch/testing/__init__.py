@@ -1,0 +1,6 @@
+"""torch.testing: comparing tensors in tests, and making them."""
+
+from .comparison import assert_allclose, assert_close
+from .creation import make_tensor
+
+__all__ = ["assert_allclose", "assert_close", "make_tensor"]

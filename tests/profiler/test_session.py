@@ -1,0 +1,63 @@
+"""Profiles: schedules, ranges, tables and the traces that are written."""
+
+import json
+
+import pytest
+
+import jtorch
+from jtorch.profiler import ProfilerAction, profile, record_function, schedule, tensorboard_trace_handler
+from tests.oracle import torch
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        dict(wait=1, warmup=1, active=2, repeat=2),
+        dict(wait=0, warmup=1, active=1),
+        dict(wait=2, warmup=1, active=1, skip_first=3),
+    ],
+)
+def test_schedule(options):
+    mine, its = schedule(**options), torch.profiler.schedule(**options)
+    assert [mine(i).name for i in range(20)] == [its(i).name for i in range(20)]
+
+
+def test_ranges_and_table(tmp_path):
+    x = jtorch.ones(64, 64)
+    with profile() as prof:
+        with record_function("outer"):
+            with record_function("inner"):
+                y = x @ x
+            (y + 1).sum().item()
+    found = {e.key: e for e in prof.key_averages()}
+    assert found["outer"].count == 1 and found["outer"].cpu_time_total >= found["inner"].cpu_time_total > 0
+    assert found["outer"].self_cpu_time_total <= found["outer"].cpu_time_total - found["inner"].cpu_time_total + 1e-6
+    assert any(not e.is_user_annotation for e in prof.events()), "no kernel was seen"
+    text = prof.key_averages().table(sort_by="cpu_time_total", row_limit=2)
+    assert "outer" in text and "Self CPU time total:" in text and len(text.splitlines()) == 7
+    path = tmp_path / "trace.json"
+    prof.export_chrome_trace(str(path))
+    assert json.loads(path.read_text())["traceEvents"]
+    assert [p.name for p in tmp_path.iterdir()] == ["trace.json"]
+
+
+def test_steps(tmp_path):
+    seen = []
+
+    def ready(prof):
+        seen.append(prof.step_num)
+        tensorboard_trace_handler(str(tmp_path))(prof)
+
+    with profile(schedule=schedule(wait=0, warmup=1, active=1, repeat=2), on_trace_ready=ready) as prof:
+        for _ in range(6):
+            jtorch.ones(2).sum().item()
+            prof.step()
+    assert seen == [2, 4] and prof.current_action is ProfilerAction.NONE
+    assert [e.key for e in prof.events() if e.is_user_annotation] == ["ProfilerStep#3"]
+    assert list(tmp_path.glob("*.pt.trace.json")) and list(tmp_path.rglob("*.xplane.pb"))
+
+
+def test_one_at_a_time():
+    with profile():
+        with pytest.raises(RuntimeError, match="another profile is being taken"):
+            profile().start()

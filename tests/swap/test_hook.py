@@ -1,0 +1,108 @@
+"""The import hook: one process a subject, each a program full of assertions."""
+
+import jtorch
+from jtorch.swap import hook, table
+from tests.oracle import torch
+from tests.swap import programs
+
+NAMES = """
+    import importlib.metadata, importlib.util, sys
+    import torch
+    import torch.nn as nn
+    import torch.nn.functional as F
+    from torch import Tensor, nn as again
+    from torch.utils.data import DataLoader, TensorDataset
+    from torch.nn.modules.flatten import Flatten
+    from torch.nn.modules.activation import MultiheadAttention, ReLU
+    import torch.backends.cudnn as cudnn
+    import torch.special
+    import jtorch
+
+    assert torch.__version__ == "2.13.0" and torch.__version__ >= (2, 4) and torch.__version__ < "2.14"
+    assert jtorch.__version__ != torch.__version__
+    assert importlib.metadata.version("torch") == "2.13.0"
+    assert importlib.metadata.distribution("torch").metadata["Name"] == "torch"
+    assert "torch" in importlib.metadata.packages_distributions()["torch"]
+    assert importlib.util.find_spec("torch") is not None
+    assert importlib.util.find_spec("torch.core") is None and not hasattr(torch, "core") and not hasattr(torch, "dispatch")
+    assert nn is again is jtorch.nn is sys.modules["torch.nn"] is torch.nn
+    assert Tensor is jtorch.Tensor and isinstance(torch.ones(2), Tensor)
+    assert Flatten is nn.Flatten and MultiheadAttention is nn.MultiheadAttention and ReLU is nn.ReLU
+    assert torch.nn.modules.flatten.Flatten is Flatten and torch.nn.modules.conv._ConvNd in nn.Conv2d.__mro__
+    assert DataLoader is jtorch.utils.data.DataLoader
+    assert cudnn.benchmark is False and torch.special.erf(torch.zeros(1)) == 0
+    assert (type(torch.ones(1)).__module__, nn.Linear.__module__, Flatten.__module__) == (
+        "torch", "torch.nn.modules.linear", "torch.nn.modules.flatten")
+    try:
+        import torch.nowhere
+    except ModuleNotFoundError as error:
+        assert error.name == "torch.nowhere" and str(error) == "No module named 'torch.nowhere'"
+    else:
+        raise AssertionError
+    try:
+        torch.nowhere
+    except AttributeError as error:
+        assert str(error) == "module 'torch' has no attribute 'nowhere'"
+    assert not torch.cuda.is_available() and not torch.distributed.is_available() and not torch.backends.mps.is_available()
+    assert not torch.xpu.is_available() and torch.version.cuda is None
+    jtorch.install_as_torch()  # twice is once
+    assert sys.modules["torch"] is torch
+    namespace = {}
+    exec("from torch import *", namespace)
+    assert namespace["tensor"]([1]).shape == (1,)
+"""
+
+
+def test_names(tmp_path):
+    programs.run(NAMES, tmp_path)
+
+
+def test_every_home_is_there():
+    """A path of the table leads to modules; those of other branches of the package may be missing, never all."""
+    wrong = [
+        n for n, found in table.ELSEWHERE.items() if not hook.exists(n) and not n.startswith(("_custom_ops", "hub"))
+    ]
+    assert not wrong, wrong
+
+
+def test_homes_of_classes_are_torchs():
+    """The module that a layer says it is from is the one that PyTorch's is from."""
+    wrong = {}
+    for name in torch.nn.__all__ if hasattr(torch.nn, "__all__") else dir(torch.nn):
+        its, mine = getattr(torch.nn, name), getattr(jtorch.nn, name, None)
+        if isinstance(its, type) and isinstance(mine, type) and mine.__module__.startswith("jtorch."):
+            home = table.home(mine.__module__.removeprefix("jtorch."), mine.__name__)
+            if f"torch.{home}" != its.__module__:
+                wrong[name] = (home, its.__module__)
+    assert not wrong, wrong
+
+
+def test_from_code(tmp_path):
+    done = programs.python(
+        """
+        import jtorch
+        jtorch.install_as_torch()
+        import torch
+        assert torch.ones(2).sum().item() == 2 and torch.nn is jtorch.nn
+        """,
+        tmp_path,
+    )
+    assert done.stderr == ""
+
+
+def test_refuses_the_real_torch(tmp_path):
+    text = """
+        import sys, types
+        import jtorch
+        sys.modules["torch"] = real = types.ModuleType("torch")
+        real.__file__ = "/somewhere/torch/__init__.py"
+        for install in (jtorch.install_as_torch, lambda: jtorch.as_torch().__enter__()):
+            try:
+                install()
+            except RuntimeError as error:
+                assert "has been imported already" in str(error) and "/somewhere/torch" in str(error)
+            else:
+                raise AssertionError
+        assert sys.modules["torch"] is real
+        """
+    programs.python(text, tmp_path)

@@ -1,0 +1,84 @@
+"""`python -m jtorch run`: what a program sees, how it ends, processes that it starts, and what it costs."""
+
+import subprocess
+import sys
+import time
+
+from tests.swap import programs
+
+
+def test_script(tmp_path):
+    (tmp_path / "beside.py").write_text("import torch\nvalue = torch.ones(3).sum().item()\n")
+    text = """
+        import sys
+        import torch
+        import beside
+        if __name__ == "__main__":
+            print(sys.argv[1:], beside.value, __file__ == sys.argv[0], sys.modules["__main__"].torch is torch)
+    """
+    done = programs.run(text, tmp_path, "-m", "--lr", "0.1")
+    assert done.stdout == "['-m', '--lr', '0.1'] 3.0 True True\n"
+
+
+def test_module(tmp_path):
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("")
+    (tmp_path / "package" / "part.py").write_text("import torch\ntwo = torch.tensor(2)\n")
+    (tmp_path / "package" / "__main__.py").write_text(
+        "import sys\nfrom .part import two\nprint(two.item(), sys.argv[1:])\n"
+    )
+    done = programs.call(["run", "-m", "package", "--flag"], tmp_path)
+    assert done.stdout == "2 ['--flag']\n"
+
+
+def test_ends(tmp_path):
+    done = programs.run("import sys\nsys.exit(3)\n", tmp_path, check=False)
+    assert done.returncode == 3
+    done = programs.run("def f():\n    raise ValueError('mine')\nf()\n", tmp_path, check=False)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "ValueError: mine"
+    assert "jtorch" not in done.stderr.replace(str(tmp_path), ""), "the traceback begins in the program"
+    done = programs.call(["run", "nowhere.py"], tmp_path, check=False)
+    assert done.returncode == 1 and "no such file" in done.stderr
+    done = programs.call(["run", "-m", "nowhere"], tmp_path, check=False)
+    assert done.returncode == 1 and "No module named nowhere" in done.stderr
+
+
+def test_spawned_processes_have_the_swap(tmp_path):
+    text = """
+        import multiprocessing
+        import torch
+
+        class Item:
+            def __init__(self):
+                self.values = torch.ones(2).tolist()
+
+        def work(queue, item):
+            queue.put((item.values, torch.__version__, torch.zeros(1).item()))
+
+        if __name__ == "__main__":
+            context = multiprocessing.get_context("spawn")
+            queue = context.Queue()
+            process = context.Process(target=work, args=(queue, Item()))
+            process.start()
+            print(queue.get(timeout=120))
+            process.join()
+    """
+    assert programs.run(text, tmp_path).stdout == "([1.0, 1.0], '2.13.0', 0.0)\n"
+
+
+def test_cost_over_importing_jtorch(tmp_path):
+    """The least of a few runs each, in turns: less than 0.3 s apart."""
+    (tmp_path / "empty.py").write_text("import torch\n")
+    best = {}
+    for _ in range(3):
+        for name, command in {
+            "import": [sys.executable, "-c", "import jtorch"],
+            "run": [sys.executable, "-m", "jtorch", "run", "empty.py"],
+        }.items():
+            start = time.perf_counter()
+            subprocess.run(
+                command, check=True, cwd=tmp_path, env={"PYTHONPATH": str(programs.ROOT), "PATH": "/usr/bin:/bin"}
+            )
+            best[name] = min(best.get(name, 1e9), time.perf_counter() - start)
+    assert best["run"] - best["import"] < 0.3, best

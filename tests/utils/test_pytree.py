@@ -1,0 +1,62 @@
+"""Nested containers: the same leaves, specs and texts as PyTorch's."""
+
+import collections
+
+import pytest
+
+from jtorch.utils import _pytree as ours
+from tests.oracle import torch
+
+theirs = torch.utils._pytree
+Point = collections.namedtuple("Point", "x y")
+TREES = [
+    1,
+    [1, (2, None), {"b": 3, "a": [4]}],
+    Point(1, [2, 3]),
+    collections.OrderedDict(b=1, a=(2,)),
+    collections.defaultdict(list, a=1, b=2),
+    collections.deque([1, 2], maxlen=3),
+    [],
+    {},
+]
+
+
+@pytest.mark.parametrize("tree", TREES, ids=range(len(TREES)))
+def test_flatten(tree):
+    leaves, spec = ours.tree_flatten(tree)
+    expected, expected_spec = theirs.tree_flatten(tree)
+    assert leaves == expected and repr(spec) == repr(expected_spec)
+    assert (spec.num_leaves, spec.num_nodes) == (expected_spec.num_leaves, expected_spec.num_nodes)
+    rebuilt = ours.tree_unflatten(leaves, spec)
+    assert rebuilt == tree and type(rebuilt) is type(tree)
+    assert ours.tree_map(str, tree) == theirs.tree_map(str, tree)
+    assert ours.tree_map_only(int, lambda x: -x, tree) == theirs.tree_map_only(int, lambda x: -x, tree)
+    assert [(ours.keystr(p), x) for p, x in ours.tree_leaves_with_path(tree)] == [
+        (theirs.keystr(p), x) for p, x in theirs.tree_leaves_with_path(tree)
+    ]
+
+
+def test_text():
+    tree = [1, (2, None), {"b": 3}]
+    text = ours.treespec_dumps(ours.tree_structure(tree))
+    assert text == theirs.treespec_dumps(theirs.tree_structure(tree))
+    assert ours.treespec_loads(text) == ours.tree_structure(tree)
+
+
+def test_several_trees():
+    assert ours.tree_map(lambda a, b: a + b, {"a": 1, "b": [2]}, {"b": [20], "a": 10}) == {"a": 11, "b": [22]}
+    for tree in ({"a": 1}, [1, 2, 3]):
+        with pytest.raises(ValueError, match="mismatch"):
+            ours.tree_map(lambda a, b: a, [1, 2], tree)
+
+
+def test_registered_class():
+    class Pair:
+        def __init__(self, a, b):
+            self.a, self.b = a, b
+
+    ours.register_pytree_node(Pair, lambda p: ([p.a, p.b], None), lambda c, _: Pair(*c))
+    with pytest.raises(ValueError, match="is already registered"):
+        ours.register_pytree_node(Pair, None, None)
+    found = ours.tree_map(lambda x: x * 2, [Pair(1, 2)])[0]
+    assert (found.a, found.b) == (2, 4)
