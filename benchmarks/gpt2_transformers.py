@@ -9,7 +9,7 @@ import argparse
 import statistics
 import time
 
-import torch
+import torch  # noqa: TID251
 from transformers import GPT2Config, GPT2LMHeadModel
 
 
