@@ -9,7 +9,7 @@ import argparse
 import statistics
 import time
 
-import torch  # noqa: TID251  under the hook this is jtorch
+import torch  # noqa: TID251
 from transformers import GPT2Config, GPT2LMHeadModel
 
 
