@@ -112,6 +112,11 @@ def max_pool2d_with_indices_backward(
     return pool._scatter(grad_output, indices, input.shape, 2)
 
 
+@max_pool2d_with_indices_backward.check
+def _check_pool_backward(grad_output, *args):
+    need_floats(grad_output, "max_pool2d_backward")
+
+
 @op(where="", out=False, name="_safe_softmax")
 def _safe_softmax(input: Array, dim: int, dtype: dtypes.dtype | None = None) -> Array:
     """softmax, 0 where everything along `dim` is minus infinity."""

@@ -156,6 +156,12 @@ def mvlgamma(input: Array, p: int) -> Array:
     return steps + jnp.asarray(p * (p - 1) / 4 * math.log(math.pi), input.dtype)
 
 
+@mvlgamma.check
+def _check_mvlgamma(input, p):
+    if input.dtype.name == "bool":
+        raise RuntimeError("The input tensor may not be a boolean tensor.")
+
+
 @op(promote=FLOAT, where="torch Tensor special")
 def logit(input: Array, eps: float | None = None) -> Array:
     """log(x / (1 - x)), of `input` clamped to [eps, 1 - eps] where eps is given."""
