@@ -292,7 +292,7 @@ def warn(message: str, category=UserWarning) -> None:
     while frame is not None and frame.f_code.co_filename.startswith((_ROOT, "<jtorch ")):
         frame = frame.f_back
         level += 1
-    warnings.warn(message, category, stacklevel=max(level - 1, 2))
+    warnings.warn(message, category, stacklevel=level)
 
 
 def argument(function: str, name: str, expected: str, got, position=None) -> TypeError:

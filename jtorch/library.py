@@ -4,8 +4,9 @@ https://docs.pytorch.org/docs/stable/library.html
 """
 
 import functools
+from types import SimpleNamespace
 
-from . import errors_extend
+from . import errors_extend, ops
 from .aten import OpOverload, namespace
 from .custom_ops import OPERATORS, Operator, leaves
 from .dispatch.dispatched import OpOverloadPacket
@@ -47,8 +48,19 @@ def _operator(op) -> Operator:
     name = op.name() if isinstance(op, OpOverload) else op
     found = OPERATORS.get(name) or OPERATORS.get(name.removesuffix(".default"))
     if found is None:
+        if ops.refused:
+            return _Absent()
         raise errors_extend.no_operator(name)
     return found
+
+
+class _Absent:
+    """Stands for an operator of a compiled library that could not be loaded: what is registered for it is never asked."""
+
+    schema = SimpleNamespace(arguments=())
+
+    def __init__(self):
+        self.kernels, self.autocast, self.classes = {}, {}, {}
 
 
 def _types(device_types):

@@ -245,3 +245,14 @@ def test_autocast_casts_the_arguments():
     with jtorch.autocast("cpu"):
         assert op(jtorch.ones(2)).item() == 1.0
     assert op(jtorch.ones(2)).item() == 0.0
+
+
+def test_registrations_for_operators_of_a_refused_library_are_inert(tmp_path):
+    with pytest.raises(OSError, match="cannot run on jtorch"):
+        jtorch.ops.load_library(tmp_path / "ops.so")
+    try:
+        assert jtorch.library.register_fake("absent::nms", len) is len
+    finally:
+        jtorch.ops.refused.clear()
+    with pytest.raises(RuntimeError, match="absent::nms"):
+        jtorch.library.register_fake("absent::nms", len)
