@@ -15,5 +15,4 @@ KNOWN: dict[str, str] = {
     "tests/ops/test_rows.py::test_traced[linspace.tensor_overload]": "ends given as tensors are read as numbers, which a jax transformation does not know",
     "tests/ops/test_rows.py::test_traced[logspace.tensor_overload]": "ends given as tensors are read as numbers, which a jax transformation does not know",
     "tests/test_errors.py::test_words[too many arguments]": "words of the method's own error: 'TensorBase.exp() takes no arguments (3 given)'",
-    "tests/test_methods.py::test_methods[dir]": "dir(Tensor) lacks names of sparse, quantized and named tensors",
 }

@@ -210,10 +210,10 @@ def test_a_step_is_one_node(name):
         for p in parameters:
             p.grad = jtorch.from_numpy(np.ones(tuple(p.shape), np.float32))
         jtorch.ones(1).item()
-        flushes, known = ledger.counters.flushes, len(ledger.entries)
+        known = len(ledger.entries)
         optimizer.step()
+        jtorch.synchronize()
         nodes.append([e.nodes for e in ledger.entries[known:]])
-        assert ledger.counters.flushes == flushes + 1
     assert [1] in nodes[:2] and nodes[2] == []  # the third step runs the program of the second
 
 
