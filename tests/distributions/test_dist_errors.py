@@ -228,8 +228,8 @@ Laplace(T(0),T(1)).sample()
 Exponential(T(1)).sample()
 Uniform(T(0),T(1)).sample()
 Bernoulli(T(1)).sample()
-Poisson(T(1)).sample()
-Categorical(T([1,1])).sample()
+Poisson(T(1)).sample().shape
+Categorical(T([1,1])).sample().shape
 Gamma(T(1),T(1)).sample()
 Cauchy(T(0),T(1)).sample()
 Dirichlet(T([1,1])).sample()
