@@ -3,7 +3,8 @@
 import importlib
 import importlib.util
 
-from . import aten, creation, dlpack, functions, legacy, printing, settings
+from . import aten as aten  # what torch.ops.aten and dispatch modes call operators
+from . import creation, dlpack, functions, legacy, printing, settings
 from .core import device as devices
 from .core import dtype as dtypes
 from .core import record
@@ -115,25 +116,20 @@ _AUTOCAST = (
 
 # Of modules that take time to import: name -> module.
 _LATE = {
-    "CompilationUnit": "jit", "Event": "streams", "ScriptFunction": "jit", "ScriptModule": "jit", "Stream": "streams", "as_torch": "swap", "from_jax": "files.interchange", "install_as_torch": "swap",
-    "load": "serialization", "save": "serialization", "to_jax": "files.interchange",
+    "CompilationUnit": "jit", "Event": "streams", "ScriptFunction": "jit", "ScriptModule": "jit", "Stream": "streams",
+    "as_torch": "swap", "from_jax": "files.interchange", "install_as_torch": "swap", "load": "serialization",
+    "save": "serialization", "to_jax": "files.interchange",
 }  # fmt: skip
-
-
-_ = aten  # what torch.ops.aten and dispatch modes call operators
 
 
 # Modules with more public names of torch, looked into when a name is nowhere else.
 _MORE = ("sundries", "symbolic", "control", "batch_stats", "unavailable")
 
 
-def _more(name):
+def _more():
     for each in _MORE:
         module = importlib.import_module(f"jtorch.{each}")
-        found = module.names() if each == "unavailable" else module.__all__
-        if name in found:
-            return found[name] if each == "unavailable" else getattr(module, name)
-    raise AttributeError(f"module 'jtorch' has no attribute {name!r}")
+        yield module.names() if each == "unavailable" else {n: getattr(module, n) for n in module.__all__}
 
 
 def find(name):
@@ -157,7 +153,10 @@ def find(name):
     try:
         return getattr(functions, name)
     except AttributeError:
-        return _more(name)
+        for found in _more():
+            if name in found:
+                return found[name]
+        raise AttributeError(f"module 'jtorch' has no attribute {name!r}") from None
 
 
 def _space(name, found):
@@ -176,15 +175,9 @@ def names():
             *_LATE,
             *(n for n in SUBMODULES if _exists(n) and not n.startswith("_")),
             *dir(functions),
-            *_more_names(),
+            *(name for found in _more() for name in found),
         }
     )
-
-
-def _more_names():
-    for each in _MORE:
-        module = importlib.import_module(f"jtorch.{each}")
-        yield from module.names() if each == "unavailable" else module.__all__
 
 
 def _exists(name):

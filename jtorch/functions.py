@@ -125,6 +125,7 @@ def _directory(cls):
 
 TensorMeta.__getattr__ = _tensor_attribute
 TensorMeta.__dir__ = _directory
+Tensor.__dir__ = lambda self: sorted({*object.__dir__(self), *dir(type(self))})
 Tensor.__getattr__ = _method
 
 _PLAIN = {

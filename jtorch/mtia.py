@@ -1,27 +1,3 @@
 """torch.mtia: not there. is_available() is False and device_count() is 0."""
 
-__all__ = ["device_count", "empty_cache", "is_available", "manual_seed", "manual_seed_all"]
-
-
-def is_available() -> bool:
-    """False: jax's accelerators are `cuda` and `tpu` here."""
-    return False
-
-
-is_initialized = is_bf16_supported = is_available
-
-
-def device_count() -> int:
-    """0."""
-    return 0
-
-
-def manual_seed(seed) -> None:
-    """Accepted: there is no such device."""
-
-
-manual_seed_all = manual_seed
-
-
-def empty_cache() -> None:
-    """Accepted: there is no such device."""
+from .absent_device import *  # noqa: F403

@@ -95,6 +95,22 @@ def grouped(lists):
     return lines
 
 
+_SKIP = re.compile(r'(?:pytest\.skip|skipif|importorskip)\((?:.*?reason=)?\s*f?"([^"]+)"')
+
+
+def skips():
+    """Where tests skip, and why; an op has no test of a form that it does not have, which counts as a skip too."""
+    tests = pathlib.Path(__file__).resolve().parent.parent / "tests"
+    found = []
+    for path in sorted(tests.rglob("*.py")):
+        for reason in _SKIP.findall(path.read_text(encoding="utf-8")):
+            found.append(f"- `tests/{path.relative_to(tests)}`: {reason}")
+    head = (
+        f"{len(found)} places skip; a name alone is a package that the test needs, and that the `test` extra installs."
+    )
+    return [head, "", *found]
+
+
 def main():
     rows, lists = [], []
     with warnings.catch_warnings():
@@ -123,6 +139,8 @@ def main():
     lines += [
         f"{len(KNOWN)} tests are expected failures; `tests/known.py` has what each says (most are words of errors)."
     ]
+    lines += ["", "## Skips", ""]
+    lines += skips()
     lines += ["", "## What is missing, and why", ""]
     lines += grouped([(space, missing) for space, missing, _ in lists])
     lines += ["## What raises a clear error", ""]

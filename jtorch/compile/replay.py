@@ -88,7 +88,7 @@ class Replay:
     """One program of a region, ready to be run without the region's Python."""
 
     __slots__ = (
-        "guards", "leaves", "tree", "call", "storages", "arguments", "keys", "targets", "written", "take_written",
+        "guards", "leaves", "tree", "storages", "arguments", "keys", "targets", "written", "take_written",
         "params", "grad_specs", "take_grads", "grads_made", "cleared", "result", "result_tree", "updates", "pack",
         "donated", "mutations", "grad", "inference", "specs", "program", "bare", "take_bare", "fed", "take_fed", "constants",
         "penalty", "rest", "fresh", "owners", "owned", "states",
@@ -208,7 +208,6 @@ class Replay:
         me.flush("compiled region")
         program.compile()
         self.program = program
-        self.call = program.call
         self.pack = program.pack if program.pack.kept else None
         sources = [sources[i] for i in program.used]
         self.storages = [_NOTHING if s is None or type(s) is int else s for s in sources]
@@ -240,7 +239,7 @@ class Replay:
         self.grads_made = None
         self.bare = None
         self.rest = 0
-        self.penalty = 1
+        self.penalty = 0
         bare_place = dict.fromkeys(place)
         if self.params and self.written and not self.targets:
             bare_place = self.without_gradients(state, live, donate, graph.device, {i for _, i, _ in grads}, stored)
@@ -354,7 +353,7 @@ class Replay:
                 storage.version += 1
         else:
             self.rest -= 1
-            outs = self.call(*args)
+            outs = self.program.call(*args)
             del args
             for storage, value in zip(self.written, self.take_written(outs)):
                 storage.value = value

@@ -26,9 +26,8 @@ OWN = _own()
 def only_ours(params, grads) -> bool:
     """Whether nobody but these parameters (all of them, or none) and the list knows these gradients, or their storages."""
     holders = 1 if params and all(map(is_, map(_grad, params), grads)) else 0
-    return (
-        max(map(getrefcount, grads)) <= ALONE + holders and max(map(getrefcount, map(_storage, grads))) <= OWN
-    )  # fmt: skip
+    known = max(map(getrefcount, grads))
+    return known <= ALONE + holders and max(map(getrefcount, map(_storage, grads))) <= OWN
 
 
 class Waiting:
@@ -86,7 +85,7 @@ class Waiting:
             replay.fill(args, leaves)
             for tensor, grad in zip(replay.params, self.grads):
                 tensor._grad = grad
-            replay.penalty = 1
+            replay.penalty = 0
             return True
 
     def result(self, full, bare):
@@ -112,7 +111,9 @@ class Waiting:
                 self.owner.deferred = None
             if not dead:
                 _fill(self.grad_slots, replay.take_grads(outs))
-                replay.penalty = replay.rest = min(2 * replay.penalty, _LONGEST_REST)
+                # Looked at each time, waiting is only a cost: the replay rests longer from look to look.
+                replay.rest = replay.penalty
+                replay.penalty = min(2 * replay.penalty + 1, _LONGEST_REST)
             _fill(self.slots, (replay.take_bare if dead else replay.take_written)(outs))
             for pending, full, bare in self.results:
                 pending.value = outs[bare if dead else full]

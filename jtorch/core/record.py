@@ -141,93 +141,7 @@ class Graph:
         self.lock = threading.Lock()
         self.done = False
 
-    # Recording: one method per number of operands, since this is the hottest path there is.
-
-    def rec1(self, plan, a):
-        """Record a node with one operand and one result."""
-        if type(a) is Pending and a.graph is self:
-            ia = a.index
-        else:
-            ia = self.index_of.get(id(a))
-            if ia is None:
-                ia = self.input(a)
-                if ia is None:
-                    return call_traced(plan, (a,))
-        state = self.state
-        key = (plan, ia)
-        after = state.next.get(key)
-        if after is None:
-            after = grow(state, key, plan, (ia,), ())
-        pending = Pending(self, state.count)
-        self.pendings.append(pending)
-        self.state = after
-        if after.full:
-            self.owner.flush("graph full")
-        return pending
-
-    def rec2(self, plan, a, b):
-        """Record a node with two operands and one result."""
-        if type(a) is Pending and a.graph is self:
-            ia = a.index
-        else:
-            ia = self.index_of.get(id(a))
-            if ia is None:
-                ia = self.input(a)
-                if ia is None:
-                    return call_traced(plan, (a, b))
-        if type(b) is Pending and b.graph is self:
-            ib = b.index
-        else:
-            ib = self.index_of.get(id(b))
-            if ib is None:
-                ib = self.input(b)
-                if ib is None:
-                    return call_traced(plan, (a, b))
-        state = self.state
-        key = (plan, ia, ib)
-        after = state.next.get(key)
-        if after is None:
-            after = grow(state, key, plan, (ia, ib), ())
-        pending = Pending(self, state.count)
-        self.pendings.append(pending)
-        self.state = after
-        if after.full:
-            self.owner.flush("graph full")
-        return pending
-
-    def rec3(self, plan, a, b, c):
-        """Record a node with three operands and one result."""
-        if type(a) is Pending and a.graph is self:
-            ia = a.index
-        else:
-            ia = self.index_of.get(id(a))
-            if ia is None:
-                ia = self.input(a)
-        if type(b) is Pending and b.graph is self:
-            ib = b.index
-        else:
-            ib = self.index_of.get(id(b))
-            if ib is None:
-                ib = self.input(b)
-        if type(c) is Pending and c.graph is self:
-            ic = c.index
-        else:
-            ic = self.index_of.get(id(c))
-            if ic is None:
-                ic = self.input(c)
-        if ia is None or ib is None or ic is None:
-            return call_traced(plan, (a, b, c))
-        state = self.state
-        key = (plan, ia, ib, ic)
-        after = state.next.get(key)
-        if after is None:
-            after = grow(state, key, plan, (ia, ib, ic), ())
-        pending = Pending(self, state.count)
-        self.pendings.append(pending)
-        self.state = after
-        if after.full:
-            self.owner.flush("graph full")
-        return pending
+    # rec1, rec2 and rec3 record a node with that many operands and one result; they are made below.
 
     def recn(self, plan, operands, numbers=()):
         """Record any node; returns a list of its results."""
@@ -312,6 +226,49 @@ class Graph:
             if pending.value is None:
                 inputs, numbers, state = list(self.inputs), list(self.numbers), self.state
                 [pending.value] = program.run_nodes(state.nodes(), inputs, numbers, (pending.index,))
+
+
+# Recording is the hottest path there is: one function per number of operands, without a loop over them.
+_RECORD = """
+def rec{n}(self, plan, {operands}):
+{ids}
+    state = self.state
+    key = (plan, {keys})
+    after = state.next.get(key)
+    if after is None:
+        after = grow(state, key, plan, ({keys},), ())
+    pending = Pending(self, state.count)
+    self.pendings.append(pending)
+    self.state = after
+    if after.full:
+        self.owner.flush("graph full")
+    return pending
+"""
+
+_OPERAND = """
+    if type({x}) is Pending and {x}.graph is self:
+        i{x} = {x}.index
+    else:
+        i{x} = self.index_of.get(id({x}))
+        if i{x} is None:
+            i{x} = self.input({x})
+            if i{x} is None:
+                return call_traced(plan, ({operands},))
+"""
+
+
+def _make_recorders():
+    for n in (1, 2, 3):
+        names = "abc"[:n]
+        operands = ", ".join(names)
+        ids = "".join(_OPERAND.format(x=x, operands=operands).strip("\n") + "\n" for x in names)
+        source = _RECORD.format(n=n, operands=operands, ids=ids, keys=", ".join("i" + x for x in names))
+        made = {}
+        exec(compile(source, f"<jtorch rec{n}>", "exec"), globals(), made)
+        setattr(Graph, f"rec{n}", made[f"rec{n}"])
+
+
+_make_recorders()
 
 
 class EagerGraph:

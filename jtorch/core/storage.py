@@ -322,11 +322,7 @@ def settle(storage):
     """Hand a buffer that nobody else sees over to the device, without a copy where the device is this host."""
     host = storage.host
     if host is not None and not host.shared():
-        place = host.spec.device.jax
-        # Not jnp.asarray, which compiles a program for each shape that it has not met, and copies.
-        storage.value = jax.device_put(host_view(storage, host.spec, 0), None if place is jax.devices()[0] else place)
-        storage.spec = host.spec
-        storage._host = None
+        unshare(storage, True)
 
 
 def memory(storage) -> np.ndarray:
@@ -339,12 +335,12 @@ def memory(storage) -> np.ndarray:
     return np.ascontiguousarray(array.transpose(order)).reshape(-1)
 
 
-def unshare(storage):
-    """Take the value back from a buffer that nobody else sees any more."""
+def unshare(storage, whole=False):
+    """Take the value back from a buffer that nobody else sees any more: a copy, or with `whole` the memory itself."""
     host = storage.host
     spec = host.spec
     array = host_view(storage, spec, 0)
-    storage.value = _taken(array, spec.device) if host.lent else to_device(np.array(array), spec.device)
+    storage.value = _taken(array, spec.device) if whole or host.lent else to_device(np.array(array), spec.device)
     storage.spec = spec
     storage._host = None
 
