@@ -53,12 +53,13 @@ class Run:
     """One backward pass.
 
     captures: (node or leaf, number) -> the gradient wanted there. wanted: the nodes and leaves that gradients may reach, or
-    None for all. needed: of those, the nodes that run (the others only hand over what has come to them).
+    None for all. needed: of those, the nodes that run (the others only hand over what has come to them). token: what names this
+    pass to those who keep something for it alone, made when first asked for: an id() would be used again by a later pass.
     """
 
     __slots__ = (
         "create_graph", "keep", "buffers", "leaf_counts", "captures", "accumulate", "wanted", "needed", "leaf_sums",
-        "order",
+        "order", "token",
     )  # fmt: skip
 
     def __init__(self, create_graph, keep, accumulate):
@@ -70,6 +71,7 @@ class Run:
         self.leaf_sums = {}
         self.captures = {}
         self.wanted = self.needed = None
+        self.token = None
 
     # -- the order ------------------------------------------------------------------------------------------------------
 

@@ -201,7 +201,7 @@ _CODINGS = ("latin1", "latin-1", "utf-8", "utf8", "ascii")
 # Classes that live in another file than PyTorch's: our module -> theirs, or our class -> their path.
 _MOVED = {
     "jtorch.nn.packed.PackedSequence": "torch.nn.utils.rnn.PackedSequence",
-    "jtorch.nn.modules.hooks.RemovableHandle": "torch.utils.hooks.RemovableHandle",
+    "jtorch.handles.RemovableHandle": "torch.utils.hooks.RemovableHandle",
     "jtorch.nn.modules.state._ModuleHook": "torch.nn.modules.module._WrappedHook",
     "jtorch.optim.adafactor.Adafactor": "torch.optim._adafactor.Adafactor",
     "jtorch.optim.muon.Muon": "torch.optim._muon.Muon",

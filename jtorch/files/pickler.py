@@ -9,6 +9,7 @@ from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core.spec import Size
 from ..creation import Layout_, MemoryFormat
+from ..dispatch.override import Overridable
 from ..nn.parameter import Parameter, UninitializedTensorMixin
 from ..storage_api import TypedStorage, UntypedStorage
 from ..tensor import Tensor, edge_of, make
@@ -83,7 +84,8 @@ def make_pickler(module, file, protocol, persistent_id):
 def reduce(x):
     """How a file makes this object, in PyTorch's terms; NotImplemented for what is not a matter of PyTorch."""
     if isinstance(x, Tensor):
-        if type(x).__reduce_ex__ not in _OUR_WAYS:
+        # Where the class says how to pickle itself, that is how.
+        if next(c for c in type(x).__mro__ if "__reduce_ex__" in c.__dict__) not in (Tensor, Parameter, Overridable):
             return NotImplemented
         return _reduce_tensor(x)
     found = _OTHERS.get(type(x))
@@ -125,7 +127,6 @@ def _refuse(kind):
     return refuse
 
 
-_OUR_WAYS = (Tensor.__reduce_ex__, Parameter.__reduce_ex__)
 _OTHERS = {
     dtypes.dtype: lambda d: d.name,
     devices.Device: lambda d: (devices.Device, (d.type,) if d.index is None else (d.type, d.index)),

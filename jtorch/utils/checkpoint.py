@@ -6,7 +6,6 @@ then it is another computation, and one that cannot start before backward gets t
 """
 
 import contextlib
-import uuid
 import weakref
 from collections import defaultdict
 
@@ -339,7 +338,9 @@ class _Frame:
 
     def unpack(self, holder):
         run = tls.me.extra.get("run")
-        key = id(run) if run is not None else uuid.uuid4().int
+        key = object() if run is None else run.token
+        if key is None:
+            key = run.token = object()
         if not self.done.get(key):
             self.recompute(key)
             self.done[key] = True

@@ -375,8 +375,27 @@ def test_failures_speak_like_torch(name, bad):
     assert isinstance(want.value, T.linalg.LinAlgError) == isinstance(got.value, jtorch.linalg.LinAlgError)
 
 
+IN_PLACE = [  # a sum that is smaller than the product grows to its size
+    ("addbmm_", (rand(3, 5), rand(2, 3, 4), rand(2, 4, 5)), {"beta": 2.0}),
+    ("addbmm_", (rand(5), rand(2, 3, 4), rand(2, 4, 5)), {"alpha": 0.5}),
+]
+
+
+@pytest.mark.filterwarnings("ignore")  # torch's deprecation of resizing
+@pytest.mark.parametrize("name, arrays, options", IN_PLACE)
+def test_in_place(name, arrays, options):
+    def call(module):
+        x, *others = map(module.tensor, arrays)
+        assert getattr(x, name)(*others, **options) is x
+        return x.numpy(), x.stride()
+
+    (want, *rest), (got, *ours) = call(T), call(jtorch)
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+    assert ours == rest
+
+
 def test_every_op_is_tested():
-    tested = {r.name for r in PRODUCTS + LINALG + FFT}
+    tested = {r.name for r in PRODUCTS + LINALG + FFT} | {name for name, *_ in IN_PLACE}
     homes = [m.__name__ for m in (matmul, linalg, factor, solve, fft)]
     records = [*OPS.values(), *COMPOSITES.values()]
     assert {r.name for r in records if r.__module__ in homes and r.targets} <= tested
