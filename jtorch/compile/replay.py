@@ -1,6 +1,7 @@
 """Replays: a region's program with the places its inputs come from and its results go to, and the guards that allow it."""
 
 import gc
+from itertools import repeat
 from operator import attrgetter, is_, itemgetter
 from sys import getrefcount
 
@@ -11,11 +12,13 @@ from ..core.record import Pending
 from ..core.storage import Storage
 from ..handles import mutations
 from ..tensor import Tensor, make
+from .chain import Gathering
 from .waiting import Waiting, only_ours
 
 _value = attrgetter("value")
 _spec = attrgetter("spec")
 _storage = attrgetter("_storage")
+_grad = attrgetter("_grad")
 _SIMPLE = (int, float, bool, str, bytes, type(None), complex)
 
 
@@ -91,7 +94,8 @@ class Replay:
         "guards", "leaves", "tree", "storages", "arguments", "keys", "targets", "written", "take_written",
         "params", "grad_specs", "take_grads", "grads_made", "cleared", "result", "result_tree", "updates", "pack",
         "donated", "mutations", "grad", "inference", "specs", "program", "bare", "take_bare", "fed", "take_fed", "constants",
-        "penalty", "rest", "fresh", "owners", "owned", "states",
+        "penalty", "rest", "fresh", "owners", "owned", "states", "state_dicts", "state_names",
+        "gathering",
     )  # fmt: skip
 
     @classmethod
@@ -164,6 +168,7 @@ class Replay:
                     return None, "a storage changed its layout in the region"
                 targets.append((argument_of.get(id(storage), gradient_of.get(id(storage), storage)), index[id(value)]))
                 held.discard(id(storage))
+        position = {id(t._grad): k for k, t in enumerate(t for t, i, _ in grads if i is not None)}
         result_leaves = []
         self.result_tree = _flat(out, result_leaves)
         for leaf in result_leaves:
@@ -173,6 +178,9 @@ class Replay:
                 results.append((None, leaf, None, None, None, None))
                 continue
             value = leaf._storage.value
+            if id(leaf) in position:
+                results.append((None, None, None, None, None, ~position[id(leaf)]))
+                continue
             if id(leaf) in before.tensors:
                 results.append((None, leaf, None, None, None, argument_at.get(id(leaf))))
                 continue
@@ -216,13 +224,14 @@ class Replay:
         owner = {id(t[1]): t[0] for t in before.tensors.values() if id(t[1]) in held and t[0]._base is None}
         self.owned = [s for s in self.storages if id(s) in owner]
         self.owners = [owner[id(s)] for s in self.owned]
-        self.states = [
+        found = [
             (state, name, value)
             for optimizer, group, _, _ in scope.updates
             for state in (optimizer.state[p] for p in group["params"] if p in optimizer.state)
             for name, value in state.items()
             if isinstance(value, Tensor)
         ]
+        self.state_dicts, self.state_names, self.states = map(list, zip(*found)) if found else ([], [], [])
         self.arguments = [(k, s) for k, s in enumerate(sources) if type(s) is int]
         self.keys = [k for k, s in enumerate(sources) if s is None]
         self.specs = [s.spec for s in self.storages]
@@ -247,6 +256,7 @@ class Replay:
             (None if i is None else (place[i], bare_place[i]), leaf, spec, edge, rg, arg)
             for i, leaf, spec, edge, rg, arg in results
         ]
+        self.gathering = Gathering(self, {r[0][1] for r in self.result if r[0] is not None})
         return (self, None) if n_inputs else (None, "a region without inputs")
 
     def without_gradients(self, state, live, donate, device, grads, stored):
@@ -277,16 +287,14 @@ class Replay:
         for leaf, guard in zip(leaves, self.leaves):
             if not _leaf_holds(leaf, guard):
                 return False
-        if not all(map(is_, map(_spec, self.storages), self.specs)):
+        if list(map(_spec, self.storages)) != self.specs:
             return False
-        if not all(map(is_, map(_storage, self.owners), self.owned)):
+        if list(map(_storage, self.owners)) != self.owned:
             return False  # a tensor has been given other data
-        for tensor in self.fresh:
-            if tensor._grad is not None:
-                return False  # this time gradients would be added to those
-        for state, name, value in self.states:
-            if state.get(name) is not value:
-                return False
+        if not all(map(is_, map(_grad, self.fresh), repeat(None))):
+            return False  # this time gradients would be added to those
+        if not all(map(is_, map(dict.get, self.state_dicts, self.state_names), self.states)):
+            return False
         for optimizer, group, flags, _ in self.updates:
             if optimizer.flags(group) != flags:
                 return False
@@ -306,12 +314,14 @@ class Replay:
             tensor._grad = grad = make(Storage(value, spec), spec)
             made.append(grad)
 
-    def fill(self, args, leaves):
-        """Put in what is not the result of the call before: arguments, constants, random keys and numbers."""
+    def arguments_after(self, leaves):
+        """The arguments of a call but for what is the result of the one before: constants, leaves, random keys, numbers."""
+        args = [None] * len(self.storages)
         for k, storage in self.constants:
             value = storage.value
             args[k] = value.get() if type(value) is Pending else value
         self.fill_given(args, leaves)
+        return args
 
     def fill_given(self, args, leaves):
         for k, leaf in self.arguments:
@@ -326,7 +336,7 @@ class Replay:
     def run(self, me, leaves):
         """(True, result), or (False, None) when something else still refers to memory that the program would take."""
         if me.graph.pendings:
-            me.flush("before a compiled region")
+            me.flush_recorded("before a compiled region")
         waiting = me.deferred
         if waiting is not None:
             if waiting.replay is self and waiting.follow(leaves):
@@ -373,7 +383,9 @@ class Replay:
         made = []
         for place, leaf, spec, edge, rg, argument in self.result:
             if place is None:
-                made.append(leaf if argument is None else leaves[argument])
+                made.append(
+                    leaf if argument is None else leaves[argument] if argument >= 0 else self.params[~argument]._grad
+                )
             else:
                 value = outs[place[0]] if waiting is None else waiting.result(*place)
                 t = make(Storage(value, spec), spec)

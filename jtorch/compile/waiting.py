@@ -31,21 +31,24 @@ def only_ours(params, grads) -> bool:
 
 
 class Waiting:
-    """The last call of a replay: its arguments, and the pending values that stand where its results will be.
+    """The last calls of a replay: their arguments, and the pending values that stand where the results will be.
 
-    It runs when a value is needed, and then gradients are results; or when the next call shows that the gradients have
-    died unseen: then they are not. The same object and the same pending values serve one call after the other.
+    The last one runs when a value is needed, and then gradients are results; or when the next call shows that the gradients
+    have died unseen: then they are not. The same object and the same pending values serve one call after the other. Short
+    calls that nobody looks at gather here, until there are as many as the replay's chain runs at once.
     """
 
-    __slots__ = ("replay", "owner", "args", "slots", "grads", "grad_slots", "results", "lock", "done")
+    __slots__ = ("replay", "owner", "calls", "slots", "grads", "grad_slots", "results", "lock", "done")
 
     def __init__(self, replay, owner, args):
         self.replay = replay
         self.owner = owner
-        self.args = args
+        self.calls = [args]  # what comes from the call before is missing in all but the first
+        self.results = [
+            []
+        ]  # of each call: (pending, position among the results of the program with gradients, without)
         self.lock = threading.Lock()
         self.done = False
-        self.results = []  # (pending, position among the results of the program with gradients, without them)
         self.slots = [Pending(self, -1) for _ in replay.written]
         for storage, slot in zip(replay.written, self.slots):
             storage.value = slot
@@ -61,37 +64,67 @@ class Waiting:
         slots, grad_slots = self.slots, self.grad_slots
         return (
             not self.done
-            and all(map(is_, map(_value, self.replay.written), slots))
-            and all(map(is_, map(_value, map(_storage, self.grads)), grad_slots))
+            and list(map(_value, self.replay.written)) == slots
+            and list(map(_value, map(_storage, self.grads))) == grad_slots
             and max(map(getrefcount, slots), default=0) <= ALONE + 1
             and max(map(getrefcount, grad_slots)) <= ALONE + 1
             and only_ours(self.replay.params, self.grads)
         )
 
     def follow(self, leaves):
-        """Run this call without its gradients and become the next one; False if somebody has an eye on them."""
+        """The next call waits instead of this one, whose gradients are never made; False if somebody has an eye on them."""
         with self.lock:
             if not self.unseen():
                 return False
-            replay = self.replay
-            args = self.args
-            outs = replay.bare.call(*args)
-            for pending, _, k in self.results:
-                pending.value = outs[k]
-                pending.graph = None
-            self.results = []
-            for k, value in zip(replay.fed, replay.take_fed(outs)):
-                args[k] = value
-            replay.fill(args, leaves)
-            for tensor, grad in zip(replay.params, self.grads):
-                tensor._grad = grad
+            replay, calls = self.replay, self.calls
+            args = replay.arguments_after(leaves)
+            gathering = replay.gathering
+            gathering.run += 1
+            chain = gathering.chain
+            if chain is not None and len(calls) < chain.length and chain.fits(calls[0], args):
+                calls.append(args)
+                self.results.append([])
+            else:
+                self.advance(len(calls), args)
+                self.calls = [args]
+                self.results = [[]]
+                if chain is None:
+                    gathering.watch(args)
+            grads = self.grads
+            if replay.params[0]._grad is not grads[0]:  # all of them, or none: they have been seen to be ours
+                for tensor, grad in zip(replay.params, grads):
+                    tensor._grad = grad
             replay.penalty = 0
             return True
 
+    def advance(self, n, args):
+        """Run the first `n` calls without their gradients, and put what follows from them into the arguments `args`."""
+        replay, calls = self.replay, self.calls
+        chain = replay.gathering.chain
+        if chain is not None and n > 1:
+            values, results = chain.run(calls[:n])
+            for waiting, values_of in zip(self.results, results):
+                for pending, _, k in waiting:
+                    pending.value = values_of[k]
+                    pending.graph = None
+        else:
+            for k in range(n):
+                outs = replay.bare.call(*calls[k])
+                for pending, _, at in self.results[k]:
+                    pending.value = outs[at]
+                    pending.graph = None
+                values = replay.take_fed(outs)
+                if k + 1 < n:
+                    for at, value in zip(replay.fed, values):
+                        calls[k + 1][at] = value
+                calls[k] = outs = None
+        for at, value in zip(replay.fed, values):
+            args[at] = value
+
     def result(self, full, bare):
-        """A pending result of this call."""
+        """A pending result of the last call."""
         pending = Pending(self, -1)
-        self.results.append((pending, full, bare))
+        self.results[-1].append((pending, full, bare))
         return pending
 
     def compute(self, pending):
@@ -99,13 +132,16 @@ class Waiting:
         self.settle()
 
     def settle(self):
-        """Run this call; its gradients are results unless nobody can see them any more."""
+        """Run all calls; the gradients of the last are results unless nobody can see them any more."""
         with self.lock:
             if self.done:
                 return
             replay = self.replay
+            last = self.calls[-1]
+            if len(self.calls) > 1:
+                self.advance(len(self.calls) - 1, last)
             dead = only_ours((), self.grads) and max(map(getrefcount, self.grad_slots)) <= ALONE + 1
-            outs = (replay.bare if dead else replay.program).call(*self.args)
+            outs = (replay.bare if dead else replay.program).call(*last)
             self.done = True
             if self.owner.deferred is self:
                 self.owner.deferred = None
@@ -115,10 +151,11 @@ class Waiting:
                 replay.rest = replay.penalty
                 replay.penalty = min(2 * replay.penalty + 1, _LONGEST_REST)
             _fill(self.slots, (replay.take_bare if dead else replay.take_written)(outs))
-            for pending, full, bare in self.results:
+            for pending, full, bare in self.results[-1]:
                 pending.value = outs[bare if dead else full]
                 pending.graph = None
-            self.args = self.slots = self.grads = self.grad_slots = self.results = ()
+            replay.gathering.looked()
+            self.calls = self.slots = self.grads = self.grad_slots = self.results = ()
 
 
 def _fill(slots, values):

@@ -71,6 +71,16 @@ def compiled(prog, cause):
         print(f"[jtorch] compile {entry.nodes} nodes at {user_line()} ({cause})", file=sys.stderr)
 
 
+def chained(prog, length, seconds):
+    """A program of several runs of this one has been compiled."""
+    entry = _entry(prog, "compiled region")
+    entry.compiles += 1
+    counters.compiles += 1
+    counters.compile_seconds += seconds
+    if "recompiles" in config.logs:
+        print(f"[jtorch] compile {length} calls of {entry.nodes} nodes as one program", file=sys.stderr)
+
+
 def flushed(prog, cause, how, seconds):
     """A program has been started."""
     entry = prog.entry

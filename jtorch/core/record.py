@@ -340,6 +340,10 @@ class Thread:
         """Run everything that this thread has recorded."""
         if self.deferred is not None:
             self.deferred.settle()
+        self.flush_recorded(cause)
+
+    def flush_recorded(self, cause):
+        """Run what this thread is recording; what has been deferred goes on waiting."""
         for graph in list(self.graphs.values()):
             if graph.pendings:
                 self.flush_graph(graph, cause)

@@ -133,6 +133,13 @@ def _check_values(op, call):
         op.invoke(check, args)
 
 
+def check_values(op, args):
+    """The same for the arguments of a generated function whose plan is there."""
+    args = [_checkable(a) if type(a) in FAST else a for a in args]
+    for check in op.value_checks:
+        op.invoke(check, args)
+
+
 def _checkable(t):
     if t is None:
         return None

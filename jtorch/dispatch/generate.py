@@ -17,7 +17,7 @@ from ..ops import registry
 from ..ops.registry import KEY, LIST, NUMBER, OPTIONAL, SCALAR, STATIC, TENSOR, VarInts
 from ..tensor import Tensor
 from . import override
-from .call import inplace, into_out, slow
+from .call import check_values, inplace, into_out, slow
 from .plans import DEFAULT, FAST, MISSING, NUMBER_TYPES, RETURN_FIELDS, return_type
 from .results import finish, finish1, finish2, finish3
 from .view import call_view
@@ -111,6 +111,8 @@ class _Body:
         self.emit(depth + 1, f"plan = plans[{found}]")
         self.emit(depth, "except (KeyError, TypeError):")
         self.emit(depth + 1, self.fallback)
+        if self.op.value_checks:
+            self.emit(depth, f"check_values(_op, ({', '.join(name for name, *_ in self.params)},))")
         if len(tensors) in (1, 2, 3) and not numbers:
             self.emit(depth, "if plan.simple:")
             self.emit(depth + 1, f"return finish{len(tensors)}(plan, me, {', '.join(tensors)})")
@@ -128,7 +130,7 @@ _GUARDS = {
 
 def _branches(op):
     """Whether calls of an op are worth a generated body: few branches, and nothing that needs a look at values."""
-    if op.dynamic or op.value_checks or LIST in op.roles or KEY in op.roles:
+    if op.dynamic or LIST in op.roles or KEY in op.roles:
         return False
     return builtins.sum(r in (OPTIONAL, SCALAR, NUMBER) for r in op.roles) <= 4 and (
         TENSOR in op.roles or SCALAR in op.roles
@@ -209,7 +211,7 @@ def _compile(record, parts, lines, scope):
         "finish1": finish1, "finish2": finish2, "finish3": finish3, "fast": FAST, "renamed": renamed, "number_types": NUMBER_TYPES,
         "type": builtins.type, "default": DEFAULT, "operand": operand, "_inplace": inplace, "call_view": call_view,
         "view_of_other": view_of_other, "Tensor": Tensor, "isinstance": builtins.isinstance,
-        "integer_power": errors.integer_power,
+        "integer_power": errors.integer_power, "check_values": check_values,
     }  # fmt: skip
     exec(compile(source, f"<jtorch {record.name}>", "exec"), scope)
     fn = scope["public"] = scope[_safe(record.name)]

@@ -127,6 +127,8 @@ def _check_class_range(input, target, ignore_index):
     if not isinstance(target, np.ndarray) or not input.ndim:
         return
     classes = input.shape[_class_axis(input.ndim)]
+    if target.dtype == np.int64 and target.size and target.view(np.uint64).max() < classes:
+        return  # as unsigned numbers negative ones are large: one look for both ends
     bad = (target != ignore_index) & ((target < 0) | (target >= classes))
     if bad.any():
         raise IndexError(f"Target {int(target[bad].flat[0])} is out of bounds.")
