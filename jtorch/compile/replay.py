@@ -2,17 +2,17 @@
 
 import gc
 from itertools import repeat
-from operator import attrgetter, is_, itemgetter
+from operator import attrgetter, is_
 from sys import getrefcount
 
 from ..autograd.node import Node
 from ..core import rng
+from ..core.chain import Gathering, Links, taker
 from ..core.program import Program
 from ..core.record import Pending
 from ..core.storage import Storage
 from ..handles import mutations
 from ..tensor import Tensor, make
-from .chain import Gathering
 from .waiting import Waiting, only_ours
 
 _value = attrgetter("value")
@@ -93,7 +93,7 @@ class Replay:
     __slots__ = (
         "guards", "leaves", "tree", "storages", "arguments", "keys", "targets", "written", "take_written",
         "params", "grad_specs", "take_grads", "grads_made", "cleared", "result", "result_tree", "updates", "pack",
-        "donated", "mutations", "grad", "inference", "specs", "program", "bare", "take_bare", "fed", "take_fed", "constants",
+        "donated", "mutations", "grad", "inference", "specs", "program", "bare", "take_bare", "fed", "take_fed", "sources", "constants",
         "penalty", "rest", "fresh", "owners", "owned", "states", "state_dicts", "state_names",
         "gathering",
     )  # fmt: skip
@@ -239,42 +239,45 @@ class Replay:
         place = {i: k for k, i in enumerate(program.out)}
         stored = [(s, place[i]) for s, i in targets if type(s) is not int]
         self.written = [s for s, _ in stored]
-        self.take_written = _taker([k for _, k in stored])
+        self.take_written = taker([k for _, k in stored])
         self.targets = [(s, place[i]) for s, i in targets if type(s) is int]
         self.cleared = [t for t, i, _ in grads if i is None]
         self.params = [t for t, i, _ in grads if i is not None]
         self.grad_specs = [spec for _, i, spec in grads if i is not None]
-        self.take_grads = _taker([place[i] for _, i, _ in grads if i is not None])
+        self.take_grads = taker([place[i] for _, i, _ in grads if i is not None])
         self.grads_made = None
         self.bare = None
         self.rest = 0
         self.penalty = 0
         bare_place = dict.fromkeys(place)
-        if self.params and self.written and not self.targets:
+        if self.written and not self.targets:
             bare_place = self.without_gradients(state, live, donate, graph.device, {i for _, i, _ in grads}, stored)
         self.result = [
             (None if i is None else (place[i], bare_place[i]), leaf, spec, edge, rg, arg)
             for i, leaf, spec, edge, rg, arg in results
         ]
-        self.gathering = Gathering(self, {r[0][1] for r in self.result if r[0] is not None})
+        self.gathering = Gathering()
         return (self, None) if n_inputs else (None, "a region without inputs")
 
     def without_gradients(self, state, live, donate, device, grads, stored):
         """The same program without gradients among its results, and how one call's results are the next one's arguments."""
         full = self.program
         keep = {full.out[k] for _, k in stored}  # a result that is a gradient and something else stays
-        live = [alive and (i in keep or i not in grads) for i, alive in enumerate(live)]
-        bare = Program(state, live, donate, device)
+        bare = full
+        if self.params:
+            live = [alive and (i in keep or i not in grads) for i, alive in enumerate(live)]
+            bare = Program(state, live, donate, device)
+            if bare.used != full.used or bare.pack.kept != full.pack.kept:
+                return dict.fromkeys(full.out)
+            bare.pack = full.pack
+            bare.compile()
         place = {i: k for k, i in enumerate(bare.out)}
-        if bare.used != full.used or bare.pack.kept != full.pack.kept:
-            return dict.fromkeys(full.out)
-        bare.pack = full.pack
-        bare.compile()
         self.bare = bare
-        self.take_bare = _taker([place[full.out[k]] for _, k in stored])
+        self.take_bare = taker([place[full.out[k]] for _, k in stored])
         place_of = {id(s): place[full.out[k]] for s, k in stored}
         self.fed = [k for k, s in enumerate(self.storages) if id(s) in place_of]
-        self.take_fed = _taker([place_of[id(self.storages[k])] for k in self.fed])
+        self.sources = [place_of[id(self.storages[k])] for k in self.fed]
+        self.take_fed = taker(self.sources)
         self.constants = [(k, s) for k, s in enumerate(self.storages) if s is not _NOTHING and id(s) not in place_of]
         return dict.fromkeys(full.out) | place
 
@@ -322,6 +325,14 @@ class Replay:
             args[k] = value.get() if type(value) is Pending else value
         self.fill_given(args, leaves)
         return args
+
+    def links(self):
+        """How calls follow each other in one program; None if not all that one writes is read by the next."""
+        if len(self.fed) != len(self.written):
+            return None
+        fresh = [k for k, _ in self.arguments] + self.keys
+        places = {r[0][1] for r in self.result if r[0] is not None}
+        return Links(self.bare, self.fed, self.sources, [k for k, _ in self.constants], fresh, places)
 
     def fill_given(self, args, leaves):
         for k, leaf in self.arguments:
@@ -437,16 +448,6 @@ class _Nothing:
 
 
 _NOTHING = _Nothing()
-
-
-def _taker(positions):
-    """The items at these positions, as a function of a list."""
-    if not positions:
-        return lambda outs: ()
-    if len(positions) == 1:
-        [k] = positions
-        return lambda outs: (outs[k],)
-    return itemgetter(*positions)
 
 
 def _twice() -> int:

@@ -4,6 +4,7 @@ import threading
 from operator import attrgetter, is_
 from sys import getrefcount
 
+from ..core.chain import run_chained, run_singly
 from ..core.program import ALONE
 from ..core.record import Pending
 from ..core.storage import Storage
@@ -26,8 +27,8 @@ OWN = _own()
 def only_ours(params, grads) -> bool:
     """Whether nobody but these parameters (all of them, or none) and the list knows these gradients, or their storages."""
     holders = 1 if params and all(map(is_, map(_grad, params), grads)) else 0
-    known = max(map(getrefcount, grads))
-    return known <= ALONE + holders and max(map(getrefcount, map(_storage, grads))) <= OWN
+    known = max(map(getrefcount, grads), default=0)
+    return known <= ALONE + holders and max(map(getrefcount, map(_storage, grads)), default=0) <= OWN
 
 
 class Waiting:
@@ -38,7 +39,9 @@ class Waiting:
     calls that nobody looks at gather here, until there are as many as the replay's chain runs at once.
     """
 
-    __slots__ = ("replay", "owner", "calls", "slots", "grads", "grad_slots", "results", "lock", "done")
+    gathers = waits = False  # what is recorded on its results makes it run
+
+    __slots__ = ("replay", "owner", "calls", "slots", "grads", "grad_slots", "results", "lock", "done", "chain")
 
     def __init__(self, replay, owner, args):
         self.replay = replay
@@ -49,6 +52,7 @@ class Waiting:
         ]  # of each call: (pending, position among the results of the program with gradients, without)
         self.lock = threading.Lock()
         self.done = False
+        self.chain = None  # that of the replay when the second call joined
         self.slots = [Pending(self, -1) for _ in replay.written]
         for storage, slot in zip(replay.written, self.slots):
             storage.value = slot
@@ -67,7 +71,7 @@ class Waiting:
             and list(map(_value, self.replay.written)) == slots
             and list(map(_value, map(_storage, self.grads))) == grad_slots
             and max(map(getrefcount, slots), default=0) <= ALONE + 1
-            and max(map(getrefcount, grad_slots)) <= ALONE + 1
+            and max(map(getrefcount, grad_slots), default=0) <= ALONE + 1
             and only_ours(self.replay.params, self.grads)
         )
 
@@ -81,7 +85,11 @@ class Waiting:
             gathering = replay.gathering
             gathering.run += 1
             chain = gathering.chain
-            if chain is not None and len(calls) < chain.length and chain.fits(calls[0], args):
+            at = len(calls)
+            if (
+                chain is not None and at < chain.length and (at == 1 or chain is self.chain) and chain.fits(calls[0], args)
+            ):  # fmt: skip
+                self.chain = chain
                 calls.append(args)
                 self.results.append([])
             else:
@@ -89,9 +97,9 @@ class Waiting:
                 self.calls = [args]
                 self.results = [[]]
                 if chain is None:
-                    gathering.watch(args)
+                    gathering.watch(replay.links, args)
             grads = self.grads
-            if replay.params[0]._grad is not grads[0]:  # all of them, or none: they have been seen to be ours
+            if grads and replay.params[0]._grad is not grads[0]:  # all of them, or none: they have been seen to be ours
                 for tensor, grad in zip(replay.params, grads):
                     tensor._grad = grad
             replay.penalty = 0
@@ -100,24 +108,11 @@ class Waiting:
     def advance(self, n, args):
         """Run the first `n` calls without their gradients, and put what follows from them into the arguments `args`."""
         replay, calls = self.replay, self.calls
-        chain = replay.gathering.chain
-        if chain is not None and n > 1:
-            values, results = chain.run(calls[:n])
-            for waiting, values_of in zip(self.results, results):
-                for pending, _, k in waiting:
-                    pending.value = values_of[k]
-                    pending.graph = None
+        calls, results = calls[:n], [[(p, bare) for p, _, bare in made] for made in self.results[:n]]
+        if n > 1:
+            values = run_chained(self.chain, replay.gathering, calls, results)
         else:
-            for k in range(n):
-                outs = replay.bare.call(*calls[k])
-                for pending, _, at in self.results[k]:
-                    pending.value = outs[at]
-                    pending.graph = None
-                values = replay.take_fed(outs)
-                if k + 1 < n:
-                    for at, value in zip(replay.fed, values):
-                        calls[k + 1][at] = value
-                calls[k] = outs = None
+            values = run_singly(replay.bare.call, replay.take_fed, replay.fed, calls, results)
         for at, value in zip(replay.fed, values):
             args[at] = value
 
@@ -140,13 +135,14 @@ class Waiting:
             last = self.calls[-1]
             if len(self.calls) > 1:
                 self.advance(len(self.calls) - 1, last)
-            dead = only_ours((), self.grads) and max(map(getrefcount, self.grad_slots)) <= ALONE + 1
+            dead = only_ours((), self.grads) and max(map(getrefcount, self.grad_slots), default=0) <= ALONE + 1
             outs = (replay.bare if dead else replay.program).call(*last)
             self.done = True
             if self.owner.deferred is self:
                 self.owner.deferred = None
             if not dead:
                 _fill(self.grad_slots, replay.take_grads(outs))
+            if not dead or not self.grads:
                 # Looked at each time, waiting is only a cost: the replay rests longer from look to look.
                 replay.rest = replay.penalty
                 replay.penalty = min(2 * replay.penalty + 1, _LONGEST_REST)

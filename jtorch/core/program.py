@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import config
-from . import ledger
+from . import gather, ledger
+from .chain import concretely
 
 
 class _Runtime:
@@ -82,6 +83,7 @@ class Program:
 
     __slots__ = (
         "nodes", "out", "used", "all_used", "donate", "pack", "call", "runs", "device", "entry", "n_nodes", "interpret",
+        "gathering", "place",
     )  # fmt: skip
 
     def __init__(self, state, live, dead, device):
@@ -99,6 +101,13 @@ class Program:
         self.runs = 0
         self.entry = None
         self.interpret = None
+        self.gathering = None
+        self.place = None  # index of a result -> its place among `out`, once runs gather
+
+    def arguments(self, inputs, numbers):
+        """What `call` takes: the inputs that are used, then the numbers."""
+        args = inputs if self.all_used else [inputs[i] for i in self.used]
+        return [*args, *self.pack.pack(numbers)] if self.pack.kept else args
 
     def compile(self):
         """Trace all nodes into one function for XLA."""
@@ -241,16 +250,27 @@ class _NoData:
 NO_DATA = _NoData()
 
 
-def run(graph, cause, scope):
-    """Compute what is still held of a graph's results. The graph is not used again."""
+def run(graph, cause, scope, thread=None):
+    """Compute what is still held of a graph's results. The graph is not used again.
+
+    thread: given for a finished step, which may wait there for the steps after it.
+    """
     pendings, inputs, state = graph.pendings, graph.inputs, graph.state
     if graph.device.type == "meta":
         for pending in pendings:
             pending.value = NO_DATA
             pending.graph = None
         return
+    if graph.unresolved:
+        _resolve(graph)
     live = tuple(map(_is_live, map(getrefcount, pendings)))
     dead = tuple(map(_is_dead, map(getrefcount, inputs)))
+    if graph.unresolved:
+        # The queue has them too.
+        dead = list(dead)
+        for k, held in zip(graph.unresolved, map(getrefcount, map(inputs.__getitem__, graph.unresolved))):
+            dead[k] = held <= ALONE + 1
+        dead = tuple(dead)
     if state.programs is None:
         state.programs = {}
     prog = state.programs.get((live, dead))
@@ -258,6 +278,12 @@ def run(graph, cause, scope):
         prog = _new_program(state, live, dead, graph.device)
     if not prog.out:
         return
+    if thread is not None and prog.call is not None and gather.wanted(thread, prog):
+        _wait(graph, cause, thread, prog, dead)
+        return
+    if graph.unresolved:
+        inputs[graph.unresolved[0]].graph.drain()
+        _resolve(graph)
     started = time.perf_counter()
     numbers = graph.numbers
     if prog.call is None and (prog.runs or scope is not None or _many_cold(prog)):
@@ -271,23 +297,51 @@ def run(graph, cause, scope):
                 outs = run_nodes(prog.nodes, inputs, numbers, prog.out, prog)
     else:
         how = "fused"
-        args = inputs if prog.all_used else [inputs[i] for i in prog.used]
-        if prog.pack.kept:
-            args = [*args, *prog.pack.pack(numbers)]
+        args = prog.arguments(inputs, numbers)
         if prog.device.type == "cpu" and not args:
             with placed(prog.device):
                 outs = prog.call(*args)
         else:
-            outs = prog.call(*args)
-        if outs and isinstance(outs[0], jax.core.Tracer):
-            with jax.ensure_compile_time_eval():
-                outs = prog.call(*args)
+            outs = concretely(prog.call, args)
     prog.runs += 1
     for i, value in zip(prog.out, outs):
         pending = pendings[i]
         pending.value = value
         pending.graph = None
     ledger.flushed(prog, cause, how, time.perf_counter() - started)
+
+
+def _resolve(graph):
+    """Put values in the place of pending inputs, but for the results of runs that gather; those stay `unresolved`."""
+    inputs = graph.inputs
+    left = []
+    for k in graph.unresolved:
+        v = inputs[k]
+        if v.value is None and v.graph.gathers:
+            left.append(k)
+        else:
+            inputs[k] = v.get()
+        v = None
+    graph.unresolved = left
+
+
+def _wait(graph, cause, thread, prog, dead):
+    """A finished step joins the ones that wait, or is the first."""
+    inputs, fed = graph.inputs, graph.unresolved
+    queue = inputs[fed[0]].graph if fed else None
+    if queue is not None and not (queue.prog is prog and all(map(dead.__getitem__, fed))):
+        queue.drain()
+        _resolve(graph)
+        queue = None
+    if queue is None:
+        if thread.queue is not None:
+            thread.queue.drain()
+        queue = thread.queue = gather.Queue(thread, prog)
+    elif not prog.all_used:
+        fed = [at for at, k in enumerate(prog.used) if k in set(fed)]
+    queue.add(graph, list(prog.arguments(inputs, graph.numbers)), fed or [])
+    prog.runs += 1
+    ledger.flushed(prog, cause, "fused", 0.0)
 
 
 def _new_program(state, live, dead, device):

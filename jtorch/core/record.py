@@ -127,8 +127,12 @@ class Graph:
     """What one thread has recorded on one device since its last flush."""
 
     replay = None  # as something deferred it is not a compiled region's call
+    gathers = False  # as what a pending value comes from it is not a queue of steps
 
-    __slots__ = ("state", "pendings", "inputs", "index_of", "numbers", "device", "owner", "lock", "done")
+    # waits: it has been deferred, and what is recorded on its results leaves it so. unresolved: the inputs that are such results.
+    __slots__ = (
+        "state", "pendings", "inputs", "index_of", "numbers", "device", "owner", "lock", "done", "waits", "unresolved",
+    )  # fmt: skip
 
     def __init__(self, owner, device):
         self.owner = owner
@@ -139,7 +143,8 @@ class Graph:
         self.index_of = {}
         self.numbers = []
         self.lock = threading.Lock()
-        self.done = False
+        self.done = self.waits = False
+        self.unresolved = None
 
     # rec1, rec2 and rec3 record a node with that many operands and one result; they are made below.
 
@@ -147,19 +152,18 @@ class Graph:
         """Record any node; returns a list of its results."""
         ids = []
         index_of = self.index_of
-        inputs = self.inputs
         for v in operands:
             if type(v) is Pending:
                 if v.graph is self:
                     ids.append(v.index)
                     continue
-                v = v.value if v.value is not None else v.get()
+                if v.value is not None:
+                    v = v.value
             i = index_of.get(id(v))
             if i is None:
-                if type(v) not in _arrays and not _is_array(v):
+                i = self.input(v)
+                if i is None:
                     return call_traced_n(plan, operands, numbers)
-                i = index_of[id(v)] = ~len(inputs)
-                inputs.append(v)
             ids.append(i)
         ids = tuple(ids)
         state = self.state
@@ -200,6 +204,13 @@ class Graph:
         if type(v) is Pending:
             if v.graph is self:
                 return v.index
+            if v.value is None and v.graph.waits and v.graph.owner is self.owner:
+                if self.unresolved is None:
+                    self.unresolved = []
+                i = self.index_of[id(v)] = ~len(self.inputs)
+                self.unresolved.append(~i)
+                self.inputs.append(v)
+                return i
             v = v.get()
             i = self.index_of.get(id(v))
             if i is not None:
@@ -211,8 +222,8 @@ class Graph:
         return i
 
     def settle(self):
-        """Run a graph that has been deferred."""
-        self.owner.flush_graph(self, "optimizer.step")
+        """Run a graph that has been deferred, or let it wait with others like it."""
+        self.owner.flush_graph(self, "optimizer.step", self.owner)
 
     def compute(self, pending):
         """Make one result real, whoever recorded it."""
@@ -224,7 +235,8 @@ class Graph:
         # recorded never changes, so this thread computes the value from the recorded path for itself.
         with self.lock:
             if pending.value is None:
-                inputs, numbers, state = list(self.inputs), list(self.numbers), self.state
+                inputs = [v.get() if type(v) is Pending else v for v in self.inputs]
+                numbers, state = list(self.numbers), self.state
                 [pending.value] = program.run_nodes(state.nodes(), inputs, numbers, (pending.index,))
 
 
@@ -307,7 +319,7 @@ class Thread:
 
     __slots__ = (
         "grad", "inference", "special", "mode", "graphs", "scope", "graph", "extra", "born", "deferred", "function_modes",
-        "overriding",
+        "overriding", "queue",
     )  # fmt: skip
 
     def __init__(self):
@@ -324,6 +336,7 @@ class Thread:
         self.deferred = (
             None  # a finished step that waits for its gradients to die: a Graph, or a compiled region's call
         )
+        self.queue = None  # finished steps that gather
         self.graph = None
         self.graph = self.graph_on(devices.cpu)
 
@@ -341,6 +354,8 @@ class Thread:
         if self.deferred is not None:
             self.deferred.settle()
         self.flush_recorded(cause)
+        if self.queue is not None:
+            self.queue.drain()
 
     def flush_recorded(self, cause):
         """Run what this thread is recording; what has been deferred goes on waiting."""
@@ -360,6 +375,7 @@ class Thread:
             self.flush("optimizer.step")
             return
         self.deferred = graph = having[0]
+        graph.waits = True
         self.replace(graph)
 
     def replace(self, graph):
@@ -368,7 +384,7 @@ class Thread:
         if self.graph is graph:
             self.graph = fresh
 
-    def flush_graph(self, graph, cause):
+    def flush_graph(self, graph, cause, thread=None):
         if graph.done or not graph.pendings:
             return
         scope = self.scope
@@ -381,13 +397,15 @@ class Thread:
             if self.graphs.get(graph.device) is graph:
                 self.replace(graph)
             graph.done = True
+            graph.waits = False
             try:
-                program.run(graph, cause, scope)
+                program.run(graph, cause, scope, thread)
             except BaseException:
                 graph.done = False  # what was recorded is still there: the next need of a value tries again
                 raise
             # Dead results point to their graph: without this, the cycle would keep every array of the graph alive.
             graph.pendings = graph.inputs = graph.numbers = ()
+            graph.unresolved = None
             graph.index_of = graph.state = None
 
     def set_mode(self, mode):

@@ -1,0 +1,246 @@
+"""Several runs of a program as one: a loop over the runs, for steps so short that starting them costs."""
+
+import threading
+import time
+from operator import is_, itemgetter
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from . import ledger
+
+LONGEST = 10  # runs in one program
+WATCHED = 32  # runs in a row that nobody has looked at before it is worth while
+SHORT = 5e-3  # seconds a run
+REST = -1000  # runs after which another look is taken where no chain was worth while
+THREAD = "jtorch chain"
+MOST = 64 << 20  # bytes of arguments that may wait
+
+
+class Links:
+    """How runs of a program follow each other.
+
+    fed, sources: the arguments that are results of the run before, and which. kept: those that are always the same. fresh: the
+    others, but for the numbers, which come last. places: the results that are wanted of each run.
+    """
+
+    __slots__ = ("program", "fed", "sources", "kept", "fresh", "places")
+
+    def __init__(self, program, fed, sources, kept, fresh, places):
+        self.program = program
+        self.fed = fed
+        self.sources = sources
+        self.kept = kept
+        self.fresh = fresh
+        self.places = places
+
+    def hold(self, args) -> bool:
+        """Whether there can be a chain of runs with arguments like these."""
+        plain = [args[k] for part in (self.fed, self.kept, self.fresh) for k in part]
+        return (
+            bool(self.fed)
+            and set(self.fed) <= set(self.program.donate)
+            and sum(args[k].nbytes for k in self.fresh) * LONGEST <= MOST
+            and all(isinstance(a, jax.Array) for a in plain)
+            and len({device for a in plain for device in a.devices()}) == 1
+        )
+
+
+class Chain:
+    """Up to `length` runs of a program, each fed with the results of the one before.
+
+    The loop is compiled beside the training, in a thread of its own; until that is done, `call` is None. Compiling takes
+    about as long as for one run: the body is that of the loop.
+    """
+
+    __slots__ = ("links", "length", "call", "n", "take", "kept")
+
+    def __init__(self, links, args, length):
+        self.links = links
+        self.length = length
+        self.n = n = len(links.fed) + len(links.kept) + len(links.fresh)
+        self.kept = links.kept
+        self.take = taker(links.sources)
+        self.call = None
+        shapes = [_shape(a) for a in args[:n]]
+        numbers = [jax.ShapeDtypeStruct((length, *np.shape(a)), np.asarray(a).dtype) for a in args[n:]]
+        shapes = self.split(shapes, [shapes] * length, numbers)
+        threading.Thread(target=self.compile, args=(jax.ShapeDtypeStruct((), np.int32), *shapes), name=THREAD).start()
+
+    def split(self, first, calls, numbers):
+        """The arguments of the loop: what goes round, what stays, what is new at each run, the numbers of each run."""
+        links = self.links
+        return (
+            [first[k] for k in links.fed],
+            [first[k] for k in links.kept],
+            [[call[k] for call in calls] for k in links.fresh],
+            numbers,
+        )
+
+    def compile(self, *shapes):
+        """Make the program; runs in a thread."""
+        started = time.perf_counter()
+        call = jax.jit(self.program, donate_argnums=1).lower(*shapes).compile()
+        ledger.chained(self.links.program, self.length, time.perf_counter() - started)
+        self.call = call
+
+    def program(self, n, state, constants, fresh, numbers):
+        """The first `n` runs."""
+        links = self.links
+        fresh = [jnp.stack(values) for values in fresh]
+
+        def one(at, state):
+            args = [None] * self.n
+            for k, value in zip(links.fed, state):
+                args[k] = value
+            for k, value in zip(links.kept, constants):
+                args[k] = value
+            for k, values in zip(links.fresh, fresh):
+                args[k] = values[at]
+            outs = links.program.call(*args, *[values[at] for values in numbers])
+            after = [jax.lax.convert_element_type(v, s.dtype) for v, s in zip(self.take(outs), state)]
+            return after, {k: outs[k] for k in links.places}
+
+        def turn(at, carried):
+            state, results = carried
+            state, made = one(at, state)
+            return state, {k: values.at[at].set(made[k]) for k, values in results.items()}
+
+        _, made = jax.eval_shape(one, 0, state)
+        results = {k: jnp.zeros((self.length, *v.shape), v.dtype) for k, v in made.items()}
+        state, results = jax.lax.fori_loop(0, n, turn, (state, results))
+        return state, [{k: values[at] for k, values in results.items()} for at in range(self.length)]
+
+    def fits(self, first, args) -> bool:
+        """Whether a run can follow this first one: it has the same constants."""
+        kept = self.kept
+        return all(map(is_, map(first.__getitem__, kept), map(args.__getitem__, kept)))
+
+    def run(self, calls):
+        """(what the last run hands on, of each run the wanted results) for the arguments of all runs."""
+        n = self.n
+        some = len(calls)
+        calls = calls + calls[-1:] * (self.length - some)
+        numbers = [np.stack([args[k] for args in calls]) for k in range(n, len(calls[0]))]
+        return self.call(np.int32(some), *self.split(calls[0], calls, numbers))
+
+
+class Gathering:
+    """When the runs of a program are to gather for a chain, and for how long a one."""
+
+    __slots__ = ("chain", "making", "run", "stretch", "unseen", "since", "short", "loose")
+
+    def __init__(self):
+        self.chain = None  # once it is compiled
+        self.making = None
+        self.run = 0  # runs since somebody has looked
+        self.stretch = LONGEST  # as many were made from one look to the next
+        self.unseen = 0  # runs watched
+        self.since = 0.0
+        self.short = 0  # stretches too short for the chain
+        self.loose = False  # whether what was the same in two runs has turned out not to be always the same
+
+    def promising(self) -> bool:
+        """Whether there is a chain, or may soon be one."""
+        if self.chain is not None or self.making is not None or 0 <= self.unseen < WATCHED:
+            return True
+        self.unseen = self.unseen + 1 if self.unseen < 0 else REST
+        return False
+
+    def loosen(self):
+        """A run had other constants than the chain has: the next chain is made without any."""
+        self.chain = None
+        self.unseen = 0
+        self.loose = True
+
+    def watch(self, links, args):
+        """A run has been made and nobody has looked; `args` are the ones of the next, `links()` how it follows, or None."""
+        if self.making is not None:
+            if self.making.call is not None:
+                self.chain, self.making = self.making, None
+            return
+        self.unseen += 1
+        if self.unseen < 0:
+            return
+        if self.unseen == WATCHED // 2:
+            self.since = time.perf_counter()
+        elif self.unseen == WATCHED:
+            seconds = time.perf_counter() - self.since
+            length = min(LONGEST, max(self.stretch, self.run))
+            if length > 1 and seconds < SHORT * WATCHED / 2:
+                links = links()
+                if links is not None and links.hold(args):
+                    self.making = Chain(links, args, length)
+            self.stretch = LONGEST
+        elif self.unseen > WATCHED:
+            self.unseen = REST
+
+    def ran(self, chain):
+        """The chain has run; where nobody has looked for long, a longer one is worth while."""
+        if chain is self.chain and chain.length < LONGEST and self.run > 8 * LONGEST:
+            self.chain = None
+            self.unseen = 0
+            self.stretch = LONGEST
+
+    def looked(self):
+        """Somebody has looked at a result."""
+        self.stretch, self.run = self.run, 0
+        if self.chain is not None and self.stretch <= self.chain.length // 2:
+            self.short += 1
+            if self.short > 3:  # its arguments are padded to its length: watch again, and make a shorter one
+                self.chain = None
+                self.unseen = self.short = 0
+        else:
+            self.short = 0
+
+
+def run_singly(call, take, fed, calls, results):
+    """Runs one after the other; what the last hands on. results: of each run, pairs of a pending value and its place."""
+    last = len(calls) - 1
+    for k, args in enumerate(calls):
+        outs = concretely(call, args)
+        for pending, place in results[k]:
+            pending.value = outs[place]
+            pending.graph = None
+        values = take(outs)
+        if k < last:
+            after = calls[k + 1]
+            for at, value in zip(fed, values):
+                after[at] = value
+        calls[k] = args = outs = None
+    return values
+
+
+def run_chained(chain, gathering, calls, results):
+    """The same with one program."""
+    values, made = chain.run(calls)
+    gathering.ran(chain)
+    for waiting, values_of in zip(results, made):
+        for pending, place in waiting:
+            pending.value = values_of[place]
+            pending.graph = None
+    return values
+
+
+def concretely(call, args):
+    """The results of a program, which is run even while jax traces something."""
+    outs = call(*args)
+    if outs and isinstance(outs[0], jax.core.Tracer):
+        with jax.ensure_compile_time_eval():
+            outs = call(*args)
+    return outs
+
+
+def taker(positions):
+    """The items at these positions, as a function of a list."""
+    if not positions:
+        return lambda outs: ()
+    if len(positions) == 1:
+        [k] = positions
+        return lambda outs: (outs[k],)
+    return itemgetter(*positions)
+
+
+def _shape(value):
+    return jax.ShapeDtypeStruct(value.shape, value.dtype, sharding=value.sharding)

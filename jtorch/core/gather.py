@@ -1,0 +1,122 @@
+"""Finished steps that gather: recorded and not run, each on the results of the one before, until a chain runs them."""
+
+import threading
+
+from .chain import WATCHED, Gathering, Links, run_chained, run_singly, taker
+
+
+class Queue:
+    """Runs of one program that have been asked for, and whose gradients nobody can see any more.
+
+    A result has this object as its graph until its value is needed; then all runs are made.
+    """
+
+    gathers = waits = True
+
+    __slots__ = ("owner", "prog", "calls", "results", "lock", "fed", "sources", "take", "chain")
+
+    def __init__(self, owner, prog):
+        self.owner = owner
+        self.prog = prog
+        self.calls = []  # arguments of each run; what comes from the run before is missing in all but the first
+        self.results = []  # of each run: pairs of a pending value and its place; of the last run those of all places
+        self.fed = self.sources = ()
+        self.take = taker(())
+        self.chain = None  # that of the program when the second run joined
+        self.lock = threading.Lock()
+
+    def add(self, graph, args, fed):
+        """One more run. args: with pending values at the positions `fed`, which are results of the last run."""
+        prog = self.prog
+        place = prog.place
+        with self.lock:
+            if self.calls:
+                sources = [place[args[k].index] for k in fed]
+                if fed != self.fed or sources != self.sources:
+                    self.fed, self.sources, self.take = fed, sources, taker(sources)
+                for k in fed:
+                    args[k] = None
+                taken = set(sources)
+                self.results[-1] = [pair for pair in self.results[-1] if pair[1] not in taken]
+                self.join(args)
+            else:
+                self.calls = [args]
+                self.results = [None]
+            pendings = graph.pendings
+            self.results[-1] = pairs = [(pendings[i], k) for k, i in enumerate(prog.out)]
+            for pending, _ in pairs:
+                pending.graph = self
+
+    def join(self, args):
+        gathering = self.prog.gathering
+        gathering.run += 1
+        chain = gathering.chain
+        misfit = False
+        if chain is not None and self.is_for(chain) and len(self.calls) < chain.length:
+            misfit = not chain.fits(self.calls[0], args)
+            if not misfit and (len(self.calls) == 1 or chain is self.chain):
+                self.chain = chain
+                self.calls.append(args)
+                self.results.append(None)
+                return
+        before = self.calls[-1]
+        for k, value in zip(self.fed, self.run()):
+            args[k] = value
+        self.calls = [args]
+        self.results = [None]
+        if misfit:
+            gathering.loosen()
+        elif chain is None:
+            gathering.watch(lambda: self.links(before, args), args)
+
+    def is_for(self, chain) -> bool:
+        return chain.links.fed == self.fed and chain.links.sources == self.sources
+
+    def links(self, before, args):
+        """How the runs follow each other, seen from two of them."""
+        prog = self.prog
+        rest = [k for k in range(len(prog.used)) if k not in self.fed]
+        kept = [] if prog.gathering.loose else [k for k in rest if args[k] is before[k]]
+        places = [k for k in range(len(prog.out)) if k not in self.sources]
+        return Links(prog, self.fed, self.sources, kept, [k for k in rest if k not in kept], places)
+
+    def run(self):
+        """Make all runs; what the last hands on."""
+        if len(self.calls) > 1:
+            return run_chained(self.chain, self.prog.gathering, self.calls, self.results)
+        return run_singly(self.prog.call, self.take, self.fed, self.calls, self.results)
+
+    def drain(self):
+        """Make all runs, and their results real."""
+        with self.lock:
+            if not self.calls:
+                return
+            last, chained = self.results[-1], len(self.calls) > 1
+            if chained:
+                taken = set(self.sources)
+                self.results[-1] = [pair for pair in last if pair[1] not in taken]
+            values = self.run()
+            if chained:
+                for k, value in zip(self.sources, values):
+                    pending = last[k][0]
+                    pending.value = value
+                    pending.graph = None
+            self.calls, self.results = [], []
+            if self.owner.queue is self:
+                self.owner.queue = None
+            self.prog.gathering.looked()
+
+    def compute(self, pending):
+        """A value is needed."""
+        self.drain()
+
+
+def wanted(thread, prog) -> bool:
+    """Whether the next run of a program is to wait for others."""
+    gathering = prog.gathering
+    if gathering is None:
+        if prog.runs < WATCHED or thread is None:
+            return False
+        gathering = prog.gathering = Gathering()
+        prog.place = {i: k for k, i in enumerate(prog.out)}
+    return gathering.promising()

@@ -1,0 +1,132 @@
+"""Steps that gather and run as one program: the numbers are PyTorch's, whatever is looked at, and whenever."""
+
+import threading
+
+import pytest
+
+import jtorch
+from jtorch.compile import waiting
+from jtorch.core import chain, gather, record
+from tests.oracle import torch
+
+STEPS = 60
+
+
+@pytest.fixture
+def runs(monkeypatch):
+    """Chains are made early, however slow the machine is; the lengths of those that have run."""
+    monkeypatch.setattr(chain, "SHORT", 60.0)
+    monkeypatch.setattr(chain, "WATCHED", 8)
+    monkeypatch.setattr(gather, "WATCHED", 4)
+    lengths = []
+
+    def run(one, gathering, calls, results):
+        lengths.append(len(calls))
+        return chain.run_chained(one, gathering, calls, results)
+
+    monkeypatch.setattr(gather, "run_chained", run)
+    monkeypatch.setattr(waiting, "run_chained", run)
+    return lengths
+
+
+def zero_first(model, optimizer, x):
+    optimizer.zero_grad()
+    loss = model(x).pow(2).mean()
+    loss.backward()
+    optimizer.step()
+    return loss
+
+
+def zero_between(model, optimizer, x):
+    loss = model(x).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss
+
+
+def zero_last(model, optimizer, x):
+    loss = model(x).pow(2).mean()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    return loss
+
+
+def training(t, step, every, optimizer, compiled=False):
+    """What a loop has seen: the losses that it kept, weights, gradients, after other learning rates and written weights."""
+    t.manual_seed(0)
+    model = t.nn.Sequential(t.nn.Linear(4, 8), t.nn.ReLU(), t.nn.Linear(8, 2))
+    optimizer = getattr(t.optim, optimizer)(model.parameters(), lr=0.01)
+    call = t.compile(step) if compiled else step
+    batches = [t.full((3, 4), (i + 1) / 7) for i in range(7)]
+    seen, before = [b.sum() for b in batches], [b.sum().item() for b in batches]
+    for i in range(STEPS):
+        loss = call(model, optimizer, batches[i % 7]).detach()
+        if i % 3:
+            seen.append(loss)
+        if i % every == every - 1:
+            loss.item()
+        if i == 30:
+            for thread in threading.enumerate():
+                if thread.name == chain.THREAD:
+                    thread.join()
+        if i == 45:
+            optimizer.param_groups[0]["lr"] = 0.02
+        if i == 50:
+            seen.append(model[0].weight.sum())
+            with t.no_grad():
+                model[0].bias.add_(0.5)
+        if i == 54:
+            before.append(model[2].weight.detach().clone())
+    seen += [*before[7:], *model.parameters(), *[p.grad for p in model.parameters() if p.grad is not None]]
+    return [x.detach().tolist() for x in seen]
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["auto", "compile"])
+@pytest.mark.parametrize("step", [zero_first, zero_between, zero_last], ids=lambda s: s.__name__)
+@pytest.mark.parametrize("every, optimizer", [(1000, "SGD"), (6, "AdamW")])
+def test_training(step, every, optimizer, compiled, runs):
+    got = training(jtorch, step, every, optimizer, compiled)
+    want = training(torch, step, every, optimizer)
+    assert len(got) == len(want)
+    for a, b in zip(got, want):
+        torch.testing.assert_close(torch.tensor(a), torch.tensor(b), rtol=1e-4, atol=1e-6)
+    assert runs, "no steps were run together"
+
+
+def test_one_look_at_each_step_makes_no_chain(runs):
+    training(jtorch, zero_first, 1, "SGD")
+    assert not runs
+
+
+def test_gathered_steps_run_when_the_thread_flushes(runs):
+    model = jtorch.nn.Linear(4, 2)
+    optimizer = jtorch.optim.SGD(model.parameters(), lr=0.1)
+    x = jtorch.ones(3, 4)
+    x.sum().item()
+    for _ in range(20):
+        zero_first(model, optimizer, x)
+    jtorch.synchronize()
+    assert record.tls.me.queue is None
+    weight = model.weight._storage.value
+    assert weight.value is not None if type(weight) is record.Pending else True
+
+
+def test_constants_that_change_make_a_chain_without_constants(runs):
+    def train(t):
+        t.manual_seed(0)
+        model = t.nn.Linear(4, 2)
+        optimizer = t.optim.SGD(model.parameters(), lr=0.01)
+        batches = [t.full((3, 4), (i + 1) / 7) for i in range(3)]
+        [b.sum().item() for b in batches]
+        for i in range(90):
+            x = batches[min(i // 30, 2)]  # the same for a long time, then another
+            zero_first(model, optimizer, x)
+            for thread in threading.enumerate():
+                if thread.name == chain.THREAD:
+                    thread.join()
+        return model.weight.tolist()
+
+    torch.testing.assert_close(torch.tensor(train(jtorch)), torch.tensor(train(torch)), rtol=1e-4, atol=1e-6)
+    assert runs
