@@ -229,6 +229,8 @@ class Tensor(metaclass=TensorMeta):
 
     def requires_grad_(self, requires_grad=True) -> "Tensor":
         """Ask for gradients with respect to this leaf, or no longer."""
+        if "transforms" in tls.me.extra:
+            raise errors.requires_grad_inside()
         if edge_of(self) is not None and not self._rg:
             if not requires_grad:
                 raise RuntimeError(
@@ -431,7 +433,7 @@ class Tensor(metaclass=TensorMeta):
             try:
                 return value.item()
             except TypeError:  # of a tracer
-                raise errors.traced_item(tls.me.extra.get("transforms")) from None
+                raise errors.traced_item([x.kind for x in tls.me.extra.get("transforms", ())]) from None
         return storages.numpy_of(s, spec, self._offset).item()
 
     def tolist(self):
