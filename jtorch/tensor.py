@@ -397,6 +397,8 @@ class Tensor(metaclass=TensorMeta):
 
     def _accumulate(self, value, on_tape):
         """Add a gradient value to `.grad` (the engine's last step)."""
+        if not self._rg:  # turned off after the forward pass
+            return
         old = self._grad
         spec = self._spec
         if old is None and not on_tape:
@@ -579,12 +581,13 @@ def refresh(t):
     if "_made" in t.__dict__:
         raise errors.view_made(t.__dict__["_made"], t._edge, indirect=True)
     t._seen = t._storage.version
-    t._edge = view_edge(base, t, "AsStridedBackward0", source)
+    # A base that was detached in the meantime leaves its views with a step that leads nowhere.
+    t._edge = view_edge(base, t, "AsStridedBackward0", source, source is None)
 
 
-def view_edge(source, view, grad_name, source_edge):
-    """The edge of a view of `source` given by their layouts, or None when no gradient goes there."""
-    if source_edge is None or not differentiable(view._spec):
+def view_edge(source, view, grad_name, source_edge, anyhow=False):
+    """The edge of a view of `source` given by their layouts, or None when no gradient goes there, unless `anyhow`."""
+    if source_edge is None and not anyhow or not differentiable(view._spec):
         return None
     a, b = source._spec, view._spec
     plan, starts = view_plan(a, a.strides, tuple(b.shape), b.strides, view._offset - source._offset, grad_name)
