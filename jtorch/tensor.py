@@ -331,7 +331,11 @@ class Tensor(metaclass=TensorMeta):
         """A tensor on the same storage, off the tape."""
         if "transforms" in tls.me.extra:
             return CONSTANTS["stopped"](self)
-        return make(self._storage, self._spec, self._offset)
+        t = make(self._storage, self._spec, self._offset)
+        seen = (self if self._base is None else self._base)._seen
+        if type(seen) is Apart:
+            t._seen = seen
+        return t
 
     def detach_(self) -> "Tensor":
         """Take this tensor off the tape."""
