@@ -41,10 +41,6 @@ def _set(t, index, value):
     t[index] = value
 
 
-def _set_data(t, value):
-    t.data = value
-
-
 def _set_grad_none(t):
     t.grad = None
 
@@ -113,7 +109,6 @@ OTHER = {
     "backward once": lambda m, t, u, k: t.sum().backward() if t.requires_grad else None,
     "leaf": lambda m, t, u, k: m.ones(2, 3, dtype=m.float64) * 1 if k % 2 else m.ones(2, 3, dtype=m.float64),
     "parameter": lambda m, t, u, k: m.ones(3, dtype=m.float64, requires_grad=True),
-    "set data": lambda m, t, u, k: _set_data(t, u.detach().clone()) if t._base is None and t._version == 0 else None,
     "requires_grad_": lambda m, t, u, k: t.requires_grad_(bool(k % 2)),
     "hook": lambda m, t, u, k: t.register_hook(lambda g: g * 2) and None if t.requires_grad else None,
     "forget grad": lambda m, t, u, k: _set_grad_none(t),
