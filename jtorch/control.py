@@ -7,7 +7,7 @@ predicate is not known, they become jax.lax.cond and jax.lax.while_loop.
 import jax
 
 from . import errors_extend
-from .autograd.custom import array_of
+from .autograd.levels import array_of
 from .creation import from_jax
 from .func.trees import flatten, unflatten
 from .tensor import Tensor

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from . import errors_extend
 from .amp.autocast import autocast, is_autocast_enabled
 from .aten import OpOverloadPacket, namespace
-from .autograd.custom import array_of
 from .autograd.function import Function
+from .autograd.levels import array_of
 from .autograd.mode import no_grad
 from .core.record import tls
 from .creation import from_jax

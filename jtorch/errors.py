@@ -495,6 +495,14 @@ def inference_inplace() -> RuntimeError:
     )
 
 
+def requires_grad_inside() -> RuntimeError:
+    return RuntimeError(
+        "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside of a function "
+        "being transformed by a functorch transform. This is unsupported, please attempt to use the functorch transforms (e.g. "
+        "grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being transformed instead."
+    )
+
+
 def traced_item(transforms) -> RuntimeError:
     if transforms and "vmap" in transforms:
         return RuntimeError(

@@ -79,19 +79,28 @@ def is_set_to(self, tensor) -> bool:
     return self._storage is tensor._storage and self._offset == tensor._offset and self._spec is tensor._spec
 
 
+def _unseen(self, array):
+    """Fill with values behind autograd's back: PyTorch does not count these writes."""
+    storage = self._storage
+    version = storage.version
+    fill_random(self, lambda s: array)
+    storage.version = version
+    return self
+
+
 def apply_(self, function):
     """Replace each element by function(element): a Python loop, for CPU tensors."""
     array = np.array(as_numpy(self))
     flat = array.reshape(-1)
     flat[:] = [function(x) for x in flat.tolist()]
-    return fill_random(self, lambda s: array)
+    return _unseen(self, array)
 
 
 def map_(self, other, function):
     """Replace each element by function(element, other's element)."""
     a, b = np.array(as_numpy(self)), np.broadcast_to(as_numpy(other), self.shape)
     flat = np.array([function(x, y) for x, y in zip(a.reshape(-1).tolist(), b.reshape(-1).tolist())], a.dtype)
-    return fill_random(self, lambda s: flat.reshape(a.shape))
+    return _unseen(self, flat.reshape(a.shape))
 
 
 def map2_(self, x, y, function):
@@ -99,7 +108,7 @@ def map2_(self, x, y, function):
     a = np.array(as_numpy(self))
     others = [np.broadcast_to(as_numpy(t), self.shape).reshape(-1).tolist() for t in (x, y)]
     flat = np.array([function(*each) for each in zip(a.reshape(-1).tolist(), *others)], a.dtype)
-    return fill_random(self, lambda s: flat.reshape(a.shape))
+    return _unseen(self, flat.reshape(a.shape))
 
 
 def requires_grad_view(self):

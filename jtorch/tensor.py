@@ -229,6 +229,8 @@ class Tensor(metaclass=TensorMeta):
 
     def requires_grad_(self, requires_grad=True) -> "Tensor":
         """Ask for gradients with respect to this leaf, or no longer."""
+        if "transforms" in tls.me.extra:
+            raise errors.requires_grad_inside()
         if edge_of(self) is not None and not self._rg:
             if not requires_grad:
                 raise RuntimeError(
@@ -329,7 +331,11 @@ class Tensor(metaclass=TensorMeta):
         """A tensor on the same storage, off the tape."""
         if "transforms" in tls.me.extra:
             return CONSTANTS["stopped"](self)
-        return make(self._storage, self._spec, self._offset)
+        t = make(self._storage, self._spec, self._offset)
+        seen = (self if self._base is None else self._base)._seen
+        if type(seen) is Apart:
+            t._seen = seen
+        return t
 
     def detach_(self) -> "Tensor":
         """Take this tensor off the tape."""
@@ -395,6 +401,8 @@ class Tensor(metaclass=TensorMeta):
 
     def _accumulate(self, value, on_tape):
         """Add a gradient value to `.grad` (the engine's last step)."""
+        if not self._rg:  # turned off after the forward pass
+            return
         old = self._grad
         spec = self._spec
         if old is None and not on_tape:
@@ -431,7 +439,7 @@ class Tensor(metaclass=TensorMeta):
             try:
                 return value.item()
             except TypeError:  # of a tracer
-                raise errors.traced_item(tls.me.extra.get("transforms")) from None
+                raise errors.traced_item([x.kind for x in tls.me.extra.get("transforms", ())]) from None
         return storages.numpy_of(s, spec, self._offset).item()
 
     def tolist(self):
@@ -577,12 +585,13 @@ def refresh(t):
     if "_made" in t.__dict__:
         raise errors.view_made(t.__dict__["_made"], t._edge, indirect=True)
     t._seen = t._storage.version
-    t._edge = view_edge(base, t, "AsStridedBackward0", source)
+    # A base that was detached in the meantime leaves its views with a step that leads nowhere.
+    t._edge = view_edge(base, t, "AsStridedBackward0", source, source is None)
 
 
-def view_edge(source, view, grad_name, source_edge):
-    """The edge of a view of `source` given by their layouts, or None when no gradient goes there."""
-    if source_edge is None or not differentiable(view._spec):
+def view_edge(source, view, grad_name, source_edge, anyhow=False):
+    """The edge of a view of `source` given by their layouts, or None when no gradient goes there, unless `anyhow`."""
+    if source_edge is None and not anyhow or not differentiable(view._spec):
         return None
     a, b = source._spec, view._spec
     plan, starts = view_plan(a, a.strides, tuple(b.shape), b.strides, view._offset - source._offset, grad_name)

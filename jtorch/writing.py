@@ -27,7 +27,7 @@ from .dispatch.generate import build_view
 from .dispatch.write import half_overlap
 from .ops import registry
 from .reshaping import op_named, view_named
-from .tensor import Tensor, edge_of, value_of
+from .tensor import Apart, Tensor, edge_of, value_of
 
 
 def _dual(t) -> bool:
@@ -107,7 +107,9 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor:
     """Make this tensor a view of another storage."""
     if source is None:
         spec = Spec.dense((0,), self._spec.dtype, self._spec.device)
+        version = self._version + 1
         self._storage, self._spec, self._offset = Storage(zeros_value(spec), spec), spec, 0
+        self._storage.version = version
         return self
     if isinstance(source, Tensor):
         self._storage = source._storage
@@ -131,6 +133,7 @@ def resize_(self, *size, memory_format=contiguous_format) -> Tensor:
         raise RuntimeError("cannot resize variables that require grad")
     size = size_of(size)
     spec = self._spec
+    changes = tuple(size) != tuple(spec.shape)
     new = Spec.of(size, tuple(strides_for(size, memory_format)), spec.dtype, spec.device)
     need = self._offset + new.numel
     base = self._storage.base
@@ -141,7 +144,7 @@ def resize_(self, *size, memory_format=contiguous_format) -> Tensor:
         flat[:have] = old[:have]
         self._storage.value = storages.to_device(flat, spec.device)
         self._storage.spec = Spec.dense((need,), spec.dtype, spec.device)
-    self._storage.version += 1
+    self._storage.version += changes
     self._spec = new
     return self
 
@@ -178,8 +181,17 @@ def layout_inplace(name):
     def change(self, *args, **kwargs):
         if tls.me.grad:
             check_inplace(self)
-        made = written(self, *args, **kwargs)
-        self._storage.version += 1
+        try:
+            made = written(self, *args, **kwargs)
+        except RuntimeError as error:
+            if str(error).startswith(f"{name}()"):  # the form that changes its operand says so
+                raise RuntimeError(str(error).replace(name, f"{name}_", 1)) from None
+            raise
+        apart = (self if self._base is None else self._base)._seen
+        if type(apart) is Apart:
+            apart.version += 1
+        else:
+            self._storage.version += 1
         return _swap_meta(self, made)
 
     view = copy.copy(registry.VIEWS[registry.ALIASES.get(name, name)])

@@ -1,12 +1,26 @@
-"""Functions that users wrote under other ways of differentiating: JAX's transformations and forward mode."""
+"""Functions that users wrote under other ways of differentiating: func's transformations and forward mode.
+
+Inside transformations the innermost level goes first: it calls the Function again with that level taken away, and adds what
+the user wrote for it (`backward`, `jvp` or `vmap`). So each level meets the user's rule, and the rules of the levels inside it
+are what it differentiates.
+"""
+
+from collections import namedtuple
 
 import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.custom_derivatives import SymbolicZero
+from jax.extend.core import set_current_trace
 
-from ..core import storage as storages
 from ..core.record import tls
 from ..core.spec import Spec
 from ..creation import from_jax
-from ..tensor import Tensor, value_of, wrap
+from ..tensor import Tensor, wrap
+from .derive import differentiable
+from .levels import array_of, constant, levels, without
+
+VmapInfo = namedtuple("VmapInfo", ("batch_size", "randomness"))
 
 
 def tangent_of(t):
@@ -20,94 +34,241 @@ def set_tangent(t, tangent):
     t.__dict__["_tangent"] = (tls.me.extra["dual"], tangent)
 
 
-def array_of(t):
-    """The array (or tracer) of a tensor."""
-    return storages.realise(value_of(t))
+# --- in transformations -------------------------------------------------------------------------------------------------
+
+_MORE = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
 
 
-def apply(cls, args, run):
-    """One application inside jax.grad or jax.jvp: the user's derivative takes the place of JAX's.
-
-    run: arguments -> (context, output).
-    """
-    slots = [k for k, a in enumerate(args) if isinstance(a, Tensor)]
-    kinds = tls.me.extra["transforms"]
-    box = {}
-
-    def forward(*values):
-        full = list(args)
-        for k, v in zip(slots, values):
-            full[k] = from_jax(v)
-        ctx, output = run(tuple(full))
-        box["ctx"], box["single"] = ctx, not isinstance(output, tuple)
-        outs = (output,) if box["single"] else output
-        box["plain"] = [None if isinstance(o, Tensor) else o for o in outs]
-        return ctx, tuple(array_of(o) for o in outs if isinstance(o, Tensor))
-
-    def plain(*values):
-        return forward(*values)[1]
-
-    values = [array_of(args[k]) for k in slots]
-    if "vjp" not in kinds and "jvp" not in kinds:
-        outs = plain(*values)
-    elif "jvp" in kinds[-1:]:
-        outs = _with_jvp(cls, plain, forward)(*values)
-    else:
-        outs = _with_vjp(plain, forward)(*values)
-    given = iter(outs)
-    results = [from_jax(next(given)) if p is None else p for p in box["plain"]]
-    return results[0] if box["single"] else tuple(results)
-
-
-def _with_vjp(plain, forward):
-    box = {}
-
-    def fwd(*values):
-        ctx, outs = forward(*values)
-        box["ctx"] = ctx
-        saved = tuple(None if t is None else array_of(t) for t in ctx.saved_tensors)
-        return outs, (saved, values)
-
-    def bwd(kept, grads):
-        saved, values = kept
-        ctx = box["ctx"]
-        ctx.to_save = tuple(None if s is None else from_jax(s) for s in saved)
-        given = iter(grads)
-        tensors = [from_jax(next(given)) if s is not None else None for s in ctx.specs]
-        ctx.edges = (True,) * len(values)
-        got = ctx.apply(*tensors)
-        zeros = [jax.numpy.zeros_like(v) for v in values]
-        return tuple(
-            _none(v) if not jax.numpy.issubdtype(v.dtype, jax.numpy.inexact) else z if g is None else array_of(g)
-            for g, z, v in zip(got, zeros, values)
+def apply(cls, args, base):
+    """One application inside transformations. base: torch.autograd.Function, for what it has where a class has not."""
+    if cls.setup_context is base.setup_context:
+        raise RuntimeError(
+            "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the "
+            f"setup_context staticmethod. {_MORE}"
         )
+    used = tls.me.extra.get("used")
+    if used is not None:
+        for a in args:
+            if isinstance(a, Tensor):
+                used.see(a)
+    around = levels()
+    if around[-1].kind == "vmap":
+        own = cls.vmap is not base.vmap
+        if own and cls.generate_vmap_rule:
+            raise RuntimeError(
+                f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an overridden vmap "
+                "staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid ambiguity. "
+                + _MORE
+            )
+        if own:
+            return _by_vmap(cls, args, around[-1])
+        if not cls.generate_vmap_rule:
+            raise RuntimeError(
+                f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please override and implement the "
+                f"vmap staticmethod or set generate_vmap_rule=True. {_MORE}"
+            )
+    # JAX batches the rules of the levels outside of a vmap: that is the generated rule.
+    here = next((x for x in reversed(around) if x.kind != "vmap"), around[0])
+    return _Application(cls, args, here).run()
 
-    fn = jax.custom_vjp(plain)
-    fn.defvjp(fwd, bwd)
-    return fn
+
+class _Application:
+    """One application of a Function at one level, as a JAX function with the user's derivative."""
+
+    def __init__(self, cls, args, here):
+        self.cls, self.args, self.here = cls, args, here
+        self.slots = [k for k, a in enumerate(args) if isinstance(a, Tensor)]
+        self.ctx = self.outs = self.single = None
+
+    def run(self):
+        values = [array_of(self.args[k]) for k in self.slots]
+        if self.here.kind == "vmap":
+            arrays = self.plain(*values)
+        elif self.here.kind == "jvp":
+            fn = jax.custom_jvp(self.plain)
+            fn.defjvp(self.jvp, symbolic_zeros=True)
+            arrays = fn(*values)
+        else:
+            fn = jax.custom_vjp(self.plain)
+            fn.defvjp(self.forward, self.backward, symbolic_zeros=True)
+            arrays = fn(*values)
+        given = iter(arrays)
+        results = []
+        for k, o in enumerate(self.outs):
+            if not isinstance(o, Tensor):
+                results.append(o)
+                continue
+            array = next(given)
+            flat = self.here.kind == "vjp" and self.ctx is not None and not self.ctx.differentiable[k]
+            results.append(from_jax(constant(array) if flat else array))
+        return results[0] if self.single else tuple(results)
+
+    def plain(self, *values):
+        """The arrays of the results, computed as outside of the level."""
+        with without(self.here):
+            return self.compute(self.full(values))
+
+    def full(self, values):
+        full = list(self.args)
+        for k, v in zip(self.slots, values):
+            full[k] = from_jax(v)
+        return tuple(full)
+
+    def compute(self, full):
+        output = self.cls.apply(*full)
+        self.single = not isinstance(output, tuple)
+        self.outs = (output,) if self.single else output
+        return tuple(array_of(o) for o in self.outs if isinstance(o, Tensor))
+
+    def context(self, full, needs):
+        """What setup_context leaves at this level."""
+        cls, outs = self.cls, self.outs
+        needs = iter(needs)
+        needs = tuple(isinstance(a, Tensor) and next(needs) for a in full)
+        ctx = cls._backward_cls(
+            cls, tuple(True if n else None for n, a in zip(needs, full) if isinstance(a, Tensor)), needs
+        )
+        ctx.arguments = tuple(a._spec if isinstance(a, Tensor) else None for a in full)
+        cls.setup_context(ctx, full, outs[0] if self.single else tuple(outs))
+        ctx.specs = tuple(o._spec if isinstance(o, Tensor) else None for o in outs)
+        ctx.differentiable = tuple(
+            isinstance(o, Tensor) and differentiable(o._spec) and not any(o is f for f in ctx.non_differentiable)
+            for o in outs
+        )
+        self.ctx = ctx
+        return ctx
+
+    # -- reverse mode
+
+    def forward(self, *primals):
+        with without(self.here):
+            full = self.full([p.value for p in primals])
+            arrays = self.compute(full)
+            ctx = self.context(full, [p.perturbed for p in primals])
+            saved = tuple(None if t is None else array_of(t) for t in ctx.saved_tensors)
+            # Tensors that were left on ctx itself go the same way as saved ones: under vmap they are another trace's.
+            left = {k: array_of(v) for k, v in vars(ctx).items() if isinstance(v, Tensor)}
+        return arrays, (saved, left)
+
+    def backward(self, kept, cotangents):
+        ctx = self.ctx
+        with without(self.here):
+            saved, left = kept
+            ctx.to_save = tuple(None if s is None else from_jax(s) for s in saved)
+            for k, v in left.items():
+                setattr(ctx, k, from_jax(v))
+            given = iter(cotangents)
+            grads = [None if s is None else _tensor(next(given), s) for s in ctx.specs]
+            got = ctx.apply(*grads)
+            specs = [s for s in ctx.arguments if s is not None]
+            return tuple(_cotangent(g, s) for g, s in zip(got, specs))
+
+    # -- forward mode
+
+    def jvp(self, primals, tangents):
+        with without(self.here):
+            full = self.full(primals)
+            arrays = self.compute(full)
+            ctx = self.context(full, [not _is_zero(t) for t in tangents])
+            ctx.to_save = getattr(ctx, "saved_for_forward", ctx.saved_tensors)
+            given = iter(tangents)
+            moved = []
+            for spec in ctx.arguments:
+                t = None if spec is None else _tensor(next(given), spec, conjugate=False)
+                moved.append(_zeros(spec) if t is None and spec is not None and ctx.materialize_grads else t)
+            got = self.cls.jvp(ctx, *moved)
+            got = got if isinstance(got, tuple) else (got,)
+            results = []
+            for o, t, smooth in zip(self.outs, got, ctx.differentiable):
+                if isinstance(o, Tensor):
+                    results.append(_tangent(t if smooth else None, o._spec))
+        return arrays, tuple(results)
 
 
-def _none(v):
-    return None
+def _is_zero(x):
+    return type(x) is SymbolicZero or x.dtype == jax.dtypes.float0
 
 
-def _with_jvp(cls, plain, forward):
-    fn = jax.custom_jvp(plain)
-
-    @fn.defjvp
-    def rule(values, tangents):
-        ctx, outs = forward(*values)
-        ctx.to_save = getattr(ctx, "saved_for_forward", ctx.saved_tensors)
-        got = cls.jvp(ctx, *_spread(ctx, [from_jax(t) for t in tangents]))
-        got = got if isinstance(got, tuple) else (got,)
-        return outs, tuple(array_of(g) for g in got)
-
-    return fn
+def _tensor(x, spec, conjugate=True):
+    """A gradient or tangent that JAX gives, as the user's function wants it; None where there is none."""
+    if _is_zero(x):
+        return None
+    # JAX's cotangent of a complex value is the conjugate of PyTorch's gradient.
+    return from_jax(jnp.conj(x) if conjugate and jnp.iscomplexobj(x) else x)
 
 
-def _spread(ctx, tangents):
-    given = iter(tangents)
-    return [None if spec is None else next(given) for spec in ctx.arguments]
+def _zeros(spec):
+    return wrap(jnp.zeros(tuple(spec.shape), spec.dtype.np), Spec.dense(tuple(spec.shape), spec.dtype, spec.device))
+
+
+def _cotangent(g, spec):
+    if not differentiable(spec):
+        return None
+    if g is None:
+        return jnp.zeros(tuple(spec.shape), spec.dtype.np)
+    array = array_of(g)
+    return jnp.conj(array) if jnp.iscomplexobj(array) else array
+
+
+def _tangent(t, spec):
+    shape = tuple(spec.shape)
+    if not differentiable(spec):
+        return np.zeros(shape, jax.dtypes.float0)
+    return jnp.zeros(shape, spec.dtype.np) if t is None else array_of(t).astype(spec.dtype.np)
+
+
+# -- vmap that the user wrote
+
+
+def _by_vmap(cls, args, here):
+    """Call the user's `vmap` on the whole batch, outside of the level."""
+    trace = here.trace
+    full, dims = list(args), [None] * len(args)
+    for k, a in enumerate(args):
+        if isinstance(a, Tensor):
+            value, dims[k] = trace.to_batch_info(array_of(a))
+            full[k] = a if dims[k] is None else from_jax(value)
+    with without(here), set_current_trace(trace.parent_trace):
+        if all(d is None for d in dims):
+            return cls.apply(*full)
+        got = cls.vmap(VmapInfo(here.size, here.randomness), tuple(dims), *full)
+        if not isinstance(got, tuple) or len(got) != 2:
+            raise RuntimeError(
+                "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure compatible with "
+                f"the output. Got a {type(got)} instead"
+            )
+        output, out_dims = got
+        outs = output if isinstance(output, tuple) else (output,)
+        arrays = [array_of(o) if isinstance(o, Tensor) else None for o in outs]
+    if (
+        not isinstance(output, tuple)
+        and isinstance(out_dims, tuple)
+        or (isinstance(out_dims, tuple) and len(out_dims) != len(outs))
+    ):
+        raise RuntimeError(
+            "The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
+            f"out_dims={out_dims} to be compatible with the structure of `output`. out_dims has structure {_show(out_dims)} but "
+            f"output has structure {_show(output)}. {_MORE}"
+        )
+    dims = out_dims if isinstance(out_dims, tuple) else (out_dims,) * len(outs)
+    placed = [o if a is None else from_jax(_batched(trace, a, d)) for o, a, d in zip(outs, arrays, dims)]
+    return tuple(placed) if isinstance(output, tuple) else placed[0]
+
+
+def _show(x):
+    inner = ",\n  ".join("*" for _ in x) if isinstance(x, tuple) else None
+    return "*" if inner is None else f"TreeSpec(tuple, None, [{inner}])"
+
+
+def _batched(trace, array, dim):
+    """The slice that each lane of a vmap sees of a whole array."""
+    if dim is None:
+        return array
+    kind = type(jax.lax.axis_index(trace.axis_data.name))
+    return kind(trace, array, dim % array.ndim)
+
+
+# --- in forward mode ----------------------------------------------------------------------------------------------------
 
 
 def push(cls, ctx, args, output):
@@ -119,9 +280,7 @@ def push(cls, ctx, args, output):
     tangents = [tangent_of(a) if isinstance(a, Tensor) else None for a in args]
     if ctx.materialize_grads:
         tangents = [
-            wrap(jax.numpy.zeros(tuple(a.shape), a.dtype.np), Spec.dense(tuple(a.shape), a.dtype, a.device))
-            if t is None and isinstance(a, Tensor) and a.dtype.is_floating_point
-            else t
+            _zeros(a._spec) if t is None and isinstance(a, Tensor) and a.dtype.is_floating_point else t
             for t, a in zip(tangents, args)
         ]
     got = cls.jvp(ctx, *tangents)

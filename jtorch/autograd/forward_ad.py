@@ -17,6 +17,7 @@ from ..tensor import Tensor, edge_of, value_of, wrap
 from .custom import set_tangent, tangent_of
 from .derive import differentiable
 from .engine import apply_plan
+from .levels import levels
 
 UnpackedDualTensor = namedtuple("UnpackedDualTensor", ("primal", "tangent"))
 
@@ -141,7 +142,7 @@ def _dense(spec):
 def enter_dual_level() -> int:
     """Start a dual level; there can be one at a time."""
     me = tls.me
-    if me.extra.get("dual") is not None:
+    if me.extra.get("dual") is not None or any(x.kind == "jvp" for x in levels()):
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     level = _Level(me.special)
     me.extra["dual"] = level

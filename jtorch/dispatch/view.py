@@ -11,7 +11,7 @@ from ..core.layout import Layout
 from ..core.program import Plan
 from ..core.record import tls
 from ..core.spec import Spec
-from ..tensor import Tensor, edge_of, make
+from ..tensor import Apart, Tensor, edge_of, make
 from .plans import MISSING, static
 
 _new = object.__new__
@@ -86,7 +86,7 @@ def call_view(view, t, statics):
             if t._base is not None and "_made" in t.__dict__:
                 v.__dict__["_made"] = (t.__dict__["_made"][0], 0)
         if plan.fresh:
-            v._base = v._seen = None
+            v._base, v._seen = None, Apart()
         return v
     return _many_views(plan, t, spec, edge, base)
 
@@ -178,7 +178,9 @@ def _many_views(plan, t, spec, edge, base):
     views = []
     for out, offset, strides, start in plan.outs:
         v = make(t._storage, out, t._offset + offset)
-        if not plan.fresh:
+        if plan.fresh:
+            v._seen = Apart()
+        else:
             v._base = base
             v._seen = t._storage.version
             v.__dict__["_made"] = ("multi", len(views))

@@ -10,14 +10,16 @@ import contextlib
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from ..autograd.custom import array_of
+from ..autograd.custom import set_tangent, tangent_of
+from ..autograd.derive import differentiable
+from ..autograd.levels import array_of, constant, level, levels
 from ..autograd.node import Node, PythonNode
 from ..autograd.node import _sequence as sequence
 from ..core.record import tls
 from ..creation import from_jax
-from ..dispatch import slow
-from ..tensor import CONSTANTS, Tensor, edge_of, make
+from ..tensor import Tensor, edge_of
 from .trees import flatten, unflatten
 
 
@@ -63,61 +65,6 @@ class Arguments:
         return function(*args, **kwargs)
 
 
-class _Stopping:
-    """no_grad inside a differentiated function: what is computed there is a constant."""
-
-    def __init__(self, outer):
-        self.outer = outer
-
-    def special(self, op, args, out=None, inplace=False):
-        me = tls.me
-        if self.outer is not None:
-            handled, result = self.outer(op, args, out, inplace)
-            if handled:
-                return True, result
-        if me.grad or inplace or out is not None:
-            return False, None
-        here, me.special = me.special, None
-        try:
-            result = slow(op, args)
-        finally:
-            me.special = here
-        return True, jax.tree.map(lambda r: stopped(r) if is_tensor(r) else r, result, is_leaf=is_tensor)
-
-
-def stopped(t):
-    """`detach` where JAX differentiates."""
-    array = array_of(t)
-    return (
-        from_jax(jax.lax.stop_gradient(array))
-        if isinstance(array, jax.core.Tracer)
-        else make(t._storage, t._spec, t._offset)
-    )
-
-
-CONSTANTS["stopped"] = stopped
-
-
-@contextlib.contextmanager
-def level(kind):
-    """One more transformation around the code inside: "vjp", "jvp" or "vmap"."""
-    me = tls.me
-    extra = me.extra
-    before, special, recording = extra.get("transforms", ()), me.special, me.grad
-    extra["transforms"] = (*before, kind)
-    if kind == "vjp":
-        me.special = _Stopping(special).special
-        me.grad = True
-    try:
-        yield
-    finally:
-        me.special, me.grad = special, recording
-        if before:
-            extra["transforms"] = before
-        else:
-            del extra["transforms"]
-
-
 # --- the tape around the outermost transformation -----------------------------------------------------------------------
 
 
@@ -128,14 +75,20 @@ class _Used:
         self.start = next(sequence)
         self.tensors = {}
         self.outer = outer
+        self.dual = None  # the level of forward mode around, if there is one
 
     def see(self, t):
         edge = edge_of(t)
-        if edge is None or isinstance(t._storage.value, jax.core.Tracer):
+        if edge is None and not self.moves(t) or isinstance(t._storage.value, jax.core.Tracer):
             return
-        if isinstance(edge[0], Node) and edge[0].sequence > self.start:
+        if edge is not None and isinstance(edge[0], Node) and edge[0].sequence > self.start:
             return
         self.tensors.setdefault(id(t), t)
+
+    def moves(self, t):
+        """Whether a tensor has a tangent."""
+        entry = t.__dict__.get("_tangent")
+        return entry is not None and entry[0] is self.dual
 
     def special(self, op, args, out=None, inplace=False):
         for a in args:
@@ -186,17 +139,64 @@ def _collecting():
 def lift(fn, tensors):
     """The results of fn(*arrays) as tensors, with history back to `tensors` and to what fn uses besides."""
     me = tls.me
-    values = [array_of(t) for t in tensors]
-    if me.extra.get("transforms") or not me.grad:
+    around = levels()
+    dual = me.extra.get("dual")
+    if around or not me.grad and dual is None:
         note_edges(tensors)
-        return [from_jax(v) for v in fn(*values)]
-    with _collecting() as used:
-        outs = fn(*values)
-    given = {id(t) for t in tensors}
-    captured = [t for t in used.tensors.values() if id(t) not in given and t._storage.spec is t._spec]
-    if not captured and not any(t.requires_grad for t in tensors):
+        outs = fn(*[array_of(t) for t in tensors])
+        if not me.grad and any(x.kind == "vjp" for x in around):
+            outs = [constant(v) for v in outs]
         return [from_jax(v) for v in outs]
-    return taped(_with_captured(fn, len(tensors), captured), [*tensors, *captured])
+    moving = [None if dual is None else tangent_of(t) for t in tensors]
+    with _no_duals(dual):
+        with _collecting() as used:
+            used.dual = dual
+            results = taped(fn, tensors)
+    given = {id(t) for t in tensors}
+    captured = [t for t in used.tensors.values() if id(t) not in given]
+    fn = _with_captured(fn, len(tensors), captured)
+    tensors = [*tensors, *captured]
+    moving += [None if dual is None else tangent_of(t) for t in captured]
+    with _no_duals(dual):
+        if me.grad and any(edge_of(t) is not None for t in captured):
+            results = taped(fn, tensors)
+        moved = _tangents(fn, tensors, moving) if any(t is not None for t in moving) else ()
+    for r, t in zip(results, moved):
+        if differentiable(r._spec):
+            set_tangent(r, t)
+    return results
+
+
+@contextlib.contextmanager
+def _no_duals(dual):
+    """Inside, tensors of forward mode are plain ones: their tangents are computed apart."""
+    me = tls.me
+    if dual is None:
+        yield
+        return
+    special, me.special = me.special, dual.outer
+    del me.extra["dual"]
+    try:
+        yield
+    finally:
+        me.special, me.extra["dual"] = special, dual
+
+
+def _tangents(fn, tensors, moving):
+    """The tangents of the results of fn, as one more step of the tape."""
+    there = [k for k, t in enumerate(moving) if t is not None]
+    n = len(tensors)
+
+    def push(*arrays):
+        primals = arrays[:n]
+        tangents = [zero_tangent(p) for p in primals]
+        for k, t in zip(there, arrays[n:]):
+            tangents[k] = t.astype(primals[k].dtype)
+        with level("jvp"):
+            outs, moved = jax.jvp(lambda *a: tuple(fn(*a)), primals, tuple(tangents))
+        return [jnp.zeros(o.shape, o.dtype) if t.dtype == jax.dtypes.float0 else t for o, t in zip(outs, moved)]
+
+    return taped(push, [*tensors, *(moving[k] for k in there)])
 
 
 def _with_captured(fn, n, captured):
@@ -204,14 +204,19 @@ def _with_captured(fn, n, captured):
         return fn
 
     def run(*arrays):
-        held = [t._storage.value for t in captured]
+        held = [(t._storage, t._spec, t._offset, t._storage.value) for t in captured]
         for t, a in zip(captured, arrays[n:]):
-            t._storage.value = a
+            if t._storage.spec is t._spec:
+                t._storage.value = a
+            else:  # a view: the tensor alone gets the value, not all that share its memory
+                made = from_jax(a)
+                t._storage, t._spec, t._offset = made._storage, made._spec, 0
         try:
             return fn(*arrays[:n])
         finally:
-            for t, v in zip(captured, held):
-                t._storage.value = v
+            for t, (storage, spec, offset, value) in zip(captured, held):
+                t._storage, t._spec, t._offset = storage, spec, offset
+                storage.value = value
 
     return run
 
@@ -230,7 +235,8 @@ def taped(fn, tensors):
             full[k] = v
         return tuple(fn(*full))
 
-    outs, pull = jax.vjp(of_wanted, *[values[k] for k in wanted])
+    with level("vjp"):
+        outs, pull = jax.vjp(of_wanted, *[values[k] for k in wanted])
     results = [from_jax(v) for v in outs]
     node = _Transformed("TransformBackward", edges, tuple(r._spec for r in results))
     node.fn, node.tensors, node.pull, node.wanted = fn, tensors, pull, wanted
@@ -253,7 +259,12 @@ def cotangent(g, spec):
 
 
 def _float0(shape):
-    return jnp.zeros(shape, bool).__array__().astype(jax.dtypes.float0)
+    return np.zeros(shape, jax.dtypes.float0)
+
+
+def zero_tangent(primal):
+    """The tangent of an array that does not move."""
+    return jnp.zeros_like(primal) if jnp.issubdtype(primal.dtype, jnp.inexact) else _float0(primal.shape)
 
 
 class _Transformed(PythonNode):
@@ -280,7 +291,8 @@ class _Transformed(PythonNode):
                     return tuple(fn(*full))
 
                 given = dict(zip(there, arrays[n:]))
-                pull = jax.vjp(of_wanted, *[arrays[k] for k in wanted])[1]
+                with level("vjp"):
+                    pull = jax.vjp(of_wanted, *[arrays[k] for k in wanted])[1]
                 return [conjugate(g) for g in pull(tuple(cotangent(given.get(k), s) for k, s in enumerate(specs)))]
 
             got = taped(backward, [*self.tensors, *(grads[k] for k in there)])

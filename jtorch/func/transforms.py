@@ -4,10 +4,12 @@ import functools
 
 import jax
 import jax.numpy as jnp
+from jax.extend.core import Literal
 
-from ..autograd.custom import array_of
+from ..autograd.derive import differentiable
+from ..autograd.levels import level, refuse_nested_forward
 from ..tensor import Tensor
-from .lift import Arguments, Results, conjugate, cotangent, is_tensor, level, lift
+from .lift import Arguments, Results, conjugate, cotangent, is_tensor, lift
 from .trees import flatten, show, unflatten
 
 
@@ -29,10 +31,10 @@ def _selected(argnums, args):
     return found
 
 
-class _Split:
+class Split:
     """A call's tensors: those differentiated, by argument, and the others."""
 
-    def __init__(self, argnums, args, kwargs):
+    def __init__(self, argnums, args, kwargs, reverse=True):
         self.arguments = Arguments(args, kwargs)
         self.single = isinstance(argnums, int)
         chosen = _selected(argnums, args)
@@ -46,6 +48,8 @@ class _Split:
             for x in leaves:
                 if not isinstance(x, Tensor):
                     raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
+                if reverse and not differentiable(x._spec):
+                    raise RuntimeError("only Tensors of floating point dtype can require gradients")
             self.groups.append((tree, range(starts[i], starts[i] + len(leaves))))
         self.flat = [k for _, positions in self.groups for k in positions]
 
@@ -65,13 +69,13 @@ class _Split:
             out = self.arguments.call(func, full)
             if aux is None:
                 return results.take(out), ()
-            out, extra = _with_aux(out, name)
+            out, extra = with_aux(out, name)
             return results.take(out), aux.take(extra)
 
         return run
 
 
-def _with_aux(out, name):
+def with_aux(out, name):
     if not isinstance(out, tuple) or len(out) != 2:
         raise RuntimeError(f"{name}: output of function f should be a tuple: (output, aux) if has_aux is True")
     return out
@@ -85,7 +89,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
 
     @functools.wraps(func)
     def wrapper(*args, **kwargs):
-        split = _Split(argnums, args, kwargs)
+        split = Split(argnums, args, kwargs)
         value, aux = Results(), Results() if has_aux else None
 
         def run(*arrays):
@@ -98,8 +102,8 @@ def grad_and_value(func, argnums=0, has_aux=False):
         got = lift(run, split.arguments.tensors)
         n = len(split.flat)
         grads = split.rebuild(got[:n])
-        result = value.give(got[n : n + 1], _same)
-        return (grads, (result, aux.give(got[n + 1 :], _same))) if has_aux else (grads, result)
+        result = value.give(got[n : n + 1], same)
+        return (grads, (result, aux.give(got[n + 1 :], same))) if has_aux else (grads, result)
 
     return wrapper
 
@@ -121,7 +125,7 @@ class _Scalar:
         return self.results.take(out)
 
 
-def _same(x):
+def same(x):
     return x
 
 
@@ -140,20 +144,25 @@ def grad(func, argnums=0, has_aux=False):
 _WHOSE = {"vjp": "expected f(*primals)", "jvp": "Expected f(*args)", "jac": "Expected f(*args)"}
 
 
-def _all_tensors(out, name):
+def all_tensors(out, name):
+    """A result, checked to be of tensors that the transformation can differentiate."""
     for x in flatten(out)[0]:
         if not isinstance(x, Tensor):
             raise RuntimeError(f"{name}: {_WHOSE[name[:3]]} to return only tensors, got unsupported type {type(x)}")
+        if name.startswith("vjp") and not differentiable(x._spec):
+            raise RuntimeError(
+                f"vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype {x.dtype}"
+            )
     return out
 
 
 def vjp(func, *primals, has_aux=False):
     """(value, pullback) of a function, with has_aux (value, pullback, aux)."""
-    split = _Split(tuple(range(len(primals))), primals, {})
+    split = Split(tuple(range(len(primals))), primals, {})
     value, aux = Results(), Results() if has_aux else None
     name = "vjp(f, *primals)"
-    checked = (lambda *a: (lambda o: (_all_tensors(_with_aux(o, name)[0], name), o[1]))(func(*a))) if has_aux else (
-        lambda *a: _all_tensors(func(*a), name)
+    checked = (lambda *a: (lambda o: (all_tensors(with_aux(o, name)[0], name), o[1]))(func(*a))) if has_aux else (
+        lambda *a: all_tensors(func(*a), name)
     )  # fmt: skip
     kept = {}
 
@@ -167,7 +176,7 @@ def vjp(func, *primals, has_aux=False):
     tensors = split.arguments.tensors
     got = lift(run, tensors)
     n = len(kept["specs"])
-    result = value.give(got[:n], _same)
+    result = value.give(got[:n], same)
     on_tape = any(t.requires_grad for t in got)
 
     def pullback(cotangents, retain_graph=True, create_graph=None):
@@ -200,7 +209,7 @@ def vjp(func, *primals, has_aux=False):
         return split.rebuild(grads)
 
     pullback.__name__ = "vjp_fn"
-    return (result, pullback, aux.give(got[n:], _same)) if has_aux else (result, pullback)
+    return (result, pullback, aux.give(got[n:], same)) if has_aux else (result, pullback)
 
 
 def _pulled(pull, cotangents, specs):
@@ -212,14 +221,26 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
     name = "jvp(f, primals, tangents)"
     if not isinstance(primals, tuple):
         raise RuntimeError(f"{name}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")
-    if not isinstance(tangents, tuple) or len(primals) != len(tangents) or flatten(primals)[1] != flatten(tangents)[1]:
-        raise RuntimeError(f"{name}: Expected primals and tangents to have the same python structure.")
-    if not flatten(primals)[0]:
-        raise RuntimeError(f"{name}: Expected at least one Tensor in primals.")
-    split = _Split(tuple(range(len(primals))), primals, {})
+    tree, other = flatten(primals)[1], flatten(tangents)[1]
+    if tree != other:
+        raise RuntimeError(
+            f"{name}: Expected primals and tangents to have the same python structure. For example, if primals is a tuple of 3 "
+            f"tensors, tangents also must be. Got primals with structure {show(tree)} and tangents with structure {show(other)}"
+        )
+    for what, given in (("primals", primals), ("tangents", tangents)):
+        leaves = flatten(given)[0]
+        if not leaves:
+            raise RuntimeError(f"{name}: Expected {what} to contain at least one Tensor.")
+        for x in leaves:
+            if not isinstance(x, Tensor):
+                raise RuntimeError(f"{name}: Expected {what} to only contain Tensors, got {type(x)}")
+            if not differentiable(x._spec):
+                raise ValueError(f"Expected primal to be floating point or complex, but got: {x.dtype}")
+    refuse_nested_forward()
+    split = Split(tuple(range(len(primals))), primals, {}, reverse=False)
     value, aux = Results(), Results() if has_aux else None
-    checked = (lambda *a: (lambda o: (_all_tensors(_with_aux(o, name)[0], name), o[1]))(func(*a))) if has_aux else (
-        lambda *a: _all_tensors(func(*a), name)
+    checked = (lambda *a: (lambda o: (all_tensors(with_aux(o, name)[0], name), o[1]))(func(*a))) if has_aux else (
+        lambda *a: all_tensors(func(*a), name)
     )  # fmt: skip
     m = len(split.arguments.tensors)
     count = {}
@@ -227,9 +248,11 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
     def run(*arrays):
         function = split.function_of(checked, arrays[:m], value, aux, name)
         with level("jvp"):
-            tangents = tuple(_tangent(t, p) for t, p in zip(arrays[m:], arrays[:m]))
+            tangents = tuple(t.astype(p.dtype) for t, p in zip(arrays[m:], arrays[:m]))
             out, out_tangents, extra = jax.jvp(function, tuple(arrays[:m]), tangents, has_aux=True)
         count["n"] = len(out)
+        if strict:
+            _check_dependent(function, arrays[:m])
         moved = [jnp.zeros(o.shape, o.dtype) if t.dtype == jax.dtypes.float0 else t for o, t in zip(out, out_tangents)]
         return (*out, *moved, *extra)
 
@@ -242,92 +265,57 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
             )
     got = lift(run, [*split.arguments.tensors, *tangent_leaves])
     n = count["n"]
-    out = value.give(got[:n], _same), value.give(got[n : 2 * n], _same)
-    return (*out, aux.give(got[2 * n :], _same)) if has_aux else out
+    out = value.give(got[:n], same), value.give(got[n : 2 * n], same)
+    return (*out, aux.give(got[2 * n :], same)) if has_aux else out
 
 
-def _tangent(t, primal):
-    if not jnp.issubdtype(primal.dtype, jnp.inexact):
-        return jnp.zeros(primal.shape, bool).__array__().astype(jax.dtypes.float0)
-    return t.astype(primal.dtype)
+def _check_dependent(function, arrays):
+    """strict: every result must depend on the arguments, whatever the derivative is there."""
+    jaxpr = jax.make_jaxpr(lambda *a: function(*a)[0])(*arrays).jaxpr
+    moving = set(jaxpr.invars)
+    for eqn in jaxpr.eqns:
+        if any(type(v) is not Literal and v in moving for v in eqn.invars):
+            moving.update(eqn.outvars)
+    if any(type(v) is Literal or v not in moving for v in jaxpr.outvars):
+        raise RuntimeError(
+            "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed with "
+            "strict=True."
+        )
 
 
 def linearize(func, *primals):
     """(value, function of the tangents): the derivative at `primals`, to be applied many times."""
-    split = _Split(tuple(range(len(primals))), primals, {})
+    refuse_nested_forward()
+    split = Split(tuple(range(len(primals))), primals, {}, reverse=False)
     value = Results()
-    arrays = [array_of(t) for t in split.arguments.tensors]
-    function = split.function_of(func, arrays, value)
-    with level("jvp"):
-        out, push = jax.linearize(lambda *a: function(*a)[0], *arrays)
+    kept = {}
+
+    def run(*arrays):
+        function = split.function_of(func, arrays, value)
+        with level("jvp"):
+            out, kept["push"] = jax.linearize(lambda *a: function(*a)[0], *arrays)
+        return out
+
+    got = lift(run, split.arguments.tensors)
+    on_tape = any(t.requires_grad for t in got)
 
     def pushforward(*tangents):
-        leaves = flatten(tangents)[0]
-        return value.give(lift(lambda *t: push(*t), leaves), _same)
-
-    return value.give(out), pushforward
-
-
-def _jacobian(transform, kind, func, argnums, has_aux):
-    @functools.wraps(func)
-    def wrapper(*args, **kwargs):
-        split = _Split(argnums, args, kwargs)
-        value, aux = Results(), Results() if has_aux else None
-        n = len(split.flat)
-        count = {}
-
-        def run(*arrays):
-            plain = split.function_of(func, arrays, value, aux, kind)
-            with level("vjp" if kind == "jacrev" else "jvp"):
-                jacobian, extra = transform(plain, argnums=tuple(range(n)), has_aux=True)(
-                    *[arrays[k] for k in split.flat]
-                )
-            count["out"] = len(jacobian)
-            return (*[conjugate(j) if kind == "jacrev" else j for row in jacobian for j in row], *extra)
-
-        def checked_take(out):
-            leaves, _ = flatten(out)
-            for x in leaves:
-                if not isinstance(x, Tensor):
+        leaves, tree = flatten(tangents)
+        if tree != flatten(primals)[1]:
+            raise RuntimeError(
+                f"Expected the tangents {show(tree)} to have the same argspec as the primals {show(flatten(primals)[1])}"
+            )
+        for k, (t, p) in enumerate(zip(leaves, split.arguments.tensors)):
+            for what, a, b in (("shape", t.shape, p.shape), ("dtype", t.dtype, p.dtype)):
+                if a != b:
                     raise RuntimeError(
-                        f"{kind}(f, argnums)(*args): Expected f(*args) to return only tensors, got unsupported type {type(x)}"
-                        if kind == "jacfwd"
-                        else f"vjp(f, *primals): expected f(*primals) to return only tensors, got unsupported type {type(x)}"
+                        f"tangent:{k} with {what} {a} in flattened pytree doesn't match the {what} {b} of the corresponding primal."
                     )
-            return Results.take(value, out)
+        if on_tape:  # the derivative depends on the primals: a step of the tape from both
+            return jvp(func, primals, tangents)[1]
+        return value.give(lift(lambda *t: kept["push"](*t), leaves), same)
 
-        value_take = _Taking(value, checked_take)
-        plain_function_of = split.function_of
-        split.function_of = lambda f, arrays, _, *rest: plain_function_of(f, arrays, value_take, *rest)
-        got = lift(run, split.arguments.tensors)
-        m = count["out"]
-        rows = [split.rebuild(got[i * n : (i + 1) * n]) for i in range(m)]
-        result = value.give(rows, _same)
-        return (result, aux.give(got[m * n :], _same)) if has_aux else result
-
-    return wrapper
-
-
-class _Taking:
-    def __init__(self, results, take):
-        self.results, self.take = results, take
-
-
-def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_copy=False):
-    """A function that gives the Jacobian by the arguments `argnums`, computed in reverse mode."""
-    if chunk_size is not None and chunk_size <= 0:
-        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
-    return _jacobian(jax.jacrev, "jacrev", func, argnums, has_aux)
-
-
-def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
-    """A function that gives the Jacobian by the arguments `argnums`, computed in forward mode."""
-    return _jacobian(jax.jacfwd, "jacfwd", func, argnums, has_aux)
-
-
-def hessian(func, argnums=0):
-    """A function that gives the Hessian: forward over reverse mode."""
-    return jacfwd(jacrev(func, argnums), argnums)
+    return value.give(got, same), pushforward
 
 
 def functionalize(func, *, remove="mutations"):
@@ -352,6 +340,4 @@ def debug_unwrap(tensor, *, recurse=True):
     return tensor
 
 
-__all__ = [
-    "debug_unwrap", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "vjp",
-]  # fmt: skip
+__all__ = ["debug_unwrap", "functionalize", "grad", "grad_and_value", "jvp", "linearize", "vjp"]

@@ -38,9 +38,10 @@ def _build(tree, leaves):
     return made
 
 
-def show(tree) -> str:
+def show(tree, indent=2) -> str:
     """A tree as PyTorch's errors write it."""
     if tree is None:
         return "*"
     kind, keys, children = tree
-    return f"TreeSpec({kind.__name__}, {list(keys) if keys else None}, [{', '.join(map(show, children))}])"
+    inner = (",\n" + " " * indent).join(show(c, indent + 2) for c in children)
+    return f"TreeSpec({kind.__name__}, {list(keys) if keys else None}, [{inner}])"

@@ -6,10 +6,11 @@ import itertools
 import jax
 import jax.numpy as jnp
 
+from ..autograd.levels import level
 from ..core.record import tls
 from ..ops import registry
 from ..tensor import Tensor
-from .lift import Arguments, Results, level, lift
+from .lift import Arguments, Results, lift
 from .trees import flatten, show, unflatten
 
 _names = itertools.count()
@@ -75,14 +76,20 @@ def broadcast_prefix(prefix, tree):
     return None if any(p is None for p in parts) else [d for part in parts for d in part]
 
 
+def check_randomness(randomness):
+    """What a vmap may think of random numbers."""
+    if randomness not in ("error", "different", "same"):
+        raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
+    return randomness
+
+
 def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
     """A function that runs `func` on every slice along `in_dims` at once and stacks the results along `out_dims`.
 
     randomness: "error" forbids random numbers inside, "same" gives every slice the same ones, "different" its own.
     chunk_size: at most so many slices at a time.
     """
-    if randomness not in ("error", "different", "same"):
-        raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
+    check_randomness(randomness)
     if chunk_size is not None and not chunk_size > 0:
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 
@@ -114,7 +121,7 @@ def _run(func, args, kwargs, dims, size, out_dims, randomness):
         axis = f"vmap{next(_names)}"
 
         def one(*slices):
-            with level("vmap"), _randomness(randomness, axis, size):
+            with level("vmap", size=size, randomness=randomness), randomness_of(randomness, axis, size):
                 out = arguments.call(func, slices)
                 outs["dims"] = _out_dims(out_dims, out, func)
                 return results.take(out)
@@ -173,7 +180,7 @@ def _in_chunks(func, args, kwargs, dims, size, out_dims, randomness, chunk):
     return unflatten(flatten(parts[0])[1], joined)
 
 
-class _randomness:
+class randomness_of:
     """Says to whoever draws numbers what this vmap thinks of it."""
 
     def __init__(self, how, axis, size):

@@ -430,6 +430,7 @@ def addbmm_(input, batch1, batch2, *, beta=1, alpha=1):
     found = addbmm(input, batch1, batch2, beta=beta, alpha=alpha)
     if input.shape != found.shape:
         input.resize_(found.shape)
+        input._storage.version -= 1  # one write, not two
     return input.copy_(found)
 
 

@@ -62,7 +62,11 @@ VIEWS = {
     "detach": lambda m, t, u, k: t.detach(),
     "alias": lambda m, t, u, k: t[...],
     "squeeze": lambda m, t, u, k: t.squeeze(),
-    "permute": lambda m, t, u, k: t.permute(*reversed(range(t.dim()))),
+    "as_strided": lambda m, t, u, k: t.as_strided((2,), (1,), k),
+    "unfold": lambda m, t, u, k: t.unfold(0, 1, 1),
+    "chunk": lambda m, t, u, k: t.chunk(2, k % t.dim()),
+    "unsafe_chunk": lambda m, t, u, k: t.unsafe_chunk(2),
+    "permute": lambda m, t, u, k: t.permute(tuple(reversed(range(t.dim())))),
 }
 VALUES = {
     "double": lambda m, t, u, k: t * 2,
@@ -91,7 +95,13 @@ WRITES = {
     "no_grad mul_": lambda m, t, u, k: _in_no_grad(m, lambda: t.mul_(2)),
     "detached add_": lambda m, t, u, k: t.detach().add_(1),
     "data add_": lambda m, t, u, k: None if t.requires_grad else t.data.add_(1) is None or None,
-    "t_": lambda m, t, u, k: t.t_() if t.dim() <= 2 else None,
+    "t_": lambda m, t, u, k: t.t_(),
+    "masked_fill_": lambda m, t, u, k: t.masked_fill_(t > k, k),
+    "addcmul_": lambda m, t, u, k: t.addcmul_(u, u) if _fits(t, u) else None,
+    "sub_ column": lambda m, t, u, k: t[..., 0].sub_(k),
+    "squeeze_": lambda m, t, u, k: t.squeeze_(),
+    "unsqueeze_": lambda m, t, u, k: t.unsqueeze_(0),
+    "transpose_": lambda m, t, u, k: t.transpose_(0, -1),
     "detach_": lambda m, t, u, k: t.detach_(),
 }
 OTHER = {
@@ -99,9 +109,11 @@ OTHER = {
     "backward once": lambda m, t, u, k: t.sum().backward() if t.requires_grad else None,
     "leaf": lambda m, t, u, k: m.ones(2, 3, dtype=m.float64) * 1 if k % 2 else m.ones(2, 3, dtype=m.float64),
     "parameter": lambda m, t, u, k: m.ones(3, dtype=m.float64, requires_grad=True),
+    "requires_grad_": lambda m, t, u, k: t.requires_grad_(bool(k % 2)),
+    "hook": lambda m, t, u, k: t.register_hook(lambda g: g * 2) and None if t.requires_grad else None,
     "forget grad": lambda m, t, u, k: _set_grad_none(t),
     "grad": lambda m, t, u, k: _cloned(m.autograd.grad((t * 2).sum(), u, allow_unused=True, retain_graph=True)[0]) if t.requires_grad and u.requires_grad else None,
-    "retain": lambda m, t, u, k: t.retain_grad() if t.requires_grad and not t.is_leaf and t._base is None else None,
+    "retain": lambda m, t, u, k: t.retain_grad() if t.requires_grad and not t.is_leaf else None,
 }  # fmt: skip
 STEPS = {**VIEWS, **VALUES, **WRITES, **OTHER}
 NAMES = tuple(STEPS)
@@ -130,8 +142,6 @@ def execute(module, steps):
         warnings.simplefilter("ignore")
         for name, i, j, k in steps:
             t, u = pool[i % len(pool)], pool[j % len(pool)]
-            if name == "detach_" and (any(p._base is t for p in pool) or t.is_leaf and t.requires_grad):
-                continue  # torch leaves its views with a history that leads nowhere
             try:
                 got = STEPS[name](module, t, u, k)
                 new = [] if got is None else list(got) if isinstance(got, tuple) else [got]
@@ -139,23 +149,10 @@ def execute(module, steps):
                 log.append((name, [_seen(p) for p in pool]))
             except Exception as e:
                 log.append((name, type(e).__name__, str(e).split("\n")[0]))
-                break
     return log
 
 
 step = st.tuples(st.sampled_from(NAMES), st.integers(0, 8), st.integers(0, 8), st.integers(0, 3))
-
-
-def _same(a, b):
-    """Equal errors, but for shape errors, whose words are the business of the ops."""
-    if a == b:
-        return True
-    return (
-        len(a) == len(b) == 3
-        and a[:2] == b[:2]
-        and a[1] in ("RuntimeError", "IndexError", "TypeError")
-        and "inplace" not in a[2]
-    )
 
 
 @settings(
@@ -166,5 +163,5 @@ def _same(a, b):
 def test_random_programs(steps):
     expected, got = execute(torch, steps), execute(jtorch, steps)
     for n, (a, b) in enumerate(zip(expected, got)):
-        assert _same(a, b), f"step {n} {steps[n]} of {steps}\n  torch  {a}\n  jtorch {b}"
+        assert a == b, f"step {n} {steps[n]} of {steps}\n  torch  {a}\n  jtorch {b}"
     assert len(expected) == len(got)
