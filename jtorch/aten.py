@@ -1,6 +1,7 @@
 """torch.ops: operators by their internal names, each with its overloads; `aten` is the op table, other namespaces are made by
 torch.library."""
 
+from .autograd import entry, grad_mode
 from .dispatch import dispatched, function_of
 from .dispatch.dispatched import OpOverload as OpOverload
 from .dispatch.dispatched import OpOverloadPacket
@@ -30,11 +31,26 @@ def _copied(self, *, dtype=None, device=None, **kwargs):
     return made.clone() if made is self else made
 
 
+def _convolution_backward(
+    grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask
+):  # fmt: skip
+    """The gradients of a convolution by input, weight and bias; None where `output_mask` has False."""
+    given = [input.detach(), weight.detach(), None if bias_sizes is None else weight.new_zeros(bias_sizes)]
+    wanted = [t.requires_grad_() for t, there in zip(given, output_mask) if there and t is not None]
+    with grad_mode.enable_grad():
+        out = lookup("torch", "convolution")(*given, stride, padding, dilation, transposed, output_padding, groups)
+    found = iter(entry.grad(out, wanted, grad_output) if wanted else ())
+    return tuple(next(found) if there and t is not None else None for t, there in zip(given, output_mask))
+
+
+_MADE_HERE = {"_to_copy": _copied, "convolution_backward": _convolution_backward}
+
+
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
-    if name == "_to_copy":
-        fn = _copied
+    if name in _MADE_HERE:
+        fn = _MADE_HERE[name]
     elif name in _HAND_WRITTEN:
         fn = getattr(Tensor, name)
     else:
