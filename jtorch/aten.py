@@ -1,6 +1,7 @@
 """torch.ops: operators by their internal names, each with its overloads; `aten` is the op table, other namespaces are made by
 torch.library."""
 
+from . import creation
 from .autograd import entry, grad_mode
 from .dispatch import dispatched, function_of
 from .dispatch.dispatched import OpOverload as OpOverload
@@ -21,8 +22,15 @@ _HAND_WRITTEN = {
     "contiguous",
     "new_zeros",
     "new_empty",
+    "new_full",
+    "new_ones",
+    "detach_",
+    "to",
     "item",
 }
+_FACTORIES = {
+    f"{name}{like}" for name in ("empty", "full", "ones", "rand", "randint", "randn", "zeros") for like in ("", "_like")
+} | {"arange", "empty_strided", "eye", "linspace", "logspace", "randperm", "scalar_tensor"}
 
 
 def _copied(self, *, dtype=None, device=None, **kwargs):
@@ -43,7 +51,12 @@ def _convolution_backward(
     return tuple(next(found) if there and t is not None else None for t, there in zip(given, output_mask))
 
 
-_MADE_HERE = {"_to_copy": _copied, "convolution_backward": _convolution_backward}
+_MADE_HERE = {
+    "_to_copy": _copied,
+    "_local_scalar_dense": lambda self: self.item(),
+    "_pin_memory": lambda self, device=None: self.pin_memory(),
+    "convolution_backward": _convolution_backward,
+}
 
 
 def __getattr__(name):
@@ -53,6 +66,8 @@ def __getattr__(name):
         fn = _MADE_HERE[name]
     elif name in _HAND_WRITTEN:
         fn = getattr(Tensor, name)
+    elif name in _FACTORIES:
+        fn = getattr(creation, name)
     else:
         fn = next((found for space in _SPACES if (found := lookup(space, name)) is not None), None)
     if fn is None:
