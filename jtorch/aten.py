@@ -1,7 +1,7 @@
 """torch.ops: operators by their internal names, each with its overloads; `aten` is the op table, other namespaces are made by
 torch.library."""
 
-from . import creation
+from . import creation, unavailable
 from .autograd import entry, grad_mode
 from .dispatch import dispatched, function_of
 from .dispatch.dispatched import OpOverload as OpOverload
@@ -52,6 +52,10 @@ def _convolution_backward(
 
 
 _MADE_HERE = {
+    **{
+        n: unavailable.refusing(f"ops.aten.{n}", *unavailable.SPARSE)
+        for n in ("_sparse_addmm", "_sparse_mm_reduce_impl")
+    },
     "_to_copy": _copied,
     "_local_scalar_dense": lambda self: self.item(),
     "_pin_memory": lambda self, device=None: self.pin_memory(),
