@@ -33,6 +33,6 @@ class ProcessGroup:
 
 
 def __getattr__(name):
-    if name in ("device_mesh", "optim", "tensor"):
+    if name in ("device_mesh", "optim", "rpc", "tensor"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -46,6 +46,7 @@ NAMES = """
     assert not torch.cuda.is_available() and not torch.distributed.is_available() and not torch.backends.mps.is_available()
     assert not torch.xpu.is_available() and torch.version.cuda is None
     from torch.distributions.utils import _standard_normal, _sum_rightmost
+    from torch.distributed import rpc
     from torch.distributed.optim import ZeroRedundancyOptimizer
     from torch.fx.experimental.proxy_tensor import get_proxy_mode
     from torch.hub import HASH_REGEX, urlparse
@@ -55,7 +56,7 @@ NAMES = """
     from torch._C._functorch import is_batchedtensor
     from torch._subclasses.fake_tensor import is_fake
     assert torch.torch is torch and isinstance(Tensor, _TensorMeta) and "jax" in torch.__config__.show()
-    assert torch.distributed.device_mesh.DeviceMesh and torch.distributed.ProcessGroup
+    assert not rpc.is_available() and torch.distributed.device_mesh.DeviceMesh and torch.distributed.ProcessGroup
     assert torch._tensor_str._tensor_str(torch.ones(2, 2), 0).split() == ["[[1.,", "1.],", "[1.,", "1.]]"]
     assert _standard_normal((2, 3), torch.float64, "cpu").shape == _sum_rightmost(torch.ones(2, 3, 4, 5), 2).shape
     assert torch._C._nn._parse_to("cpu", torch.float16) == (torch.device("cpu"), torch.float16, False, None)
