@@ -19,8 +19,7 @@ FUNCTIONS = {
         "cudnn_convolution_transpose cudnn_grid_sampler cudnn_is_acceptable miopen_batch_norm miopen_convolution "
         "miopen_convolution_add_relu miopen_convolution_relu miopen_convolution_transpose miopen_ctc_loss "
         "miopen_depthwise_convolution miopen_rnn mkldnn_adaptive_avg_pool2d mkldnn_convolution mkldnn_linear_backward_weights "
-        "mkldnn_max_pool2d mkldnn_max_pool3d mkldnn_rnn_layer set_autocast_ipu_dtype set_autocast_ipu_enabled "
-        "set_autocast_xla_dtype set_autocast_xla_enabled profiler_allow_cudagraph_cupti_lazy_reinit_cuda12"
+        "mkldnn_max_pool2d mkldnn_max_pool3d mkldnn_rnn_layer profiler_allow_cudagraph_cupti_lazy_reinit_cuda12"
     ),
     _QUANTIZED: (
         "choose_qparams_optimized empty_quantized fused_moving_avg_obs_fake_quant fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation "
