@@ -1,6 +1,8 @@
 """torch.ops: operators by their internal names, each with its overloads; `aten` is the op table, other namespaces are made by
 torch.library."""
 
+from . import creation, unavailable
+from .autograd import entry, grad_mode
 from .dispatch import dispatched, function_of
 from .dispatch.dispatched import OpOverload as OpOverload
 from .dispatch.dispatched import OpOverloadPacket
@@ -20,8 +22,15 @@ _HAND_WRITTEN = {
     "contiguous",
     "new_zeros",
     "new_empty",
+    "new_full",
+    "new_ones",
+    "detach_",
+    "to",
     "item",
 }
+_FACTORIES = {
+    f"{name}{like}" for name in ("empty", "full", "ones", "rand", "randint", "randn", "zeros") for like in ("", "_like")
+} | {"arange", "empty_strided", "eye", "linspace", "logspace", "randperm", "scalar_tensor"}
 
 
 def _copied(self, *, dtype=None, device=None, **kwargs):
@@ -30,13 +39,39 @@ def _copied(self, *, dtype=None, device=None, **kwargs):
     return made.clone() if made is self else made
 
 
+def _convolution_backward(
+    grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask
+):  # fmt: skip
+    """The gradients of a convolution by input, weight and bias; None where `output_mask` has False."""
+    given = [input.detach(), weight.detach(), None if bias_sizes is None else weight.new_zeros(bias_sizes)]
+    wanted = [t.requires_grad_() for t, there in zip(given, output_mask) if there and t is not None]
+    with grad_mode.enable_grad():
+        out = lookup("torch", "convolution")(*given, stride, padding, dilation, transposed, output_padding, groups)
+    found = iter(entry.grad(out, wanted, grad_output) if wanted else ())
+    return tuple(next(found) if there and t is not None else None for t, there in zip(given, output_mask))
+
+
+_MADE_HERE = {
+    **{
+        n: unavailable.refusing(f"ops.aten.{n}", *unavailable.SPARSE)
+        for n in ("_sparse_addmm", "_sparse_mm_reduce_impl")
+    },
+    "_to_copy": _copied,
+    "_local_scalar_dense": lambda self: self.item(),
+    "_pin_memory": lambda self, device=None: self.pin_memory(),
+    "convolution_backward": _convolution_backward,
+}
+
+
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
-    if name == "_to_copy":
-        fn = _copied
+    if name in _MADE_HERE:
+        fn = _MADE_HERE[name]
     elif name in _HAND_WRITTEN:
         fn = getattr(Tensor, name)
+    elif name in _FACTORIES:
+        fn = getattr(creation, name)
     else:
         fn = next((found for space in _SPACES if (found := lookup(space, name)) is not None), None)
     if fn is None:

@@ -51,6 +51,9 @@ class Operator:
         relevant = override.overloaded(values) if tls.me.overriding == 2 else ()
         if relevant or tls.me.function_modes and tls.me.overriding:
             return override.override(self.overload, relevant, args, kwargs)
+        modes = tls.me.extra.get("dispatch_modes")
+        if modes:
+            return modes[-1].see(self.overload, args, kwargs)
         return self.run(values)
 
     def run(self, values):

@@ -32,6 +32,13 @@ class ScriptModule(Module):
     """The class of scripted modules. A Module may derive from it, and runs as Python."""
 
 
+def _get_trace_graph(*args, **kwargs):
+    """Raises: there is no graph of TorchScript to look at."""
+    raise errors.unsupported(
+        "torch.jit's trace graph", instead="torch.utils.flop_counter for counts, torch.compile for graphs"
+    )
+
+
 class RecursiveScriptModule(ScriptModule):
     """The class of scripted modules: nothing is of it."""
 

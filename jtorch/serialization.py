@@ -6,8 +6,10 @@ What is wrong with a file raises `CheckpointError`, which is a pickle.Unpickling
 import pickle
 import sys
 import warnings
+from collections.abc import Callable
 
 from . import legacy
+from .core.device import Device
 from .files import loading, names, safetensors, saving
 from .files.errors import CheckpointError
 from .files.legacy import load_legacy
@@ -28,6 +30,7 @@ __all__ = [
 ]  # fmt: skip
 
 DEFAULT_PROTOCOL = 2
+MAP_LOCATION = Callable[[UntypedStorage, str], UntypedStorage] | Device | str | dict[str, str] | None  # an annotation
 
 
 class SourceChangeWarning(Warning):

@@ -255,14 +255,10 @@ def _old_autocast():
     """The names of autocast's switches before they took a device type."""
     found = {}
     for kind, of in (("cpu", "cpu"), ("gpu", "cuda"), ("xla", "xla"), ("ipu", "ipu")):
-        enabled = (lambda: False) if kind == "ipu" else (lambda of=of: is_autocast_enabled(of))
-        found[f"is_autocast_{kind}_enabled"] = enabled
-        found[f"get_autocast_{kind}_dtype"] = (
-            (lambda: dtypes.float16) if kind == "ipu" else (lambda of=of: get_autocast_dtype(of))
-        )
-        if kind in ("cpu", "gpu"):
-            found[f"set_autocast_{kind}_enabled"] = lambda enabled, of=of: set_autocast_enabled(of, enabled)
-            found[f"set_autocast_{kind}_dtype"] = lambda dtype, of=of: set_autocast_dtype(of, dtype)
+        found[f"is_autocast_{kind}_enabled"] = lambda of=of: is_autocast_enabled(of)
+        found[f"get_autocast_{kind}_dtype"] = lambda of=of: get_autocast_dtype(of)
+        found[f"set_autocast_{kind}_enabled"] = lambda enabled, of=of: set_autocast_enabled(of, enabled)
+        found[f"set_autocast_{kind}_dtype"] = lambda dtype, of=of: set_autocast_dtype(of, dtype)
     for name, fn in found.items():
         fn.__name__ = fn.__qualname__ = name
         fn.__doc__ = f"Deprecated by PyTorch: {name.replace('_cpu', '').replace('_gpu', '')} with a device type."

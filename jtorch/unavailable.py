@@ -7,7 +7,7 @@ import functools
 
 from . import errors_extend
 
-_SPARSE = ("sparse layouts", "dense tensors")
+SPARSE = ("sparse layouts", "dense tensors")
 _QUANTIZED = ("quantized tensors", "torch.fake_quantize_per_tensor_affine, which computes on dense ones")
 _VENDOR = ("kernels of one vendor's library", "the function of torch.nn.functional: XLA chooses the kernel")
 _SCRIPT = ("TorchScript", "torch.compile")
@@ -19,8 +19,7 @@ FUNCTIONS = {
         "cudnn_convolution_transpose cudnn_grid_sampler cudnn_is_acceptable miopen_batch_norm miopen_convolution "
         "miopen_convolution_add_relu miopen_convolution_relu miopen_convolution_transpose miopen_ctc_loss "
         "miopen_depthwise_convolution miopen_rnn mkldnn_adaptive_avg_pool2d mkldnn_convolution mkldnn_linear_backward_weights "
-        "mkldnn_max_pool2d mkldnn_max_pool3d mkldnn_rnn_layer set_autocast_ipu_dtype set_autocast_ipu_enabled "
-        "set_autocast_xla_dtype set_autocast_xla_enabled profiler_allow_cudagraph_cupti_lazy_reinit_cuda12"
+        "mkldnn_max_pool2d mkldnn_max_pool3d mkldnn_rnn_layer profiler_allow_cudagraph_cupti_lazy_reinit_cuda12"
     ),
     _QUANTIZED: (
         "choose_qparams_optimized empty_quantized fused_moving_avg_obs_fake_quant fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation "
@@ -29,7 +28,7 @@ FUNCTIONS = {
         "quantize_per_tensor_dynamic quantized_batch_norm quantized_gru quantized_gru_cell quantized_lstm quantized_lstm_cell "
         "quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d quantized_rnn_relu_cell quantized_rnn_tanh_cell"
     ),
-    _SPARSE: (
+    SPARSE: (
         "hspmm hsmm smm saddmm sspaddmm sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor "
         "sparse_csc_tensor sparse_csr_tensor resize_as_sparse_"
     ),
@@ -64,7 +63,7 @@ _NO_KERNEL = (
     "qscheme", "to_padded_tensor",
 )  # fmt: skip
 METHODS = {
-    _SPARSE: (
+    SPARSE: (
         "to_sparse to_sparse_coo to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc sparse_mask sparse_resize_ "
         "sparse_resize_and_clear_ resize_as_sparse_ smm sspaddmm"
     ),
@@ -82,7 +81,9 @@ _REMOVED = {
 }
 
 
-def _refusing(name, what, instead):
+def refusing(name, what, instead):
+    """A function that says at its call that it is not supported."""
+
     def refuse(*args, **kwargs):
         raise errors_extend.unsupported(f"{what}, which torch.{name} needs", instead)
 
@@ -141,7 +142,7 @@ def _no_kernel(name):
 def names() -> dict:
     """{name: function or class of `torch`}."""
     found = {}
-    for make, table in ((_refusing, FUNCTIONS), (_refusing_class, CLASSES)):
+    for make, table in ((refusing, FUNCTIONS), (_refusing_class, CLASSES)):
         for (what, instead), names in table.items():
             found |= {n: make(n, what, instead) for n in names.split()}
     found |= {n: _removed(n) for n in _REMOVED}
@@ -155,5 +156,5 @@ def methods() -> dict:
     """{name: method of Tensor}."""
     found = {n: _only_sparse(n, layout) for n, layout in _LAYOUTS.items()} | {n: _no_kernel(n) for n in _NO_KERNEL}
     for (what, instead), names in METHODS.items():
-        found |= {n: _refusing(f"Tensor.{n}", what, instead) for n in names.split()}
+        found |= {n: refusing(f"Tensor.{n}", what, instead) for n in names.split()}
     return found | {n: _removed(n) for n in _REMOVED if n != "matrix_rank"}

@@ -28,6 +28,9 @@ SAME = [
     "torch.func.rearrange(torch.arange(24).reshape(2, 3, 4), 'a ... -> ... a')",
     "torch.func.rearrange([x, x], 'n a b -> a (n b)')", "torch.jit.is_scripting(), torch.jit.is_tracing()",
     "torch.jit.annotate(int, 3)", "isinstance(torch.nn.Linear(1, 1), torch.jit.ScriptModule)",
+    "torch.set_autocast_ipu_enabled(True), torch.set_autocast_xla_dtype(torch.float16), torch.is_autocast_ipu_enabled(), "
+    "torch.get_autocast_xla_dtype(), torch.get_autocast_ipu_dtype(), torch.set_autocast_ipu_enabled(False), "
+    "torch.set_autocast_xla_dtype(torch.bfloat16)",
     "torch.get_autocast_cpu_dtype(), torch.get_autocast_gpu_dtype(), torch.is_autocast_cpu_enabled()",
     "torch.jit.wait(torch.jit.fork(lambda a: a + 1, x))", "torch.autograd.set_multithreading_enabled(False) and 1",
     "torch.embedding_bag(torch.arange(8.0).reshape(4, 2), torch.tensor([1, 2, 3]), torch.tensor([0, 2]))[0]",

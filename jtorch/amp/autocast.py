@@ -20,7 +20,7 @@ class _State(threading.local):
 
     def __init__(self):
         self.enabled = {}
-        self.dtype = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16}
+        self.dtype = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16, "ipu": dtypes.float16}
         self.cache = True
         self.depth = 0
 

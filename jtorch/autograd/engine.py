@@ -553,7 +553,7 @@ def backward(roots, grads, keep, create_graph, accumulate=True, inputs=None):
     Returns the gradients (value, edge) captured for `inputs`, or None.
     """
     me = tls.me
-    run = (Watched if me.extra.get("anomaly") else Run)(create_graph, keep, accumulate)
+    run = (Watched if me.extra.get("anomaly") else me.extra.get("run_class", Run))(create_graph, keep, accumulate)
     order = run.order = run.collect(roots)
     if inputs is not None:
         if not accumulate:

@@ -1,5 +1,7 @@
 """torch.distributed as PyTorch has it where it was built without: is_available() is False, one process sees all devices."""
 
+import importlib
+
 __all__ = ["is_available", "is_initialized"]
 
 
@@ -24,3 +26,13 @@ def is_nccl_available() -> bool:
 
 
 is_gloo_available = is_mpi_available = is_ucc_available = is_xccl_available = is_nccl_available
+
+
+class ProcessGroup:
+    """A group of processes: there is none. For annotations and isinstance."""
+
+
+def __getattr__(name):
+    if name in ("device_mesh", "optim", "rpc", "tensor"):
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -171,3 +171,11 @@ def vec_to_tril_matrix(vec, diag=0):
     rows = torch.arange(n, device=vec.device)
     mat[..., rows < rows.view(n, 1) + (diag + 1)] = vec
     return mat
+
+
+def _standard_normal(shape, dtype, device):
+    """A draw from the standard normal distribution."""
+    return torch.normal(torch.zeros(shape, dtype=dtype, device=device), torch.ones(shape, dtype=dtype, device=device))
+
+
+_sum_rightmost = sum_rightmost  # the name that packages import

@@ -1,6 +1,7 @@
 """The pickler of torch.save: it writes PyTorch's names for our classes, and storages by key."""
 
 import pickle
+import types
 from collections import OrderedDict
 
 from .. import storage_api
@@ -45,6 +46,14 @@ class Storages:
         return kind, self.keys[core], self._tag(untyped), count
 
 
+def _stock():
+    """The types that pickle itself knows how to save: dill puts its own into the table of pickle._Pickler when imported."""
+    known = {type(None): "none", int: "long", types.FunctionType: "global", pickle.PickleBuffer: "picklebuffer"}
+    plain = (bool, float, bytes, bytearray, str, tuple, list, dict, set, frozenset, type)
+    known |= {cls: cls.__name__ for cls in plain}
+    return {cls: getattr(pickle._Pickler, f"save_{name}") for cls, name in known.items()}
+
+
 def make_pickler(module, file, protocol, persistent_id):
     """A pickler on a file that writes PyTorch's names. `module`: pickle, or one whose Pickler is written in Python."""
     base = getattr(module, "Pickler", None)
@@ -57,7 +66,7 @@ def make_pickler(module, file, protocol, persistent_id):
         )
 
     class TorchPickler(base):
-        dispatch = base.dispatch.copy()
+        dispatch = _stock() if base is pickle._Pickler else base.dispatch.copy()
 
         def save_global(self, obj, name=None):
             path = names.torch_path(obj, name)

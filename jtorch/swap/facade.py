@@ -17,6 +17,7 @@ class Torch(types.ModuleType):
             __file__=package.__file__,
             __path__=[],
             _jtorch=package,
+            torch=self,  # annotations say torch.torch.Tensor
             _exists=exists,
         )
 

@@ -11,6 +11,7 @@ SAME = frozenset((
 # PyTorch's module -> the modules of jtorch that have its names, searched in this order.
 ELSEWHERE = {
     "_C": ("_C", "swap.internal.c"),
+    "_C._functorch": ("swap.internal.functorch",),
     "_C._nn": ("_C._nn", "swap.internal.nn"),
     "_VF": ("functions",),
     "_custom_ops": ("library",),
@@ -21,7 +22,11 @@ ELSEWHERE = {
     "_dynamo.utils": ("swap.internal.dynamo",),
     "_jit_internal": ("swap.internal.jit",),
     "_lowrank": ("lowrank", "functions"),
+    "__config__": ("swap.internal.build",),
+    "_subclasses": ("swap.internal.fake",),
+    "_subclasses.fake_tensor": ("swap.internal.fake",),
     "_tensor": ("tensor",),
+    "_tensor_str": ("swap.internal.tensor_str",),
     "_utils": ("swap.internal.utils",),
     "_vmap_internals": ("func", "api"),
     "amp.autocast_mode": ("amp.autocast", "amp"),
@@ -34,6 +39,8 @@ ELSEWHERE = {
     "cuda.streams": ("cuda",),
     "functional": ("functional", "functions"),
     **{f"fx.{part}": ("fx", "swap.internal.fx") for part in ("_symbolic_trace", "graph", "graph_module", "interpreter", "node", "proxy")},
+    "fx.experimental": ("swap.internal.fake",),
+    "fx.experimental.proxy_tensor": ("swap.internal.fake",),
     "hub": ("hub", "swap.internal.hub"),
     "utils.model_zoo": ("swap.internal.model_zoo",),
     **{f"onnx.symbolic_opset{n}": ("onnx.symbolic_opset",) for n in range(7, 21)},

@@ -5,7 +5,8 @@ import importlib
 from . import data
 
 _MODULES = (
-    "_pytree", "benchmark", "checkpoint", "collect_env", "dlpack", "hooks", "serialization", "tensorboard", "viz",
+    "_pytree", "benchmark", "checkpoint", "collect_env", "dlpack", "flop_counter", "hooks", "module_tracker", "serialization",
+    "tensorboard", "viz",
 )  # fmt: skip
 
 

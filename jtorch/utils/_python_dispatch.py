@@ -39,19 +39,19 @@ class TorchDispatchMode:
         me.extra["dispatch_modes"] = tuple(rest)
 
     def _handle(self, op, args, out=None, inplace=False):
-        me = tls.me
         func = dispatched.overload_of(op, args, inplace)
         given, kwargs = dispatched.schema_form(op, args)
         if out is not None:
             kwargs["out"] = out
-        with _outside(me, self._outer[-1]):
-            classes = dispatched._classes(args)
-            result = self.__torch_dispatch__(func, classes, given, kwargs)
-            if result is NotImplemented:
-                result = func(*given, **kwargs)
-        return True, result
+        return True, self.see(func, given, kwargs)
 
     _handle.sees_views = True
+
+    def see(self, func, args, kwargs):
+        """What this mode makes of a call of an operator."""
+        with _outside(tls.me, self._outer[-1]):
+            result = self.__torch_dispatch__(func, dispatched._classes(args), args, kwargs)
+            return func(*args, **kwargs) if result is NotImplemented else result
 
     @classmethod
     def push(cls, *args, **kwargs):

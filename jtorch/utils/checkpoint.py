@@ -24,6 +24,8 @@ from ..core.spec import Spec
 from ..creation import default_generator, zeros
 from ..dispatch.plans import key_spec
 from ..tensor import Tensor, edge_of, value_of, wrap
+from .device_states import get_device_states as get_device_states
+from .device_states import set_device_states as set_device_states
 from .selective import (
     CheckpointPolicy,
     SelectiveCheckpointContext,

@@ -301,6 +301,31 @@ def test_deflated_and_shifted_archives_load():
     assert jtorch.load(shifted)["x"].sum().item() == 1999000
 
 
+def test_tables_that_other_packages_add_to_are_not_used(monkeypatch):
+    """dill puts functions of its own into the table of Python's pickler, which write classes by value."""
+
+    def wrong(*args):
+        raise AssertionError
+
+    monkeypatch.setattr(pickle._Pickler, "dispatch", dict.fromkeys([*pickle._Pickler.dispatch, classmethod], wrong))
+    values = [
+        None,
+        1,
+        2.0,
+        True,
+        b"x",
+        bytearray(b"y"),
+        "z",
+        (1,),
+        {1: 2},
+        {3},
+        frozenset((4,)),
+        collections.OrderedDict,
+        print,
+    ]
+    assert there_and_back(jtorch, values, weights_only=False) == values
+
+
 def test_file_objects(tmp_path, path):
     class Bare:
         """A reader with the least that is asked for."""

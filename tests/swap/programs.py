@@ -18,7 +18,7 @@ def run(text, folder, *arguments, command=("run",), name="program.py", check=Tru
 
 def call(arguments, folder, check=True):
     """`python -m jtorch` with these arguments, in a folder."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     done = subprocess.run(
         [sys.executable, "-m", "jtorch", *arguments],
         capture_output=True,
@@ -36,7 +36,7 @@ def python(text, folder, check=True):
     """A program under plain Python."""
     path = folder / "plain.py"
     path.write_text(textwrap.dedent(text))
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     done = subprocess.run(
         [sys.executable, str(path)], capture_output=True, text=True, cwd=folder, env=environment, timeout=300
     )

@@ -45,6 +45,26 @@ NAMES = """
         assert str(error) == "module 'torch' has no attribute 'nowhere'"
     assert not torch.cuda.is_available() and not torch.distributed.is_available() and not torch.backends.mps.is_available()
     assert not torch.xpu.is_available() and torch.version.cuda is None
+    from torch.distributions.utils import _standard_normal, _sum_rightmost
+    from torch.distributed import rpc
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+    from torch.fx.experimental.proxy_tensor import get_proxy_mode
+    from torch.hub import HASH_REGEX, urlparse
+    from torch.serialization import MAP_LOCATION
+    from torch.utils.checkpoint import get_device_states, set_device_states
+    from torch._C import _TensorMeta
+    from torch._C._functorch import is_batchedtensor
+    from torch._subclasses.fake_tensor import is_fake
+    assert torch.torch is torch and isinstance(Tensor, _TensorMeta) and "jax" in torch.__config__.show()
+    assert not rpc.is_available() and torch.distributed.device_mesh.DeviceMesh and torch.distributed.ProcessGroup
+    assert torch._tensor_str._tensor_str(torch.ones(2, 2), 0).split() == ["[[1.,", "1.],", "[1.,", "1.]]"]
+    assert _standard_normal((2, 3), torch.float64, "cpu").shape == _sum_rightmost(torch.ones(2, 3, 4, 5), 2).shape
+    assert torch._C._nn._parse_to("cpu", torch.float16) == (torch.device("cpu"), torch.float16, False, None)
+    assert torch.ops.aten.zeros_like(torch.ones(2)).sum() == 0 and get_device_states(torch.ones(1)) == ([], [])
+    assert not is_fake(torch.ones(1)) and not is_batchedtensor(torch.ones(1)) and get_proxy_mode() is None
+    assert torch.func.vmap(lambda x: x * is_batchedtensor(x))(torch.ones(2)).sum() == 2
+    values = [torch.tensor([1.0, 5.0]), torch.tensor([3.0])]
+    assert torch._foreach_maximum_(values, 2.0) is None and [v.tolist() for v in values] == [[2.0, 5.0], [3.0]]
     jtorch.install_as_torch()  # twice is once
     assert sys.modules["torch"] is torch
     namespace = {}

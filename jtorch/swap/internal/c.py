@@ -3,17 +3,18 @@
 import contextlib
 import enum
 
-from ... import functions
+from ... import accelerator, functions
 from ...autograd.mode import is_grad_enabled, is_inference_mode_enabled, set_grad_enabled
 from ...core.device import Device as device
 from ...core.dtype import dtype
 from ...core.spec import Size
 from ...creation import Generator, default_generator
 from ...jit import ScriptFunction, ScriptModule
-from ...tensor import Tensor
+from ...tensor import Tensor, TensorMeta
 from . import nn as _nn
 
 TensorBase = _TensorBase = Tensor
+_TensorMeta = TensorMeta
 ScriptObject = ScriptModule
 _VariableFunctions = functions
 get_default_dtype = functions.get_default_dtype
@@ -85,6 +86,41 @@ def _get_deterministic_algorithms() -> bool:
 def _cuda_isInBadFork() -> bool:
     """False: see torch.multiprocessing."""
     return False
+
+
+def _is_alias_of(data, other) -> bool:
+    """Whether two tensors share storage."""
+    return data._storage is other._storage
+
+
+def _get_accelerator():
+    """The kind of accelerator that is there, or the CPU."""
+    return accelerator.current_accelerator() or device("cpu")
+
+
+def _are_functorch_transforms_active() -> bool:
+    """False: the transforms of torch.func are those of JAX, below the tensors."""
+    return False
+
+
+def _set_and_get(name):
+    """A switch of TorchScript's executor: it is kept, and means nothing."""
+
+    def switch(value=True) -> bool:
+        before, _switches[name] = _switches.get(name, True), bool(value)
+        return before
+
+    switch.__name__ = name
+    return switch
+
+
+_switches: dict[str, bool] = {}
+_jit_set_profiling_mode, _jit_set_profiling_executor, _jit_set_texpr_fuser_enabled = map(
+    _set_and_get, ("_jit_set_profiling_mode", "_jit_set_profiling_executor", "_jit_set_texpr_fuser_enabled")
+)
+_jit_override_can_fuse_on_cpu, _jit_override_can_fuse_on_gpu = map(
+    _set_and_get, ("_jit_override_can_fuse_on_cpu", "_jit_override_can_fuse_on_gpu")
+)
 
 
 def _get_privateuse1_backend_name() -> str:

@@ -1,8 +1,23 @@
 """The private names of torch.hub that packages use."""
 
+import errno
+import hashlib
 import os
 import re
+import shutil
+import sys
+import tempfile
+import uuid
+import zipfile
+from pathlib import Path
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlparse
+from urllib.request import Request, urlopen
 
+__all__ = [  # modules that packages take from here, as torch.hub has them
+    "HTTPError", "Path", "Request", "URLError", "errno", "hashlib", "os", "re", "shutil", "sys", "tempfile", "urlopen", "urlparse",
+    "uuid", "zipfile",
+]  # fmt: skip
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
 READ_DATA_CHUNK = 128 * 1024
 

@@ -37,6 +37,14 @@ class DeQuantStub(QuantStub):
     """Where a quantized model would end: passes its input on."""
 
 
+class FakeQuantizeBase(Module):
+    """The class of modules that round as quantization would: there is none. For isinstance."""
+
+
+class ObserverBase(Module):
+    """The class of modules that watch ranges for quantization: there is none. For isinstance."""
+
+
 class FloatFunctional(Module):
     """Arithmetic as a module, which quantization would replace: in float."""
 

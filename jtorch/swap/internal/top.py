@@ -79,6 +79,12 @@ def _shape_as_tensor(input):
     return torch.tensor(tuple(input.shape))
 
 
+def _assert_async(input, assert_msg="") -> None:
+    """Raise RuntimeError unless the one element is not zero. At once: the value is waited for."""
+    if not input.item():
+        raise RuntimeError(assert_msg or "Expected Tensor with single nonzero value, but got zero")
+
+
 # --- lists of tensors ----------------------------------------------------------------------------------------------
 
 
@@ -86,7 +92,12 @@ def _bound(method, side):
     return lambda t, other: method(t, other) if isinstance(other, Tensor) else t.clamp(**{side: other})
 
 
+def _written(compute):
+    return lambda t, other: t.copy_(compute(t, other))
+
+
 _SCALARS_TOO = {"maximum": _bound(Tensor.maximum, "min"), "minimum": _bound(Tensor.minimum, "max")}
+_SCALARS_TOO |= {f"{name}_": _written(compute) for name, compute in _SCALARS_TOO.items()}
 
 
 def foreach(name):

@@ -1,5 +1,6 @@
 """torch._utils: helpers on lists of tensors, and errors carried between processes."""
 
+import importlib
 import sys
 import traceback
 
@@ -85,6 +86,17 @@ class ExceptionWrapper:
 def _get_available_device_type():
     """The kind of accelerator, or None."""
     return accelerator()
+
+
+def _get_device_module(device):
+    """torch.cpu, torch.cuda...: the module of a kind of device."""
+    kind = getattr(device, "type", device)
+    try:
+        return importlib.import_module(f"jtorch.{kind}")
+    except ModuleNotFoundError:
+        raise RuntimeError(
+            f"Device '{kind}' does not have a corresponding module registered as 'torch.{kind}'."
+        ) from None
 
 
 def _get_device_index(device, optional=False, allow_cpu=False) -> int:
