@@ -56,11 +56,11 @@ def measure(name, pattern, what, suite, folder, more, label):
     unfinished.rename(folder / f"{name}.json")
 
 
-def run(suite, folder, more, label):
-    """Every slice without a file yet."""
-    for name, (pattern, what) in SLICES.items():
+def run(names, suite, folder, more, label):
+    """Every slice of these without a file yet."""
+    for name in names:
         if not (folder / f"{name}.json").exists():
-            measure(name, pattern, what, suite, folder, more, label)
+            measure(name, *SLICES[name], suite, folder, more, label)
 
 
 def again(pattern, suite, folder, more, label):
@@ -96,6 +96,9 @@ def main():
     parser.add_argument("--folder", type=pathlib.Path, required=True)
     parser.add_argument("--table", action="store_true", help="only print what the files say")
     parser.add_argument("--again", metavar="REGEX", help="run the units of this name once more")
+    parser.add_argument(
+        "--slices", default=",".join(SLICES), help="which, and in which order (for two runs side by side)"
+    )
     parser.add_argument("--commit", default=commit(), help="what to call the version that is run")
     options, more = parser.parse_known_args()
     options.folder.mkdir(parents=True, exist_ok=True)
@@ -103,7 +106,7 @@ def main():
     if options.again:
         again(options.again, *where)
     elif not options.table:
-        run(*where)
+        run(options.slices.split(","), *where)
     table(options.suite, options.folder)
 
 
