@@ -56,6 +56,12 @@ CALLS = {
     "linspace": lambda t: [t.linspace(0, 1, 5), t.linspace(0, 10, 1), t.linspace(0, 1, 0), t.linspace(5, -5, 4)],
     "linspace of ints": lambda t: t.linspace(0, 10, 4, dtype=t.int64),
     "linspace negative": lambda t: t.linspace(0, 1, -1),
+    "linspace of tensors": lambda t: [
+        t.linspace(t.tensor(2.7), 9, 3, dtype=t.int64),
+        t.logspace(0.5, t.tensor(True), 3),
+        t.linspace(t.tensor(1j), 2, 3),
+    ],
+    "linspace of complex ends": lambda t: t.linspace(t.tensor(1j), 2, 3, dtype=t.float32),
     "logspace": lambda t: [t.logspace(0, 2, 3), t.logspace(0, 3, 4, base=2)],
     "eye": lambda t: [t.eye(3), t.eye(2, 3), t.eye(0), t.eye(2, dtype=t.int64)],
     "eye negative": lambda t: t.eye(-1),
