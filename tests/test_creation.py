@@ -72,6 +72,9 @@ CALLS = {
     "new_ones": lambda t: t.zeros(1).half().new_ones(2, 3),
     "empty": lambda t: [t.empty(2, 3).shape, t.empty(2, 3).stride(), t.empty((2, 0)).numel()],
     "empty_strided": lambda t: t.empty_strided((2, 3), (1, 2)).stride(),
+    "cat keeps channels_last": lambda t: [
+        t.cat([x, x], 1).stride() for x in (t.ones(2, 2, 2, 2), t.ones(2, 2, 2, 2).to(memory_format=t.channels_last))
+    ],
     "channels_last": lambda t: t.empty(2, 3, 4, 5, memory_format=t.channels_last).stride(),
     "tril": lambda t: [t.tril_indices(3, 3), t.triu_indices(2, 4, 1)],
     "complex": lambda t: [t.complex(t.ones(2), t.zeros(2)), t.polar(t.ones(2), t.zeros(2))],
