@@ -480,14 +480,30 @@ def factory(record, args, dtype, device, requires_grad, out, **statics):
     return finish(t, requires_grad, out)
 
 
-def _ends(name, start, end):
-    """The ends of a range, each a number or a tensor of one."""
+def _between(name, start, end, steps, more, dtype, device, requires_grad, out):
+    """linspace or logspace between two ends, each a number or a tensor of one, which stays unread."""
     for which, x in (("start", start), ("end", end)):
         if isinstance(x, Tensor) and x.ndim:
             raise RuntimeError(
                 f"{name} only supports 0-dimensional start and end tensors, but got {which} with {x.ndim} dimension(s)."
             )
-    return _number(start), _number(end)
+    if dtype is None and out is not None:
+        dtype = out.dtype
+    if any(x.is_complex() if isinstance(x, Tensor) else isinstance(x, complex) for x in (start, end)):
+        dtype = dtype or dtypes.default.complex
+        if not dtype.is_complex:
+            raise errors.inferred_complex(name, dtype)
+    dtype, steps = _dtype(dtype), _count(name, start, end, steps)
+    if isinstance(start, Tensor) or isinstance(end, Tensor):
+        place = devices.resolve(device)
+        start, end = ((x if isinstance(x, Tensor) else tensor(x, dtype=_widest(x))).to(place) for x in (start, end))
+        name += "_between"
+    return factory(name, (start, end, steps, *more), dtype, device, requires_grad, out)
+
+
+def _widest(x):
+    """The dtype that holds any Python number of this kind."""
+    return dtypes.complex128 if isinstance(x, complex) else dtypes.float64 if isinstance(x, float) else dtypes.int64
 
 
 def _count(name, start, end, steps):
@@ -556,14 +572,7 @@ def linspace(
 ):
     """`steps` numbers evenly spaced from start to end."""
     _fits_out(dtype, out)
-    start, end = _ends("linspace", start, end)
-    if dtype is None and out is not None:
-        dtype = out.dtype
-    if dtype is None and (isinstance(start, complex) or isinstance(end, complex)):
-        dtype = dtypes.default.complex
-    return factory(
-        "linspace", (start, end, _count("linspace", start, end, steps)), _dtype(dtype), device, requires_grad, out
-    )
+    return _between("linspace", start, end, steps, (), dtype, device, requires_grad, out)
 
 
 def logspace(
@@ -581,14 +590,7 @@ def logspace(
 ):
     """`steps` numbers from base**start to base**end, evenly spaced on a logarithmic scale."""
     _fits_out(dtype, out)
-    start, end = _ends("logspace", start, end)
-    if dtype is None and out is not None:
-        dtype = out.dtype
-    if dtype is None and (isinstance(start, complex) or isinstance(end, complex)):
-        dtype = dtypes.default.complex
-    return factory(
-        "logspace", (start, end, _count("logspace", start, end, steps), base), _dtype(dtype), device, requires_grad, out
-    )
+    return _between("logspace", start, end, steps, (base,), dtype, device, requires_grad, out)
 
 
 def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):

@@ -511,3 +511,9 @@ def traced_item(transforms) -> RuntimeError:
             "internals, please file a bug report."
         )
     return RuntimeError("the value of this tensor is not known: it stands for an argument of a jax transformation")
+
+
+def inferred_complex(name: str, dtype) -> RuntimeError:
+    return RuntimeError(
+        f"torch.{name}(): inferred dtype c10::complex<float> can't be safely cast to passed dtype {scalar_name(dtype)}"
+    )

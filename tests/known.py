@@ -12,7 +12,5 @@ KNOWN: dict[str, str] = {
     "tests/ops/test_rows.py::test_layout[diagonal_scatter]": "of an input with gaps torch's result has the same gaps, jtorch's none",
     "tests/ops/test_rows.py::test_layout[select_scatter]": "of an input with gaps torch's result has the same gaps, jtorch's none",
     "tests/ops/test_rows.py::test_layout[slice_scatter]": "of an input with gaps torch's result has the same gaps, jtorch's none",
-    "tests/ops/test_rows.py::test_traced[linspace.tensor_overload]": "ends given as tensors are read as numbers, which a jax transformation does not know",
-    "tests/ops/test_rows.py::test_traced[logspace.tensor_overload]": "ends given as tensors are read as numbers, which a jax transformation does not know",
     "tests/test_errors.py::test_words[too many arguments]": "words of the method's own error: 'TensorBase.exp() takes no arguments (3 given)'",
 }

@@ -56,6 +56,12 @@ CALLS = {
     "linspace": lambda t: [t.linspace(0, 1, 5), t.linspace(0, 10, 1), t.linspace(0, 1, 0), t.linspace(5, -5, 4)],
     "linspace of ints": lambda t: t.linspace(0, 10, 4, dtype=t.int64),
     "linspace negative": lambda t: t.linspace(0, 1, -1),
+    "linspace of tensors": lambda t: [
+        t.linspace(t.tensor(2.7), 9, 3, dtype=t.int64),
+        t.logspace(0.5, t.tensor(True), 3),
+        t.linspace(t.tensor(1j), 2, 3),
+    ],
+    "linspace of complex ends": lambda t: t.linspace(t.tensor(1j), 2, 3, dtype=t.float32),
     "logspace": lambda t: [t.logspace(0, 2, 3), t.logspace(0, 3, 4, base=2)],
     "eye": lambda t: [t.eye(3), t.eye(2, 3), t.eye(0), t.eye(2, dtype=t.int64)],
     "eye negative": lambda t: t.eye(-1),
@@ -66,6 +72,9 @@ CALLS = {
     "new_ones": lambda t: t.zeros(1).half().new_ones(2, 3),
     "empty": lambda t: [t.empty(2, 3).shape, t.empty(2, 3).stride(), t.empty((2, 0)).numel()],
     "empty_strided": lambda t: t.empty_strided((2, 3), (1, 2)).stride(),
+    "cat keeps channels_last": lambda t: [
+        t.cat([x, x], 1).stride() for x in (t.ones(2, 2, 2, 2), t.ones(2, 2, 2, 2).to(memory_format=t.channels_last))
+    ],
     "channels_last": lambda t: t.empty(2, 3, 4, 5, memory_format=t.channels_last).stride(),
     "tril": lambda t: [t.tril_indices(3, 3), t.triu_indices(2, 4, 1)],
     "complex": lambda t: [t.complex(t.ones(2), t.zeros(2)), t.polar(t.ones(2), t.zeros(2))],

@@ -197,11 +197,10 @@ def batch_norm(
         return batch_norm_eval(input, running_mean, running_var, weight, bias, eps)
     _check_channels(input, running_mean=running_mean, running_var=running_var)
     out, mean, var = batch_norm_train(input, weight, bias, eps)
-    if running_mean is not None:
+    if running_mean is not None and count:  # an empty batch says nothing
         running_mean.copy_(batch_norm_update(running_mean, mean, momentum, 1.0))
-    if running_var is not None:
-        unbiased = count / (count - 1) if count > 1 else 1.0
-        running_var.copy_(batch_norm_update(running_var, var, momentum, unbiased))
+    if running_var is not None and count:
+        running_var.copy_(batch_norm_update(running_var, var, momentum, count / (count - 1)))
     return out
 
 
@@ -214,7 +213,7 @@ def instance_norm_train(input: Array, weight: Array | None, bias: Array | None, 
     """Normalise each channel of each sample; also their means and biased variances, of shape (N, C)."""
     x = input.astype(accumulator(input.dtype))
     n, c = x.shape[:2]
-    flat = x.reshape(n, c, -1)
+    flat = x.reshape(n, c, math.prod(x.shape[2:]))
     mean = jnp.mean(flat, -1, keepdims=True)
     d = flat - mean
     var = jnp.mean(d * d, -1, keepdims=True)
@@ -249,11 +248,10 @@ def instance_norm(
     if count == 1:
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {_size(input.shape)}")
     out, mean, var = instance_norm_train(input, weight, bias, eps)
-    if running_mean is not None:
+    if running_mean is not None and count:
         running_mean.copy_(batch_norm_update(running_mean, mean.mean(0), momentum, 1.0))
-    if running_var is not None:
-        unbiased = count / (count - 1) if count > 1 else 1.0
-        running_var.copy_(batch_norm_update(running_var, var.mean(0), momentum, unbiased))
+    if running_var is not None and count:
+        running_var.copy_(batch_norm_update(running_var, var.mean(0), momentum, count / (count - 1)))
     return out
 
 

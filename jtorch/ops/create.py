@@ -101,6 +101,18 @@ def logspace(start: Number, end: Number, steps: int, base: float = 10.0, *, dtyp
 
 
 @op(where="", differentiable=False)
+def linspace_between(start: Array, end: Array, steps: int, *, dtype: DType) -> Array:
+    """linspace between two tensors of one element each, which nobody has to read."""
+    return linspace.fn(start, end, steps, dtype=dtype)
+
+
+@op(where="", differentiable=False)
+def logspace_between(start: Array, end: Array, steps: int, base: float = 10.0, *, dtype: DType) -> Array:
+    """logspace between two tensors of one element each, which nobody has to read."""
+    return logspace.fn(start, end, steps, base, dtype=dtype)
+
+
+@op(where="", differentiable=False)
 def eye(n: int, m: int | None = None, *, dtype: DType) -> Array:
     """Ones on the diagonal of an n by m matrix of zeros."""
     m = n if m is None else m

@@ -38,7 +38,15 @@ def _parts(g, dim, sizes):
     return out
 
 
-@op(aliases=("concat", "concatenate"), where="torch", apart=True)
+def _cat_strides(outs, tensors, dim=0):
+    """Channels-last where all tensors are."""
+    shape = tuple(outs[0].shape)
+    known = [(tuple(t.shape), t.strides) for t in tensors]
+    last = all(shapes.is_channels_last(*k) and not shapes.is_contiguous(*k) for k in known)
+    return (shapes.channels_last_strides(shape) if last else None,)
+
+
+@op(aliases=("concat", "concatenate"), where="torch", apart=True, strides=_cat_strides)
 def cat(tensors: list[Array], dim: int = 0) -> Array:
     """The tensors joined along a dimension; their other sizes agree."""
     if not tensors:

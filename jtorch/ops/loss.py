@@ -621,14 +621,11 @@ def _(input, target, *args):
 
 
 def _fit_var(input_shape, var_shape):
-    """The shape in which a variance broadcasts to the input: itself, with a last 1, or an error."""
-    if input_shape == var_shape:
-        return var_shape
-    if input_shape[:-1] == var_shape:
+    """The shape in which a variance broadcasts to the input: itself, with one size of 1, with a last 1, or None."""
+    if input_shape and input_shape[:-1] == var_shape:
         return (*var_shape, 1)
-    if input_shape[:-1] == var_shape[:-1] and var_shape[-1:] == (1,):
-        return var_shape
-    return None
+    apart = [v for n, v in zip(input_shape, var_shape) if n != v]
+    return var_shape if len(input_shape) == len(var_shape) and apart in ([], [1]) else None
 
 
 @op(where="nn.functional", promote=FLOAT, elementwise=False, out=False, grad_name="MeanBackward0")
@@ -648,7 +645,7 @@ def gaussian_nll_loss(
 
 @gaussian_nll_loss.check
 def _(input, target, var, full=False, eps=1e-6, reduction="mean"):
-    if hasattr(var, "shape") and var.ndim and _fit_var(tuple(input.shape), tuple(var.shape)) is None:
+    if hasattr(var, "shape") and _fit_var(tuple(input.shape), tuple(var.shape)) is None:
         raise ValueError("var is of incorrect size")
     if reduction not in REDUCTIONS:
         raise ValueError(f"{reduction} is not valid")

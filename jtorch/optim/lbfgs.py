@@ -183,7 +183,7 @@ class LBFGS(Optimizer):
                 return closure()
 
         group = self.param_groups[0]
-        lr = group["lr"].item() if isinstance(group["lr"], Tensor) else group["lr"]
+        lr = group["lr"].reshape(()) if isinstance(group["lr"], Tensor) else group["lr"]
         max_iter, max_eval = group["max_iter"], group["max_eval"]
         line_search = group["line_search_fn"]
         state = self.state[self._all[0]]

@@ -87,12 +87,13 @@ def test_complex_parameters(name):
     both(run, least=(1e-5, 1e-6))
 
 
-@pytest.mark.parametrize("options", [{"max_iter": 4}, {"max_iter": 8, "line_search_fn": "strong_wolfe"}])
+@pytest.mark.parametrize("options", [{"max_iter": 4}, {"max_iter": 8, "line_search_fn": "strong_wolfe"}, {"lr": [0.5]}])
 def test_lbfgs(options):
     def run(t):
+        options_ = {k: t.tensor(v) if isinstance(v, list) else v for k, v in options.items()}
         t.manual_seed(0)
         params = [t.nn.Parameter(t.randn(3)), t.nn.Parameter(t.randn(()))]
-        optimizer = t.optim.LBFGS(params, **options)
+        optimizer = t.optim.LBFGS(params, **options_)
 
         def closure():
             optimizer.zero_grad()
@@ -101,7 +102,8 @@ def test_lbfgs(options):
             return loss
 
         losses = [optimizer.step(closure).detach() for _ in range(4)]
-        return losses, [p.detach() for p in params], optimizer.state[params[0]]["func_evals"]
+        state = optimizer.state[params[0]]
+        return losses, [p.detach() for p in params], state["func_evals"], state["t"]
 
     both(run, least=(1e-4, 1e-5))
 
@@ -134,6 +136,7 @@ ERRORS = {
     "muon": lambda t, p: t.optim.Muon([p]),
     "lbfgs": lambda t, p: t.optim.LBFGS([{"params": [p]}, {"params": [t.nn.Parameter(t.ones(1))]}]),
     "sparse adam": lambda t, p: t.optim.SparseAdam([p], betas=(0, 1)),
+    "sparse adam, dense gradient": lambda t, p: ((p * p).sum().backward(), t.optim.SparseAdam([p]).step()),
     "abstract": lambda t, p: t.optim.Optimizer([p], {}).step(),
 }
 
