@@ -93,7 +93,7 @@ def laid_out(draw, shape):
     return x
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(st.data(), sizes, st.integers(1, 3))
 def test_elementwise_strides(data, shape, count):
     operands = [laid_out(data.draw, shape) for _ in range(count)]
@@ -107,7 +107,7 @@ def test_elementwise_strides(data, shape, count):
     assert want == got.stride()
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.data(), sizes)
 def test_empty_like_strides(data, shape):
     x = laid_out(data.draw, shape)

@@ -113,7 +113,7 @@ def check(shape, strides, layout):
     return recipe
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.data())
 def test_read_write(data):
     shape, strides = data.draw(bases())

@@ -182,7 +182,8 @@ def test_same_samples(case, dtype):
     agree(program, case, least)
 
 
-DEVICE = [c for c in CASES if c.samples == "device"]
+# One parameterisation of each: the other ones differ in what is computed before the draw.
+DEVICE = list({c.name.split("-")[0]: c for c in reversed(CASES) if c.samples == "device"}.values())
 
 
 @pytest.mark.filterwarnings("ignore:Singular sample detected")
