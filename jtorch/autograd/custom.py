@@ -11,10 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.custom_derivatives import SymbolicZero
-from jax.extend.core import set_current_trace
 
 from ..core.record import tls
 from ..core.spec import Spec
+from ..core.traces import set_current_trace
 from ..creation import from_jax
 from ..tensor import Tensor, wrap
 from .derive import differentiable

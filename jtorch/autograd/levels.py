@@ -3,11 +3,12 @@
 import contextlib
 
 import jax
-from jax.extend.core import Primitive, find_top_trace
+from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from ..core import storage as storages
 from ..core.record import tls
+from ..core.traces import find_top_trace
 from ..creation import from_jax
 from ..dispatch import slow
 from ..tensor import CONSTANTS, Tensor, make, value_of
