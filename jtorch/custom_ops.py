@@ -256,6 +256,8 @@ def _function_of(operator, shape, made):
     schema = operator.schema
 
     class Generated(Function):
+        generate_vmap_rule = True  # inside transformations the kernel is one jax calls, which batches it
+
         @staticmethod
         def forward(*flat):
             values = _unflatten(iter(flat), shape)
