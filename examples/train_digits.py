@@ -112,13 +112,17 @@ def throughput(name, mode, data, seconds, device):
         _, _, step = make(name, device)
         if mode == "compile":
             step = torch.compile(step)
-        for _ in range(10):
-            step(x, y).item()
-        steps, start = 0, time.perf_counter()
-        while time.perf_counter() - start < seconds:
+
+        def block():
             for _ in range(10):
                 loss = step(x, y)
             loss.item()
+
+        for _ in range(12):
+            block()
+        steps, start = 0, time.perf_counter()
+        while time.perf_counter() - start < seconds:
+            block()
             steps += 10
         return steps / (time.perf_counter() - start)
 
