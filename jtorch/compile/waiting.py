@@ -4,7 +4,7 @@ import threading
 from operator import attrgetter, is_
 from sys import getrefcount
 
-from ..core.chain import run_chained, run_singly
+from ..core.chain import concretely, run_chained, run_singly
 from ..core.program import ALONE
 from ..core.record import Pending
 from ..core.storage import Storage
@@ -136,7 +136,7 @@ class Waiting:
             if len(self.calls) > 1:
                 self.advance(len(self.calls) - 1, last)
             dead = only_ours((), self.grads) and max(map(getrefcount, self.grad_slots), default=0) <= ALONE + 1
-            outs = (replay.bare if dead else replay.program).call(*last)
+            outs = concretely((replay.bare if dead else replay.program).call, last)
             self.done = True
             if self.owner.deferred is self:
                 self.owner.deferred = None

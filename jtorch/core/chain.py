@@ -15,7 +15,7 @@ WATCHED = 32  # runs in a row that nobody has looked at before it is worth while
 SHORT = 5e-3  # seconds a run
 REST = -1000  # runs after which another look is taken where no chain was worth while
 THREAD = "jtorch chain"
-MOST = 64 << 20  # bytes of arguments that may wait
+MOST = 64 << 20  # bytes of arguments and results that may wait
 
 
 class Links:
@@ -41,10 +41,16 @@ class Links:
         return (
             bool(self.fed)
             and set(self.fed) <= set(self.program.donate)
-            and sum(args[k].nbytes for k in self.fresh) * LONGEST <= MOST
+            and (sum(args[k].nbytes for k in self.fresh) + self.results_nbytes()) * LONGEST <= MOST
             and all(isinstance(a, jax.Array) for a in plain)
             and len({device for a in plain for device in a.devices()}) == 1
         )
+
+    def results_nbytes(self) -> int:
+        """Bytes of what is wanted of each run."""
+        program = self.program
+        sizes = {node.first + k: spec.nbytes for node in program.nodes for k, spec in enumerate(node.plan.specs)}
+        return sum(sizes[program.out[k]] for k in self.places)
 
 
 class Chain:
@@ -54,13 +60,12 @@ class Chain:
     about as long as for one run: the body is that of the loop.
     """
 
-    __slots__ = ("links", "length", "call", "n", "take", "kept")
+    __slots__ = ("links", "length", "call", "n", "take")
 
     def __init__(self, links, args, length):
         self.links = links
         self.length = length
         self.n = n = len(links.fed) + len(links.kept) + len(links.fresh)
-        self.kept = links.kept
         self.take = taker(links.sources)
         self.call = None
         shapes = [_shape(a) for a in args[:n]]
@@ -114,7 +119,7 @@ class Chain:
 
     def fits(self, first, args) -> bool:
         """Whether a run can follow this first one: it has the same constants."""
-        kept = self.kept
+        kept = self.links.kept
         return all(map(is_, map(first.__getitem__, kept), map(args.__getitem__, kept)))
 
     def run(self, calls):

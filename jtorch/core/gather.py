@@ -1,7 +1,9 @@
 """Finished steps that gather: recorded and not run, each on the results of the one before, until a chain runs them."""
 
 import threading
+import time
 
+from . import ledger
 from .chain import WATCHED, Gathering, Links, run_chained, run_singly, taker
 
 
@@ -36,8 +38,7 @@ class Queue:
                     self.fed, self.sources, self.take = fed, sources, taker(sources)
                 for k in fed:
                     args[k] = None
-                taken = set(sources)
-                self.results[-1] = [pair for pair in self.results[-1] if pair[1] not in taken]
+                self.results[-1] = self.wanted()
                 self.join(args)
             else:
                 self.calls = [args]
@@ -47,7 +48,13 @@ class Queue:
             for pending, _ in pairs:
                 pending.graph = self
 
+    def wanted(self):
+        """The results of the last run that the next does not take."""
+        taken = set(self.sources)
+        return [pair for pair in self.results[-1] if pair[1] not in taken]
+
     def join(self, args):
+        """The run waits with the others, or they are made and it is the first that waits."""
         gathering = self.prog.gathering
         gathering.run += 1
         chain = gathering.chain
@@ -82,9 +89,14 @@ class Queue:
 
     def run(self):
         """Make all runs; what the last hands on."""
+        prog = self.prog
+        started = time.perf_counter()
         if len(self.calls) > 1:
-            return run_chained(self.chain, self.prog.gathering, self.calls, self.results)
-        return run_singly(self.prog.call, self.take, self.fed, self.calls, self.results)
+            values = run_chained(self.chain, prog.gathering, self.calls, self.results)
+        else:
+            values = run_singly(prog.call, self.take, self.fed, self.calls, self.results)
+        ledger.took(prog, time.perf_counter() - started)
+        return values
 
     def drain(self):
         """Make all runs, and their results real."""
@@ -93,8 +105,7 @@ class Queue:
                 return
             last, chained = self.results[-1], len(self.calls) > 1
             if chained:
-                taken = set(self.sources)
-                self.results[-1] = [pair for pair in last if pair[1] not in taken]
+                self.results[-1] = self.wanted()
             values = self.run()
             if chained:
                 for k, value in zip(self.sources, values):

@@ -103,6 +103,12 @@ def flushed(prog, cause, how, seconds):
         print(f"[jtorch] sync at {user_line()}: {entry.nodes} nodes, {how}, {seconds * 1e3:.2f} ms", file=sys.stderr)
 
 
+def took(prog, seconds):
+    """Runs that had waited, and have been counted, have been started."""
+    prog.entry.seconds += seconds
+    counters.seconds += seconds
+
+
 def promoted(plan):
     """A Python number that varied has become an input of the program."""
     counters.promotions += 1

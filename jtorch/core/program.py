@@ -338,7 +338,8 @@ def _wait(graph, cause, thread, prog, dead):
             thread.queue.drain()
         queue = thread.queue = gather.Queue(thread, prog)
     elif not prog.all_used:
-        fed = [at for at, k in enumerate(prog.used) if k in set(fed)]
+        waiting = set(fed)
+        fed = [at for at, k in enumerate(prog.used) if k in waiting]
     queue.add(graph, list(prog.arguments(inputs, graph.numbers)), fed or [])
     prog.runs += 1
     ledger.flushed(prog, cause, "fused", 0.0)
