@@ -4,6 +4,7 @@ import pytest
 
 import jtorch
 from tests.autograd.programs import run
+from tests.func.functions import CUBE
 
 HEAD = """
 from torch.func import *
@@ -205,24 +206,8 @@ attempt(stack_module_state, [])
 attempt(stack_module_state, [nets[0], torch.nn.ReLU()])
 del nets, base
 """,
-    "functions": """
-class Cube(torch.autograd.Function):
-    generate_vmap_rule = True
-    @staticmethod
-    def forward(x):
-        return x ** 3
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        ctx.save_for_backward(*inputs)
-        ctx.save_for_forward(*inputs)
-    @staticmethod
-    def backward(ctx, g):
-        x, = ctx.saved_tensors
-        return g * 30 * x ** 2
-    @staticmethod
-    def jvp(ctx, t):
-        x, = ctx.saved_tensors
-        return 300 * t * x ** 2
+    "functions": CUBE
+    + """
 a = grad(lambda x: Cube.apply(x).sum())(x)
 b = vmap(Cube.apply)(m)
 c = vmap(grad(lambda r: Cube.apply(r).sum()))(m)

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.autograd.programs import run
+from tests.func.functions import CUBE
 
 HEAD = """
 from torch.func import *
@@ -19,25 +20,8 @@ x, y, v = D(0.5, 1., 1.5), D(2., 3., -1.), D(0.2, -0.4, 0.6)
 m = torch.arange(12., dtype=torch.float64).reshape(4, 3) / 7
 """
 
-FUNCTIONS = """
-class Cube(torch.autograd.Function):  # its derivatives are wrong, and each in its own way, so that one sees which was used
-    generate_vmap_rule = True
-    @staticmethod
-    def forward(x):
-        return x ** 3
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        ctx.save_for_backward(*inputs)
-        ctx.save_for_forward(*inputs)
-    @staticmethod
-    def backward(ctx, g):
-        x, = ctx.saved_tensors
-        return g * 30 * x ** 2
-    @staticmethod
-    def jvp(ctx, t):
-        x, = ctx.saved_tensors
-        return 300 * t * x ** 2
-class Mul(torch.autograd.Function):
+FUNCTIONS = f"""
+{CUBE}class Mul(torch.autograd.Function):
     @staticmethod
     def forward(a, b, k):
         return a * b * k, a + b
