@@ -58,9 +58,7 @@ def digits():
     data = load_digits()
     images = torch.from_numpy(data.images).float().unsqueeze(1) / 16
     labels = torch.from_numpy(data.target).long()
-    everything = TensorDataset(images, labels)
-    test = len(everything) // 5
-    return random_split(everything, [len(everything) - test, test], torch.Generator().manual_seed(0))
+    return random_split(TensorDataset(images, labels), [0.8, 0.2], torch.Generator().manual_seed(0))
 
 
 def accuracy(model, data, device):
@@ -135,8 +133,7 @@ def main():
     parser.add_argument("--no-table", action="store_true", help="leave out the throughput of the three modes")
     args = parser.parse_args()
     names = list(MODELS) if args.model == "all" else [args.model]
-    accelerator = torch.accelerator.is_available()
-    device = torch.accelerator.current_accelerator() if accelerator else torch.device("cpu")
+    device = torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
     data, test = digits()
     for name in names:
         train(name, data, test, 3 if args.quick else args.epochs, device)
