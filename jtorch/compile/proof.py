@@ -128,6 +128,8 @@ def state(watch):
     if watch.reason is not None:
         return None, watch.reason
     guards = Guards()
+    closures = [code for code, (_, cells) in watch.codes.items() if cells]
+    functions = [fn for fn in gc.get_referrers(*closures) if type(fn) is types.FunctionType] if closures else ()
     for code, (scope, cells) in watch.codes.items():
         reason = _stores(code)
         if reason is not None:
@@ -143,7 +145,7 @@ def state(watch):
             reason = _value(guards, value)
             if reason is not None:
                 return None, f"reads {name}, {reason} ({code.co_filename}:{code.co_firstlineno})"
-            found = _cells(code, name, value)
+            found = _cells(functions, code, name, value)
             if not found:
                 return None, f"reads {name}, a free variable that cannot be found again"
             guards.cells += [(cell, value) for cell in found]
@@ -160,12 +162,12 @@ def state(watch):
     return guards, None
 
 
-def _cells(code, name, value):
-    """The closure cells in which functions of this code hold `value` under `name`."""
+def _cells(functions, code, name, value):
+    """The closure cells in which those of the functions that have this code hold `value` under `name`."""
     at = code.co_freevars.index(name)
     cells = []
-    for fn in gc.get_referrers(code):
-        if type(fn) is types.FunctionType and fn.__code__ is code and fn.__closure__:
+    for fn in functions:
+        if fn.__code__ is code and fn.__closure__:
             cell = fn.__closure__[at]
             try:
                 if cell.cell_contents is value:

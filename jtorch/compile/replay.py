@@ -58,6 +58,13 @@ def _restore(tree, leaves):
     return kind(_restore(v, leaves) for v in tree[1:])
 
 
+def _kinds(kind):
+    """A class and all that derive from it."""
+    yield kind
+    for derived in type.__subclasses__(kind):
+        yield from _kinds(derived)
+
+
 class Snapshot:
     """All storages and tensors alive before a region runs, and what they held."""
 
@@ -70,9 +77,9 @@ class Snapshot:
         self.mutations = mutations[0]
         self.grad = me.grad
         self.inference = me.inference
-        for o in gc.get_objects():
-            kind = type(o)
-            if kind is Storage:
+        kinds = {Storage, *_kinds(Tensor)}
+        for o in [o for o in gc.get_objects() if type(o) in kinds]:  # the heap may be of millions: nothing else per object
+            if type(o) is Storage:
                 value = o.value
                 if type(value) is Pending:
                     value = value.value if value.value is not None else value
@@ -80,7 +87,7 @@ class Snapshot:
                 if id(value) in self.by_array and self.by_array[id(value)] is not o:
                     self.twice.add(id(value))
                 self.by_array[id(value)] = o
-            elif issubclass(kind, Tensor):
+            else:
                 try:
                     self.tensors[id(o)] = (o, o._storage, o._spec, o._offset, o._grad, o._edge, o._rg)
                 except AttributeError:
@@ -132,10 +139,10 @@ class Replay:
         # -- where the results go
         pendings = graph.pendings
         index = {id(p): i for i, p in enumerate(pendings)}
-        targets, held = [], set()
-        for o in gc.get_objects():
-            if type(o) is Storage and type(o.value) is Pending and id(o.value) in index:
-                held.add(id(o))
+        targets = []
+        held = {
+            id(o) for o in gc.get_objects() if type(o) is Storage and type(o.value) is Pending and id(o.value) in index
+        }
         grads, results = [], []
         for tensor, storage, spec, offset, old_grad, edge, rg in before.tensors.values():
             if (
@@ -192,7 +199,6 @@ class Replay:
             held.discard(id(leaf._storage))
         if held:
             return None, "a result that is kept in a new place (state made at the first step?)"
-        del o
         # -- the program: its results are exactly the ones with a known place
         wanted = sorted(
             {i for _, i in targets}
