@@ -39,6 +39,21 @@ def _memory():
     yield
 
 
+# Thousands of programs of a few ops, each run once or twice: compiling them is most of the time there is.
+_QUICKLY_COMPILED = ("ops", "distributions", "func", "test_strided.py", "test_modules.py", "test_utils.py")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _optimised(request):
+    """All other modules are tested as users run them, with XLA's optimisations."""
+    import jax  # noqa: PLC0415  after the environment above is set
+
+    quick = request.path.parent.name in _QUICKLY_COMPILED or request.path.name in _QUICKLY_COMPILED
+    jax.config.update("jax_disable_most_optimizations", quick)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
 @pytest.fixture(autouse=True)
 def _seed():
     random.seed(0)

@@ -78,7 +78,9 @@ class Snapshot:
         self.grad = me.grad
         self.inference = me.inference
         kinds = {Storage, *_kinds(Tensor)}
-        for o in [o for o in gc.get_objects() if type(o) in kinds]:  # the heap may be of millions: nothing else per object
+        for o in [
+            o for o in gc.get_objects() if type(o) in kinds
+        ]:  # the heap may be of millions: nothing else per object
             if type(o) is Storage:
                 value = o.value
                 if type(value) is Pending:
@@ -101,7 +103,7 @@ class Replay:
         "guards", "leaves", "tree", "storages", "arguments", "keys", "targets", "written", "take_written",
         "params", "grad_specs", "take_grads", "grads_made", "cleared", "result", "result_tree", "updates", "pack",
         "donated", "mutations", "grad", "inference", "specs", "program", "bare", "take_bare", "fed", "take_fed", "sources", "constants",
-        "penalty", "rest", "fresh", "owners", "owned", "states", "state_dicts", "state_names",
+        "take_full", "penalty", "rest", "fresh", "owners", "owned", "states", "state_dicts", "state_names",
         "gathering",
     )  # fmt: skip
 
@@ -276,7 +278,7 @@ class Replay:
             if bare.used != full.used or bare.pack.kept != full.pack.kept:
                 return dict.fromkeys(full.out)
             bare.pack = full.pack
-            bare.compile()
+            bare.ahead = full
         place = {i: k for k, i in enumerate(bare.out)}
         self.bare = bare
         self.take_bare = taker([place[full.out[k]] for _, k in stored])
@@ -284,6 +286,8 @@ class Replay:
         self.fed = [k for k, s in enumerate(self.storages) if id(s) in place_of]
         self.sources = [place_of[id(self.storages[k])] for k in self.fed]
         self.take_fed = taker(self.sources)
+        place_of = {id(s): k for s, k in stored}
+        self.take_full = taker([place_of[id(self.storages[k])] for k in self.fed])
         self.constants = [(k, s) for k, s in enumerate(self.storages) if s is not _NOTHING and id(s) not in place_of]
         return dict.fromkeys(full.out) | place
 

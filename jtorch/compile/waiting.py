@@ -96,7 +96,7 @@ class Waiting:
                 self.advance(len(calls), args)
                 self.calls = [args]
                 self.results = [[]]
-                if chain is None:
+                if chain is None and replay.bare.ahead is None:
                     gathering.watch(replay.links, args)
             grads = self.grads
             if grads and replay.params[0]._grad is not grads[0]:  # all of them, or none: they have been seen to be ours
@@ -108,11 +108,15 @@ class Waiting:
     def advance(self, n, args):
         """Run the first `n` calls without their gradients, and put what follows from them into the arguments `args`."""
         replay, calls = self.replay, self.calls
-        calls, results = calls[:n], [[(p, bare) for p, _, bare in made] for made in self.results[:n]]
+        bare = n > 1 or replay.bare.ready(calls[0])
+        calls = calls[:n]
+        results = [[(p, without if bare else full) for p, full, without in made] for made in self.results[:n]]
         if n > 1:
             values = run_chained(self.chain, replay.gathering, calls, results)
-        else:
+        elif bare:
             values = run_singly(replay.bare.call, replay.take_fed, replay.fed, calls, results)
+        else:
+            values = run_singly(replay.program.call, replay.take_full, replay.fed, calls, results)
         for at, value in zip(replay.fed, values):
             args[at] = value
 
@@ -136,7 +140,8 @@ class Waiting:
             if len(self.calls) > 1:
                 self.advance(len(self.calls) - 1, last)
             dead = only_ours((), self.grads) and max(map(getrefcount, self.grad_slots), default=0) <= ALONE + 1
-            outs = concretely((replay.bare if dead else replay.program).call, last)
+            bare = dead and replay.bare.ready(last)
+            outs = concretely((replay.bare if bare else replay.program).call, last)
             self.done = True
             if self.owner.deferred is self:
                 self.owner.deferred = None
@@ -146,9 +151,9 @@ class Waiting:
                 # Looked at each time, waiting is only a cost: the replay rests longer from look to look.
                 replay.rest = replay.penalty
                 replay.penalty = min(2 * replay.penalty + 1, _LONGEST_REST)
-            _fill(self.slots, (replay.take_bare if dead else replay.take_written)(outs))
-            for pending, full, bare in self.results[-1]:
-                pending.value = outs[bare if dead else full]
+            _fill(self.slots, (replay.take_bare if bare else replay.take_written)(outs))
+            for pending, full, without in self.results[-1]:
+                pending.value = outs[without if bare else full]
                 pending.graph = None
             replay.gathering.looked()
             self.calls = self.slots = self.grads = self.grad_slots = self.results = ()

@@ -14,8 +14,13 @@ LONGEST = 10  # runs in one program
 WATCHED = 32  # runs in a row that nobody has looked at before it is worth while
 SHORT = 5e-3  # seconds a run
 REST = -1000  # runs after which another look is taken where no chain was worth while
-THREAD = "jtorch chain"
+THREAD = "jtorch compile"
 MOST = 64 << 20  # bytes of arguments and results that may wait
+
+
+def beside(function, *args):
+    """Call a function in a thread of its own, beside the training."""
+    threading.Thread(target=function, args=args, name=THREAD).start()
 
 
 class Links:
@@ -71,7 +76,7 @@ class Chain:
         shapes = [_shape(a) for a in args[:n]]
         numbers = [jax.ShapeDtypeStruct((length, *np.shape(a)), np.asarray(a).dtype) for a in args[n:]]
         shapes = self.split(shapes, [shapes] * length, numbers)
-        threading.Thread(target=self.compile, args=(jax.ShapeDtypeStruct((), np.int32), *shapes), name=THREAD).start()
+        beside(self.compile, jax.ShapeDtypeStruct((), np.int32), *shapes)
 
     def split(self, first, calls, numbers):
         """The arguments of the loop: what goes round, what stays, what is new at each run, the numbers of each run."""
@@ -103,7 +108,7 @@ class Chain:
                 args[k] = value
             for k, values in zip(links.fresh, fresh):
                 args[k] = values[at]
-            outs = links.program.call(*args, *[values[at] for values in numbers])
+            outs = links.program.jit(*args, *[values[at] for values in numbers])
             after = [jax.lax.convert_element_type(v, s.dtype) for v, s in zip(self.take(outs), state)]
             return after, {k: outs[k] for k in links.places}
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import config
 from . import gather, ledger
-from .chain import concretely
+from .chain import beside, concretely
 
 
 class _Runtime:
@@ -18,6 +18,7 @@ class _Runtime:
         return "runtime"
 
 
+LATE = 16  # runs that a program with more results makes for another, before the other is compiled
 RUNTIME = _Runtime()  # stands in a state's key for numbers that are inputs of the program
 _NOTHING = nullcontext()
 
@@ -83,7 +84,7 @@ class Program:
 
     __slots__ = (
         "nodes", "out", "used", "all_used", "donate", "pack", "call", "runs", "device", "entry", "n_nodes", "interpret",
-        "gathering", "place",
+        "gathering", "place", "jit", "ahead", "spared",
     )  # fmt: skip
 
     def __init__(self, state, live, dead, device):
@@ -97,12 +98,14 @@ class Program:
         self.device = device
         self.pack = _Packing(path, self.nodes)
         self.donate = _donations(self.nodes, self.out, used, dead)
-        self.call = None
+        self.call = self.jit = None  # to be called with arrays; to be traced
         self.runs = 0
         self.entry = None
         self.interpret = None
         self.gathering = None
         self.place = None  # index of a result -> its place among `out`, once runs gather
+        self.ahead = None  # a program with more results that runs for this one until this one is compiled
+        self.spared = 0  # runs that it has made
 
     def arguments(self, inputs, numbers):
         """What `call` takes: the inputs that are used, then the numbers."""
@@ -110,7 +113,11 @@ class Program:
         return [*args, *self.pack.pack(numbers)] if self.pack.kept else args
 
     def compile(self):
-        """Trace all nodes into one function for XLA."""
+        """From now on the program is called as a whole."""
+        self.jit = self.call = self.traceable()
+
+    def traceable(self):
+        """All nodes as one function for XLA."""
         nodes, out, pack = self.nodes, self.out, self.pack
         position = {~i: k for k, i in enumerate(self.used)}
         n_in = len(self.used)
@@ -135,7 +142,43 @@ class Program:
             return [env[i] for i in out]
 
         program.__name__ = f"jtorch_{len(nodes)}_nodes"
-        self.call = jax.jit(program, donate_argnums=self.donate)
+        return jax.jit(program, donate_argnums=self.donate)
+
+    def ready(self, args):
+        """Whether the program is to be called; if not, the one ahead of it is.
+
+        Once it has been wanted often it is compiled for arguments like these, in a thread beside the loop.
+        """
+        if self.ahead is None:
+            return True
+        self.spared += 1
+        if self.spared == LATE:
+            ledger.compiled(self, "optimizer.step")
+            beside(self._compile_for, list(map(_abstract, args)))
+        return False
+
+    def _compile_for(self, args):
+        started = time.perf_counter()
+        jit = self.traceable()
+        compiled = jit.lower(*args).compile()
+
+        def call(*args):
+            try:
+                return compiled(*args)
+            except (TypeError, ValueError):  # a weak type or a sharding is another one now
+                self.call = jit
+                return jit(*args)
+
+        ledger.counters.compile_seconds += time.perf_counter() - started
+        self.jit, self.call = jit, call
+        self.ahead = None
+
+
+def _abstract(x):
+    """What a program is compiled for, of one argument."""
+    if not isinstance(x, jax.Array):
+        return x
+    return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding, weak_type=x.aval.weak_type)
 
 
 def _plain(x):
@@ -284,8 +327,12 @@ def run(graph, cause, scope, thread=None):
     if graph.unresolved:
         inputs[graph.unresolved[0]].graph.drain()
         _resolve(graph)
-    started = time.perf_counter()
     numbers = graph.numbers
+    if prog.ahead is not None:
+        ahead = prog.ahead
+        if not prog.ready(prog.arguments(inputs, numbers)):
+            prog = ahead
+    started = time.perf_counter()
     if prog.call is None and (prog.runs or scope is not None or _many_cold(prog)):
         prog.compile()
         ledger.compiled(prog, cause)
@@ -353,6 +400,12 @@ def _new_program(state, live, dead, device):
             prog = other
             break
     state.programs[live, dead] = prog
+    fuller = tuple(alive or i in state.grads for i, alive in enumerate(live)) if state.grads else live
+    if fuller != live:
+        # Gradients that have died unseen may be seen at another step of the same kind: one program is compiled for both.
+        ahead = state.programs.get((fuller, dead)) or _new_program(state, fuller, dead, device)
+        if ahead.donate == prog.donate and prog.call is None:
+            prog.ahead = ahead
     return prog
 
 

@@ -6,7 +6,7 @@ which inputs are dead. Recorded graphs are functional: a write is a new value.
 """
 
 import threading
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 
 import jax
 
@@ -49,7 +49,8 @@ def _is_array(v) -> bool:
 class State:
     """A recorded path: the node that led here, and what may follow."""
 
-    __slots__ = ("parent", "plan", "ids", "numbers", "first", "count", "nbytes", "full", "next", "programs")
+    # grads: which results are gradients that an optimizer has just used; None where no step has ended here.
+    __slots__ = ("parent", "plan", "ids", "numbers", "first", "count", "nbytes", "full", "next", "programs", "grads")
 
     def __init__(self, parent, plan, ids, numbers):
         self.parent = parent
@@ -57,7 +58,7 @@ class State:
         self.ids = ids
         self.numbers = numbers  # a tuple, or RUNTIME
         self.next = {}
-        self.programs = None
+        self.programs = self.grads = None
         if parent is None:
             self.first = self.count = self.nbytes = 0
             self.full = False
@@ -363,9 +364,12 @@ class Thread:
             if graph.pendings:
                 self.flush_graph(graph, cause)
 
-    def end_step(self):
+    def end_step(self, params):
         """An optimizer has made its step. What is recorded waits until something new is recorded on its results, a value is
-        needed, or gradients are dropped: a gradient that nobody can see any more need not be a result of the program."""
+        needed, or gradients are dropped: a gradient that nobody can see any more need not be a result of the program.
+
+        params: gives the tensors that have been updated; asked once for each kind of step.
+        """
         if self.scope is not None:
             return  # the region goes on: it is flushed as a whole
         if self.deferred is not None:
@@ -377,6 +381,9 @@ class Thread:
         self.deferred = graph = having[0]
         graph.waits = True
         self.replace(graph)
+        if graph.state.grads is None:
+            values = [p._grad._storage.value for p in params() if p._grad is not None]
+            graph.state.grads = frozenset(v.index for v in values if type(v) is Pending and v.graph is graph)
 
     def replace(self, graph):
         """Record into a new graph from now on."""
@@ -433,9 +440,34 @@ def flush(cause="flush"):
     tls.me.flush(cause)
 
 
-def end_step():
-    """Called at the end of every `optimizer.step()`."""
-    tls.me.end_step()
+def begin_training():
+    """Called when an optimizer has been made: what has been recorded so far, of the model, is no part of the first step."""
+    if tls.me.scope is None:
+        flush("a new optimizer")
+
+
+def end_step(params):
+    """Called at the end of every `optimizer.step()`; `params()` gives the parameters."""
+    tls.me.end_step(params)
+
+
+@contextmanager
+def at_once():
+    """Operators inside run when they are called; what has been recorded before stays recorded."""
+    me = tls.me
+    if me.mode == "eager":
+        yield
+        return
+    graphs, graph, mode = me.graphs, me.graph, me.mode
+    me.graphs, me.mode = {}, "eager"
+    me.graph_on(graph.device)
+    try:
+        yield
+    finally:
+        me.graphs, me.graph, me.mode = graphs, graph, mode
+        for each in list(graphs.values()):
+            if each.done:  # one of its results was needed
+                me.replace(each)
 
 
 def gradients_dropped():

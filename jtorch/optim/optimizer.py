@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from jtorch import functions as torch
 from jtorch.autograd.mode import enable_grad, no_grad, set_grad_enabled
 from jtorch.core import dtype as dtypes
-from jtorch.core.record import end_step, gradients_dropped
+from jtorch.core.record import at_once, begin_training, end_step, gradients_dropped
 from jtorch.handles import RemovableHandle, mutations
 from jtorch.nn.modules.module import typename
 from jtorch.optim.fused import FusedGroup
@@ -78,7 +78,7 @@ def _with_hooks(step):
         if _global_post_hooks or self._optimizer_step_post_hooks:
             for hook in (*self._optimizer_step_post_hooks.values(), *_global_post_hooks.values()):
                 hook(self, (self, *args), kwargs)
-        end_step()
+        end_step(self._params)
         return out
 
     call.hooked = True
@@ -151,6 +151,7 @@ class Optimizer:
             groups = [{"params": groups}]
         for group in groups:
             self.add_param_group(group)
+        begin_training()
 
     def _init_hooks(self):
         self._optimizer_step_pre_hooks = OrderedDict()
@@ -417,19 +418,23 @@ class Optimizer:
                 self._fused.step(params, group)
         return loss
 
+    def _params(self):
+        return [p for group in self.param_groups for p in group["params"]]
+
     def _init_state(self, params, group):
         fresh = [p for p in params if not self.state[p]]
         if not fresh:
             return
         step = {}
-        for p in fresh:
-            state = self.state[p]
-            if self.counts_steps:
-                # parameters that start together share one count: one input of the step, not hundreds
-                if p.device not in step:
-                    step[p.device] = torch.zeros((), dtype=scalar_dtype(), device=p.device)
-                state["step"] = step[p.device]
-            state.update(self.init(p, group))
+        with at_once():  # recorded, this would make the first step another program than all others
+            for p in fresh:
+                state = self.state[p]
+                if self.counts_steps:
+                    # parameters that start together share one count: one input of the step, not hundreds
+                    if p.device not in step:
+                        step[p.device] = torch.zeros((), dtype=scalar_dtype(), device=p.device)
+                    state["step"] = step[p.device]
+                state.update(self.init(p, group))
 
     def _step_on_tape(self, params, group):
         """A differentiable step: the same formula, on tensors."""

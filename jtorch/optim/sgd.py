@@ -1,5 +1,6 @@
 """Stochastic gradient descent, with momentum."""
 
+from jtorch.core.record import at_once
 from jtorch.optim.optimizer import Optimizer, check_fused, check_lr, check_nonnegative
 
 __all__ = ["SGD"]
@@ -72,7 +73,8 @@ class SGD(Optimizer):
             state = self.state[p]
             if state.get("momentum_buffer") is None:
                 if group["dampening"] == 0:
-                    state.update(self.init(p, group))
+                    with at_once():
+                        state.update(self.init(p, group))
                 else:
                     # The first direction is the whole gradient, not the dampened one: start where
                     # momentum * buffer + (1 - dampening) * g gives it.

@@ -6,7 +6,7 @@ import pytest
 
 import jtorch
 from jtorch.compile import waiting
-from jtorch.core import chain, gather, record
+from jtorch.core import chain, gather, program, record
 from tests.oracle import torch
 
 STEPS = 60
@@ -15,6 +15,7 @@ STEPS = 60
 @pytest.fixture
 def runs(monkeypatch):
     """Chains are made early, however slow the machine is; the lengths of those that have run."""
+    monkeypatch.setattr(program, "LATE", 2)
     monkeypatch.setattr(chain, "SHORT", 60.0)
     monkeypatch.setattr(chain, "WATCHED", 8)
     monkeypatch.setattr(gather, "WATCHED", 4)
@@ -27,6 +28,12 @@ def runs(monkeypatch):
     monkeypatch.setattr(gather, "run_chained", run)
     monkeypatch.setattr(waiting, "run_chained", run)
     return lengths
+
+
+def compiled_by_now():
+    for thread in threading.enumerate():
+        if thread.name == chain.THREAD:
+            thread.join()
 
 
 def zero_first(model, optimizer, x):
@@ -67,10 +74,8 @@ def training(t, step, every, optimizer, compiled=False):
             seen.append(loss)
         if i % every == every - 1:
             loss.item()
-        if i == 30:
-            for thread in threading.enumerate():
-                if thread.name == chain.THREAD:
-                    thread.join()
+        if i in (10, 30):
+            compiled_by_now()
         if i == 45:
             optimizer.param_groups[0]["lr"] = 0.02
         if i == 50:

@@ -105,6 +105,30 @@ def test_changed_learning_rate_compiles_nothing():
     assert (c.compiles, c.by_op) == (0, 0)
 
 
+@pytest.mark.parametrize("every", [1, 3, 100])
+@pytest.mark.parametrize(
+    "optimizer", [lambda p: jtorch.optim.AdamW(p), lambda p: jtorch.optim.SGD(p, 0.1, 0.9)], ids=["AdamW", "SGD"]
+)
+def test_one_program_serves_the_first_steps(optimizer, every):
+    """The first step, which makes the optimizer's state; steps whose gradients die unseen, and steps that are looked at."""
+    model = jtorch.nn.Sequential(jtorch.nn.Linear(4, every + 2), jtorch.nn.Tanh(), jtorch.nn.Linear(every + 2, 3))
+    opt = optimizer(model.parameters())
+    x = jtorch.randn(5, 4)
+    jtorch.synchronize()
+
+    def steps():
+        for i in range(14):
+            opt.zero_grad()
+            loss = model(x).square().sum()
+            loss.backward()
+            opt.step()
+            if i % every == every - 1:
+                loss.item()
+        loss.item()
+
+    assert counted(steps).compiles == 1
+
+
 def test_smaller_last_batch_compiles_at_most_once():
     step, *_ = training()
     big, small = jtorch.randn(5, 4), jtorch.randn(2, 4)

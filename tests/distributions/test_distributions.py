@@ -12,6 +12,8 @@ from tests.oracle import torch
 from .rows import CASES
 
 IDS = [c.name for c in CASES]
+# One parameterisation of each: the other ones differ in what is computed before the draw.
+ONE = list({c.name.split("-")[0]: c for c in reversed(CASES)}.values())
 PROPERTIES = ("mean", "mode", "variance", "stddev")
 
 
@@ -138,7 +140,7 @@ def test_icdf(case):
     agree(program, case)
 
 
-@pytest.mark.parametrize("case", CASES, ids=IDS)
+@pytest.mark.parametrize("case", ONE, ids=lambda c: c.name)
 def test_expand(case):
     def program(module):
         d = made(case, module)
@@ -161,7 +163,7 @@ SAME = [c for c in CASES if c.samples == "same"]
 
 @pytest.mark.parametrize(
     "case, dtype",
-    [(c, dtype) for c in SAME for dtype in dict.fromkeys(("float32", c.dtype))],
+    [(c, dtype) for c in SAME for dtype in dict.fromkeys(("float32", c.dtype)) if c in ONE or dtype == c.dtype],
     ids=lambda x: getattr(x, "name", x),
 )
 def test_same_samples(case, dtype):
@@ -171,7 +173,7 @@ def test_same_samples(case, dtype):
         module.manual_seed(3)
         params = tensors(case, module, dtype, True)
         d = build(case, module, params)
-        results = [d.sample(), d.sample((2,)), d.sample((3, 5))]
+        results = [d.sample(), d.sample((3, 5))]
         if d.has_rsample:
             x = d.rsample((4,))
             grads = module.autograd.grad(x, list(params.values()), oracle.cotangent(x, 1, module), allow_unused=True)
@@ -182,8 +184,7 @@ def test_same_samples(case, dtype):
     agree(program, case, least)
 
 
-# One parameterisation of each: the other ones differ in what is computed before the draw.
-DEVICE = list({c.name.split("-")[0]: c for c in reversed(CASES) if c.samples == "device"}.values())
+DEVICE = [c for c in ONE if c.samples == "device"]
 
 
 @pytest.mark.filterwarnings("ignore:Singular sample detected")
