@@ -154,9 +154,9 @@ def each(samples, check):
 
 @every
 def test_value(case):
-    """Values and dtypes, of empty and 0-d inputs too; float32 and int64."""
+    """Values and dtypes; float32 and int64."""
     unless_skipped(case, "value")
-    plan = [(d, s) for d, cap in (("float32", 2), ("int64", 1)) for s in case.samples(d, cap)]
+    plan = [(d, s) for d, cap in (("float32", 1), ("int64", 1)) for s in case.samples(d, cap)]
     plan = plan or [(d, s) for d in ("bool", "complex64") for s in case.samples(d, 2)]
     dtypes = {id(s): d for d, s in plan}
     each([s for _, s in plan], lambda s: same(case, s, in_torch(case, s), in_jtorch(case, s), dtypes[id(s)]))
@@ -199,7 +199,7 @@ def problem(case, sample, side):
 
 
 def gradients(case, sample, side, order):
-    """Gradients for fixed cotangents; of the second order those of the first ones, by inputs and cotangents."""
+    """Gradients for fixed cotangents, with the results; of the second order those of the first ones, by inputs and cotangents."""
     module = torch if side == "torch" else jtorch
     leaves, out = problem(case, sample, side)
     if not out or not leaves:
@@ -211,6 +211,7 @@ def gradients(case, sample, side, order):
     if order == 2:
         weights = [w.detach().requires_grad_() for w in weights]
     found = module.autograd.grad(out, leaves, weights, allow_unused=True, create_graph=order == 2)
+    results = [t.detach() for t in out] if order == 1 else []
     if order == 2:
         again = [g for g in found if g is not None and g.requires_grad]
         if not again:
@@ -218,7 +219,7 @@ def gradients(case, sample, side, order):
         leaves = leaves + weights
         weights = [oracle.cotangent(t, i + 9, module) for i, t in enumerate(again)]
         found = module.autograd.grad(again, leaves, weights, allow_unused=True)
-    found = [module.zeros_like(t) if g is None else g.detach() for g, t in zip(found, leaves)]
+    found = results + [module.zeros_like(t) if g is None else g.detach() for g, t in zip(found, leaves)]
     return found if side == "torch" else oracle.to_torch(found)
 
 
@@ -230,9 +231,9 @@ def determined(case, sample):
     return case.row.only(sample, plain) is not None
 
 
-def check_gradients(case, order, cap, slack):
+def check_gradients(case, order, slack):
     dtype = "float64" if case.samples("float64", 2, grad=True) else "complex128"
-    chosen = case.samples(dtype, 2, grad=True)[:cap]
+    chosen = case.samples(dtype, 2, grad=True)[-1:]
     if not chosen:
         pytest.skip("not differentiable")
 
@@ -257,7 +258,7 @@ def test_grad(case):
     unless_skipped(case, "grad")
     if not case.info.supports_autograd:
         pytest.skip("not differentiable")
-    check_gradients(case, 1, 1, 10)
+    check_gradients(case, 1, 10)
 
 
 @every
@@ -265,7 +266,7 @@ def test_gradgrad(case):
     unless_skipped(case, "gradgrad")
     if not (case.info.supports_autograd and case.info.supports_gradgrad):
         pytest.skip("not twice differentiable")
-    check_gradients(case, 2, 1, 100)
+    check_gradients(case, 2, 100)
 
 
 @every
