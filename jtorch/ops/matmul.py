@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import errors
 from ..core import dtype as dt
+from .arithmetic import mul
 from .backend import materialize, matmul_tn
 from .indexing import axis, ints, scalar_name, size_of
 from .registry import Array, Number, composite, op
@@ -295,18 +296,17 @@ matmul.vjp(
 )
 
 
-@op(grad_name=lambda a: "ViewBackward0", out=_TENSORDOT_OUT, lacks={"dot": "bool"})
-def inner(input: Array, other: Array) -> Array:
+@composite()
+def inner(input, other, *, out=None):
     """The sums of products over the last dimension of both; a number multiplies."""
-    if input.ndim == 0 or other.ndim == 0:
-        return input * other
+    if not input.dim() or not other.dim():
+        return mul(input, other, out=out)
     if input.shape[-1] != other.shape[-1]:
         raise RuntimeError(
             "inner() the last dimension must match on both input tensors but got shapes "
             f"{size_of(input.shape)} and {size_of(other.shape)}"
         )
-    _same_dtype(input, other)
-    return jnp.inner(input, other)
+    return tensordot(input, other, ((-1,), (-1,)), out=out)
 
 
 @op(aliases=("ger",), grad_name="MulBackward0")
@@ -710,7 +710,7 @@ def _from_sublists(args):
     return equation, list(args[: 2 * pairs : 2])
 
 
-@op(where="torch", grad_name="ViewBackward0", out=_TENSORDOT_OUT, lacks={"addmm_impl_cpu_": "bool"})
+@op(where="torch", grad_name="ViewBackward0", out=_TENSORDOT_OUT)
 def tensordot(a: Array, b: Array, dims: int | tuple = 2) -> Array:
     """The product of two tensors summed over pairs of dimensions, or over the last and first `dims`."""
     if isinstance(dims, int):
@@ -737,7 +737,11 @@ def tensordot(a: Array, b: Array, dims: int | tuple = 2) -> Array:
         elif m == 1 and n != 1:
             a = a.sum(axis(i, a.ndim), keepdims=True, dtype=a.dtype)
     first, second = [axis(d, a.ndim) for d in left], [axis(d, b.ndim) for d in right]
-    return jnp.tensordot(a, b, (first, second))
+    out = jnp.tensordot(a, b, (first, second))
+    if a.dtype == np.bool_ and a.size and b.size:
+        kernel = "dot" if out.size == 1 else "addmm_impl_cpu_"
+        raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
+    return out
 
 
 @op(grad_name="UnsafeViewBackward0")
