@@ -53,12 +53,11 @@ def sizes(suite):
     found |= {f"optimizer {o.name}": 1000 for o in importlib.import_module(f"{testing}optimizers").optim_db}
     for op in importlib.import_module(f"{testing}methods_invocations").op_db:
         if not only_cuda.fullmatch(op.full_name):
-            dtypes = sorted(op.dtypes, key=str)
-            kind = torch.float32 if torch.float32 in dtypes else dtypes[0]
+            kinds = sorted(op.dtypes, key=lambda d: (d is not torch.float32, str(d)))
             try:
-                count = sum(1 for _ in op.sample_inputs("cpu", kind)) * len(dtypes)
+                count = sum(1 for _ in op.sample_inputs("cpu", kinds[0])) * len(kinds)
             except Exception:
-                count = 0  # PyTorch makes no samples of this dtype
+                count = 0  # no samples of this dtype, or no dtype at all
             found[op.full_name] = count
     return found
 

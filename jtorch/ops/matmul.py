@@ -299,14 +299,15 @@ matmul.vjp(
 @composite()
 def inner(input, other, *, out=None):
     """The sums of products over the last dimension of both; a number multiplies."""
-    if not input.dim() or not other.dim():
-        return mul(input, other, out=out)
+    into = {} if out is None else {"out": out}
+    if not input.ndim or not other.ndim:
+        return mul(input, other, **into)
     if input.shape[-1] != other.shape[-1]:
         raise RuntimeError(
             "inner() the last dimension must match on both input tensors but got shapes "
             f"{size_of(input.shape)} and {size_of(other.shape)}"
         )
-    return tensordot(input, other, ((-1,), (-1,)), out=out)
+    return tensordot(input, other, ((-1,), (-1,)), **into)
 
 
 @op(aliases=("ger",), grad_name="MulBackward0")
@@ -737,10 +738,19 @@ def tensordot(a: Array, b: Array, dims: int | tuple = 2) -> Array:
         elif m == 1 and n != 1:
             a = a.sum(axis(i, a.ndim), keepdims=True, dtype=a.dtype)
     first, second = [axis(d, a.ndim) for d in left], [axis(d, b.ndim) for d in right]
-    out = jnp.tensordot(a, b, (first, second))
     if a.dtype == np.bool_ and a.size and b.size:
-        kernel = "dot" if out.size == 1 else "addmm_impl_cpu_"
-        raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
+        return _bool_tensordot(a, b, first, second)
+    return jnp.tensordot(a, b, (first, second))
+
+
+def _bool_tensordot(a, b, first, second):
+    """PyTorch has it for single results only, and there only where a transposed operand keeps it from calling dot."""
+    out = jnp.tensordot(a.astype(jnp.int32), b.astype(jnp.int32), (first, second)) > 0
+    if out.size > 1:
+        raise NotImplementedError("\"addmm_impl_cpu_\" not implemented for 'Bool'")
+    orders = [[d for d in dims if x.shape[d] > 1] for x, dims in ((a, first), (b, second))]
+    if all(order == sorted(order) for order in orders):
+        raise NotImplementedError("\"dot\" not implemented for 'Bool'")
     return out
 
 

@@ -15,6 +15,10 @@ def inner_of(kind, *shapes, out=None):
     return program
 
 
+def ones(t, *shape):
+    return t.ones(shape, dtype=t.bool)
+
+
 def seeded(t):
     t.manual_seed(3)
     return t
@@ -44,6 +48,9 @@ CASES = {
     "inner into another dtype": inner_of("int64", (3,), (2, 3), out="float64"),
     "inner of sizes that differ": inner_of("float32", (2,), (4,)),
     "inner": lambda t: t.inner(t.arange(12.0).reshape(2, 2, 3), t.ones(2, 3)),
+    "one product of bools, transposed": lambda t: t.tensordot(ones(t, 2, 2, 1), ones(t, 2, 1, 2), ((0, 1), (2, 0))),
+    "one product of bools": lambda t: t.tensordot(ones(t, 2, 2), ones(t, 2, 2), 2),
+    "products of bools": lambda t: t.tensordot(ones(t, 2, 2), ones(t, 2, 2), 1),
     "logaddexp of infinities": second_order("logaddexp", *ENDS),
     "logaddexp2 of infinities": second_order("logaddexp2", *ENDS),
     "normal with one deviation fits an empty out=": lambda t: t.normal(t.ones(4, 3), 2.0, out=t.empty(0)),
