@@ -40,7 +40,30 @@ def second_order(function, *values):
 INF = float("inf")
 ENDS = [-INF, -INF, 1.0, INF, INF, 0.3, 1000.0], [-INF, 1.0, -INF, INF, -INF, 0.7, 1.0]
 
-CASES = {
+
+def points_between(function, kind, edges=True):
+    """The histogram, its edges, and whether those are the tensors given."""
+
+    def program(t):
+        points = t.tensor([[0.1, 0.6], [0.6, 0.7], [0.9, 0.2]], dtype=getattr(t, kind))
+        grid = t.tensor([0.0, 0.5, 1.0], dtype=points.dtype) if edges else 2
+        if function == "histogram":
+            counts, ends = t.histogram(points, grid)
+            return counts, ends, ends is grid
+        counts, ends = t.histogramdd(points, [grid, grid])
+        return counts, ends, [e is grid for e in ends]
+
+    return program
+
+
+HISTOGRAMS = {
+    f"{function} of {kind}, {'edges' if edges else 'a number'}": points_between(function, kind, edges)
+    for function in ("histogram", "histogramdd")
+    for kind in ("float32", "float16", "int64")
+    for edges in (True, False)
+}
+
+CASES = HISTOGRAMS | {
     "inner with a number, of bools": inner_of(B, (), (2, 3)),
     "inner of bools": inner_of(B, (3,), (3,)),
     "inner of bool matrices": inner_of(B, (2, 3), (2, 3)),
