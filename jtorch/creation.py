@@ -983,6 +983,8 @@ def normal(
     elif std < 0:
         raise errors.negative_std(std)
     shape = shapes.broadcast(*[tuple(t.shape) for t in (mean, std) if isinstance(t, Tensor)])
+    if out is not None and not isinstance(std, Tensor):  # PyTorch then fits the result to out=, not out= to the result
+        shape = shapes.broadcast(shape, tuple(out.shape))
     d = _needs_float(some.dtype, "normal_kernel_cpu")
     unit = from_array(draw_normal(generator_of(generator), shape, d), some.device, d)
     return finish(unit * std + mean, False, out)

@@ -101,8 +101,9 @@ def _check_histogram(input, bins, range, weight):
                 raise RuntimeError(
                     f"torch.histogramdd: min should not exceed max, but got min {low:g} max {high:g} for dimension {d}"
                 )
-    if input.dtype.name not in ("float32", "float64"):
-        raise errors.not_implemented("histogramdd", input.dtype)
+    edges = bool(bins) and not isinstance(bins[0], int)
+    if input.dtype.name not in ("float32", "float64", *(("float16", "bfloat16") if edges else ())):
+        raise errors.not_implemented("histogram_cpu" if edges else "histogramdd", input.dtype)
 
 
 def _check_bins(input, d, bins):
@@ -151,7 +152,7 @@ def histogramdd(input, bins, range=None, weight=None, density=False):
     bins = (bins,) * columns if isinstance(bins, int) else tuple(bins)
     _check_histogram(input, bins, range, weight)
     if bins and not isinstance(bins[0], int):
-        return _histogram_edges(input, list(bins), weight, density), tuple(clone(b) for b in bins)
+        return _histogram_edges(input, list(bins), weight, density), bins
     hist, *edges = _histogram_counts(input, bins, None if range is None else tuple(range), weight, density)
     return hist, tuple(edges)
 
@@ -165,4 +166,4 @@ def histogram(input, bins=100, *, range=None, weight=None, density=False):
     column = input.reshape(-1, 1)
     weight = None if weight is None else weight.reshape(-1)
     hist, (edges,) = histogramdd.fn(column, (bins,), range, weight, density)
-    return hist, edges
+    return hist, edges if edges is not bins else clone(edges)

@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import errors
 from ..core import dtype as dt
+from .arithmetic import mul
 from .backend import materialize, matmul_tn
 from .indexing import axis, ints, scalar_name, size_of
 from .registry import Array, Number, composite, op
@@ -295,18 +296,18 @@ matmul.vjp(
 )
 
 
-@op(grad_name=lambda a: "ViewBackward0", out=_TENSORDOT_OUT, lacks={"dot": "bool"})
-def inner(input: Array, other: Array) -> Array:
+@composite()
+def inner(input, other, *, out=None):
     """The sums of products over the last dimension of both; a number multiplies."""
-    if input.ndim == 0 or other.ndim == 0:
-        return input * other
+    into = {} if out is None else {"out": out}
+    if not input.ndim or not other.ndim:
+        return mul(input, other, **into)
     if input.shape[-1] != other.shape[-1]:
         raise RuntimeError(
             "inner() the last dimension must match on both input tensors but got shapes "
             f"{size_of(input.shape)} and {size_of(other.shape)}"
         )
-    _same_dtype(input, other)
-    return jnp.inner(input, other)
+    return tensordot(input, other, ((-1,), (-1,)), **into)
 
 
 @op(aliases=("ger",), grad_name="MulBackward0")
@@ -710,7 +711,7 @@ def _from_sublists(args):
     return equation, list(args[: 2 * pairs : 2])
 
 
-@op(where="torch", grad_name="ViewBackward0", out=_TENSORDOT_OUT, lacks={"addmm_impl_cpu_": "bool"})
+@op(where="torch", grad_name="ViewBackward0", out=_TENSORDOT_OUT)
 def tensordot(a: Array, b: Array, dims: int | tuple = 2) -> Array:
     """The product of two tensors summed over pairs of dimensions, or over the last and first `dims`."""
     if isinstance(dims, int):
@@ -737,7 +738,20 @@ def tensordot(a: Array, b: Array, dims: int | tuple = 2) -> Array:
         elif m == 1 and n != 1:
             a = a.sum(axis(i, a.ndim), keepdims=True, dtype=a.dtype)
     first, second = [axis(d, a.ndim) for d in left], [axis(d, b.ndim) for d in right]
+    if a.dtype == np.bool_ and a.size and b.size:
+        return _bool_tensordot(a, b, first, second)
     return jnp.tensordot(a, b, (first, second))
+
+
+def _bool_tensordot(a, b, first, second):
+    """PyTorch has it for single results only, and there only where a transposed operand keeps it from calling dot."""
+    out = jnp.tensordot(a.astype(jnp.int32), b.astype(jnp.int32), (first, second)) > 0
+    if out.size > 1:
+        raise NotImplementedError("\"addmm_impl_cpu_\" not implemented for 'Bool'")
+    orders = [[d for d in dims if x.shape[d] > 1] for x, dims in ((a, first), (b, second))]
+    if all(order == sorted(order) for order in orders):
+        raise NotImplementedError("\"dot\" not implemented for 'Bool'")
+    return out
 
 
 @op(grad_name="UnsafeViewBackward0")

@@ -308,10 +308,10 @@ def _complex_logaddexp(x, y):
     return jnp.where(jnp.isnan(top), jnp.asarray(jnp.nan, x.dtype), out)
 
 
-# jax.vjp gives nan where both are the same infinity; torch: the share exp(input - out), nan there as well
+# Of the difference, not exp(input - out): right where only one is infinite, and with torch's nan at second order there
 logaddexp.vjp(
-    input=lambda g, input, out: g * conj_of(exp(input - out)),
-    other=lambda g, other, out: g * conj_of(exp(other - out)),
+    input=lambda g, input, other: g / conj_of(1 + exp(other - input)),
+    other=lambda g, input, other: g / conj_of(1 + exp(input - other)),
 )
 logaddexp.lack(logaddexp_cpu="bool int")
 
@@ -324,8 +324,8 @@ def logaddexp2(input: Array, other: Array) -> Array:
 
 
 logaddexp2.vjp(
-    input=lambda g, input, out: g * conj_of(exp2(input - out)),
-    other=lambda g, other, out: g * conj_of(exp2(other - out)),
+    input=lambda g, input, other: g / (1 + exp2(other - input)),
+    other=lambda g, input, other: g / (1 + exp2(input - other)),
 )
 logaddexp2.lack(logaddexp2_cpu="bool int complex")
 

@@ -1,0 +1,87 @@
+"""What a complete conformance run found and the capped samples of test_rows do not hold: one program a cause."""
+
+import pytest
+
+from tests.oracle import both
+
+B = "bool"
+
+
+def inner_of(kind, *shapes, out=None):
+    def program(t):
+        more = {} if out is None else {"out": t.empty(0, dtype=getattr(t, out))}
+        return t.inner(*(t.ones(shape, dtype=getattr(t, kind)) for shape in shapes), **more)
+
+    return program
+
+
+def ones(t, *shape):
+    return t.ones(shape, dtype=t.bool)
+
+
+def seeded(t):
+    t.manual_seed(3)
+    return t
+
+
+def second_order(function, *values):
+    """The results, both gradients and the sum of the gradients' gradients of a function of two tensors."""
+
+    def program(t):
+        ends = [t.tensor(v, dtype=t.float64, requires_grad=True) for v in values]
+        out = getattr(t, function)(*ends)
+        first = t.autograd.grad(out, ends, t.ones_like(out), create_graph=True)
+        again = t.autograd.grad(first, ends, [t.ones_like(g) for g in first])
+        return [x.detach() for x in (out, *first)], again
+
+    return program
+
+
+INF = float("inf")
+ENDS = [-INF, -INF, 1.0, INF, INF, 0.3, 1000.0], [-INF, 1.0, -INF, INF, -INF, 0.7, 1.0]
+
+
+def points_between(function, kind, edges=True):
+    """The histogram, its edges, and whether those are the tensors given."""
+
+    def program(t):
+        points = t.tensor([[0.1, 0.6], [0.6, 0.7], [0.9, 0.2]], dtype=getattr(t, kind))
+        grid = t.tensor([0.0, 0.5, 1.0], dtype=points.dtype) if edges else 2
+        if function == "histogram":
+            counts, ends = t.histogram(points, grid)
+            return counts, ends, ends is grid
+        counts, ends = t.histogramdd(points, [grid, grid])
+        return counts, ends, [e is grid for e in ends]
+
+    return program
+
+
+HISTOGRAMS = {
+    f"{function} of {kind}, {'edges' if edges else 'a number'}": points_between(function, kind, edges)
+    for function in ("histogram", "histogramdd")
+    for kind in ("float32", "float16", "int64")
+    for edges in (True, False)
+}
+
+CASES = HISTOGRAMS | {
+    "inner with a number, of bools": inner_of(B, (), (2, 3)),
+    "inner of bools": inner_of(B, (3,), (3,)),
+    "inner of bool matrices": inner_of(B, (2, 3), (2, 3)),
+    "inner with a number, into another dtype": inner_of("int64", (), (2, 3), out="float64"),
+    "inner into another dtype": inner_of("int64", (3,), (2, 3), out="float64"),
+    "inner of sizes that differ": inner_of("float32", (2,), (4,)),
+    "inner": lambda t: t.inner(t.arange(12.0).reshape(2, 2, 3), t.ones(2, 3)),
+    "one product of bools, transposed": lambda t: t.tensordot(ones(t, 2, 2, 1), ones(t, 2, 1, 2), ((0, 1), (2, 0))),
+    "one product of bools": lambda t: t.tensordot(ones(t, 2, 2), ones(t, 2, 2), 2),
+    "products of bools": lambda t: t.tensordot(ones(t, 2, 2), ones(t, 2, 2), 1),
+    "logaddexp of infinities": second_order("logaddexp", *ENDS),
+    "logaddexp2 of infinities": second_order("logaddexp2", *ENDS),
+    "normal with one deviation fits an empty out=": lambda t: t.normal(t.ones(4, 3), 2.0, out=t.empty(0)),
+    "normal with one deviation fits a longer out=": lambda t: seeded(t).normal(t.ones(4, 3), 2.0, out=t.empty(2, 4, 3)),
+    "normal with one mean resizes out=": lambda t: seeded(t).normal(2.0, t.ones(4, 3), out=t.empty(0)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_found(name):
+    both(CASES[name])
