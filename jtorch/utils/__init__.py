@@ -6,13 +6,15 @@ from . import data
 
 _MODULES = (
     "_pytree", "benchmark", "checkpoint", "collect_env", "dlpack", "flop_counter", "hooks", "module_tracker", "serialization",
-    "tensorboard", "viz",
+    "tensorboard", "throughput_benchmark", "viz",
 )  # fmt: skip
 
 
 def __getattr__(name):
     if name in _MODULES:
         return importlib.import_module(f".{name}", __name__)
+    if name == "ThroughputBenchmark":
+        return importlib.import_module(".throughput_benchmark", __name__).ThroughputBenchmark
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
