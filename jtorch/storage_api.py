@@ -46,8 +46,7 @@ class UntypedStorage(StorageBase):
 
     # The loader sets it on a storage that nobody else refers to: moving such a storage copies nothing.
     fresh = False
-    is_sparse = is_sparse_csr = False
-    filename = None
+    is_sparse, is_sparse_csr, filename = False, False, None
 
     def __init__(self, *args, device=None):
         if len(args) > 1:
