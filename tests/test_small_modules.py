@@ -69,3 +69,15 @@ def test_questions_about_backends():
         double(np.ones(2, np.float32))["y"].tolist() == [2, 2]
         and jtorch.compiler.compile(lambda x: x + 1)(jtorch.ones(1)).item() == 2
     )
+
+
+def test_numpy_of_a_parameter_where_nothing_is_taped():
+    for T in (jtorch, torch):
+        p = T.nn.Parameter(T.ones(2))
+        with T.no_grad():
+            assert p.numpy().tolist() == [1, 1] and np.asarray(p * 2).tolist() == [2, 2]
+            p.numpy()[0] = 5
+        assert p.tolist() == [5, 1]
+        for take in (p.numpy, lambda: np.asarray(p)):  # noqa: B023  called at once
+            with pytest.raises(RuntimeError, match="Can't call numpy"):
+                take()

@@ -37,7 +37,11 @@ ELSEWHERE = {
     "cuda.amp.grad_scaler": ("amp.cuda", "amp.grad_scaler"),
     "cuda.random": ("cuda",),
     "cuda.streams": ("cuda",),
+    "distributed._composable": ("distributed.fsdp",),
+    "distributed._composable.fsdp": ("distributed.fsdp",),
     "distributed._tensor": ("distributed.tensor",),
+    "distributed._tensor.experimental": ("distributed.tensor",),
+    "distributed.tensor.experimental": ("distributed.tensor",),
     "distributed.tensor._api": ("distributed.tensor",),
     "distributed.tensor.placement_types": ("distributed.tensor",),
     "functional": ("functional", "functions"),
@@ -48,6 +52,7 @@ ELSEWHERE = {
     "utils.model_zoo": ("swap.internal.model_zoo",),
     **{f"onnx.symbolic_opset{n}": ("onnx.symbolic_opset",) for n in range(7, 21)},
     "nn.common_types": ("swap.internal.common_types",),
+    "utils.data.dataloader": ("data.dataloader", "swap.internal.loading"),
     "utils.data._utils.collate": ("data.collate", "swap.internal.loading"),
     "utils.data._utils.pin_memory": ("swap.internal.loading",),
     "utils.data._utils.signal_handling": ("swap.internal.loading",),
@@ -84,6 +89,8 @@ ELSEWHERE = {
     "nn.modules.upsampling": ("nn.modules.reshape",),
     "nn.parallel": ("nn.parallel", "swap.internal.parallel"),
     "nn.parallel.data_parallel": ("nn.parallel", "swap.internal.parallel"),
+    **{f"nn.parallel.{n}": ("nn.parallel.replicas",) for n in ("parallel_apply", "replicate", "scatter_gather")},
+    "nn.utils._named_member_accessor": ("swap.internal.members",),
     "nn.parallel.distributed": ("swap.internal.parallel",),
 }  # fmt: skip
 _QUANTIZATION = ("ao", "ao.nn", "ao.nn.quantized", "ao.quantization", "nn.quantized", "quantization")

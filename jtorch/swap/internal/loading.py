@@ -1,13 +1,15 @@
 """Helpers that PyTorch's loader keeps beside its public names: torch.utils.data._utils."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from ...tensor import Tensor
 
 __all__ = ["np_str_obj_array_pattern", "pin_memory"]
+_collate_fn_t, _worker_init_fn_t = Callable[[list], Any], Callable[[int], None]
 np_str_obj_array_pattern = re.compile(r"[SaUO]")
 
 
