@@ -163,6 +163,12 @@ def array_protocol(self, dtype=None, copy=None):
     return made if dtype is None else made.astype(dtype, copy=False)
 
 
+def array_wrap(self, array, context=None, return_scalar=False):
+    """The result of a numpy function of this tensor, as a tensor; truth values as numbers."""
+    array = array.astype(np.uint8) if array.dtype == bool else array
+    return creation.from_numpy(array)
+
+
 def jax_array(self):
     """The tensor as a jax.Array: nothing is copied where the storage holds just this tensor."""
     return storages.realise(value_of(self))

@@ -2,6 +2,7 @@
 
 import gc
 import importlib
+import warnings
 
 import numpy as np
 import pytest
@@ -81,3 +82,21 @@ def test_numpy_of_a_parameter_where_nothing_is_taped():
         for take in (p.numpy, lambda: np.asarray(p)):  # noqa: B023  called at once
             with pytest.raises(RuntimeError, match="Can't call numpy"):
                 take()
+
+
+def test_numpy_functions_of_tensors_give_tensors():
+    def found(T):
+        t = T.tensor([1.0, 4.0])
+        made = [np.sqrt(t), np.add(t, 1), np.isnan(t), np.exp(T.tensor(1.0)), np.sqrt(T.arange(3)), np.maximum(t, np.ones(2, np.float32))]
+        return [(type(x) is T.Tensor, str(x.dtype), x.tolist()) for x in made]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # numpy 2 asks PyTorch's method for two more arguments
+        assert found(jtorch) == found(torch)
+
+
+def test_betas_of_adam_are_floats():
+    for T in (jtorch, torch):
+        for kind in (T.optim.Adam, T.optim.AdamW):
+            with pytest.raises(ValueError, match="betas must be either both floats or both Tensors"):
+                kind([T.ones(1, requires_grad=True)], betas=(0, 0.9))
