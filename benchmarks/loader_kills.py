@@ -29,8 +29,10 @@ from jtorch.data.helper import helper
 
 LIMIT, SETTLE = 60, 12
 _MARK = "JTORCH_KILLS"
+# A program started in the background of a shell ignores SIGINT, and so would all that it starts.
 _PROGRAM = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
 import numpy as np
 import jtorch
 class Data:

@@ -17,7 +17,7 @@ from .tensor import Tensor
 SUBMODULES = (
     "_C", "accelerator", "amp", "autograd", "backends", "compile", "compiler", "config", "core", "cpu", "cuda", "data",
     "distributed", "distributions", "errors", "fft", "files", "func", "functional", "futures", "fx", "hub", "jit", "library",
-    "linalg", "masked", "mps", "mtia", "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "random",
+    "linalg", "masked", "mps", "mtia", "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "quasirandom", "random",
     "return_types", "serialization", "signal", "special", "storage", "swap", "testing", "torch_version", "types", "typing",
     "utils", "version", "xpu",
 )  # fmt: skip
@@ -119,11 +119,24 @@ _LATE = {
     "CompilationUnit": "jit", "Event": "streams", "ScriptFunction": "jit", "ScriptModule": "jit", "Stream": "streams",
     "as_torch": "swap", "from_jax": "files.interchange", "install_as_torch": "swap", "load": "serialization",
     "save": "serialization", "to_jax": "files.interchange",
+    "FileCheck": "testing.file_check", "PyTorchFileReader": "files.records", "PyTorchFileWriter": "files.records",
+    "Argument": "schema", "FunctionSchema": "schema", "parse_schema": "schema",
+    **dict.fromkeys(("BenchmarkConfig", "BenchmarkExecutionStats", "ThroughputBenchmark"), "utils.throughput_benchmark"),
 }  # fmt: skip
 
 
 # Modules with more public names of torch, looked into when a name is nowhere else.
-_MORE = ("sundries", "symbolic", "control", "batch_stats", "unavailable")
+_MORE = (
+    "sundries",
+    "symbolic",
+    "control",
+    "batch_stats",
+    "script_types",
+    "script_containers",
+    "vendor",
+    "lowbit",
+    "unavailable",
+)
 
 
 def _more():

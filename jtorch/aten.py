@@ -51,6 +51,15 @@ def _convolution_backward(
     return tuple(next(found) if there and t is not None else None for t, there in zip(given, output_mask))
 
 
+def _convolution(
+    input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, benchmark=False, deterministic=False,
+    cudnn_enabled=True, allow_tf32=True,
+):  # fmt: skip
+    """torch.convolution; flags that choose a kernel are taken and unused."""
+    call = lookup("torch", "convolution")
+    return call(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+
+
 _MADE_HERE = {
     **{
         n: unavailable.refusing(f"ops.aten.{n}", *unavailable.SPARSE)
@@ -59,6 +68,7 @@ _MADE_HERE = {
     "_to_copy": _copied,
     "_local_scalar_dense": lambda self: self.item(),
     "_pin_memory": lambda self, device=None: self.pin_memory(),
+    "_convolution": _convolution,
     "convolution_backward": _convolution_backward,
 }
 

@@ -84,4 +84,67 @@ opt_einsum = _Backend(
     "opt_einsum", "einsum plans its contractions itself.", enabled=True, strategy="auto", is_available=_yes
 )
 
-__all__ = ["cuda", "cudnn", "mkl", "mkldnn", "mps", "nnpack", "openmp", "opt_einsum"]
+
+def _capability() -> str:
+    """The widest vector instructions of this processor, in PyTorch's words."""
+    try:
+        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
+            flags = file.read()
+    except OSError:
+        return "DEFAULT"
+    return "AVX512" if "avx512f" in flags else "AVX2" if "avx2" in flags else "DEFAULT"
+
+
+def _preference(name, value):
+    """A question and setting of which library computes something: what is set is kept, XLA decides."""
+
+    def prefer(backend=None):
+        if backend is not None:
+            prefer.value = backend
+        return prefer.value
+
+    prefer.value, prefer.__name__ = value, name
+    prefer.__doc__ = "What was set, or the default; XLA computes."
+    return prefer
+
+
+@contextlib.contextmanager
+def sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, enable_cudnn=True):
+    """Context: accepted, attention has one kernel for each backend."""
+    yield {}
+
+
+cuda.sdp_kernel, cuda.is_flash_attention_available, cuda.is_ck_sdpa_available = sdp_kernel, _no, _no
+cuda.preferred_linalg_library = _preference("preferred_linalg_library", "default")
+cuda.preferred_blas_library = _preference("preferred_blas_library", "default")
+for _name in ("can_use_flash_attention", "can_use_efficient_attention", "can_use_cudnn_attention"):
+    setattr(cuda, _name, lambda params, debug=False: False)
+cuda.allow_fp16_bf16_reduction_math_sdp, cuda.fp16_bf16_reduction_math_sdp_allowed = lambda enabled: None, _no
+cpu = _Backend("cpu", "The processor.", get_cpu_capability=_capability)
+mha = _Backend("mha", "The fast path of MultiheadAttention: accepted, its results are those of the other.")
+mha.get_fastpath_enabled, mha.set_fastpath_enabled = _yes, lambda value: None
+cusparselt = _Backend(
+    "cusparselt", "A vendor's library.", is_available=_no, version=lambda: None, get_max_alg_id=lambda: None
+)
+kleidiai = _Backend("kleidiai", "A vendor's library.", is_available=_no)
+miopen = _Backend("miopen", "A vendor's library.", immediate=False)
+mkl.VERBOSE_OFF, mkl.VERBOSE_ON, mkl.verbose = 0, 1, contextlib.nullcontext
+mps.get_core_count, mps.get_name, mps.is_macos13_or_newer = lambda: 0, lambda: "", lambda minor=0: False
+nnpack.flags, nnpack.set_flags = lambda enabled=False: contextlib.nullcontext(), lambda _enabled: (_enabled,)
+del _name
+
+__all__ = [
+    "cpu",
+    "cuda",
+    "cudnn",
+    "cusparselt",
+    "kleidiai",
+    "mha",
+    "miopen",
+    "mkl",
+    "mkldnn",
+    "mps",
+    "nnpack",
+    "openmp",
+    "opt_einsum",
+]

@@ -1,12 +1,26 @@
 """torch.compiler: what code asks of the compiler, and tells it."""
 
+import functools
+
+import numpy as np
+
+from . import compile as _compile
 from .compile import reset
 from .core.record import tls
+from .creation import from_numpy
+from .tensor import Tensor
+from .utils import _pytree
 
 __all__ = [
-    "allow_in_graph", "assume_constant_result", "cudagraph_mark_step_begin", "disable", "is_compiling", "is_dynamo_compiling",
-    "is_exporting", "list_backends", "reset", "set_stance",
+    "allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable", "get_default_backend", "is_compiling", "is_dynamo_compiling",
+    "is_exporting", "list_backends", "reset", "set_default_backend", "set_stance",
+    "wrap_numpy",
 ]  # fmt: skip
+
+
+def compile(*args, **kwargs):
+    """torch.compile."""
+    return _compile(*args, **kwargs)
 
 
 def is_compiling() -> bool:
@@ -46,6 +60,28 @@ def cudagraph_mark_step_begin() -> None:
 def list_backends(exclude_tags=("debug", "experimental")) -> list[str]:
     """The names that torch.compile takes as `backend`."""
     return ["inductor", "xla"]
+
+
+def get_default_backend() -> str:
+    """The name of the backend that torch.compile takes where none is given."""
+    return "inductor"
+
+
+def set_default_backend(backend) -> None:
+    """Accepted: XLA compiles under all of PyTorch's names."""
+    if backend is not None and not isinstance(backend, str) and not callable(backend):
+        raise TypeError("backend must be a name or a callable")
+
+
+def wrap_numpy(fn):
+    """The function, with numpy arrays in the place of its tensors: arguments become tensors, and results arrays."""
+
+    @functools.wraps(fn)
+    def wrapped(*args, **kwargs):
+        args, kwargs = _pytree.tree_map(lambda x: from_numpy(x) if isinstance(x, np.ndarray) else x, (args, kwargs))
+        return _pytree.tree_map(lambda x: x.numpy() if isinstance(x, Tensor) else x, fn(*args, **kwargs))
+
+    return wrapped
 
 
 class set_stance:

@@ -138,7 +138,7 @@ def numpy(self, *, force=False):
     """A numpy array that shares memory with this CPU tensor: each sees the other's writes."""
     if force:
         self = cpu(self.detach())
-    if self.requires_grad:
+    if tls.me.grad and self.requires_grad:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     if self._spec.device is not devices.cpu:
         raise TypeError(
@@ -159,10 +159,14 @@ def as_numpy(t) -> np.ndarray:
 
 
 def array_protocol(self, dtype=None, copy=None):
-    if self.requires_grad:
-        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     made = numpy(self)
     return made if dtype is None else made.astype(dtype, copy=False)
+
+
+def array_wrap(self, array, context=None, return_scalar=False):
+    """The result of a numpy function of this tensor, as a tensor; truth values as numbers."""
+    array = array.astype(np.uint8) if array.dtype == bool else array
+    return creation.from_numpy(array)
 
 
 def jax_array(self):

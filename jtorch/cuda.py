@@ -10,11 +10,12 @@ from .legacy import CLASSES
 from .streams import Event, Stream, StreamContext, current_stream, default_stream, set_stream
 
 __all__ = [
-    "CUDAGraph", "CudaError", "Event", "ExternalStream", "Stream", "StreamContext", "can_device_access_peer", "current_device",
+    "CUDAGraph", "CudaError", "Event", "ExternalStream", "Stream", "StreamContext", "can_device_access_peer", "clock_rate", "current_device",
     "current_stream", "default_generators", "default_stream", "device", "device_count", "device_memory_used", "device_of", "empty_cache",
     "get_allocator_backend", "get_arch_list", "get_device_capability", "get_device_name", "get_device_properties",
     "get_gencode_flags", "get_rng_state", "get_rng_state_all", "get_sync_debug_mode", "graph", "init", "initial_seed", "ipc_collect",
     "is_available", "is_bf16_supported", "is_current_stream_capturing", "is_initialized", "is_tf32_supported",
+    "list_gpu_processes", "memory_snapshot", "memory_stats_as_nested_dict", "memory_usage", "power_draw", "temperature", "utilization",
     "make_graphed_callables", "manual_seed", "manual_seed_all", "max_memory_allocated", "max_memory_cached", "max_memory_reserved",
     "mem_get_info", "memory", "memory_allocated", "memory_cached", "memory_reserved", "memory_stats", "memory_summary", "nvtx",
     "reset_accumulated_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached", "reset_peak_memory_stats", "seed",
@@ -284,6 +285,42 @@ def get_sync_debug_mode() -> int:
     return 0
 
 
+def _monitored(name):
+    def ask(device=None):
+        raise ModuleNotFoundError("nvidia-ml-py does not seem to be installed or it can't be imported.")
+
+    ask.__name__ = ask.__qualname__ = name
+    ask.__doc__ = "Raises ModuleNotFoundError, as PyTorch does where the driver cannot be asked."
+    return ask
+
+
+utilization, memory_usage, temperature, power_draw, clock_rate = map(
+    _monitored, ("utilization", "memory_usage", "temperature", "power_draw", "clock_rate")
+)
+
+
+def list_gpu_processes(device=None) -> str:
+    """Which processes use the device: the driver is not asked."""
+    return "pynvml module not found, please install nvidia-ml-py"
+
+
+def memory_snapshot(mempool_id=None) -> list:
+    """The blocks of the allocator: XLA does not tell."""
+    return []
+
+
+def memory_stats_as_nested_dict(device=None) -> dict:
+    """memory_stats, a dict for each part of a name."""
+    found = {}
+    for name, value in (memory_stats(device) if is_available() else {}).items():
+        *parts, last = name.split(".")
+        at = found
+        for part in parts:
+            at = at.setdefault(part, {})
+        at[last] = value
+    return found
+
+
 def cudart():
     """Raises: jax does not show the CUDA runtime."""
     raise errors.unsupported("torch.cuda.cudart", instead="jax.profiler for traces")
@@ -291,12 +328,20 @@ def cudart():
 
 for _name, _class in CLASSES.items():
     globals()[_name] = _class
+
+
+@contextlib.contextmanager
+def _range(msg, *args, **kwargs):
+    """Context and decorator: accepted."""
+    yield
+
+
 nvtx = types.ModuleType(f"{__name__}.nvtx", "Ranges for NVIDIA's profiler: accepted.")
 nvtx.range_push = nvtx.mark = lambda msg: 0
 nvtx.range_pop = lambda: 0
 nvtx.range_start = lambda msg: 0
 nvtx.range_end = lambda range_id: None
-nvtx.range = lambda msg, *args, **kwargs: contextlib.nullcontext()
+nvtx.range = _range
 memory = types.ModuleType(f"{__name__}.memory", "Statistics of the device's memory.")
 for _name in (
     "empty_cache", "max_memory_allocated", "max_memory_cached", "max_memory_reserved", "mem_get_info", "memory_allocated",

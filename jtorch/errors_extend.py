@@ -227,3 +227,35 @@ def no_operator(name) -> RuntimeError:
 
 def opcheck(test, error) -> RuntimeError:
     return RuntimeError(f"opcheck({test}): {type(error).__name__}: {error}")
+
+
+# types of schemas, text checks, and other small classes of torch._C
+
+
+def no_constructor(name) -> TypeError:
+    return TypeError(f"torch._C.{name}: No constructor defined!")
+
+
+def not_unified(words) -> RuntimeError:
+    return RuntimeError(words)
+
+
+def text_check(words) -> RuntimeError:
+    """What FileCheck says when the text is not as expected."""
+    return RuntimeError(words)
+
+
+def wrong_item(kind, want, value) -> TypeError:
+    return TypeError(f"expected a {kind} of type {want}, got {value!r} of {type(value).__name__}")
+
+
+def too_few(numel, there) -> ValueError:
+    return ValueError(f"numel ({numel}) is greater than input.numel() ({there})")
+
+
+def fake_axis() -> RuntimeError:
+    return RuntimeError("Per-channel FakeQuant in fused_moving_avg_obs_fake_quant is only supported on axis == 0")
+
+
+def no_part(module, name) -> RuntimeError:
+    return RuntimeError(f"Module of type {type(module).__name__} has no part {name!r} of this kind")

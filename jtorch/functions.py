@@ -162,13 +162,13 @@ _FROM = {
         "preserve_format", "channels_last", "channels_last_3d", "strided", "sparse_coo", "sparse_csr", "sparse_csc",
         "sparse_bsr", "sparse_bsc",
     ),
-    storage_api: ("TypedStorage", "UntypedStorage"),
+    storage_api: ("StorageBase", "TypedStorage", "UntypedStorage"),
     mapped_files: ("from_file",),
     _mode: ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled",
         "is_anomaly_enabled", "is_anomaly_check_nan_enabled"),
 }  # fmt: skip
 _PLAIN |= windows.PERIODIC
-_PLAIN |= storage_api.CLASSES
+_PLAIN |= storage_api.CLASSES | {"Storage": storage_api.CLASSES["FloatStorage"]}
 _PLAIN |= {name: getattr(complex_views, name) for name in ("view_as_real", "view_as_complex", "real", "imag")}
 _PLAIN |= {"resize_as_": writing.resize_as_, "broadcast_shapes": reshaping.broadcast_shapes}
 for _source, _list in _FROM.items():

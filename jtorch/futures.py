@@ -1,12 +1,15 @@
 """torch.futures: results that come later, and fork, which here runs its function at once."""
 
 import threading
+import types
 
 __all__ = ["Future", "collect_all", "fork", "wait", "wait_all"]
 
 
 class Future:
     """A result that somebody sets and others wait for."""
+
+    __class_getitem__ = classmethod(types.GenericAlias)
 
     def __init__(self, *, devices=None):
         self._ready = threading.Event()

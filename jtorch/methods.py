@@ -5,7 +5,7 @@ import builtins
 import numpy as np
 
 from . import complex_views, creation, errors, operators, unavailable
-from .convert import array_protocol, as_numpy, caster, cpu, cuda, jax_array, numpy, to, type_, type_as
+from .convert import array_protocol, array_wrap, as_numpy, caster, cpu, cuda, jax_array, numpy, to, type_, type_as
 from .copying import (
     as_subclass,
     contains,
@@ -190,7 +190,7 @@ def install():
         "reshape": reshape, "view": view, "flatten": flatten, "ravel": ravel, "contiguous": contiguous,
         "is_contiguous": is_contiguous, "clone": clone, "to": to, "type": type_, "type_as": type_as, "cpu": cpu, "cuda": cuda,
         "copy_": copy_, "fill_": fill_, "zero_": zero_, "set_": set_, "resize_": resize_, "resize_as_": resize_as_,
-        "numpy": numpy, "__array__": array_protocol, "__jax_array__": jax_array,
+        "numpy": numpy, "__array__": array_protocol, "__array_wrap__": array_wrap, "__jax_array__": jax_array,
         "storage": storage, "untyped_storage": untyped_storage,
         "_typed_storage": storage, "__repr__": represent, "__deepcopy__": deepcopy, "__copy__": shallow_copy, "__reduce_ex__": reduce_ex,
         "__iter__": iterate, "__contains__": contains, "uniform_": uniform_, "normal_": normal_, "bernoulli_": bernoulli_,

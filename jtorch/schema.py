@@ -8,8 +8,9 @@ import operator
 import re
 import types
 import typing
+from typing import NamedTuple
 
-from . import errors_extend
+from . import errors_extend, script_types
 from .core import device as devices
 from .core import dtype as dtypes
 from .tensor import Tensor
@@ -34,18 +35,35 @@ _ARGUMENT = re.compile(
 )
 
 
-class Argument:
-    """One argument of a schema."""
+_NAMED = {
+    "Tensor": "TensorType", "int": "IntType", "SymInt": "SymIntType", "float": "FloatType", "bool": "BoolType", "str": "StringType",
+    "Scalar": "NumberType", "ScalarType": "IntType", "Layout": "IntType", "MemoryFormat": "IntType", "Device": "DeviceObjType",
+    "Stream": "StreamObjType", "Any": "AnyType", "complex": "ComplexType", "number": "NumberType", "SymBool": "SymBoolType",
+    "Generator": "PyObjectType",
+}  # fmt: skip
 
-    __slots__ = ("name", "base", "many", "optional", "alias", "default", "required", "by_name")
+
+class AliasInfo(NamedTuple):
+    """What an argument shares storage with: the letters before and after the call, and whether it is written to."""
+
+    is_write: bool
+    before_set: set
+    after_set: set
+
+
+class Argument:
+    """One argument of a schema, or one result."""
+
+    __slots__ = ("name", "base", "many", "optional", "alias", "default", "required", "by_name", "rest")
 
     def __init__(self, text, by_name=False):
         found = _ARGUMENT.fullmatch(text.strip())
         if found is None:
             raise errors_extend.bad_schema(text)
         self.name, self.base, self.alias = found["name"], found["type"], found["alias"]
-        self.many = "[" in found["rest"]
-        self.optional = found["rest"].endswith("?")
+        self.rest = found["rest"]
+        self.many = "[" in self.rest
+        self.optional = self.rest.endswith("?")
         self.required = found["default"] is None
         self.default = None if self.required else _value(found["default"].strip(), self.base)
         self.by_name = by_name
@@ -53,6 +71,49 @@ class Argument:
     @property
     def writes(self) -> bool:
         return bool(self.alias) and "!" in self.alias
+
+    # -- as PyTorch's torch.Argument says it
+
+    is_write = writes
+
+    @property
+    def is_out(self) -> bool:
+        return self.writes and self.by_name
+
+    @property
+    def kwarg_only(self) -> bool:
+        return self.by_name
+
+    @property
+    def default_value(self):
+        return self.default
+
+    def has_default_value(self) -> bool:
+        return not self.required
+
+    @property
+    def N(self):
+        """The length of a list, where the schema says one."""
+        found = re.search(r"\[(\d+)\]", self.rest)
+        return int(found[1]) if found else None
+
+    @property
+    def alias_info(self):
+        if self.alias is None:
+            return None
+        before, _, after = self.alias.replace("!", "").partition("->")
+        letters = {x.strip() for x in before.split("|")}
+        return AliasInfo(self.writes, letters, {x.strip() for x in after.split("|")} if after else letters)
+
+    @property
+    def real_type(self):
+        """Its type, with SymInt for sizes."""
+        found = getattr(script_types, _NAMED.get(self.base, "AnyType")).get()
+        for part in re.findall(r"\[\d*\]|\?", self.rest):
+            found = script_types.OptionalType(found) if part == "?" else script_types.ListType(found)
+        return found
+
+    type = real_type
 
     def accepts(self, value) -> bool:
         """Whether a value is of the argument's type; what is not known is taken."""
@@ -67,7 +128,7 @@ class Argument:
 
     def __str__(self):
         alias = f"({self.alias})" if self.alias else ""
-        text = f"{self.base}{alias}{'[]' if self.many else ''}{'?' if self.optional else ''} {self.name}"
+        text = f"{self.base}{alias}{self.rest} {self.name}"
         return text if self.required else f"{text}={_spelled(self.default)}"
 
 
@@ -101,7 +162,7 @@ def _spelled(value):
 
 
 class Schema:
-    """The schema of an operator."""
+    """The schema of an operator: "mine::op.overload(Tensor x, int[2] k=[1, 2], *, float? y=None) -> Tensor"."""
 
     __slots__ = ("name", "overload_name", "arguments", "results", "text")
 
@@ -117,6 +178,18 @@ class Schema:
             else:
                 self.arguments.append(Argument(part, by_name))
         self.results = returns
+
+    @property
+    def returns(self) -> list:
+        """The results, as Arguments."""
+        inner = self.results[1:-1] if self.results.startswith("(") else self.results
+        parts = [p.strip() for p in _split(inner)]
+        return [Argument(p if _ARGUMENT.fullmatch(p) else f"{p} _") for p in parts]
+
+    @property
+    def is_mutable(self) -> bool:
+        """Whether it writes to an argument."""
+        return any(a.writes for a in self.arguments)
 
     def bind(self, args, kwargs):
         """The values of all arguments, in order. RuntimeError: one is missing, unknown or of another type."""
@@ -156,6 +229,14 @@ class Schema:
         return f"{self.name}{overload}({', '.join(parts)}) -> {self.results}"
 
     __repr__ = __str__
+
+
+FunctionSchema = Schema
+
+
+def parse_schema(schema) -> Schema:
+    """The schema that a text says. RuntimeError: it says none."""
+    return Schema(schema)
 
 
 def _split_arrow(rest, text):

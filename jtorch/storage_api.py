@@ -31,7 +31,14 @@ class _HostMemory:
         return self
 
 
-class UntypedStorage(_HostMemory):
+class StorageBase(_HostMemory):
+    """The class of storages of bytes, for isinstance."""
+
+    def __init__(self):
+        raise RuntimeError("Cannot directly construct StorageBase; subclass it and then construct that")
+
+
+class UntypedStorage(StorageBase):
     """The bytes behind tensors. Two objects are equal when they stand for the same bytes.
 
     Args: nothing, a number of bytes, or a sequence of byte values (taken modulo 256); `device`.
@@ -39,9 +46,7 @@ class UntypedStorage(_HostMemory):
 
     # The loader sets it on a storage that nobody else refers to: moving such a storage copies nothing.
     fresh = False
-    is_sparse = False
-    is_sparse_csr = False
-    filename = None
+    is_sparse, is_sparse_csr, filename = False, False, None
 
     def __init__(self, *args, device=None):
         if len(args) > 1:

@@ -69,12 +69,48 @@ class Tag(enum.IntEnum):
     view_copy = 19
 
 
-DispatchKey = enum.Enum(
-    "DispatchKey",
-    "Undefined CPU CUDA XLA Meta BackendSelect Autograd AutogradCPU AutogradCUDA AutogradXLA AutocastCPU AutocastCUDA "
-    "CompositeImplicitAutograd CompositeExplicitAutograd",
-)
+_BACKENDS = ("CPU", "CUDA", "HIP", "XLA", "MPS", "IPU", "XPU", "HPU", "Meta", "PrivateUse1")
+DispatchKey = enum.Enum("DispatchKey", [
+    "Undefined", "Python", "PythonTLSSnapshot", "Functionalize", "BackendSelect", "ADInplaceOrView", "CompositeImplicitAutograd",
+    "CompositeExplicitAutograd", "FuncTorchBatched", "Tracer", "Autograd", "AutogradOther", "Autocast", *_BACKENDS,
+    *(f"Autograd{b}" for b in _BACKENDS), *(f"Autocast{b}" for b in _BACKENDS),
+])  # fmt: skip
 DispatchKey.__doc__ = "The keys under which torch.library takes implementations."
+
+
+class DispatchKeySet:
+    """A set of dispatch keys."""
+
+    def __init__(self, *keys):
+        self._keys = frozenset(k for key in keys for k in (key._keys if isinstance(key, DispatchKeySet) else (key,)))
+
+    def __or__(self, other):
+        return DispatchKeySet(self, other)
+
+    add = __or__
+
+    def __and__(self, other):
+        return DispatchKeySet(*(self._keys & other._keys))
+
+    def __sub__(self, other):
+        return DispatchKeySet(*(self._keys - other._keys))
+
+    def __eq__(self, other):
+        return isinstance(other, DispatchKeySet) and self._keys == other._keys
+
+    def __hash__(self):
+        return hash(self._keys)
+
+    def remove(self, key):
+        """The set without a key."""
+        return DispatchKeySet(*(self._keys - {key}))
+
+    def has(self, key) -> bool:
+        """Whether a key is in it."""
+        return key in self._keys
+
+    def __repr__(self):
+        return f"DispatchKeySet({', '.join(k.name for k in sorted(self._keys, key=lambda k: k.value))})"
 
 
 class qscheme:

@@ -82,9 +82,6 @@ def sym_constrain_range_for_size(size, *, min=None, max=None) -> None:
     sym_constrain_range(size, min=0 if min is None else min, max=max)
 
 
-def sym_fresh_size(size):
-    """Unsupported: a size whose value is not known."""
-    raise errors_extend.unsupported("sizes whose value is not known", "an int")
-
-
-sym_fresh_size.__unsupported__ = True
+def sym_fresh_size(size) -> int:
+    """`size` as an int: no size here is without a value."""
+    return int(size)

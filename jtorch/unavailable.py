@@ -14,44 +14,24 @@ _SCRIPT = ("TorchScript", "torch.compile")
 _INTERNAL = ("PyTorch's internal classes", "the public API")
 
 FUNCTIONS = {
-    _VENDOR: (
-        "cudnn_affine_grid_generator cudnn_batch_norm cudnn_convolution cudnn_convolution_add_relu cudnn_convolution_relu "
-        "cudnn_convolution_transpose cudnn_grid_sampler cudnn_is_acceptable miopen_batch_norm miopen_convolution "
-        "miopen_convolution_add_relu miopen_convolution_relu miopen_convolution_transpose miopen_ctc_loss "
-        "miopen_depthwise_convolution miopen_rnn mkldnn_adaptive_avg_pool2d mkldnn_convolution mkldnn_linear_backward_weights "
-        "mkldnn_max_pool2d mkldnn_max_pool3d mkldnn_rnn_layer profiler_allow_cudagraph_cupti_lazy_reinit_cuda12"
-    ),
     _QUANTIZED: (
-        "choose_qparams_optimized empty_quantized fused_moving_avg_obs_fake_quant fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation "
-        "fbgemm_linear_int8_weight fbgemm_linear_int8_weight_fp32_activation fbgemm_linear_quantize_weight "
-        "fbgemm_pack_gemm_matrix_fp16 fbgemm_pack_quantized_matrix quantize_per_channel quantize_per_tensor "
-        "quantize_per_tensor_dynamic quantized_batch_norm quantized_gru quantized_gru_cell quantized_lstm quantized_lstm_cell "
-        "quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d quantized_rnn_relu_cell quantized_rnn_tanh_cell"
+        "empty_quantized quantize_per_channel quantize_per_tensor quantize_per_tensor_dynamic quantized_batch_norm quantized_gru "
+        "quantized_lstm quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d"
     ),
     SPARSE: (
         "hspmm hsmm smm saddmm sspaddmm sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor "
         "sparse_csc_tensor sparse_csr_tensor resize_as_sparse_"
     ),
-    _SCRIPT: (
-        "import_ir_module import_ir_module_from_buffer merge_type_from_type_comment parse_ir parse_schema parse_type_comment "
-        "unify_type_list"
-    ),
+    _SCRIPT: "import_ir_module import_ir_module_from_buffer merge_type_from_type_comment parse_ir parse_type_comment",
 }
 CLASSES = {
     _SCRIPT: (
-        "AliasDb AnyType Argument ArgumentSpec AwaitType Block BoolType ClassType Code CompilationUnit CompleteArgumentSpec "
-        "ComplexType ConcreteModuleType ConcreteModuleTypeBuilder DeepCopyMemoTable DeserializationStorageContext DeviceObjType "
-        "DictType EnumType ErrorReport ExecutionPlan FileCheck FloatType FunctionSchema FutureType Gradient Graph "
-        "GraphExecutorState IODescriptor InferredType IntType InterfaceType ListType LiteScriptModule LoggerBase LockingLogger "
-        "ModuleDict Node NoneType NoopLogger NumberType OperatorInfo OptionalType ParameterDict BufferDict PyObjectType "
-        "PyTorchFileReader PyTorchFileWriter RRefType ScriptClass ScriptClassFunction ScriptDict ScriptDictIterator "
-        "ScriptDictKeyIterator ScriptFunction ScriptList ScriptListIterator ScriptMethod ScriptModule ScriptModuleSerializer "
-        "ScriptObject ScriptObjectProperty SerializationStorageContext StaticModule StreamObjType StringType SymBoolType "
-        "SymIntType TensorType TracingState TupleType Type UnionType Use Value"
+        "AliasDb ArgumentSpec Block ClassType Code CompilationUnit CompleteArgumentSpec ConcreteModuleType ConcreteModuleTypeBuilder "
+        "DeepCopyMemoTable ErrorReport ExecutionPlan Gradient Graph GraphExecutorState IODescriptor InterfaceType LiteScriptModule "
+        "Node OperatorInfo ScriptClass ScriptClassFunction ScriptFunction ScriptMethod ScriptModule ScriptModuleSerializer "
+        "ScriptObject ScriptObjectProperty SerializationStorageContext StaticModule TracingState Use Value"
     ),
-    _INTERNAL: (
-        "BenchmarkConfig BenchmarkExecutionStats CallStack Capsule DispatchKeySet ExcludeDispatchKeyGuard ThroughputBenchmark"
-    ),
+    _INTERNAL: "CallStack Capsule ExcludeDispatchKeyGuard",
 }
 _LAYOUTS = {
     "indices": "sparse coordinate tensor", "coalesce": "sparse coordinate tensor", "is_coalesced": "sparse coordinate tensor",

@@ -2,11 +2,15 @@
 
 import inspect
 
+import numpy as np
 import pytest
 
 import jtorch
 from jtorch.ops import registry
+from tests import oracle
 from tests.oracle import both
+
+torch = oracle.torch
 
 
 def test_aliases_are_the_same_op():
@@ -135,3 +139,16 @@ def test_scaled_products(kind):
 
 def test_scaled_products_refuse():
     both(lambda t: t._scaled_mm(t.ones(2, 16), t.ones(16, 16), t.tensor(1.0), t.tensor(1.0)))
+
+
+def test_gradient_of_a_grid_that_lies_on_the_pixels():
+    """The identity puts every point on a pixel, where the last bit of its place decides from which side the slope is taken."""
+
+    def slopes(T):
+        T.manual_seed(0)
+        x, theta = T.randn(1, 1, 28, 28), T.eye(2, 3)[None].requires_grad_()
+        grid = T.nn.functional.affine_grid(theta, x.shape, align_corners=False)
+        T.nn.functional.grid_sample(x, grid, align_corners=False).square().sum().backward()
+        return theta.grad.numpy()
+
+    np.testing.assert_allclose(slopes(jtorch), slopes(torch), rtol=1e-4)

@@ -1,5 +1,6 @@
 """torch.distributed as PyTorch has it where it was built without: is_available() is False, one process sees all devices."""
 
+import enum
 import importlib
 
 __all__ = ["is_available", "is_initialized"]
@@ -32,7 +33,13 @@ class ProcessGroup:
     """A group of processes: there is none. For annotations and isinstance."""
 
 
+class ReduceOp(enum.Enum):
+    """How values of several processes become one; for arguments of collectives."""
+
+    SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM = range(9)
+
+
 def __getattr__(name):
-    if name in ("device_mesh", "optim", "rpc", "tensor"):
+    if name in ("device_mesh", "fsdp", "nn", "optim", "rpc", "tensor"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

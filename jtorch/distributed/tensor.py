@@ -1,5 +1,7 @@
 """torch.distributed.tensor: classes of which nothing is, since tensors are not spread over processes."""
 
+import contextlib
+
 from .. import errors
 
 __all__ = [
@@ -47,3 +49,9 @@ def distribute_tensor(tensor, *args, **kwargs):
 
 
 distribute_module = distribute_tensor
+
+
+@contextlib.contextmanager
+def implicit_replication():
+    """Context: accepted, every tensor is whole."""
+    yield

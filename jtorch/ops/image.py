@@ -305,14 +305,22 @@ def _(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
 # Sampling at points.
 
 
+def _from_minus_one(n, align_corners, dtype):
+    """n points from -1 to 1, rounded as PyTorch does: the identity puts points on pixels, where a bit decides the gradient."""
+    if n < 2:
+        return np.zeros(1, dtype)
+    step, k = dtype(2) / dtype(n - 1), np.arange(n, dtype=dtype)
+    line = np.where(k < n // 2, dtype(-1) + step * k, dtype(1) - step * (dtype(n - 1) - k)).astype(dtype)
+    return line if align_corners else line * dtype(n - 1) / dtype(n)
+
+
 @op(where="torch", grad_name="AffineGridGeneratorBackward0")
 def affine_grid_generator(theta: Array, size: tuple, align_corners: bool) -> Array:
     """The points of an output of `size` mapped by affine matrices, in [-1, 1]."""
     spatial = size[2:]
     axes = []
     for i, s in enumerate(reversed(spatial)):
-        line = np.linspace(-1, 1, s) if s > 1 else np.zeros(1)
-        line = line if align_corners else line * (s - 1) / max(s, 1)
+        line = _from_minus_one(s, align_corners, np.float64 if theta.dtype == np.float64 else np.float32)
         shape = [1] * len(spatial)
         shape[len(spatial) - 1 - i] = s
         axes.append(np.broadcast_to(line.reshape(shape), spatial))
@@ -342,7 +350,7 @@ def affine_grid(theta, size, align_corners=None):
 
 
 def _unnormalize(x, size, align_corners):
-    return (x + 1) / 2 * (size - 1) if align_corners else ((x + 1) * size - 1) / 2
+    return (x + 1) / 2 * (size - 1) if align_corners else (x + 1) * (size / 2) - 0.5
 
 
 def _clip(x, size):

@@ -40,10 +40,10 @@ class Adam(Optimizer):
     ):
         check_lr(lr, foreach, capturable)
         check_nonnegative(eps, "epsilon value")
-        if len({isinstance(b, Tensor) for b in betas}) > 1:
-            raise ValueError("betas must be either both floats or both Tensors")
         check_betas(betas)
         check_nonnegative(weight_decay, "weight_decay value")
+        if not any(all(isinstance(b, kind) for b in betas[:2]) for kind in (float, Tensor)):
+            raise ValueError("betas must be either both floats or both Tensors")
         for i, beta in enumerate(betas):
             if isinstance(beta, Tensor):
                 if not capturable and foreach:

@@ -5,14 +5,18 @@ import importlib
 from . import data
 
 _MODULES = (
-    "_pytree", "benchmark", "checkpoint", "collect_env", "dlpack", "flop_counter", "hooks", "module_tracker", "serialization",
-    "tensorboard", "viz",
+    "_pytree", "benchmark", "checkpoint", "collect_env", "cpp_extension", "dlpack", "flop_counter", "hooks", "module_tracker", "serialization",
+    "tensorboard", "throughput_benchmark", "viz", "weak",
 )  # fmt: skip
 
 
 def __getattr__(name):
     if name in _MODULES:
         return importlib.import_module(f".{name}", __name__)
+    if name == "ThroughputBenchmark":
+        return importlib.import_module(".throughput_benchmark", __name__).ThroughputBenchmark
+    if name in ("set_module", "swap_tensors"):
+        return getattr(importlib.import_module(".identity", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

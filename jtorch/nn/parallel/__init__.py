@@ -1,5 +1,6 @@
 """torch.nn.parallel: one module on several devices."""
 
 from jtorch.nn.parallel.data_parallel import DataParallel, data_parallel
+from jtorch.nn.parallel.replicas import gather, parallel_apply, replicate, scatter
 
-__all__ = ["DataParallel", "data_parallel"]
+__all__ = ["DataParallel", "data_parallel", "gather", "parallel_apply", "replicate", "scatter"]

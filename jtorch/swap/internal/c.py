@@ -1,16 +1,19 @@
 """torch._C: the names of PyTorch's C++ module that packages use."""
 
 import contextlib
-import enum
 
-from ... import accelerator, functions
+from ... import accelerator, functions, lowbit, schema, script_containers, script_types
 from ...autograd.mode import is_grad_enabled, is_inference_mode_enabled, set_grad_enabled
 from ...core.device import Device as device
 from ...core.dtype import dtype
 from ...core.spec import Size
 from ...creation import Generator, default_generator
+from ...files import records
 from ...jit import ScriptFunction, ScriptModule
+from ...sundries import DispatchKey, DispatchKeySet
 from ...tensor import Tensor, TensorMeta
+from ...testing import file_check
+from ...utils import throughput_benchmark
 from . import nn as _nn
 
 TensorBase = _TensorBase = Tensor
@@ -34,28 +37,6 @@ class Value(_Absent):
 
 class Node(_Absent):
     """A node of a TorchScript graph: there is none."""
-
-
-_BACKENDS = ("CPU", "CUDA", "HIP", "XLA", "MPS", "IPU", "XPU", "HPU", "Meta", "PrivateUse1")
-DispatchKey = enum.Enum("DispatchKey", [
-    "Undefined", "Python", "PythonTLSSnapshot", "Functionalize", "BackendSelect", "ADInplaceOrView", "CompositeImplicitAutograd",
-    "CompositeExplicitAutograd", "FuncTorchBatched", "Tracer", "Autograd", "AutogradOther", "Autocast", *_BACKENDS,
-    *(f"Autograd{b}" for b in _BACKENDS), *(f"Autocast{b}" for b in _BACKENDS),
-])  # fmt: skip
-
-
-class DispatchKeySet:
-    """A set of dispatch keys."""
-
-    def __init__(self, *keys):
-        self._keys = frozenset(k for key in keys for k in (key._keys if isinstance(key, DispatchKeySet) else (key,)))
-
-    def __or__(self, other):
-        return DispatchKeySet(self, other)
-
-    def has(self, key) -> bool:
-        """Whether a key is in it."""
-        return key in self._keys
 
 
 class _ExcludeDispatchKeyGuard(contextlib.nullcontext):
@@ -132,3 +113,15 @@ __all__ = [
     "Value", "default_generator", "device", "dtype", "is_grad_enabled", "is_inference_mode_enabled", "set_grad_enabled",
 ]  # fmt: skip
 _ = _nn
+
+
+# What PyTorch defines in C++ and torch has from there: name -> its module.
+_MORE = {n: m for m in (lowbit, records, script_containers, script_types, throughput_benchmark) for n in m.__all__} | {
+    "Argument": schema, "FileCheck": file_check, "FunctionSchema": schema, "parse_schema": schema,
+}  # fmt: skip
+
+
+def __getattr__(name):
+    if name in _MORE:
+        return getattr(_MORE[name], name)
+    raise AttributeError(f"module 'torch._C' has no attribute {name!r}")

@@ -2,6 +2,8 @@
 
 import jax
 
+from ... import errors
+
 __all__ = ["get_unwrapped", "is_batchedtensor", "is_functorch_wrapped_tensor", "is_gradtrackingtensor"]
 
 
@@ -21,3 +23,11 @@ def is_legacy_batchedtensor(tensor) -> bool:
 def get_unwrapped(tensor):
     """The tensor itself: it has no layers."""
     return tensor
+
+
+def _add_batch_dim(tensor, in_dim, level):
+    """Raises: batching by torch.func.vmap is JAX's, without layers that could be added by hand."""
+    raise errors.unsupported("adding a batch dimension by hand", instead="torch.func.vmap, which is jax.vmap")
+
+
+_remove_batch_dim = _add_batch_dim

@@ -1,0 +1,102 @@
+"""torch.nn.grad, torch.utils.weak, swap_tensors, cpp_extension, backends and compiler: small modules, against PyTorch where it can be."""
+
+import gc
+import importlib
+import warnings
+
+import numpy as np
+import pytest
+
+import jtorch
+from tests import oracle
+
+torch = oracle.torch
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_gradients_of_convolutions(n):
+    def found(T):
+        T.manual_seed(0)
+        x, w, g = T.randn(2, 4, *[5] * n), T.randn(6, 2, *[3] * n), T.randn(2, 6, *[3] * n)
+        by = T.nn.grad
+        return (
+            getattr(by, f"conv{n}d_input")(x.shape, w, g, 2, 1, 1, 2), getattr(by, f"conv{n}d_weight")(x, w.shape, g, 2, 1, 1, 2),
+        )  # fmt: skip
+
+    for got, want in zip(found(jtorch), found(torch)):
+        np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-4, atol=1e-4)
+
+
+def test_weak_keys():
+    for T in (jtorch, torch):
+        weak = importlib.import_module(f"{T.__name__}.utils.weak")
+        kept, key, d = T.ones(2), T.ones(2), weak.WeakTensorKeyDictionary()
+        d[key], d[kept] = 3, 4
+        assert d[key] == 3 and len(d) == 2 and key in d and T.ones(2) not in d and dict(d.copy().items())[kept] == 4
+        del key
+        gc.collect()
+        assert len(d) == 1 and d.pop(kept) == 4 and not d
+        reference = weak.TensorWeakRef(kept)
+        assert reference() is kept
+
+
+def test_swapped_tensors():
+    for T in (jtorch, torch):
+        a, b = T.nn.Parameter(T.ones(2)), T.zeros(3)
+        a.tag, holder = 5, [a]
+        T.utils.swap_tensors(a, b)
+        assert holder[0] is a and a.tolist() == [0, 0, 0] and type(a) is T.Tensor and not a.requires_grad
+        assert type(b) is T.nn.Parameter and b.requires_grad and b.tag == 5 and not hasattr(a, "tag")
+        b.sum().backward()
+        assert b.grad.tolist() == [1, 1]
+
+
+def test_extensions_are_refused_and_questions_answered():
+    made = jtorch.utils.cpp_extension
+    assert made.CUDA_HOME is None and isinstance(made.is_ninja_available(), bool)
+    with pytest.raises(NotImplementedError, match="custom_op"):
+        made.load("mine", ["mine.cpp"])
+
+
+def test_questions_about_backends():
+    for name, call in {
+        "backends": lambda T: (T.backends.cpu.get_cpu_capability(), T.backends.mha.get_fastpath_enabled(), T.backends.cusparselt.is_available()),
+        "cuda": lambda T: (T.cuda.list_gpu_processes(), T.cuda.memory_stats_as_nested_dict(), T.backends.cuda.is_flash_attention_available()),
+        "compiler": lambda T: (T.compiler.get_default_backend(), T.nn.attention.SDPBackend.MATH.name),
+    }.items():  # fmt: skip
+        assert call(jtorch) == call(torch), name
+    double = jtorch.compiler.wrap_numpy(lambda x: {"y": x * 2})
+    assert (
+        double(np.ones(2, np.float32))["y"].tolist() == [2, 2]
+        and jtorch.compiler.compile(lambda x: x + 1)(jtorch.ones(1)).item() == 2
+    )
+
+
+def test_numpy_of_a_parameter_where_nothing_is_taped():
+    for T in (jtorch, torch):
+        p = T.nn.Parameter(T.ones(2))
+        with T.no_grad():
+            assert p.numpy().tolist() == [1, 1] and np.asarray(p * 2).tolist() == [2, 2]
+            p.numpy()[0] = 5
+        assert p.tolist() == [5, 1]
+        for take in (p.numpy, lambda: np.asarray(p)):  # noqa: B023  called at once
+            with pytest.raises(RuntimeError, match="Can't call numpy"):
+                take()
+
+
+def test_numpy_functions_of_tensors_give_tensors():
+    def found(T):
+        t = T.tensor([1.0, 4.0])
+        made = [np.sqrt(t), np.add(t, 1), np.isnan(t), np.exp(T.tensor(1.0)), np.sqrt(T.arange(3)), np.maximum(t, np.ones(2, np.float32))]
+        return [(type(x) is T.Tensor, str(x.dtype), x.tolist()) for x in made]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # numpy 2 asks PyTorch's method for two more arguments
+        assert found(jtorch) == found(torch)
+
+
+def test_betas_of_adam_are_floats():
+    for T in (jtorch, torch):
+        for kind in (T.optim.Adam, T.optim.AdamW):
+            with pytest.raises(ValueError, match="betas must be either both floats or both Tensors"):
+                kind([T.ones(1, requires_grad=True)], betas=(0, 0.9))
