@@ -568,7 +568,7 @@ def grad_edge(t):
 
 
 class Apart:
-    """In the place of the base's edge of a tensor from `.data`: its own count of the writes through it."""
+    """What a tensor from `.data` has as `_seen`: its own count of the writes through it and its views."""
 
     __slots__ = ("version",)
 
@@ -576,15 +576,24 @@ class Apart:
         self.version = 0
 
 
+def seen_now(base):
+    """What a view of `base` made now has as `_seen`: never a storage's version where the base counts for itself."""
+    apart = base._seen
+    return (apart.version,) if type(apart) is Apart else base._storage.version
+
+
 def refresh(t):
     """Give a view the history that its base has now."""
     base = t._base
+    seen = seen_now(base)
+    if t._seen == seen:
+        return
     source = edge_of(base)
     if source is None and t._edge is None:
         return
     if "_made" in t.__dict__:
         raise errors.view_made(t.__dict__["_made"], t._edge, indirect=True)
-    t._seen = t._storage.version
+    t._seen = seen
     # A base that was detached in the meantime leaves its views with a step that leads nowhere.
     t._edge = view_edge(base, t, "AsStridedBackward0", source, source is None)
 

@@ -27,7 +27,7 @@ from .dispatch.generate import build_view
 from .dispatch.write import half_overlap
 from .ops import registry
 from .reshaping import op_named, view_named
-from .tensor import Apart, Tensor, edge_of, value_of
+from .tensor import Apart, Tensor, edge_of, seen_now, value_of
 
 
 def _dual(t) -> bool:
@@ -160,7 +160,8 @@ def _swap_meta(self, made):
     self._offset = made._offset
     if made._edge is not None:
         self._edge = made._edge
-        self._seen = self._storage.version if self._base is not None else None
+        if self._base is not None:
+            self._seen = seen_now(self._base)
     return self
 
 

@@ -323,6 +323,8 @@ class ViewMap:
         recipe, aval = self.recipe, self.aval
 
         def kernel(g, *starts):
+            if not positions:  # a view of what has been detached since
+                return []
             return [jax.linear_transpose(lambda x: recipe.read(x, starts), aval)(g)[0]]
 
         return lambda present: kernel

@@ -8,7 +8,7 @@ from ..core.record import tls
 from ..core.spec import Spec
 from ..dispatch import check_inplace, zeros_value
 from ..dispatch.write import copy_slices
-from ..tensor import Tensor, edge_of, make, value_of, wrap
+from ..tensor import Tensor, edge_of, make, seen_now, value_of, wrap
 from . import custom
 from .derive import differentiable
 from .engine import changed, freed, queue_callback
@@ -340,7 +340,7 @@ def _result(o, inputs, dirty):
     if any(o is t for t in inputs):
         made = make(o._storage, o._spec, o._offset)
         made._base = o if o._base is None else o._base
-        made._seen = o._storage.version
+        made._seen = seen_now(made._base)
         return made
     return o
 
@@ -359,7 +359,7 @@ def _attach(ctx, k, r, dirty):
     r._rg = False
     r._edge = (ctx, k)
     if r._base is not None:
-        r._seen = r._storage.version
+        r._seen = seen_now(r._base)
         r.__dict__["_made"] = ("function", k)
 
 

@@ -11,7 +11,7 @@ from ..core.layout import Layout
 from ..core.program import Plan
 from ..core.record import tls
 from ..core.spec import Spec
-from ..tensor import Apart, Tensor, edge_of, make
+from ..tensor import Apart, Tensor, edge_of, make, seen_now
 from .plans import MISSING, static
 
 _new = object.__new__
@@ -70,7 +70,7 @@ def call_view(view, t, statics):
         v._grad = v._hooks = None
         v._rg = False
         v._base = base
-        v._seen = t._storage.version
+        v._seen = t._storage.version if base._seen is None else seen_now(base)
         if edge is None or not differentiable(out):
             v._edge = None
             if not me.grad and (base._rg or base._edge is not None):
@@ -182,7 +182,7 @@ def _many_views(plan, t, spec, edge, base):
             v._seen = Apart()
         else:
             v._base = base
-            v._seen = t._storage.version
+            v._seen = seen_now(base)
             v.__dict__["_made"] = ("multi", len(views))
         if edge is not None and differentiable(out):
             p, starts = view_plan(spec, _contiguous(spec), tuple(out.shape), strides, start, plan.name)

@@ -36,6 +36,30 @@ attempt(setattr, x, "data", torch.ones(2, dtype=torch.int64))
 attempt(setattr, x, "data", 3)
 attempt(setattr, x, "data", torch.ones(2))
 """,
+    "views_of_what_counts_apart": """
+x = T(1., 2., 3., 4.) * 1
+c, d = x.unsafe_chunk(2)
+v, w = c[1:], d[:1]
+x.mul_(2)
+before = [state(t) for t in (x, c, d, v, w)]
+c.mul_(3)
+v.add_(1)
+after = [state(t) for t in (x, c, d, v, w)]
+data = x.data.requires_grad_()
+first = data[:1]
+with torch.no_grad():
+    data.mul_(2)
+    x.mul_(2)
+late = [state(t) for t in (data, first)]
+""",
+    "view_of_what_was_detached": """
+x = T(1., 2., 3., 4.)
+v = x[1:]
+x.requires_grad_(False)
+x.add_(1)
+(v * v).sum().backward()
+seen = (name(v), x.grad)
+""",
     "no_grad_views": """
 x = T(1., 2.)
 b = x * 1
