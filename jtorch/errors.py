@@ -503,6 +503,30 @@ def requires_grad_inside() -> RuntimeError:
     )
 
 
+def backward_inside() -> RuntimeError:
+    return RuntimeError(
+        "backward() called inside a functorch transform. This is not supported, please use functorch.grad or functorch.vjp instead "
+        "or call backward() outside of functorch transforms."
+    )
+
+
+def captured_write(name: str) -> RuntimeError:
+    return RuntimeError(
+        "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place operation "
+        f"(aten::{name}) that would mutate a captured Tensor. This is not supported; please rewrite the function being transformed "
+        "to explicitly accept the mutated Tensor(s) as inputs."
+    )
+
+
+def batched_write() -> RuntimeError:
+    return RuntimeError(
+        "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has "
+        "more elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over in a vmap. "
+        "Please try to use out-of-place operators instead of inplace arithmetic. If said operator is being called inside the "
+        "PyTorch framework, please file a bug report instead."
+    )
+
+
 def traced_item(transforms) -> RuntimeError:
     if transforms and "vmap" in transforms:
         return RuntimeError(

@@ -223,6 +223,10 @@ def _basic(self, index):
     ndim = self._spec.ndim
     consumed = sum(map(_consumed, items))
     if consumed > ndim:
+        if type(index) is int:
+            _checked(self, 0, index)
+        elif type(index) is slice:
+            _slice(self, 0, index)
         raise IndexError(f"too many indices for tensor of dimension {ndim}")
     # A 0-d index that is not known yet is gathered, unless the place of its dimension depends on other indices.
     gathers = sum(not (x is None or x is Ellipsis or isinstance(x, (int, slice))) for x in items) == 1

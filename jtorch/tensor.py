@@ -8,7 +8,7 @@ from . import errors
 from .autograd import engine
 from .autograd import node as tape
 from .autograd.derive import differentiable, view_plan
-from .autograd.node import AccumulateGrad, Node
+from .autograd.node import AccumulateGrad, Node, Nowhere
 from .core import storage as storages
 from .core.record import tls
 from .core.spec import Size, Spec
@@ -231,7 +231,7 @@ class Tensor(metaclass=TensorMeta):
         """Ask for gradients with respect to this leaf, or no longer."""
         if "transforms" in tls.me.extra:
             raise errors.requires_grad_inside()
-        if edge_of(self) is not None and not self._rg:
+        if grad_edge(self) is not None and not self._rg:
             if not requires_grad:
                 raise RuntimeError(
                     "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
@@ -302,7 +302,7 @@ class Tensor(metaclass=TensorMeta):
             return apart.version
         if self._storage.version < 0:
             raise RuntimeError("Inference tensors do not track version counter.")
-        return self._storage.version
+        return self._storage.version & VERSION
 
     def _is_view(self) -> bool:
         return self._base is not None
@@ -319,7 +319,7 @@ class Tensor(metaclass=TensorMeta):
         """Have `.grad` filled for this non-leaf tensor too."""
         edge = grad_edge(self)
         if edge is None:
-            if not self._rg:
+            if not self.requires_grad:
                 raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
             return
         node, k = edge
@@ -373,7 +373,7 @@ class Tensor(metaclass=TensorMeta):
         """Call hook(grad) when this tensor's gradient has been computed; what it returns replaces the gradient."""
         edge = grad_edge(self)
         if edge is None:
-            if not self._rg:
+            if not self.requires_grad:
                 raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
             if self._hooks is None:
                 self._hooks = {}
@@ -510,6 +510,9 @@ def _wrap(dim, ndim):
     return dim + n if dim < 0 else dim
 
 
+# Above these bits a storage's version says in which of func's transformations it was made.
+VERSION_BITS = 40
+VERSION = (1 << VERSION_BITS) - 1
 _new = object.__new__
 _GRAD_SPECS: dict = {}  # spec of a leaf -> spec of its gradient
 CONSTANTS: dict = {}  # objects defined on higher floors that fields refer to
@@ -554,8 +557,15 @@ def edge_of(t):
     if base is not None and t._storage.version != t._seen:
         refresh(t)
     edge = t._edge
-    if edge is None and t._rg:
-        return (t, 0)
+    if edge is None:
+        if t._rg:
+            return (t, 0)
+        if base is not None and (base._rg or base._edge is not None) and differentiable(t._spec):
+            # A view that was made off the tape, or before its base needed a gradient: steps from it are recorded, and lead nowhere.
+            node = t.__dict__.get("_nowhere")
+            if node is None:
+                node = t.__dict__["_nowhere"] = Nowhere("Nowhere", (), (t._spec,))
+            return (node, 0)
     return edge
 
 

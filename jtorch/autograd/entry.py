@@ -1,9 +1,12 @@
 """`backward` and `grad`: argument checks, starting gradients, and the engine's run."""
 
+from .. import errors
+from ..core.record import tls
 from ..core.spec import Spec
 from ..creation import ones_like
 from ..tensor import Tensor, edge_of, grad_edge, value_of, wrap
 from . import engine
+from .levels import constant
 from .node import AccumulateGrad
 
 
@@ -14,7 +17,7 @@ def _sequence(x):
 def _edge(x):
     """Where the gradient of a tensor or a GradientEdge goes."""
     if not hasattr(x, "node"):
-        return edge_of(x)
+        return (x, 0) if x._rg and x._edge is None else grad_edge(x)
     return (x.node.variable, 0) if isinstance(x.node, AccumulateGrad) else (x.node, x.output_nr)
 
 
@@ -73,6 +76,8 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
 
     Raises RuntimeError where PyTorch does: no grad_fn, non-scalar output without a gradient, freed graph.
     """
+    if "transforms" in tls.me.extra:
+        raise errors.backward_inside()
     if grad_variables is not None:
         grad_tensors = grad_variables
     if inputs is not None and len(_sequence(inputs)) == 0:
@@ -124,12 +129,14 @@ def grad(
     roots = _roots(outputs)
     targets = []
     for t in wanted:
-        edge = _edge(t)
+        edge = _edge(t) or edge_of(t) and (t, 0)  # a view without history of its own is not found, and not refused
         if edge is None:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
         targets.append(edge)
     pairs = _pairs(started, outputs, create_graph)
     got = engine.backward(roots, pairs, keep, create_graph, False, targets)
+    if not create_graph and "transforms" in tls.me.extra:
+        got = [g and (constant(g[0]), None) for g in got]
     results = []
     for k, (t, g) in enumerate(zip(wanted, got)):
         spec = _spec_of(t)

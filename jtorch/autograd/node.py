@@ -189,6 +189,15 @@ class PythonNode(Node):
         raise NotImplementedError
 
 
+class Nowhere(PythonNode):
+    """Where the gradient of a view goes that has no history of its own, though its base needs a gradient: it is dropped."""
+
+    __slots__ = ()
+
+    def apply(self, *grads):
+        return ()
+
+
 class AccumulateGrad:
     """What `next_functions` and `grad_fn` chains show for a leaf."""
 
@@ -234,6 +243,8 @@ class AccumulateGrad:
 
 def _function(edge):
     target = edge[0]
+    if isinstance(target, Nowhere):
+        return None
     return target if isinstance(target, Node) else target._accumulator()
 
 

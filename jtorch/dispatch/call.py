@@ -16,7 +16,7 @@ from ..core.record import tls
 from ..core.spec import Spec
 from ..core.storage import Storage
 from ..ops import registry
-from ..tensor import Tensor, edge_of, make, value_of
+from ..tensor import CONSTANTS, Tensor, edge_of, make, value_of
 from .override import ask
 from .plans import (
     FAST,
@@ -293,6 +293,8 @@ def inplace(op, args):
             if handled:
                 return result
             break
+    if t._storage.version < me.born:
+        CONSTANTS["own"](t._storage, None, _written_name(op))
     if me.grad:
         check_inplace(t, args[1:])
     _draw_keys(call)
@@ -325,6 +327,13 @@ def inplace(op, args):
             node = tape.record(plan, values, edges, call.numbers, outs, others)
     write_on_tape(t, outs[0], node)
     return t
+
+
+def _written_name(op):
+    """An op's in-place form as PyTorch's errors name it."""
+    found = {"_copied": "copy_", "filled": "fill_.Scalar", "zeroed": "zero_"}.get(op.name)
+    second = op.params[1].name if len(op.params) > 1 else ""
+    return found or f"{op.name}_.Tensor" * (second == "other") or f"{op.name}_"
 
 
 def _host_value(t):

@@ -12,7 +12,7 @@ from ..core.program import Plan
 from ..core.record import tls
 from ..core.spec import Spec
 from ..ops import registry
-from ..tensor import Apart, edge_of, value_of
+from ..tensor import CONSTANTS, Apart, edge_of, value_of
 
 
 def copy_to_out(out, result, cast=False):
@@ -81,11 +81,13 @@ def cast_value(t, dtype):
     return graph.rec1(plan, value)
 
 
-def write(t, value):
-    """Swap in a new value for a tensor, through its view if it is one."""
+def write(t, value, name="copy_"):
+    """Swap in a new value for a tensor, through its view if it is one. name: of the call, for errors."""
     storage = t._storage
-    if storage.version < 0 and not tls.me.inference:
-        raise errors.inference_inplace()
+    if storage.version < tls.me.born:
+        if storage.version < 0:
+            raise errors.inference_inplace()
+        value = CONSTANTS["own"](storage, value, name)
     storages.write(storage, t._spec, t._offset, value)
     apart = (t if t._base is None else t._base)._seen
     if type(apart) is Apart:
@@ -111,17 +113,20 @@ def check_inplace(t, others=()):
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
 
 
-def write_on_tape(t, value, node, k=0):
+def write_on_tape(t, value, node, k=0, name="copy_"):
     """Write `value`, the result `k` of `node` (or of nothing differentiable), into a tensor and give it that history."""
     me = tls.me
     storage = t._storage
     base = t._base
-    write(t, value)
+    write(t, value, name)
     if node is not None and node.bwd is not None and node.bwd.save_out:
         node.guards.append((storage, storage.version))
     if not me.grad:
         return
-    if node is not None:
+    if node is None:
+        if me.born > 0:  # inside func's transformations, where JAX knows what the value depends on
+            storage.written = None
+    else:
         storage.written = (node.name() if base is None else "torch::autograd::CopySlices", k)
     if base is None:
         before = t._edge

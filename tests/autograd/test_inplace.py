@@ -60,6 +60,35 @@ x.add_(1)
 (v * v).sum().backward()
 seen = (name(v), x.grad)
 """,
+    "views_without_history": """
+def all_of(*ts):
+    return [(t._version, t.requires_grad, t.is_leaf, name(t), t.grad) for t in ts]
+x = torch.ones(3)
+early = x[:2]
+x.requires_grad_()
+with torch.no_grad():
+    blind = x[:2]
+log = []
+for v in (early, blind):
+    y = v * 2
+    w = v[:1]
+    print(repr(v), y.grad_fn.next_functions)
+    y.sum().backward()
+    attempt(v.backward, torch.ones(2))
+    attempt(torch.autograd.grad, (v * 2).sum(), v)
+    print(torch.autograd.grad((v * 2).sum(), x, allow_unused=True))
+    attempt(v.add_, 1)
+    attempt(v.register_hook, print)
+    log += all_of(x, v, y, w)
+(x[:2] * 3 + blind).sum().backward()
+with torch.no_grad():
+    x.add_(1)
+(early * 2).sum().backward()
+log += all_of(x, early)
+scalar = torch.tensor(1.)
+attempt(scalar.__setitem__, 0, 1.)
+attempt(scalar.__setitem__, slice(None), 1.)
+""",
     "no_grad_views": """
 x = T(1., 2.)
 b = x * 1
