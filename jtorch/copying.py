@@ -102,7 +102,18 @@ def own_state(self) -> dict:
 
 
 INTERNAL = frozenset(
-    ("_acc", "_acc_hooks", "_acc_kept", "_acc_pre_hooks", "_made", "_nowhere", "_post_hooks", "_since", "_tangent")
+    (
+        "_acc",
+        "_acc_hooks",
+        "_acc_kept",
+        "_acc_pre_hooks",
+        "_counted",
+        "_made",
+        "_nowhere",
+        "_post_hooks",
+        "_since",
+        "_tangent",
+    )
 )
 
 

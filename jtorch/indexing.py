@@ -153,6 +153,7 @@ def _checked(t, dim, i):
 def _slice(t, dim, s):
     if t._spec.ndim <= dim:
         if t._spec.ndim == 0:
+            edge_of(t)  # what is wrong with the history of a view is said first
             raise IndexError("slice() cannot be applied to a 0-dim tensor.")
         raise IndexError(f"too many indices for tensor of dimension {t._spec.ndim}")
     start, stop, step = s.start, s.stop, s.step

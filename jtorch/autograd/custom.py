@@ -314,3 +314,6 @@ def push(cls, ctx, args, output):
     for o, t in zip(outs, got if isinstance(got, tuple) else (got,)):
         if isinstance(o, Tensor) and t is not None:
             set_tangent(o, t)
+    for s in before or ():
+        if s is not None and s.number is not None:
+            s.tangent = outs[s.number].__dict__.get("_tangent")

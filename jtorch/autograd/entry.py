@@ -1,11 +1,12 @@
 """`backward` and `grad`: argument checks, starting gradients, and the engine's run."""
 
-from .. import errors
+from .. import errors_func
 from ..core.record import tls
 from ..core.spec import Spec
 from ..creation import ones_like
 from ..tensor import Tensor, edge_of, grad_edge, value_of, wrap
 from . import engine
+from .custom import set_tangent, tangent_of
 from .levels import constant
 from .node import AccumulateGrad
 
@@ -67,7 +68,7 @@ def _pairs(started, outputs, create_graph):
         spec = _spec_of(out)
         if g._spec.dtype is not spec.dtype:
             g = g.to(spec.dtype)
-        pairs.append((value_of(g), edge_of(g) if create_graph else None))
+        pairs.append((value_of(g), edge_of(g) if create_graph else None, tangent_of(g)))
     return pairs
 
 
@@ -77,7 +78,7 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     Raises RuntimeError where PyTorch does: no grad_fn, non-scalar output without a gradient, freed graph.
     """
     if "transforms" in tls.me.extra:
-        raise errors.backward_inside()
+        raise errors_func.backward_inside()
     if grad_variables is not None:
         grad_tensors = grad_variables
     if inputs is not None and len(_sequence(inputs)) == 0:
@@ -150,6 +151,8 @@ def grad(
             results.append(wrap(value_of(ones_like(t) * 0), spec) if materialize_grads else None)
         else:
             results.append(wrap(g[0], spec, g[1]))
+            if len(g) == 3 and g[2] is not None:
+                set_tangent(results[-1], g[2])
     return tuple(results)
 
 

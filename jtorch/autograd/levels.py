@@ -7,7 +7,7 @@ import jax
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from .. import errors
+from .. import errors_func
 from ..core import storage as storages
 from ..core.record import tls
 from ..core.traces import find_top_trace
@@ -104,7 +104,7 @@ class Level:
         if isinstance(value, jax.core.Tracer):
             value, dim = self.trace.to_batch_info(value)
             if dim is not None:
-                raise errors.batched_write()
+                raise errors_func.batched_write()
         return value
 
 
@@ -169,7 +169,7 @@ def own(storage, value, name="copy_"):
         if storage.version >= x.birth:
             break
         if x.kind != "vmap":
-            raise errors.captured_write(name)
+            raise errors_func.captured_write(name)
         value = x.own(value)
     return value
 

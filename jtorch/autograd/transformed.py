@@ -219,7 +219,8 @@ class _Transformed(PythonNode):
             raise freed()
         result = [None] * len(self.edges)
         specs = self.specs
-        if tls.me.grad or self.pull is None:
+        dual = tls.me.extra.get("dual") is not None
+        if tls.me.grad or self.pull is None or dual:
             there = [k for k, g in enumerate(grads) if g is not None]
             n, fn, wanted = len(self.tensors), self.fn, self.wanted
 
@@ -236,7 +237,8 @@ class _Transformed(PythonNode):
                     pull = jax.vjp(of_wanted, *[arrays[k] for k in wanted])[1]
                 return [conjugate(g) for g in pull(tuple(cotangent(given.get(k), s) for k, s in enumerate(specs)))]
 
-            got = (inside if levels() else taped)(backward, [*self.tensors, *(grads[k] for k in there)])
+            run = inside if levels() else CONSTANTS["lift"] if dual else taped
+            got = run(backward, [*self.tensors, *(grads[k] for k in there)])
         else:
             arrays = tuple(cotangent(None if g is None else array_of(g), s) for g, s in zip(grads, specs))
             got = [from_jax(conjugate(g)) for g in self.pull(arrays)]

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .. import errors_func
 from . import strided
 from .program import NO_DATA, Plan
 from .record import Pending, tls
@@ -351,8 +352,11 @@ def numpy_of(storage, spec, offset) -> np.ndarray:
     if storage.host is not None:
         return host_view(storage, spec, offset)
     base = storage.spec
-    if base is not spec and base.dtype is spec.dtype and spec.numel:
-        flat = memory(storage)
-        item = flat.dtype.itemsize
-        return _strided(flat[offset:], spec, item)
-    return np.asarray(realise(read(storage, spec, offset)))
+    try:
+        if base is not spec and base.dtype is spec.dtype and spec.numel:
+            flat = memory(storage)
+            item = flat.dtype.itemsize
+            return _strided(flat[offset:], spec, item)
+        return np.asarray(realise(read(storage, spec, offset)))
+    except jax.errors.TracerArrayConversionError:
+        raise errors_func.traced_item(tls.me.extra.get("transforms", ())) from None

@@ -1,14 +1,10 @@
 """Calls of view ops: a new tensor on the same storage, and its place on the tape."""
 
-import jax
-import jax.numpy as jnp
-
 from .. import errors
 from ..autograd import node as tape
-from ..autograd.derive import differentiable, view_plan
-from ..core import shapes, strided
+from ..autograd.derive import differentiable, memory_plan, view_plan
+from ..core import shapes
 from ..core.layout import Layout
-from ..core.program import Plan
 from ..core.record import tls
 from ..core.spec import Spec
 from ..tensor import Apart, Tensor, edge_of, make, seen_now
@@ -78,10 +74,8 @@ def call_view(view, t, statics):
         else:
             if not plan.absolute:
                 p, starts = view_plan(spec, _contiguous(spec), tuple(out.shape), strides, start, plan.name)
-            elif _inside(spec, out, offset):
-                p, starts = view_plan(spec, spec.strides, tuple(out.shape), strides, offset, plan.name)
             else:
-                p, starts = _through_storage(spec, out, offset, plan.name)
+                p, starts = memory_plan(spec, out, offset, plan.name)
             v._edge = (tape.record(p, (), (edge,), starts, ()), 0)
             if t._base is not None and "_made" in t.__dict__:
                 v.__dict__["_made"] = (t.__dict__["_made"][0], 0)
@@ -115,59 +109,6 @@ def _absolute(t, statics, out, offset):
     if start + need > have and out.numel:
         raise errors.storage_bounds(tuple(out.shape), out.strides, start, out.dtype.itemsize, start + need, have)
     return start - t._offset
-
-
-def _extent(spec):
-    return 1 + sum((n - 1) * s for n, s in zip(spec.shape, spec.strides)) if spec.numel else 0
-
-
-def _inside(spec, out, offset):
-    """Whether a view at `offset` shows nothing but elements of a dense tensor."""
-    return offset >= 0 and offset + _extent(out) <= spec.numel and shapes.is_dense(tuple(spec.shape), spec.strides)
-
-
-def _through_storage(spec, out, offset, name):
-    """(plan, starts) of a view that also shows elements of the storage outside the tensor: to them goes no gradient."""
-    low = min(offset, 0)
-    size = max(_extent(spec), offset + _extent(out)) - low
-    key = (spec, out, offset, name)
-    plan = _wide_plans.get(key)
-    if plan is None:
-        put, put_at = strided.plan((size,), (1,), tuple(spec.shape), spec.strides, -low)
-        get, get_at = strided.plan((size,), (1,), tuple(out.shape), out.strides, offset - low)
-
-        def read(array):
-            return get.read(put.write(jnp.zeros((size,), array.dtype), put_at, array), get_at)
-
-        operand = Spec.dense(tuple(spec.shape), spec.dtype, spec.device)
-        plan = _wide_plans[key] = Plan(
-            None, name, read, (operand,), specs=(Spec.dense(tuple(out.shape), out.dtype, out.device),)
-        )
-        plan.grad_name = name
-        plan.extra = WideMap(put, put_at, get, get_at, size)
-    return plan, ()
-
-
-_wide_plans: dict = {}
-
-
-class WideMap:
-    """The derivative of `_through_storage`: the gradient laid out in the storage, then read as the tensor lies there."""
-
-    __slots__ = ("parts",)
-
-    def __init__(self, *parts):
-        self.parts = parts
-
-    def build(self, positions):
-        put, put_at, get, get_at, size = self.parts
-
-        def kernel(g):
-            line = jax.ShapeDtypeStruct((size,), g.dtype)
-            spread = jax.linear_transpose(lambda x: get.read(x, get_at), line)(g)[0]
-            return [put.read(spread, put_at)]
-
-        return lambda present: kernel
 
 
 def _contiguous(spec):

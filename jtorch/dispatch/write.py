@@ -4,7 +4,7 @@ import jax
 
 from .. import errors
 from ..autograd import node as tape
-from ..autograd.derive import SlicesMap
+from ..autograd.derive import SlicesMap, extent
 from ..core import dtype as dtypes
 from ..core import shapes, strided
 from ..core import storage as storages
@@ -164,7 +164,12 @@ def move_retained(t, edge):
 def copy_slices(base, base_edge, view, edge):
     """The edge of a base after one of its views has been written: base with the view's elements replaced."""
     a, b = base._spec, view._spec
-    recipe, starts = strided.between(tuple(a.shape), a.strides, tuple(b.shape), b.strides, view._offset - base._offset)
+    offset = view._offset - base._offset
+    if offset < 0 or offset + extent(b) > extent(a):
+        node = _WroteOutside("torch::autograd::CopySlices", (base_edge, edge), (a,))
+        node.view, node.offset = b, offset
+        return (node, 0)
+    recipe, starts = strided.between(tuple(a.shape), a.strides, tuple(b.shape), b.strides, offset)
     key = (a, b, recipe)
     plan = _slices.get(key)
     if plan is None:
@@ -181,6 +186,17 @@ def copy_slices(base, base_edge, view, edge):
 
 
 _slices: dict = {}
+
+
+class _WroteOutside(tape.PythonNode):
+    """A write through a view that shows more of the memory than its base does: PyTorch has no derivative of it either."""
+
+    __slots__ = ("view", "offset")
+
+    def apply(self, grad):
+        (base,), view, size = self.specs, self.view, self.view.dtype.itemsize
+        need = self.offset + extent(view)
+        raise errors.storage_bounds(tuple(view.shape), view.strides, self.offset, size, need, base.numel)
 
 
 def overlaps(spec):

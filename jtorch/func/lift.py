@@ -20,7 +20,7 @@ from ..autograd.node import _sequence as sequence
 from ..autograd.transformed import inside, leaf, note_edges, taped, with_captured, zero_tangent
 from ..core.record import tls
 from ..creation import from_jax
-from ..tensor import Tensor, edge_of
+from ..tensor import CONSTANTS, Tensor, edge_of
 from .trees import flatten, unflatten
 
 
@@ -207,3 +207,6 @@ def _tangents(fn, tensors, moving):
         return [jnp.zeros(o.shape, o.dtype) if t.dtype == jax.dtypes.float0 else t for o, t in zip(outs, moved)]
 
     return taped(push, [*tensors, *(moving[k] for k in there)])
+
+
+CONSTANTS["lift"] = lift

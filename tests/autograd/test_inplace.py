@@ -89,6 +89,19 @@ scalar = torch.tensor(1.)
 attempt(scalar.__setitem__, 0, 1.)
 attempt(scalar.__setitem__, slice(None), 1.)
 """,
+    "expanded": """
+base = torch.arange(3.)
+base.expand(2, 3).masked_fill_(torch.tensor([[True, False, False], [False, True, False]]), 9.)
+attempt((T(1., 2.) * 1).expand(2, 2).masked_fill_, torch.tensor(True), 1.)
+x = T(0., 1., 2., 3., 4., 5.)
+c, d = (x * 1).unsafe_chunk(2)
+wide = c.as_strided((2,), (1,), 2)
+c.mul_(2)
+seen = (state(c), state(wide))
+wide.mul_(3)
+seen2 = (state(c), state(wide))
+attempt(wide.sum().backward)
+""",
     "no_grad_views": """
 x = T(1., 2.)
 b = x * 1

@@ -46,6 +46,14 @@ got = [grad(f)(x) for f in (constant, captured, captured_result, pulled, own_rul
 attempt(vmap(lambda x: torch.autograd.grad(x.sin(), x)[0]), torch.ones(2))
 attempt(grad(lambda x: x.sin().backward()), x)
 """,
+    "values_unknown": """
+from torch.func import vmap
+x = torch.ones(2, 3)
+for f in (
+    lambda x: x if x.sum() > 0 else -x, lambda x: float(x.sum()) * x, lambda x: x.sum().item(), lambda x: x.nonzero(), lambda x: x.unique_consecutive(),
+):
+    attempt(vmap(f), x)
+""",
     "captured_argument": """
 from torch.func import grad, vmap
 x = T(1., 2.)
