@@ -312,7 +312,7 @@ def inplace(op, args):
         _check_values(op, call)
     tensors = _same_device(call.tensors, plan.device)
     if t._spec.numel > 1 and 0 in t._spec.strides and overlaps(t._spec):
-        if op.expanded is None or me.grad and any(edge_of(x) is not None for x in tensors):
+        if op.expanded is None:
             raise errors.overlap()
         errors.warn(
             f"Use of {op.name}_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation. "
