@@ -105,6 +105,8 @@ def zero_(self) -> Tensor:
 
 def set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor:
     """Make this tensor a view of another storage."""
+    if tls.me.grad:
+        check_inplace(self)
     if source is None:
         spec = Spec.dense((0,), self._spec.dtype, self._spec.device)
         version = self._version + 1

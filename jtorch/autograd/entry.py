@@ -28,8 +28,6 @@ def _spec_of(x):
 
 def _start(outputs, grads):
     """The gradient with which each output starts, checked against it."""
-    if len(grads) != len(outputs):
-        raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
     started = []
     for k, (out, g) in enumerate(zip(outputs, grads)):
         spec = _spec_of(out)
@@ -55,6 +53,8 @@ def _start(outputs, grads):
                 f"grad_output[{k}] has a dtype of {g._spec.dtype} and output[{k}] has a dtype of {spec.dtype}."
             )
         started.append(g)
+    if len(grads) != len(outputs):
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
     return started
 
 
