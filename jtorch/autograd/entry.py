@@ -53,8 +53,8 @@ def _start(outputs, grads):
                 f"grad_output[{k}] has a dtype of {g._spec.dtype} and output[{k}] has a dtype of {spec.dtype}."
             )
         started.append(g)
-    if len(grads) != len(outputs):
-        raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
+    if len(started) != len(outputs):
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(started)} gradients")
     return started
 
 
