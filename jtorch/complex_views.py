@@ -5,7 +5,7 @@ from .core.spec import Spec
 from .dispatch import function_of
 from .ops import registry
 from .ops.copies import pairs_only
-from .tensor import Tensor, edge_of, make
+from .tensor import Tensor, edge_of, make, seen_now
 
 
 def _part(t, name, dtype, shape, strides, offset) -> Tensor:
@@ -13,7 +13,7 @@ def _part(t, name, dtype, shape, strides, offset) -> Tensor:
     view = make(t._storage, Spec.of(tuple(shape), tuple(strides), dtype, t._spec.device), offset)
     base = t if t._base is None else t._base
     view._base = base
-    view._seen = t._storage.version
+    view._seen = seen_now(base)
     if tls.me.grad and edge_of(t) is not None:
         view._edge = function_of(registry.OPS[name])(t)._edge
     return view

@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 
-from . import creation, errors
+from . import creation, errors_func
 from .autograd.node import PythonNode
 from .core import device as devices
 from .core import dtype as dtypes
@@ -148,7 +148,7 @@ def numpy(self, *, force=False):
     if self._spec.dtype.name in ("bfloat16",) or self._spec.dtype.name.startswith("float8"):
         raise TypeError(f"Got unsupported ScalarType {dtypes.scalar_name(self._spec.dtype)}")
     if isinstance(self._storage.value, jax.core.Tracer):
-        raise errors.data_dependent("numpy")
+        raise errors_func.data_dependent("numpy")
     storages.share(self._storage)
     return storages.host_view(self._storage, self._spec, self._offset)
 

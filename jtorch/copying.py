@@ -17,7 +17,7 @@ from .core.storage import Storage
 from .dispatch import FAST
 from .reshaping import op_named, view_named
 from .storage_api import TypedStorage, UntypedStorage
-from .tensor import Tensor, edge_of, make
+from .tensor import Tensor, grad_edge, make
 
 
 def represent(self, *, tensor_contents=None):
@@ -28,7 +28,7 @@ def represent(self, *, tensor_contents=None):
     if spec.device.type == "meta":
         title = "Parameter containing:\n" if isinstance(self, parameter_class()) else ""
         return f"{title}tensor(..., device='meta', size={tuple(spec.shape)}{_meta_suffix(self)})"
-    edge = None if self._rg else edge_of(self)
+    edge = grad_edge(self)
     with_param = isinstance(self, parameter_class())
     name = "tensor" if type(self) in FAST else type(self).__name__
     return printing.format_tensor(
@@ -41,9 +41,9 @@ def represent(self, *, tensor_contents=None):
 def _meta_suffix(t):
     d = t._spec.dtype
     suffix = "" if d in (dtypes.default.dtype, dtypes.int64) else f", dtype={d}"
-    if t._rg:
+    edge = grad_edge(t)
+    if t.requires_grad and edge is None:
         return suffix + ", requires_grad=True"
-    edge = edge_of(t)
     return suffix if edge is None else f"{suffix}, grad_fn=<{edge[0].name()}>"
 
 
@@ -71,7 +71,7 @@ def deepcopy(self, memo):
         new_storage = memo[key] = Storage(value, base)
         memo[("keep", id(self._storage))] = self._storage
     made = make(new_storage, self._spec, self._offset, type(self))
-    made._rg = self._rg
+    made._rg = self.requires_grad
     memo[id(self)] = made
     if self._grad is not None:
         made._grad = copy.deepcopy(self._grad, memo)
@@ -83,7 +83,7 @@ def deepcopy(self, memo):
 
 def shallow_copy(self):
     made = make(self._storage, self._spec, self._offset, type(self))
-    made._rg = self._rg
+    made._rg = self.requires_grad and self._edge is None
     made.__dict__.update(own_state(self))
     return made
 
@@ -101,7 +101,20 @@ def own_state(self) -> dict:
     return {k: v for k, v in self.__dict__.items() if k not in INTERNAL}
 
 
-INTERNAL = frozenset(("_acc", "_acc_hooks", "_acc_kept", "_acc_pre_hooks", "_made", "_post_hooks", "_tangent"))
+INTERNAL = frozenset(
+    (
+        "_acc",
+        "_acc_hooks",
+        "_acc_kept",
+        "_acc_pre_hooks",
+        "_counted",
+        "_made",
+        "_nowhere",
+        "_post_hooks",
+        "_since",
+        "_tangent",
+    )
+)
 
 
 def rebuild(cls, storage, shape, strides, dtype, offset, requires_grad, state):

@@ -131,7 +131,9 @@ def finish(t, requires_grad=False, out=None):
     if requires_grad:
         if not differentiable(t._spec):
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-        t.requires_grad_(True)
+        t._rg = True
+        if "transforms" in tls.me.extra:
+            TENSOR_CONSTANTS["leaf"](t)
     return t
 
 

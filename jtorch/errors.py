@@ -389,13 +389,6 @@ def not_representable(d) -> RuntimeError:
     return RuntimeError(f"value cannot be converted to type {_CAST_NAMES.get(d.name, c_type(d))} without overflow")
 
 
-def data_dependent(function: str) -> RuntimeError:
-    return RuntimeError(
-        f"{function}(): the shape of the result depends on values, which are not known inside a jax transformation\n"
-        "  use a form with a fixed shape (where, masked_fill, topk), or call it outside the traced function"
-    )
-
-
 def overlap() -> RuntimeError:
     return RuntimeError(
         "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
@@ -493,24 +486,6 @@ def inference_inplace() -> RuntimeError:
         "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor "
         "before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
     )
-
-
-def requires_grad_inside() -> RuntimeError:
-    return RuntimeError(
-        "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside of a function "
-        "being transformed by a functorch transform. This is unsupported, please attempt to use the functorch transforms (e.g. "
-        "grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being transformed instead."
-    )
-
-
-def traced_item(transforms) -> RuntimeError:
-    if transforms and "vmap" in transforms:
-        return RuntimeError(
-            "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, "
-            "please try to rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch "
-            "internals, please file a bug report."
-        )
-    return RuntimeError("the value of this tensor is not known: it stands for an argument of a jax transformation")
 
 
 def inferred_complex(name: str, dtype) -> RuntimeError:

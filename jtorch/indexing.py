@@ -153,6 +153,7 @@ def _checked(t, dim, i):
 def _slice(t, dim, s):
     if t._spec.ndim <= dim:
         if t._spec.ndim == 0:
+            edge_of(t)  # what is wrong with the history of a view is said first
             raise IndexError("slice() cannot be applied to a 0-dim tensor.")
         raise IndexError(f"too many indices for tensor of dimension {t._spec.ndim}")
     start, stop, step = s.start, s.stop, s.step
@@ -223,6 +224,10 @@ def _basic(self, index):
     ndim = self._spec.ndim
     consumed = sum(map(_consumed, items))
     if consumed > ndim:
+        if type(index) is int:
+            _checked(self, 0, index)
+        elif type(index) is slice:
+            _slice(self, 0, index)
         raise IndexError(f"too many indices for tensor of dimension {ndim}")
     # A 0-d index that is not known yet is gathered, unless the place of its dimension depends on other indices.
     gathers = sum(not (x is None or x is Ellipsis or isinstance(x, (int, slice))) for x in items) == 1

@@ -4,11 +4,11 @@ import weakref
 
 import numpy as np
 
-from . import errors
+from . import errors, errors_func
 from .autograd import engine
 from .autograd import node as tape
-from .autograd.derive import differentiable, view_plan
-from .autograd.node import AccumulateGrad, Node
+from .autograd.derive import differentiable, memory_plan
+from .autograd.node import AccumulateGrad, Node, Nowhere
 from .core import storage as storages
 from .core.record import tls
 from .core.spec import Size, Spec
@@ -230,8 +230,8 @@ class Tensor(metaclass=TensorMeta):
     def requires_grad_(self, requires_grad=True) -> "Tensor":
         """Ask for gradients with respect to this leaf, or no longer."""
         if "transforms" in tls.me.extra:
-            raise errors.requires_grad_inside()
-        if edge_of(self) is not None and not self._rg:
+            raise errors_func.requires_grad_inside()
+        if grad_edge(self) is not None and not self._rg:
             if not requires_grad:
                 raise RuntimeError(
                     "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
@@ -297,12 +297,12 @@ class Tensor(metaclass=TensorMeta):
 
     @property
     def _version(self) -> int:
-        apart = (self if self._base is None else self._base)._seen
-        if type(apart) is Apart:
-            return apart.version
+        whole = self if self._base is None else self._base
+        if type(whole._seen) is Apart:
+            return whole._seen.version
         if self._storage.version < 0:
             raise RuntimeError("Inference tensors do not track version counter.")
-        return self._storage.version
+        return (self._storage.version & VERSION) + whole.__dict__.get("_counted", 0)
 
     def _is_view(self) -> bool:
         return self._base is not None
@@ -319,7 +319,7 @@ class Tensor(metaclass=TensorMeta):
         """Have `.grad` filled for this non-leaf tensor too."""
         edge = grad_edge(self)
         if edge is None:
-            if not self._rg:
+            if not self.requires_grad:
                 raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
             return
         node, k = edge
@@ -365,15 +365,21 @@ class Tensor(metaclass=TensorMeta):
             raise TypeError(f"Variable data has to be a tensor, but got {type(other).__name__}")
         if self.requires_grad and not differentiable(other._spec):
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+        counted = 0 if self.is_inference() or other.is_inference() else self._version
         self._storage = other._storage
         self._spec = other._spec
         self._offset = other._offset
+        if self._base is None and not self.is_inference():  # the count goes on, whatever that of the other's memory is
+            self.__dict__.pop("_counted", None)
+            counted -= self._version
+            if counted:
+                self.__dict__["_counted"] = counted
 
     def register_hook(self, hook):
         """Call hook(grad) when this tensor's gradient has been computed; what it returns replaces the gradient."""
         edge = grad_edge(self)
         if edge is None:
-            if not self._rg:
+            if not self.requires_grad:
                 raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
             if self._hooks is None:
                 self._hooks = {}
@@ -430,6 +436,9 @@ class Tensor(metaclass=TensorMeta):
 
     def item(self):
         """The value of a tensor with one element, as a Python number."""
+        return self._item()
+
+    def _item(self, control=False):
         spec = self._spec
         if spec.numel != 1:
             raise RuntimeError(f"a Tensor with {spec.numel} elements cannot be converted to Scalar")
@@ -439,7 +448,7 @@ class Tensor(metaclass=TensorMeta):
             try:
                 return value.item()
             except TypeError:  # of a tracer
-                raise errors.traced_item([x.kind for x in tls.me.extra.get("transforms", ())]) from None
+                raise errors_func.traced_item(tls.me.extra.get("transforms", ()), control) from None
         return storages.numpy_of(s, spec, self._offset).item()
 
     def tolist(self):
@@ -452,7 +461,7 @@ class Tensor(metaclass=TensorMeta):
             if n == 0:
                 raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
             raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
-        return bool(self.item())
+        return bool(self._item(control=True))
 
     def _number(self, c_name=None):
         """The one element, for float() and its like; `c_name`: the type that a complex number does not fit."""
@@ -510,6 +519,9 @@ def _wrap(dim, ndim):
     return dim + n if dim < 0 else dim
 
 
+# Above these bits a storage's version says in which of func's transformations it was made.
+VERSION_BITS = 40
+VERSION = (1 << VERSION_BITS) - 1
 _new = object.__new__
 _GRAD_SPECS: dict = {}  # spec of a leaf -> spec of its gradient
 CONSTANTS: dict = {}  # objects defined on higher floors that fields refer to
@@ -554,8 +566,15 @@ def edge_of(t):
     if base is not None and t._storage.version != t._seen:
         refresh(t)
     edge = t._edge
-    if edge is None and t._rg:
-        return (t, 0)
+    if edge is None:
+        if t._rg:
+            return (t, 0)
+        if base is not None and (base._rg or base._edge is not None) and differentiable(t._spec):
+            # A view that was made off the tape, or before its base needed a gradient: steps from it are recorded, and lead nowhere.
+            node = t.__dict__.get("_nowhere")
+            if node is None:
+                node = t.__dict__["_nowhere"] = Nowhere("Nowhere", (), (t._spec,))
+            return (node, 0)
     return edge
 
 
@@ -568,7 +587,7 @@ def grad_edge(t):
 
 
 class Apart:
-    """In the place of the base's edge of a tensor from `.data`: its own count of the writes through it."""
+    """What a tensor from `.data` has as `_seen`: its own count of the writes through it and its views."""
 
     __slots__ = ("version",)
 
@@ -576,15 +595,24 @@ class Apart:
         self.version = 0
 
 
+def seen_now(base):
+    """What a view of `base` made now has as `_seen`: never a storage's version where the base counts for itself."""
+    apart = base._seen
+    return (apart.version,) if type(apart) is Apart else base._storage.version
+
+
 def refresh(t):
     """Give a view the history that its base has now."""
     base = t._base
+    seen = seen_now(base)
+    if t._seen == seen:
+        return
     source = edge_of(base)
     if source is None and t._edge is None:
         return
     if "_made" in t.__dict__:
         raise errors.view_made(t.__dict__["_made"], t._edge, indirect=True)
-    t._seen = t._storage.version
+    t._seen = seen
     # A base that was detached in the meantime leaves its views with a step that leads nowhere.
     t._edge = view_edge(base, t, "AsStridedBackward0", source, source is None)
 
@@ -593,8 +621,7 @@ def view_edge(source, view, grad_name, source_edge, anyhow=False):
     """The edge of a view of `source` given by their layouts, or None when no gradient goes there, unless `anyhow`."""
     if source_edge is None and not anyhow or not differentiable(view._spec):
         return None
-    a, b = source._spec, view._spec
-    plan, starts = view_plan(a, a.strides, tuple(b.shape), b.strides, view._offset - source._offset, grad_name)
+    plan, starts = memory_plan(source._spec, view._spec, view._offset - source._offset, grad_name)
     return (tape.record(plan, (), (source_edge,), starts, ()), 0)
 
 

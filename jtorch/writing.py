@@ -27,7 +27,7 @@ from .dispatch.generate import build_view
 from .dispatch.write import half_overlap
 from .ops import registry
 from .reshaping import op_named, view_named
-from .tensor import Apart, Tensor, edge_of, value_of
+from .tensor import Apart, Tensor, edge_of, seen_now, value_of
 
 
 def _dual(t) -> bool:
@@ -92,7 +92,7 @@ def fill_(self, value) -> Tensor:
     if isinstance(value, complex) and not spec.dtype.is_complex:
         raise errors.not_representable(spec.dtype)
     filled = full_of(Spec.dense(tuple(spec.shape), spec.dtype, spec.device), value)
-    write_on_tape(self, filled._storage.value, None)
+    write_on_tape(self, filled._storage.value, None, name="fill_.Scalar")
     return self
 
 
@@ -105,6 +105,8 @@ def zero_(self) -> Tensor:
 
 def set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor:
     """Make this tensor a view of another storage."""
+    if tls.me.grad:
+        check_inplace(self)
     if source is None:
         spec = Spec.dense((0,), self._spec.dtype, self._spec.device)
         version = self._version + 1
@@ -160,7 +162,8 @@ def _swap_meta(self, made):
     self._offset = made._offset
     if made._edge is not None:
         self._edge = made._edge
-        self._seen = self._storage.version if self._base is not None else None
+        if self._base is not None:
+            self._seen = seen_now(self._base)
     return self
 
 

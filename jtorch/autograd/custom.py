@@ -16,9 +16,10 @@ from ..core.record import tls
 from ..core.spec import Spec
 from ..core.traces import set_current_trace
 from ..creation import from_jax
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, edge_of, wrap
 from .derive import differentiable
 from .levels import array_of, constant, levels, without
+from .transformed import history
 
 VmapInfo = namedtuple("VmapInfo", ("batch_size", "randomness"))
 
@@ -61,7 +62,7 @@ def apply(cls, args, base):
                 + _MORE
             )
         if own:
-            return _by_vmap(cls, args, around[-1])
+            return _on_tape(cls, args, _by_vmap(cls, args, around[-1]), None)
         if not cls.generate_vmap_rule:
             raise RuntimeError(
                 f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please override and implement the "
@@ -69,7 +70,31 @@ def apply(cls, args, base):
             )
     # JAX batches the rules of the levels outside of a vmap: that is the generated rule.
     here = next((x for x in reversed(around) if x.kind != "vmap"), around[0])
-    return _Application(cls, args, here).run()
+    one = _Application(cls, args, here)
+    return _on_tape(cls, args, one.run(), one)
+
+
+def _on_tape(cls, args, output, one):
+    """A result with a place on the tape inside the transformations, for `autograd.grad` there."""
+    if not tls.me.grad or not any(isinstance(a, Tensor) and edge_of(a) is not None for a in args):
+        return output
+    outs = output if isinstance(output, tuple) else (output,)
+    results = [o for o in outs if isinstance(o, Tensor)]
+    if one is not None and one.ctx is not None:
+        smooth = iter(one.ctx.differentiable)
+        results = [o for o in outs if next(smooth)]
+
+    def again(*arrays):
+        full = list(args)
+        for k, a in zip(one.slots, arrays):
+            full[k] = from_jax(a)
+        made = _Application(cls, tuple(full), one.here)
+        got = made.run()
+        got = got if isinstance(got, tuple) else (got,)
+        return [array_of(o) for o, kept in zip(got, outs) if any(kept is r for r in results)]
+
+    history(results, None if one is None else again, [a for a in args if isinstance(a, Tensor)])
+    return output
 
 
 class _Application:
@@ -289,3 +314,6 @@ def push(cls, ctx, args, output):
     for o, t in zip(outs, got if isinstance(got, tuple) else (got,)):
         if isinstance(o, Tensor) and t is not None:
             set_tangent(o, t)
+    for s in before or ():
+        if s is not None and s.number is not None:
+            s.tangent = outs[s.number].__dict__.get("_tangent")

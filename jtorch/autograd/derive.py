@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..core import strided
+from ..core import shapes, strided
 from ..core.dtype import COMPLEX, FLOAT
 from ..core.program import Plan
 from ..core.spec import Spec
@@ -144,6 +144,9 @@ def backward_of(plan, needs) -> Backward:
     if type(binding) is Binding:
         op = binding.op
         owners = _owners(binding)
+        if op.order is not None:
+            names = op.order(*plan.operands)
+            positions = tuple(sorted(positions, key=lambda i: names.index(owners[i])))
         if all(owners[i] in op.rules for i in positions):
             return _by_rules(plan, binding, positions, owners)
     elif binding is not None:
@@ -240,7 +243,7 @@ def _pruned(plan, positions, save_in, save_out, uses_numbers, build_for):
     """A Backward that keeps only the operands whose values its kernel reads: many rules ask for no more than a shape."""
     whole = Backward(plan, positions, save_in, save_out, uses_numbers, build_for(save_in, ()))
     jaxpr, _, _ = whole.trace((True,) * plan.n_out)
-    used = _used_inputs(jaxpr)
+    used = used_inputs(jaxpr)
     kept = tuple(i for k, i in enumerate(save_in) if k in used)
     if kept == save_in:
         return whole
@@ -248,7 +251,7 @@ def _pruned(plan, positions, save_in, save_out, uses_numbers, build_for):
     return Backward(plan, positions, kept, save_out, uses_numbers, build_for(kept, dropped))
 
 
-def _used_inputs(jaxpr) -> set[int]:
+def used_inputs(jaxpr) -> set[int]:
     """Positions of the arguments on which a jaxpr's results depend."""
     needed = {id(v) for v in jaxpr.outvars}
     for eqn in reversed(jaxpr.eqns):
@@ -323,6 +326,8 @@ class ViewMap:
         recipe, aval = self.recipe, self.aval
 
         def kernel(g, *starts):
+            if not positions:  # a view of what has been detached since
+                return []
             return [jax.linear_transpose(lambda x: recipe.read(x, starts), aval)(g)[0]]
 
         return lambda present: kernel
@@ -368,6 +373,66 @@ def view_plan(spec, strides, out_shape, out_strides, offset, grad_name):
 
 
 _view_plans: dict = {}
+
+
+def extent(spec):
+    return 1 + sum((n - 1) * s for n, s in zip(spec.shape, spec.strides)) if spec.numel else 0
+
+
+def _inside(spec, out, offset):
+    """Whether a view at `offset` shows nothing but elements of a dense tensor."""
+    return offset >= 0 and offset + extent(out) <= spec.numel and shapes.is_dense(tuple(spec.shape), spec.strides)
+
+
+def _through_storage(spec, out, offset, name):
+    """(plan, starts) of a view that also shows elements of the storage outside the tensor: to them goes no gradient."""
+    low = min(offset, 0)
+    size = max(extent(spec), offset + extent(out)) - low
+    key = (spec, out, offset, name)
+    plan = _wide_plans.get(key)
+    if plan is None:
+        put, put_at = strided.plan((size,), (1,), tuple(spec.shape), spec.strides, -low)
+        get, get_at = strided.plan((size,), (1,), tuple(out.shape), out.strides, offset - low)
+
+        def read(array):
+            return get.read(put.write(jnp.zeros((size,), array.dtype), put_at, array), get_at)
+
+        operand = Spec.dense(tuple(spec.shape), spec.dtype, spec.device)
+        plan = _wide_plans[key] = Plan(
+            None, name, read, (operand,), specs=(Spec.dense(tuple(out.shape), out.dtype, out.device),)
+        )
+        plan.grad_name = name
+        plan.extra = WideMap(put, put_at, get, get_at, size)
+    return plan, ()
+
+
+_wide_plans: dict = {}
+
+
+class WideMap:
+    """The derivative of `_through_storage`: the gradient laid out in the storage, then read as the tensor lies there."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, *parts):
+        self.parts = parts
+
+    def build(self, positions):
+        put, put_at, get, get_at, size = self.parts
+
+        def kernel(g):
+            line = jax.ShapeDtypeStruct((size,), g.dtype)
+            spread = jax.linear_transpose(lambda x: get.read(x, get_at), line)(g)[0]
+            return [put.read(spread, put_at)]
+
+        return lambda present: kernel
+
+
+def memory_plan(spec, out, offset, name):
+    """(plan, starts) of the view `out` at `offset` of a tensor that lies in memory as `spec` says."""
+    if _inside(spec, out, offset):
+        return view_plan(spec, spec.strides, tuple(out.shape), out.strides, offset, name)
+    return _through_storage(spec, out, offset, name)
 
 
 def differentiable(spec) -> bool:

@@ -53,17 +53,17 @@ class Run:
     """One backward pass.
 
     captures: (node or leaf, number) -> the gradient wanted there. wanted: the nodes and leaves that gradients may reach, or
-    None for all. needed: of those, the nodes that run (the others only hand over what has come to them). token: what names this
+    None for all. pairs: whether values travel with their edges. needed: of those, the nodes that run (the others only hand over what has come to them). token: what names this
     pass to those who keep something for it alone, made when first asked for: an id() would be used again by a later pass.
     """
 
     __slots__ = (
-        "create_graph", "keep", "buffers", "leaf_counts", "captures", "accumulate", "wanted", "needed", "leaf_sums",
+        "create_graph", "pairs", "keep", "buffers", "leaf_counts", "captures", "accumulate", "wanted", "needed", "leaf_sums",
         "order", "token",
     )  # fmt: skip
 
     def __init__(self, create_graph, keep, accumulate):
-        self.create_graph = create_graph
+        self.create_graph = self.pairs = create_graph
         self.keep = keep
         self.accumulate = accumulate
         self.buffers = {}
@@ -163,9 +163,12 @@ class Run:
             if around and "_acc_pre_hooks" in around:
                 value = self.hooked_node(around["_acc_pre_hooks"], value, leaf._spec)
             with _accumulating:
-                leaf._accumulate(value, self.create_graph)
+                self.accumulate_in(leaf, value)
             if around and ("_post_hooks" in around or "_acc_hooks" in around):
                 self.after_leaf(leaf, value, around)
+
+    def accumulate_in(self, leaf, value):
+        leaf._accumulate(value, self.create_graph)
 
     def after_leaf(self, leaf, value, around):
         for hook in list(around.get("_post_hooks", {}).values()):
@@ -195,7 +198,7 @@ class Run:
     def tensor(self, value, spec):
         if value is None:
             return None
-        if self.create_graph:
+        if self.pairs:
             return bridge.wrap(value[0], _plain(spec), value[1])
         return bridge.wrap(value, _plain(spec), None)
 
@@ -203,11 +206,11 @@ class Run:
         if tensor is None:
             return None
         pair = bridge.unwrap(tensor)
-        return pair if self.create_graph else pair[0]
+        return pair if self.pairs else pair[0]
 
     def add(self, a, b, spec):
         plan = _add_plan(spec)
-        if self.create_graph:
+        if self.pairs:
             outs, edges = apply_plan(plan, (a[0], b[0]), (a[1], b[1]))
             return (outs[0], edges[0])
         return graph_of(spec.device).rec2(plan, a, b)
@@ -321,11 +324,10 @@ class Run:
             raise freed()
         else:
             specs = [s for s, p in zip(bwd.specs, present) if p]
-            saved = saved.unpack(list(zip([g[0] for g in there] if self.create_graph else there, specs)))
+            saved = saved.unpack(list(zip([g[0] for g in there] if self.pairs else there, specs)))
         plan, passed = bwd.plan(present)
-        if self.create_graph:
-            outs, out_edges = self.step_on_tape(node, bwd, plan, saved, there)
-            outs = list(zip(outs, out_edges))
+        if self.pairs:
+            outs = self.step_on_tape(node, bwd, plan, saved, there)
         elif plan is None:
             outs = ()
         else:
@@ -346,13 +348,16 @@ class Run:
 
     def step_on_tape(self, node, bwd, plan, saved, there):
         if plan is None:
-            return (), ()
+            return ()
         values = [*saved, *(g[0] for g in there)]
+        return list(zip(*apply_plan(plan, values, self.step_edges(node, bwd, plan, there), node.numbers)))
+
+    def step_edges(self, node, bwd, plan, there):
+        """The edges of what a step reads: saved operands, saved results, gradients."""
         edges = [node.edges[i] for i in bwd.save_in]
         edges += [(node, k) for k in bwd.save_out]
         edges += [g[1] for g in there]
-        edges = [e if e is not None and differentiable(s) else None for e, s in zip(edges, plan.operands)]
-        return apply_plan(plan, values, edges, node.numbers)
+        return [e if e is not None and differentiable(s) else None for e, s in zip(edges, plan.operands)]
 
     def run_python(self, node, grads):
         me = tls.me
@@ -430,7 +435,7 @@ class Watched(Run):
 
     def give(self, edge, value, spec):
         if self.node is not None and self.check_nan and value is not None and differentiable(spec):
-            array = value[0] if self.create_graph else value
+            array = value[0] if self.pairs else value
             array = array.get() if hasattr(array, "get") else array
             if bool(jnp.isnan(array).any()):
                 k = next((i for i, e in enumerate(self.node.edges) if e is edge), 0)
@@ -566,7 +571,7 @@ def backward(roots, grads, keep, create_graph, accumulate=True, inputs=None):
     try:
         for (target, k), pair in zip(roots, grads):
             spec = target.out_spec(k) if isinstance(target, Node) else target._spec
-            run.give((target, k), pair if create_graph else pair[0], spec)
+            run.give((target, k), pair if run.pairs else pair[0], spec)
         if inputs is None and not create_graph and type(run) is Run:
             run.run_all(order)
         else:
@@ -582,7 +587,7 @@ def backward(roots, grads, keep, create_graph, accumulate=True, inputs=None):
             del me.extra["run"]
     if accumulate:
         return None
-    return [v if v is None or create_graph else (v, None) for v in (run.captures[e] for e in inputs)]
+    return [v if v is None or run.pairs else (v, None) for v in (run.captures[e] for e in inputs)]
 
 
 def queue_callback(callback):

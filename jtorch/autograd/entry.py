@@ -1,9 +1,13 @@
 """`backward` and `grad`: argument checks, starting gradients, and the engine's run."""
 
+from .. import errors_func
+from ..core.record import tls
 from ..core.spec import Spec
 from ..creation import ones_like
 from ..tensor import Tensor, edge_of, grad_edge, value_of, wrap
 from . import engine
+from .custom import set_tangent, tangent_of
+from .levels import constant
 from .node import AccumulateGrad
 
 
@@ -14,7 +18,7 @@ def _sequence(x):
 def _edge(x):
     """Where the gradient of a tensor or a GradientEdge goes."""
     if not hasattr(x, "node"):
-        return edge_of(x)
+        return (x, 0) if x._rg and x._edge is None else grad_edge(x)
     return (x.node.variable, 0) if isinstance(x.node, AccumulateGrad) else (x.node, x.output_nr)
 
 
@@ -24,8 +28,6 @@ def _spec_of(x):
 
 def _start(outputs, grads):
     """The gradient with which each output starts, checked against it."""
-    if len(grads) != len(outputs):
-        raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
     started = []
     for k, (out, g) in enumerate(zip(outputs, grads)):
         spec = _spec_of(out)
@@ -51,6 +53,8 @@ def _start(outputs, grads):
                 f"grad_output[{k}] has a dtype of {g._spec.dtype} and output[{k}] has a dtype of {spec.dtype}."
             )
         started.append(g)
+    if len(started) != len(outputs):
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(started)} gradients")
     return started
 
 
@@ -64,7 +68,7 @@ def _pairs(started, outputs, create_graph):
         spec = _spec_of(out)
         if g._spec.dtype is not spec.dtype:
             g = g.to(spec.dtype)
-        pairs.append((value_of(g), edge_of(g) if create_graph else None))
+        pairs.append((value_of(g), edge_of(g) if create_graph else None, tangent_of(g)))
     return pairs
 
 
@@ -73,6 +77,8 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
 
     Raises RuntimeError where PyTorch does: no grad_fn, non-scalar output without a gradient, freed graph.
     """
+    if "transforms" in tls.me.extra:
+        raise errors_func.backward_inside()
     if grad_variables is not None:
         grad_tensors = grad_variables
     if inputs is not None and len(_sequence(inputs)) == 0:
@@ -124,12 +130,14 @@ def grad(
     roots = _roots(outputs)
     targets = []
     for t in wanted:
-        edge = _edge(t)
+        edge = _edge(t) or edge_of(t) and (t, 0)  # a view without history of its own is not found, and not refused
         if edge is None:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
         targets.append(edge)
     pairs = _pairs(started, outputs, create_graph)
     got = engine.backward(roots, pairs, keep, create_graph, False, targets)
+    if not create_graph and "transforms" in tls.me.extra:
+        got = [g and (constant(g[0]), None) for g in got]
     results = []
     for k, (t, g) in enumerate(zip(wanted, got)):
         spec = _spec_of(t)
@@ -143,6 +151,8 @@ def grad(
             results.append(wrap(value_of(ones_like(t) * 0), spec) if materialize_grads else None)
         else:
             results.append(wrap(g[0], spec, g[1]))
+            if len(g) == 3 and g[2] is not None:
+                set_tangent(results[-1], g[2])
     return tuple(results)
 
 

@@ -15,8 +15,8 @@ from ..dispatch.results import finish
 from ..ops import registry
 from ..tensor import Tensor, edge_of, value_of, wrap
 from .custom import set_tangent, tangent_of
-from .derive import differentiable
-from .engine import apply_plan
+from .derive import differentiable, used_inputs
+from .engine import Run, apply_plan
 from .levels import levels
 
 UnpackedDualTensor = namedtuple("UnpackedDualTensor", ("primal", "tangent"))
@@ -27,6 +27,7 @@ class _Level:
 
     def __init__(self, outer):
         self.outer = outer
+        self.recorded = None  # the nodes of the call that runs
 
     def handle(self, op, args, out=None, inplace_call=False):
         tensors = list(_tensors(args))
@@ -52,18 +53,25 @@ def _dual_call(op, args, out, inplace_call):
     call = Call(op, args)
     _draw_keys(call)
     plan = _plan_of(op, call)
-    moved = iter(_tangents(plan, call) if plan.diff else ())
-    if inplace_call:
-        result = inplace(op, args)
-        outs = [result]
-    else:
-        result = finish(plan, tls.me, call.tensors, call.numbers)
-        outs = result if isinstance(result, tuple) else (result,)
-    for t, spec in zip(outs, plan.specs):
-        if differentiable(spec):
-            made = next(moved, None)
-            if made is not None:
-                _give(t, made, inplace_call)
+    given = [tangent_of(t) if isinstance(t, Tensor) else None for t in call.tensors]
+    edges = [edge_of(t) if tls.me.grad and isinstance(t, Tensor) else None for t in call.tensors]
+    moved = _tangents(plan, [value_of(t) for t in call.tensors], edges, call.numbers, given) if plan.diff else ()
+    level = tls.me.extra["dual"]
+    level.recorded = []
+    try:
+        if inplace_call:
+            result = inplace(op, args)
+            outs = [result]
+        else:
+            result = finish(plan, tls.me, call.tensors, call.numbers)
+            outs = result if isinstance(result, tuple) else (result,)
+    finally:
+        nodes, level.recorded = level.recorded, None
+    if nodes and moved:
+        nodes[0].metadata[_SAVED] = (level, given, moved)
+    for t, made in zip(outs, moved):
+        if made is not None:
+            _give(t, made, inplace_call)
     if out is not None:
         for o, r in zip((out,) if isinstance(out, Tensor) else out, outs):
             o.copy_(r)
@@ -72,23 +80,28 @@ def _dual_call(op, args, out, inplace_call):
     return result
 
 
-def _tangents(plan, call):
-    """The tangents of a call's differentiable results: one more op over operands and tangents, recorded and put on the tape."""
-    given = [tangent_of(t) if isinstance(t, Tensor) else None for t in call.tensors]
+def _tangents(plan, values, edges, numbers, given):
+    """For each result of a plan its tangent, or None: one more op over operands and tangents, recorded and put on the tape."""
     moving = tuple(k for k, t in enumerate(given) if t is not None and differentiable(plan.operands[k]))
+    if not moving:
+        return [None] * plan.n_out
     derived = _plans.get((plan, moving))
     if derived is None:
         derived = _plans[plan, moving] = _tangent_plan(plan, moving)
-    tensors = [*call.tensors, *[given[k] for k in moving]]
-    edges = [edge_of(t) if tls.me.grad and isinstance(t, Tensor) else None for t in tensors]
-    values, edges = apply_plan(derived, [value_of(t) for t in tensors], edges, call.numbers)
-    return [wrap(v, s, e) for v, s, e in zip(values, derived.specs, edges)]
+    derived, used = derived
+    tensors = [given[k] for k in moving]
+    values = [*values, *map(value_of, tensors)]
+    edges = [*edges, *(edge_of(t) if tls.me.grad else None for t in tensors)]
+    outs, edges = apply_plan(derived, values, [e if k in used else None for k, e in enumerate(edges)], numbers)
+    made = iter([wrap(v, s, e) for v, s, e in zip(outs, derived.specs, edges)])
+    return [next(made) if differentiable(s) else None for s in plan.specs]
 
 
 _plans: dict = {}
 
 
 def _tangent_plan(plan, moving):
+    """(the plan of the tangents, the positions of what they depend on)."""
     n, m = len(plan.operands), len(moving)
     smooth = [k for k, s in enumerate(plan.specs) if differentiable(s)]
     specs = tuple(_dense(plan.specs[k]) for k in smooth)
@@ -105,7 +118,8 @@ def _tangent_plan(plan, moving):
     operands = (*plan.operands, *[_dense(plan.operands[k]) for k in moving])
     derived = Plan(None, f"{plan.name}_jvp", kernel, operands, plan.kinds, plan.runtime, specs)
     derived.grad_name = f"{plan.name.capitalize()}JvpBackward0"
-    return derived
+    samples = [s.aval for s in operands] + [kind(1) for kind in plan.kinds]
+    return derived, used_inputs(jax.make_jaxpr(kernel)(*samples).jaxpr)
 
 
 def _zero(primal):
@@ -135,6 +149,58 @@ def _give(t, tangent, written):
     set_tangent(t, seen)
 
 
+# --- backward while a level is there -----------------------------------------------------------------------------------
+
+_SAVED = "tangents of forward mode"  # where a node keeps (level, tangents of the operands, tangents of the results)
+
+
+class _DualRun(Run):
+    """A backward pass inside a dual level: gradients have tangents, and travel as (value, edge, tangent)."""
+
+    __slots__ = ()
+
+    def __init__(self, create_graph, keep, accumulate):
+        super().__init__(create_graph, keep, accumulate)
+        self.pairs = True
+
+    def tensor(self, value, spec):
+        t = super().tensor(value, spec)
+        if t is not None and value[2] is not None:
+            set_tangent(t, value[2])
+        return t
+
+    def untensor(self, tensor):
+        return None if tensor is None else (*super().untensor(tensor), tangent_of(tensor))
+
+    def add(self, a, b, spec):
+        both = a[2] is not None and b[2] is not None
+        return (*super().add(a, b, spec), a[2] + b[2] if both else b[2] if a[2] is None else a[2])
+
+    def accumulate_in(self, leaf, value):
+        before = leaf._grad
+        super().accumulate_in(leaf, value[:2] if self.create_graph else value[0])
+        after = leaf._grad
+        if value[2] is not None and after is not None and (before is not None or self.create_graph):
+            old = None if before is None else tangent_of(before)
+            set_tangent(after, value[2] if old is None else old + value[2])
+
+    def step_on_tape(self, node, bwd, plan, saved, there):
+        if plan is None:
+            return ()
+        values = [*saved, *(g[0] for g in there)]
+        edges = self.step_edges(node, bwd, plan, there) if self.create_graph else [None] * len(values)
+        level, operands, results = (node.extra or {}).get(_SAVED, (None, None, None))
+        if level is not tls.me.extra.get("dual"):
+            operands, results = [None] * len(node.edges), [None] * bwd.n_out
+        given = [operands[i] for i in bwd.save_in] + [results[k] for k in bwd.save_out] + [g[2] for g in there]
+        outs, out_edges = apply_plan(plan, values, edges, node.numbers)
+        moved = _tangents(plan, values, edges, node.numbers, given)
+        made = next((e[0] for e in out_edges if e is not None), None)
+        if made is not None:
+            made.metadata[_SAVED] = (tls.me.extra["dual"], given, moved)
+        return list(zip(outs, out_edges, moved))
+
+
 def _dense(spec):
     return type(spec).dense(tuple(spec.shape), spec.dtype, spec.device)
 
@@ -146,6 +212,7 @@ def enter_dual_level() -> int:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     level = _Level(me.special)
     me.extra["dual"] = level
+    me.extra.setdefault("run_class", _DualRun)
     me.special = level.handle
     return 0
 
@@ -157,6 +224,8 @@ def exit_dual_level(*, level=None) -> None:
     if found is None:
         raise RuntimeError("Dual level must be a positive number.")
     me.special = found.outer
+    if me.extra.get("run_class") is _DualRun:
+        del me.extra["run_class"]
 
 
 class dual_level:

@@ -8,7 +8,7 @@ from ..core.record import tls
 from ..core.spec import Spec
 from ..dispatch import check_inplace, zeros_value
 from ..dispatch.write import copy_slices
-from ..tensor import Tensor, edge_of, make, value_of, wrap
+from ..tensor import Tensor, edge_of, make, seen_now, value_of, wrap
 from . import custom
 from .derive import differentiable
 from .engine import changed, freed, queue_callback
@@ -43,7 +43,7 @@ class FunctionCtx:
 class _Saved:
     """One tensor from save_for_backward: itself, or, where it is a result, its value and number (no cycle)."""
 
-    __slots__ = ("tensor", "value", "spec", "number", "storage", "version", "packed", "unpack")
+    __slots__ = ("tensor", "value", "spec", "number", "storage", "version", "packed", "unpack", "tangent")
 
     def __init__(self, t, number, hooks):
         self.storage = t._storage
@@ -52,7 +52,7 @@ class _Saved:
             raise inference_saved()
         self.number = number
         self.spec = t._spec
-        self.unpack = self.tensor = self.value = self.packed = None
+        self.unpack = self.tensor = self.value = self.packed = self.tangent = None
         if hooks:
             pack, self.unpack = hooks[-1]
             self.packed = pack_one(pack, t.detach())
@@ -62,6 +62,17 @@ class _Saved:
             self.tensor = t
         else:
             self.value = value_of(t)
+
+    def register_hooks(self, pack_hook, unpack_hook):
+        """Keep what pack_hook(tensor) gives, until unpack_hook makes it a tensor again."""
+        if self.unpack is not None:
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is allowed "
+                "at a time."
+            )
+        tensor = wrap(self.value, _plain(self.spec)) if self.tensor is None else self.tensor.detach()
+        self.packed, self.unpack = pack_one(pack_hook, tensor), unpack_hook
+        self.storage, self.tensor = None, None if self.tensor is None else edge_of(self.tensor)
 
     def get(self, node):
         if self.unpack is not None:
@@ -75,7 +86,10 @@ class _Saved:
             raise changed(edge, self.spec, self.storage.version, self.version, node.trace)
         if self.number is None:
             return self.tensor
-        return wrap(self.value, _plain(self.spec), (node, self.number) if node.differentiable[self.number] else None)
+        t = wrap(self.value, _plain(self.spec), (node, self.number) if node.differentiable[self.number] else None)
+        if self.tangent is not None:
+            t.__dict__["_tangent"] = self.tangent
+        return t
 
 
 class _Context(PythonNode, FunctionCtx):
@@ -122,6 +136,10 @@ class _Context(PythonNode, FunctionCtx):
         return tuple(None if s is None else s.get(self) for s in self.kept)
 
     saved_variables = saved_tensors
+
+    @property
+    def _raw_saved_tensors(self):
+        return tuple(s for s in self.kept or () if s is not None)
 
     def release(self):
         if self.kept:
@@ -270,7 +288,7 @@ class Function(metaclass=FunctionMeta):
             bound.apply_defaults()
             args = bound.args
         elif kwargs:
-            args = inspect.signature(cls.forward).bind(None, *args, **kwargs).args[1:]
+            args = _positional(cls.forward, args, kwargs)
         me = tls.me
         if me.extra.get("transforms"):
             return custom.apply(cls, args, Function)
@@ -281,6 +299,17 @@ class Function(metaclass=FunctionMeta):
         if me.extra.get("dual") and any(custom.tangent_of(t) is not None for t in tensors):
             custom.push(cls, ctx, args, output)
         return output
+
+
+def _positional(forward, args, kwargs):
+    """The arguments of a `forward(ctx, ...)` with those given by name in their places: there are only such arguments."""
+    try:
+        bound = inspect.signature(forward).bind(None, *args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"forward() {error}") from None
+    for name in bound.kwargs:
+        raise TypeError(f"forward() got an unexpected keyword argument '{name}'")
+    return bound.args[1:]
 
 
 def run_forward(cls, args, edges, records):
@@ -340,7 +369,7 @@ def _result(o, inputs, dirty):
     if any(o is t for t in inputs):
         made = make(o._storage, o._spec, o._offset)
         made._base = o if o._base is None else o._base
-        made._seen = o._storage.version
+        made._seen = seen_now(made._base)
         return made
     return o
 
@@ -359,7 +388,7 @@ def _attach(ctx, k, r, dirty):
     r._rg = False
     r._edge = (ctx, k)
     if r._base is not None:
-        r._seen = r._storage.version
+        r._seen = seen_now(r._base)
         r.__dict__["_made"] = ("function", k)
 
 
@@ -388,7 +417,7 @@ class _Refusal(PythonNode):
 
 def _refusing(t):
     made = make(t._storage, t._spec, t._offset)
-    made._edge = (class_of("DelayedError", _Refusal)("DelayedError", (), (_plain(t._spec),)), 0)
+    made._edge = (class_of("Error", _Refusal)("torch::autograd::Error", (), (_plain(t._spec),)), 0)
     return made
 
 

@@ -32,6 +32,8 @@ def get_gradient_edge(tensor) -> GradientEdge:
     if not tensor.requires_grad:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     target, k = edge_of(tensor)
+    if isinstance(target, tape.Nowhere):
+        raise AssertionError("Expected gradient function to be set")
     return GradientEdge(target if isinstance(target, tape.Node) else target._accumulator(), k)
 
 
@@ -147,6 +149,8 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
         return _MultiHandle([t.register_hook(once) for t in tensors if t.requires_grad])
     tensors = tuple(tensors)
     targets = [edge_of(t) for t in tensors]
+    if any(e is not None and isinstance(e[0], tape.Nowhere) for e in targets):
+        raise AssertionError("Expected gradient function to be set")
 
     def hook_for(k):
         def collect(grad):

@@ -1,17 +1,19 @@
 """The transformations that run now (grad, jvp, vmap nested in each other) and what their borders do to grad mode."""
 
 import contextlib
+import itertools
 
 import jax
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
+from .. import errors_func
 from ..core import storage as storages
 from ..core.record import tls
 from ..core.traces import find_top_trace
 from ..creation import from_jax
 from ..dispatch import slow
-from ..tensor import CONSTANTS, Tensor, make, value_of
+from ..tensor import CONSTANTS, VERSION_BITS, Tensor, make, value_of
 
 
 def array_of(t):
@@ -86,15 +88,27 @@ def _constant_tensor(r):
 class Level:
     """One transformation: its kind ("vjp", "jvp" or "vmap"), and what held outside of it.
 
-    For "vmap" also its trace, size and what it thinks of random numbers.
+    For "vmap" also its trace, size and what it thinks of random numbers. birth: the version of storages made inside.
     """
 
-    __slots__ = ("kind", "special", "grad", "trace", "size", "randomness")
+    __slots__ = ("kind", "special", "grad", "born", "birth", "trace", "size", "randomness")
 
     def __init__(self, kind, me, size=None, randomness=None):
-        self.kind, self.special, self.grad = kind, me.special, me.grad
+        self.kind, self.special, self.grad, self.born = kind, me.special, me.grad, me.born
+        self.birth = next(_levels) << VERSION_BITS
         self.trace = find_top_trace(()) if kind == "vmap" else None
         self.size, self.randomness = size, randomness
+
+    def own(self, value):
+        """A value as it is outside of this vmap, which must not have made slices of it."""
+        if isinstance(value, jax.core.Tracer):
+            value, dim = self.trace.to_batch_info(value)
+            if dim is not None:
+                raise errors_func.batched_write()
+        return value
+
+
+_levels = itertools.count(1)
 
 
 def levels():
@@ -107,9 +121,8 @@ def level(kind, **about):
     """One more transformation around the code inside."""
     me = tls.me
     here = Level(kind, me, **about)
-    with _within(
-        (*levels(), here), _Stopping(me.special).special if kind == "vjp" else me.special, kind == "vjp" or me.grad
-    ):
+    special = _Stopping(me.special).special if kind == "vjp" else me.special
+    with _within((*levels(), here), special, kind == "vjp" or me.grad, here.birth):
         yield here
 
 
@@ -123,21 +136,23 @@ def without(gone):
         return
     inner = around[around.index(gone) + 1 :]
     special = me.special if any(x.kind == "vjp" for x in inner) else gone.special
-    with _within(tuple(x for x in around if x is not gone), special, gone.grad):
+    with _within(
+        tuple(x for x in around if x is not gone), special, gone.grad, inner[-1].birth if inner else gone.born
+    ):
         yield
 
 
 @contextlib.contextmanager
-def _within(around, special, grad):
+def _within(around, special, grad, born):
     me = tls.me
     extra = me.extra
-    before = extra.get("transforms"), me.special, me.grad
+    before = extra.get("transforms"), me.special, me.grad, me.born
     _set(extra, around)
-    me.special, me.grad = special, grad
+    me.special, me.grad, me.born = special, grad, born
     try:
         yield
     finally:
-        around, me.special, me.grad = before
+        around, me.special, me.grad, me.born = before
         _set(extra, around)
 
 
@@ -146,6 +161,20 @@ def _set(extra, around):
         extra["transforms"] = around
     else:
         extra.pop("transforms", None)
+
+
+def own(storage, value, name="copy_"):
+    """The value that may be written to a storage inside the levels: PyTorch's rules for what was made outside of them."""
+    for x in reversed(levels()):
+        if storage.version >= x.birth:
+            break
+        if x.kind != "vmap":
+            raise errors_func.captured_write(name)
+        value = x.own(value)
+    return value
+
+
+CONSTANTS["own"] = own
 
 
 def refuse_nested_forward():

@@ -82,6 +82,10 @@ class Node:
     def __getattr__(self, name):
         if name.startswith("_saved_"):
             return saved_attribute(self, name.removeprefix("_saved_"))
+        if name.startswith("_raw_saved_"):
+            position = saved_place(self, name.removeprefix("_raw_saved_"))[0]
+            if position is not None:
+                return SavedTensor(self, position)
         raise AttributeError(f"'{self.name()}' object has no attribute '{name}'")
 
     def __repr__(self):
@@ -96,6 +100,9 @@ def positions(node):
     if slots is None:
         return range(len(node.edges))
     found = []
+    if binding.op.order is not None:
+        of = {param.name: slot[1] for param, slot in zip(binding.op.params, slots) if slot[0] == "o"}
+        return [of[name] for name in binding.op.order(*bwd.forward.operands) if name in of]
     for role, slot in zip(binding.op.roles, slots):
         if slot[0] == "o":
             found.append(slot[1])
@@ -113,24 +120,37 @@ def next_edges(node):
 _SCALAR_FORMS = ("pow",)  # have a form of their own for a Python number in the place of a tensor
 
 
-def saved_attribute(node, name):
-    """What `node._saved_<name>` shows: a saved tensor, or an argument of the op."""
+def saved_place(node, name):
+    """(position among the saved values, its edge) of what a node saves as `name`; (None, None) where that is no tensor.
+
+    A position of -1: an operand that this node did not have to save.
+    """
     bwd = node.bwd
     binding = bwd and bwd.forward.extra
     slots = getattr(binding, "slots", None)
     if slots is not None:
         for param, slot in zip(binding.op.params, slots):
-            if param.name in (name, "input" if name == "self" else name):
-                if slot[0] == "o" and slot[1] in bwd.save_in:
-                    return _saved_tensor(node, bwd.save_in.index(slot[1]), node.edges[slot[1]])
-                if slot[0] == "n":
-                    return node.numbers[slot[1]] if node.numbers else 0
-                if slot[0] == "s":
-                    return slot[1]
+            if slot[0] == "o" and param.name in (name, "input" if name == "self" else name):
+                if slot[1] in bwd.save_in:
+                    return bwd.save_in.index(slot[1]), node.edges[slot[1]]
+                if any(param.name in args for args in binding.op.rule_args.values()):
+                    return -1, None
         if name.startswith("result") and bwd.save_out:
             k = int(name.removeprefix("result") or 0)
             if k in bwd.save_out:
-                return _saved_tensor(node, len(bwd.save_in) + bwd.save_out.index(k), (node, k))
+                return len(bwd.save_in) + bwd.save_out.index(k), (node, k)
+    return None, None
+
+
+def saved_attribute(node, name):
+    """What `node._saved_<name>` shows: a saved tensor, or an argument of the op."""
+    position, edge = saved_place(node, name)
+    if position is not None:
+        return None if position < 0 else _saved_tensor(node, position, edge)
+    binding = node.bwd and node.bwd.forward.extra
+    for param, slot in zip(binding.op.params, binding.slots) if getattr(binding, "slots", None) is not None else ():
+        if param.name == name and slot[0] in "ns":
+            return slot[1] if slot[0] == "s" else node.numbers[slot[1]] if node.numbers else 0
     raise AttributeError(f"'{node.name()}' object has no attribute '_saved_{name}'")
 
 
@@ -141,6 +161,69 @@ def _saved_tensor(node, position, edge):
     bwd = node.bwd
     specs = [bwd.forward.operands[i] for i in bwd.save_in] + [bwd.specs[k] for k in bwd.save_out]
     return bridge.wrap(saved[position], specs[position], edge)
+
+
+class SavedTensor:
+    """One saved value of a node, as `node._raw_saved_<name>`: hooks can be put on it alone."""
+
+    __slots__ = ("node", "position")
+
+    def __init__(self, node, position):
+        self.node, self.position = node, position
+
+    def unpack(self):
+        """The saved tensor, or None where there was none to save."""
+        return None if self.position < 0 else _saved_tensor(self.node, self.position, None)
+
+    def register_hooks(self, pack_hook, unpack_hook):
+        """Keep what pack_hook(tensor) gives in the place of the tensor, until unpack_hook makes it one again."""
+        node, at = self.node, self.position
+        for hook in (pack_hook, unpack_hook):
+            if not callable(hook):
+                raise TypeError(
+                    "register_hooks(): incompatible function arguments. The following argument types are supported:\n"
+                    "    1. (self: SavedTensor, arg0: Callable, arg1: Callable) -> None"
+                )
+        if at < 0:
+            raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
+        if node.saved is None:
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are freed "
+                "when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a "
+                "second time or if you need to access saved variables after calling backward."
+            )
+        tensor = None if type(node.saved) is not tuple else self.unpack()
+        if tensor is None and (type(node.saved) is Packed or at in node.saved.hooks):
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is allowed "
+                "at a time."
+            )
+        if tensor is not None:
+            node.saved = PackedSome(node.saved)
+        node.saved.put(at, pack_one(pack_hook, self.unpack() if tensor is None else tensor), unpack_hook)
+
+
+class PackedSome:
+    """Saved values of which some are as a pack hook has left them."""
+
+    __slots__ = ("values", "hooks")
+
+    def __init__(self, values):
+        self.values = list(values)
+        self.hooks = {}
+
+    def __len__(self):
+        return len(self.values)
+
+    def put(self, at, packed, unpack):
+        self.values[at] = None
+        self.hooks[at] = packed, unpack
+
+    def unpack(self, cotangents):
+        values = list(self.values)
+        for at, (packed, unpack) in self.hooks.items():
+            values[at] = bridge.unwrap(unpack_one(unpack, packed))[0]
+        return tuple(values)
 
 
 class Bridge:
@@ -189,6 +272,15 @@ class PythonNode(Node):
         raise NotImplementedError
 
 
+class Nowhere(PythonNode):
+    """Where the gradient of a view goes that has no history of its own, though its base needs a gradient: it is dropped."""
+
+    __slots__ = ()
+
+    def apply(self, *grads):
+        return ()
+
+
 class AccumulateGrad:
     """What `next_functions` and `grad_fn` chains show for a leaf."""
 
@@ -234,6 +326,8 @@ class AccumulateGrad:
 
 def _function(edge):
     target = edge[0]
+    if isinstance(target, Nowhere):
+        return None
     return target if isinstance(target, Node) else target._accumulator()
 
 
@@ -284,10 +378,13 @@ def backward_plan(plan, needs):
 
 
 def record_specially(node, extra):
-    """What anomaly mode and saved_tensors_hooks do to a new node."""
+    """What anomaly mode, forward mode and saved_tensors_hooks do to a new node."""
     if extra.get("anomaly"):
         node.trace = "".join(traceback.format_stack()[:-3])
         node.metadata["parent"] = extra.get("running")
+    dual = extra.get("dual")
+    if dual is not None and dual.recorded is not None:
+        dual.recorded.append(node)
     hooks = extra.get("saved_hooks")
     if hooks and node.saved:
         bwd = node.bwd
@@ -330,8 +427,8 @@ def pack_one(pack, tensor):
         if hooks is not None:
             me.extra["saved_hooks"] = hooks
     if tensor._storage.version != version:
-        raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can "
-                           "not be modified by in-place operations as this can lead to unexpected side-effects. Please open an "
+        raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook "
+                           "cannot be modified by in-place operations as this can lead to unexpected side-effects. Please open an "
                            "issue if you need to perform in-place operations on the input to a pack hook.")  # fmt: skip
     return packed
 

@@ -71,9 +71,9 @@ def explain(fn):
 
     def run(*args, **kwargs):
         before = len(ledger.entries)
-        old = {id(e): e.runs for e in ledger.entries}
+        old = {id(e): (e, e.runs) for e in ledger.entries}  # held, so that no other takes its id
         fn(*args, **kwargs)
-        entries = [e for k, e in enumerate(ledger.entries) if k >= before or e.runs != old.get(id(e))]
+        entries = [e for k, e in enumerate(ledger.entries) if k >= before or e.runs != old.get(id(e), (e, None))[1]]
         return Report(entries, ledger.counters)
 
     return run

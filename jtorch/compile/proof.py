@@ -7,11 +7,13 @@ attributes, items, free variables, unknown C functions) makes the region unprova
 """
 
 import dis
+import functools
 import gc
 import os
 import sys
 import sysconfig
 import types
+import weakref
 
 from ..tensor import Tensor
 
@@ -235,6 +237,10 @@ def _value(guards, value):
     return f"a {type(value).__name__} that cannot be guarded"
 
 
+def _itself(value):
+    return value
+
+
 class _Identities:
     """A container of tensors, compared by what its members are, not by their values."""
 
@@ -243,15 +249,20 @@ class _Identities:
     def __init__(self, container):
         self.container = container
 
-    def now(self):
+    def members(self):
         c = self.container
-        return [id(v) for v in (c.values() if isinstance(c, dict) else c)]
+        return [*c, *c.values()] if isinstance(c, dict) else list(c)
+
+    def now(self):
+        """What the container's members are: weak references, since an id is used again once its object has died."""
+        return [weakref.ref(v) if isinstance(v, Tensor) else functools.partial(_itself, v) for v in self.members()]
 
     def __eq__(self, other):
-        return self.now() == other
+        members = self.members()
+        return len(members) == len(other) and all(known() is v for known, v in zip(other, members))
 
     def __ne__(self, other):
-        return self.now() != other
+        return not self == other
 
     __hash__ = None
 

@@ -1,6 +1,7 @@
 """Replays: a region's program with the places its inputs come from and its results go to, and the guards that allow it."""
 
 import gc
+import weakref
 from itertools import repeat
 from operator import attrgetter, is_
 from sys import getrefcount
@@ -66,7 +67,10 @@ def _kinds(kind):
 
 
 class Snapshot:
-    """All storages and tensors alive before a region runs, and what they held."""
+    """All storages and tensors alive before a region runs, and what they held.
+
+    by_array: id of a value -> (its storage, a weak reference to the value: an id is used again once its object has died).
+    """
 
     def __init__(self, me, leaves):
         gc.collect(0)
@@ -86,14 +90,20 @@ class Snapshot:
                 if type(value) is Pending:
                     value = value.value if value.value is not None else value
                 self.storages[id(o)] = (o, o.spec, o.version)
-                if id(value) in self.by_array and self.by_array[id(value)] is not o:
+                if id(value) in self.by_array and self.by_array[id(value)][0] is not o:
                     self.twice.add(id(value))
-                self.by_array[id(value)] = o
+                if value is not None and type(value) is not Pending:
+                    self.by_array[id(value)] = o, weakref.ref(value)
             else:
                 try:
                     self.tensors[id(o)] = (o, o._storage, o._spec, o._offset, o._grad, o._edge, o._rg)
                 except AttributeError:
                     continue
+
+    def storage_of(self, value):
+        """The one storage that held a value, or None."""
+        storage, known = self.by_array.get(id(value), (None, None))
+        return storage if storage is not None and known() is value and id(value) not in self.twice else None
 
 
 class Replay:
@@ -131,8 +141,8 @@ class Replay:
         sources = []
         gradient_of = {id(t[4]._storage): GradientOf(t[0]) for t in before.tensors.values() if _is_whole(t[4])}
         for value in graph.inputs:
-            if id(value) in before.by_array and id(value) not in before.twice:
-                storage = before.by_array[id(value)]
+            storage = before.storage_of(value)
+            if storage is not None:
                 sources.append(argument_of.get(id(storage), gradient_of.get(id(storage), storage)))
             elif id(value) in scope.keys:
                 sources.append(None)

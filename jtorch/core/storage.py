@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .. import errors_func
 from . import strided
 from .program import NO_DATA, Plan
 from .record import Pending, tls
@@ -21,6 +22,7 @@ class Storage:
     value: a jax.Array or a Pending whose logical shape is `spec.shape`; spec.strides say where in the buffer its elements
     lie (dense, maybe permuted). A tensor whose spec *is* the storage's reads `value` as it stands.
     written: after a write on the tape, (name of the node, result number) that the written tensor then had; for error words.
+    None after a write inside func's transformations that is not under no_grad.
     While memory is shared with numpy, `host` holds the buffer and `spec` is None, which sends every reader the slow way.
     """
 
@@ -350,8 +352,11 @@ def numpy_of(storage, spec, offset) -> np.ndarray:
     if storage.host is not None:
         return host_view(storage, spec, offset)
     base = storage.spec
-    if base is not spec and base.dtype is spec.dtype and spec.numel:
-        flat = memory(storage)
-        item = flat.dtype.itemsize
-        return _strided(flat[offset:], spec, item)
-    return np.asarray(realise(read(storage, spec, offset)))
+    try:
+        if base is not spec and base.dtype is spec.dtype and spec.numel:
+            flat = memory(storage)
+            item = flat.dtype.itemsize
+            return _strided(flat[offset:], spec, item)
+        return np.asarray(realise(read(storage, spec, offset)))
+    except jax.errors.TracerArrayConversionError:
+        raise errors_func.traced_item(tls.me.extra.get("transforms", ())) from None

@@ -4,7 +4,7 @@ import functools
 
 import jax
 
-from .. import errors
+from .. import errors, errors_func
 from ..autograd import node as tape
 from ..autograd.derive import Binding, differentiable
 from ..core import device as devices
@@ -16,7 +16,7 @@ from ..core.record import tls
 from ..core.spec import Spec
 from ..core.storage import Storage
 from ..ops import registry
-from ..tensor import Tensor, edge_of, make, value_of
+from ..tensor import CONSTANTS, Tensor, edge_of, make, value_of
 from .override import ask
 from .plans import (
     FAST,
@@ -156,6 +156,9 @@ def _checkable(t):
     return storages.numpy_of(t._storage, spec, t._offset)
 
 
+_DYNAMIC = {"nonzero_rows": "nonzero", "nonzero_tuple": "nonzero"}  # an op of ours: the name of the call
+
+
 def _dynamic(op, call, out=None):
     """An op whose result's shape depends on values: run at once on concrete arrays."""
     specs = [t._spec for t in call.tensors]
@@ -165,7 +168,7 @@ def _dynamic(op, call, out=None):
     check_dtype(op, target, specs)
     arrays = [storages.realise(value_of(t)) for t in call.tensors]
     if any(isinstance(a, jax.core.Tracer) for a in arrays):
-        raise errors.data_dependent(op.name)
+        raise errors_func.data_dependent(_DYNAMIC.get(op.name, op.name), tls.me.extra.get("transforms", ()))
     device = device_of(op, specs)
     got = Binding(op, slots, len(arrays)).kernel(*arrays, *call.numbers)
     multiple = isinstance(got, (tuple, list))
@@ -293,6 +296,8 @@ def inplace(op, args):
             if handled:
                 return result
             break
+    if t._storage.version < me.born:
+        CONSTANTS["own"](t._storage, None, _written_name(op))
     if me.grad:
         check_inplace(t, args[1:])
     _draw_keys(call)
@@ -307,7 +312,14 @@ def inplace(op, args):
         _check_values(op, call)
     tensors = _same_device(call.tensors, plan.device)
     if t._spec.numel > 1 and 0 in t._spec.strides and overlaps(t._spec):
-        raise errors.overlap()
+        if op.expanded is None:
+            raise errors.overlap()
+        errors.warn(
+            f"Use of {op.name}_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation. "
+            "This also applies to advanced indexing e.g. tensor[mask] = scalar"
+        )
+        inplace(op, op.expanded(*args))
+        return t
     if op.elementwise and any(x is not t and x._storage is t._storage and half_overlap(t, x) for x in tensors):
         raise errors.input_overlap()
     values = [value_of(x) for x in tensors]
@@ -325,6 +337,13 @@ def inplace(op, args):
             node = tape.record(plan, values, edges, call.numbers, outs, others)
     write_on_tape(t, outs[0], node)
     return t
+
+
+def _written_name(op):
+    """An op's in-place form as PyTorch's errors name it."""
+    found = {"_copied": "copy_", "filled": "fill_.Scalar", "zeroed": "zero_"}.get(op.name)
+    second = op.params[1].name if len(op.params) > 1 else ""
+    return found or f"{op.name}_.Tensor" * (second == "other") or f"{op.name}_"
 
 
 def _host_value(t):

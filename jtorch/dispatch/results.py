@@ -54,7 +54,7 @@ _EDGE = """
             needs |= {bit}
         else:
             e{x} = {x}._edge
-            if {x}._base is not None and s{x}.version != {x}._seen:
+            if {x}._base is not None and (e{x} is None or s{x}.version != {x}._seen):
                 e{x} = edge_of({x})
             if e{x} is not None:
                 needs |= {bit}

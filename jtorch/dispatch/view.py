@@ -1,17 +1,13 @@
 """Calls of view ops: a new tensor on the same storage, and its place on the tape."""
 
-import jax
-import jax.numpy as jnp
-
 from .. import errors
 from ..autograd import node as tape
-from ..autograd.derive import differentiable, view_plan
-from ..core import shapes, strided
+from ..autograd.derive import differentiable, memory_plan, view_plan
+from ..core import shapes
 from ..core.layout import Layout
-from ..core.program import Plan
 from ..core.record import tls
 from ..core.spec import Spec
-from ..tensor import Apart, Tensor, edge_of, make
+from ..tensor import Apart, Tensor, edge_of, make, seen_now
 from .plans import MISSING, static
 
 _new = object.__new__
@@ -70,7 +66,7 @@ def call_view(view, t, statics):
         v._grad = v._hooks = None
         v._rg = False
         v._base = base
-        v._seen = t._storage.version
+        v._seen = t._storage.version if base._seen is None else seen_now(base)
         if edge is None or not differentiable(out):
             v._edge = None
             if not me.grad and (base._rg or base._edge is not None):
@@ -78,10 +74,8 @@ def call_view(view, t, statics):
         else:
             if not plan.absolute:
                 p, starts = view_plan(spec, _contiguous(spec), tuple(out.shape), strides, start, plan.name)
-            elif _inside(spec, out, offset):
-                p, starts = view_plan(spec, spec.strides, tuple(out.shape), strides, offset, plan.name)
             else:
-                p, starts = _through_storage(spec, out, offset, plan.name)
+                p, starts = memory_plan(spec, out, offset, plan.name)
             v._edge = (tape.record(p, (), (edge,), starts, ()), 0)
             if t._base is not None and "_made" in t.__dict__:
                 v.__dict__["_made"] = (t.__dict__["_made"][0], 0)
@@ -117,59 +111,6 @@ def _absolute(t, statics, out, offset):
     return start - t._offset
 
 
-def _extent(spec):
-    return 1 + sum((n - 1) * s for n, s in zip(spec.shape, spec.strides)) if spec.numel else 0
-
-
-def _inside(spec, out, offset):
-    """Whether a view at `offset` shows nothing but elements of a dense tensor."""
-    return offset >= 0 and offset + _extent(out) <= spec.numel and shapes.is_dense(tuple(spec.shape), spec.strides)
-
-
-def _through_storage(spec, out, offset, name):
-    """(plan, starts) of a view that also shows elements of the storage outside the tensor: to them goes no gradient."""
-    low = min(offset, 0)
-    size = max(_extent(spec), offset + _extent(out)) - low
-    key = (spec, out, offset, name)
-    plan = _wide_plans.get(key)
-    if plan is None:
-        put, put_at = strided.plan((size,), (1,), tuple(spec.shape), spec.strides, -low)
-        get, get_at = strided.plan((size,), (1,), tuple(out.shape), out.strides, offset - low)
-
-        def read(array):
-            return get.read(put.write(jnp.zeros((size,), array.dtype), put_at, array), get_at)
-
-        operand = Spec.dense(tuple(spec.shape), spec.dtype, spec.device)
-        plan = _wide_plans[key] = Plan(
-            None, name, read, (operand,), specs=(Spec.dense(tuple(out.shape), out.dtype, out.device),)
-        )
-        plan.grad_name = name
-        plan.extra = WideMap(put, put_at, get, get_at, size)
-    return plan, ()
-
-
-_wide_plans: dict = {}
-
-
-class WideMap:
-    """The derivative of `_through_storage`: the gradient laid out in the storage, then read as the tensor lies there."""
-
-    __slots__ = ("parts",)
-
-    def __init__(self, *parts):
-        self.parts = parts
-
-    def build(self, positions):
-        put, put_at, get, get_at, size = self.parts
-
-        def kernel(g):
-            line = jax.ShapeDtypeStruct((size,), g.dtype)
-            spread = jax.linear_transpose(lambda x: get.read(x, get_at), line)(g)[0]
-            return [put.read(spread, put_at)]
-
-        return lambda present: kernel
-
-
 def _contiguous(spec):
     return Spec.dense(tuple(spec.shape), spec.dtype, spec.device).strides
 
@@ -182,7 +123,7 @@ def _many_views(plan, t, spec, edge, base):
             v._seen = Apart()
         else:
             v._base = base
-            v._seen = t._storage.version
+            v._seen = seen_now(base)
             v.__dict__["_made"] = ("multi", len(views))
         if edge is not None and differentiable(out):
             p, starts = view_plan(spec, _contiguous(spec), tuple(out.shape), strides, start, plan.name)

@@ -4,7 +4,7 @@ import jax
 
 from .. import errors
 from ..autograd import node as tape
-from ..autograd.derive import SlicesMap
+from ..autograd.derive import SlicesMap, extent
 from ..core import dtype as dtypes
 from ..core import shapes, strided
 from ..core import storage as storages
@@ -12,7 +12,7 @@ from ..core.program import Plan
 from ..core.record import tls
 from ..core.spec import Spec
 from ..ops import registry
-from ..tensor import Apart, edge_of, value_of
+from ..tensor import CONSTANTS, Apart, edge_of, value_of
 
 
 def copy_to_out(out, result, cast=False):
@@ -81,11 +81,13 @@ def cast_value(t, dtype):
     return graph.rec1(plan, value)
 
 
-def write(t, value):
-    """Swap in a new value for a tensor, through its view if it is one."""
+def write(t, value, name="copy_"):
+    """Swap in a new value for a tensor, through its view if it is one. name: of the call, for errors."""
     storage = t._storage
-    if storage.version < 0 and not tls.me.inference:
-        raise errors.inference_inplace()
+    if storage.version < tls.me.born:
+        if storage.version < 0:
+            raise errors.inference_inplace()
+        value = CONSTANTS["own"](storage, value, name)
     storages.write(storage, t._spec, t._offset, value)
     apart = (t if t._base is None else t._base)._seen
     if type(apart) is Apart:
@@ -111,17 +113,20 @@ def check_inplace(t, others=()):
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
 
 
-def write_on_tape(t, value, node, k=0):
+def write_on_tape(t, value, node, k=0, name="copy_"):
     """Write `value`, the result `k` of `node` (or of nothing differentiable), into a tensor and give it that history."""
     me = tls.me
     storage = t._storage
     base = t._base
-    write(t, value)
+    write(t, value, name)
     if node is not None and node.bwd is not None and node.bwd.save_out:
         node.guards.append((storage, storage.version))
     if not me.grad:
         return
-    if node is not None:
+    if node is None:
+        if me.born > 0:  # inside func's transformations, where JAX knows what the value depends on
+            storage.written = None
+    else:
         storage.written = (node.name() if base is None else "torch::autograd::CopySlices", k)
     if base is None:
         before = t._edge
@@ -159,7 +164,12 @@ def move_retained(t, edge):
 def copy_slices(base, base_edge, view, edge):
     """The edge of a base after one of its views has been written: base with the view's elements replaced."""
     a, b = base._spec, view._spec
-    recipe, starts = strided.between(tuple(a.shape), a.strides, tuple(b.shape), b.strides, view._offset - base._offset)
+    offset = view._offset - base._offset
+    if offset < 0 or offset + extent(b) > extent(a):
+        node = _WroteOutside("torch::autograd::CopySlices", (base_edge, edge), (a,))
+        node.view, node.offset = b, offset
+        return (node, 0)
+    recipe, starts = strided.between(tuple(a.shape), a.strides, tuple(b.shape), b.strides, offset)
     key = (a, b, recipe)
     plan = _slices.get(key)
     if plan is None:
@@ -176,6 +186,17 @@ def copy_slices(base, base_edge, view, edge):
 
 
 _slices: dict = {}
+
+
+class _WroteOutside(tape.PythonNode):
+    """A write through a view that shows more of the memory than its base does: PyTorch has no derivative of it either."""
+
+    __slots__ = ("view", "offset")
+
+    def apply(self, grad):
+        (base,), view, size = self.specs, self.view, self.view.dtype.itemsize
+        need = self.offset + extent(view)
+        raise errors.storage_bounds(tuple(view.shape), view.strides, self.offset, size, need, base.numel)
 
 
 def overlaps(spec):

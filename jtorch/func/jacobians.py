@@ -93,6 +93,7 @@ def _jacobian(kind, func, argnums, has_aux, randomness="error"):
             return (*[j for row in rows for j in row], *extra)
 
         got = lift(run, tensors)
+        split.arguments.write_back(got)
         m = count["out"]
         rows = [split.rebuild(got[i * n : (i + 1) * n]) for i in range(m)]
         result = value.give(rows, same)

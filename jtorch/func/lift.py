@@ -10,16 +10,17 @@ import contextlib
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from ..autograd.custom import set_tangent, tangent_of
 from ..autograd.derive import differentiable
-from ..autograd.levels import array_of, constant, level, levels
-from ..autograd.node import Node, PythonNode
+from ..autograd.levels import array_of, level, levels
+from ..autograd.mode import set_grad_enabled
+from ..autograd.node import Node
 from ..autograd.node import _sequence as sequence
+from ..autograd.transformed import inside, leaf, note_edges, taped, with_captured, zero_tangent
 from ..core.record import tls
 from ..creation import from_jax
-from ..tensor import Tensor, edge_of
+from ..tensor import CONSTANTS, Tensor, edge_of
 from .trees import flatten, unflatten
 
 
@@ -46,23 +47,45 @@ class Results:
 
 
 class Arguments:
-    """A call's arguments with the tensors taken out."""
+    """A call's arguments with the tensors taken out.
 
-    __slots__ = ("tree", "rest", "tensors", "slots")
+    written: (position among the tensors, times, whether on the tape) of those that the function wrote to when last called.
+    """
+
+    __slots__ = ("tree", "rest", "tensors", "slots", "written")
 
     def __init__(self, args, kwargs):
+        self.written = ()
         leaves, self.tree = flatten((args, kwargs))
         self.slots = [k for k, x in enumerate(leaves) if is_tensor(x)]
         self.tensors = [leaves[k] for k in self.slots]
         self.rest = [None if is_tensor(x) else x for x in leaves]
 
-    def call(self, function, arrays):
-        """The function on these arguments with arrays in the place of the tensors."""
+    def call(self, function, arrays, wanted=()):
+        """(what the function gives with arrays in the place of the tensors, the arrays of those that it wrote to).
+
+        wanted: positions of tensors that need a gradient inside, as those have that `func.grad` differentiates by.
+        """
         leaves = list(self.rest)
-        for k, a in zip(self.slots, arrays):
-            leaves[k] = from_jax(a)
+        tensors = [from_jax(a) for a in arrays]
+        before = [(t, t._storage, t._storage.version) for t in tensors]
+        for k in wanted:
+            if differentiable(tensors[k]._spec):
+                leaf(tensors[k])
+        for k, t in zip(self.slots, tensors):
+            leaves[k] = t
         args, kwargs = unflatten(self.tree, leaves)
-        return function(*args, **kwargs)
+        out = function(*args, **kwargs)
+        times = [s.version - v if t._storage is s else 0 for t, s, v in before]
+        self.written = [(k, n, hasattr(tensors[k]._storage, "written")) for k, n in enumerate(times) if n]
+        return out, tuple(array_of(tensors[k]) for k, _, _ in self.written)
+
+    def write_back(self, results):
+        """Give the caller's tensors what the function has written to those that stood for them: the last of `results`."""
+        for (k, n, on_tape), r in zip(self.written, results[len(results) - len(self.written) :]):
+            with set_grad_enabled(on_tape and tls.me.grad):
+                self.tensors[k].copy_(r)
+            self.tensors[k]._storage.version += n - 1
 
 
 # --- the tape around the outermost transformation -----------------------------------------------------------------------
@@ -81,8 +104,10 @@ class _Used:
         edge = edge_of(t)
         if edge is None and not self.moves(t) or isinstance(t._storage.value, jax.core.Tracer):
             return
-        if edge is not None and isinstance(edge[0], Node) and edge[0].sequence > self.start:
-            return
+        if edge is not None:
+            since = edge[0].sequence if isinstance(edge[0], Node) else edge[0].__dict__.get("_since", 0)
+            if since > self.start:
+                return
         self.tensors.setdefault(id(t), t)
 
     def moves(self, t):
@@ -112,16 +137,6 @@ class _Used:
                 stack += [e for e in target.edges if e is not None]
 
 
-def note_edges(tensors):
-    """Tell the collector, if there is one, of the history of results about to lose it."""
-    used = tls.me.extra.get("used")
-    if used is not None:
-        for t in tensors:
-            edge = edge_of(t)
-            if edge is not None:
-                used.walk(edge)
-
-
 @contextlib.contextmanager
 def _collecting():
     me = tls.me
@@ -142,19 +157,14 @@ def lift(fn, tensors):
     around = levels()
     dual = me.extra.get("dual")
     if around or not me.grad and dual is None:
-        note_edges(tensors)
-        outs = fn(*[array_of(t) for t in tensors])
-        if not me.grad and any(x.kind == "vjp" for x in around):
-            outs = [constant(v) for v in outs]
-        return [from_jax(v) for v in outs]
+        return inside(fn, tensors)
     moving = [None if dual is None else tangent_of(t) for t in tensors]
     with _no_duals(dual):
         with _collecting() as used:
             used.dual = dual
             results = taped(fn, tensors)
-    given = {id(t) for t in tensors}
-    captured = [t for t in used.tensors.values() if id(t) not in given]
-    fn = _with_captured(fn, len(tensors), captured)
+    captured = list(used.tensors.values())
+    fn = with_captured(fn, len(tensors), captured)
     tensors = [*tensors, *captured]
     moving += [None if dual is None else tangent_of(t) for t in captured]
     with _no_duals(dual):
@@ -199,106 +209,4 @@ def _tangents(fn, tensors, moving):
     return taped(push, [*tensors, *(moving[k] for k in there)])
 
 
-def _with_captured(fn, n, captured):
-    if not captured:
-        return fn
-
-    def run(*arrays):
-        held = [(t._storage, t._spec, t._offset, t._storage.value) for t in captured]
-        for t, a in zip(captured, arrays[n:]):
-            if t._storage.spec is t._spec:
-                t._storage.value = a
-            else:  # a view: the tensor alone gets the value, not all that share its memory
-                made = from_jax(a)
-                t._storage, t._spec, t._offset = made._storage, made._spec, 0
-        try:
-            return fn(*arrays[:n])
-        finally:
-            for t, (storage, spec, offset, value) in zip(captured, held):
-                t._storage, t._spec, t._offset = storage, spec, offset
-                storage.value = value
-
-    return run
-
-
-def taped(fn, tensors):
-    """The results of fn(*arrays), which uses nothing else, as one step of the tape."""
-    values = [array_of(t) for t in tensors]
-    edges = tuple(edge_of(t) if jnp.issubdtype(v.dtype, jnp.inexact) else None for t, v in zip(tensors, values))
-    if not tls.me.grad or not any(e is not None for e in edges):
-        return [from_jax(v) for v in fn(*values)]
-    wanted = [k for k, e in enumerate(edges) if e is not None]
-
-    def of_wanted(*some):
-        full = list(values)
-        for k, v in zip(wanted, some):
-            full[k] = v
-        return tuple(fn(*full))
-
-    with level("vjp"):
-        outs, pull = jax.vjp(of_wanted, *[values[k] for k in wanted])
-    results = [from_jax(v) for v in outs]
-    node = _Transformed("TransformBackward", edges, tuple(r._spec for r in results))
-    node.fn, node.tensors, node.pull, node.wanted = fn, tensors, pull, wanted
-    for k, r in enumerate(results):
-        if jnp.issubdtype(outs[k].dtype, jnp.inexact):
-            r._edge = (node, k)
-    return results
-
-
-def conjugate(x):
-    """PyTorch's gradient of a complex value is the conjugate of JAX's."""
-    return jnp.conj(x) if jnp.iscomplexobj(x) else x
-
-
-def cotangent(g, spec):
-    """A gradient as jax.vjp's pullback wants it."""
-    if not spec.dtype.is_floating_point and not spec.dtype.is_complex:
-        return _float0(tuple(spec.shape))
-    return jnp.zeros(tuple(spec.shape), spec.dtype.np) if g is None else conjugate(g)
-
-
-def _float0(shape):
-    return np.zeros(shape, jax.dtypes.float0)
-
-
-def zero_tangent(primal):
-    """The tangent of an array that does not move."""
-    return jnp.zeros_like(primal) if jnp.issubdtype(primal.dtype, jnp.inexact) else _float0(primal.shape)
-
-
-class _Transformed(PythonNode):
-    """A transformed function as one step of the tape."""
-
-    __slots__ = ("fn", "tensors", "pull", "wanted")
-
-    def release(self):
-        self.pull = self.tensors = None
-
-    def apply(self, *grads):
-        result = [None] * len(self.edges)
-        specs = self.specs
-        if tls.me.grad:
-            there = [k for k, g in enumerate(grads) if g is not None]
-            n, fn, wanted = len(self.tensors), self.fn, self.wanted
-
-            def backward(*arrays):
-                full = list(arrays[:n])
-
-                def of_wanted(*some):
-                    for k, v in zip(wanted, some):
-                        full[k] = v
-                    return tuple(fn(*full))
-
-                given = dict(zip(there, arrays[n:]))
-                with level("vjp"):
-                    pull = jax.vjp(of_wanted, *[arrays[k] for k in wanted])[1]
-                return [conjugate(g) for g in pull(tuple(cotangent(given.get(k), s) for k, s in enumerate(specs)))]
-
-            got = taped(backward, [*self.tensors, *(grads[k] for k in there)])
-        else:
-            arrays = tuple(cotangent(None if g is None else array_of(g), s) for g, s in zip(grads, specs))
-            got = [from_jax(conjugate(g)) for g in self.pull(arrays)]
-        for k, g in zip(self.wanted, got):
-            result[k] = g
-        return result
+CONSTANTS["lift"] = lift

@@ -7,9 +7,10 @@ import jax.numpy as jnp
 from jax.extend.core import Literal
 
 from ..autograd.derive import differentiable
-from ..autograd.levels import level, refuse_nested_forward
+from ..autograd.levels import level, levels, refuse_nested_forward
+from ..autograd.transformed import conjugate, cotangent, history
 from ..tensor import Tensor
-from .lift import Arguments, Results, conjugate, cotangent, is_tensor, lift
+from .lift import Arguments, Results, is_tensor, lift
 from .trees import flatten, show, unflatten
 
 
@@ -52,6 +53,7 @@ class Split:
                     raise RuntimeError("only Tensors of floating point dtype can require gradients")
             self.groups.append((tree, range(starts[i], starts[i] + len(leaves))))
         self.flat = [k for _, positions in self.groups for k in positions]
+        self.wanted = self.flat if reverse else ()
 
     def rebuild(self, values):
         """Values, one a differentiated tensor, in the structure of `argnums`."""
@@ -60,17 +62,17 @@ class Split:
         return out[0] if self.single else out
 
     def function_of(self, func, arrays, results, aux=None, name="f"):
-        """The function of the differentiated arrays alone: (arrays of the result, arrays of aux)."""
+        """The function of the differentiated arrays alone: (arrays of the result, those of aux and of what it wrote to)."""
 
         def run(*some):
             full = list(arrays)
             for k, v in zip(self.flat, some):
                 full[k] = v
-            out = self.arguments.call(func, full)
+            out, written = self.arguments.call(func, full, self.wanted)
             if aux is None:
-                return results.take(out), ()
+                return results.take(out), written
             out, extra = with_aux(out, name)
-            return results.take(out), aux.take(extra)
+            return results.take(out), (*aux.take(extra), *written)
 
         return run
 
@@ -101,6 +103,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
 
         got = lift(run, split.arguments.tensors)
         n = len(split.flat)
+        split.arguments.write_back(got)
         grads = split.rebuild(got[:n])
         result = value.give(got[n : n + 1], same)
         return (grads, (result, aux.give(got[n + 1 :], same))) if has_aux else (grads, result)
@@ -175,6 +178,7 @@ def vjp(func, *primals, has_aux=False):
 
     tensors = split.arguments.tensors
     got = lift(run, tensors)
+    split.arguments.write_back(got)
     n = len(kept["specs"])
     result = value.give(got[:n], same)
     on_tape = any(t.requires_grad for t in got)
@@ -193,19 +197,21 @@ def vjp(func, *primals, has_aux=False):
                 raise RuntimeError(
                     f"Mismatch in shape: grad_output[0] has a shape of {g.shape} and output[0] has a shape of {s.shape}."
                 )
-        if not on_tape:
-            grads = lift(lambda *c: _pulled(kept["pull"], c, specs), leaves)
-        else:
-            m = len(tensors)
+        m = len(tensors)
 
-            def again(*arrays):
-                with level("vjp"):
-                    _, pull, _ = jax.vjp(
-                        split.function_of(checked, arrays[:m], value, aux, name), *arrays[:m], has_aux=True
-                    )
-                return _pulled(pull, arrays[m:], specs)
+        def again(*arrays):
+            with level("vjp"):
+                _, pull, _ = jax.vjp(
+                    split.function_of(checked, arrays[:m], value, aux, name), *arrays[:m], has_aux=True
+                )
+            return _pulled(pull, arrays[m:], specs)
 
-            grads = lift(again, [*tensors, *leaves])
+        if on_tape and not levels():
+            return split.rebuild(lift(again, [*tensors, *leaves]))
+        grads = lift(lambda *c: _pulled(kept["pull"], c, specs), leaves)
+        if on_tape:
+            node = next(t._edge[0] for t in got if t._edge is not None)
+            history(grads, *node.with_more(again, m, leaves))
         return split.rebuild(grads)
 
     pullback.__name__ = "vjp_fn"
@@ -264,6 +270,7 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
                 f"supported. Tensor is of size {list(p.shape)} while the given forward gradient is of size {list(t.shape)}."
             )
     got = lift(run, [*split.arguments.tensors, *tangent_leaves])
+    split.arguments.write_back(got)
     n = count["n"]
     out = value.give(got[:n], same), value.give(got[n : 2 * n], same)
     return (*out, aux.give(got[2 * n :], same)) if has_aux else out

@@ -121,15 +121,18 @@ def _run(func, args, kwargs, dims, size, out_dims, randomness):
         axis = f"vmap{next(_names)}"
 
         def one(*slices):
-            with level("vmap", size=size, randomness=randomness), randomness_of(randomness, axis, size):
-                out = arguments.call(func, slices)
+            with level("vmap", size=size, randomness=randomness) as here, randomness_of(randomness, axis, size):
+                out, written = arguments.call(func, slices)
+                written = [here.own(a) if in_axes[k] is None else a for a, (k, _, _) in zip(written, arguments.written)]
                 outs["dims"] = _out_dims(out_dims, out, func)
-                return results.take(out)
+                return (*results.take(out), *written)
 
         got = jax.vmap(one, in_axes=in_axes, out_axes=0, axis_size=size, axis_name=axis)(*arrays)
-        return [_placed(g, d) for g, d in zip(got, outs["dims"])]
+        dims = [*outs["dims"], *(in_axes[k] for k, _, _ in arguments.written)]
+        return [_placed(g, d) for g, d in zip(got, dims)]
 
     got = lift(run, arguments.tensors)
+    arguments.write_back(got)
     return results.give(got, lambda x: x)
 
 

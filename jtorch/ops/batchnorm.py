@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jtorch import errors_nn as errors
+from jtorch.core.record import tls
 
 from . import channels, formats
 from .backend import accumulator
@@ -144,6 +145,17 @@ def batch_norm_update(running: Array, batch: Array, momentum: Number, factor: fl
     return (running * (1 - momentum) + momentum * new).astype(running.dtype)
 
 
+def _update(running, batch, momentum, factor):
+    """Move a running statistic, off the tape."""
+    new = batch_norm_update(running, batch, momentum, factor)
+    me = tls.me
+    before, me.grad = me.grad, False
+    try:
+        running.copy_(new)
+    finally:
+        me.grad = before
+
+
 def _channels(input) -> int:
     return input.shape[1] if input.ndim > 1 else 0
 
@@ -198,9 +210,9 @@ def batch_norm(
     _check_channels(input, running_mean=running_mean, running_var=running_var)
     out, mean, var = batch_norm_train(input, weight, bias, eps)
     if running_mean is not None and count:  # an empty batch says nothing
-        running_mean.copy_(batch_norm_update(running_mean, mean, momentum, 1.0))
+        _update(running_mean, mean, momentum, 1.0)
     if running_var is not None and count:
-        running_var.copy_(batch_norm_update(running_var, var, momentum, count / (count - 1)))
+        _update(running_var, var, momentum, count / (count - 1))
     return out
 
 
@@ -249,9 +261,9 @@ def instance_norm(
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {_size(input.shape)}")
     out, mean, var = instance_norm_train(input, weight, bias, eps)
     if running_mean is not None and count:
-        running_mean.copy_(batch_norm_update(running_mean, mean.mean(0), momentum, 1.0))
+        _update(running_mean, mean.mean(0), momentum, 1.0)
     if running_var is not None and count:
-        running_var.copy_(batch_norm_update(running_var, var.mean(0), momentum, count / (count - 1)))
+        _update(running_var, var.mean(0), momentum, count / (count - 1))
     return out
 
 

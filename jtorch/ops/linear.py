@@ -57,6 +57,12 @@ linear.vjp(
 )
 
 
+@linear.backward_order
+def _(input, weight, bias=None):
+    # PyTorch's are addmm(bias, input, weight.t()), with steps of their own for the weight, and for an input that is no matrix.
+    return ("bias", "input", "weight") if input.ndim == 2 or bias is None else ("bias", "weight", "input")
+
+
 @linear.check
 def _(input, weight, bias=None):
     if input.ndim == 0 or weight.ndim == 0:

@@ -33,6 +33,15 @@ def masked_fill(input: Array, mask: Array, value: Scalar) -> Array:
     return jnp.where(mask, value.astype(input.dtype), input)
 
 
+@masked_fill.on_expanded
+def _(input, mask, value):
+    mask = mask.expand(input.shape)
+    for d, (n, stride) in enumerate(zip(input.shape, input.stride())):
+        if stride == 0 and n > 1:
+            input, mask = input.narrow(d, 0, 1), mask.any(d, keepdim=True)
+    return input, mask, value
+
+
 masked_fill.vjp(
     input=lambda g, mask: masked_fill(g, mask, 0),
     value=lambda g, mask: masked_sum(g, mask),

@@ -234,6 +234,8 @@ class Op(Record):
         self.checks: list[Callable] = []
         self.value_checks: list[Callable] = []
         self.plans: dict[tuple, Any] = {}
+        self.expanded: Callable | None = None
+        self.order: Callable | None = None
 
     def vjp(self, **rules) -> "Op":
         """State the derivative by argument; each rule's parameter names are what the tape keeps."""
@@ -250,6 +252,16 @@ class Op(Record):
     def check(self, fn):
         """Add a check of metadata: called like the kernel, with a Spec in the place of each array."""
         self.checks.append(fn)
+        return fn
+
+    def backward_order(self, fn):
+        """Say in which order the gradients of the arguments are handed on: fn(Specs of the operands) gives the names."""
+        self.order = fn
+        return fn
+
+    def on_expanded(self, fn):
+        """Let the in-place form write to a tensor whose elements share memory: fn gives the arguments that write each once."""
+        self.expanded = fn
         return fn
 
     def check_values(self, fn):

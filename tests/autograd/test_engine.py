@@ -11,6 +11,13 @@ import jtorch
 from .programs import run
 
 PROGRAMS = {
+    "arguments_of_grad": """
+x = T(1., 2.)
+attempt(x.set_, torch.ones(1, dtype=torch.float64))
+attempt((x * 2).backward, [1, 2, 3])
+attempt(torch.autograd.grad, [x.sum(), x.sum()], [x], [None])
+more = torch.autograd.grad([x.sum()], [x], [None, None])
+""",
     "inputs": """
 x, w = T(1., 2.), T(3., 4.)
 y = x * w

@@ -19,6 +19,53 @@ def tangent(x):
 """
 
 PROGRAMS = {
+    "forward_over_reverse": """
+class Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(x):
+        return x ** 3
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(inputs[0], output)
+        ctx.save_for_forward(inputs[0])
+    @staticmethod
+    def backward(ctx, g):
+        x, out = ctx.saved_tensors
+        return g * 3 * out / x
+    @staticmethod
+    def jvp(ctx, t):
+        return 3 * ctx.saved_tensors[0] ** 2 * t
+x, _, v = data()
+w = T(2., 3., 4.)
+def both(t):
+    u = fw.unpack_dual(t)
+    return u.primal.detach().clone(), tangent(t), u.primal.requires_grad
+got = []
+with fw.dual_level():
+    d = dual(x, v)
+    g, = torch.autograd.grad((d.sin() * d ** 2).sum(), d, create_graph=True)
+    h, = torch.autograd.grad((g * g).sum(), x, create_graph=True)
+    got += [both(g), both(h)]
+    y = d * 1
+    y.mul_(d)
+    y[0] = 2.
+    y[1:].exp_()
+    got.append(both(torch.autograd.grad(y.sum(), x)[0]))
+    got.append(both(torch.autograd.grad(d * d, x, dual(torch.ones_like(v), v))[0]))
+    got.append(both(torch.autograd.grad((w * d.detach() * d).sum(), w)[0]))
+    z = d * 2
+    z.register_hook(lambda g: g * d)
+    got.append(both(torch.autograd.grad(z.sum(), x)[0]))
+    got.append(both(torch.autograd.grad(Cube.apply(d).sum(), x)[0]))
+    got.append(both(torch.autograd.grad(vmap(lambda q: q.sin() * q)(d).sum(), x)[0]))
+    for _ in range(2):
+        (d * d).sum().backward()
+        got.append((x.grad.clone(), tangent(x.grad)))
+    m = torch.nn.Linear(3, 1, dtype=torch.float64)
+    p = dual(torch.ones(1, 3, dtype=torch.float64), v[None])
+    print(fw.unpack_dual(torch.nn.functional.linear(x[None], p, m.bias)).tangent.requires_grad)
+    print(fw.unpack_dual(torch.nn.functional.linear(x.detach()[None], p, m.bias)).tangent.requires_grad)
+""",
     "reverse_over_forward": """
 x, y, v = data()
 with fw.dual_level():

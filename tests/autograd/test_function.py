@@ -48,6 +48,19 @@ class Two(Function):
 """
 
 PROGRAMS = {
+    "arguments_by_name": """
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y=None, *, k=1):
+        return x * k
+    @staticmethod
+    def backward(ctx, g):
+        return g, None
+x = T(1., 2.)
+attempt(Scaled.apply, x, None, k=3)
+attempt(Scaled.apply, x, z=3)
+out = Scaled.apply(x, y=None)
+""",
     "silu": """
 x = T(-1., 0.5, 2.)
 y = SiLU.apply(x)

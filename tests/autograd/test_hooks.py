@@ -5,6 +5,47 @@ import pytest
 from .programs import run
 
 PROGRAMS = {
+    "one_saved_tensor": """
+a = T(1., 2.)
+r = a.exp()
+saved = r.grad_fn._raw_saved_result
+saved.register_hooks(lambda t: t * 0 + 5, lambda t: t)
+attempt(saved.register_hooks, lambda t: t, lambda t: t)
+r.sum().backward()
+attempt(saved.unpack)
+attempt(saved.register_hooks, lambda t: t, lambda t: t)
+m = a * torch.tensor([3., 4.])
+u = m.grad_fn._raw_saved_other.unpack()
+n = (m.grad_fn._raw_saved_self.unpack(), m.grad_fn._saved_self)
+m.grad_fn._raw_saved_other.register_hooks(lambda t: tuple(t.shape), lambda p: torch.full(p, 2., dtype=torch.float64))
+m.sum().backward()
+attempt(a.exp().grad_fn._raw_saved_result.register_hooks, 3, 4)
+attempt(getattr, a.exp().grad_fn, "_raw_saved_nothing")
+class F(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x, x * 2)
+        return x * 3
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[1]
+o = F.apply(a)
+o.grad_fn._raw_saved_tensors[1].register_hooks(lambda t: 1, lambda p: torch.full((2,), 9., dtype=torch.float64))
+o.sum().backward()
+g = a.grad
+""",
+    "order_of_linear": """
+log = []
+def order(shape, biased):
+    ts = [torch.ones(shape), torch.ones(2, 3)] + [torch.ones(2)] * biased
+    ts = [t.requires_grad_() for t in ts]
+    for n, t in zip("xwb", ts):
+        t.register_hook(lambda g, n=n: log.append(n))
+    torch.nn.functional.linear(*ts).sum().backward()
+for shape in ((3,), (2, 3), (2, 2, 3)):
+    for biased in (False, True):
+        order(shape, biased)
+""",
     "tensor": """
 x = T(1., 2., 3.)
 log = []

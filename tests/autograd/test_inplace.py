@@ -36,6 +36,72 @@ attempt(setattr, x, "data", torch.ones(2, dtype=torch.int64))
 attempt(setattr, x, "data", 3)
 attempt(setattr, x, "data", torch.ones(2))
 """,
+    "views_of_what_counts_apart": """
+x = T(1., 2., 3., 4.) * 1
+c, d = x.unsafe_chunk(2)
+v, w = c[1:], d[:1]
+x.mul_(2)
+before = [state(t) for t in (x, c, d, v, w)]
+c.mul_(3)
+v.add_(1)
+after = [state(t) for t in (x, c, d, v, w)]
+data = x.data.requires_grad_()
+first = data[:1]
+with torch.no_grad():
+    data.mul_(2)
+    x.mul_(2)
+late = [state(t) for t in (data, first)]
+""",
+    "view_of_what_was_detached": """
+x = T(1., 2., 3., 4.)
+v = x[1:]
+x.requires_grad_(False)
+x.add_(1)
+(v * v).sum().backward()
+seen = (name(v), x.grad)
+""",
+    "views_without_history": """
+def all_of(*ts):
+    return [(t._version, t.requires_grad, t.is_leaf, name(t), t.grad) for t in ts]
+x = torch.ones(3)
+early = x[:2]
+x.requires_grad_()
+with torch.no_grad():
+    blind = x[:2]
+log = []
+for v in (early, blind):
+    y = v * 2
+    w = v[:1]
+    print(repr(v), y.grad_fn.next_functions)
+    y.sum().backward()
+    attempt(v.backward, torch.ones(2))
+    attempt(torch.autograd.grad, (v * 2).sum(), v)
+    print(torch.autograd.grad((v * 2).sum(), x, allow_unused=True))
+    attempt(v.add_, 1)
+    attempt(v.register_hook, print)
+    log += all_of(x, v, y, w)
+(x[:2] * 3 + blind).sum().backward()
+with torch.no_grad():
+    x.add_(1)
+(early * 2).sum().backward()
+log += all_of(x, early)
+scalar = torch.tensor(1.)
+attempt(scalar.__setitem__, 0, 1.)
+attempt(scalar.__setitem__, slice(None), 1.)
+""",
+    "expanded": """
+base = torch.arange(3.)
+base.expand(2, 3).masked_fill_(torch.tensor([[True, False, False], [False, True, False]]), 9.)
+attempt((T(1., 2.) * 1).expand(2, 2).masked_fill_, torch.tensor(True), 1.)
+x = T(0., 1., 2., 3., 4., 5.)
+c, d = (x * 1).unsafe_chunk(2)
+wide = c.as_strided((2,), (1,), 2)
+c.mul_(2)
+seen = (state(c), state(wide))
+wide.mul_(3)
+seen2 = (state(c), state(wide))
+attempt(wide.sum().backward)
+""",
     "no_grad_views": """
 x = T(1., 2.)
 b = x * 1

@@ -41,6 +41,12 @@ def _set(t, index, value):
     t[index] = value
 
 
+def _data_added(t):
+    """A write through `.data` to what nobody has saved: saved tensors are values here, and stay as they were."""
+    t.data.add_(1)
+    return t
+
+
 def _set_grad_none(t):
     t.grad = None
 
@@ -94,7 +100,7 @@ WRITES = {
     "no_grad add_": lambda m, t, u, k: _in_no_grad(m, lambda: t.add_(1)),
     "no_grad mul_": lambda m, t, u, k: _in_no_grad(m, lambda: t.mul_(2)),
     "detached add_": lambda m, t, u, k: t.detach().add_(1),
-    "data add_": lambda m, t, u, k: None if t.requires_grad else t.data.add_(1) is None or None,
+    "data add_": lambda m, t, u, k: _data_added(t.detach().clone()),
     "t_": lambda m, t, u, k: t.t_(),
     "masked_fill_": lambda m, t, u, k: t.masked_fill_(t > k, k),
     "addcmul_": lambda m, t, u, k: t.addcmul_(u, u) if _fits(t, u) else None,

@@ -53,6 +53,7 @@ CALLS = [
     "t.requires_grad_()", "t.apply_(lambda v: v)", "t.map_(M.ones(3, 2), lambda a, b: a)", "t.fill_diagonal_(1)",
     "t.data.add_(1)", "t.detach().add_(1)", "t.t().add_(1)", "t.swapaxes_(0, 1)", "t.__iadd__(1)", "t.random_()",
     "M.add(t, 1, out=t)", "M.zeros(1)[0:1].addbmm_(M.ones(2, 3, 4), M.ones(2, 4, 5))._version",
+    "t.add_(1).__setattr__('data', M.ones(2)) or t.add_(1)[0]._version",
     "t.unsafe_split(1)[0].add_(1).squeeze_(0)._version", "t.unsafe_chunk(3)[0].detach().add_(1)._version",
 ]  # fmt: skip
 

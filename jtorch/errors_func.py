@@ -1,0 +1,61 @@
+"""Errors of what runs inside the transformations of torch.func, where values are not known."""
+
+
+def requires_grad_inside() -> RuntimeError:
+    return RuntimeError(
+        "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside of a function "
+        "being transformed by a functorch transform. This is unsupported, please attempt to use the functorch transforms (e.g. "
+        "grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being transformed instead."
+    )
+
+
+def backward_inside() -> RuntimeError:
+    return RuntimeError(
+        "backward() called inside a functorch transform. This is not supported, please use functorch.grad or functorch.vjp instead "
+        "or call backward() outside of functorch transforms."
+    )
+
+
+def captured_write(name: str) -> RuntimeError:
+    return RuntimeError(
+        "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place operation "
+        f"(aten::{name}) that would mutate a captured Tensor. This is not supported; please rewrite the function being transformed "
+        "to explicitly accept the mutated Tensor(s) as inputs."
+    )
+
+
+def batched_write() -> RuntimeError:
+    return RuntimeError(
+        "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has "
+        "more elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over in a vmap. "
+        "Please try to use out-of-place operators instead of inplace arithmetic. If said operator is being called inside the "
+        "PyTorch framework, please file a bug report instead."
+    )
+
+
+def traced_item(transforms, control=False) -> RuntimeError:
+    """control: the value was wanted by an `if`."""
+    if not any(x.kind == "vmap" for x in transforms):
+        return RuntimeError("the value of this tensor is not known: it stands for an argument of a jax transformation")
+    if control:
+        return RuntimeError(
+            "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that yet, "
+            "please file an issue at https://github.com/pytorch/pytorch/issues ."
+        )
+    return RuntimeError(
+        "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, "
+        "please try to rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch "
+        "internals, please file a bug report."
+    )
+
+
+def data_dependent(function: str, transforms=()) -> RuntimeError:
+    if any(x.kind == "vmap" for x in transforms):
+        return RuntimeError(
+            "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
+            f"aten::{function}. Please file an issue at https://github.com/pytorch/pytorch/issues if you need this feature."
+        )
+    return RuntimeError(
+        f"{function}(): the shape of the result depends on values, which are not known inside a jax transformation\n"
+        "  use a form with a fixed shape (where, masked_fill, topk), or call it outside the traced function"
+    )
