@@ -87,7 +87,14 @@ def test_numpy_of_a_parameter_where_nothing_is_taped():
 def test_numpy_functions_of_tensors_give_tensors():
     def found(T):
         t = T.tensor([1.0, 4.0])
-        made = [np.sqrt(t), np.add(t, 1), np.isnan(t), np.exp(T.tensor(1.0)), np.sqrt(T.arange(3)), np.maximum(t, np.ones(2, np.float32))]
+        made = [
+            np.sqrt(t),
+            np.add(t, 1),
+            np.isnan(t),
+            np.exp(T.tensor(1.0)),
+            np.sqrt(T.arange(3)),
+            np.maximum(t, np.ones(2, np.float32)),
+        ]
         return [(type(x) is T.Tensor, str(x.dtype), x.tolist()) for x in made]
 
     with warnings.catch_warnings():
