@@ -163,6 +163,10 @@ def find(name):
             if found:
                 return _space(name, found)
             raise AttributeError(f"module 'jtorch' has no attribute {name!r}") from None
+    if name.startswith("_foreach_"):
+        made = importlib.import_module("jtorch.foreach").function(name.removeprefix("_foreach_"))
+        if made is not None:
+            return made
     try:
         return getattr(functions, name)
     except AttributeError:

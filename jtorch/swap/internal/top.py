@@ -1,11 +1,8 @@
-"""Private names of `torch` itself that packages call: assertions, and operations on lists of tensors."""
+"""Private names of `torch` itself that packages call: assertions, and what the package has without a public name."""
 
-from ... import functions
+from ... import foreach
 from ... import functions as torch
 from ...tensor import Tensor
-
-__all__ = ["foreach"]
-
 
 # --- assertions ----------------------------------------------------------------------------------------------------
 
@@ -85,55 +82,8 @@ def _assert_async(input, assert_msg="") -> None:
         raise RuntimeError(assert_msg or "Expected Tensor with single nonzero value, but got zero")
 
 
-# --- lists of tensors ----------------------------------------------------------------------------------------------
-
-
-def _bound(method, side):
-    return lambda t, other: method(t, other) if isinstance(other, Tensor) else t.clamp(**{side: other})
-
-
-def _written(compute):
-    return lambda t, other: t.copy_(compute(t, other))
-
-
-_SCALARS_TOO = {"maximum": _bound(Tensor.maximum, "min"), "minimum": _bound(Tensor.minimum, "max")}
-_SCALARS_TOO |= {f"{name}_": _written(compute) for name, compute in _SCALARS_TOO.items()}
-
-
-def foreach(name):
-    """The function `_foreach_NAME`: a method of every tensor of a list; arguments that are lists give each its own.
-
-    What is recorded for a list is one graph, so it costs no more than PyTorch's one kernel for many tensors.
-    """
-    method = _SCALARS_TOO.get(name) or getattr(Tensor, name, None)
-    if name == "norm":
-        method = functions.lookup("linalg", "vector_norm")
-    if method is None:
-        return None
-    scaled = name.removesuffix("_") in ("addcmul", "addcdiv")
-
-    def call(self, *args, **kwargs):
-        if isinstance(self, (int, float)):  # _foreach_pow(2.0, exponents)
-            return tuple(self**e for e in args[0])
-        if scaled and (len(args) == 3 or "scalars" in kwargs):
-            value = args[2] if len(args) == 3 else kwargs.pop("scalars")
-            args, kwargs = args[:2], {**kwargs, "value": value.tolist() if isinstance(value, Tensor) else value}
-        result = [
-            method(t, *[_part(a, i) for a in args], **{k: _part(v, i) for k, v in kwargs.items()})
-            for i, t in enumerate(self)
-        ]
-        return None if name.endswith("_") else tuple(result)
-
-    call.__name__ = call.__qualname__ = f"_foreach_{name}"
-    return call
-
-
-def _part(argument, i):
-    return argument[i] if isinstance(argument, (list, tuple)) else argument
-
-
 def __getattr__(name):
-    made = foreach(name.removeprefix("_foreach_")) if name.startswith("_foreach_") else None
+    made = foreach.function(name.removeprefix("_foreach_")) if name.startswith("_foreach_") else None
     if made is None:
         raise AttributeError(f"module 'torch' has no attribute {name!r}")
     globals()[name] = made
