@@ -7,7 +7,7 @@ import jax
 import pytest
 
 import jtorch
-from jtorch.core import record
+from jtorch.core import chain, record
 
 
 def live_bytes():
@@ -32,8 +32,9 @@ def test_training_steps_leave_nothing(mode):
             net(x).pow(2).mean().backward()
             opt.step()
 
-        for _ in range(5):
+        for _ in range(80):
             step()
+            chain.compiled_beside()  # what is compiled stays
         before, objects = live_bytes(), len(gc.get_objects())
         for _ in range(60):
             step()

@@ -4,11 +4,13 @@ import statistics
 import time
 from collections.abc import Callable
 
-from .runners import READ_EVERY, Runner, open_runner
+from ..core.chain import compiled_beside
+from .runners import MODES, READ_EVERY, Runner, open_runner
 
 BLOCK_SECONDS = 0.1  # a block is at least this long in the slowest way, so that reading the clock costs nothing
 ROUNDS = 20
 WARM_STEPS = 3 * READ_EVERY
+WARM_BLOCKS = 6  # after each, what jtorch compiles beside the loop is waited for
 
 
 def timed(runner: Runner, steps: int) -> float:
@@ -32,7 +34,10 @@ def interleave(runners: dict[str, Runner], steps: int | None, tick: Callable[[],
     `steps` is the number of timed steps of each runner. Each block starts with untimed steps, which bring the
     runner's data back into the caches, and the order rotates, so nobody always follows the same neighbour.
     """
-    rates = [timed(runner, WARM_STEPS) for runner in runners.values()]
+    for way, runner in runners.items():
+        for _ in range(WARM_BLOCKS if way in MODES else 1):
+            runner.run(WARM_STEPS)
+            compiled_beside()
     rates = [timed(runner, READ_EVERY) for runner in runners.values()]
     block = READ_EVERY * max(1, round(BLOCK_SECONDS * statistics.median(rates) / READ_EVERY))
     rounds = ROUNDS

@@ -96,7 +96,7 @@ class Waiting:
                 self.advance(len(calls), args)
                 self.calls = [args]
                 self.results = [[]]
-                if chain is None and replay.bare.ahead is None:
+                if chain is None and replay.bare.ahead is None:  # beside a compiler all runs seem long
                     gathering.watch(replay.links, args)
             grads = self.grads
             if grads and replay.params[0]._grad is not grads[0]:  # all of them, or none: they have been seen to be ours

@@ -23,6 +23,13 @@ def beside(function, *args):
     threading.Thread(target=function, args=args, name=THREAD).start()
 
 
+def compiled_beside():
+    """Wait for what is being compiled beside the training."""
+    for thread in threading.enumerate():
+        if thread.name == THREAD:
+            thread.join()
+
+
 class Links:
     """How runs of a program follow each other.
 
@@ -108,7 +115,7 @@ class Chain:
                 args[k] = value
             for k, values in zip(links.fresh, fresh):
                 args[k] = values[at]
-            outs = links.program.jit(*args, *[values[at] for values in numbers])
+            outs = links.program.traced()(*args, *[values[at] for values in numbers])
             after = [jax.lax.convert_element_type(v, s.dtype) for v, s in zip(self.take(outs), state)]
             return after, {k: outs[k] for k in links.places}
 

@@ -18,7 +18,7 @@ class _Runtime:
         return "runtime"
 
 
-LATE = 16  # runs that a program with more results makes for another, before the other is compiled
+LATE = 4  # runs that a program with more results makes for another, before the other is compiled
 RUNTIME = _Runtime()  # stands in a state's key for numbers that are inputs of the program
 _NOTHING = nullcontext()
 
@@ -114,10 +114,15 @@ class Program:
 
     def compile(self):
         """From now on the program is called as a whole."""
-        self.jit = self.call = self.traceable()
+        self.call = self.traced()
 
-    def traceable(self):
+    def traced(self):
         """All nodes as one function for XLA."""
+        if self.jit is None:
+            self.jit = self._traceable()
+        return self.jit
+
+    def _traceable(self):
         nodes, out, pack = self.nodes, self.out, self.pack
         position = {~i: k for k, i in enumerate(self.used)}
         n_in = len(self.used)
@@ -159,7 +164,7 @@ class Program:
 
     def _compile_for(self, args):
         started = time.perf_counter()
-        jit = self.traceable()
+        jit = self.traced()
         compiled = jit.lower(*args).compile()
 
         def call(*args):
@@ -170,7 +175,7 @@ class Program:
                 return jit(*args)
 
         ledger.counters.compile_seconds += time.perf_counter() - started
-        self.jit, self.call = jit, call
+        self.call = call
         self.ahead = None
 
 

@@ -104,17 +104,17 @@ def test_recorded_programs_are_used_again():
     loader = data.DataLoader(sequences, batch_sampler=sampler, collate_fn=PadToBucket(sampler.boundaries))
     model = nn.Sequential(nn.Embedding(9, 4), nn.Linear(4, 1))
     optimizer = jtorch.optim.SGD(model.parameters(), lr=0.1)
-    shapes, compiles = set(), []
+    shapes = set()
+    before = jtorch.compile.report().compiles
     for _ in range(4):
-        before = jtorch.compile.report().compiles
         for batch in loader:
             shapes.add(tuple(batch.shape))
             optimizer.zero_grad()
             model(batch).mean().backward()
             optimizer.step()
-        compiles.append(jtorch.compile.report().compiles - before)
     assert len(shapes) == 3
-    assert compiles[2:] == [0, 0]
+    # of each shape one program, and later one without gradients among its results
+    assert jtorch.compile.report().compiles - before <= 2 * len(shapes)
 
 
 def test_in_workers():
