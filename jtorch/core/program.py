@@ -18,7 +18,7 @@ class _Runtime:
         return "runtime"
 
 
-LATE = 4  # runs that a program with more results makes for another, before the other is compiled
+LATE = 16  # runs that a program with more results makes for another, before the other is compiled
 RUNTIME = _Runtime()  # stands in a state's key for numbers that are inputs of the program
 _NOTHING = nullcontext()
 

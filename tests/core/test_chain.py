@@ -68,8 +68,7 @@ def training(t, step, every, optimizer, compiled=False):
             seen.append(loss)
         if i % every == every - 1:
             loss.item()
-        if i in (10, 30):
-            chain.compiled_beside()
+        chain.compiled_beside()
         if i == 45:
             optimizer.param_groups[0]["lr"] = 0.02
         if i == 50:
