@@ -1,10 +1,10 @@
 """How steps are timed: interleaved blocks in one process, and a lone run from process start."""
 
+import importlib
 import statistics
 import time
 from collections.abc import Callable
 
-from ..core.chain import compiled_beside
 from .runners import MODES, READ_EVERY, Runner, open_runner
 
 BLOCK_SECONDS = 0.1  # a block is at least this long in the slowest way, so that reading the clock costs nothing
@@ -35,9 +35,12 @@ def interleave(runners: dict[str, Runner], steps: int | None, tick: Callable[[],
     runner's data back into the caches, and the order rotates, so nobody always follows the same neighbour.
     """
     for way, runner in runners.items():
-        for _ in range(WARM_BLOCKS if way in MODES else 1):
-            runner.run(WARM_STEPS)
-            compiled_beside()
+        runner.run(WARM_STEPS)
+        if way in MODES:  # hand-written JAX and PyTorch are timed without importing jtorch
+            chain = importlib.import_module("jtorch.core.chain")
+            for _ in range(WARM_BLOCKS):
+                chain.compiled_beside()
+                runner.run(WARM_STEPS)
     rates = [timed(runner, READ_EVERY) for runner in runners.values()]
     block = READ_EVERY * max(1, round(BLOCK_SECONDS * statistics.median(rates) / READ_EVERY))
     rounds = ROUNDS
