@@ -41,7 +41,7 @@ def _start(outputs, grads):
                     raise RuntimeError(
                         f"grad can be implicitly created only for real scalar outputs but got {spec.dtype}"
                     )
-            g = _seed(spec) if not spec.shape else ones_like(out) if isinstance(out, Tensor) else wrap(_one(spec), spec)
+            g = ones_like(out) if spec.shape and isinstance(out, Tensor) else _seed(spec)
         elif not isinstance(g, Tensor):
             raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
         elif tuple(g._spec.shape) != tuple(spec.shape):
@@ -62,11 +62,7 @@ def _start(outputs, grads):
 
 def _seed(spec):
     """The gradient of a loss by itself: what `ones_like` gives, by the shortest way."""
-    return creation.constant("one", lambda: jnp.ones((), spec.dtype.np), spec)
-
-
-def _one(spec):
-    return value_of(ones_like(wrap(None, spec)))
+    return creation.constant("one", lambda: jnp.ones(tuple(spec.shape), spec.dtype.np), spec)
 
 
 def _pairs(started, outputs, create_graph):

@@ -7,7 +7,6 @@ attributes, items, free variables, unknown C functions) makes the region unprova
 """
 
 import dis
-import functools
 import gc
 import os
 import sys
@@ -237,10 +236,6 @@ def _value(guards, value):
     return f"a {type(value).__name__} that cannot be guarded"
 
 
-def _itself(value):
-    return value
-
-
 class _Identities:
     """A container of tensors, compared by what its members are, not by their values."""
 
@@ -255,7 +250,7 @@ class _Identities:
 
     def now(self):
         """What the container's members are: weak references, since an id is used again once its object has died."""
-        return [weakref.ref(v) if isinstance(v, Tensor) else functools.partial(_itself, v) for v in self.members()]
+        return [weakref.ref(v) if isinstance(v, Tensor) else (lambda v=v: v) for v in self.members()]
 
     def __eq__(self, other):
         members = self.members()

@@ -82,9 +82,8 @@ class Snapshot:
         self.grad = me.grad
         self.inference = me.inference
         kinds = {Storage, *_kinds(Tensor)}
-        for o in [
-            o for o in gc.get_objects() if type(o) in kinds
-        ]:  # the heap may be of millions: nothing else per object
+        ours = [o for o in gc.get_objects() if type(o) in kinds]  # of a heap of millions: nothing else per object
+        for o in ours:
             if type(o) is Storage:
                 value = o.value
                 if type(value) is Pending:
@@ -296,8 +295,8 @@ class Replay:
         self.fed = [k for k, s in enumerate(self.storages) if id(s) in place_of]
         self.sources = [place_of[id(self.storages[k])] for k in self.fed]
         self.take_fed = taker(self.sources)
-        place_of = {id(s): k for s, k in stored}
-        self.take_full = taker([place_of[id(self.storages[k])] for k in self.fed])
+        full_place_of = {id(s): k for s, k in stored}
+        self.take_full = taker([full_place_of[id(self.storages[k])] for k in self.fed])
         self.constants = [(k, s) for k, s in enumerate(self.storages) if s is not _NOTHING and id(s) not in place_of]
         return dict.fromkeys(full.out) | place
 

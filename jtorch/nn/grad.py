@@ -9,9 +9,7 @@ __all__ = ["conv1d_input", "conv1d_weight", "conv2d_input", "conv2d_weight", "co
 def _by_input(convolve, name):
     def gradient(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1):
         x = grad_output.new_zeros(tuple(input_size)).requires_grad_()
-        with grad_mode.enable_grad():
-            out = convolve(x, weight, None, stride, padding, dilation, groups)
-        return entry.grad(out, x, grad_output, create_graph=_wanted(weight, grad_output))[0]
+        return _gradient(convolve, (x, weight, None, stride, padding, dilation, groups), x, weight, grad_output)
 
     gradient.__name__ = gradient.__qualname__ = name
     gradient.__doc__ = f"""The gradient of F.{convolve.__name__} by its input, whose shape is `input_size`."""
@@ -21,18 +19,18 @@ def _by_input(convolve, name):
 def _by_weight(convolve, name):
     def gradient(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1):
         w = grad_output.new_zeros(tuple(weight_size)).requires_grad_()
-        with grad_mode.enable_grad():
-            out = convolve(input, w, None, stride, padding, dilation, groups)
-        return entry.grad(out, w, grad_output, create_graph=_wanted(input, grad_output))[0]
+        return _gradient(convolve, (input, w, None, stride, padding, dilation, groups), w, input, grad_output)
 
     gradient.__name__ = gradient.__qualname__ = name
     gradient.__doc__ = f"""The gradient of F.{convolve.__name__} by its weight, whose shape is `weight_size`."""
     return gradient
 
 
-def _wanted(*tensors):
-    """Whether the gradient has a derivative itself."""
-    return any(t.requires_grad for t in tensors)
+def _gradient(convolve, args, by, other, grad_output):
+    """The gradient by one operand; it has a derivative itself where the other one or `grad_output` wants that."""
+    with grad_mode.enable_grad():
+        out = convolve(*args)
+    return entry.grad(out, by, grad_output, create_graph=other.requires_grad or grad_output.requires_grad)[0]
 
 
 conv1d_input, conv2d_input, conv3d_input = (_by_input(getattr(F, f"conv{n}d"), f"conv{n}d_input") for n in (1, 2, 3))

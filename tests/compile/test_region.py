@@ -259,3 +259,19 @@ def test_a_module_attribute_changed_between_calls_is_seen():
     assert [run(x).tolist() for _ in range(3)] == [[2.0, 2.0]] * 3
     m.k = 7.0
     assert run(x).tolist() == [7.0, 7.0]
+
+
+TABLE = {"scale": jtorch.ones(3), "shift": jtorch.ones(3)}
+
+
+def test_a_dict_of_tensors_is_guarded_by_what_they_are():
+    @jtorch.compile
+    def line(x):
+        return x * TABLE["scale"] + TABLE["shift"]
+
+    x = jtorch.ones(3)
+    for _ in range(4):
+        assert line(x).tolist() == [2, 2, 2]
+    assert len(line._region.replays) == 1  # the same tensors: replayed, not recorded again
+    TABLE["scale"] = jtorch.full((3,), 5.0)
+    assert line(x).tolist() == [6, 6, 6]
