@@ -10,7 +10,7 @@ import numpy as np
 
 from . import ledger
 
-LONGEST = 10  # runs in one program
+LONGEST = 5  # runs in one program
 WATCHED = 32  # runs in a row that nobody has looked at before it is worth while
 SHORT = 5e-3  # seconds a run
 REST = -1000  # runs after which another look is taken where no chain was worth while
