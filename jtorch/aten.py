@@ -1,7 +1,7 @@
 """torch.ops: operators by their internal names, each with its overloads; `aten` is the op table, other namespaces are made by
 torch.library."""
 
-from . import creation, unavailable
+from . import creation, random_tensors, unavailable
 from .autograd import entry, grad_mode
 from .dispatch import dispatched, function_of
 from .dispatch.dispatched import OpOverload as OpOverload
@@ -81,7 +81,7 @@ def __getattr__(name):
     elif name in _HAND_WRITTEN:
         fn = getattr(Tensor, name)
     elif name in _FACTORIES:
-        fn = getattr(creation, name)
+        fn = getattr(creation, name, None) or getattr(random_tensors, name)
     else:
         fn = next((found for space in _SPACES if (found := lookup(space, name)) is not None), None)
     if fn is None:

@@ -40,7 +40,7 @@ def to(self, *args, device=None, dtype=None, non_blocking=False, copy=False, mem
     if dtype is None:
         dtype = spec.dtype
     elif type(dtype) is not DType:
-        dtype = creation._dtype(dtype)
+        dtype = creation.dtype_or_default(dtype)
     same_format = memory_format in (None, preserve_format) or is_contiguous(self, memory_format)
     if place is spec.device and dtype is spec.dtype:
         if not copy and same_format:
@@ -99,7 +99,7 @@ def type_(self, dtype=None, non_blocking=False):
         name = dtype.rsplit(".", 1)[-1]
         dtype = next(dtypes.ALL[k] for k, v in LEGACY_NAMES.items() if v == name)
     elif isinstance(dtype, type):
-        dtype = getattr(dtype, "dtype", None) or creation._dtype(dtype)
+        dtype = getattr(dtype, "dtype", None) or creation.dtype_or_default(dtype)
     return to(self, dtype=dtype)
 
 

@@ -1,4 +1,4 @@
-"""Tensors made from Python and numpy data, from sizes, and from random numbers."""
+"""Tensors made from Python and numpy data and from sizes."""
 
 import builtins
 import math
@@ -10,15 +10,15 @@ import numpy as np
 from . import errors, literals
 from .autograd.derive import differentiable
 from .core import device as devices
-from .core import draw, rng, shapes
 from .core import dtype as dtypes
+from .core import shapes
 from .core import storage as storages
 from .core.dtype import dtype as DType
 from .core.program import Plan
 from .core.record import tls
 from .core.spec import Spec
 from .core.storage import Storage
-from .dispatch import check_inplace, copy_to_out, function_of, overlaps, write_on_tape, zeros_value
+from .dispatch import copy_to_out, function_of, zeros_value
 from .ops import registry
 from .tensor import CONSTANTS as TENSOR_CONSTANTS
 from .tensor import Tensor, make, wrap
@@ -95,7 +95,7 @@ def size_of(args, name=None) -> tuple:
         raise errors.size_element(name, at, bad, args is given) from None
 
 
-def _nonnegative(size, name):
+def nonnegative(size, name):
     for s in size:
         if s < 0:
             if name == "zeros":
@@ -104,7 +104,7 @@ def _nonnegative(size, name):
     return size
 
 
-def _dtype(dtype, default=None, name=None) -> DType:
+def dtype_or_default(dtype, default=None, name=None) -> DType:
     if dtype is None:
         return default or dtypes.default.dtype
     if type(dtype) is DType:
@@ -181,7 +181,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         return finish(made.detach(), requires_grad)
     place = devices.resolve(device)
     array, inferred, python = literals.read(data)
-    d = _dtype(dtype, inferred, "tensor")
+    d = dtype_or_default(dtype, inferred, "tensor")
     return finish(from_array(literals.convert(array, d, python), place, d), requires_grad)
 
 
@@ -195,7 +195,7 @@ def as_tensor(data, dtype=None, device=None) -> Tensor:
     if isinstance(data, np.ndarray) and place is devices.cpu and dtype in (None, dtypes.of(data.dtype)):
         return from_numpy(data)
     array, inferred, python = literals.read(data)
-    d = _dtype(dtype, inferred, "as_tensor")
+    d = dtype_or_default(dtype, inferred, "as_tensor")
     return from_array(literals.convert(array, d, python), place, d)
 
 
@@ -288,7 +288,7 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False) -> Ten
 
 def scalar_tensor(value, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=None) -> Tensor:
     """A 0-d tensor of the default dtype unless told otherwise."""
-    return tensor(value, dtype=_dtype(dtype), device=device, requires_grad=requires_grad)
+    return tensor(value, dtype=dtype_or_default(dtype), device=device, requires_grad=requires_grad)
 
 
 # --- from sizes --------------------------------------------------------------------------------------------------------
@@ -325,12 +325,12 @@ _fills: dict = {}
 
 def _sized(name, value, args, size, dtype, device, requires_grad, out, memory_format, layout=None, default=None):
     _layout(layout)
-    shape = _nonnegative(size_of(args if size is None else (size,), name), name)
+    shape = nonnegative(size_of(args if size is None else (size,), name), name)
     if out is not None:
         _fits_out(dtype, out)
         dtype = dtype or out.dtype
         device = device or out.device
-    d = _dtype(dtype, default, name)
+    d = dtype_or_default(dtype, default, name)
     spec = Spec.of(shape, tuple(strides_for(shape, memory_format)), d, devices.resolve(device))
     return finish(full_of(spec, value), requires_grad, out)
 
@@ -366,7 +366,7 @@ def empty_strided(
         raise RuntimeError(
             f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides ({len(strides)})"
         )
-    d, place = _dtype(dtype), devices.resolve(device)
+    d, place = dtype_or_default(dtype), devices.resolve(device)
     extent = 1 + builtins.sum((n - 1) * s for n, s in zip(shape, strides)) if math.prod(shape) else 0
     base = Spec.dense((extent,), d, place)
     spec = Spec.of(shape, strides, d, place)
@@ -426,7 +426,7 @@ def full(
 def _like(t, value, dtype, device, requires_grad, memory_format, layout=None):
     _layout(layout)
     spec = t._spec
-    d = _dtype(dtype, spec.dtype)
+    d = dtype_or_default(dtype, spec.dtype)
     place = spec.device if device is None else devices.resolve(device)
     shape = tuple(spec.shape)
     if memory_format is None or memory_format is preserve_format:
@@ -468,8 +468,8 @@ def full_like(
 
 def _fits_out(dtype, out):
     """torch's error for an explicit dtype that is not that of out=."""
-    if out is not None and dtype is not None and _dtype(dtype) is not out.dtype:
-        want, have = (dtypes.scalar_name(d) for d in (_dtype(dtype), out.dtype))
+    if out is not None and dtype is not None and dtype_or_default(dtype) is not out.dtype:
+        want, have = (dtypes.scalar_name(d) for d in (dtype_or_default(dtype), out.dtype))
         raise RuntimeError(f"dtype {want} does not match dtype of out parameter ({have})")
 
 
@@ -495,7 +495,7 @@ def _between(name, start, end, steps, more, dtype, device, requires_grad, out):
         dtype = dtype or dtypes.default.complex
         if not dtype.is_complex:
             raise errors.inferred_complex(name, dtype)
-    dtype, steps = _dtype(dtype), _count(name, start, end, steps)
+    dtype, steps = dtype_or_default(dtype), _count(name, start, end, steps)
     if isinstance(start, Tensor) or isinstance(end, Tensor):
         place = devices.resolve(device)
         start, end = ((x if isinstance(x, Tensor) else tensor(x, dtype=_widest(x))).to(place) for x in (start, end))
@@ -510,14 +510,14 @@ def _widest(x):
 
 def _count(name, start, end, steps):
     """The number of steps, which torch wants as an integer."""
-    steps = _number(steps)
+    steps = number_of(steps)
     if not isinstance(steps, int):
         kinds = ", ".join(type(x).__name__ for x in (start, end, steps))
         raise TypeError(f"{name}() received an invalid combination of arguments - got ({kinds})")
     return steps
 
 
-def _number(x):
+def number_of(x):
     return x.item() if isinstance(x, (Tensor, np.generic)) else x
 
 
@@ -534,7 +534,7 @@ def arange(
     pin_memory=False,
 ):
     """Numbers from start (0) up to, but not including, end, by step (1)."""
-    given = [_number(a) for a in args]
+    given = [number_of(a) for a in args]
     if len(given) == 1 and end is None:
         first, last, by = 0 if start is None else start, given[0], step
     elif not given:
@@ -543,7 +543,7 @@ def arange(
         first = given[0]
         last = given[1] if len(given) > 1 else end
         by = given[2] if len(given) > 2 else step
-    first, last, by = _number(first), _number(last), 1 if by is None else _number(by)
+    first, last, by = number_of(first), number_of(last), 1 if by is None else number_of(by)
     _fits_out(dtype, out)
     if dtype is None:
         dtype = (
@@ -551,7 +551,7 @@ def arange(
             if out is not None
             else (dtypes.int64 if all(isinstance(x, int) for x in (first, last, by)) else dtypes.default.dtype)
         )
-    return factory("arange", (first, last, by), _dtype(dtype), device, requires_grad, out)
+    return factory("arange", (first, last, by), dtype_or_default(dtype), device, requires_grad, out)
 
 
 def range(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
@@ -563,7 +563,7 @@ def range(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, devic
     if end is None:
         start, end = 0, start
     count = int(math.floor((end - start) / step)) + 1
-    d = _dtype(dtype)
+    d = dtype_or_default(dtype)
     return arange(
         start, start + step * (count - 0.5), step, out=out, dtype=d, device=device, requires_grad=requires_grad
     )
@@ -599,409 +599,17 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_g
     """The n by m matrix with ones on the diagonal."""
     _fits_out(dtype, out)
     dtype = out.dtype if dtype is None and out is not None else dtype
-    return factory("eye", (n, m), _dtype(dtype), device, requires_grad, out)
+    return factory("eye", (n, m), dtype_or_default(dtype), device, requires_grad, out)
 
 
 def tril_indices(row, col, offset=0, *, dtype=dtypes.int64, device=None, layout=None):
     """Row and column indices of the lower triangle of a row by col matrix, shape (2, n)."""
-    return factory("tril_indices", (row, col, offset), _dtype(dtype, dtypes.int64), device, False, None)
+    return factory("tril_indices", (row, col, offset), dtype_or_default(dtype, dtypes.int64), device, False, None)
 
 
 def triu_indices(row, col, offset=0, *, dtype=dtypes.int64, device=None, layout=None):
     """Row and column indices of the upper triangle of a row by col matrix, shape (2, n)."""
-    return factory("triu_indices", (row, col, offset), _dtype(dtype, dtypes.int64), device, False, None)
-
-
-# --- random ------------------------------------------------------------------------------------------------------------
-
-
-class Generator(rng.Generator):
-    """A source of random numbers: PyTorch's CPU generator, bit for bit."""
-
-    def __init__(self, device="cpu"):
-        super().__init__("cpu")
-        self._place = devices.resolve(device)
-
-    @property
-    def device(self):
-        return self._place
-
-    def get_state(self) -> Tensor:
-        """The state as a ByteTensor, in PyTorch's layout."""
-        return from_array(np.array(rng.Generator.get_state(self)), devices.cpu)
-
-    def set_state(self, new_state):
-        rng.Generator.set_state(self, np.asarray(new_state))
-        return self
-
-
-default_generator = rng.default_generator
-
-
-def generator_of(generator):
-    return default_generator if generator is None else generator
-
-
-def manual_seed(seed) -> rng.Generator:
-    """Seed the default generator (and so every device)."""
-    return default_generator.manual_seed(int(seed))
-
-
-def seed() -> int:
-    """Seed the default generator from the system's entropy; returns the seed."""
-    return default_generator.seed()
-
-
-def initial_seed() -> int:
-    """The seed that the default generator started from."""
-    return default_generator.initial_seed()
-
-
-def get_rng_state() -> Tensor:
-    """The default generator's state as a ByteTensor."""
-    return from_array(np.array(rng.Generator.get_state(default_generator)), devices.cpu)
-
-
-def set_rng_state(new_state) -> None:
-    """Set the default generator's state."""
-    rng.Generator.set_state(default_generator, np.asarray(new_state))
-
-
-def _random(name, args, size, generator, out, dtype, device, requires_grad, drawn, default=None):
-    shape = _nonnegative(size_of(args if size is None else (size,), name), name)
-    d = _dtype(dtype if dtype is not None or out is None else out.dtype, default)
-    place = devices.resolve(device)
-    mapped = tls.me.extra.get("vmap_random")
-    if mapped is not None:
-        return finish(
-            from_jax(mapped.host(lambda s: drawn(generator_of(generator), s, d), tuple(shape))), requires_grad, out
-        )
-    return finish(from_array(drawn(generator_of(generator), shape, d), place, d), requires_grad, out)
-
-
-def _needs_float(d, name):
-    if not (d.is_floating_point or d.is_complex):
-        raise NotImplementedError(f"\"{name}\" not implemented for '{dtypes.scalar_name(d)}'")
-    return d
-
-
-def _needs_real(d, name, of_complex):
-    if not d.is_floating_point:
-        raise errors.not_implemented(of_complex if d.is_complex else name, d)
-
-
-def draw_uniform(g, shape, d, low=0.0, high=1.0):
-    if d.is_complex:
-        real = draw.uniform(g, (*shape, 2), d.to_real().np, low, high)
-        return real.view(d.np).reshape(shape)
-    return draw.uniform(g, shape, _needs_float(d, "check_uniform_bounds").np, low, high)
-
-
-def draw_normal(g, shape, d, mean=0.0, std=1.0):
-    if d.is_complex:
-        real = draw.normal(g, (*shape, 2), d.to_real().np, 0.0, std * math.sqrt(0.5))
-        return (real.view(d.np).reshape(shape) + mean).astype(d.np)
-    return draw.normal(g, shape, _needs_float(d, "normal_kernel_cpu").np, mean, std)
-
-
-def rand(
-    *args,
-    size=None,
-    generator=None,
-    out=None,
-    dtype=None,
-    layout=None,
-    device=None,
-    requires_grad=False,
-    pin_memory=False,
-    names=None,
-):
-    """Uniform numbers from [0, 1)."""
-    return _random("rand", args, size, generator, out, dtype, device, requires_grad, draw_uniform)
-
-
-def randn(
-    *args,
-    size=None,
-    generator=None,
-    out=None,
-    dtype=None,
-    layout=None,
-    device=None,
-    requires_grad=False,
-    pin_memory=False,
-    names=None,
-):
-    """Normal numbers with mean 0 and variance 1."""
-    return _random("randn", args, size, generator, out, dtype, device, requires_grad, draw_normal)
-
-
-def int_bounds(low, high, d):
-    """The bounds of random integers, checked as PyTorch does for this dtype."""
-    if d.is_complex:
-        raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
-    if low >= high:
-        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    if not d.is_floating_point:
-        least, most = (0, 1) if d is dtypes.bool_ else (int(np.iinfo(d.np).min), int(np.iinfo(d.np).max))
-        for name, bound in (("from", low), ("to - 1", high - 1)):
-            if not least <= bound <= most:
-                raise RuntimeError(f"{name} is out of bounds for {errors.c_type(d)}")
-    return low, high
-
-
-def randint(
-    *args,
-    low=None,
-    high=None,
-    size=None,
-    generator=None,
-    out=None,
-    dtype=None,
-    layout=None,
-    device=None,
-    requires_grad=False,
-    pin_memory=False,
-):
-    """Integers from [low, high); low is 0 when not given."""
-    args = list(args)
-    if size is None:
-        size = args.pop()
-    if len(args) == 2:
-        low, high = args
-    elif len(args) == 1:
-        if high is None:
-            high = args[0]
-        else:
-            low = args[0]
-    low, high = 0 if low is None else int(low), int(high)
-    int_bounds(low, high, _dtype(dtype if dtype is not None or out is None else out.dtype, dtypes.int64))
-    return _random(
-        "randint",
-        (),
-        size,
-        generator,
-        out,
-        dtype,
-        device,
-        requires_grad,
-        lambda g, s, d: draw.randint(g, low, high, s, d.np),
-        dtypes.int64,
-    )
-
-
-def randperm(
-    n, *, generator=None, out=None, dtype=dtypes.int64, layout=None, device=None, requires_grad=False, pin_memory=False
-):
-    """A random permutation of 0 .. n-1."""
-    if not hasattr(n, "__index__"):
-        raise TypeError(f"randperm(): argument 'n' (position 1) must be int, not {type(n).__name__}")
-    (n,) = _nonnegative((operator.index(n),), "randperm")
-    d = _dtype(dtype, dtypes.int64, "randperm")
-    if d.category in (dtypes.BOOL, dtypes.COMPLEX):
-        raise errors.not_implemented("randperm", d)
-    if d.category == dtypes.INT and n and not dtypes.fits(n - 1, d):
-        raise errors.not_representable(d)
-    array = draw.randperm(generator_of(generator), n, np.int64).astype(d.np)
-    return finish(from_array(array, devices.resolve(device), d), requires_grad, out)
-
-
-def rand_like(
-    input,
-    *,
-    dtype=None,
-    layout=None,
-    device=None,
-    requires_grad=False,
-    memory_format=None,
-    generator=None,
-    pin_memory=False,
-):
-    """Uniform numbers in the shape of `input`."""
-    return _random_like(input, dtype, device, requires_grad, generator, draw_uniform)
-
-
-def randn_like(
-    input,
-    *,
-    dtype=None,
-    layout=None,
-    device=None,
-    requires_grad=False,
-    memory_format=None,
-    generator=None,
-    pin_memory=False,
-):
-    """Normal numbers in the shape of `input`."""
-    return _random_like(input, dtype, device, requires_grad, generator, draw_normal)
-
-
-def randint_like(
-    input,
-    *args,
-    low=None,
-    high=None,
-    dtype=None,
-    layout=None,
-    device=None,
-    requires_grad=False,
-    memory_format=None,
-    generator=None,
-    pin_memory=False,
-):
-    """Integers from [low, high) in the shape of `input`."""
-    given = [_number(a) for a in args]
-    if len(given) == 2:
-        low, high = given
-    elif given:
-        high = given[0]
-    lo, hi = 0 if low is None else int(low), int(high)
-    return _random_like(
-        input, dtype, device, requires_grad, generator, lambda g, s, d: draw.randint(g, *int_bounds(lo, hi, d), s, d.np)
-    )
-
-
-def _random_like(input, dtype, device, requires_grad, generator, drawn):
-    spec = input._spec
-    d = _dtype(dtype, spec.dtype)
-    place = spec.device if device is None else devices.resolve(device)
-    shape = tuple(spec.shape)
-    mapped = tls.me.extra.get("vmap_random")
-    if mapped is not None:
-        return finish(from_jax(mapped.host(lambda s: drawn(generator_of(generator), s, d), shape)), requires_grad)
-    strides = tuple(shapes.empty_like_strides(shape, spec.strides))
-    order = sorted(builtins.range(len(shape)), key=lambda i: -strides[i])
-    array = drawn(generator_of(generator), tuple(shape[i] for i in order), d)
-    if len(shape) > 1:
-        array = np.ascontiguousarray(array.transpose(np.argsort(order)))
-    t = from_array(array, place, d)
-    if t._spec.strides != strides:
-        spec = Spec.of(shape, strides, d, place)
-        t = wrap(t._storage.value, spec)
-    return finish(t, requires_grad)
-
-
-def fill_random(t, drawn):
-    """Fill a tensor in place with numbers drawn on the host, in the order of its logical elements."""
-    if tls.me.grad:
-        check_inplace(t)
-    spec = t._spec
-    array = np.asarray(drawn(tuple(spec.shape)))
-    if array.dtype != spec.dtype.np:
-        array = array.astype(spec.dtype.np)
-    write_on_tape(t, storages.to_device(np.array(array), spec.device), None)
-    return t
-
-
-def bernoulli(input, p=None, *, generator=None, out=None) -> Tensor:
-    """0 or 1, each 1 with the probability that `input` gives (or `p`)."""
-    spec = input._spec
-    if p is None:
-        _needs_real(spec.dtype, "bernoulli_tensor_cpu_p_", "bernoulli_tensor_cpu_self_")
-    elif spec.dtype.is_complex:
-        raise errors.not_implemented("bernoulli_scalar_cpu_", spec.dtype)
-    probability = storages.numpy_of(input._storage, spec, input._offset) if p is None else p
-    if p is None and probability.size and not ((probability >= 0) & (probability <= 1)).all():
-        raise RuntimeError(
-            "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  "
-            "(Could this error message be improved?  If so, please report an enhancement request to PyTorch.)"
-        )
-    if p is None:
-        probability = probability.astype(np.float64 if spec.dtype is dtypes.float64 else np.float32)
-    array = draw.bernoulli(generator_of(generator), probability, tuple(spec.shape), spec.dtype.np)
-    if out is not None and overlaps(out._spec):
-        raise errors.overlap()
-    kind = spec.dtype if out is None else out.dtype  # 0 and 1 fit any dtype
-    return finish(from_array(np.asarray(array), spec.device, kind), False, out)
-
-
-_CATEGORIES = 1 << 24  # PyTorch draws with float32
-
-
-def multinomial(input, num_samples, replacement=False, *, generator=None, out=None) -> Tensor:
-    """Indices drawn from each row of weights; with replacement or without."""
-    if not input.dtype.is_floating_point:
-        raise RuntimeError(
-            f"multinomial only supports floating-point dtypes for input, got: {dtypes.scalar_name(input.dtype)}"
-        )
-    if input.ndim not in (1, 2):
-        raise RuntimeError("prob_dist must be 1 or 2 dim")
-    if out is not None and out.dtype is not dtypes.int64:
-        raise RuntimeError(f"multinomial expects Long tensor out, got: {dtypes.scalar_name(out.dtype)}")
-    if num_samples <= 0:
-        raise RuntimeError("cannot sample n_sample <= 0 samples")
-    if not replacement and num_samples > input.shape[-1]:
-        raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
-    if input.shape[-1] > _CATEGORIES:
-        raise RuntimeError("number of categories cannot exceed 2^24")
-    weights = storages.numpy_of(input._storage, input._spec, input._offset)
-    if not (np.isfinite(weights) & (weights >= 0)).all():
-        words = (
-            "invalid multinomial distribution (encountering probability entry < 0)"
-            if replacement
-            else ("probability tensor contains either `inf`, `nan` or element < 0")
-        )
-        raise RuntimeError(words)
-    if (weights.sum(-1, dtype=np.float64) <= 0).any():
-        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    array = draw.multinomial(generator_of(generator), weights, int(num_samples), bool(replacement))
-    return finish(from_array(np.asarray(array, np.int64), input._spec.device), False, out)
-
-
-def normal(
-    mean,
-    std=1.0,
-    size=None,
-    *,
-    generator=None,
-    out=None,
-    dtype=None,
-    device=None,
-    requires_grad=False,
-    layout=None,
-    pin_memory=None,
-):
-    """Normal numbers with these means and deviations (numbers or tensors)."""
-    if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
-        if std < 0:
-            raise errors.negative_std(std)
-        return _random(
-            "normal",
-            (),
-            size,
-            generator,
-            out,
-            dtype,
-            device,
-            requires_grad,
-            lambda g, s, d: draw_normal(g, s, d, mean, std),
-        )
-    some = mean if isinstance(mean, Tensor) else std
-    if isinstance(std, Tensor):
-        if std.is_complex():
-            raise RuntimeError("normal expects standard deviation to be non-complex")
-        if (storages.numpy_of(std._storage, std._spec, std._offset) < 0).any():
-            raise RuntimeError("normal expects all elements of std >= 0.0")
-    elif std < 0:
-        raise errors.negative_std(std)
-    shape = shapes.broadcast(*[tuple(t.shape) for t in (mean, std) if isinstance(t, Tensor)])
-    if out is not None and not isinstance(std, Tensor):  # PyTorch then fits the result to out=, not out= to the result
-        shape = shapes.broadcast(shape, tuple(out.shape))
-    d = _needs_float(some.dtype, "normal_kernel_cpu")
-    unit = from_array(draw_normal(generator_of(generator), shape, d), some.device, d)
-    return finish(unit * std + mean, False, out)
-
-
-def poisson(input, generator=None) -> Tensor:
-    """Poisson counts with these rates. The stream is numpy's, seeded from the generator: not PyTorch's numbers."""
-    if not input.dtype.is_floating_point:
-        raise errors.not_implemented("poisson_cpu", input.dtype)
-    rates = storages.numpy_of(input._storage, input._spec, input._offset)
-    if not (rates >= 0).all():
-        raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
-    words = generator_of(generator).words64(1)
-    host = np.random.Generator(np.random.PCG64(int(words[0])))
-    return from_array(host.poisson(rates).astype(input.dtype.np), input.device, input.dtype)
+    return factory("triu_indices", (row, col, offset), dtype_or_default(dtype, dtypes.int64), device, False, None)
 
 
 class finfo:

@@ -4,7 +4,7 @@ import contextlib
 import importlib
 import types
 
-from . import accelerator, creation, errors, random
+from . import accelerator, errors, random, random_tensors
 from .core import device as devices
 from .legacy import CLASSES
 from .streams import Event, Stream, StreamContext, current_stream, default_stream, set_stream
@@ -193,7 +193,7 @@ def _jax_device(device):
 def manual_seed(seed) -> None:
     """Seed the generator: there is one for all devices. Accepted, without effect, where there is no accelerator."""
     if is_available():
-        creation.manual_seed(seed)
+        random_tensors.manual_seed(seed)
 
 
 manual_seed_all = manual_seed
@@ -202,7 +202,7 @@ manual_seed_all = manual_seed
 def seed() -> None:
     """Seed the generator from the system's entropy, where there is an accelerator."""
     if is_available():
-        creation.seed()
+        random_tensors.seed()
 
 
 seed_all = seed
@@ -211,30 +211,30 @@ seed_all = seed
 def initial_seed() -> int:
     """The generator's seed."""
     _need()
-    return creation.initial_seed()
+    return random_tensors.initial_seed()
 
 
 def get_rng_state(device=None):
     """The generator's state."""
     _need()
-    return creation.get_rng_state()
+    return random_tensors.get_rng_state()
 
 
 def set_rng_state(new_state, device=None) -> None:
     """Set the generator's state."""
     if is_available():
-        creation.set_rng_state(new_state)
+        random_tensors.set_rng_state(new_state)
 
 
 def get_rng_state_all() -> list:
     """The generator's state, once for each device."""
-    return [creation.get_rng_state() for _ in range(device_count())]
+    return [random_tensors.get_rng_state() for _ in range(device_count())]
 
 
 def set_rng_state_all(new_states) -> None:
     """Set the generator's state to the first of these."""
     for state in list(new_states)[:1]:
-        creation.set_rng_state(state)
+        random_tensors.set_rng_state(state)
 
 
 # --- graphs and the rest -------------------------------------------------------------------------------------------

@@ -4,7 +4,19 @@ import builtins
 import importlib
 import importlib.util
 
-from . import complex_views, creation, indexing, mapped_files, methods, pytree, reshaping, storage_api, windows, writing
+from . import (
+    complex_views,
+    creation,
+    indexing,
+    mapped_files,
+    methods,
+    pytree,
+    random_tensors,
+    reshaping,
+    storage_api,
+    windows,
+    writing,
+)
 from .autograd import entry as _entry
 from .autograd import mode as _mode
 from .core import dtype as dtypes
@@ -55,15 +67,10 @@ def lookup(space: str, name: str):
             else:
                 return None
         else:
-            found = (
-                function_of(record)
-                if space == _home(record, name) or name in _SHARED and space != "Tensor"
-                else copy_of(record, space)
-            )
-            if (
-                not builtins.any(t.rpartition(".")[2] == record.name for t in record.targets)
-                and name not in record.aliases
-            ):
+            own = _own_name(record)
+            shared = space == _home(record, name) and name == own or name in _SHARED and space != "Tensor"
+            found = function_of(record) if shared else copy_of(record, space, name)
+            if name == own:
                 found.__name__ = name
         _made[key] = found
     return found
@@ -81,6 +88,12 @@ def _home(record, name):
     """The namespace whose function is the record's own; those of the others are copies, as in PyTorch."""
     spaces = [t.rpartition(".")[0] for t in record.targets if t.rpartition(".")[2] == name]
     return "torch" if "torch" in spaces else next((s for s in spaces if s != "Tensor"), None)
+
+
+def _own_name(record):
+    """The name under which the record's own function stands; aliases are copies, as in PyTorch."""
+    names = [t.rpartition(".")[2] for t in record.targets]
+    return record.name if record.name in names or not names else names[0]
 
 
 def made():
@@ -154,13 +167,14 @@ _PLAIN = {
 }  # fmt: skip
 _FROM = {
     creation: (
-        "arange", "as_tensor", "asarray", "bernoulli", "empty", "empty_like", "empty_permuted", "empty_strided", "eye",
-        "from_numpy", "frombuffer", "full", "full_like", "linspace", "logspace", "multinomial", "normal", "ones", "ones_like",
-        "poisson", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "range", "scalar_tensor",
-        "tensor", "tril_indices", "triu_indices", "zeros", "zeros_like", "manual_seed", "seed", "initial_seed",
-        "get_rng_state", "set_rng_state", "default_generator", "Generator", "finfo", "iinfo", "contiguous_format",
-        "preserve_format", "channels_last", "channels_last_3d", "strided", "sparse_coo", "sparse_csr", "sparse_csc",
-        "sparse_bsr", "sparse_bsc",
+        "arange", "as_tensor", "asarray", "empty", "empty_like", "empty_permuted", "empty_strided", "eye", "from_numpy",
+        "frombuffer", "full", "full_like", "linspace", "logspace", "ones", "ones_like", "range", "scalar_tensor", "tensor",
+        "tril_indices", "triu_indices", "zeros", "zeros_like", "finfo", "iinfo", "contiguous_format", "preserve_format",
+        "channels_last", "channels_last_3d", "strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc",
+    ),
+    random_tensors: (
+        "bernoulli", "multinomial", "normal", "poisson", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like",
+        "randperm", "manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "default_generator", "Generator",
     ),
     storage_api: ("StorageBase", "TypedStorage", "UntypedStorage"),
     mapped_files: ("from_file",),
@@ -175,7 +189,9 @@ for _source, _list in _FROM.items():
     for _name in _list:
         _PLAIN[_name] = getattr(_source, _name)
 
-_FACTORIES = {n for n in _FROM[creation] if not n.endswith("_like")} - {"bernoulli", "multinomial", "normal", "poisson"}
+_FACTORIES = {n for n in (*_FROM[creation], *_FROM[random_tensors]) if not n.endswith("_like")} - {
+    "bernoulli", "multinomial", "normal", "poisson",
+}  # fmt: skip
 _NO_OVERRIDE = {
     "is_tensor", "is_storage", "get_default_dtype", "promote_types", "can_cast", "manual_seed", "seed", "initial_seed",
     "get_rng_state", "set_rng_state", "from_numpy", "broadcast_shapes", "from_jax",

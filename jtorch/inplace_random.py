@@ -1,13 +1,10 @@
 """Random numbers into tensors that exist: uniform_, normal_ and so on."""
 
-from . import creation, errors
+from . import errors
 from .convert import as_numpy
 from .core import draw
 from .core import dtype as dtypes
-from .creation import (
-    fill_random,
-    generator_of,
-)  # fmt: skip
+from .random_tensors import draw_normal, draw_uniform, fill_random, generator_of, int_bounds
 from .reshaping import view_named
 from .tensor import Tensor
 
@@ -18,7 +15,7 @@ def uniform_(self, from_=0, to=1, *, generator=None, **named) -> Tensor:
     if low > to:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low} > to={to}")
     g = generator_of(generator)
-    return fill_random(self, lambda s: creation.draw_uniform(g, s, self._spec.dtype, float(low), float(to)))
+    return fill_random(self, lambda s: draw_uniform(g, s, self._spec.dtype, float(low), float(to)))
 
 
 def normal_(self, mean=0, std=1, *, generator=None) -> Tensor:
@@ -26,7 +23,7 @@ def normal_(self, mean=0, std=1, *, generator=None) -> Tensor:
     if std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
     g = generator_of(generator)
-    return fill_random(self, lambda s: creation.draw_normal(g, s, self._spec.dtype, float(mean), float(std)))
+    return fill_random(self, lambda s: draw_normal(g, s, self._spec.dtype, float(mean), float(std)))
 
 
 def bernoulli_(self, p=0.5, *, generator=None) -> Tensor:
@@ -58,7 +55,7 @@ def random_(self, *args, generator=None, **named) -> Tensor:
         return fill_random(self, lambda s: draw.random(g, s, d))
     if high is None:
         return fill_random(self, lambda s: draw.random_from(g, int(low), s, d))
-    low, high = creation.int_bounds(0 if low is None else int(low), int(high), self._spec.dtype)
+    low, high = int_bounds(0 if low is None else int(low), int(high), self._spec.dtype)
     return fill_random(self, lambda s: draw.randint(g, low, high, s, d))
 
 

@@ -1,6 +1,6 @@
 """Randomised factorisations of low rank: torch.svd_lowrank and torch.pca_lowrank."""
 
-from . import creation
+from . import random_tensors
 from .functions import lookup
 
 
@@ -10,7 +10,7 @@ def _basis(A, q, niter):
     All matrices of a batch start from the same vectors, as in PyTorch.
     """
     qr = lookup("linalg", "qr")
-    R = creation.randn(A.shape[-1], q, dtype=A.dtype, device=A.device)
+    R = random_tensors.randn(A.shape[-1], q, dtype=A.dtype, device=A.device)
     Q = qr(A @ R)[0]
     for _ in range(niter):
         Q = qr(A.mH @ Q)[0]

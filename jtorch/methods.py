@@ -4,7 +4,7 @@ import builtins
 
 import numpy as np
 
-from . import complex_views, creation, errors, operators, unavailable
+from . import complex_views, creation, errors, operators, random_tensors, unavailable
 from .convert import array_protocol, array_wrap, as_numpy, caster, cpu, cuda, jax_array, numpy, to, type_, type_as
 from .copying import (
     as_subclass,
@@ -19,10 +19,8 @@ from .copying import (
     shallow_copy,
 )
 from .core import dtype as dtypes
-from .creation import (
-    fill_random,
-)  # fmt: skip
 from .inplace_random import bernoulli_, cauchy_, exponential_, geometric_, log_normal_, normal_, random_, uniform_
+from .random_tensors import fill_random
 from .reshaping import (
     batch_hermitian,
     clone,
@@ -196,7 +194,7 @@ def install():
         "__iter__": iterate, "__contains__": contains, "uniform_": uniform_, "normal_": normal_, "bernoulli_": bernoulli_,
         "random_": random_, "exponential_": exponential_, "cauchy_": cauchy_, "log_normal_": log_normal_,
         "geometric_": geometric_, "new_tensor": new_tensor, "is_set_to": is_set_to, "apply_": apply_, "map_": map_, "map2_": map2_,
-        "reshape_as": reshape_as, "sum_to_size": sum_to_size, "equal": equal, "bernoulli": creation.bernoulli, "multinomial": creation.multinomial,
+        "reshape_as": reshape_as, "sum_to_size": sum_to_size, "equal": equal, "bernoulli": random_tensors.bernoulli, "multinomial": random_tensors.multinomial,
     }  # fmt: skip
     for name, fn in methods.items():
         if not name.startswith("_") or name.endswith("__"):

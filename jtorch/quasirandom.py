@@ -11,7 +11,7 @@ import numpy as np
 
 from . import functions as torch
 from .core import device as devices
-from .creation import Generator
+from .random_tensors import Generator
 
 __all__ = ["SobolEngine"]
 

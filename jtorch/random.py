@@ -2,7 +2,7 @@
 
 import contextlib
 
-from .creation import default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from .random_tensors import default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
 __all__ = [
     "default_generator",

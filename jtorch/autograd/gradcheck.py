@@ -4,7 +4,8 @@ import numpy as np
 
 from .. import errors
 from ..core.record import tls
-from ..creation import from_array, randn_like
+from ..creation import from_array
+from ..random_tensors import randn_like
 from ..tensor import Tensor
 from .entry import grad as autograd_grad
 from .mode import enable_grad, no_grad

@@ -12,7 +12,7 @@ import traceback
 
 import numpy as np
 
-from .. import config, creation
+from .. import config, random_tensors
 from ..core import dtype as dtypes
 from . import collate, fetch, handover, onhost
 from .channel import Channel
@@ -89,7 +89,7 @@ def seed(base_seed: int, number: int) -> int:
     """Seed Python, numpy and the default generator as PyTorch does in the worker of this number; its seed."""
     own = base_seed + number
     random.seed(own)
-    creation.manual_seed(own)
+    random_tensors.manual_seed(own)
     words = np.random.SeedSequence([number, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]).generate_state(4)
     np.random.seed(words)
     return own

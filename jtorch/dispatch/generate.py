@@ -344,14 +344,15 @@ def _public(record, fn):
     return found
 
 
-def copy_of(record, space):
-    """The same function once more, as it stands in another namespace: `torch.add` and `torch.Tensor.add` are two objects."""
+def copy_of(record, space, name):
+    """The same function once more, as it stands in another namespace or under another name: `torch.add`, `torch.Tensor.add`."""
     public = function_of(record)
     fn = _inner.get(public, public)
     scope = dict(fn.__globals__) if "public" in fn.__globals__ else fn.__globals__
     made = _public(record, twin(fn, scope))
+    made.__name__ = made.__qualname__ = name
     if space == "Tensor":
-        made.__qualname__ = f"Tensor.{record.name}"
+        made.__qualname__ = f"Tensor.{name}"
     else:
         override.publish((made,), generated=record.kind != "composite")
     return made

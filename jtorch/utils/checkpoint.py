@@ -21,8 +21,9 @@ from ..autograd.node import PythonNode
 from ..core.program import Plan
 from ..core.record import tls
 from ..core.spec import Spec
-from ..creation import default_generator, zeros
+from ..creation import zeros
 from ..dispatch.plans import key_spec
+from ..random_tensors import default_generator
 from ..tensor import Tensor, edge_of, value_of, wrap
 from .device_states import get_device_states as get_device_states
 from .device_states import set_device_states as set_device_states

@@ -7,9 +7,9 @@ from ...autograd.mode import is_grad_enabled, is_inference_mode_enabled, set_gra
 from ...core.device import Device as device
 from ...core.dtype import dtype
 from ...core.spec import Size
-from ...creation import Generator, default_generator
 from ...files import records
 from ...jit import ScriptFunction, ScriptModule
+from ...random_tensors import Generator, default_generator
 from ...sundries import DispatchKey, DispatchKeySet
 from ...tensor import Tensor, TensorMeta
 from ...testing import file_check
