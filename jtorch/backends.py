@@ -6,9 +6,10 @@ import types
 
 from . import settings
 from .core import device as devices
+from .namespaces import Namespace
 
 
-class _Backend(types.ModuleType):
+class _Backend(Namespace):
     """One namespace of settings; it also answers `import jtorch.backends.<name>`."""
 
     def __init__(self, name, doc, **contents):

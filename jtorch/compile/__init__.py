@@ -1,9 +1,9 @@
 """torch.compile: the recorder with promises. The package is also the function: `jtorch.compile(fn)`."""
 
 import sys
-import types
 
 from ..core import ledger
+from ..namespaces import Namespace
 from . import explain as _explain
 from .region import Options, compile_function, compile_module, reset
 
@@ -42,7 +42,7 @@ def compile(
     return compile_function(model, settings)
 
 
-class _CallablePackage(types.ModuleType):
+class _CallablePackage(Namespace):
     def __call__(self, model=None, **options):
         return compile(model, **options)
 

@@ -222,6 +222,7 @@ def _setup(loader, base_seed):
             "environ": dict(os.environ),
             "cwd": _folder(),
             "dtype": dtypes.default.dtype.name,
+            "swapped": _swapped(),
         },
         "seed": base_seed,
         "num_workers": loader.num_workers,
@@ -236,6 +237,12 @@ def _setup(loader, base_seed):
         else:
             return {**setup, "size": size, "spans": spans}, [fd]
     return {**setup, "job": body, "buffers": [pickle.PickleBuffer(b) for b in beside]}, []
+
+
+def _swapped():
+    """Whether the program says torch and means jtorch: so must what it sends."""
+    hook = sys.modules.get("jtorch.swap.hook")
+    return hook is not None and hook.used()
 
 
 def _folder():

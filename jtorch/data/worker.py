@@ -1,6 +1,7 @@
 """A worker process: gets a dataset, then indices, and sends batches. It never touches the accelerator."""
 
 import dataclasses
+import importlib
 import os
 import pickle
 import random
@@ -83,6 +84,8 @@ def _settle(place):
         pass
     dtypes.default.dtype = dtypes.ALL[place["dtype"]]
     dtypes.default.complex = dtypes.default.dtype.to_complex()
+    if place["swapped"]:
+        importlib.import_module("jtorch.swap").install_as_torch()
 
 
 def seed(base_seed: int, number: int) -> int:

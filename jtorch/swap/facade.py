@@ -4,10 +4,11 @@ import importlib
 import types
 
 from .. import version
+from ..namespaces import Namespace
 from ..torch_version import TorchVersion
 
 
-class Torch(types.ModuleType):
+class Torch(Namespace):
     """`torch`: jtorch's names, PyTorch's version, and PyTorch's submodules without having imported them."""
 
     def __init__(self, package, exists):
@@ -44,7 +45,7 @@ class Torch(types.ModuleType):
 _MISSING = object()
 
 
-class Union(types.ModuleType):
+class Union(Namespace):
     """A module of PyTorch whose names are in several modules of jtorch."""
 
     def __init__(self, name, sources):

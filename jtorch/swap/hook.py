@@ -192,6 +192,11 @@ def facade() -> Torch:
     return _facade[0]
 
 
+def used() -> bool:
+    """Whether modules of this process may have been imported with jtorch as their torch."""
+    return bool(_facade) and isinstance(sys.modules.get("torch", _facade[0]), Torch)
+
+
 def refuse_real_torch() -> None:
     """Raise where another torch than ours is loaded."""
     there = sys.modules.get("torch")
