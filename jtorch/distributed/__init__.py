@@ -1,18 +1,16 @@
-"""torch.distributed as PyTorch has it where it was built without: is_available() is False, one process sees all devices."""
+"""torch.distributed for one process: a group of one, so that scripts made for torchrun run. is_available() is False, as where PyTorch
+was built without it: one process computes on all devices that jax shows it."""
 
-import enum
 import importlib
 
-__all__ = ["is_available", "is_initialized"]
+from . import single
+from .single import *  # noqa: F403
+
+__all__ = ["is_available", "is_torchelastic_launched", *single.__all__]
 
 
 def is_available() -> bool:
-    """False: processes do not talk to each other; one process computes on all devices that jax shows it."""
-    return False
-
-
-def is_initialized() -> bool:
-    """False: there is no process group."""
+    """False: processes do not talk to each other. What needs no other process works all the same."""
     return False
 
 
@@ -27,16 +25,6 @@ def is_nccl_available() -> bool:
 
 
 is_gloo_available = is_mpi_available = is_ucc_available = is_xccl_available = is_nccl_available
-
-
-class ProcessGroup:
-    """A group of processes: there is none. For annotations and isinstance."""
-
-
-class ReduceOp(enum.Enum):
-    """How values of several processes become one; for arguments of collectives."""
-
-    SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM = range(9)
 
 
 def __getattr__(name):

@@ -87,11 +87,9 @@ ELSEWHERE = {
     "nn.modules.pixelshuffle": ("nn.modules.reshape",),
     "nn.modules.transformer": ("nn.modules.attention", "nn.modules.container", "swap.internal.private"),
     "nn.modules.upsampling": ("nn.modules.reshape",),
-    "nn.parallel": ("nn.parallel", "swap.internal.parallel"),
-    "nn.parallel.data_parallel": ("nn.parallel", "swap.internal.parallel"),
+    "nn.parallel.data_parallel": ("nn.parallel",),
     **{f"nn.parallel.{n}": ("nn.parallel.replicas",) for n in ("parallel_apply", "replicate", "scatter_gather")},
     "nn.utils._named_member_accessor": ("swap.internal.members",),
-    "nn.parallel.distributed": ("swap.internal.parallel",),
 }  # fmt: skip
 _QUANTIZATION = ("ao", "ao.nn", "ao.nn.quantized", "ao.quantization", "nn.quantized", "quantization")
 ELSEWHERE |= {name: ("swap.internal.quantization",) for name in _QUANTIZATION}

@@ -1,0 +1,106 @@
+"""torch.distributed in one process: what scripts made for torchrun call, against torch's gloo."""
+
+import pytest
+
+import jtorch
+from jtorch.distributed import single
+from tests.oracle import both, torch
+
+
+@pytest.fixture(autouse=True)
+def _group(monkeypatch, unused_port):
+    for name, value in {
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(unused_port),
+        "RANK": "0",
+        "WORLD_SIZE": "1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    yield
+    for module in (torch, jtorch):
+        if module.distributed.is_initialized():
+            module.distributed.destroy_process_group()
+
+
+@pytest.fixture
+def unused_port():
+    import socket  # noqa: PLC0415  only here
+
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def collectives(t):
+    d = t.distributed
+    d.init_process_group("gloo")
+    x = t.arange(3.0)
+    gathered, one, parts, back = [t.zeros(3)], t.zeros(3), t.zeros(3), [t.zeros(3)]
+    d.all_reduce(x)
+    d.all_gather(gathered, x)
+    d.all_gather_into_tensor(one, x)
+    d.reduce_scatter(parts, [x + 1])
+    d.gather(x, back, 0)
+    work = d.all_reduce(x, op=d.ReduceOp.MAX, async_op=True)
+    objects, said = [None], [{"a": 1}]
+    d.all_gather_object(objects, {"b": 2})
+    d.broadcast_object_list(said, 0)
+    group = d.new_group([0])
+    d.barrier()
+    return (
+        x, gathered, one, parts, back, work.wait(), work.is_completed(), objects, said, d.get_backend(), d.get_rank(),
+        d.get_world_size(group), d.get_process_group_ranks(group), d.is_initialized(), d.broadcast(x, 0), d.reduce(x, 0),
+    )  # fmt: skip
+
+
+def module(t):
+    t.distributed.init_process_group("gloo")
+    t.manual_seed(0)
+    made = t.nn.parallel.DistributedDataParallel(t.nn.Linear(2, 1))
+    with made.no_sync():
+        made(t.ones(1, 2)).sum().backward()
+    sampler = t.utils.data.distributed.DistributedSampler(range(5))
+    return repr(made), made.state_dict(), made.module.weight.grad, made.require_backward_grad_sync, list(sampler)
+
+
+def again(t):
+    t.distributed.init_process_group("gloo")
+    t.distributed.init_process_group("gloo")
+
+
+def nothing_to_train(t):
+    t.distributed.init_process_group("gloo")
+    t.nn.parallel.DistributedDataParallel(t.nn.ReLU())
+
+
+def to_itself(t):
+    t.distributed.init_process_group("gloo")
+    t.distributed.send(t.ones(1), 0)
+
+
+def no_tensor(t):
+    t.distributed.init_process_group("gloo")
+    t.distributed.all_reduce([1])
+
+
+PROGRAMS = {
+    "collectives": collectives, "module": module, "again": again, "nothing to train": nothing_to_train, "to itself": to_itself,
+    "no tensor": no_tensor,
+    "no group, rank": lambda t: t.distributed.get_rank(),
+    "no group, collective": lambda t: t.distributed.all_reduce(t.ones(1)),
+    "no group, module": lambda t: t.nn.parallel.DistributedDataParallel(t.nn.Linear(1, 1)),
+    "no group, end": lambda t: t.distributed.destroy_process_group(),
+    "backend": lambda t: t.distributed.init_process_group("foo"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_one_process(name):
+    both(PROGRAMS[name])
+
+
+def test_more_processes_are_refused(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(RuntimeError, match=r"rank 0 of 2\n.*one process"):
+        single.init_process_group("nccl")
+    assert not single.is_initialized()
