@@ -108,9 +108,7 @@ def negative_index(index, dim) -> RuntimeError:
 
 
 def index_too_large(dim, size, index) -> RuntimeError:
-    return RuntimeError(
-        f"size is inconsistent with indices: for dim {dim}, size is {size} but found index {index}"
-    )
+    return RuntimeError(f"size is inconsistent with indices: for dim {dim}, size is {size} but found index {index}")
 
 
 def not_coalesced() -> RuntimeError:
@@ -287,9 +285,7 @@ def permute_mixed() -> RuntimeError:
 
 
 def transpose_mixed(n, a, b) -> RuntimeError:
-    return RuntimeError(
-        f"sparse transpose: transposed dimensions must be sparse Got sparse_dim: {n}, d0: {a}, d1: {b}"
-    )
+    return RuntimeError(f"sparse transpose: transposed dimensions must be sparse Got sparse_dim: {n}, d0: {a}, d1: {b}")
 
 
 def index_out_of_range(index, size) -> IndexError:
@@ -305,7 +301,9 @@ def narrow_range(start, length, size) -> RuntimeError:
 
 
 def cat_layouts(layouts) -> RuntimeError:
-    return RuntimeError(f"cat: all tensors must be sparse tensors of coordinates, but got {', '.join(map(str, layouts))}")
+    return RuntimeError(
+        f"cat: all tensors must be sparse tensors of coordinates, but got {', '.join(map(str, layouts))}"
+    )
 
 
 def cat_dims(k, sparse, dense, got_sparse, got_dense) -> RuntimeError:
@@ -414,3 +412,22 @@ def diagonals_unique() -> RuntimeError:
 
 def sum_keepdim() -> RuntimeError:
     return RuntimeError("reduction operations on CSR tensors with keepdim=False is unsupported")
+
+
+# embeddings and optimizers
+
+
+def scaled_by_frequency() -> RuntimeError:
+    return RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
+
+
+def no_sparse_gradients(optimizer) -> RuntimeError:
+    more = {
+        "Adam": ", please consider SparseAdam instead", "AdamW": ", please consider SparseAdam instead"
+    }.get(optimizer, "")  # fmt: skip
+    name = "Adam" if optimizer == "AdamW" else optimizer
+    return RuntimeError(f"{name} does not support sparse gradients{more}")
+
+
+def decay_of_sparse() -> RuntimeError:
+    return RuntimeError("weight_decay option is not compatible with sparse gradients")

@@ -45,7 +45,9 @@ def _note(found, a):
         return
     # Subclasses are asked before their bases, layouts last, otherwise the order is that of the arguments.
     last = cls in LAYOUTS
-    at = next((k for k, x in enumerate(found) if issubclass(cls, type(x)) or not last and type(x) in LAYOUTS), len(found))
+    at = next(
+        (k for k, x in enumerate(found) if issubclass(cls, type(x)) or not last and type(x) in LAYOUTS), len(found)
+    )
     found.insert(at, a)
 
 

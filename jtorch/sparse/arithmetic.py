@@ -4,16 +4,18 @@ import numpy as np
 
 from .. import errors_sparse
 from .. import functions as F
+from ..core import dtype as dtypes
+from ..ops.rows import rows_added
 from ..tensor import Tensor
 from .base import coo, dense, handles, host, into, is_sparse, like, linear, sparse_shape, unravel
 from .conversions import coalesce, coalesced, to_compressed, to_dense, to_sparse
-from .tape import indexed_shape, lookup, masked, positions, step, values_of, with_values
+from .tape import indexed_shape, lookup, masked, positions, step, sum_to, values_of, with_values
 
 # --- sums ---------------------------------------------------------------------------------------------------------------
 
 
 @handles("add", "__add__", "__radd__")
-def add(input, other, *, alpha=1, out=None):
+def add(input, other, *, alpha=1, out=None, label="AddBackward0"):
     """sparse + sparse is sparse, dense + sparse is dense. Shapes must be the same.
 
     RuntimeError: sparse + dense, which PyTorch wants the other way round.
@@ -29,9 +31,9 @@ def add(input, other, *, alpha=1, out=None):
             raise errors_sparse.sum_sizes(input._spec.shape, other._spec.shape)
         raise errors_sparse.sizes_differ("add", input._spec.shape, other._spec.shape)
     types = input._spec.dtype, other._spec.dtype
-    backward = lambda g: (_cast(g, types[0]), _cast(g if alpha == 1 else g * alpha, types[1]))  # noqa: E731
+    backward = lambda g: (_cast(g, types[0]), _cast(g if alpha == 1 else g * alpha, types[1]))
     forward = _sum if is_sparse(input) else _onto
-    return into(out, step("AddBackward0", (input, other), lambda: forward(input, other, alpha), backward, False))
+    return into(out, step(label, (input, other), lambda: forward(input, other, alpha), backward, False))
 
 
 def _cast(g, dtype):
@@ -49,6 +51,8 @@ def _onto(a, b, alpha):
     a = a.to(kind)
     if not b._of._spec.numel:
         return a.clone()
+    if b._kind == "coo" and b._of._spec.dtype is kind and b.sparse_dim() and kind.category >= dtypes.FLOAT:
+        return rows_added(a, b._at[0], b._of, alpha)
     flat = positions(b).reshape(-1)
     values = _scaled(b._of.to(kind), alpha).reshape((flat._spec.numel, *rest))
     return F.index_add(F.reshape(a, (count, *rest)), 0, flat, values).reshape(tuple(a._spec.shape))
@@ -69,19 +73,20 @@ def _sum(a, b, alpha):
     kind = F.promote_types(a._of._spec.dtype, second._spec.dtype)
     values = F.cat([a._of.to(kind), second.to(kind)])
     joined = coo(a._spec.shape, F.cat([a._at[0], b._at[0]], 1), values)
-    return coalesced(joined) if a._whole and b._whole else joined
+    # Sums of sums stay as small as the table that they are in.
+    return coalesced(joined) if a._whole and b._whole or joined._nnz() > indexed_shape(a)[0] else joined
 
 
 @handles("sub", "subtract", "__sub__")
 def sub(input, other, *, alpha=1, out=None):
     """input - alpha * other."""
-    return add(input, other, alpha=-alpha, out=out)
+    return add(input, other, alpha=-alpha, out=out, label="SubBackward0")
 
 
 @handles("rsub", "__rsub__")
 def rsub(input, other, *, alpha=1):
     """other - alpha * input."""
-    return add(other, input, alpha=-alpha)
+    return add(other, input, alpha=-alpha, label="RsubBackward1")
 
 
 # --- products -----------------------------------------------------------------------------------------------------------
@@ -95,10 +100,30 @@ def mul(input, other, *, out=None):
     if is_sparse(other):
         return into(out, _product(input, other))
     if isinstance(other, Tensor) and other._spec.ndim:
-        other = _at_pattern(other, input)
-    elif isinstance(other, Tensor) and input._of._spec.ndim == 0:
-        other = other.reshape(())
-    return into(out, with_values(input.detach(), values_of(input) * other, "MulBackward0"))
+        return into(out, _times_dense(input, other))
+    if isinstance(other, Tensor) and other.requires_grad:
+        return into(out, with_values(input.detach(), values_of(input) * other, "MulBackward0"))
+    kept, kind = input.detach(), input._spec.dtype
+    made = step(
+        "MulBackward0", (input,), lambda: like(kept, kept._at, kept._of * other, kept._whole),
+        lambda g: _cast(g * (other.conjugate() if isinstance(other, complex) else other), kind), False,
+    )  # fmt: skip
+    return into(out, made)
+
+
+def _times_dense(input, other):
+    kept, factor = input.detach(), other.detach()
+
+    def backward(g):
+        by_input = _cast(g * other.conj(), kept._spec.dtype) if input.requires_grad else None
+        return by_input, _cast(
+            sum_to(g * input.conj(), other._spec.shape), other._spec.dtype
+        ) if other.requires_grad else None
+
+    def forward():
+        return like(kept, kept._at, kept._of * _at_pattern(factor, kept), kept._whole)
+
+    return step("MulBackward0", (input, other), forward, backward)
 
 
 def _at_pattern(other, pattern):
@@ -141,7 +166,14 @@ def div(input, other, *, rounding_mode=None, out=None):
         raise errors_sparse.divisor(tuple(other._spec.shape))
     if rounding_mode is not None and input._kind == "coo":
         input = coalesce(input)
-    return into(out, with_values(input.detach(), F.div(values_of(input), other, rounding_mode=rounding_mode), "DivBackward0"))
+    if rounding_mode is not None or isinstance(other, Tensor) and other.requires_grad:
+        values = F.div(values_of(input), other, rounding_mode=rounding_mode)
+        return into(out, with_values(input.detach(), values, "DivBackward0"))
+    kept, kind = input.detach(), input._spec.dtype
+    made = step(
+        "DivBackward0", (input,), lambda: like(kept, kept._at, F.div(kept._of, other), kept._whole), lambda g: _cast(g / other, kind), False,
+    )  # fmt: skip
+    return into(out, made)
 
 
 @handles("floor_divide", "__floordiv__")

@@ -226,7 +226,9 @@ def _check_compressed(t):
     where = coordinates(t)
     lane = where[1] if by_row else where[2]
     if ((np.diff(lane) == 0) & (np.diff(p) <= 0)).any():
-        within = f"{second}[..., {first}[..., i - 1]:{first}[..., i]] for all i = 1, ..., {'nrows' if by_row else 'ncols'}"
+        within = (
+            f"{second}[..., {first}[..., i - 1]:{first}[..., i]] for all i = 1, ..., {'nrows' if by_row else 'ncols'}"
+        )
         raise errors_sparse.unsatisfied(f"{within} are sorted and distinct along the last dimension values")
 
 
@@ -241,17 +243,32 @@ _DOC = """A sparse tensor of the layout {kind}.
 def _constructor(kind):
     first, second = FIELDS[kind]
 
-    def make(*args, dtype=None, device=None, pin_memory=False, requires_grad=False, check_invariants=None, layout=None, **named):
+    def make(
+        *args,
+        dtype=None,
+        device=None,
+        pin_memory=False,
+        requires_grad=False,
+        check_invariants=None,
+        layout=None,
+        **named,
+    ):
         parts = [*args]
         for name in (first, second, "values", "size")[len(args) :]:
             parts.append(named.pop(name, None))
         if named or len(parts) > 4 or any(p is None for p in parts[:3]):
-            raise TypeError(f"sparse_{kind}_tensor() takes ({first}, {second}, values, size=None), all of the first three")
+            raise TypeError(
+                f"sparse_{kind}_tensor() takes ({first}, {second}, values, size=None), all of the first three"
+            )
         return _compressed(kind, *parts, dtype, device, requires_grad, check_invariants)
 
     make.__name__ = make.__qualname__ = f"sparse_{kind}_tensor"
     make.__doc__ = _DOC.format(
-        kind=kind, first=first, second=second, axis="row" if kind[2] == "r" else "column", block="*block, " * (kind[0] == "b")
+        kind=kind,
+        first=first,
+        second=second,
+        axis="row" if kind[2] == "r" else "column",
+        block="*block, " * (kind[0] == "b"),
     )
     make.__module__ = "jtorch"
     return make

@@ -8,7 +8,7 @@ from ..core import dtype as dtypes
 from ..tensor import Tensor
 from .base import build, coo, dense, handles, host, is_coo, is_sparse, like, linear, sparse_shape, unravel
 from .constructors import empty_of
-from .tape import block_of, coordinates, indexed_shape, masked, scattered, step
+from .tape import block_of, coordinates, distinct, masked, scattered, step
 
 
 @handles("to_dense")
@@ -61,10 +61,14 @@ def gathered(x, indices, values, inverse, shape=None):
 
 
 def mask_by(g, pattern):
-    """A gradient where the pattern has values, as a sparse tensor with the pattern."""
-    values = masked(g, pattern)
+    """A gradient where the pattern has values, as a sparse tensor with the pattern, coalesced."""
     kept = pattern.detach()
-    return step("SparseMaskBackward0", (g,), lambda: like(kept, kept._at, values.detach(), kept._whole), lambda h: h.to_dense())
+    if kept._kind == "coo" and not kept._whole:
+        kept = distinct(kept)[0]
+    values = masked(g, kept)
+    return step(
+        "SparseMaskBackward0", (g,), lambda: like(kept, kept._at, values.detach(), kept._whole), lambda h: h.to_dense()
+    )
 
 
 @handles("sparse_mask")
@@ -73,14 +77,16 @@ def sparse_mask(input, mask):
     if not is_sparse(mask):
         raise errors_sparse.wrong_layout("sparse_mask", "a sparse mask, of another", None)
     if tuple(input._spec.shape) != tuple(mask._spec.shape):
-        raise errors_sparse.argument_dim("sparse_mask(): operands have incompatible sizes", tuple(mask.shape), tuple(input.shape))
+        raise errors_sparse.argument_dim(
+            "sparse_mask(): operands have incompatible sizes", tuple(mask.shape), tuple(input.shape)
+        )
     if is_sparse(input) and input._kind != mask._kind:
         input = to_dense(input)
     kept = mask.detach()
     # As PyTorch, the values of a mask with duplicate indices come once for each.
     return step(
         "SparseMaskBackward0", (input,), lambda: like(kept, kept._at, masked(input.detach(), kept), kept._whole),
-        lambda g: mask_by(g, kept) if not is_sparse(g) else g,
+        lambda g: scattered(masked(g, kept), kept) if not is_sparse(input) else mask_by(g, kept),
     )  # fmt: skip
 
 
@@ -113,13 +119,20 @@ def to_sparse(input, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=
             raise errors_sparse.same_layout("Sparse", "dense_dim argument given")
         return input
     kept = input.detach()
-    return step("ToSparseBackward0", (input,), lambda: _compressed_to_coo(input.detach()), lambda g: back(g, kept), False)
+    return step(
+        "ToSparseBackward0", (input,), lambda: _compressed_to_coo(input.detach()), lambda g: back(g, kept), False
+    )
 
 
 def back(g, pattern):
     """A gradient in the layout of what it belongs to."""
     values = masked(g, pattern)
-    return step("ToDenseBackward0", (g,), lambda: like(pattern, pattern._at, values.detach(), pattern._whole), lambda h: h.to_dense())
+    return step(
+        "ToDenseBackward0",
+        (g,),
+        lambda: like(pattern, pattern._at, values.detach(), pattern._whole),
+        lambda h: h.to_dense(),
+    )
 
 
 def _dense_to_coo(x, sparse_dim, dense_dim):
@@ -143,7 +156,9 @@ def _dense_to_coo(x, sparse_dim, dense_dim):
         values = F.index_select(rows, 0, dense(flat, x._spec.device))
         return coo(shape, dense(indices.astype(np.int64), x._spec.device), values, True)
 
-    return step("ToSparseBackward1" if sparse_dim == ndim else "ToSparseBackward0", (x,), forward, lambda g: to_dense(g), False)
+    return step(
+        "ToSparseBackward1" if sparse_dim == ndim else "ToSparseBackward0", (x,), forward, lambda g: to_dense(g), False
+    )
 
 
 def _count(shape):
@@ -185,7 +200,12 @@ def _compressing(kind):
 
 for _kind in ("csr", "csc", "bsr", "bsc"):
     globals()[f"to_sparse_{_kind}"] = handles(f"to_sparse_{_kind}")(_compressing(_kind))
-_LABELS = {"csr": "ToSparseCsrBackward0", "csc": "ToSparseCscBackward0", "bsr": "ToSparseBsrBackward0", "bsc": "ToSparseBscBackward0"}
+_LABELS = {
+    "csr": "ToSparseCsrBackward0",
+    "csc": "ToSparseCscBackward0",
+    "bsr": "ToSparseBsrBackward0",
+    "bsc": "ToSparseBscBackward0",
+}
 
 
 def to_compressed(x, kind, blocksize=None, dense_dim=None):
@@ -207,7 +227,9 @@ def _compress(x, kind, blocksize, dense_dim):
     if not is_sparse(x):
         n = x._spec.ndim - (dense_dim or 0)
         if n < 2:
-            raise IndexError(f"select(): index 1 out of range for tensor of size {list(x._spec.shape) + [1]} at dimension 1")
+            raise IndexError(
+                f"select(): index 1 out of range for tensor of size {list(x._spec.shape) + [1]} at dimension 1"
+            )
         x = _dense_to_coo(x, n, None) if n == 2 else _batched(x, n)
     elif x._kind != "coo":
         x = _compressed_to_coo(x)
@@ -263,7 +285,9 @@ def _to_blocks(x, kind, blocksize, dense_dim):
     batch, major, minor = order.nonzero()
     row, column = (major, minor) if kind == "bsr" else (minor, major)
     flat = (batch * there.shape[1] + row) * there.shape[2] + column
-    values = F.index_select(F.reshape(blocks, (-1, height, width, *rest)), 0, dense(flat.astype(np.int64), x._spec.device))
+    values = F.index_select(
+        F.reshape(blocks, (-1, height, width, *rest)), 0, dense(flat.astype(np.int64), x._spec.device)
+    )
     each = order.sum((1, 2))
     if len(set(each.tolist())) > 1:
         raise errors_sparse.uneven_batches()
@@ -282,7 +306,9 @@ def _to_blocks(x, kind, blocksize, dense_dim):
 def clone(input, *, memory_format=None):
     """A copy."""
     at = tuple(a.clone() for a in input._at)
-    return step("CloneBackward0", (input,), lambda: like(input, at, input._of.clone(), input._whole), lambda g: g, False)
+    return step(
+        "CloneBackward0", (input,), lambda: like(input, at, input._of.clone(), input._whole), lambda g: g, False
+    )
 
 
 @handles("to", "_to_copy")
@@ -338,7 +364,9 @@ def copy_(self, src, non_blocking=False):
 
 
 @handles("zeros_like", "empty_like")
-def zeros_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False):
+def zeros_like(
+    input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False
+):
     """A tensor without values, of the shape and layout of `input`; empty_like of a compressed tensor keeps its indices."""
     options = dict(dtype=dtype or input._spec.dtype, device=device or input._spec.device, requires_grad=requires_grad)
     kind = getattr(input, "_kind", "strided") if layout is None else layout.name.removeprefix("sparse_")
@@ -362,4 +390,3 @@ def _new(self, *size, dtype=None, device=None, requires_grad=False, layout=None,
 
 
 handles("new_zeros", "new_empty")(_new)
-_ = indexed_shape

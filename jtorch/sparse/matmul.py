@@ -12,7 +12,7 @@ from ..core import dtype as dtypes
 from .base import build, coo, dense, handles, host, into, is_sparse, linear, unravel
 from .conversions import coalesce, coalesced, to_compressed, to_sparse
 from .shaping import remade
-from .tape import positions, step, values_of, with_values
+from .tape import distinct, positions, step, sum_to, values_of, with_values
 
 _HALF = (dtypes.float16, dtypes.bfloat16)
 
@@ -79,32 +79,40 @@ def _sampled(t, a, b):
     return (left * right.conj()).sum(-1).to(a._spec.dtype).reshape(shape)
 
 
-def _sparse_dense(t, other, label):
-    """sparse @ dense, on the tape."""
+def _sparse_dense(t, other, masked):
+    """(forward, backward) of sparse @ dense. `masked`: the gradient of the sparse matrix is sparse too, otherwise it is dense."""
     kept = t.detach()
-    needs = other.requires_grad, t.requires_grad
+    needs = t.requires_grad, other.requires_grad
 
     def backward(g):
-        by_values = with_values(kept, _sampled(kept, g, other), "SparseMaskBackward0") if needs[1] else None
-        return by_values, _transposed_times_dense(kept, values_of(t), g) if needs[0] else None
+        by_t = None
+        if needs[0]:
+            by_t = _masked_product(kept, g, other) if masked else g @ other.conj().transpose(-2, -1)
+        return by_t, _transposed_times_dense(kept, values_of(t), g) if needs[1] else None
 
-    return step(label, (t, other), lambda: _times_dense(t, t._of, other.detach()), backward)
+    return lambda: _times_dense(t, t._of, other.detach()), backward
 
 
-def _dense_sparse(a, t, label):
-    """dense @ sparse, on the tape."""
+def _dense_sparse(a, t, masked):
+    """(forward, backward) of dense @ sparse."""
     kept = t.detach()
-    swap = lambda x: x.transpose(-2, -1)  # noqa: E731
+    swap = lambda x: x.transpose(-2, -1)
     needs = a.requires_grad, t.requires_grad
 
     def backward(g):
         by_a = swap(_times_dense(kept, values_of(t).conj(), swap(g))) if needs[0] else None
-        return by_a, with_values(kept, _sampled(kept, swap(a).conj(), swap(g).conj()), "SparseMaskBackward0") if needs[1] else None
+        if not needs[1]:
+            return by_a, None
+        return by_a, _masked_product(kept, swap(a).conj(), swap(g).conj()) if masked else swap(a).conj() @ g
 
-    def forward():
-        return swap(_transposed_times_dense(t, t._of.conj(), swap(a.detach()))).contiguous()
+    return lambda: swap(_transposed_times_dense(t, t._of.conj(), swap(a.detach()))).contiguous(), backward
 
-    return step(label, (a, t), forward, backward)
+
+def _masked_product(pattern, a, b):
+    """a @ b^H where the pattern has values."""
+    if pattern._kind == "coo" and not pattern._whole:
+        pattern = distinct(pattern)[0]
+    return with_values(pattern, _sampled(pattern, a, b), "SparseMaskBackward0")
 
 
 def _sparse_sparse(a, b):
@@ -122,7 +130,9 @@ def _sparse_sparse(a, b):
     device = a._spec.device
     values = F.zeros((len(unique),), dtype=F.promote_types(a._spec.dtype, b._spec.dtype), device=device)
     if len(flat):
-        taken = [F.index_select(values_of(x), 0, dense(at.astype(np.int64), device)) for x, at in ((a, left), (b, right))]
+        taken = [
+            F.index_select(values_of(x), 0, dense(at.astype(np.int64), device)) for x, at in ((a, left), (b, right))
+        ]
         values = F.index_add(values, 0, dense(inverse.reshape(-1).astype(np.int64), device), taken[0] * taken[1])
     made = remade(a, (n, k), unravel(unique, (n, k)), values, "SparseSparseMatmulBackward0", True)
     return made if kind == "coo" else to_compressed(made, kind if kind in ("csr", "csc") else "csr")
@@ -147,7 +157,11 @@ def product(a, b, label="MmBackward0"):
     _check(a, b, is_sparse(a) and a._kind == "coo")
     if is_sparse(a) and is_sparse(b):
         return _sparse_sparse(a, b)
-    return _sparse_dense(a, b, label) if is_sparse(a) else _dense_sparse(a, b, label)
+    return step(label, (a, b), *_steps(a, b, label))
+
+
+def _steps(a, b, label):
+    return (_sparse_dense if is_sparse(a) else _dense_sparse)(a, b, label.startswith("Sparse"))
 
 
 @handles("mm")
@@ -160,7 +174,9 @@ def mm(input, mat2, *, out_dtype=None, out=None):
 def mv(input, vec, *, out=None):
     """The product of a matrix and a vector."""
     if vec._spec.ndim != 1 or input._spec.ndim != 2:
-        raise errors_sparse.argument_dim("mv", "a matrix and a vector", f"{input._spec.ndim}D and {vec._spec.ndim}D tensors")
+        raise errors_sparse.argument_dim(
+            "mv", "a matrix and a vector", f"{input._spec.ndim}D and {vec._spec.ndim}D tensors"
+        )
     if input._spec.shape[1] != vec._spec.shape[0]:
         raise errors_sparse.mv_size(input._spec.shape[1], vec._spec.shape[0])
     if is_sparse(vec):
@@ -176,9 +192,7 @@ def bmm(input, mat2, *, out=None):
         raise errors_sparse.argument_dim("bmm", "batches of matrices that fit", f"{list(a)} and {list(b)}")
     if is_sparse(input) and is_sparse(mat2):
         raise errors_sparse.no_kernel("bmm of two sparse tensors")
-    if is_sparse(input):
-        return into(out, _sparse_dense(input, mat2, "BmmBackward0"))
-    return into(out, _dense_sparse(input, mat2, "BmmBackward0"))
+    return into(out, step("BmmBackward0", (input, mat2), *_steps(input, mat2, "BmmBackward0")))
 
 
 @handles("matmul", "__matmul__")
@@ -214,17 +228,25 @@ def addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None, label="AddmmBackward0
     """beta * input + alpha * mat1 @ mat2."""
     if not is_sparse(mat1) and not is_sparse(mat2):
         raise errors_sparse.no_kernel("addmm of dense matrices onto a sparse one")
-    found = product(mat1, mat2, label)
-    found = found if type(alpha) is int and alpha == 1 else found * alpha
-    if not is_sparse(input):
-        if is_sparse(found):
-            found = found.to_dense()
-        if beta == 0:
-            return into(out, found.expand(tuple(found._spec.shape)))
-        return into(out, found + (input if type(beta) is int and beta == 1 else input * beta))
-    if not is_sparse(found):
+    if is_sparse(mat1) and is_sparse(mat2):
+        found = product(mat1, mat2, label) * alpha
+        if is_sparse(input):
+            return into(out, input * beta + found)
+        return into(out, input * beta + found.to_dense())
+    if is_sparse(input):
         raise errors_sparse.no_kernel("addmm onto a sparse matrix with a dense product")
-    return into(out, (input if type(beta) is int and beta == 1 else input * beta) + found)
+    _check(mat1, mat2, is_sparse(mat1) and mat1._kind == "coo")
+    shape = tuple(input._spec.shape)
+    forward, backward = _steps(mat1, mat2, label)
+
+    def whole():
+        found = forward()
+        return found * alpha if beta == 0 else input.detach() * beta + found * alpha
+
+    def gradients(g):
+        return (sum_to(g * beta, shape), *backward(g * alpha))
+
+    return into(out, step(label, (input, mat1, mat2), whole, gradients))
 
 
 @handles("addmv")
@@ -255,7 +277,9 @@ def hspmm(mat1, mat2, *, out=None):
     """sparse @ dense as a hybrid tensor: rows are indexed, their elements are dense."""
     _check(mat1, mat2, True)
     rows, values = _row_products(mat1, mat2)
-    made = coo((mat1._spec.shape[0], mat2._spec.shape[1]), dense(rows[None].astype(np.int64), mat1._spec.device), values)
+    made = coo(
+        (mat1._spec.shape[0], mat2._spec.shape[1]), dense(rows[None].astype(np.int64), mat1._spec.device), values
+    )
     return into(out, made)
 
 

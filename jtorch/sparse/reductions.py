@@ -24,7 +24,9 @@ def sum_(input, dim=None, keepdim=False, *, dtype=None, axis=None, keepdims=None
     dtype = dtype or _accumulating(input._spec.dtype)
     if dim is None or dim == () or dim == []:
         shape, kind = tuple(input._spec.shape), input._spec.dtype
-        found = step("SumBackward0", (input,), lambda: input._of.sum(dtype=dtype), lambda g: g.expand(shape).to(kind), False)
+        found = step(
+            "SumBackward0", (input,), lambda: input._of.sum(dtype=dtype), lambda g: g.expand(shape).to(kind), False
+        )
         return into(out, found)
     if input._kind != "coo":
         return into(out, _sum_compressed(input, dim, keepdim, dtype))
@@ -135,7 +137,9 @@ def log_softmax(input, dim, *, dtype=None):
 
 def _softmax(input, dim, dtype, log):
     if not is_sparse(input) or input._kind != "coo":
-        raise errors_sparse.wrong_layout("torch.sparse.softmax", "sparse coordinate tensor", getattr(input, "_kind", None))
+        raise errors_sparse.wrong_layout(
+            "torch.sparse.softmax", "sparse coordinate tensor", getattr(input, "_kind", None)
+        )
     if dtype is not None:
         input = input.to(dtype)
     input = coalesce(input)

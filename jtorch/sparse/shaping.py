@@ -95,7 +95,9 @@ def transpose(input, dim0, dim1, label="TransposeBackward0"):
 def t(input):
     """The matrix transposed."""
     if input._spec.ndim > 2:
-        raise errors_sparse.argument_dim("t() expects a tensor with <= 2 sparse and 0 dense dimensions", 2, f"{input._spec.ndim}D")
+        raise errors_sparse.argument_dim(
+            "t() expects a tensor with <= 2 sparse and 0 dense dimensions", 2, f"{input._spec.ndim}D"
+        )
     return input if input._spec.ndim < 2 else transpose(input, 0, 1, "TBackward0")
 
 
@@ -291,7 +293,10 @@ def zero_(input):
     if input._rg and F.is_grad_enabled():
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     if input._kind == "coo":
-        take(input, empty_coo(tuple(input._spec.shape), input._spec.dtype, input._spec.device, sparse_dim=input.sparse_dim()))
+        take(
+            input,
+            empty_coo(tuple(input._spec.shape), input._spec.dtype, input._spec.device, sparse_dim=input.sparse_dim()),
+        )
     else:
         take(input, like(input, input._at, F.zeros_like(input._of)))
     input._edge = None

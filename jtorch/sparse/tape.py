@@ -11,7 +11,7 @@ from ..autograd.mode import no_grad
 from ..autograd.node import Node, PythonNode, class_of, freed
 from ..core.record import tls
 from ..tensor import Tensor, edge_of
-from .base import HANDLERS, SparseTensor, build, dense, handles, host, is_sparse, like, linear, sparse_shape
+from .base import SparseTensor, coo, dense, handles, host, is_sparse, like, linear, sparse_shape, unravel
 
 
 class SparseNode(PythonNode):
@@ -61,9 +61,25 @@ def step(label, inputs, forward, backward, saves=True):
 def values_of(x) -> Tensor:
     """The values as a dense tensor with a history: its gradient is a sparse one of `x`."""
     kept = x.detach()
-    return record(
-        x._of.detach(), "ValuesBackward0", (x,), lambda g: with_values(kept, g, "ValuesBackwardBackward0"), False
-    )
+    return record(x._of.detach(), "ValuesBackward0", (x,), lambda g: from_values(kept, g), False)
+
+
+def from_values(pattern, g):
+    """The gradient of a sparse tensor from that of its values. Those of one place have the same one: it is taken once."""
+    if pattern._kind == "coo" and not pattern._whole:
+        pattern, at = distinct(pattern)
+        g = F.index_select(g, 0, at)
+    return with_values(pattern, g, "ValuesBackwardBackward0")
+
+
+def distinct(pattern):
+    """(a coalesced tensor with the places of this one and no values to speak of, at which of them each place comes first)."""
+    shape, device = sparse_shape(pattern), pattern._spec.device
+    unique, first = np.unique(linear(host(pattern._at[0]), shape), return_index=True)
+    indices = dense(np.ascontiguousarray(unravel(unique, shape)), device)
+    at = dense(first.astype(np.int64), device)
+    with no_grad():
+        return coo(pattern._spec.shape, indices, F.index_select(pattern._of, 0, at), True), at
 
 
 def with_values(pattern, values, label, at=None, shape=None) -> SparseTensor:
@@ -207,8 +223,9 @@ def _accumulate_in(self, leaf, value, plain=engine.Run.accumulate_in):
         return
     new, old = self.tensor(value, leaf._spec), leaf._grad
     if old is None:
-        leaf._grad = new
-    elif is_sparse(old) or self.create_graph or old._edge is not None:
+        # PyTorch's gradient does not know whether it is coalesced.
+        leaf._grad = like(new, new._at, new._of) if new._edge is None else new
+    elif self.create_graph or old._edge is not None:
         leaf._grad = old + new
     else:
         with no_grad():
@@ -222,4 +239,3 @@ def install():
 
 
 install()
-_ = HANDLERS, build

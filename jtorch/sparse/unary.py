@@ -2,21 +2,21 @@
 
 from .. import errors_sparse
 from .. import functions as F
-from .base import HANDLERS, handles, into, is_sparse
+from .base import HANDLERS, handles, into, is_sparse, like
 from .conversions import coalesce
-from .tape import values_of, with_values
+from .tape import step, values_of, with_values
 
 # name of the function -> name of its step on the tape
 ZERO_PRESERVING = {
     "abs": "Abs", "arcsin": "Asin", "arcsinh": "Asinh", "arctan": "Atan", "arctanh": "Atanh", "asin": "Asin", "asinh": "Asinh",
     "atan": "Atan", "atanh": "Atanh", "ceil": "Ceil", "conj_physical": "ConjPhysical", "deg2rad": "Deg2Rad", "erf": "Erf",
     "erfinv": "Erfinv", "expm1": "Expm1", "floor": "Floor", "frac": "Frac", "isinf": "", "isnan": "", "isneginf": "", "isposinf": "",
-    "log1p": "Log1P", "nan_to_num": "NanToNum", "neg": "Neg", "negative": "Neg", "positive": "", "rad2deg": "Rad2Deg", "relu": "Relu",
+    "log1p": "Log1P", "nan_to_num": "NanToNum", "positive": "", "rad2deg": "Rad2Deg", "relu": "Relu",
     "round": "Round", "sgn": "Sgn", "sign": "Sign", "signbit": "", "sin": "Sin", "sinh": "Sinh", "sqrt": "Sqrt", "square": "Pow",
     "tan": "Tan", "tanh": "Tanh", "trunc": "Trunc", "fix": "Trunc", "absolute": "Abs", "conj": "Conj", "real": "Real", "imag": "Imag",
     "resolve_conj": "", "angle": "Angle", "hardshrink": "Hardshrink", "softshrink": "Softshrink", "leaky_relu": "LeakyRelu",
 }  # fmt: skip
-_LINEAR = {"neg", "negative", "positive", "conj", "conj_physical", "deg2rad", "rad2deg", "real", "imag", "resolve_conj"}
+_LINEAR = {"positive", "conj", "conj_physical", "deg2rad", "rad2deg", "real", "imag", "resolve_conj"}
 
 
 def mapped(name, label):
@@ -36,7 +36,17 @@ def mapped(name, label):
 
 for _name, _label in ZERO_PRESERVING.items():
     handles(_name)(mapped(_name, _label))
-handles("__neg__")(HANDLERS["neg"])
+
+
+@handles("neg", "negative", "__neg__")
+def neg(input, *, out=None):
+    """The values' negatives."""
+    kept = input.detach()
+    return into(
+        out, step("NegBackward0", (input,), lambda: like(kept, kept._at, -kept._of, kept._whole), lambda g: -g, False)
+    )
+
+
 handles("__abs__")(HANDLERS["abs"])
 
 
@@ -60,7 +70,17 @@ def dropout(input, p=0.5, training=True, train=None, inplace=False):
     return with_values(pattern.detach(), values, "NativeDropoutBackward0")
 
 
-for _name in ("is_floating_point", "is_complex", "is_signed", "is_inference", "is_conj", "is_neg", "numel", "detach", "detach_"):
+for _name in (
+    "is_floating_point",
+    "is_complex",
+    "is_signed",
+    "is_inference",
+    "is_conj",
+    "is_neg",
+    "numel",
+    "detach",
+    "detach_",
+):
     handles(_name)(lambda input, _name=_name: getattr(input, _name)())
 handles("is_nonzero")(bool)
 handles("is_same_size")(lambda input, other: tuple(input.shape) == tuple(other.shape))
