@@ -28,20 +28,22 @@ def no_data_ptr() -> RuntimeError:
     return RuntimeError("Cannot access data pointer of Tensor that doesn't have storage\n  use to_dense() first")
 
 
-def no_strides() -> RuntimeError:
+def no_strides(kind="coo") -> RuntimeError:
+    if kind != "coo":
+        return RuntimeError(f"Sparse {kind.upper()} tensors do not have strides")
     return RuntimeError("Sparse tensors do not have strides.")
 
 
-def no_offset() -> RuntimeError:
-    return RuntimeError("Sparse CSR tensors do not have storage_offset.")
+def no_offset(kind) -> RuntimeError:
+    return RuntimeError(f"Sparse {kind.upper()} tensors do not have storage_offset.")
 
 
-def no_contiguity() -> RuntimeError:
-    return RuntimeError("Sparse CSR tensors do not have is_contiguous")
+def no_contiguity(kind) -> RuntimeError:
+    return RuntimeError(f"Sparse {kind.upper()} tensors do not have is_contiguous")
 
 
-def no_numpy() -> TypeError:
-    return TypeError("can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first.")
+def no_numpy(kind) -> TypeError:
+    return TypeError(f"can't convert {layout_name(kind)} layout tensor to numpy. Use Tensor.to_dense() first.")
 
 
 def no_type() -> RuntimeError:
@@ -157,8 +159,9 @@ def compressed_rank(name, wanted, got) -> RuntimeError:
     return RuntimeError(f"{name} must have dimensionality {wanted}, but got {got}")
 
 
-def block_size(dim, size, block) -> RuntimeError:
-    return RuntimeError(f"tensor shape[{dim}] (={size}) must be divisible by blocksize[{dim}] (={block})")
+def block_size(kind, sizes, blocks) -> RuntimeError:
+    one, two = (f"({a},{b})" for a, b in (sizes, blocks))
+    return RuntimeError(f"dense_to_sparse_{kind}: tensor sparse size {one} must be divisible by given blocksize {two}")
 
 
 def needs_blocksize() -> RuntimeError:
@@ -431,3 +434,9 @@ def no_sparse_gradients(optimizer) -> RuntimeError:
 
 def decay_of_sparse() -> RuntimeError:
     return RuntimeError("weight_decay option is not compatible with sparse gradients")
+
+
+def sum_layout(layout) -> RuntimeError:
+    return RuntimeError(
+        f"Currently the only compressed sparse format supported for sum.dim_IntList is CSR, but got layout {layout}"
+    )

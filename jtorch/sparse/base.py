@@ -94,19 +94,19 @@ class SparseTensor(Tensor):
 
     def stride(self, dim=None):
         """RuntimeError: sparse tensors have none."""
-        raise errors_sparse.no_strides()
+        raise errors_sparse.no_strides(self._kind)
 
     def storage_offset(self):
         """0 for coordinates; RuntimeError for compressed layouts."""
         if self._kind == "coo":
             return 0
-        raise errors_sparse.no_offset()
+        raise errors_sparse.no_offset(self._kind)
 
     def is_contiguous(self, memory_format=None):
         """False."""
         if self._kind == "coo":
             return False
-        raise errors_sparse.no_contiguity()
+        raise errors_sparse.no_contiguity(self._kind)
 
     def data_ptr(self):
         """RuntimeError: there is no memory."""
@@ -120,10 +120,10 @@ class SparseTensor(Tensor):
 
     def numpy(self, *, force=False):
         """TypeError: to_dense first."""
-        raise errors_sparse.no_numpy()
+        raise errors_sparse.no_numpy(self._kind)
 
     def __array__(self, dtype=None, copy=None):
-        raise errors_sparse.no_numpy()
+        raise errors_sparse.no_numpy(self._kind)
 
     def __jax_array__(self):
         raise errors_sparse.no_storage()

@@ -120,7 +120,7 @@ def to_sparse(input, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=
         return input
     kept = input.detach()
     return step(
-        "ToSparseBackward0", (input,), lambda: _compressed_to_coo(input.detach()), lambda g: back(g, kept), False
+        "ToSparseBackward1", (input,), lambda: _compressed_to_coo(input.detach()), lambda g: back(g, kept), False
     )
 
 
@@ -137,6 +137,7 @@ def back(g, pattern):
 
 def _dense_to_coo(x, sparse_dim, dense_dim):
     ndim = x._spec.ndim
+    label = "ToSparseBackward1" if sparse_dim is None else "ToSparseBackward0"
     if sparse_dim is None:
         sparse_dim = ndim - (dense_dim or 0)
     if not 0 <= sparse_dim <= ndim:
@@ -156,9 +157,7 @@ def _dense_to_coo(x, sparse_dim, dense_dim):
         values = F.index_select(rows, 0, dense(flat, x._spec.device))
         return coo(shape, dense(indices.astype(np.int64), x._spec.device), values, True)
 
-    return step(
-        "ToSparseBackward1" if sparse_dim == ndim else "ToSparseBackward0", (x,), forward, lambda g: to_dense(g), False
-    )
+    return step(label, (x,), forward, to_dense, False)
 
 
 def _count(shape):
@@ -169,17 +168,20 @@ def _count(shape):
 
 
 def _compressed_to_coo(x):
+    """Coordinates in the order of the compressed values: coalesced where those go by rows."""
+    dims, leading = x._batch + 2, tuple(x._spec.shape[: x._batch])
+    batch, rows, columns = coordinates(x)
+    height, width = block_of(x)
     if x._blocked:
-        return _dense_to_coo(to_dense(x), None, x.dense_dim() or None)
-    batch, rows, columns = (a.reshape(-1) for a in coordinates(x))
-    leading = tuple(x._spec.shape[: x._batch])
-    indices = np.concatenate([unravel(batch, leading), rows[None], columns[None]])
-    dims = x._batch + 2
+        inside = np.arange(height)[:, None], np.arange(width)[None]
+        rows, columns = (
+            a[..., None, None] * n + i for a, n, i in ((rows, height, inside[0]), (columns, width, inside[1]))
+        )
+        batch, rows, columns = np.broadcast_arrays(batch[..., None, None], rows, columns)
+    batch, rows, columns = (a.reshape(-1) for a in (batch, rows, columns))
+    indices = np.concatenate([unravel(batch, leading), rows[None], columns[None]]).astype(np.int64)
     values = F.reshape(x._of, (indices.shape[1], *x._spec.shape[dims:]))
-    order = np.argsort(linear(indices, x._spec.shape[:dims]), kind="stable")
-    if (order != np.arange(len(order))).any():
-        indices, values = indices[:, order], F.index_select(values, 0, dense(order, x._spec.device))
-    return coo(x._spec.shape, dense(np.ascontiguousarray(indices), x._spec.device), values, True)
+    return coo(x._spec.shape, dense(np.ascontiguousarray(indices), x._spec.device), values, x._kind == "csr")
 
 
 # --- compressed ---------------------------------------------------------------------------------------------------------
@@ -273,9 +275,8 @@ def _to_blocks(x, kind, blocksize, dense_dim):
     n = len(shape) - dense_dim
     height, width = blocksize
     *leading, rows, columns = shape[:n]
-    for d, (size, block) in enumerate(((rows, height), (columns, width))):
-        if block <= 0 or size % block:
-            raise errors_sparse.block_size(d, size, block)
+    if min(blocksize) <= 0 or rows % height or columns % width:
+        raise errors_sparse.block_size(kind, (rows, columns), blocksize)
     batches, rest = _count(leading), shape[n:]
     blocks = F.reshape(x, (batches, rows // height, height, columns // width, width, *rest))
     blocks = blocks.movedim(3, 2)  # (batches, block rows, block columns, height, width, *rest)
@@ -347,9 +348,9 @@ handles("type_as")(lambda input, other: to(input, dtype=other._spec.dtype, devic
 def copy_(self, src, non_blocking=False):
     """Take the indices and values of another sparse tensor."""
     if not is_sparse(self):
-        raise errors_sparse.copy_dense("torch", "torch.sparse")
+        raise errors_sparse.copy_dense(self.type(), src.type())
     if not is_sparse(src):
-        raise errors_sparse.copy_dense("torch.sparse", "torch")
+        raise errors_sparse.copy_dense(self.type(), src.type())
     from_, same = src, src._spec.dtype is self._spec.dtype
     if tuple(src._spec.shape) != tuple(self._spec.shape):
         raise errors_sparse.written_shape(self._spec.shape, src._spec.shape)

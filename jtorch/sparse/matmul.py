@@ -9,7 +9,7 @@ import numpy as np
 from .. import errors_sparse
 from .. import functions as F
 from ..core import dtype as dtypes
-from .base import build, coo, dense, handles, host, into, is_sparse, linear, unravel
+from .base import coo, dense, handles, host, into, is_coo, is_sparse, linear, unravel
 from .conversions import coalesce, coalesced, to_compressed, to_sparse
 from .shaping import remade
 from .tape import distinct, positions, step, sum_to, values_of, with_values
@@ -135,7 +135,7 @@ def _sparse_sparse(a, b):
         ]
         values = F.index_add(values, 0, dense(inverse.reshape(-1).astype(np.int64), device), taken[0] * taken[1])
     made = remade(a, (n, k), unravel(unique, (n, k)), values, "SparseSparseMatmulBackward0", True)
-    return made if kind == "coo" else to_compressed(made, kind if kind in ("csr", "csc") else "csr")
+    return made if kind == "coo" else to_compressed(made, "csr")
 
 
 def _check(a, b, coo_first):
@@ -181,7 +181,14 @@ def mv(input, vec, *, out=None):
         raise errors_sparse.mv_size(input._spec.shape[1], vec._spec.shape[0])
     if is_sparse(vec):
         raise errors_sparse.no_kernel("mv")
-    return into(out, product(input, vec.unsqueeze(1), "MvBackward0").squeeze(1))
+    _check(input, vec.detach().unsqueeze(1), is_coo(input))
+    forward, backward = _sparse_dense(input, vec.unsqueeze(1), False)
+
+    def gradients(g):
+        by_matrix, by_vector = backward(g.unsqueeze(1))
+        return by_matrix, None if by_vector is None else by_vector.squeeze(1)
+
+    return into(out, step("MvBackward0", (input, vec), lambda: forward().squeeze(1).clone(), gradients))
 
 
 @handles("bmm")
@@ -400,6 +407,3 @@ def spdiags(diagonals, offsets, shape, layout=None):
     values = F.index_select(diagonals.reshape(-1), 0, flat)
     made = remade(diagonals, (n, m), np.stack([rows[keep], columns[keep]]), values, "SpdiagsBackward0")
     return made if layout is None or layout.name == "sparse_coo" else made.to_sparse(layout=layout)
-
-
-_ = build

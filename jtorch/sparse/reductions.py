@@ -9,7 +9,7 @@ from ..core import shapes
 from .base import dense, handles, host, into, is_sparse, linear, sparse_shape, unravel
 from .conversions import coalesce, to_sparse
 from .shaping import remade
-from .tape import block_of, step, values_of, with_values
+from .tape import step, values_of, with_values
 
 
 def _accumulating(dtype):
@@ -63,6 +63,8 @@ def _sum_dims(input, dim, keepdim, dtype, label):
 
 
 def _sum_compressed(x, dim, keepdim, dtype):
+    if x._kind != "csr":
+        raise errors_sparse.sum_layout(x.layout)
     if not keepdim:
         raise errors_sparse.sum_keepdim()
     made = _sum_dims(to_sparse(x), dim, True, dtype, "SumBackward1")
@@ -82,7 +84,7 @@ def sparse_sum(input, dim=None, dtype=None):
         values = values_of(coalesce(input) if input._kind == "coo" else input)
         return values.sum() if dtype is None else values.sum(dtype=dtype)
     if input._kind != "coo":
-        return _sum_compressed(input, dim, True, dtype or _accumulating(input._spec.dtype))
+        raise errors_sparse.no_kernel("_indices", False)
     return _sum_dims(input, dim, False, dtype or input._spec.dtype, "SparseSumBackward0")
 
 
@@ -137,9 +139,7 @@ def log_softmax(input, dim, *, dtype=None):
 
 def _softmax(input, dim, dtype, log):
     if not is_sparse(input) or input._kind != "coo":
-        raise errors_sparse.wrong_layout(
-            "torch.sparse.softmax", "sparse coordinate tensor", getattr(input, "_kind", None)
-        )
+        raise errors_sparse.no_kernel("_sparse_softmax", False)
     if dtype is not None:
         input = input.to(dtype)
     input = coalesce(input)
@@ -162,6 +162,3 @@ def _softmax(input, dim, dtype, log):
     powers = shifted.exp()
     total = F.index_select(F.index_add(zeros, 0, group, powers), 0, group)
     return with_values(input.detach(), shifted - total.log() if log else powers / total, label)
-
-
-_ = block_of

@@ -2,12 +2,12 @@
 
 import copy
 
-from .. import copying, errors_sparse, printing
+from .. import copying, creation, errors_sparse, printing
 from ..core import device as devices
 from ..core import dtype as dtypes
 from ..tensor import grad_edge
-from .base import build, handles, host, is_sparse, like
-from .constructors import FIELDS
+from .base import build, handles, host, like
+from .constructors import FIELDS, sparse_compressed_tensor, sparse_coo_tensor
 
 
 @handles("__repr__")
@@ -90,4 +90,10 @@ def record_of(x):
     return x.layout, (*x._at, x._of, x._spec.shape, *whole)
 
 
-_ = is_sparse
+def checked(kind, parts, size, whole=False):
+    """A sparse tensor of parts that may not be trusted; RuntimeError where they do not fit."""
+    if kind != "coo":
+        return sparse_compressed_tensor(*parts, size, layout=getattr(creation, f"sparse_{kind}"), check_invariants=True)
+    if any(n < 0 for n in size) or parts[0].dtype is not dtypes.int64:
+        raise errors_sparse.float_indices(parts[0].dtype)
+    return sparse_coo_tensor(*parts, size, check_invariants=True, is_coalesced=bool(whole))

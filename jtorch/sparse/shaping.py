@@ -7,7 +7,7 @@ from .. import functions as F
 from ..core import shapes
 from ..tensor import Tensor
 from .base import build, coo, dense, handles, host, is_sparse, like, take
-from .constructors import empty_coo
+from .constructors import empty_coo, empty_of
 from .conversions import to_dense, to_sparse
 from .tape import step, values_of, with_values
 
@@ -110,6 +110,8 @@ def adjoint(input):
 @handles("unsqueeze")
 def unsqueeze(input, dim):
     """A dimension of length 1, indexed where it stands before a dense one."""
+    if input._kind != "coo":
+        raise errors_sparse.no_strides(input._kind)
     n = input.sparse_dim()
     dim = shapes.wrap_dim(dim, input._spec.ndim + 1)
     shape = list(input._spec.shape)
@@ -181,7 +183,7 @@ def _select_compressed(x, dim, index):
         values = values_of(x).select(dim, index)
         shape = [s for d, s in enumerate(x._spec.shape) if d != dim]
         return with_values(build(x._kind, shape, at, values.detach()), values, "SelectBackward0")
-    return select(to_sparse(x), dim, index).to_dense() if x._batch == 0 else to_dense(x).select(dim, index)
+    return select(to_sparse(x), dim, index) if x._batch == 0 else to_dense(x).select(dim, index)
 
 
 @handles("unbind", "__iter__")
@@ -298,7 +300,11 @@ def zero_(input):
             empty_coo(tuple(input._spec.shape), input._spec.dtype, input._spec.device, sparse_dim=input.sparse_dim()),
         )
     else:
-        take(input, like(input, input._at, F.zeros_like(input._of)))
+        kind = "csr" if input._kind in ("csr", "bsr") else "csc"
+        empty = empty_of(kind, input._spec.shape[: input._batch + 2], input._spec.dtype, input._spec.device)
+        if input._kind != kind or input.dense_dim():
+            raise errors_sparse.no_kernel("zero_ of blocks and hybrid tensors", False)
+        take(input, empty)
     input._edge = None
     input._storage.version += 1
     return input
@@ -355,7 +361,7 @@ def resize_as_sparse_(input, template):
     return sparse_resize_(input, tuple(template._spec.shape), template.sparse_dim(), template.dense_dim())
 
 
-@handles("reshape", "flatten", "view", "ravel")
+@handles("reshape", "flatten", "ravel")
 def reshape(input, *args, **kwargs):
     """RuntimeError: indices would have to be worked out anew."""
     raise errors_sparse.no_reshape()

@@ -1,0 +1,90 @@
+"""Sparse tensors in files, in pickles, in copies, and in torch.testing."""
+
+import copy
+import io
+import pickle
+
+import pytest
+
+import jtorch
+from tests.oracle import both, run, torch
+from tests.sparse.samples import Samples, parts
+
+KINDS = {
+    "coo": lambda s: s.coo, "whole": lambda s: s.whole, "hybrid": lambda s: s.hybrid, "csr": lambda s: s.csr,
+    "csc": lambda s: s.csc, "bsr": lambda s: s.blocks("bsr"), "bsc": lambda s: s.blocks("bsc"),
+}  # fmt: skip
+
+
+def lists(x):
+    return [p.tolist() if hasattr(p, "tolist") else p for p in parts(x)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_go_both_ways(kind):
+    for one, two in ((torch, jtorch), (jtorch, torch), (jtorch, jtorch)):
+        file = io.BytesIO()
+        x = KINDS[kind](Samples(one))
+        one.save({"x": x, "y": [x]}, file)
+        file.seek(0)
+        found = two.load(file, weights_only=True)["x"]
+        assert lists(found) == lists(x)
+        assert str(found.layout) == str(x.layout)
+        assert tuple(found.shape) == tuple(x.shape)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_copies(kind):
+    x = KINDS[kind](Samples(jtorch, grad=True))
+    for made in (pickle.loads(pickle.dumps(x)), copy.deepcopy(x), copy.copy(x)):
+        assert made is not x
+        assert lists(made) == lists(x)
+        assert made.requires_grad
+
+
+def test_deepcopy_of_a_gradient_and_of_a_result():
+    e = jtorch.nn.Embedding(3, 2, sparse=True)
+    e(jtorch.tensor([1, 1])).sum().backward()
+    assert lists(copy.deepcopy(e).weight.grad) == lists(e.weight.grad)
+    with pytest.raises(RuntimeError, match="Only Tensors created explicitly"):
+        copy.deepcopy(Samples(jtorch, grad=True).coo * 2)
+
+
+COMPARED = {
+    "same": lambda s: (s.whole, s.whole),
+    "unsorted": lambda s: (s.coo, s.whole),
+    "csr": lambda s: (s.csr, s.csr),
+    "values": lambda s: (s.whole, s.whole * 2),
+    "layouts": lambda s: (s.whole, s.csr),
+    "nnz": lambda s: (s.whole, s.other.abs() + s.whole),
+}
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_assert_close(name):
+    """Passes and fails as PyTorch's."""
+    outcomes = [run(lambda t: t.testing.assert_close(*COMPARED[name](Samples(t))), t) for t in (torch, jtorch)]
+    assert [type(o.error) for o in outcomes][0] is type(outcomes[1].error), outcomes[1].error
+
+
+def test_type_names_and_attributes():
+    def program(t):
+        x = Samples(t).coo
+        return (
+            x.type(), x.int().type(), t.is_tensor(x), isinstance(x, t.Tensor), x.dim(), x.numel(), len(x), x.shape, x.size(1), x.device.type,
+            t.numel(x), t.is_floating_point(x), x.element_size(), x.is_contiguous(), x.dense_dim(), x.sparse_dim(), x.storage_offset(),
+            t.is_same_size(x, x.to_dense()), t.result_type(x, 1.0), x.new_zeros(2, 2).shape, t.typename(x) == x.type(),
+        )  # fmt: skip
+
+    both(program)
+
+
+def test_as_a_parameter_and_a_buffer():
+    def program(t):
+        m = t.nn.Module()
+        m.register_buffer("a", Samples(t).csr)
+        state = m.state_dict()
+        m.load_state_dict({"a": state["a"]})
+        return m.a.to_dense(), (m.double().a.dtype), list(state)
+
+    both(program)
