@@ -1,13 +1,15 @@
 """Sparse tensors in files, in pickles, in copies, and in torch.testing."""
 
+import contextlib
 import copy
 import io
 import pickle
+import warnings
 
 import pytest
 
 import jtorch
-from tests.oracle import both, run, torch
+from tests.oracle import both, torch
 from tests.sparse.samples import Samples, parts
 
 KINDS = {
@@ -22,6 +24,12 @@ def lists(x):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_files_go_both_ways(kind):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch's own: of invariants, and that compressed layouts are new
+        _go_both_ways(kind)
+
+
+def _go_both_ways(kind):
     for one, two in ((torch, jtorch), (jtorch, torch), (jtorch, jtorch)):
         file = io.BytesIO()
         x = KINDS[kind](Samples(one))
@@ -43,9 +51,9 @@ def test_copies(kind):
 
 
 def test_deepcopy_of_a_gradient_and_of_a_result():
-    e = jtorch.nn.Embedding(3, 2, sparse=True)
-    e(jtorch.tensor([1, 1])).sum().backward()
-    assert lists(copy.deepcopy(e).weight.grad) == lists(e.weight.grad)
+    w = jtorch.ones(3, 2, requires_grad=True)
+    jtorch.nn.functional.embedding(jtorch.tensor([1, 1]), w, sparse=True).sum().backward()
+    assert lists(copy.deepcopy(w).grad) == lists(w.grad)
     with pytest.raises(RuntimeError, match="Only Tensors created explicitly"):
         copy.deepcopy(Samples(jtorch, grad=True).coo * 2)
 
@@ -63,8 +71,13 @@ COMPARED = {
 @pytest.mark.parametrize("name", COMPARED)
 def test_assert_close(name):
     """Passes and fails as PyTorch's."""
-    outcomes = [run(lambda t: t.testing.assert_close(*COMPARED[name](Samples(t))), t) for t in (torch, jtorch)]
-    assert [type(o.error) for o in outcomes][0] is type(outcomes[1].error), outcomes[1].error
+
+    def program(t):
+        with pytest.raises(AssertionError) if name not in ("same", "csr") else contextlib.nullcontext() as caught:
+            t.testing.assert_close(*COMPARED[name](Samples(t)))
+        return None if caught is None else str(caught.value)
+
+    both(program)
 
 
 def test_type_names_and_attributes():
