@@ -440,3 +440,9 @@ def sum_layout(layout) -> RuntimeError:
     return RuntimeError(
         f"Currently the only compressed sparse format supported for sum.dim_IntList is CSR, but got layout {layout}"
     )
+
+
+def sampled_kind(dtype) -> RuntimeError:
+    return RuntimeError(
+        f"sparse_sampled_addmm: Expected self to be a floating-point or complex tensor, but got {errors.scalar_name(dtype)}"
+    )

@@ -9,7 +9,7 @@ from ..ops.rows import rows_added
 from ..tensor import Tensor
 from .base import coo, dense, handles, host, into, is_sparse, like, linear, sparse_shape, unravel
 from .conversions import coalesce, coalesced, to_compressed, to_dense, to_sparse
-from .tape import indexed_shape, lookup, masked, positions, step, sum_to, values_of, with_values
+from .tape import conjugate, indexed_shape, lookup, masked, positions, step, sum_to, values_of, with_values
 
 # --- sums ---------------------------------------------------------------------------------------------------------------
 
@@ -31,7 +31,7 @@ def add(input, other, *, alpha=1, out=None, label="AddBackward0"):
             raise errors_sparse.sum_sizes(input._spec.shape, other._spec.shape)
         raise errors_sparse.sizes_differ("add", input._spec.shape, other._spec.shape)
     types = input._spec.dtype, other._spec.dtype
-    backward = lambda g: (_cast(g, types[0]), _cast(g if alpha == 1 else g * alpha, types[1]))
+    backward = lambda g: (_cast(g, types[0]), _cast(g if alpha == 1 else g * conjugate(alpha), types[1]))
     forward = _sum if is_sparse(input) else _onto
     return into(out, step(label, (input, other), lambda: forward(input, other, alpha), backward, False))
 
@@ -80,6 +80,8 @@ def _sum(a, b, alpha):
 @handles("sub", "subtract", "__sub__")
 def sub(input, other, *, alpha=1, out=None):
     """input - alpha * other."""
+    if is_sparse(other) and other._spec.dtype is dtypes.bool_:
+        F.sub(F.ones((), dtype=input._spec.dtype), F.ones((), dtype=dtypes.bool_))  # says why bools have none
     return add(input, other, alpha=-alpha, out=out, label="SubBackward0")
 
 
@@ -106,7 +108,7 @@ def mul(input, other, *, out=None):
     kept, kind = input.detach(), input._spec.dtype
     made = step(
         "MulBackward0", (input,), lambda: like(kept, kept._at, kept._of * other, kept._whole),
-        lambda g: _cast(g * (other.conjugate() if isinstance(other, complex) else other), kind), False,
+        lambda g: _cast(g * conjugate(other), kind), False,
     )  # fmt: skip
     return into(out, made)
 
@@ -171,7 +173,7 @@ def div(input, other, *, rounding_mode=None, out=None):
         return into(out, with_values(input.detach(), values, "DivBackward0"))
     kept, kind = input.detach(), input._spec.dtype
     made = step(
-        "DivBackward0", (input,), lambda: like(kept, kept._at, F.div(kept._of, other), kept._whole), lambda g: _cast(g / other, kind), False,
+        "DivBackward0", (input,), lambda: like(kept, kept._at, F.div(kept._of, other), kept._whole), lambda g: _cast(g / conjugate(other), kind), False,
     )  # fmt: skip
     return into(out, made)
 

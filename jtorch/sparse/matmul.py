@@ -9,10 +9,11 @@ import numpy as np
 from .. import errors_sparse
 from .. import functions as F
 from ..core import dtype as dtypes
-from .base import coo, dense, handles, host, into, is_coo, is_sparse, linear, unravel
+from .base import coo, dense, handles, host, into, is_coo, is_sparse, like, linear, unravel
 from .conversions import coalesce, coalesced, to_compressed, to_sparse
+from .kernels import WIDE, check_kernel
 from .shaping import remade
-from .tape import distinct, positions, step, sum_to, values_of, with_values
+from .tape import conjugate, distinct, masked, positions, step, sum_to, values_of, with_values
 
 _HALF = (dtypes.float16, dtypes.bfloat16)
 
@@ -138,7 +139,7 @@ def _sparse_sparse(a, b):
     return made if kind == "coo" else to_compressed(made, "csr")
 
 
-def _check(a, b, coo_first):
+def _check(a, b, coo_first, kernel=True):
     if a._spec.ndim != 2 or b._spec.ndim != 2:
         raise errors_sparse.argument_dim("mm", "matrices", f"{a._spec.ndim}D and {b._spec.ndim}D tensors")
     for x in (a, b):
@@ -150,6 +151,17 @@ def _check(a, b, coo_first):
         raise errors_sparse.inner_sizes(a._spec.shape, b._spec.shape)
     if a._spec.dtype is not b._spec.dtype:
         raise errors_sparse.scalar_types(a._spec.dtype, b._spec.dtype)
+    if not kernel:
+        return
+    both = is_sparse(a) and is_sparse(b)
+    kernel = (
+        "sparse_matmul"
+        if both
+        else "addmm_sparse_dense"
+        if (a if is_sparse(a) else b)._kind == "coo"
+        else "addmm_out_sparse_csr_impl_mkl"
+    )
+    check_kernel(kernel, a._spec.dtype)
 
 
 def product(a, b, label="MmBackward0"):
@@ -251,7 +263,7 @@ def addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None, label="AddmmBackward0
         return found * alpha if beta == 0 else input.detach() * beta + found * alpha
 
     def gradients(g):
-        return (sum_to(g * beta, shape), *backward(g * alpha))
+        return (sum_to(g * conjugate(beta), shape), *backward(g * conjugate(alpha)))
 
     return into(out, step(label, (input, mat1, mat2), whole, gradients))
 
@@ -330,7 +342,8 @@ def _reduced(t, other, reduce):
         raise errors_sparse.reduce_layouts(getattr(t, "layout", None))
     if reduce not in ("sum", "mean", "amax", "amin"):
         raise errors_sparse.reduce_name(reduce)
-    _check(t, other, False)
+    check_kernel("spmm_reduce_kernel", other._spec.dtype)
+    _check(t, other, False, False)
     n, k = t._spec.shape[0], other._spec.shape[1]
     kind = other._spec.dtype
     zeros = F.zeros((n, k), dtype=_wide(other)._spec.dtype, device=t._spec.device)
@@ -368,6 +381,8 @@ def sampled_addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
         raise errors_sparse.sampled_layout(getattr(input, "layout", type(input).__name__))
     if is_sparse(mat1) or is_sparse(mat2):
         raise errors_sparse.sampled_dense((mat1 if is_sparse(mat1) else mat2).layout)
+    if input._spec.dtype.name not in WIDE:
+        raise errors_sparse.sampled_kind(input._spec.dtype)
     for x in (mat1, mat2):
         if x._spec.dtype is not input._spec.dtype:
             raise errors_sparse.sampled_dtype(input._spec.dtype, x._spec.dtype)
@@ -376,9 +391,19 @@ def sampled_addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
     shape = (*mat1._spec.shape[:-1], mat2._spec.shape[-1])
     if tuple(input._spec.shape) != tuple(shape):
         raise errors_sparse.sampled_shape(input._spec.shape, shape)
-    found = _sampled(input.detach(), mat1, mat2.transpose(-2, -1).conj())
-    values = values_of(input) * beta + found * alpha if beta != 0 else found * alpha
-    return into(out, with_values(input.detach(), values.to(input._spec.dtype), "SparseSampledAddmmBackward0"))
+    kept, adjoint = input.detach(), lambda x: x.transpose(-2, -1).conj()
+    needs = mat1.requires_grad, mat2.requires_grad
+
+    def forward():
+        found = _sampled(kept, mat1.detach(), adjoint(mat2.detach())) * alpha
+        return like(kept, kept._at, found if beta == 0 else kept._of * beta + found)
+
+    def backward(g):
+        there = masked(g, kept) * conjugate(alpha)
+        first = _times_dense(kept, there, adjoint(mat2)) if needs[0] else None
+        return g * conjugate(beta), first, adjoint(_transposed_times_dense(kept, there, mat1)) if needs[1] else None
+
+    return into(out, step("SparseSampledAddmmBackward0", (input, mat1, mat2), forward, backward))
 
 
 def spdiags(diagonals, offsets, shape, layout=None):

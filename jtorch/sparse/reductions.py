@@ -8,6 +8,7 @@ from ..core import dtype as dtypes
 from ..core import shapes
 from .base import dense, handles, host, into, is_sparse, linear, sparse_shape, unravel
 from .conversions import coalesce, to_sparse
+from .kernels import check_kernel
 from .shaping import remade
 from .tape import step, values_of, with_values
 
@@ -142,6 +143,7 @@ def _softmax(input, dim, dtype, log):
         raise errors_sparse.no_kernel("_sparse_softmax", False)
     if dtype is not None:
         input = input.to(dtype)
+    check_kernel("softmax", input._spec.dtype)
     input = coalesce(input)
     label = "SparseLogSoftmaxBackward0" if log else "SparseSoftmaxBackward0"
     dim, n = shapes.wrap_dim(dim, input._spec.ndim), input.sparse_dim()

@@ -182,6 +182,11 @@ def scattered(values, pattern) -> Tensor:
     return F.index_add(zeros, 0, flat, values.reshape((flat._spec.numel, *rest))).reshape(shape)
 
 
+def conjugate(x):
+    """The conjugate of a number or tensor."""
+    return x.conj() if isinstance(x, Tensor) else x.conjugate() if isinstance(x, complex) else x
+
+
 def sum_to(g, shape):
     """A gradient of a broadcast operand, summed to the operand's shape."""
     if tuple(g._spec.shape) == tuple(shape):
