@@ -446,3 +446,9 @@ def sampled_kind(dtype) -> RuntimeError:
     return RuntimeError(
         f"sparse_sampled_addmm: Expected self to be a floating-point or complex tensor, but got {errors.scalar_name(dtype)}"
     )
+
+
+def transformed() -> NotImplementedError:
+    return errors.unsupported(
+        "sparse tensors in torch.func's derivatives and in forward mode", "torch.autograd.grad, or to_dense()"
+    )

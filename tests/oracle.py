@@ -40,6 +40,7 @@ __all__ = [
 ]
 
 torch.set_num_threads(1)
+torch.sparse.check_sparse_tensor_invariants.disable()  # said once, and not a warning at the first sparse tensor
 
 # --- tensors across the border ------------------------------------------------------------------------------
 
@@ -135,7 +136,9 @@ def _sparse(x, module, of):
     by_row = str(x.layout) in ("torch.sparse_csr", "torch.sparse_bsr")
     parts = (x.crow_indices(), x.col_indices()) if by_row else (x.ccol_indices(), x.row_indices())
     layout = getattr(module, str(x.layout).removeprefix("torch."))
-    return module.sparse_compressed_tensor(*map(of, (*parts, x.values())), tuple(x.shape), layout=layout)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch's, that compressed layouts are new
+        return module.sparse_compressed_tensor(*map(of, (*parts, x.values())), tuple(x.shape), layout=layout)
 
 
 def to_torch(x):

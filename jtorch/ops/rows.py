@@ -59,12 +59,15 @@ def rows_adam(
 
 @op(where="", differentiable=False)
 def rows_adagrad(
-    input: Array, total: Array, indices: Array, values: Array, rate: Number, eps: Number
+    input: Array, total: Array, step: Array, indices: Array, values: Array, lr: Number, decay: Number, eps: Number
 ) -> tuple[Array, Array]:  # fmt: skip
     """A step of Adagrad: the parameter and its sum of squares, changed where the gradient has values."""
     table, flat = _flat(input, indices)
     rows, g = _merged(flat, values, table.shape[0])
     totals = total.reshape(table.shape)
+    rate = (lr / (1 + (step.astype(jnp.float64) - 1) * decay)).astype(
+        jnp.float64 if table.dtype.itemsize > 4 else jnp.float32
+    )
     s = totals.at[rows].get(mode="fill", fill_value=0) + g * g
     change = (-rate * (g / (jnp.sqrt(s) + eps))).astype(table.dtype)
     new = table.at[rows].add(change, mode="drop"), totals.at[rows].set(s.astype(totals.dtype), mode="drop")

@@ -79,9 +79,9 @@ class Adagrad(Optimizer):
         if group["weight_decay"] != 0:
             raise errors_sparse.decay_of_sparse()
         state = self.state[p]
-        count = state["step"] = state["step"] + 1  # of its own: the others share theirs
-        rate = float(group["lr"]) / (1 + (count.item() - 1) * group["lr_decay"])
-        new, total = rows_adagrad(p, state["sum"], g._indices(), g._values(), rate, group["eps"])
+        step = state["step"] = state["step"] + 1  # of its own: the others share theirs
+        numbers = float(group["lr"]), group["lr_decay"], group["eps"]
+        new, total = rows_adagrad(p, state["sum"], step, *g._rows(), *numbers)
         p.copy_(new)
         state["sum"].copy_(total)
 

@@ -61,12 +61,13 @@ class SparseAdam(Optimizer):
             state["exp_avg"] = torch.zeros_like(p)
             state["exp_avg_sq"] = torch.zeros_like(p)
         state["step"] += 1
-        if grad._nnz() == 0:
-            return
         step, (beta1, beta2) = state["step"], group["betas"]
         size = float(group["lr"]) * (1 - beta2**step) ** 0.5 / (1 - beta1**step)
-        values = -grad._values() if group["maximize"] else grad._values()
+        indices, values = grad._rows()
+        if not values.numel():
+            return
+        values = -values if group["maximize"] else values
         kept = state["exp_avg"], state["exp_avg_sq"]
-        found = rows_adam(p, *kept, grad._indices(), values, size, beta1, beta2, group["eps"])
+        found = rows_adam(p, *kept, indices, values, size, beta1, beta2, group["eps"])
         for t, new in zip((p, *kept), found):
             t.copy_(new)

@@ -46,13 +46,15 @@ def _scaled(values, alpha):
 
 def _onto(a, b, alpha):
     """dense + alpha * sparse."""
-    count, rest = indexed_shape(b)
     kind = F.promote_types(a._spec.dtype, b._spec.dtype)
     a = a.to(kind)
+    if b._kind == "coo" and b._spec.dtype is kind and kind.category >= dtypes.FLOAT:
+        indices, values = b._rows()
+        if indices._spec.shape[0] and values._spec.numel:
+            return rows_added(a, indices, values, alpha)
+    count, rest = indexed_shape(b)
     if not b._of._spec.numel:
         return a.clone()
-    if b._kind == "coo" and b._of._spec.dtype is kind and b.sparse_dim() and kind.category >= dtypes.FLOAT:
-        return rows_added(a, b._at[0], b._of, alpha)
     flat = positions(b).reshape(-1)
     values = _scaled(b._of.to(kind), alpha).reshape((flat._spec.numel, *rest))
     return F.index_add(F.reshape(a, (count, *rest)), 0, flat, values).reshape(tuple(a._spec.shape))

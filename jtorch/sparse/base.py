@@ -7,7 +7,7 @@ that gets one asks `__layout_function__`, which looks into HANDLERS and raises w
 import numpy as np
 
 from .. import creation, errors_sparse
-from ..autograd.node import Node
+from ..autograd.mode import no_grad
 from ..convert import as_numpy
 from ..core import dtype as dtypes
 from ..core import storage as storages
@@ -53,11 +53,24 @@ class NoStorage(Storage):
 class SparseTensor(Tensor):
     """A tensor of a sparse layout. Made by `coo` and `compressed`; isinstance(x, torch.Tensor) holds.
 
-    _at: its index tensors, (indices,) or (compressed, plain); _of: its values, off the tape.
+    _at: its index tensors, (indices,) or (compressed, plain); _of: its values, off the tape. _padded: in the place of both, for the
+    gradient of an embedding with a padding index: (indices, values, padding index), filtered when somebody looks at the parts. How many are
+    left depends on the data, and a training loop need not know.
     """
 
     def __new__(cls, *args, **kwargs):
         raise TypeError("sparse tensors are made by torch.sparse_coo_tensor, sparse_csr_tensor and their like")
+
+    def __getattr__(self, name):
+        if name in ("_at", "_of", "_whole") and "_padded" in self.__dict__:
+            indices, values, padding = self._padded
+            keep = dense(np.flatnonzero(host(indices)[0] != padding), self._spec.device)
+            with no_grad():
+                self._at, self._of = (indices.index_select(1, keep),), values.index_select(0, keep)
+            self._whole = self._of._spec.shape[0] < 2
+            del self._padded
+            return self.__dict__[name]
+        return Tensor.__getattr__(self, name)
 
     @classmethod
     def __layout_function__(cls, public, args, kwargs):
@@ -195,6 +208,7 @@ class SparseTensor(Tensor):
             raise errors_sparse.wrong_layout("indices", "sparse coordinate tensor", self._kind)
         if not self._whole:
             raise errors_sparse.uncoalesced("indices")
+        in_region()
         return self._at[0].detach()
 
     def values(self):
@@ -202,6 +216,15 @@ class SparseTensor(Tensor):
         if self._kind == "coo" and not self._whole:
             raise errors_sparse.uncoalesced("values")
         return HANDLERS["values"](self)
+
+    def _rows(self):
+        """(indices, values) for an update of rows that drops what is outside: nothing has to be left out first."""
+        found = self.__dict__.get("_padded")
+        if found is None:
+            return self._at[0], self._of
+        in_region()
+        indices, values, padding = found
+        return indices.masked_fill(indices == padding, -1), values
 
     def crow_indices(self):
         """Where each row starts: csr and bsr."""
@@ -220,12 +243,14 @@ class SparseTensor(Tensor):
         return self._index("row_indices", "column")
 
     def _index(self, name, which):
+        in_region()
         names = _PLURAL.get(self._kind, ())
         if name not in names:
             raise errors_sparse.wrong_layout(name, f"sparse {which} compressed tensor", self._kind)
         return self._at[names.index(name)].detach()
 
     def _must_be(self, name, kind):
+        in_region()
         if self._kind != kind:
             raise errors_sparse.no_kernel(name, False)
 
@@ -233,6 +258,8 @@ class SparseTensor(Tensor):
 
     def detach(self):
         """The same indices and values, off the tape."""
+        if "_padded" in self.__dict__:
+            return padded(self._spec.shape, *self._padded)
         return like(self, self._at, self._of, self._whole, storage=self._storage)
 
     @property
@@ -271,11 +298,19 @@ def build(kind, shape, at, of, whole=False, storage=None) -> SparseTensor:
     """A sparse tensor off the tape, unchecked."""
     if not override.STATE.armed:
         override.arm()
+    in_region()
     spec = Spec.dense(tuple(shape), of._spec.dtype, of._spec.device)
     t = make(NoStorage(spec) if storage is None else storage, spec, 0, SparseTensor)
     t._kind, t._at, t._of = kind, at, of
     t._whole = whole or kind == "coo" and of._spec.shape[0] < 2
     return t
+
+
+def in_region():
+    """Say to an open compiled region that it sees a sparse tensor, whose parts may be others at the next call."""
+    scope = tls.me.scope
+    if scope is not None:
+        scope.unprovable = "sparse tensors: their parts are looked up at each call"
 
 
 def coo(shape, indices, values, whole=False) -> SparseTensor:
@@ -288,8 +323,17 @@ def like(t, at, of, whole=False, shape=None, storage=None) -> SparseTensor:
     return build(t._kind, t._spec.shape if shape is None else shape, at, of, whole, storage)
 
 
+def padded(shape, indices, values, padding) -> SparseTensor:
+    """A tensor of coordinates without the values at one index, which are left out once somebody looks."""
+    made = coo(shape, indices, values)
+    del made._at, made._of, made._whole
+    made._padded = indices, values, padding
+    return made
+
+
 def take(t, other):
     """Give `t` the parts of another."""
+    t.__dict__.pop("_padded", None)
     t._kind, t._at, t._of, t._whole, t._spec = other._kind, other._at, other._of, other._whole, other._spec
     t._storage.spec = other._spec
 
@@ -378,6 +422,3 @@ def unravel(flat: np.ndarray, shape) -> np.ndarray:
         flat, row = np.divmod(flat, max(n, 1))
         rows.append(row)
     return np.stack(rows[::-1]).astype(np.int64) if rows else np.zeros((0, len(flat)), np.int64)
-
-
-__all__ = ["Node", "SparseTensor", "build", "coo", "like"]

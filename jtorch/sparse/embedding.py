@@ -5,29 +5,28 @@ from .. import functions as F
 from ..autograd.mode import no_grad
 from ..core.record import tls
 from ..ops.linear import embedding_bags, embedding_rows
-from .base import coo, dense, host
+from .base import coo, padded
 from .tape import masked, record, step
 
 
 def needed(weight) -> bool:
     """Whether a lookup in this table is to leave a sparse gradient."""
-    return tls.me.grad and weight.requires_grad
+    return tls.me.grad and "transforms" not in tls.me.extra and weight.requires_grad
 
 
 def _gradient(shape, indices, values, padding_idx):
     """The gradient of a table: rows `indices` (any shape), one row of `values` for each."""
-    indices, values = indices.reshape(-1).detach(), values.reshape((-1, shape[1]))
+    indices, values = indices.reshape(-1).detach().to(F.int64), values.reshape((-1, shape[1]))
+    every = coo(shape, indices.unsqueeze(0), values.detach())
     if padding_idx is None:
-        return _rows(shape, indices.to(F.int64), values)
-    keep = (host(indices) != padding_idx).nonzero()[0]
-    at = dense(keep, values._spec.device)
-    return _rows(shape, F.index_select(indices, 0, at).to(F.int64), F.index_select(values, 0, at))
+        return record(every, "EmbeddingSparseBackwardBackward0", (values,), _of_values(every.detach()), False)
+    made = padded(shape, every._at[0], every._of, padding_idx)
+    used = (indices != padding_idx).unsqueeze(1)  # the gradient of the values that are left out is zero
+    return record(made, "EmbeddingSparseBackwardBackward0", (values,), lambda g: masked(g, every) * used, False)
 
 
-def _rows(shape, indices, values):
-    made = coo(shape, indices.unsqueeze(0), values.detach())
-    kept = made.detach()
-    return record(made, "EmbeddingSparseBackwardBackward0", (values,), lambda g: masked(g, kept), False)
+def _of_values(pattern):
+    return lambda g: masked(g, pattern)
 
 
 def lookup(weight, indices, padding_idx, scale_grad_by_freq):

@@ -2,8 +2,10 @@
 
 import functools
 
+import jax
 import numpy as np
 
+from .. import errors_sparse
 from .. import functions as F
 from ..autograd import engine
 from ..autograd.derive import differentiable
@@ -37,7 +39,10 @@ class SparseNode(PythonNode):
 
 def record(result, label, inputs, backward, saves=True):
     """Put a result, computed off the tape, on it. `backward` must not refer to the result itself."""
-    if not tls.me.grad or not differentiable(result._spec):
+    me = tls.me
+    if me.extra:
+        _refuse_transformed(me.extra, inputs)
+    if not me.grad or not differentiable(result._spec):
         return result
     edges = [edge_of(t) if isinstance(t, Tensor) and differentiable(t._spec) else None for t in inputs]
     if all(e is None for e in edges):
@@ -46,6 +51,16 @@ def record(result, label, inputs, backward, saves=True):
     node.fn, node.saves = backward, saves
     result._edge = (node, 0)
     return result
+
+
+def _refuse_transformed(extra, inputs):
+    """Derivatives of jax's and forward mode do not know of sparse steps: where one would be wrong it is refused."""
+    if any(level.kind != "vmap" for level in extra.get("transforms", ())):
+        parts = [t._of if is_sparse(t) else t for t in inputs if isinstance(t, Tensor)]
+        if any(isinstance(t._storage.value, jax.core.Tracer) for t in parts):
+            raise errors_sparse.transformed()
+    if extra.get("dual") is not None and any("_tangent" in t.__dict__ for t in inputs if isinstance(t, Tensor)):
+        raise errors_sparse.transformed()
 
 
 def step(label, inputs, forward, backward, saves=True):
@@ -229,7 +244,8 @@ def _accumulate_in(self, leaf, value, plain=engine.Run.accumulate_in):
     new, old = self.tensor(value, leaf._spec), leaf._grad
     if old is None:
         # PyTorch's gradient does not know whether it is coalesced.
-        leaf._grad = like(new, new._at, new._of) if new._edge is None else new
+        lazy = new._edge is not None or "_padded" in new.__dict__
+        leaf._grad = new if lazy else like(new, new._at, new._of)
     elif self.create_graph or old._edge is not None:
         leaf._grad = old + new
     else:

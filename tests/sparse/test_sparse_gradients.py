@@ -3,7 +3,7 @@
 import pytest
 
 import jtorch
-from tests.oracle import both, torch
+from tests.oracle import both
 from tests.sparse.samples import INDICES, Samples, weigh
 
 # What is differentiated, and by which of its samples.
@@ -122,4 +122,15 @@ def test_values_of_a_step_go_once():
     out.backward()
     with pytest.raises(RuntimeError, match="a second time"):
         out.backward()
-    assert torch.is_tensor(torch.ones(1))
+
+
+def test_other_derivatives_are_refused_rather_than_wrong():
+    x = Samples(jtorch).whole
+    with pytest.raises(NotImplementedError, match="sparse tensors in torch.func's derivatives"):
+        jtorch.func.grad(lambda d: jtorch.sparse.mm(x, d).sum())(jtorch.ones(3, 2))
+    with jtorch.autograd.forward_ad.dual_level():
+        d = jtorch.autograd.forward_ad.make_dual(jtorch.ones(3, 2), jtorch.ones(3, 2))
+        with pytest.raises(NotImplementedError, match="forward mode"):
+            jtorch.sparse.mm(x, d)
+    batched = jtorch.vmap(lambda d: jtorch.sparse.mm(x, d))(jtorch.ones(2, 3, 2))
+    assert batched.shape == (2, 2, 2)
