@@ -101,3 +101,22 @@ def test_as_a_parameter_and_a_buffer():
         return m.a.to_dense(), (m.double().a.dtype), list(state)
 
     both(program)
+
+
+def test_old_constructors():
+    def program(t):
+        i, v = t.tensor([[0, 1]]), t.tensor([1.0, 2])
+        x = t.sparse.FloatTensor(i, v, t.Size([3]))
+        return x, t.sparse.DoubleTensor(2, 3), isinstance(x, t.sparse.FloatTensor), isinstance(x, t.sparse.LongTensor)
+
+    both(program)
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_as_sparse_gradcheck(masked):
+    def program(t):
+        check = t.sparse.as_sparse_gradcheck(t.autograd.gradcheck)
+        x = Samples(t).whole.double().requires_grad_()
+        return check(lambda s: (s * 3).to_dense(masked_grad=masked), (x,), masked=masked)
+
+    both(program)
