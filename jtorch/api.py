@@ -18,7 +18,7 @@ SUBMODULES = (
     "_C", "accelerator", "amp", "autograd", "backends", "compile", "compiler", "config", "core", "cpu", "cuda", "data",
     "distributed", "distributions", "errors", "fft", "files", "func", "functional", "futures", "fx", "hub", "jit", "library",
     "linalg", "masked", "mps", "mtia", "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "quasirandom", "random",
-    "return_types", "serialization", "signal", "special", "storage", "swap", "testing", "torch_version", "types", "typing",
+    "return_types", "serialization", "signal", "sparse", "special", "storage", "swap", "testing", "torch_version", "types", "typing",
     "utils", "version", "xpu",
 )  # fmt: skip
 
@@ -121,6 +121,10 @@ _LATE = {
     "save": "serialization", "to_jax": "files.interchange",
     "FileCheck": "testing.file_check", "PyTorchFileReader": "files.records", "PyTorchFileWriter": "files.records",
     "Argument": "schema", "FunctionSchema": "schema", "parse_schema": "schema",
+    **dict.fromkeys((
+        "sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor", "sparse_compressed_tensor",
+    ), "sparse.constructors"),
+    **dict.fromkeys(("hspmm", "hsmm", "smm", "saddmm", "sspaddmm", "resize_as_sparse_"), "sparse.named"),
     **dict.fromkeys(("BenchmarkConfig", "BenchmarkExecutionStats", "ThroughputBenchmark"), "utils.throughput_benchmark"),
 }  # fmt: skip
 

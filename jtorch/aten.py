@@ -1,12 +1,13 @@
 """torch.ops: operators by their internal names, each with its overloads; `aten` is the op table, other namespaces are made by
 torch.library."""
 
-from . import creation, random_tensors, unavailable
+from . import creation, random_tensors
 from .autograd import entry, grad_mode
 from .dispatch import dispatched, function_of
 from .dispatch.dispatched import OpOverload as OpOverload
 from .dispatch.dispatched import OpOverloadPacket
 from .functions import lookup
+from .methods import of_sparse
 from .ops import registry
 from .tensor import Tensor
 
@@ -61,10 +62,7 @@ def _convolution(
 
 
 _MADE_HERE = {
-    **{
-        n: unavailable.refusing(f"ops.aten.{n}", *unavailable.SPARSE)
-        for n in ("_sparse_addmm", "_sparse_mm_reduce_impl")
-    },
+    **{n: of_sparse(n) for n in ("_sparse_addmm", "_sparse_mm_reduce_impl")},
     "_to_copy": _copied,
     "_local_scalar_dense": lambda self: self.item(),
     "_pin_memory": lambda self, device=None: self.pin_memory(),

@@ -1,6 +1,7 @@
 """Tensors made from Python and numpy data and from sizes."""
 
 import builtins
+import importlib
 import math
 import operator
 
@@ -118,9 +119,15 @@ def dtype_or_default(dtype, default=None, name=None) -> DType:
     raise TypeError(f"{name + '(): ' if name else ''}argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
 
 
+def sparse_zeros(layout, size, dtype, device, requires_grad):
+    """A tensor of a sparse layout without values."""
+    made = importlib.import_module("jtorch.sparse.constructors").empty_of
+    return made(layout.name.removeprefix("sparse_"), tuple(size), dtype, device, requires_grad)
+
+
 def _layout(layout):
     if layout is not None and layout is not strided:
-        raise errors.unsupported(f"{layout} layout", "a strided tensor")
+        raise errors.unsupported(f"{layout} layout", "a strided tensor and its to_sparse()")
 
 
 def finish(t, requires_grad=False, out=None):
@@ -324,6 +331,8 @@ _fills: dict = {}
 
 
 def _sized(name, value, args, size, dtype, device, requires_grad, out, memory_format, layout=None, default=None):
+    if layout is not None and layout is not strided and type(value) is int and value == 0 and out is None:
+        return sparse_zeros(layout, size_of(args) if size is None else size_of((size,)), dtype, device, requires_grad)
     _layout(layout)
     shape = nonnegative(size_of(args if size is None else (size,), name), name)
     if out is not None:
@@ -424,6 +433,8 @@ def full(
 
 
 def _like(t, value, dtype, device, requires_grad, memory_format, layout=None):
+    if layout is not None and layout is not strided and type(value) is int and value == 0:
+        return sparse_zeros(layout, t.shape, dtype or t._spec.dtype, device or t._spec.device, requires_grad)
     _layout(layout)
     spec = t._spec
     d = dtype_or_default(dtype, spec.dtype)

@@ -244,6 +244,10 @@ def bag_mode() -> ValueError:
     return ValueError("mode has to be one of sum, mean or max")
 
 
+def bag_max_sparse() -> ValueError:
+    return ValueError("max mode does not support sparse weights")
+
+
 def bag_max_scaled() -> ValueError:
     return ValueError("max mode does not support scaling the gradient by the frequency")
 

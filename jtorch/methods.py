@@ -1,6 +1,7 @@
 """Tensor methods that are not rows of the op table, attached to Tensor."""
 
 import builtins
+import importlib
 
 import numpy as np
 
@@ -122,6 +123,29 @@ def equal(input, other) -> bool:
     return bool(op_named("all")(op_named("eq")(input, other)).item()) if input.numel() else True
 
 
+def to_dense(self, dtype=None, *, masked_grad=None):
+    """This tensor: it is dense already. A sparse one with all its elements."""
+    return self if dtype is None else to(self, dtype=dtype)
+
+
+def of_sparse(name):
+    """The function of this name that makes or takes sparse tensors; the package `sparse` is imported by its first call."""
+
+    def call(*args, **kwargs):
+        importlib.import_module("jtorch.sparse")
+        return importlib.import_module("jtorch.sparse.base").HANDLERS[name](*args, **kwargs)
+
+    call.__name__, call.__qualname__ = name, f"Tensor.{name}"
+    call.__doc__ = f"See torch.sparse: {name} makes or takes sparse tensors."
+    return call
+
+
+_OF_SPARSE = (
+    "to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc", "sparse_mask", "sparse_resize_",
+    "sparse_resize_and_clear_", "resize_as_sparse_", "smm", "sspaddmm",
+)  # fmt: skip
+
+
 def _volatile(self) -> bool:
     """Deprecated by PyTorch: False."""
     errors.warn("volatile was removed (Variable.volatile is always False)")
@@ -228,7 +252,9 @@ def install():
     Tensor.is_inference_ = Tensor.is_inference
     Tensor.dim_order = lambda self: tuple(sorted(builtins.range(self.ndim), key=lambda d: -self.stride(d)))
     Tensor.is_nonzero = lambda self: bool(self)
-    Tensor.to_dense = lambda self, dtype=None: self if dtype is None else to(self, dtype=dtype)
+    Tensor.to_dense = to_dense
+    for name in _OF_SPARSE:
+        setattr(Tensor, name, of_sparse(name))
     for name in ("transpose", "squeeze", "unsqueeze", "t", "swapaxes", "swapdims", "as_strided"):
         setattr(Tensor, name + "_", layout_inplace(name))
     for name, fn in {**unavailable.methods(), **_OLD}.items():

@@ -107,7 +107,7 @@ def format_tensor(
     notes = [f"device='{device}'"] if device is not None else []
     if array is None or (empty and len(shape) != 1) or (not empty and not options.edgeitems):
         notes.append(f"size={shape}")
-    if dtype is not dtypes.default.dtype and (empty or not _is_usual(dtype)):
+    if dtype is not dtypes.default.dtype and (empty or not is_usual(dtype)):
         notes.append(f"dtype={dtype}")
     if grad_fn_name is not None:
         notes.append(f"grad_fn=<{grad_fn_name}>")
@@ -116,23 +116,24 @@ def format_tensor(
     if tangent is not None:
         notes.append(f"tangent={tangent}")
     body = "..." if array is None else format_values(array, shape, indent)
-    text = _with_notes(f"{class_name}({body}", notes, indent)
+    text = with_notes(f"{class_name}({body}", notes, indent)
     return f"Parameter containing:\n{text}" if is_param else text
 
 
-def _is_usual(dtype) -> bool:
+def is_usual(dtype) -> bool:
     """Whether literals of this kind give this dtype, so that printing it tells nothing."""
     wide = dtypes.default.dtype is dtypes.float64
     return dtype in (dtypes.int64, dtypes.bool_, dtypes.complex128 if wide else dtypes.complex64)
 
 
-def _with_notes(text: str, notes: list[str], indent: int) -> str:
-    """`text` and the notes after it, on a new line where one would reach past the line's width."""
+def with_notes(text: str, notes: list[str], indent: int, apart: bool = False) -> str:
+    """`text` and the notes after it, on a new line where one would reach past the line's width, or with `apart`."""
     column = len(text) - text.rfind("\n") + 1
     for note in notes:
-        if column + len(note) + 2 > options.linewidth:
+        if apart or column + len(note) + 2 > options.linewidth:
             text += ",\n" + " " * indent + note
             column = indent + len(note)
+            apart = False
         else:
             text += ", " + note
             column += len(note) + 2

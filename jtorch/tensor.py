@@ -428,7 +428,11 @@ class Tensor(metaclass=TensorMeta):
             self._grad = old + wrap(value, Spec.dense(tuple(spec.shape), spec.dtype, spec.device), None)
         else:
             s, sp = old._storage, old._spec
-            before = s.value if s.spec is sp else storages.read(s, sp, old._offset)
+            try:
+                before = s.value if s.spec is sp else storages.read(s, sp, old._offset)
+            except NotImplementedError:  # a gradient of a sparse layout has no value
+                self._grad = wrap(value, Spec.dense(tuple(spec.shape), spec.dtype, spec.device), None) + old
+                return
             total = engine.graph_of(spec.device).rec2(engine._add_plan(spec), before, value)
             storages.write(s, sp, old._offset, total)
 

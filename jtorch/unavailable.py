@@ -1,4 +1,4 @@
-"""Names of PyTorch that exist and raise: what needs another backend, another layout or another kind of tensor.
+"""Names of PyTorch that exist and raise: what needs another backend or another kind of tensor.
 
 Each says at the call what to use instead, and is marked `__unsupported__`, which docs/coverage.md counts apart.
 """
@@ -7,7 +7,6 @@ import functools
 
 from . import errors_extend
 
-SPARSE = ("sparse layouts", "dense tensors")
 _QUANTIZED = ("quantized tensors", "torch.fake_quantize_per_tensor_affine, which computes on dense ones")
 _VENDOR = ("kernels of one vendor's library", "the function of torch.nn.functional: XLA chooses the kernel")
 _SCRIPT = ("TorchScript", "torch.compile")
@@ -17,10 +16,6 @@ FUNCTIONS = {
     _QUANTIZED: (
         "empty_quantized quantize_per_channel quantize_per_tensor quantize_per_tensor_dynamic quantized_batch_norm quantized_gru "
         "quantized_lstm quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d"
-    ),
-    SPARSE: (
-        "hspmm hsmm smm saddmm sspaddmm sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor "
-        "sparse_csc_tensor sparse_csr_tensor resize_as_sparse_"
     ),
     _SCRIPT: "import_ir_module import_ir_module_from_buffer merge_type_from_type_comment parse_ir parse_type_comment",
 }
@@ -43,10 +38,6 @@ _NO_KERNEL = (
     "qscheme", "to_padded_tensor",
 )  # fmt: skip
 METHODS = {
-    SPARSE: (
-        "to_sparse to_sparse_coo to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc sparse_mask sparse_resize_ "
-        "sparse_resize_and_clear_ resize_as_sparse_ smm sspaddmm"
-    ),
     _VENDOR: "to_mkldnn ipu xpu mtia",
 }
 _REMOVED = {

@@ -54,7 +54,16 @@ def _memory():
 
 
 # Thousands of programs of a few ops, each run once or twice: compiling them is most of the time there is.
-_QUICKLY_COMPILED = ("ops", "distributions", "func", "optim", "test_strided.py", "test_modules.py", "test_utils.py")
+_QUICKLY_COMPILED = (
+    "ops",
+    "distributions",
+    "func",
+    "optim",
+    "sparse",
+    "test_strided.py",
+    "test_modules.py",
+    "test_utils.py",
+)
 
 
 @pytest.fixture(autouse=True, scope="module")

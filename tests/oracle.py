@@ -40,6 +40,7 @@ __all__ = [
 ]
 
 torch.set_num_threads(1)
+torch.sparse.check_sparse_tensor_invariants.disable()  # said once, and not a warning at the first sparse tensor
 
 # --- tensors across the border ------------------------------------------------------------------------------
 
@@ -65,6 +66,9 @@ def leaf_from_torch(t, storages=None):
     storages: {address: the tensor made of a storage} keeps tensors that share memory together.
     """
     needs, t = t.requires_grad, t.detach().resolve_conj().resolve_neg()
+    if t.layout is not torch.strided:
+        made = _sparse(t, jtorch, leaf_from_torch)
+        return made.requires_grad_() if needs else made
     size = t.untyped_storage().nbytes() // t.element_size()
     place = (t.untyped_storage().data_ptr(), t.dtype)
     if storages is not None and not needs and size:
@@ -124,8 +128,23 @@ def from_torch(x, memo=None):
     return counterpart(x) if callable(x) else x
 
 
+def _sparse(x, module, of):
+    """A sparse tensor of the other module, part by part."""
+    if str(x.layout) == "torch.sparse_coo":
+        made = module.sparse_coo_tensor(of(x._indices()), of(x._values()), tuple(x.shape))
+        return made._coalesced_(x.is_coalesced()) if module is torch else made.coalesce() if x.is_coalesced() else made
+    by_row = str(x.layout) in ("torch.sparse_csr", "torch.sparse_bsr")
+    parts = (x.crow_indices(), x.col_indices()) if by_row else (x.ccol_indices(), x.row_indices())
+    layout = getattr(module, str(x.layout).removeprefix("torch."))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch's, that compressed layouts are new
+        return module.sparse_compressed_tensor(*map(of, (*parts, x.values())), tuple(x.shape), layout=layout)
+
+
 def to_torch(x):
     """Results of jtorch as torch's: fresh tensors of the same dtype, containers, dtypes, sizes."""
+    if isinstance(x, jtorch.Tensor) and x.layout is not jtorch.strided:
+        return _sparse(x.detach(), torch, to_torch)
     if isinstance(x, jtorch.Tensor):
         d = dtype_in(torch, x.dtype)
         x = x.detach()
@@ -289,6 +308,8 @@ def compare(expected, got, where="result", least=(0.0, 0.0), slack=1):
             raise Mismatch(f"{where}: shape {tuple(expected.shape)} expected, got {tuple(got.shape)}")
         if expected.dtype != got.dtype:
             raise Mismatch(f"{where}: {expected.dtype} expected, got {got.dtype}")
+        if expected.layout != got.layout:
+            raise Mismatch(f"{where}: {expected.layout} expected, got {got.layout}")
         _compare_values(expected.detach(), got, where, least, slack)
     elif isinstance(expected, (list, tuple)):
         if not isinstance(got, (list, tuple)) or len(expected) != len(got):
@@ -321,7 +342,7 @@ def _same(expected, got):
 
 def _compare_values(expected, got, where, least, slack):
     if expected.layout is not torch.strided:
-        expected = expected.to_dense()
+        expected, got = expected.to_dense(), got.to_dense()
     expected = expected.resolve_conj().resolve_neg()
     if not (expected.is_floating_point() or expected.is_complex()):
         bad = expected != got

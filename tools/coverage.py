@@ -20,12 +20,13 @@ KNOWN = importlib.import_module("tests.known").KNOWN
 
 SPACES = (
     "", "Tensor", "nn", "nn.functional", "nn.init", "nn.utils", "optim", "optim.lr_scheduler", "utils.data", "autograd",
-    "func", "linalg", "fft", "special", "signal.windows", "masked", "random", "accelerator", "distributions",
+    "func", "linalg", "fft", "special", "signal.windows", "masked", "sparse", "random", "accelerator", "distributions",
 )  # fmt: skip
 
 REASONS = (
-    (r"sparse|to_mkldnn|mkldnn|_csr|_csc|_bsr|_bsc|_coo|coalesce|crow_|col_ind|ccol_|row_indices|^hspmm|^smm|^sspaddmm",
-     "sparse and vendor layouts are not supported: use dense tensors"),
+    (r"[Ss]emi_?[Ss]tructured", "2:4 sparsity is for some NVIDIA kernels alone"),
+    (r"spsolve", "there is no direct solver of sparse systems"),
+    (r"to_mkldnn|mkldnn", "vendor layouts are not supported: use dense tensors"),
     (r"quant|q_scale|q_zero|q_per|int_repr|fake_|fbgemm|choose_qparams|qscheme|^q(u?int)|^qint|quint", "quantized tensors are not supported"),
     (r"names|rename|align_|refine_names|unflatten_names", "named tensors are not supported"),
     (r"cudnn|miopen|^cuda|mps|xpu|hip|vulkan|ipu|mtia|hpu|nnpack|openmp", "exists for one vendor's kernels"),

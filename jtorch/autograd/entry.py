@@ -71,7 +71,7 @@ def _pairs(started, outputs, create_graph):
         spec = _spec_of(out)
         if g._spec.dtype is not spec.dtype:
             g = g.to(spec.dtype)
-        pairs.append((value_of(g), edge_of(g) if create_graph else None, tangent_of(g)))
+        pairs.append((engine.bridge.unwrap(g)[0], edge_of(g) if create_graph else None, tangent_of(g)))
     return pairs
 
 
@@ -153,7 +153,7 @@ def grad(
                 )
             results.append(wrap(value_of(ones_like(t) * 0), spec) if materialize_grads else None)
         else:
-            results.append(wrap(g[0], spec, g[1]))
+            results.append(engine.bridge.wrap(g[0], spec, g[1]))
             if len(g) == 3 and g[2] is not None:
                 set_tangent(results[-1], g[2])
     return tuple(results)

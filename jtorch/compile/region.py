@@ -39,7 +39,7 @@ class Options:
 class Scope:
     """An open region: programs are compiled at first sight, and each flush inside it is a break of the graph."""
 
-    __slots__ = ("fullgraph", "breaks", "keys", "updates", "name")
+    __slots__ = ("fullgraph", "breaks", "keys", "updates", "name", "unprovable")
 
     def __init__(self, name, fullgraph):
         self.name = name
@@ -47,6 +47,7 @@ class Scope:
         self.breaks = []
         self.keys = {}  # id of a random key drawn inside the region -> the key
         self.updates = []
+        self.unprovable = None  # what in the region no replay can stand for
 
     def on_flush(self, cause, line):
         """Called before a flush inside the region; with fullgraph it is an error."""
@@ -136,6 +137,8 @@ class Region:
         replay, why = None, None
         if scope.breaks:
             why = f"the graph breaks at {scope.breaks[0][1]}: {scope.breaks[0][0]}"
+        elif scope.unprovable is not None:
+            why = scope.unprovable
         else:
             guards, why = proof.state(watch)
             if why is None:

@@ -5,6 +5,8 @@
 - Generated functions: an operand whose class is not in FAST takes them to `slow`, which looks here.
 - Functions written by hand have no such check. `publish` lists them; when the first subclass or function mode comes (`arm`), their
   code is exchanged for one that looks first.
+- Tensors of another layout (LAYOUTS) are asked the same way by their `__layout_function__`, whatever contexts are active, and after all
+  others: nothing else knows what to do with them.
 - Function modes see every call: while one is active the code of every published function is exchanged, and so are the
   properties of Tensor.
 """
@@ -26,9 +28,12 @@ from .view import call_view
 _IGNORED = (type(None), bool, int, float, complex, str)
 
 
+LAYOUTS: set = set()  # classes of tensors without strided memory
+
+
 def has_override(cls) -> bool:
     """Whether instances of this class are asked before a function runs."""
-    if cls in FAST:
+    if cls in FAST or cls in LAYOUTS:
         return False
     found = getattr(cls, "__torch_function__", None)
     return found is not None and found is not disabled_torch_function
@@ -36,10 +41,13 @@ def has_override(cls) -> bool:
 
 def _note(found, a):
     cls = type(a)
-    if cls in _IGNORED or not has_override(cls) or any(type(x) is cls for x in found):
+    if cls in _IGNORED or any(type(x) is cls for x in found) or not (cls in LAYOUTS or has_override(cls)):
         return
-    # Subclasses are asked before their bases, otherwise the order is that of the arguments.
-    at = next((k for k, x in enumerate(found) if issubclass(cls, type(x))), len(found))
+    # Subclasses are asked before their bases, layouts last, otherwise the order is that of the arguments.
+    last = cls in LAYOUTS
+    at = next(
+        (k for k, x in enumerate(found) if issubclass(cls, type(x)) or not last and type(x) in LAYOUTS), len(found)
+    )
     found.insert(at, a)
 
 
@@ -55,11 +63,18 @@ def overloaded(args, kwargs=None) -> list:
     return found
 
 
+def asked_now(me, args, kwargs=None):
+    """The arguments to be asked in the contexts that are active."""
+    if me.overriding == 2:
+        return overloaded(args, kwargs)
+    return [x for x in overloaded(args, kwargs) if type(x) in LAYOUTS] if LAYOUTS else ()
+
+
 def override(public, relevant, args, kwargs):
     """Ask the innermost function mode, then the arguments in turn, for the result of a public function."""
     me = tls.me
     modes = me.function_modes
-    asked = tuple(map(type, relevant)) if me.overriding == 2 else ()
+    asked = tuple(type(x) for x in relevant if type(x) not in LAYOUTS)
     if modes and me.overriding:
         me.function_modes = modes[:-1]
         try:
@@ -72,6 +87,8 @@ def override(public, relevant, args, kwargs):
         result = cls.__torch_function__(public, asked, args, kwargs or None)
         if result is not NotImplemented:
             return result
+    if len(asked) < len(relevant):
+        return type(relevant[-1]).__layout_function__(public, args, kwargs or {})
     raise errors_extend.no_override(name_of(public), asked, modes[-1:])
 
 
@@ -175,9 +192,9 @@ def _method(name, fn):
     @functools.wraps(fn)
     def method(*args, **kwargs):
         me = tls.me
-        if me.overriding:
-            relevant = overloaded(args, kwargs) if me.overriding == 2 else ()
-            if relevant or me.function_modes:
+        if me.overriding or LAYOUTS:
+            relevant = asked_now(me, args, kwargs)
+            if relevant or me.function_modes and me.overriding:
                 public = getattr(Tensor, OPERATORS[name]) if name in OPERATORS else fn
                 return override(public, relevant, args, kwargs)
         if has_dispatch(type(args[0])):
@@ -197,9 +214,9 @@ def _binary(name, fn):
         me = tls.me
         forward = _REVERSED.get(name) if isinstance(other, Tensor) else None
         args = (self, other) if forward is None else (other, self)
-        if me.overriding:
-            relevant = overloaded(args) if me.overriding == 2 else ()
-            if relevant or me.function_modes:
+        if me.overriding or LAYOUTS:
+            relevant = asked_now(me, args)
+            if relevant or me.function_modes and me.overriding:
                 if not isinstance(other, (Tensor, *_IGNORED[1:-1])) and not has_override(type(other)):
                     if not hasattr(other, "__array__"):
                         return NotImplemented
@@ -243,9 +260,9 @@ class _Property:
     @staticmethod
     def _ask(accessor, args):
         me = tls.me
-        if me.overriding:
-            relevant = overloaded(args[:1]) if me.overriding == 2 else ()
-            if relevant or me.function_modes:
+        if me.overriding or LAYOUTS:
+            relevant = asked_now(me, args[:1])
+            if relevant or me.function_modes and me.overriding:
                 return override(accessor, relevant, args, None)
         return accessor(*args)
 
@@ -263,9 +280,7 @@ def _defined(cls):
 
 def ask(record, public, args, out=None, inplace=False):
     """(handled, result) of a generated function, from the values of its parameters."""
-    relevant = ()
-    if tls.me.overriding == 2:
-        relevant = overloaded((*args, out) if type(out) is not tuple else (*args, *out))
+    relevant = asked_now(tls.me, (*args, out) if type(out) is not tuple else (*args, *out))
     if not relevant:
         return dispatch(record, args, inplace)
     args, kwargs = _spelled(record, args, out)
@@ -352,9 +367,9 @@ class _Entry:
 
     def __call__(self, args, kwargs):
         me = tls.me
-        if me.overriding:
-            relevant = overloaded(args, kwargs) if me.overriding == 2 and not self.factory else ()
-            if relevant or me.function_modes:
+        if me.overriding or LAYOUTS:
+            relevant = () if self.factory else asked_now(me, args, kwargs)
+            if relevant or me.function_modes and me.overriding:
                 return override(self.public, relevant, args, kwargs)
         if self.factory:
             with disabled():

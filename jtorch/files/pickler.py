@@ -1,5 +1,6 @@
 """The pickler of torch.save: it writes PyTorch's names for our classes, and storages by key."""
 
+import importlib
 import pickle
 import types
 from collections import OrderedDict
@@ -10,7 +11,7 @@ from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core.spec import Size
 from ..creation import Layout_, MemoryFormat
-from ..dispatch.override import Overridable
+from ..dispatch.override import LAYOUTS, Overridable
 from ..nn.parameter import Parameter, UninitializedTensorMixin
 from ..storage_api import TypedStorage, UntypedStorage
 from ..tensor import Tensor, edge_of, make
@@ -92,6 +93,8 @@ def make_pickler(module, file, protocol, persistent_id):
 
 def reduce(x):
     """How a file makes this object, in PyTorch's terms; NotImplemented for what is not a matter of PyTorch."""
+    if type(x) in LAYOUTS:  # as PyTorch, without requires_grad
+        return rebuild._rebuild_sparse_tensor, importlib.import_module("jtorch.sparse.saving").record_of(x)
     if isinstance(x, Tensor):
         # Where the class says how to pickle itself, that is how.
         if next(c for c in type(x).__mro__ if "__reduce_ex__" in c.__dict__) not in (Tensor, Parameter, Overridable):

@@ -1,5 +1,6 @@
 """The functions that files name to make tensors from storages. Everything they are given is checked."""
 
+import importlib
 from math import prod
 
 from .. import creation
@@ -154,7 +155,6 @@ def _refuse(name, what, instead):
 
 
 _rebuild_qtensor = _refuse("_rebuild_qtensor", "a quantized tensor", "Save tensor.dequantize() instead.")
-_rebuild_sparse_tensor = _refuse("_rebuild_sparse_tensor", "a sparse tensor", "Save tensor.to_dense() instead.")
 _rebuild_nested_tensor = _refuse(
     "_rebuild_nested_tensor", "a nested tensor", "Save tensor.unbind() or a padded tensor instead."
 )
@@ -163,11 +163,31 @@ _rebuild_wrapper_subclass = _refuse(
 )
 
 
+def _rebuild_sparse_tensor(layout, data):
+    kind = layout.name.removeprefix("sparse_") if isinstance(layout, creation.Layout_) else "strided"
+    count = 2 if kind == "coo" else 3
+    if kind == "strided" or not isinstance(data, tuple) or not count < len(data) <= count + 2:
+        raise errors.bad_layout("a sparse tensor without its parts")
+    if not all(isinstance(x, Tensor) for x in data[:count]):
+        raise errors.bad_layout("a sparse tensor without its parts")
+    try:
+        return importlib.import_module("jtorch.sparse.saving").checked(
+            kind, data[:count], _ints(data[count], "size"), *data[count + 1 :]
+        )
+    except (RuntimeError, IndexError, ValueError, TypeError, AttributeError) as error:
+        raise errors.bad_layout(f"the parts of a sparse tensor do not fit ({error})") from None
+
+
+_SPARSE = ("strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")
+_LAYOUTS = {f"torch.{name}": getattr(creation, name) for name in _SPARSE}
+
+
 def _get_layout(name):
-    """The layout of this name: strided is the only one that tensors have here."""
-    if name != "torch.strided":
-        raise errors.unsupported_record(f"the layout {name!s:.40}", "Save strided tensors instead.")
-    return creation.strided
+    """The layout of this name."""
+    found = _LAYOUTS.get(name) if isinstance(name, str) else None
+    if found is None:
+        raise errors.unsupported_record(f"the layout {name!s:.40}", "Save strided or sparse tensors instead.")
+    return found
 
 
 def set_state(made, state):

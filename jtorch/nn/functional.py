@@ -451,7 +451,7 @@ reproducibility_notes = dict.fromkeys(
     "The execution mode changes no result beyond the order of sums.",
 )
 tf32_notes = {"tf32_note": "The precision of matrix products: torch.set_float32_matmul_precision."}
-sparse_support_notes = {"sparse_beta_warning": "Sparse layouts are not supported."}
+sparse_support_notes = {"sparse_beta_warning": "Few functions take sparse tensors: docs/sparse.md."}
 
 
 class BroadcastingListCls:

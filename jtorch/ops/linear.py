@@ -1,5 +1,6 @@
 """Linear layers, embeddings and dropout: the ops whose speed decides a transformer's. Knows arrays only."""
 
+import importlib
 import math
 import warnings
 
@@ -210,10 +211,12 @@ def embedding_weight_grad(
     return out.astype(weight.dtype)
 
 
-def _refuse_sparse(sparse, weight) -> None:
-    """`sparse` says how the gradient is kept: without one it says nothing."""
-    if sparse and getattr(weight, "requires_grad", False):
-        raise errors.unsupported("sparse gradients", instead="sparse=False")
+def _with_sparse_gradient(sparse, weight):
+    """What looks up with a sparse gradient where there is to be one: `sparse` says how the gradient is kept, without one nothing."""
+    if not sparse or not getattr(weight, "requires_grad", False):
+        return None
+    found = importlib.import_module("jtorch.sparse.embedding")
+    return found if found.needed(weight) else None
 
 
 @composite(where="nn.functional.embedding")
@@ -227,7 +230,6 @@ def functional_embedding(
     sparse=False,
 ):
     """The rows of `weight` that `input` names; row `padding_idx` gets no gradient."""
-    _refuse_sparse(sparse, weight)
     if padding_idx is not None:
         rows = weight.shape[0]
         if not -rows <= padding_idx < rows:
@@ -236,14 +238,20 @@ def functional_embedding(
     if max_norm is not None:
         renormed = embedding_renorm(weight, input, float(max_norm), float(norm_type))
         weight = _write(weight, renormed)
+    special = _with_sparse_gradient(sparse, weight)
+    if special is not None:
+        return special.lookup(weight, input, padding_idx, bool(scale_grad_by_freq))
     return embedding_rows(weight, input, padding_idx, bool(scale_grad_by_freq))
 
 
 @composite(where="torch.embedding")
 def torch_embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
     """The rows of `weight` that `indices` names."""
-    _refuse_sparse(sparse, weight)
-    return embedding_rows(weight, indices, padding_idx if padding_idx >= 0 else None, bool(scale_grad_by_freq))
+    padding_idx = padding_idx if padding_idx >= 0 else None
+    special = _with_sparse_gradient(sparse, weight)
+    if special is not None:
+        return special.lookup(weight, indices, padding_idx, bool(scale_grad_by_freq))
+    return embedding_rows(weight, indices, padding_idx, bool(scale_grad_by_freq))
 
 
 def _write(weight, value):
@@ -359,7 +367,6 @@ def functional_embedding_bag(
     padding_idx=None,
 ):
     """The sum, mean or maximum of bags of table rows, without the rows themselves."""
-    _refuse_sparse(sparse, weight)
     if mode not in MODES:
         raise errors.bag_mode()
     if per_sample_weights is not None and tuple(per_sample_weights.shape) != tuple(input.shape):
@@ -389,7 +396,9 @@ def functional_embedding_bag(
         padding_idx %= rows
     if max_norm is not None:
         weight = _write(weight, embedding_renorm(weight, input, float(max_norm), float(norm_type)))
-    return embedding_bags(
+    if mode == "max" and sparse:
+        raise errors.bag_max_sparse()
+    given = (
         weight,
         input,
         offsets,
@@ -399,6 +408,8 @@ def functional_embedding_bag(
         bool(scale_grad_by_freq),
         bool(include_last_offset),
     )
+    special = _with_sparse_gradient(sparse, weight)
+    return embedding_bags(*given) if special is None else special.bags(*given)
 
 
 @op(where="", differentiable=False)

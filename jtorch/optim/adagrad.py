@@ -1,6 +1,8 @@
 """Adagrad."""
 
+from jtorch import errors_sparse
 from jtorch import functions as torch
+from jtorch.ops.rows import rows_adagrad
 from jtorch.optim.formulas import sqrt
 from jtorch.optim.optimizer import Optimizer, check_fused, check_lr, check_nonnegative, scalar_dtype
 
@@ -72,6 +74,16 @@ class Adagrad(Optimizer):
     def init(self, p, group):
         start = group["initial_accumulator_value"]
         return {"sum": torch.full_like(p, complex(start, start) if p.is_complex() else start)}
+
+    def update_sparse(self, p, g, group):
+        if group["weight_decay"] != 0:
+            raise errors_sparse.decay_of_sparse()
+        state = self.state[p]
+        step = state["step"] = state["step"] + 1  # of its own: the others share theirs
+        numbers = float(group["lr"]), group["lr_decay"], group["eps"]
+        new, total = rows_adagrad(p, state["sum"], step, *g._rows(), *numbers)
+        p.copy_(new)
+        state["sum"].copy_(total)
 
     def flags(self, group):
         return {"decays": group["weight_decay"] != 0}

@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from copy import deepcopy
 from types import SimpleNamespace
 
+from jtorch import errors_sparse
 from jtorch import functions as torch
 from jtorch.autograd.mode import enable_grad, no_grad, set_grad_enabled
 from jtorch.core import dtype as dtypes
 from jtorch.core.record import at_once, begin_training, end_step, gradients_dropped
+from jtorch.dispatch.override import LAYOUTS
 from jtorch.handles import RemovableHandle, mutations
 from jtorch.nn.modules.module import typename
 from jtorch.optim.fused import FusedGroup
@@ -393,6 +395,18 @@ class Optimizer:
         """The formula, for one parameter."""
         raise NotImplementedError
 
+    def update_sparse(self, p, g, group):
+        """The step of one parameter with a sparse gradient."""
+        raise errors_sparse.no_sparse_gradients(type(self).__name__)
+
+    def _step_sparse(self, params, group):
+        """Update those that have a sparse gradient; returns the others."""
+        special = [p for p in params if type(p._grad) in LAYOUTS]
+        with no_grad():
+            for p in special:
+                self.update_sparse(p, -p._grad if group.get("maximize") else p._grad, group)
+        return [p for p in params if type(p._grad) not in LAYOUTS] if special else params
+
     def step(self, closure=None):
         """Update all parameters that have a gradient.
 
@@ -407,6 +421,8 @@ class Optimizer:
                 loss = closure()
         for group in self.param_groups:
             params = [p for p in group["params"] if p._grad is not None]
+            if LAYOUTS:  # not before the first sparse tensor
+                params = self._step_sparse(params, group)
             if not params:
                 continue
             with no_grad():
@@ -419,7 +435,8 @@ class Optimizer:
         return loss
 
     def _params(self):
-        return [p for group in self.param_groups for p in group["params"]]
+        """The parameters whose gradients are values of the recorder: sparse ones are not."""
+        return [p for group in self.param_groups for p in group["params"] if type(p._grad) not in LAYOUTS]
 
     def _init_state(self, params, group):
         fresh = [p for p in params if not self.state[p]]

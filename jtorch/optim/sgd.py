@@ -82,6 +82,19 @@ class SGD(Optimizer):
                     g = g + p * group["weight_decay"]
                     state["momentum_buffer"] = g * (group["dampening"] / group["momentum"])
 
+    def update_sparse(self, p, g, group):
+        if _nonzero(group["weight_decay"]):
+            g = g + group["weight_decay"] * p
+        if group["momentum"] != 0:
+            state = self.state[p]
+            before = state.get("momentum_buffer")
+            if before is None:
+                state["momentum_buffer"] = buffer = g.clone().detach()
+            else:
+                buffer = state["momentum_buffer"] = before * group["momentum"] + g * (1 - group["dampening"])
+            g = g + group["momentum"] * buffer if group["nesterov"] else buffer
+        p.add_(g, alpha=-float(group["lr"]))
+
     def flags(self, group):
         return {
             "nesterov": group["nesterov"],

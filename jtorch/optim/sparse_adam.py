@@ -2,6 +2,7 @@
 
 from jtorch import functions as torch
 from jtorch.autograd.mode import enable_grad, no_grad
+from jtorch.ops.rows import rows_adam
 from jtorch.optim.optimizer import Optimizer, check_betas
 from jtorch.tensor import Tensor
 
@@ -50,7 +51,7 @@ class SparseAdam(Optimizer):
                         continue
                     if not p.grad.is_sparse:
                         raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")
-                    self._update_rows(p, p.grad.coalesce(), group)
+                    self._update_rows(p, p.grad, group)
         return loss
 
     def _update_rows(self, p, grad, group):
@@ -60,14 +61,13 @@ class SparseAdam(Optimizer):
             state["exp_avg"] = torch.zeros_like(p)
             state["exp_avg_sq"] = torch.zeros_like(p)
         state["step"] += 1
-        where = tuple(grad.indices().unbind(0))
-        g = -grad.values() if group["maximize"] else grad.values()
-        beta1, beta2 = group["betas"]
-        mean, square = state["exp_avg"][where], state["exp_avg_sq"][where]
-        mean = mean + (g - mean) * (1 - beta1)
-        square = square + (g * g - square) * (1 - beta2)
-        state["exp_avg"][where] = mean
-        state["exp_avg_sq"][where] = square
-        step = state["step"]
-        size = group["lr"] * (1 - beta2**step) ** 0.5 / (1 - beta1**step)
-        p[where] = p[where] - size * (mean / (square.sqrt() + group["eps"]))
+        step, (beta1, beta2) = state["step"], group["betas"]
+        size = float(group["lr"]) * (1 - beta2**step) ** 0.5 / (1 - beta1**step)
+        indices, values = grad._rows()
+        if not values.numel():
+            return
+        values = -values if group["maximize"] else values
+        kept = state["exp_avg"], state["exp_avg_sq"]
+        found = rows_adam(p, *kept, indices, values, size, beta1, beta2, group["eps"])
+        for t, new in zip((p, *kept), found):
+            t.copy_(new)

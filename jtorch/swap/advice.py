@@ -4,7 +4,6 @@ _ELSE = "not in jtorch: take this call out, or write it with names that are"
 
 # The longest beginning decides.
 _ADVICE = {
-    "torch.Tensor.to_sparse": "sparse layouts are not supported: keep the tensor dense",
     "torch._C": "internal to PyTorch's implementation: use the public name of the same thing",
     "torch._dynamo": "jtorch has no dynamo: torch.compile and torch.compiler have the public switches",
     "torch._export": "use jax.export on a jitted function",
@@ -34,7 +33,7 @@ _ADVICE = {
     "torch.package": "use torch.save of a state_dict, and the code as a package",
     "torch.quantization": "quantization is not supported: keep the model in float, or bfloat16 by .to(torch.bfloat16)",
     "torch.quantize": "quantization is not supported: keep the tensor in float",
-    "torch.sparse": "sparse layouts are not supported: keep the tensor dense",
+    "torch.sparse": "not supported for sparse tensors: use to_dense(), or compute with values()",
     "torch.utils.cpp_extension": "C++ and CUDA sources cannot be built against jtorch: write the operation in torch or jax",
     "torch.utils.mobile_optimizer": "there is no mobile runtime",
 }

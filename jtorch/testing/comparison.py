@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 from ..core import dtype as dtypes
-from ..creation import as_tensor
+from ..creation import as_tensor, strided
 from ..tensor import Tensor
 
 _DEFAULTS = {
@@ -182,18 +182,51 @@ def _compare_tensors(a, b, options, at):
     if a.is_meta or b.is_meta:
         raise _Different(NotImplementedError, "Comparing meta tensors is currently not supported", at)
     rtol, atol = options.tolerances(a.dtype, b.dtype)
+    if a.layout is not strided or b.layout is not strided:
+        if a.layout is b.layout:
+            _compare_sparse(a, b, rtol, atol, options.equal_nan, at)
+            return
+        a, b = a.to_dense(), b.to_dense()
+    _compare_values(a, b, rtol, atol, options.equal_nan, at)
+
+
+# What a sparse tensor is made of, in the order in which it is compared.
+_PARTS = {
+    "coo": ("_indices", "_values"), "csr": ("crow_indices", "col_indices", "values"), "csc": ("ccol_indices", "row_indices", "values"),
+    "bsr": ("crow_indices", "col_indices", "values"), "bsc": ("ccol_indices", "row_indices", "values"),
+}  # fmt: skip
+
+
+def _compare_sparse(a, b, rtol, atol, equal_nan, at):
+    kind = a.layout.name.removeprefix("sparse_")
+    name = f"parse {kind.upper()}"
+    if a._nnz() != b._nnz():
+        raise _Different(
+            AssertionError,
+            f"The number of specified values in s{name} tensors does not match: {a._nnz()} != {b._nnz()}",
+            at,
+        )
+    for part in _PARTS[kind]:
+        x, y = getattr(a, part)(), getattr(b, part)()
+        _compare_values(
+            x, y, *((rtol, atol) if "val" in part else (0.0, 0.0)), equal_nan, at, f"S{name} {part.strip('_')}"
+        )
+
+
+def _compare_values(a, b, rtol, atol, equal_nan, at, what="Tensor-likes"):
     x, y = _wide(a), _wide(b)
     with np.errstate(all="ignore"):
         distance = np.abs(x - y) if x.dtype != bool else (x != y).astype(np.int64)
         close = (x == y) | (np.isfinite(distance) & (distance <= atol + rtol * np.abs(y)) if rtol or atol else False)
-        if options.equal_nan:
+        if equal_nan:
             close = close | ((x != x) & (y != y))
         if not np.all(close):
             if x.ndim == 0:
                 _raise_scalars(x.item(), y.item(), rtol, atol, at)
             relative = np.where(close, 0, distance / np.abs(y))
             relative = relative if a.dtype.is_floating_point or a.dtype.is_complex else relative.astype(np.float32)
-            raise _Different(AssertionError, _report(np.where(close, 0, distance), relative, ~close, rtol, atol), at)
+            words = _report(np.where(close, 0, distance), relative, ~close, rtol, atol, what)
+            raise _Different(AssertionError, words, at)
 
 
 def _wide(t):
@@ -209,11 +242,11 @@ def _attribute(name, x, y):
     return f"The values for attribute '{name}' do not match: {x} != {y}."
 
 
-def _report(distance, relative, wrong, rtol, atol):
+def _report(distance, relative, wrong, rtol, atol, what):
     total, bad = wrong.size, int(wrong.sum())
     equality = not (rtol or atol)
     lines = [
-        f"Tensor-likes are not {'equal' if equality else 'close'}!",
+        f"{what} are not {'equal' if equality else 'close'}!",
         "",
         f"Mismatched elements: {bad} / {total} ({bad / total:.1%})",
     ]

@@ -272,7 +272,7 @@ def tensors():
         yield f"unsupported: torch.{name}", protocol2(g("torch", name))
     yield (
         "unsupported: layout",
-        protocol2(g("torch.serialization", "_get_layout") + plain(("torch.sparse_coo",)) + b"R"),
+        protocol2(g("torch.serialization", "_get_layout") + plain(("torch._mkldnn",)) + b"R"),
     )
     yield (
         "numpy tensor",
