@@ -10,7 +10,7 @@ import numpy as np
 from . import errors, literals
 from .autograd.derive import differentiable
 from .core import device as devices
-from .core import draw, rng, shapes
+from .core import draw, halves, rng, shapes
 from .core import dtype as dtypes
 from .core import storage as storages
 from .core.dtype import dtype as DType
@@ -154,8 +154,7 @@ _constants: dict = {}
 def from_array(array: np.ndarray, device, dtype=None) -> Tensor:
     """A tensor of a numpy array that nobody will write to again."""
     d = dtypes.of(array.dtype) if dtype is None else dtype
-    if array.dtype != d.np:
-        array = array.astype(d.np)
+    array = dtypes.held(array, d)
     if device.type == "meta":
         spec = Spec.dense(array.shape, d, device)
         return wrap(zeros_value(spec), spec)
@@ -312,7 +311,8 @@ def full_of(spec, value) -> Tensor:
 
         def fill(x):
             x = x if isinstance(x, jax.Array) else jax.numpy.asarray(x)
-            return jax.numpy.broadcast_to(x.astype(np_dtype), shape)
+            x = x.astype(np_dtype)
+            return jax.numpy.broadcast_to(halves.rounded(x) if spec.dtype is dtypes.complex32 else x, shape)
 
         plan = _fills[key] = Plan(None, "full", fill, (), (kind,), specs=(spec,))
     me = tls.me
@@ -690,17 +690,21 @@ def _needs_real(d, name, of_complex):
         raise errors.not_implemented(of_complex if d.is_complex else name, d)
 
 
+def _in_pairs(parts, d):
+    """Complex numbers whose real and imaginary parts are next to each other."""
+    return dtypes.values(parts.view(d.memory)[..., 0], d)
+
+
 def draw_uniform(g, shape, d, low=0.0, high=1.0):
     if d.is_complex:
-        real = draw.uniform(g, (*shape, 2), d.to_real().np, low, high)
-        return real.view(d.np).reshape(shape)
+        return _in_pairs(draw.uniform(g, (*shape, 2), d.to_real().np, low, high), d)
     return draw.uniform(g, shape, _needs_float(d, "check_uniform_bounds").np, low, high)
 
 
 def draw_normal(g, shape, d, mean=0.0, std=1.0):
     if d.is_complex:
         real = draw.normal(g, (*shape, 2), d.to_real().np, 0.0, std * math.sqrt(0.5))
-        return (real.view(d.np).reshape(shape) + mean).astype(d.np)
+        return dtypes.held(_in_pairs(real, d) + mean, d)
     return draw.normal(g, shape, _needs_float(d, "normal_kernel_cpu").np, mean, std)
 
 
@@ -887,8 +891,7 @@ def fill_random(t, drawn):
         check_inplace(t)
     spec = t._spec
     array = np.asarray(drawn(tuple(spec.shape)))
-    if array.dtype != spec.dtype.np:
-        array = array.astype(spec.dtype.np)
+    array = dtypes.held(array, spec.dtype)
     write_on_tape(t, storages.to_device(np.array(array), spec.device), None)
     return t
 

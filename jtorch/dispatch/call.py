@@ -173,7 +173,7 @@ def _dynamic(op, call, out=None):
     got = Binding(op, slots, len(arrays)).kernel(*arrays, *call.numbers)
     multiple = isinstance(got, (tuple, list))
     values = [storages.to_device(v, device) for v in (got if multiple else (got,))]
-    out_specs = tuple(Spec.dense(v.shape, dtypes.of(v.dtype), device) for v in values)
+    out_specs = tuple(Spec.dense(v.shape, _dtype_of(v, specs), device) for v in values)
     if op.strides is not None:
         strides = op.invoke(functools.partial(op.strides, values), check_arguments(slots, specs, call.numbers))
         out_specs = tuple(Spec.of(tuple(s.shape), n or s.strides, s.dtype, device) for s, n in zip(out_specs, strides))
@@ -193,6 +193,12 @@ def _dynamic(op, call, out=None):
         return into_out(op, out, results[0])
     names = RETURN_FIELDS.get(op.name)
     return tuple(results) if names is None else return_type(op.name, names)(results)
+
+
+def _dtype_of(value, specs):
+    """The dtype of a result that is picked out of operands: arrays do not tell complex32 from complex64."""
+    d = dtypes.of(value.dtype)
+    return dtypes.complex32 if d is dtypes.complex64 and any(s.dtype is dtypes.complex32 for s in specs) else d
 
 
 def _with_out(op, plan, me, tensors, call, out):

@@ -365,15 +365,6 @@ def norm_except_dim(v, pow=2, dim=0):
     return _of("norm")(v, pow, tuple(d for d in range(v.dim()) if d != dim), True)
 
 
-# ---- what jax has no type for ----
-
-
-@composite(where="Tensor")
-def chalf(input, memory_format=None):
-    """Not supported: complex numbers of two float16."""
-    raise errors.unsupported("torch.complex32", instead="complex64")
-
-
 # ---- products of scaled 8-bit floats ----
 
 

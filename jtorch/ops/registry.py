@@ -304,7 +304,7 @@ _CATEGORIES = {
     "int": ("uint8", "int8", "int16", "int32", "int64"),
     "half": ("float16", "bfloat16"),
     "float": ("float16", "bfloat16", "float32", "float64"),
-    "complex": ("complex64", "complex128"),
+    "complex": ("complex32", "complex64", "complex128"),
 }
 
 
