@@ -63,6 +63,11 @@ def _check_arange(start, end, step, *, dtype):
         raise ValueError("step must be nonzero")
 
 
+def _gaps(steps, kind):
+    """steps - 1 as XLA must not know it: by the rounded inverse of a constant that it multiplies with, 49 / 49 is less than 1."""
+    return lax.optimization_barrier(jnp.asarray(steps - 1, kind))
+
+
 @op(where="", differentiable=False)
 def linspace(start: Number, end: Number, steps: int, *, dtype: DType) -> Array:
     """`steps` numbers from `start` to `end`, both included, counted from the nearer end."""
@@ -79,7 +84,7 @@ def linspace(start: Number, end: Number, steps: int, *, dtype: DType) -> Array:
     if steps == 1:
         return jnp.full((1,), start, kind).astype(dtype.np)
     i = lax.iota(jnp.int32, steps)
-    step = (end - start) / jnp.asarray(steps - 1, kind)
+    step = (end - start) / _gaps(steps, kind)
     up, down = start + step * i.astype(kind), end - step * (steps - 1 - i).astype(kind)
     return jnp.where(i < steps // 2, up, down).astype(dtype.np)
 
@@ -95,7 +100,7 @@ def logspace(start: Number, end: Number, steps: int, base: float = 10.0, *, dtyp
         return jnp.power(jnp.asarray(base, kind), jnp.asarray(start).astype(kind))[None].astype(dtype.np)
     start, end = jnp.asarray(start).astype(kind), jnp.asarray(end).astype(kind)
     i = lax.iota(jnp.int32, steps)
-    step = (end - start) / jnp.asarray(steps - 1, kind)
+    step = (end - start) / _gaps(steps, kind)
     up, down = start + step * i.astype(kind), end - step * (steps - 1 - i).astype(kind)
     return jnp.power(jnp.asarray(base, kind), jnp.where(i < steps // 2, up, down)).astype(dtype.np)
 

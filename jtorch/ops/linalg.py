@@ -27,7 +27,7 @@ from .matrices import (
     square,
     squares,
 )
-from .registry import Array, composite, op
+from .registry import Array, Scalar, composite, op
 from .views import diagonal
 
 RETURN_FIELDS = {
@@ -275,11 +275,11 @@ def pseudo_inverse(A, atol, rtol, hermitian):
 @op(where="linalg", grad_name="LinalgPinvBackward0")
 def pinv(
     A: Array,
-    rcond: float | None = None,
+    rcond: Scalar | None = None,
     hermitian: bool = False,
     *,
-    atol: float | None = None,
-    rtol: float | None = None,
+    atol: Scalar | None = None,
+    rtol: Scalar | None = None,
 ) -> Array:
     """The Moore-Penrose pseudo-inverse; singular values up to max(atol, rtol * largest) count as zero."""
     matrices(A, "linalg.pinv")
@@ -295,11 +295,11 @@ def pinverse(input, rcond=1e-15):
 @op(where="linalg", differentiable=False)
 def matrix_rank(
     A: Array,
-    tol: float | None = None,
+    tol: Scalar | None = None,
     hermitian: bool = False,
     *,
-    atol: float | None = None,
-    rtol: float | None = None,
+    atol: Scalar | None = None,
+    rtol: Scalar | None = None,
 ) -> Array:
     """The number of singular values above max(atol, rtol * largest)."""
     matrices(A, "linalg.matrix_rank")

@@ -63,7 +63,25 @@ HISTOGRAMS = {
     for edges in (True, False)
 }
 
+
+def singular(t, *batch):
+    """Matrices of rank 2 with singular values 9, 2 and 0."""
+    return t.diag(t.tensor([9.0, 2.0, 0.0])).expand(*batch, 3, 3).clone()
+
+
 CASES = HISTOGRAMS | {
+    "rank with a tolerance for each matrix": lambda t: t.linalg.matrix_rank(singular(t, 2), atol=t.tensor([1.0, 5.0])),
+    "rank with a tensor of more dimensions": lambda t: t.linalg.matrix_rank(singular(t, 1, 1), rtol=t.tensor([[0.5]])),
+    "rank with two tensors": lambda t: t.linalg.matrix_rank(
+        singular(t, 2), atol=t.tensor(0.0), rtol=t.tensor([0.1, 0.9])
+    ),
+    "inverse with a tolerance for each matrix": lambda t: t.linalg.pinv(singular(t, 2), atol=t.tensor([1.0, 5.0])),
+    "bins of bfloat16": lambda t: t.histc((t.arange(60.0) * 0.37).sin().bfloat16(), 90, -1, 1),
+    "quantiles of one slice side by side": lambda t: t.quantile(
+        t.arange(24.0).reshape(2, 3, 4), t.tensor([0.1, 0.5]), 1, True
+    ),
+    "places in rows": lambda t: t.nonzero_static(t.eye(3), size=2),
+    "whole numbers at equal steps": lambda t: t.linspace(1, 50, 50, dtype=t.int64),
     "inner with a number, of bools": inner_of(B, (), (2, 3)),
     "inner of bools": inner_of(B, (3,), (3,)),
     "inner of bool matrices": inner_of(B, (2, 3), (2, 3)),
