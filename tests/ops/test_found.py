@@ -70,13 +70,8 @@ def singular(t, *batch):
 
 
 CASES = HISTOGRAMS | {
-    "rank with a tolerance for each matrix": lambda t: t.linalg.matrix_rank(singular(t, 2), atol=t.tensor([1.0, 5.0])),
     "rank with a tensor of more dimensions": lambda t: t.linalg.matrix_rank(singular(t, 1, 1), rtol=t.tensor([[0.5]])),
-    "rank with two tensors": lambda t: t.linalg.matrix_rank(
-        singular(t, 2), atol=t.tensor(0.0), rtol=t.tensor([0.1, 0.9])
-    ),
-    "inverse with a tolerance for each matrix": lambda t: t.linalg.pinv(singular(t, 2), atol=t.tensor([1.0, 5.0])),
-    "bins of bfloat16": lambda t: t.histc((t.arange(60.0) * 0.37).sin().bfloat16(), 90, -1, 1),
+    "bins of bfloat16": lambda t: t.histc((t.arange(200.0) * 0.37).sin().mul(10).bfloat16(), 100, -10, 0),
     "quantiles of one slice side by side": lambda t: t.quantile(
         t.arange(24.0).reshape(2, 3, 4), t.tensor([0.1, 0.5]), 1, True
     ),
