@@ -245,7 +245,7 @@ def _fits(src, part):
         )
 
 
-@op(out="exact")
+@op(out="exact", in_copy=True)
 def diagonal_scatter(input: Array, src: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
     """A copy of `input` with a diagonal replaced by `src`."""
     first, second = axis(dim1, input.ndim), axis(dim2, input.ndim)
@@ -260,7 +260,7 @@ def diagonal_scatter(input: Array, src: Array, offset: int = 0, dim1: int = 0, d
     return jnp.moveaxis(moved, (-2, -1), (first, second))
 
 
-@op(out="exact")
+@op(out="exact", in_copy=True)
 def select_scatter(input: Array, src: Array, dim: int, index: int) -> Array:
     """A copy of `input` with the slice number `index` of `dim` replaced by `src`."""
     dim = axis(dim, input.ndim)
@@ -274,7 +274,7 @@ def select_scatter(input: Array, src: Array, dim: int, index: int) -> Array:
     return lax.dynamic_update_slice_in_dim(input, full, index % size, dim)
 
 
-@op(out="exact")
+@op(out="exact", in_copy=True)
 def slice_scatter(
     input: Array, src: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Array:
