@@ -159,6 +159,11 @@ def as_numpy(t) -> np.ndarray:
     return storages.numpy_of(t._storage, t._spec, t._offset)
 
 
+def as_elements(t) -> np.ndarray:
+    """The elements as they are in memory, which tells the dtype: not so `as_numpy`, where complex32 and complex64 are one."""
+    return storages.as_memory(as_numpy(t), t._spec.dtype.memory)
+
+
 def array_protocol(self, dtype=None, copy=None):
     made = numpy(self)
     return made if dtype is None else made.astype(dtype, copy=False)

@@ -159,7 +159,7 @@ def from_array(array: np.ndarray, device, dtype=None) -> Tensor:
         spec = Spec.dense(array.shape, d, device)
         return wrap(zeros_value(spec), spec)
     if storages.on_host.always and device is devices.cpu:
-        return _over(np.array(array, order="C"))
+        return _over(storages.as_memory(np.array(array, order="C"), d.memory))
     array = np.asarray(array, order="C")
     return wrap(storages.to_device(array, device), Spec.dense(array.shape, d, device))
 
@@ -300,7 +300,7 @@ def full_of(spec, value) -> Tensor:
         and spec.device is devices.cpu
         and spec is Spec.dense(spec.shape, spec.dtype, spec.device)
     ):
-        return _over(np.full(tuple(spec.shape), value, spec.dtype.np))
+        return _over(storages.as_memory(np.full(tuple(spec.shape), value, spec.dtype.np), spec.dtype.memory))
     if value == 0 and type(value) is not complex and not (type(value) is float and math.copysign(1, value) < 0):
         return wrap(zeros_value(spec), spec)
     kind = type(value)

@@ -1,8 +1,10 @@
 """Complex numbers of two float16: what PyTorch's CPU has of them, and what more there is here."""
 
+import numpy as np
 import pytest
 
 import jtorch
+from jtorch.data import fetch, handover
 from tests.oracle import both
 
 START = """
@@ -52,3 +54,26 @@ def test_what_torch_has_no_kernels_for():
     assert (x / 3).dtype is x.sum().dtype is x.exp().dtype is jtorch.complex32
     assert x.sum().item() == 3 + 5j
     assert (x / 3)[0].item() == 1 + 1.3330078125j  # 4 / 3 in float16
+
+
+def test_to_a_worker_and_back():
+    x = jtorch.tensor([[1 / 3 + 4j, 1j]], dtype=jtorch.complex32)
+    there = handover.loads(handover.dumps(x))
+    joined = fetch._taken(x, np.array([0, 0]))
+    assert there.dtype is joined.dtype is jtorch.complex32
+    assert there.tolist() == x.tolist() and joined.tolist() == x.tolist() * 2
+
+
+def test_optimizer_keeps_it_rounded():
+    p = jtorch.nn.Parameter(jtorch.tensor([1 + 2j, 3j], dtype=jtorch.complex32))
+    p.grad = jtorch.ones_like(p)
+    jtorch.optim.SGD([p], lr=0.1).step()
+    assert p.tolist() == p.detach().clone().chalf().to(jtorch.complex64).tolist()
+    assert jtorch.view_as_real(p.detach()).float().flatten().tolist() == [
+        x for z in p.tolist() for x in (z.real, z.imag)
+    ]
+
+
+def test_transformed_by_jax():
+    with pytest.raises(NotImplementedError, match="complex32 where JAX transforms a function\n  use complex64"):
+        jtorch.func.vmap(lambda x: x * x)(jtorch.ones(2, dtype=jtorch.complex32))

@@ -82,7 +82,7 @@ class Mirror:
     def fill(self, array, version):
         """Copy the values, in the order of the storage's memory."""
         array = array.transpose(self.order)
-        np.copyto(self.buffer.reshape(array.shape), _as_memory(array, self.buffer.dtype))
+        np.copyto(self.buffer.reshape(array.shape), as_memory(array, self.buffer.dtype))
         self.version = version
 
 
@@ -172,7 +172,7 @@ def write(storage, spec, offset, value):
         storage.value = value
     elif storage.host is not None and storage.host.shared():
         storage.host.ahead = None
-        np.copyto(host_view(storage, spec, offset), _as_memory(np.asarray(realise(value)), spec.dtype.memory))
+        np.copyto(host_view(storage, spec, offset), as_memory(np.asarray(realise(value)), spec.dtype.memory))
     else:
         if storage.host is not None:
             unshare(storage)
@@ -282,7 +282,7 @@ def _taken(array, device) -> jax.Array:
     return jax.device_put(array, None if place is jax.devices()[0] else place, may_alias=True)
 
 
-def _as_memory(array, memory):
+def as_memory(array, memory):
     """Numbers as they are written to memory of this numpy dtype."""
     return dtypes.to_memory(array) if memory == dtypes.complex32.memory else array
 
@@ -311,7 +311,7 @@ def share(storage) -> Host:
     """Move the storage's value into host memory that numpy may see and write."""
     if storage.host is None:
         base = storage.spec
-        array = _as_memory(np.asarray(realise(storage.value)), base.dtype.memory)
+        array = as_memory(np.asarray(realise(storage.value)), base.dtype.memory)
         order = sorted(range(base.ndim), key=lambda d: -base.strides[d])
         owner = np.empty(base.numel, array.dtype)  # it must own its memory: numpy views refer to the owner
         owner[:] = array.transpose(order).reshape(-1)
@@ -339,7 +339,7 @@ def memory(storage) -> np.ndarray:
     if storage.host is not None:
         return storage.host.buffer
     base = storage.spec
-    array = _as_memory(np.asarray(realise(storage.value)), base.dtype.memory)
+    array = as_memory(np.asarray(realise(storage.value)), base.dtype.memory)
     order = sorted(range(base.ndim), key=lambda d: -base.strides[d])
     return np.ascontiguousarray(array.transpose(order)).reshape(-1)
 

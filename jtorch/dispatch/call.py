@@ -77,7 +77,9 @@ def slow(op, args, out=None, public=None):
 
 
 def _plan_of(op, call):
-    key = ("in copy", call.key) if op.in_copy else call.key  # not found by the generated function, which knows no such thing
+    key = (
+        ("in copy", call.key) if op.in_copy else call.key
+    )  # not found by the generated function, which knows no such thing
     try:
         plan = op.plans.get(key)
     except TypeError:
