@@ -423,9 +423,10 @@ def _binding(op, slots, target, specs, inplace_spec):
     asked = [s[1] for s in slots if s[0] == "s" and isinstance(s[1], dtypes.dtype)]
     if inplace_spec is not None:
         asked = [inplace_spec.dtype]
-    kinds = asked or ([target] if target is not None else {s.dtype for s in specs})
+    kinds = asked or ([target] if target is not None else [s.dtype for s in specs])
+    kinds = {d for d in kinds if d.category >= dtypes.FLOAT}
     # Complex numbers made of float16 alone are complex32 too.
-    if dtypes.complex32 in kinds or (not asked and dtypes.float16 in kinds and not any(d.is_complex for d in kinds)):
+    if kinds == {dtypes.complex32} or (kinds and not asked and kinds <= {dtypes.complex32, dtypes.float16}):
         binding = HalfBinding(op, slots, len(specs))
         binding.real = dtypes.complex32 in kinds
     return binding
