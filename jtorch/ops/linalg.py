@@ -27,6 +27,7 @@ from .matrices import (
     square,
     squares,
 )
+from .reduce import norm_slope
 from .registry import Array, Scalar, composite, op
 from .views import diagonal
 
@@ -46,6 +47,14 @@ def _cast(x, dtype, name):
     return x
 
 
+@jax.custom_jvp
+def _size(x):
+    return jnp.abs(x)
+
+
+_size.defjvps(lambda t, out, x: t * jnp.sign(x))  # jax's own is 1 at 0
+
+
 def _norm(x, ord, dims, keepdim):
     """The vector norm over `dims`, summed in at least single precision."""
     kind = real_dtype(x.dtype)
@@ -55,7 +64,7 @@ def _norm(x, ord, dims, keepdim):
         size = None if ord == 2 else _root(squares)
     else:
         x = x.astype(wide)
-        squares, size = x * x, jnp.abs(x)
+        squares, size = x * x, _size(x)
     empty = builtins.any(x.shape[d] == 0 for d in dims)
     if ord == 2:
         out = _root(squares.sum(dims, keepdims=keepdim))
@@ -96,6 +105,15 @@ def vector_norm(
 
 
 vector_norm.grad_name = "LinalgVectorNormBackward0"
+
+
+def _vector_norm_slope(g, x, out, ord, dim, keepdim, dtype):
+    x = x if dtype is None else x.astype(dtype.np)
+    return norm_slope(g, x, out, ord, None if dim == () else dim, keepdim)
+
+
+# as that of norm: jax.vjp gives nan at 0, and no share to what is 0 where the norm is of order 1
+vector_norm.vjp(x=_vector_norm_slope)
 
 _NORM_NAMES = {
     "fro": "LinalgVectorNormBackward0",

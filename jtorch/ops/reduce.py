@@ -533,7 +533,8 @@ def _nuclear_slope(g, input, dims, keepdim):
     return jnp.moveaxis(g[..., None, None] * (u @ vh), (-2, -1), dims)
 
 
-def _norm_input(g, input, out, p, dim, keepdim):
+def norm_slope(g, input, out, p, dim, keepdim):
+    """The gradient of a p-norm, with PyTorch's 0 for elements that are 0."""
     if p == "nuc":
         return _nuclear_slope(g, input, all_dims(dim, input.ndim), keepdim)
     p = _power_of(p)
@@ -553,7 +554,7 @@ def _norm_input(g, input, out, p, dim, keepdim):
     return where(logical_or(size == 0, full == 0), 0.0, full_g * sgn(input) * lever)
 
 
-norm.vjp(input=_norm_input)
+norm.vjp(input=norm_slope)
 
 
 @norm.check

@@ -64,6 +64,28 @@ HISTOGRAMS = {
 }
 
 
+def slopes(values, *orders):
+    """The gradients of norms of a vector, by both functions."""
+
+    def program(t):
+        found = []
+        for call in (t.linalg.vector_norm, t.norm):
+            for order in orders:
+                x = t.tensor(values, dtype=t.float64, requires_grad=True)
+                found += t.autograd.grad(call(x, order), x)
+        return found
+
+    return program
+
+
+def slope_of_matrix_norm(order):
+    def program(t):
+        x = t.tensor([[1.0, 0.0], [0.0, -2.0]], requires_grad=True)
+        return t.autograd.grad(t.linalg.matrix_norm(x, order), x)
+
+    return program
+
+
 def singular(t, *batch):
     """Matrices of rank 2 with singular values 9, 2 and 0."""
     return t.diag(t.tensor([9.0, 2.0, 0.0])).expand(*batch, 3, 3).clone()
@@ -75,6 +97,12 @@ CASES = HISTOGRAMS | {
     "quantiles of one slice side by side": lambda t: t.quantile(
         t.arange(24.0).reshape(2, 3, 4), t.tensor([0.1, 0.5]), 1, True
     ),
+    "slope of norms at zero": slopes([0.0, 0.0], 0.5, 1, 2, 3, INF, -1, -INF),
+    "slope of norms near zero": slopes([0.0, 1.0, -2.0], 0.5, 1, 2, 3, INF, -1, -INF),
+    "slope of a matrix norm, zeros in it": slope_of_matrix_norm(1),
+    "differences into another dtype": lambda t: t.diff(t.arange(4), 2, out=t.zeros(2)),
+    "no differences, into another dtype": lambda t: t.diff(t.arange(4), 0, out=t.zeros(4)),
+    "no differences": lambda t: t.diff(t.arange(4.0).requires_grad_(), 0),
     "places in rows": lambda t: t.nonzero_static(t.eye(3), size=2),
     "whole numbers at equal steps": lambda t: t.linspace(1, 50, 50, dtype=t.int64),
     "inner with a number, of bools": inner_of(B, (), (2, 3)),
