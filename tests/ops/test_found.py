@@ -103,6 +103,8 @@ CASES = HISTOGRAMS | {
     "differences into another dtype": lambda t: t.diff(t.arange(4), 2, out=t.zeros(2)),
     "no differences, into another dtype": lambda t: t.diff(t.arange(4), 0, out=t.zeros(4)),
     "no differences": lambda t: t.diff(t.arange(4.0).requires_grad_(), 0),
+    "slices without neighbours that repeat": lambda t: t.unique_consecutive(t.arange(24).reshape(2, 3, 4), dim=1),
+    "slices that differ": lambda t: t.unique(t.arange(24).reshape(2, 3, 4), dim=2, return_counts=True),
     "places in rows": lambda t: t.nonzero_static(t.eye(3), size=2),
     "whole numbers at equal steps": lambda t: t.linspace(1, 50, 50, dtype=t.int64),
     "inner with a number, of bools": inner_of(B, (), (2, 3)),
