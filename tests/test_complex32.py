@@ -77,3 +77,8 @@ def test_optimizer_keeps_it_rounded():
 def test_transformed_by_jax():
     with pytest.raises(NotImplementedError, match="complex32 where JAX transforms a function\n  use complex64"):
         jtorch.func.vmap(lambda x: x * x)(jtorch.ones(2, dtype=jtorch.complex32))
+
+
+def test_handed_to_other_libraries():
+    with pytest.raises(NotImplementedError, match="complex32 in DLPack\n  use view_as_real"):
+        jtorch.ones(2, dtype=jtorch.complex32).__dlpack__()
