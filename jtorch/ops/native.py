@@ -97,7 +97,7 @@ def native_dropout_backward(grad_output: Array, mask: Array, scale: float) -> Ar
     return g * mask.astype(g.dtype) * jnp.asarray(scale, g.dtype)
 
 
-@op(where="", out=False)
+@op(where="", out=False, strides=lambda outs, grad_output, input, *rest: formats.follow(outs, input))
 def max_pool2d_with_indices_backward(
     grad_output: Array,
     input: Array,

@@ -106,6 +106,19 @@ CASES = HISTOGRAMS | {
     "slices without neighbours that repeat": lambda t: t.unique_consecutive(t.arange(24).reshape(2, 3, 4), dim=1),
     "slices that differ": lambda t: t.unique(t.arange(24).reshape(2, 3, 4), dim=2, return_counts=True),
     "places in rows": lambda t: t.nonzero_static(t.eye(3), size=2),
+    "whole numbers at equal ratios": lambda t: [
+        t.logspace(*ends, 7, dtype=t.int64) for ends in ((-1, 1.9), (1, 1.2), (0.5, 3))
+    ],
+    "pooling's gradient lies as its input": lambda t: t.ops.aten.max_pool2d_with_indices_backward(
+        t.ones(1, 2, 2, 2).to(memory_format=t.channels_last),
+        t.ones(1, 2, 4, 4).to(memory_format=t.channels_last),
+        [2, 2],
+        [2, 2],
+        [0, 0],
+        [1, 1],
+        False,
+        t.zeros(1, 2, 2, 2, dtype=t.int64).to(memory_format=t.channels_last),
+    ),
     "whole numbers at equal steps": lambda t: t.linspace(1, 50, 50, dtype=t.int64),
     "inner with a number, of bools": inner_of(B, (), (2, 3)),
     "inner of bools": inner_of(B, (3,), (3,)),
