@@ -55,6 +55,12 @@ def _size(x):
 _size.defjvps(lambda t, out, x: t * jnp.sign(x))  # jax's own is 1 at 0
 
 
+def _largest(size, dims, keepdim=False):
+    """The maximum of what is not negative; 0 of nothing, which takes no share of the gradient from zeros."""
+    nothing = {"initial": 0} if builtins.any(size.shape[d] == 0 for d in dims) else {}
+    return size.max(dims, keepdims=keepdim, **nothing)
+
+
 def _norm(x, ord, dims, keepdim):
     """The vector norm over `dims`, summed in at least single precision."""
     kind = real_dtype(x.dtype)
@@ -65,7 +71,6 @@ def _norm(x, ord, dims, keepdim):
     else:
         x = x.astype(wide)
         squares, size = x * x, _size(x)
-    empty = builtins.any(x.shape[d] == 0 for d in dims)
     if ord == 2:
         out = _root(squares.sum(dims, keepdims=keepdim))
     elif ord == 0:
@@ -73,7 +78,7 @@ def _norm(x, ord, dims, keepdim):
     elif ord == 1:
         out = size.sum(dims, keepdims=keepdim)
     elif math.isinf(ord) and ord > 0:
-        out = size.max(dims, keepdims=keepdim, initial=0) if empty else size.max(dims, keepdims=keepdim)
+        out = _largest(size, dims, keepdim)
     elif math.isinf(ord):
         out = size.min(dims, keepdims=keepdim)
     else:
@@ -154,13 +159,13 @@ def matrix_norm(
         s = singular_values(jnp.moveaxis(A, (row, col), (-2, -1)))
         if not s.shape[-1] and ord == -2:
             raise IndexError("amin(): Expected reduction dim -1 to have non-zero size.")
-        out = s.sum(-1) if ord == "nuc" else s.max(-1, initial=0) if ord == 2 else s.min(-1)
+        out = s.sum(-1) if ord == "nuc" else _largest(s, (-1,)) if ord == 2 else s.min(-1)
     else:
         inner, outer = (row, col) if builtins.abs(ord) == 1 else (col, row)
         sums = _norm(A, 1, (inner,), True)
         if ord < 0 and not sums.size:
             raise IndexError(f"amin(): Expected reduction dim {outer - (inner < outer)} to have non-zero size.")
-        out = sums.max((inner, outer), initial=0) if ord > 0 else sums.min((inner, outer))
+        out = _largest(sums, (inner, outer)) if ord > 0 else sums.min((inner, outer))
     return jnp.expand_dims(out, (row, col)) if keepdim else out
 
 

@@ -544,7 +544,10 @@ def norm_slope(g, input, out, p, dim, keepdim):
     if p == 1:
         return full_g * sgn(input)
     if p in (math.inf, -math.inf):
-        return sgn(input) * _even_share(g, abs(input), out, dim, keepdim)
+        # taken once more: that of another program may be rounded another way, and equal none of the sizes
+        size, pick = abs(input), jnp.max if p > 0 else jnp.min
+        out = pick(size, axis=all_dims(dim, input.ndim), keepdims=keepdim)
+        return sgn(input) * _even_share(g, size, out, dim, keepdim)
     safe = where(full == 0, 1.0, full)
     if p == 2:
         return where(full == 0, 0.0, full_g * (input / safe))

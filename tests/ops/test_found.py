@@ -78,9 +78,9 @@ def slopes(values, *orders):
     return program
 
 
-def slope_of_matrix_norm(order):
+def slope_of_matrix_norm(order, values):
     def program(t):
-        x = t.tensor([[1.0, 0.0], [0.0, -2.0]], requires_grad=True)
+        x = t.tensor(values, requires_grad=True)
         return t.autograd.grad(t.linalg.matrix_norm(x, order), x)
 
     return program
@@ -98,8 +98,15 @@ CASES = HISTOGRAMS | {
         t.arange(24.0).reshape(2, 3, 4), t.tensor([0.1, 0.5]), 1, True
     ),
     "slope of norms at zero": slopes([0.0, 0.0], 0.5, 1, 2, 3, INF, -1, -INF),
+    "slope of norms of complex numbers": lambda t: [
+        t.autograd.grad(call(x, order), x)
+        for x in [t.complex(t.arange(9.0).sin(), t.arange(9.0).cos() * 0.7).to(t.complex128).requires_grad_()]
+        for call in (t.linalg.vector_norm, t.norm)
+        for order in (INF, -INF)
+    ],
     "slope of norms near zero": slopes([0.0, 1.0, -2.0], 0.5, 1, 2, 3, INF, -1, -INF),
-    "slope of a matrix norm, zeros in it": slope_of_matrix_norm(1),
+    "slope of a matrix norm, zeros in it": slope_of_matrix_norm(1, [[1.0, 0.0], [0.0, -2.0]]),
+    "slope of a matrix norm at zero": slope_of_matrix_norm(2, [[0.0, 0.0], [0.0, 0.0]]),
     "differences into another dtype": lambda t: t.diff(t.arange(4), 2, out=t.zeros(2)),
     "no differences, into another dtype": lambda t: t.diff(t.arange(4), 0, out=t.zeros(4)),
     "no differences": lambda t: t.diff(t.arange(4.0).requires_grad_(), 0),
