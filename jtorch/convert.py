@@ -107,6 +107,7 @@ LEGACY_NAMES = {
     "float32": "FloatTensor", "float64": "DoubleTensor", "float16": "HalfTensor", "bfloat16": "BFloat16Tensor",
     "uint8": "ByteTensor", "int8": "CharTensor", "int16": "ShortTensor", "int32": "IntTensor", "int64": "LongTensor",
     "bool": "BoolTensor", "complex64": "ComplexFloatTensor", "complex128": "ComplexDoubleTensor",
+    "complex32": "ComplexHalfTensor",
 }  # fmt: skip
 
 
@@ -145,7 +146,7 @@ def numpy(self, *, force=False):
             f"can't convert {self._spec.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
             "memory first."
         )
-    if self._spec.dtype.name in ("bfloat16",) or self._spec.dtype.name.startswith("float8"):
+    if self._spec.dtype.name in ("bfloat16", "complex32") or self._spec.dtype.name.startswith("float8"):
         raise TypeError(f"Got unsupported ScalarType {dtypes.scalar_name(self._spec.dtype)}")
     if isinstance(self._storage.value, jax.core.Tracer):
         raise errors_func.data_dependent("numpy")
@@ -156,6 +157,11 @@ def numpy(self, *, force=False):
 def as_numpy(t) -> np.ndarray:
     """The elements as a numpy array that must not be written to; nothing becomes shared."""
     return storages.numpy_of(t._storage, t._spec, t._offset)
+
+
+def as_elements(t) -> np.ndarray:
+    """The elements as they are in memory, which tells the dtype: not so `as_numpy`, where complex32 and complex64 are one."""
+    return storages.as_memory(as_numpy(t), t._spec.dtype.memory)
 
 
 def array_protocol(self, dtype=None, copy=None):

@@ -12,7 +12,7 @@ from . import errors, literals
 from .autograd.derive import differentiable
 from .core import device as devices
 from .core import dtype as dtypes
-from .core import shapes
+from .core import halves, shapes
 from .core import storage as storages
 from .core.dtype import dtype as DType
 from .core.program import Plan
@@ -161,13 +161,12 @@ _constants: dict = {}
 def from_array(array: np.ndarray, device, dtype=None) -> Tensor:
     """A tensor of a numpy array that nobody will write to again."""
     d = dtypes.of(array.dtype) if dtype is None else dtype
-    if array.dtype != d.np:
-        array = array.astype(d.np)
+    array = dtypes.held(array, d)
     if device.type == "meta":
         spec = Spec.dense(array.shape, d, device)
         return wrap(zeros_value(spec), spec)
     if storages.on_host.always and device is devices.cpu:
-        return _over(np.array(array, order="C"))
+        return _over(storages.as_memory(np.array(array, order="C"), d.memory))
     array = np.asarray(array, order="C")
     return wrap(storages.to_device(array, device), Spec.dense(array.shape, d, device))
 
@@ -308,7 +307,7 @@ def full_of(spec, value) -> Tensor:
         and spec.device is devices.cpu
         and spec is Spec.dense(spec.shape, spec.dtype, spec.device)
     ):
-        return _over(np.full(tuple(spec.shape), value, spec.dtype.np))
+        return _over(storages.as_memory(np.full(tuple(spec.shape), value, spec.dtype.np), spec.dtype.memory))
     if value == 0 and type(value) is not complex and not (type(value) is float and math.copysign(1, value) < 0):
         return wrap(zeros_value(spec), spec)
     kind = type(value)
@@ -319,7 +318,8 @@ def full_of(spec, value) -> Tensor:
 
         def fill(x):
             x = x if isinstance(x, jax.Array) else jax.numpy.asarray(x)
-            return jax.numpy.broadcast_to(x.astype(np_dtype), shape)
+            x = x.astype(np_dtype)
+            return jax.numpy.broadcast_to(halves.rounded(x) if spec.dtype is dtypes.complex32 else x, shape)
 
         plan = _fills[key] = Plan(None, "full", fill, (), (kind,), specs=(spec,))
     me = tls.me

@@ -3,8 +3,10 @@
 import jax
 import numpy as np
 
+from . import errors
 from .core import device as devices
 from .core import storage as storages
+from .core.dtype import complex32
 from .creation import from_jax, from_numpy
 from .tensor import Tensor, value_of
 
@@ -58,6 +60,8 @@ def export(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     """Tensor.__dlpack__: CPU memory is shared with numpy first, so that the consumer may write to it."""
     if self.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if self.dtype is complex32:
+        raise errors.unsupported("torch.complex32 in DLPack", "view_as_real(), which shares its memory,")
     if self.device is devices.cpu and self.dtype.name in _SHARED:
         options = {} if max_version is None else {"max_version": max_version}
         return self.numpy().__dlpack__(**options)

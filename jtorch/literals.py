@@ -131,12 +131,12 @@ def _dtype_of_type(kind):
 
 def convert(array, d, python):
     """A private copy of a numpy array in a dtype; `python`: of numbers, which must fit."""
-    if array.dtype == d.np:
+    if array.dtype == d.memory:
         return np.array(array, copy=True, order="C")
     if python and array.size:
         _check_fits(array, d)
     with np.errstate(all="ignore"):
-        return array.astype(d.np)
+        return dtypes.held(array, d)
 
 
 def _check_fits(array, d):

@@ -228,7 +228,8 @@ def install():
         setattr(Tensor, "new_" + name, new_factory(name))
     casts = {
         "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "long": "int64", "int": "int32",
-        "short": "int16", "char": "int8", "byte": "uint8", "bool": "bool", "cfloat": "complex64", "cdouble": "complex128",
+        "short": "int16", "char": "int8", "byte": "uint8", "bool": "bool", "chalf": "complex32", "cfloat": "complex64",
+        "cdouble": "complex128",
     }  # fmt: skip
     for name, dtype in casts.items():
         setattr(Tensor, name, caster(dtypes.ALL[dtype], name))

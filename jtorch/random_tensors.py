@@ -92,17 +92,21 @@ def _needs_real(d, name, of_complex):
         raise errors.not_implemented(of_complex if d.is_complex else name, d)
 
 
+def _in_pairs(parts, d):
+    """Complex numbers whose real and imaginary parts are next to each other."""
+    return dtypes.values(parts.view(d.memory)[..., 0], d)
+
+
 def draw_uniform(g, shape, d, low=0.0, high=1.0):
     if d.is_complex:
-        real = draw.uniform(g, (*shape, 2), d.to_real().np, low, high)
-        return real.view(d.np).reshape(shape)
+        return _in_pairs(draw.uniform(g, (*shape, 2), d.to_real().np, low, high), d)
     return draw.uniform(g, shape, _needs_float(d, "check_uniform_bounds").np, low, high)
 
 
 def draw_normal(g, shape, d, mean=0.0, std=1.0):
     if d.is_complex:
         real = draw.normal(g, (*shape, 2), d.to_real().np, 0.0, std * math.sqrt(0.5))
-        return (real.view(d.np).reshape(shape) + mean).astype(d.np)
+        return dtypes.held(_in_pairs(real, d) + mean, d)
     return draw.normal(g, shape, _needs_float(d, "normal_kernel_cpu").np, mean, std)
 
 
@@ -289,8 +293,7 @@ def fill_random(t, drawn):
         check_inplace(t)
     spec = t._spec
     array = np.asarray(drawn(tuple(spec.shape)))
-    if array.dtype != spec.dtype.np:
-        array = array.astype(spec.dtype.np)
+    array = dtypes.held(array, spec.dtype)
     write_on_tape(t, storages.to_device(np.array(array), spec.device), None)
     return t
 

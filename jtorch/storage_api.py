@@ -213,7 +213,7 @@ class UntypedStorage(StorageBase):
         if nbytes > self.nbytes():
             resize_(self._flat(dtype), nbytes // dtype.itemsize)
         elif nbytes < self.nbytes():
-            kept = np.array(storages.memory(self._storage).view(np.uint8)[:nbytes].view(dtype.np))
+            kept = np.array(storages.memory(self._storage).view(np.uint8)[:nbytes].view(dtype.memory))
             spec = Spec.dense((kept.size,), dtype, self.device)
             self._storage.value, self._storage.spec = storages.to_device(kept, self.device), spec
             self._storage.version += 1

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..core import shapes, strided
-from ..core.dtype import COMPLEX, FLOAT
+from ..core import halves, shapes, strided
+from ..core.dtype import COMPLEX, FLOAT, complex32
 from ..core.program import Plan
 from ..core.spec import Spec
 from ..ops.registry import ZERO
@@ -56,6 +56,20 @@ def _cast(value, dtype):
     if np.issubdtype(value.dtype, np.complexfloating) and not np.issubdtype(dtype, np.complexfloating):
         value = value.real
     return value.astype(dtype)
+
+
+class HalfBinding(Binding):
+    """A kernel whose complex results are rounded to complex32; `real`: its float32 results to float16."""
+
+    __slots__ = ("real",)
+
+    def kernel(self, *values):
+        return jax.tree.map(self._rounded, super().kernel(*values))
+
+    def _rounded(self, x):
+        if x.dtype == np.complex64:
+            return halves.rounded(x)
+        return x.astype(np.float16) if self.real and x.dtype == np.float32 else x
 
 
 class Backward:
@@ -141,7 +155,7 @@ def backward_of(plan, needs) -> Backward:
     """The derivative of `plan` by the operands whose bit is set in `needs`."""
     positions = tuple(i for i in range(len(plan.operands)) if needs >> i & 1)
     binding = plan.extra
-    if type(binding) is Binding:
+    if isinstance(binding, Binding):
         op = binding.op
         owners = _owners(binding)
         if op.order is not None:
@@ -179,7 +193,8 @@ def fit(grad, spec):
             grad = grad.sum(axes, keepdims=True)
         if grad.shape != shape:
             grad = jnp.broadcast_to(grad, shape)
-    return _cast(grad, spec.dtype.np) if grad.dtype != spec.dtype.np else grad
+    grad = _cast(grad, spec.dtype.np) if grad.dtype != spec.dtype.np else grad
+    return halves.rounded(grad) if spec.dtype is complex32 else grad
 
 
 def _by_rules(plan, binding, positions, owners):

@@ -15,7 +15,7 @@ from ..core.program import Plan
 from ..core.record import tls
 from ..core.spec import Spec
 from . import node as tape
-from .derive import backward_of, differentiable
+from .derive import backward_of, differentiable, fit
 from .node import Node, PythonNode, bridge, freed, positions
 
 _by_sequence = attrgetter("sequence")
@@ -29,7 +29,7 @@ def _add_plan(spec):
     plan = _add_plans.get(spec)
     if plan is None:
         plain = Spec.dense(tuple(spec.shape), spec.dtype, spec.device)
-        plan = Plan(None, "add", lambda a, b: a + b, (plain, plain), specs=(plain,))
+        plan = Plan(None, "add", lambda a, b: fit(a + b, plain), (plain, plain), specs=(plain,))
         plan.grad_name = "AddBackward0"
         _add_plans[spec] = plan
     return plan

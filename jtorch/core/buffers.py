@@ -28,7 +28,7 @@ def allocate(count: int, dtype: DType, device=devices.cpu, zeroed=True) -> Stora
         return Storage(NO_DATA, Spec.dense((count,), dtype, device))
     owner = (np.zeros if zeroed else np.empty)(count * dtype.itemsize + ALIGNMENT, np.uint8)
     start = -owner.ctypes.data % ALIGNMENT
-    flat = owner[start : start + count * dtype.itemsize].view(dtype.np)
+    flat = owner[start : start + count * dtype.itemsize].view(dtype.memory)
     return hosted(flat, owner, device)
 
 
@@ -36,8 +36,8 @@ ALIGNMENT = 64
 
 
 def filled(values, dtype, place) -> Storage:
-    flat = np.array(values, dtype.np).reshape(-1)
-    owner = np.empty(flat.size, dtype.np)
+    flat = np.array(values, dtype.memory).reshape(-1)
+    owner = np.empty(flat.size, dtype.memory)
     owner[:] = flat
     return hosted(owner[:], owner, place)
 
@@ -74,7 +74,7 @@ def copied(buffer, byte_order, count, offset, dtype) -> Storage:
     owner = np.array(whole[offset : offset + count * item])
     if byte_order in ("little", "big") and byte_order != sys.byteorder:
         swap(owner, dtype)
-    return hosted(owner.view(dtype.np), owner)
+    return hosted(owner.view(dtype.memory), owner)
 
 
 def swap(flat, dtype) -> None:
@@ -109,4 +109,4 @@ def mapped(filename, shared, count, dtype) -> Storage:
             f"unable to open file <{filename}> in {words} mode: {error.strerror} ({error.errno})"
         ) from error
     owner = np.frombuffer(memory, np.uint8, nbytes)
-    return hosted(owner.view(dtype.np), owner, lent=not shared)
+    return hosted(owner.view(dtype.memory), owner, lent=not shared)

@@ -10,16 +10,20 @@ BOOL, INT, FLOAT, COMPLEX = range(4)  # the categories of promotion, in order
 
 
 class dtype:
-    """An element type; one object per type, so compare with `is` or `==`."""
+    """An element type; one object per type, so compare with `is` or `==`.
+
+    np: what arrays of it are made of; memory: what an element is in memory, which for complex32 alone is something else.
+    """
 
     __slots__ = (
-        "name", "np", "itemsize", "category", "is_floating_point", "is_complex", "is_signed", "quantized", "letter",
+        "name", "np", "memory", "itemsize", "category", "is_floating_point", "is_complex", "is_signed", "quantized", "letter",
     )  # fmt: skip
 
-    def __init__(self, name, np_type, category, *, signed=True, quantized=False):
+    def __init__(self, name, np_type, category, *, signed=True, quantized=False, memory=None):
         self.name = name
         self.np = np.dtype(np_type)
-        self.itemsize = self.np.itemsize
+        self.memory = self.np if memory is None else memory
+        self.itemsize = self.memory.itemsize
         self.category = category
         self.is_floating_point = category == FLOAT
         self.is_complex = category == COMPLEX
@@ -32,10 +36,10 @@ class dtype:
         return (_by_name, (self.name,))
 
     def to_real(self) -> "dtype":
-        return {"complex64": float32, "complex128": float64}.get(self.name, self)
+        return {"complex32": float16, "complex64": float32, "complex128": float64}.get(self.name, self)
 
     def to_complex(self) -> "dtype":
-        return {"float64": complex128, "complex128": complex128}.get(self.name, complex64)
+        return complex64 if self.category < FLOAT else _COMPLEX.get(self.name, complex64)
 
 
 bool_ = dtype("bool", np.bool_, BOOL, signed=False)
@@ -56,15 +60,42 @@ float16 = dtype("float16", np.float16, FLOAT)
 bfloat16 = dtype("bfloat16", ml_dtypes.bfloat16, FLOAT)
 float32 = dtype("float32", np.float32, FLOAT)
 float64 = dtype("float64", np.float64, FLOAT)
+# Arrays of complex32 are of complex64, and every number in them is one of two float16: XLA has no such type.
+complex32 = dtype("complex32", np.complex64, COMPLEX, memory=np.dtype([("real", np.float16), ("imag", np.float16)]))
 complex64 = dtype("complex64", np.complex64, COMPLEX)
 complex128 = dtype("complex128", np.complex128, COMPLEX)
+_COMPLEX = {"float16": complex32, "complex32": complex32, "float64": complex128, "complex128": complex128}
 
 ALL = {d.name: d for d in list(globals().values()) if isinstance(d, dtype)}
 ALIASES = {
-    "half": float16, "float": float32, "double": float64, "cfloat": complex64, "cdouble": complex128,
+    "half": float16, "float": float32, "double": float64, "chalf": complex32, "cfloat": complex64, "cdouble": complex128,
     "short": int16, "int": int32, "long": int64,
 }  # fmt: skip
-_OF_NP = {d.np: d for d in ALL.values()}
+_OF_NP = {d.memory: d for d in ALL.values()}
+
+
+def held(array: np.ndarray, d: dtype) -> np.ndarray:
+    """The numbers of a numpy array as a tensor of dtype `d` holds them."""
+    if d is complex32:
+        return values(to_memory(array), d)
+    return array if array.dtype == d.np else array.astype(d.np)
+
+
+def values(array: np.ndarray, d: dtype) -> np.ndarray:
+    """Elements as they are in memory, as numbers: for complex32 a copy, for all others the array itself."""
+    if array.dtype != complex32.memory:
+        return array
+    made = np.empty(array.shape, d.np)
+    made.real, made.imag = array["real"], array["imag"]
+    return made
+
+
+def to_memory(array: np.ndarray) -> np.ndarray:
+    """Numbers as the elements of complex32 that are closest to them."""
+    made = np.empty(array.shape, complex32.memory)
+    with np.errstate(over="ignore"):
+        made["real"], made["imag"] = array.real, array.imag
+    return made
 
 
 class _NameOnly(dtype):
@@ -84,6 +115,8 @@ class _NameOnly(dtype):
     def np(self):
         raise errors.unsupported(f"tensors of dtype torch.{self.name}", _INSTEAD.get(self.category, "int8 or uint8"))
 
+    memory = np
+
     @property
     def is_signed(self):
         found = _SIGNED[self.name]
@@ -93,7 +126,7 @@ class _NameOnly(dtype):
 
 
 _SIGNED: dict = {}
-_INSTEAD = {COMPLEX: "complex64", FLOAT: "float8_e4m3fn or float16"}
+_INSTEAD = {FLOAT: "float8_e4m3fn or float16"}
 _QUANTIZED, _BITS = "isSignedType not supported for quantized types", "Bits types are undefined"
 NAME_ONLY = {
     d.name: d
@@ -102,11 +135,9 @@ NAME_ONLY = {
         *(_NameOnly(f"int{n}", 1, INT) for n in range(1, 8)),
         *(_NameOnly(name, 2 if name == "bits16" else 1, INT, _BITS) for name in ("bits1x8", "bits2x4", "bits4x2", "bits8", "bits16")),
         *(_NameOnly(name, 4 if name == "qint32" else 1, INT, _QUANTIZED) for name in ("qint8", "quint8", "qint32", "quint4x2", "quint2x4")),
-        _NameOnly("complex32", 4, COMPLEX),
         _NameOnly("float4_e2m1fn_x2", 1, FLOAT),
     )
 }  # fmt: skip
-NAME_ONLY["chalf"] = NAME_ONLY["complex32"]
 NAME_ONLY["bit"] = NAME_ONLY["uint1"]
 
 
@@ -165,9 +196,7 @@ def promote(a: dtype, b: dtype) -> dtype:
     if b.category == COMPLEX:
         if a in (uint16, uint32, uint64):
             raise _unsigned(*given)
-        if a.category == COMPLEX:
-            return complex128
-        return complex128 if a is float64 else b
+        return b if a.category < FLOAT else max(a.to_complex(), b, key=lambda d: d.itemsize)
     if b.category == FLOAT:
         if a.category != FLOAT:
             return b

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import errors_func
-from . import strided
+from . import dtype as dtypes
+from . import halves, strided
 from .program import NO_DATA, Plan
 from .record import Pending, tls
 from .spec import Spec
@@ -74,14 +75,14 @@ class Mirror:
     __slots__ = ("buffer", "order", "version")
 
     def __init__(self, spec):
-        self.buffer = np.empty(spec.numel, spec.dtype.np)
+        self.buffer = np.empty(spec.numel, spec.dtype.memory)
         self.order = sorted(range(spec.ndim), key=lambda d: -spec.strides[d])
         self.version = None
 
     def fill(self, array, version):
         """Copy the values, in the order of the storage's memory."""
         array = array.transpose(self.order)
-        np.copyto(self.buffer.reshape(array.shape), array)
+        np.copyto(self.buffer.reshape(array.shape), as_memory(array, self.buffer.dtype))
         self.version = version
 
 
@@ -107,7 +108,8 @@ class Host:
         """Start a copy of the whole to a jax device."""
         item = self.buffer.dtype.itemsize
         strides = [s * item for s in self.spec.strides]
-        self.ahead = place, put(np.lib.stride_tricks.as_strided(self.buffer, tuple(self.spec.shape), strides), place)
+        whole = np.lib.stride_tricks.as_strided(self.buffer, tuple(self.spec.shape), strides)
+        self.ahead = place, put(dtypes.values(whole, self.spec.dtype), place)
 
     def arrived(self, place):
         """Hand over the copy on a jax device; None if there is none."""
@@ -149,7 +151,7 @@ def read(storage, spec, offset):
         return storage.value
     if storage.host is not None:
         if storage.host.shared():
-            return to_device(np.array(host_view(storage, spec, offset)), spec.device)
+            return to_device(np.array(dtypes.values(host_view(storage, spec, offset), spec.dtype)), spec.device)
         unshare(storage)
         if storage.spec is spec:
             return storage.value
@@ -170,7 +172,7 @@ def write(storage, spec, offset, value):
         storage.value = value
     elif storage.host is not None and storage.host.shared():
         storage.host.ahead = None
-        np.copyto(host_view(storage, spec, offset), np.asarray(realise(value)))
+        np.copyto(host_view(storage, spec, offset), as_memory(np.asarray(realise(value)), spec.dtype.memory))
     else:
         if storage.host is not None:
             unshare(storage)
@@ -222,11 +224,11 @@ def _recipe_plan(base, spec, recipe, n, writing, same_type):
         memory, _ = strided.plan(tuple(base.shape), base.strides, (base.numel,), (1,), 0)
 
         def get(array):
-            return strided.reinterpret(memory.read(array, ()), spec.dtype.np)
+            return halves.reinterpret(memory.read(array, ()), base.dtype, spec.dtype)
 
         def put(flat):
             whole = strided.plan((base.numel,), (1,), tuple(base.shape), base.strides, 0)[0]
-            return whole.read(strided.reinterpret(flat, base.dtype.np), ())
+            return whole.read(halves.reinterpret(flat, spec.dtype, base.dtype), ())
 
     if writing:
 
@@ -280,15 +282,20 @@ def _taken(array, device) -> jax.Array:
     return jax.device_put(array, None if place is jax.devices()[0] else place, may_alias=True)
 
 
+def as_memory(array, memory):
+    """Numbers as they are written to memory of this numpy dtype."""
+    return dtypes.to_memory(array) if memory == dtypes.complex32.memory else array
+
+
 def host_view(storage, spec, offset) -> np.ndarray:
-    """The tensor's elements inside the shared buffer."""
+    """The tensor's elements inside the shared buffer, as they are in memory."""
     flat = storage.host.buffer
     item = flat.dtype.itemsize
     if spec.dtype is not storage.host.spec.dtype:
-        flat = flat.view(spec.dtype.np)
+        flat = flat.view(spec.dtype.memory)
         item = spec.dtype.itemsize
     if spec.numel == 0:
-        return np.zeros(tuple(spec.shape), spec.dtype.np)
+        return np.zeros(tuple(spec.shape), spec.dtype.memory)
     return _strided(flat[offset:], spec, item)
 
 
@@ -304,7 +311,7 @@ def share(storage) -> Host:
     """Move the storage's value into host memory that numpy may see and write."""
     if storage.host is None:
         base = storage.spec
-        array = np.asarray(realise(storage.value))
+        array = as_memory(np.asarray(realise(storage.value)), base.dtype.memory)
         order = sorted(range(base.ndim), key=lambda d: -base.strides[d])
         owner = np.empty(base.numel, array.dtype)  # it must own its memory: numpy views refer to the owner
         owner[:] = array.transpose(order).reshape(-1)
@@ -328,11 +335,11 @@ def settle(storage):
 
 
 def memory(storage) -> np.ndarray:
-    """The whole storage as numpy sees it now, one-dimensional, in the order of memory. Not to be written to."""
+    """The whole storage as it is in memory now, one-dimensional. Not to be written to."""
     if storage.host is not None:
         return storage.host.buffer
     base = storage.spec
-    array = np.asarray(realise(storage.value))
+    array = as_memory(np.asarray(realise(storage.value)), base.dtype.memory)
     order = sorted(range(base.ndim), key=lambda d: -base.strides[d])
     return np.ascontiguousarray(array.transpose(order)).reshape(-1)
 
@@ -341,7 +348,7 @@ def unshare(storage, whole=False):
     """Take the value back from a buffer that nobody else sees any more: a copy, or with `whole` the memory itself."""
     host = storage.host
     spec = host.spec
-    array = host_view(storage, spec, 0)
+    array = dtypes.values(host_view(storage, spec, 0), spec.dtype)
     storage.value = _taken(array, spec.device) if whole or host.lent else to_device(np.array(array), spec.device)
     storage.spec = spec
     storage._host = None
@@ -350,13 +357,13 @@ def unshare(storage, whole=False):
 def numpy_of(storage, spec, offset) -> np.ndarray:
     """The tensor's elements as numpy sees them now, without sharing."""
     if storage.host is not None:
-        return host_view(storage, spec, offset)
+        return dtypes.values(host_view(storage, spec, offset), spec.dtype)
     base = storage.spec
     try:
         if base is not spec and base.dtype is spec.dtype and spec.numel:
             flat = memory(storage)
             item = flat.dtype.itemsize
-            return _strided(flat[offset:], spec, item)
+            return dtypes.values(_strided(flat[offset:], spec, item), spec.dtype)
         return np.asarray(realise(read(storage, spec, offset)))
     except jax.errors.TracerArrayConversionError:
         raise errors_func.traced_item(tls.me.extra.get("transforms", ())) from None

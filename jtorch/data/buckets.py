@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ..convert import as_numpy
+from ..convert import as_elements
 from ..core import draw, rng
 from ..tensor import Tensor
 from . import collate
@@ -157,7 +157,7 @@ class PadToBucket:
     def _join(self, column, padded):
         if not padded:
             return collate.default_collate(list(column))
-        arrays = [as_numpy(x) if isinstance(x, Tensor) else np.asarray(x) for x in column]
+        arrays = [as_elements(x) if isinstance(x, Tensor) else np.asarray(x) for x in column]
         longest = max(len(a) for a in arrays)
         k = bisect.bisect_left(self.boundaries, longest)
         if k == len(self.boundaries):

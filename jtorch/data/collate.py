@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, 
 import numpy as np
 
 from .. import creation
-from ..convert import as_numpy
+from ..convert import as_elements
 from ..core.dtype import float64
 from ..core.storage import on_host
 from ..tensor import Tensor
@@ -125,8 +125,8 @@ def _stacked_on_host(batch):
     for t in batch:
         if t._spec.shape != shape or t._spec.dtype is not d or t._edge is not None or t._rg or type(t) is not Tensor:
             return None
-    out = allocate((len(batch), *shape), d.np)
-    return creation.lent(np.stack([as_numpy(t) for t in batch], out=out))
+    out = allocate((len(batch), *shape), d.memory)
+    return creation.lent(np.stack([as_elements(t) for t in batch], out=out))
 
 
 def over(array):

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 
 from .. import creation
-from ..convert import as_numpy
+from ..convert import as_elements
 from ..core.storage import on_host
 from . import collate, tensors
 from .collate import collate_tensor_fn, default_collate, default_collate_fn_map
@@ -94,7 +94,7 @@ def _rows(dataset):
 
 def _taken(t, index):
     """The rows of a tensor, gathered by numpy straight to where the batch is wanted."""
-    rows = as_numpy(t)
+    rows = as_elements(t)
     out = collate.allocate((len(index), *rows.shape[1:]), rows.dtype)
     wrapped = np.where(index < 0, index + len(rows), index)
     if ((wrapped < 0) | (wrapped >= len(rows))).any():

@@ -9,8 +9,8 @@ import pickle
 
 import numpy as np
 
+from ..convert import as_elements
 from ..core import dtype as dtypes
-from ..core import storage as storages
 from ..creation import lent
 from ..tensor import Tensor, make
 from . import failures
@@ -83,7 +83,7 @@ def _reduce_tensor(t):
         raise failures.on_accelerator(spec.device)
     if t._edge is not None:
         raise failures.on_tape()
-    array = storages.numpy_of(t._storage, spec, t._offset)
+    array = as_elements(t)
     order = sorted(range(array.ndim), key=lambda d: -array.strides[d])
     flat = array.transpose(order)
     if not flat.flags.c_contiguous:
@@ -100,7 +100,7 @@ def _tensor(raw, name, shape, permuted, cls, requires_grad, state):
     flat = np.frombuffer(raw, np.uint8)
     if not flat.flags.writeable:
         flat = flat.copy()
-    array = flat.view(dtypes.ALL[name].np).reshape(shape)
+    array = flat.view(dtypes.ALL[name].memory).reshape(shape)
     if permuted is not None:
         array = array.transpose(np.argsort(permuted))
     made = lent(array)

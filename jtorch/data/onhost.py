@@ -9,7 +9,7 @@ import sys
 import numpy as np
 
 from .. import creation, functions
-from ..convert import as_numpy
+from ..convert import as_elements
 from ..core.storage import on_host
 from ..tensor import Tensor
 from . import collate
@@ -39,8 +39,8 @@ def _stack(tensors, dim=0):
         return None
     dim %= len(shape) + 1
     full = (*shape[:dim], len(tensors), *shape[dim:])
-    out = collate.allocate(full, tensors[0]._spec.dtype.np)
-    return np.stack([as_numpy(t) for t in tensors], dim, out=out)
+    out = collate.allocate(full, tensors[0]._spec.dtype.memory)
+    return np.stack([as_elements(t) for t in tensors], dim, out=out)
 
 
 def _cat(tensors, dim=0):
@@ -51,7 +51,7 @@ def _cat(tensors, dim=0):
     kept = {(t._spec.ndim, *t._spec.shape[:dim], *t._spec.shape[dim + 1 :]) for t in tensors}
     if len(kept) > 1:
         return None
-    return np.concatenate([as_numpy(t) for t in tensors], dim)
+    return np.concatenate([as_elements(t) for t in tensors], dim)
 
 
 def _before(fast, usual):

@@ -11,6 +11,7 @@ from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core import rng
 from ..core import storage as storages
+from ..core.layout import has_overlap
 from ..core.program import Plan
 from ..core.record import tls
 from ..core.spec import Spec
@@ -71,17 +72,34 @@ def slow(op, args, out=None, public=None):
     tensors = _same_device(call.tensors, plan.device)
     if out is not None:
         return _with_out(op, plan, me, tensors, call, out)
-    return finish(plan, me, tensors, call.numbers)
+    result = finish(plan, me, tensors, call.numbers)
+    return _in_copy(tensors[0], result) if op.in_copy else result
 
 
 def _plan_of(op, call):
+    key = (
+        ("in copy", call.key) if op.in_copy else call.key
+    )  # not found by the generated function, which knows no such thing
     try:
-        plan = op.plans.get(call.key)
+        plan = op.plans.get(key)
     except TypeError:
         raise errors.unhashable(op.name, call.key) from None
     if plan is None:
-        plan = op.plans[call.key] = make_plan(op, call)
+        plan = op.plans[key] = make_plan(op, call)
     return plan
+
+
+def _in_copy(like, t):
+    """A result laid out in a copy of the whole memory that `like` is part of; of elements that share memory it stays dense."""
+    spec, base = like._spec, like._storage.base
+    if spec is t._spec and spec.numel == base.numel or has_overlap(tuple(spec.shape), spec.strides):
+        return t
+    flat = Spec.dense((base.nbytes // spec.dtype.itemsize,), spec.dtype, spec.device)
+    storage = Storage(storages.read(like._storage, flat, 0), flat)
+    storages.write(storage, spec, like._offset, value_of(t))
+    storage.version = t._storage.version
+    t._storage, t._spec, t._offset = storage, spec, like._offset
+    return t
 
 
 def _draw_keys(call):
@@ -173,7 +191,7 @@ def _dynamic(op, call, out=None):
     got = Binding(op, slots, len(arrays)).kernel(*arrays, *call.numbers)
     multiple = isinstance(got, (tuple, list))
     values = [storages.to_device(v, device) for v in (got if multiple else (got,))]
-    out_specs = tuple(Spec.dense(v.shape, dtypes.of(v.dtype), device) for v in values)
+    out_specs = tuple(Spec.dense(v.shape, _dtype_of(v, specs), device) for v in values)
     if op.strides is not None:
         strides = op.invoke(functools.partial(op.strides, values), check_arguments(slots, specs, call.numbers))
         out_specs = tuple(Spec.of(tuple(s.shape), n or s.strides, s.dtype, device) for s, n in zip(out_specs, strides))
@@ -193,6 +211,12 @@ def _dynamic(op, call, out=None):
         return into_out(op, out, results[0])
     names = RETURN_FIELDS.get(op.name)
     return tuple(results) if names is None else return_type(op.name, names)(results)
+
+
+def _dtype_of(value, specs):
+    """The dtype of a result that is picked out of operands: arrays do not tell complex32 from complex64."""
+    d = dtypes.of(value.dtype)
+    return dtypes.complex32 if d is dtypes.complex64 and any(s.dtype is dtypes.complex32 for s in specs) else d
 
 
 def _with_out(op, plan, me, tensors, call, out):

@@ -2,6 +2,7 @@
 
 from operator import attrgetter
 
+from ..autograd.derive import fit
 from ..core import storage as storages
 from ..core.program import Plan
 from ..core.record import tls
@@ -76,7 +77,7 @@ def _plan(fn, static, specs, kinds, targets):
 
         def update(*values):
             got = fn(list(values[:n]), values[n:])
-            got = [g.astype(o.dtype.np) if g.dtype != o.dtype.np else g for g, o in zip(got, out_specs)]
+            got = [fit(g, o) for g, o in zip(got, out_specs)]
             return got[0] if len(got) == 1 else tuple(got)
 
         out_specs = [Spec.dense(tuple(s.shape), s.dtype, s.device) for s in targets]

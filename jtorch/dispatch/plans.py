@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from .. import errors
-from ..autograd.derive import Binding, differentiable
+from ..autograd.derive import Binding, HalfBinding, differentiable
 from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core import shapes
@@ -201,7 +201,7 @@ def make_plan(op, call, inplace_spec=None):
             raise RuntimeError(
                 f"output with shape {list(inplace_spec.shape)} doesn't match the broadcast shape {list(shape)}"
             )
-    binding = Binding(op, slots, len(specs))
+    binding = _binding(op, slots, target, specs, inplace_spec)
     fn = binding.kernel
     plan = Plan(op, op.name, fn, tuple(specs), kinds, device=device)
     out = _infer(op, plan, specs, call)
@@ -225,7 +225,8 @@ def make_plan(op, call, inplace_spec=None):
             plan = Plan(op, op.name, lambda *v: fn(*v).astype(target), tuple(specs), kinds, device=device)
         plan.set_specs((Spec.dense(tuple(inplace_spec.shape), inplace_spec.dtype, device),))
     else:
-        plan.set_specs(tuple(_result_specs(op, outs, specs, call, shape, device)))
+        narrow = type(binding) is HalfBinding
+        plan.set_specs(tuple(_result_specs(op, outs, specs, call, shape, device, narrow)))
     plan.extra = binding
     name = op.grad_name
     plan.grad_name = name if isinstance(name, str) else name(_arguments(op, call))
@@ -416,12 +417,28 @@ def _from_kernel(plan, specs, call):
     return False
 
 
-def _result_specs(op, outs, specs, call, shape, device):
+def _binding(op, slots, target, specs, inplace_spec):
+    """How the kernel is called: where numbers of complex32 go in or have to come out, so that its results are."""
+    binding = Binding(op, slots, len(specs))
+    asked = [s[1] for s in slots if s[0] == "s" and isinstance(s[1], dtypes.dtype)]
+    if inplace_spec is not None:
+        asked = [inplace_spec.dtype]
+    kinds = asked or ([target] if target is not None else [s.dtype for s in specs])
+    kinds = {d for d in kinds if d.category >= dtypes.FLOAT}
+    # Complex numbers made of float16 alone are complex32 too.
+    if kinds == {dtypes.complex32} or (kinds and not asked and kinds <= {dtypes.complex32, dtypes.float16}):
+        binding = HalfBinding(op, slots, len(specs))
+        binding.real = dtypes.complex32 in kinds
+    return binding
+
+
+def _result_specs(op, outs, specs, call, shape, device, narrow):
     strides = None
     if op.strides is not None:
         strides = op.invoke(functools.partial(op.strides, outs), check_arguments(call.slots, specs, call.numbers))
     for k, o in enumerate(outs):
         d = dtypes.of(o.dtype)
+        d = dtypes.complex32 if narrow and d is dtypes.complex64 else d
         size = tuple(o.shape)
         if strides is not None and strides[k] is not None:
             yield Spec.of(size, tuple(strides[k]), d, device)

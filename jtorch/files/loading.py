@@ -248,7 +248,7 @@ def _read(reader, name, dtype, numel, meta, mapping, swapped):
         start = reader.offset(name)
         owner = np.frombuffer(mapping, np.uint8, nbytes, start)
         if nbytes and owner.ctypes.data % dtype.itemsize == 0:
-            return buffers.hosted(owner.view(dtype.np), owner, lent=options.load.mmap_flags != MAP_SHARED)
+            return buffers.hosted(owner.view(dtype.memory), owner, lent=options.load.mmap_flags != MAP_SHARED)
     core = buffers.allocate(numel, dtype, zeroed=False)
     bytes_of = core.host.buffer.view(np.uint8)
     reader.read_into(name, bytes_of)

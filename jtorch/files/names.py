@@ -50,7 +50,7 @@ _OURS = {
 
 # Names that PyTorch allows and that stand for what is not here.
 _ABSENT = frozenset(
-    ("qint8", "qint32", "quint8", "quint4x2", "quint2x4", "bits8", "bits16", "bits1x8", "bits2x4", "bits4x2", "complex32",
+    ("qint8", "qint32", "quint8", "quint4x2", "quint2x4", "bits8", "bits16", "bits1x8", "bits2x4", "bits4x2",
      "float4_e2m1fn_x2", *(f"{kind}{n}" for kind in ("int", "uint") for n in range(1, 8)), "per_tensor_affine",
      "per_tensor_symmetric", "per_channel_affine", "per_channel_symmetric", "per_channel_affine_float_qparams",
      "QInt8Storage", "QInt32Storage", "QUInt8Storage", "QUInt4x2Storage", "QUInt2x4Storage")

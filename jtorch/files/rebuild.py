@@ -59,7 +59,7 @@ def _take_shape(host, spec, offset):
     if whole.ndim != 1:
         return
     if whole.dtype is dtypes.uint8 and dtype is not dtypes.uint8 and whole.numel % dtype.itemsize == 0:
-        host.buffer = host.buffer.view(dtype.np)  # dtypes without a storage class are stored as bytes
+        host.buffer = host.buffer.view(dtype.memory)  # dtypes without a storage class are stored as bytes
         whole = host.spec = Spec.dense((host.buffer.size,), dtype, whole.device)
     if (
         not offset

@@ -11,6 +11,7 @@ import contextlib
 import jax
 import jax.numpy as jnp
 
+from .. import errors
 from ..autograd.custom import set_tangent, tangent_of
 from ..autograd.derive import differentiable
 from ..autograd.levels import array_of, level, levels
@@ -18,6 +19,7 @@ from ..autograd.mode import set_grad_enabled
 from ..autograd.node import Node
 from ..autograd.node import _sequence as sequence
 from ..autograd.transformed import inside, leaf, note_edges, taped, with_captured, zero_tangent
+from ..core.dtype import complex32
 from ..core.record import tls
 from ..creation import from_jax
 from ..tensor import CONSTANTS, Tensor, edge_of
@@ -59,6 +61,8 @@ class Arguments:
         leaves, self.tree = flatten((args, kwargs))
         self.slots = [k for k, x in enumerate(leaves) if is_tensor(x)]
         self.tensors = [leaves[k] for k in self.slots]
+        if any(t._spec.dtype is complex32 for t in self.tensors):
+            raise errors.unsupported("torch.complex32 where JAX transforms a function", "complex64")
         self.rest = [None if is_tensor(x) else x for x in leaves]
 
     def call(self, function, arrays, wanted=()):

@@ -11,6 +11,7 @@ import numpy as np
 from jax import lax
 
 from ..core import dtype as dtypes
+from ..core import halves
 from .registry import PROMOTE, Array, Number, composite, op
 
 LN2, LN10 = math.log(2), math.log(10)
@@ -144,7 +145,8 @@ def convert(x, np_dtype):
 @op(name="_to_copy", where="", elementwise=True, inplace=False, out=False)
 def to_dtype(input: Array, dtype: dtypes.dtype) -> Array:
     """The tensor in another dtype."""
-    return convert(input, dtype.np)
+    out = convert(input, dtype.np)
+    return halves.rounded(out) if dtype is dtypes.complex32 else out
 
 
 to_dtype.grad_name = "ToCopyBackward0"
@@ -223,7 +225,8 @@ def _check_imag(input):
 )
 def complex(real: Array, imag: Array) -> Array:
     """The complex number of a real and an imaginary part."""
-    return lax.complex(*jnp.broadcast_arrays(real, imag))
+    parts = [x.astype(jnp.float32) if x.dtype == np.float16 else x for x in (real, imag)]
+    return lax.complex(*jnp.broadcast_arrays(*parts))
 
 
 complex.vjp(real=lambda g: real(g), imag=lambda g: imag(g))

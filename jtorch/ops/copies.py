@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable
 
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from .. import errors
@@ -93,7 +94,8 @@ def view_as_real_copy(input: Array) -> Array:
 @op(where="torch", out="exact")
 def view_as_complex_copy(input: Array) -> Array:
     """Complex numbers of the pairs in the last dimension."""
-    return lax.complex(input[..., 0], input[..., 1])
+    wide = input.astype(jnp.float32) if input.dtype == np.float16 else input
+    return lax.complex(wide[..., 0], wide[..., 1])
 
 
 @view_as_complex_copy.check
@@ -103,9 +105,7 @@ def _check_pairs(input):
 
 def pairs_only(spec):
     """Raise PyTorch's error unless a tensor can be read as complex numbers."""
-    if spec.dtype.name == "float16":
-        raise errors.unsupported("complex numbers of two float16", "float32")
-    if spec.dtype.name not in ("float32", "float64"):
+    if spec.dtype.name not in ("float16", "float32", "float64"):
         raise RuntimeError(
             "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
             + scalar_name(spec.dtype)

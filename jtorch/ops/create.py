@@ -9,6 +9,7 @@ from jax import lax
 from .. import errors
 from ..core import dtype as dt
 from ..core.dtype import dtype as DType
+from .conversion import convert
 from .registry import Array, Number, VarInts, op
 
 
@@ -63,6 +64,11 @@ def _check_arange(start, end, step, *, dtype):
         raise ValueError("step must be nonzero")
 
 
+def _gaps(steps, kind):
+    """steps - 1 as XLA must not know it: by the rounded inverse of a constant that it multiplies with, 49 / 49 is less than 1."""
+    return lax.optimization_barrier(jnp.asarray(steps - 1, kind))
+
+
 @op(where="", differentiable=False)
 def linspace(start: Number, end: Number, steps: int, *, dtype: DType) -> Array:
     """`steps` numbers from `start` to `end`, both included, counted from the nearer end."""
@@ -79,7 +85,7 @@ def linspace(start: Number, end: Number, steps: int, *, dtype: DType) -> Array:
     if steps == 1:
         return jnp.full((1,), start, kind).astype(dtype.np)
     i = lax.iota(jnp.int32, steps)
-    step = (end - start) / jnp.asarray(steps - 1, kind)
+    step = (end - start) / _gaps(steps, kind)
     up, down = start + step * i.astype(kind), end - step * (steps - 1 - i).astype(kind)
     return jnp.where(i < steps // 2, up, down).astype(dtype.np)
 
@@ -89,15 +95,18 @@ def logspace(start: Number, end: Number, steps: int, base: float = 10.0, *, dtyp
     """`base` to the powers of `linspace(start, end, steps)`."""
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
-    kind = jnp.float64 if dtype.itemsize > 4 or not dtype.is_floating_point else jnp.float32
+    whole = not (dtype.is_floating_point or dtype.is_complex)
+    kind = jnp.float64 if dtype.itemsize > 4 or whole else jnp.float32
     kind = dtype.np if dtype.is_complex else kind
     if steps == 1:
         return jnp.power(jnp.asarray(base, kind), jnp.asarray(start).astype(kind))[None].astype(dtype.np)
-    start, end = jnp.asarray(start).astype(kind), jnp.asarray(end).astype(kind)
+    # between whole numbers the ends are whole too
+    start, end = (jnp.asarray(x).astype(dtype.np).astype(kind) for x in (start, end))
     i = lax.iota(jnp.int32, steps)
-    step = (end - start) / jnp.asarray(steps - 1, kind)
+    step = (end - start) / _gaps(steps, kind)
     up, down = start + step * i.astype(kind), end - step * (steps - 1 - i).astype(kind)
-    return jnp.power(jnp.asarray(base, kind), jnp.where(i < steps // 2, up, down)).astype(dtype.np)
+    exponents = jnp.where(i < steps // 2, up, down)
+    return convert(jnp.power(jnp.asarray(base, kind), exponents), dtype.np)
 
 
 @op(where="", differentiable=False)

@@ -27,7 +27,8 @@ from .matrices import (
     square,
     squares,
 )
-from .registry import Array, composite, op
+from .reduce import norm_slope
+from .registry import Array, Scalar, composite, op
 from .views import diagonal
 
 RETURN_FIELDS = {
@@ -46,6 +47,20 @@ def _cast(x, dtype, name):
     return x
 
 
+@jax.custom_jvp
+def _size(x):
+    return jnp.abs(x)
+
+
+_size.defjvps(lambda t, out, x: t * jnp.sign(x))  # jax's own is 1 at 0
+
+
+def _largest(size, dims, keepdim=False):
+    """The maximum of what is not negative; 0 of nothing, which takes no share of the gradient from zeros."""
+    nothing = {"initial": 0} if builtins.any(size.shape[d] == 0 for d in dims) else {}
+    return size.max(dims, keepdims=keepdim, **nothing)
+
+
 def _norm(x, ord, dims, keepdim):
     """The vector norm over `dims`, summed in at least single precision."""
     kind = real_dtype(x.dtype)
@@ -55,8 +70,7 @@ def _norm(x, ord, dims, keepdim):
         size = None if ord == 2 else _root(squares)
     else:
         x = x.astype(wide)
-        squares, size = x * x, jnp.abs(x)
-    empty = builtins.any(x.shape[d] == 0 for d in dims)
+        squares, size = x * x, _size(x)
     if ord == 2:
         out = _root(squares.sum(dims, keepdims=keepdim))
     elif ord == 0:
@@ -64,7 +78,7 @@ def _norm(x, ord, dims, keepdim):
     elif ord == 1:
         out = size.sum(dims, keepdims=keepdim)
     elif math.isinf(ord) and ord > 0:
-        out = size.max(dims, keepdims=keepdim, initial=0) if empty else size.max(dims, keepdims=keepdim)
+        out = _largest(size, dims, keepdim)
     elif math.isinf(ord):
         out = size.min(dims, keepdims=keepdim)
     else:
@@ -96,6 +110,15 @@ def vector_norm(
 
 
 vector_norm.grad_name = "LinalgVectorNormBackward0"
+
+
+def _vector_norm_slope(g, x, out, ord, dim, keepdim, dtype):
+    x = x if dtype is None else x.astype(dtype.np)
+    return norm_slope(g, x, out, ord, None if dim == () else dim, keepdim)
+
+
+# as that of norm: jax.vjp gives nan at 0, and no share to what is 0 where the norm is of order 1
+vector_norm.vjp(x=_vector_norm_slope)
 
 _NORM_NAMES = {
     "fro": "LinalgVectorNormBackward0",
@@ -136,13 +159,13 @@ def matrix_norm(
         s = singular_values(jnp.moveaxis(A, (row, col), (-2, -1)))
         if not s.shape[-1] and ord == -2:
             raise IndexError("amin(): Expected reduction dim -1 to have non-zero size.")
-        out = s.sum(-1) if ord == "nuc" else s.max(-1, initial=0) if ord == 2 else s.min(-1)
+        out = s.sum(-1) if ord == "nuc" else _largest(s, (-1,)) if ord == 2 else s.min(-1)
     else:
         inner, outer = (row, col) if builtins.abs(ord) == 1 else (col, row)
         sums = _norm(A, 1, (inner,), True)
         if ord < 0 and not sums.size:
             raise IndexError(f"amin(): Expected reduction dim {outer - (inner < outer)} to have non-zero size.")
-        out = sums.max((inner, outer), initial=0) if ord > 0 else sums.min((inner, outer))
+        out = _largest(sums, (inner, outer)) if ord > 0 else sums.min((inner, outer))
     return jnp.expand_dims(out, (row, col)) if keepdim else out
 
 
@@ -275,11 +298,11 @@ def pseudo_inverse(A, atol, rtol, hermitian):
 @op(where="linalg", grad_name="LinalgPinvBackward0")
 def pinv(
     A: Array,
-    rcond: float | None = None,
+    rcond: Scalar | None = None,
     hermitian: bool = False,
     *,
-    atol: float | None = None,
-    rtol: float | None = None,
+    atol: Scalar | None = None,
+    rtol: Scalar | None = None,
 ) -> Array:
     """The Moore-Penrose pseudo-inverse; singular values up to max(atol, rtol * largest) count as zero."""
     matrices(A, "linalg.pinv")
@@ -295,11 +318,11 @@ def pinverse(input, rcond=1e-15):
 @op(where="linalg", differentiable=False)
 def matrix_rank(
     A: Array,
-    tol: float | None = None,
+    tol: Scalar | None = None,
     hermitian: bool = False,
     *,
-    atol: float | None = None,
-    rtol: float | None = None,
+    atol: Scalar | None = None,
+    rtol: Scalar | None = None,
 ) -> Array:
     """The number of singular values above max(atol, rtol * largest)."""
     matrices(A, "linalg.matrix_rank")

@@ -9,6 +9,7 @@ from jax import lax
 
 from .. import errors
 from ..core import dtype as dt
+from .conversion import rounded
 from .indexing import IN_BOUNDS, axis, scalar_name, size_of
 from .registry import ZERO, Array, Number, Scalar, composite, op
 
@@ -140,7 +141,7 @@ def argwhere(input):
     return nonzero_rows(input)
 
 
-@op(differentiable=False, strides=lambda outs, input, size, fill_value=-1: ((1, outs[0].shape[0]),))
+@op(differentiable=False)
 def nonzero_static(input: Array, *, size: int, fill_value: int = -1) -> Array:
     """The positions of the first `size` nonzero elements, one row each; rows past the last are `fill_value`."""
     if size < 0:
@@ -244,7 +245,7 @@ def _fits(src, part):
         )
 
 
-@op(out="exact")
+@op(out="exact", in_copy=True)
 def diagonal_scatter(input: Array, src: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
     """A copy of `input` with a diagonal replaced by `src`."""
     first, second = axis(dim1, input.ndim), axis(dim2, input.ndim)
@@ -259,7 +260,7 @@ def diagonal_scatter(input: Array, src: Array, offset: int = 0, dim1: int = 0, d
     return jnp.moveaxis(moved, (-2, -1), (first, second))
 
 
-@op(out="exact")
+@op(out="exact", in_copy=True)
 def select_scatter(input: Array, src: Array, dim: int, index: int) -> Array:
     """A copy of `input` with the slice number `index` of `dim` replaced by `src`."""
     dim = axis(dim, input.ndim)
@@ -273,7 +274,7 @@ def select_scatter(input: Array, src: Array, dim: int, index: int) -> Array:
     return lax.dynamic_update_slice_in_dim(input, full, index % size, dim)
 
 
-@op(out="exact")
+@op(out="exact", in_copy=True)
 def slice_scatter(
     input: Array, src: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Array:
@@ -413,7 +414,11 @@ def histc(input: Array, bins: int = 100, min: Number = 0, max: Number = 0) -> Ar
     low, high = jnp.where(whole, x.min(), low), jnp.where(whole, x.max(), high)
     flat = low == high
     low, high = jnp.where(flat, low - 1, low), jnp.where(flat, high + 1, high)
-    place = jnp.floor((x - low) / (high - low) * bins).astype(jnp.int32)
+    # each step in the input's own type, rounded before the next
+    wide = np.float32 if x.dtype.itemsize == 2 else x.dtype
+    steps, ends = jnp.asarray(bins, x.dtype).astype(wide), (high - low).astype(wide)
+    place = rounded(x.astype(wide) - low.astype(wide), x.dtype)
+    place = rounded(rounded(place * steps, x.dtype) / ends, x.dtype).astype(jnp.int32)
     place = jnp.where(x == high, bins - 1, place)
     inside = (x >= low) & (x <= high)
     place = jnp.where(inside, jnp.clip(place, 0, bins - 1), bins)

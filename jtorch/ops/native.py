@@ -97,7 +97,7 @@ def native_dropout_backward(grad_output: Array, mask: Array, scale: float) -> Ar
     return g * mask.astype(g.dtype) * jnp.asarray(scale, g.dtype)
 
 
-@op(where="", out=False)
+@op(where="", out=False, strides=lambda outs, grad_output, input, *rest: formats.follow(outs, input))
 def max_pool2d_with_indices_backward(
     grad_output: Array,
     input: Array,
@@ -363,15 +363,6 @@ def norm_except_dim(v, pow=2, dim=0):
         return _of("norm")(v, pow)
     dim = one_dim(dim, v.dim())
     return _of("norm")(v, pow, tuple(d for d in range(v.dim()) if d != dim), True)
-
-
-# ---- what jax has no type for ----
-
-
-@composite(where="Tensor")
-def chalf(input, memory_format=None):
-    """Not supported: complex numbers of two float16."""
-    raise errors.unsupported("torch.complex32", instead="complex64")
 
 
 # ---- products of scaled 8-bit floats ----

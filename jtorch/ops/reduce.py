@@ -533,7 +533,8 @@ def _nuclear_slope(g, input, dims, keepdim):
     return jnp.moveaxis(g[..., None, None] * (u @ vh), (-2, -1), dims)
 
 
-def _norm_input(g, input, out, p, dim, keepdim):
+def norm_slope(g, input, out, p, dim, keepdim):
+    """The gradient of a p-norm, with PyTorch's 0 for elements that are 0."""
     if p == "nuc":
         return _nuclear_slope(g, input, all_dims(dim, input.ndim), keepdim)
     p = _power_of(p)
@@ -543,7 +544,10 @@ def _norm_input(g, input, out, p, dim, keepdim):
     if p == 1:
         return full_g * sgn(input)
     if p in (math.inf, -math.inf):
-        return sgn(input) * _even_share(g, abs(input), out, dim, keepdim)
+        # taken once more: that of another program may be rounded another way, and equal none of the sizes
+        size, pick = abs(input), jnp.max if p > 0 else jnp.min
+        out = pick(size, axis=all_dims(dim, input.ndim), keepdims=keepdim)
+        return sgn(input) * _even_share(g, size, out, dim, keepdim)
     safe = where(full == 0, 1.0, full)
     if p == 2:
         return where(full == 0, 0.0, full_g * (input / safe))
@@ -553,7 +557,7 @@ def _norm_input(g, input, out, p, dim, keepdim):
     return where(logical_or(size == 0, full == 0), 0.0, full_g * sgn(input) * lever)
 
 
-norm.vjp(input=_norm_input)
+norm.vjp(input=norm_slope)
 
 
 @norm.check

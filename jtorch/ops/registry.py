@@ -210,6 +210,7 @@ class Op(Record):
         lacks=None,
         numbers=False,
         follows_out=False,
+        in_copy=False,
         name=None,
     ):
         super().__init__(fn, where=where, aliases=aliases, name=name)
@@ -227,6 +228,7 @@ class Op(Record):
         self.apart = apart  # out= may not share memory with the operands
         self.silent = silent  # returns nothing when called with out=
         self.follows_out = follows_out  # computes in the dtype of out=
+        self.in_copy = in_copy  # the result lies in a copy of the first operand's memory, as that operand does
         self.numbers = numbers  # may be called without any tensor
         self.lacks = {} if lacks is None else _lacking(lacks)
         self.rules: dict[str, Callable | _Marker] = {}
@@ -304,7 +306,7 @@ _CATEGORIES = {
     "int": ("uint8", "int8", "int16", "int32", "int64"),
     "half": ("float16", "bfloat16"),
     "float": ("float16", "bfloat16", "float32", "float64"),
-    "complex": ("complex64", "complex128"),
+    "complex": ("complex32", "complex64", "complex128"),
 }
 
 

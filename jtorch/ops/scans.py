@@ -144,12 +144,12 @@ def _slices(x, dim):
     return lax.slice_in_dim(x, 0, n - 1, axis=dim), lax.slice_in_dim(x, 1, n, axis=dim)
 
 
-@op(out=SAME_SCALAR)
-def diff(input: Array, n: int = 1, dim: int = -1, prepend: Array | None = None, append: Array | None = None) -> Array:
+@op(name="_diff", where="")
+def differences(
+    input: Array, n: int = 1, dim: int = -1, prepend: Array | None = None, append: Array | None = None
+) -> Array:
     """The n-th differences of neighbours along a dimension."""
     dim = one_dim(dim, input.ndim)
-    if n == 0:
-        return input
     x = jnp.concatenate([p for p in (prepend, input, append) if p is not None], axis=dim)
     for _ in range(builtins.min(n, x.shape[dim])):
         before, after = _slices(x, dim)
@@ -157,13 +157,35 @@ def diff(input: Array, n: int = 1, dim: int = -1, prepend: Array | None = None, 
     return x
 
 
-diff.grad_name = "SubBackward0"
+differences.grad_name = "SubBackward0"
 
 
-@diff.check
-def _check_diff(input, n=1, dim=-1, prepend=None, append=None):
+@op(name="_no_diff", where="", out=SAME_SCALAR, grad_name="CopyBackwards")
+def no_differences(input: Array) -> Array:
+    """A copy: what is there before any difference is taken, and what takes no out= of another dtype."""
+    return input
+
+
+no_differences.check(lambda input: _need_dims(input))
+
+
+@composite
+def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
+    """The n-th differences of neighbours along a dimension."""
+    keep = {} if out is None else {"out": out}
+    if n == 0:
+        return no_differences(input, **keep)
+    return differences(input, n, dim, prepend, append, **keep)
+
+
+def _need_dims(input):
     if input.ndim == 0:
         raise RuntimeError("diff expects input to be at least one-dimensional")
+
+
+@differences.check
+def _check_diff(input, n=1, dim=-1, prepend=None, append=None):
+    _need_dims(input)
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
 

@@ -7,6 +7,7 @@ from jax import lax
 
 from .. import errors
 from ..core import dtype as dtypes
+from ..core.shapes import contiguous_strides
 from .conversion import is_number, kind
 from .reduce import _add_at, _place, one_dim
 from .registry import Array, Scalar, composite, op
@@ -199,7 +200,24 @@ def _check_ordered(edges):
 # ---- unique values ----
 
 
-@op(dynamic=True, out=False, grad_name="Unique2Backward0")
+def _slices_first(outs, dim):
+    """The strides of slices along `dim` that lie one after the other, and None for all else."""
+    if dim is None or not outs[0].ndim:
+        return (None,) * len(outs)
+    dim = one_dim(dim, outs[0].ndim)
+    sizes = list(outs[0].shape)
+    strides = list(contiguous_strides((sizes.pop(dim), *sizes)))
+    first = strides.pop(0)
+    strides.insert(dim, first)
+    return (tuple(strides), *(None,) * (len(outs) - 1))
+
+
+@op(
+    dynamic=True,
+    out=False,
+    grad_name="Unique2Backward0",
+    strides=lambda outs, input, sorted, inverse, counts, dim: _slices_first(outs, dim),
+)
 def unique(
     input: Array,
     sorted: bool = True,
@@ -219,7 +237,12 @@ def unique(
     return (values, *rest)
 
 
-@op(dynamic=True, out=False, grad_name="UniqueConsecutiveBackward0")
+@op(
+    dynamic=True,
+    out=False,
+    grad_name="UniqueConsecutiveBackward0",
+    strides=lambda outs, input, inverse, counts, dim: _slices_first(outs, dim),
+)
 def unique_consecutive(
     input: Array, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Array:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from .. import errors
+from ..core.shapes import contiguous_strides
 from .arithmetic import clamp, div, sub
 from .conversion import complex, conj, is_number, kind
 from .logic import where
@@ -292,7 +293,14 @@ def _with_one(shape, dim):
     return tuple(1 if d == dim else n for d, n in enumerate(shape))
 
 
-@op(out="quantile() out tensor must be same dtype as the input tensor")
+def _quantile_strides(outs, input, q, dim=None, keepdim=False, *, interpolation="linear"):
+    """The quantiles of one slice lie side by side."""
+    if is_number(q) or not q.ndim:
+        return (None,)
+    return ((1, *(s * q.shape[0] for s in contiguous_strides(outs[0].shape[1:]))),)
+
+
+@op(out="quantile() out tensor must be same dtype as the input tensor", strides=_quantile_strides)
 def quantile(
     input: Array, q: Scalar, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Array:
@@ -300,7 +308,7 @@ def quantile(
     return _quantile(input, q, dim, keepdim, interpolation, False)
 
 
-@op(out="quantile() out tensor must be same dtype as the input tensor")
+@op(out="quantile() out tensor must be same dtype as the input tensor", strides=_quantile_strides)
 def nanquantile(
     input: Array, q: Scalar, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Array:

@@ -268,7 +268,7 @@ def tensors():
     yield "meta: no dtype", protocol2(meta + plain((3, (2,), (1,), False)) + b"R")
     for name in ("_rebuild_sparse_tensor", "_rebuild_qtensor", "_rebuild_nested_tensor", "_rebuild_wrapper_subclass"):
         yield f"unsupported: {name}", protocol2(g("torch._utils", name) + plain((1, 2)) + b"R")
-    for name in ("qint8", "complex32", "per_tensor_affine", "bits8"):
+    for name in ("qint8", "per_tensor_affine", "bits8"):
         yield f"unsupported: torch.{name}", protocol2(g("torch", name))
     yield (
         "unsupported: layout",

@@ -63,7 +63,70 @@ HISTOGRAMS = {
     for edges in (True, False)
 }
 
+
+def slopes(values, *orders):
+    """The gradients of norms of a vector, by both functions."""
+
+    def program(t):
+        found = []
+        for call in (t.linalg.vector_norm, t.norm):
+            for order in orders:
+                x = t.tensor(values, dtype=t.float64, requires_grad=True)
+                found += t.autograd.grad(call(x, order), x)
+        return found
+
+    return program
+
+
+def slope_of_matrix_norm(order, values):
+    def program(t):
+        x = t.tensor(values, requires_grad=True)
+        return t.autograd.grad(t.linalg.matrix_norm(x, order), x)
+
+    return program
+
+
+def singular(t, *batch):
+    """Matrices of rank 2 with singular values 9, 2 and 0."""
+    return t.diag(t.tensor([9.0, 2.0, 0.0])).expand(*batch, 3, 3).clone()
+
+
 CASES = HISTOGRAMS | {
+    "rank with a tensor of more dimensions": lambda t: t.linalg.matrix_rank(singular(t, 1, 1), rtol=t.tensor([[0.5]])),
+    "bins of bfloat16": lambda t: t.histc((t.arange(200.0) * 0.37).sin().mul(10).bfloat16(), 100, -10, 0),
+    "quantiles of one slice side by side": lambda t: t.quantile(
+        t.arange(24.0).reshape(2, 3, 4), t.tensor([0.1, 0.5]), 1, True
+    ),
+    "slope of norms at zero": slopes([0.0, 0.0], 0.5, 1, 2, 3, INF, -1, -INF),
+    "slope of norms of complex numbers": lambda t: [
+        t.autograd.grad(call(x, order), x)
+        for x in [t.complex(t.arange(9.0).sin(), t.arange(9.0).cos() * 0.7).to(t.complex128).requires_grad_()]
+        for call in (t.linalg.vector_norm, t.norm)
+        for order in (INF, -INF)
+    ],
+    "slope of norms near zero": slopes([0.0, 1.0, -2.0], 0.5, 1, 2, 3, INF, -1, -INF),
+    "slope of a matrix norm, zeros in it": slope_of_matrix_norm(1, [[1.0, 0.0], [0.0, -2.0]]),
+    "slope of a matrix norm at zero": slope_of_matrix_norm(2, [[0.0, 0.0], [0.0, 0.0]]),
+    "differences into another dtype": lambda t: t.diff(t.arange(4), 2, out=t.zeros(2)),
+    "no differences, into another dtype": lambda t: t.diff(t.arange(4), 0, out=t.zeros(4)),
+    "no differences": lambda t: t.diff(t.arange(4.0).requires_grad_(), 0),
+    "slices without neighbours that repeat": lambda t: t.unique_consecutive(t.arange(24).reshape(2, 3, 4), dim=1),
+    "slices that differ": lambda t: t.unique(t.arange(24).reshape(2, 3, 4), dim=2, return_counts=True),
+    "places in rows": lambda t: t.nonzero_static(t.eye(3), size=2),
+    "whole numbers at equal ratios": lambda t: [
+        t.logspace(*ends, 7, dtype=t.int64) for ends in ((-1, 1.9), (1, 1.2), (0.5, 3))
+    ],
+    "pooling's gradient lies as its input": lambda t: t.ops.aten.max_pool2d_with_indices_backward(
+        t.ones(1, 2, 2, 2).to(memory_format=t.channels_last),
+        t.ones(1, 2, 4, 4).to(memory_format=t.channels_last),
+        [2, 2],
+        [2, 2],
+        [0, 0],
+        [1, 1],
+        False,
+        t.zeros(1, 2, 2, 2, dtype=t.int64).to(memory_format=t.channels_last),
+    ),
+    "whole numbers at equal steps": lambda t: t.linspace(1, 50, 50, dtype=t.int64),
     "inner with a number, of bools": inner_of(B, (), (2, 3)),
     "inner of bools": inner_of(B, (3,), (3,)),
     "inner of bool matrices": inner_of(B, (2, 3), (2, 3)),
