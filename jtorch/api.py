@@ -135,6 +135,7 @@ _MORE = (
     "script_containers",
     "vendor",
     "lowbit",
+    "jit",
     "unavailable",
 )
 
@@ -142,7 +143,10 @@ _MORE = (
 def _more():
     for each in _MORE:
         module = importlib.import_module(f"jtorch.{each}")
-        yield module.names() if each == "unavailable" else {n: getattr(module, n) for n in module.__all__}
+        if each == "unavailable":
+            yield module.names()
+        else:
+            yield module.NAMES if each == "jit" else {n: getattr(module, n) for n in module.__all__}
 
 
 def find(name):
