@@ -17,7 +17,7 @@ _CASTS = {
 }  # fmt: skip
 _RENAMED = {
     "cross_entropy": "cross_entropy_loss", "interpolate": "upsample", "T": "numpy_T", "data": "detach", "__pow__": "pow", "__rsub__": "rsub",
-    "__floordiv__": "floor_divide", "__and__": "__and__", "__or__": "__or__", "__eq__": "eq", "__invert__": "bitwise_not", "huber_loss": "huber_loss",
+    "__floordiv__": "floor_divide", "__and__": "__and__", "__or__": "__or__", "__eq__": "eq", "__invert__": "bitwise_not", "nll_loss": "nll_loss_nd",
 }  # fmt: skip
 _FORMATS = {
     "torch.contiguous_format": 0,
@@ -109,6 +109,11 @@ def described(fn, args, kwargs, out):
         rest = {"inplace": True}
     else:
         rest = {"inplace": False} if "inplace" in kinds else {}
+    if "size_average" in given:
+        rest |= {n: given.pop(n, None) for n in ("size_average", "reduce")}
+        first = [n for n in given if n not in ("reduction", "ignore_index", "label_smoothing")]
+        last = [n for n in ("reduction", "ignore_index", "label_smoothing") if n in given]
+        given = {n: given[n] for n in (*first, *last)}
     layout = _LAYOUTS.get(name.rstrip("_")) or (_cast if name in _CASTS else None)
     if layout is not None:
         name, placed = layout(name, given, out)
