@@ -250,14 +250,16 @@ class Recorder(TorchFunctionMode):
 
     # the run
 
-    def __enter__(self):
-        tls.me.extra["trace"] = self.state
-        return super().__enter__()
-
-    def __exit__(self, *exc):
-        super().__exit__(*exc)
-        if self not in tls.me.function_modes:
-            tls.me.extra.pop("trace", None)
+    def run(self, fn, args, kwargs):
+        """Call a function with this as the trace of the thread."""
+        extra = tls.me.extra
+        outer = extra.get("trace")
+        extra["trace"] = self.state
+        try:
+            with self:
+                return fn(*args, **kwargs)
+        finally:
+            extra["trace"] = outer
 
 
 _ALL = (0, 9223372036854775807, 1)  # what a slice is without bounds
@@ -381,8 +383,7 @@ def record(fn, args, kwargs, module=None, parameters_are_inputs=False, scopes=No
     recorder.kept += tensors
     handles = _scoped(recorder.state, scopes) if scopes else []
     try:
-        with recorder:
-            result = fn(*args, **kwargs)
+        result = recorder.run(fn, args, kwargs)
     finally:
         for handle in handles:
             handle.remove()

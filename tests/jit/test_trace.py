@@ -105,6 +105,18 @@ def test_parameters_stay_the_modules():
     assert [n.scopeName() for n in traced.graph.nodes() if n.kind().startswith("aten")] == ["__module.0", "__module.1"]
 
 
+def test_scopes_that_hooks_push():
+    """As counters of operations do it, around a module that is looked into."""
+    layer = jtorch.nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).eval()
+    for name, module in layer.named_modules():
+        module.register_forward_pre_hook(lambda m, args, name=name: jtorch._C._get_tracing_state().push_scope(name))
+        module.register_forward_hook(lambda m, args, out: jtorch._C._get_tracing_state().pop_scope())
+    graph, _ = jtorch.jit._get_trace_graph(layer, jtorch.ones(1, 3, 4))
+    found = [n.scopeName() for n in graph.nodes() if n.kind() in ("aten::linear", "aten::layer_norm")]
+    assert found == ["/self_attn", "/self_attn", "/norm1", "/linear1", "/linear2", "/norm2"]
+    assert jtorch._C._get_tracing_state() is None
+
+
 def test_a_trace_fixes_what_python_decides():
     def f(x):
         return x + 1 if x.sum() > 0 else x - 1
