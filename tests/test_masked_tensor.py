@@ -55,7 +55,7 @@ def test_refused(call):
 
 
 @pytest.mark.parametrize(
-    "call", ["(x * x).sum()", "x.exp().mean(1)[:1].sum()", "(x / 2).prod()", "x.amax(1)[0]", "x.sigmoid().amin()"]
+    "call", ["(x * x).sum()", "x.exp().mean(1)[:1].sum()", "(x / 2).prod()", "x.amax(1)[0]", "x.sqrt().amin()"]
 )
 def test_gradients(call):
     """Gradients are masked as the data are; to a plain tensor they come as zeros there."""

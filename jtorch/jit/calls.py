@@ -67,9 +67,8 @@ class Recipe:
 
 def _bound(fn, args, kwargs):
     """({name: kind}, {name: value}) with defaults; a list for `*args`."""
-    entry = override.STATE.entries.get(id(fn))
     try:
-        signature = inspect.signature(fn if entry is None else entry[0].real)  # while a mode is on the code is another
+        signature = inspect.signature(override.real(fn))  # while a mode is on the code is another
         given = signature.bind(*args, **kwargs)
     except (TypeError, ValueError):
         names = {f"arg{k}": inspect.Parameter.POSITIONAL_ONLY for k in range(len(args))}

@@ -45,7 +45,6 @@ ELSEWHERE = {
     "distributed.tensor._api": ("distributed.tensor",),
     "distributed.tensor.placement_types": ("distributed.tensor",),
     "functional": ("functional", "functions"),
-    **{f"fx.{part}": ("fx", "swap.internal.fx") for part in ("_symbolic_trace", "graph", "graph_module", "interpreter", "node", "proxy")},
     "fx.experimental": ("swap.internal.fake",),
     "fx.experimental.proxy_tensor": ("swap.internal.fake",),
     "hub": ("hub", "swap.internal.hub"),
@@ -145,7 +144,7 @@ def home(module: str, cls: str) -> str | None:
     known = CLASS_HOMES.get(module)
     if known is not None:
         return known.get(cls, known.get(None))
-    if module.startswith(("nn.", "optim.", "utils.", "distributions.", "autograd.")):
+    if module.startswith(("nn.", "optim.", "utils.", "distributions.", "autograd.", "fx.")):
         return module
     return None
 
