@@ -127,6 +127,7 @@ class Proxy:
     """A value while tracing. Attributes, calls, operators and functions of torch on it become nodes."""
 
     def __init__(self, node, tracer=None):
+        override.arm()  # functions written by hand look for proxies from now on
         self.tracer = GraphAppendingTracer(node.graph) if tracer is None else tracer
         self.node = node
 

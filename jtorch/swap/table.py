@@ -150,5 +150,5 @@ def home(module: str, cls: str) -> str | None:
 
 
 def children(name: str) -> frozenset[str]:
-    """The submodules of PyTorch's module `name` that are under another name in jtorch."""
-    return frozenset(n.rpartition(".")[2] for n in ELSEWHERE if n.rpartition(".")[0] == name)
+    """The submodules of PyTorch's module `name` that are under another name in jtorch, or have such submodules."""
+    return frozenset(n[len(name) + 1 :].partition(".")[0] for n in ELSEWHERE if n.startswith(f"{name}."))

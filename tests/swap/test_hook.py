@@ -18,6 +18,8 @@ NAMES = """
     import torch.special
     import jtorch
 
+    assert nn.modules.instancenorm._InstanceNorm and torch.fx.graph_module.GraphModule
+    from torch.masked.maskedtensor.core import MaskedTensor
     assert torch.__version__ == "2.13.0" and torch.__version__ >= (2, 4) and torch.__version__ < "2.14"
     assert jtorch.__version__ != torch.__version__
     assert importlib.metadata.version("torch") == "2.13.0"
