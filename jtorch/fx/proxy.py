@@ -223,6 +223,8 @@ _AS_CALLED = frozenset(
 
 def _as_written(fn, args, kwargs):
     name = getattr(fn, "__name__", "")
+    if name == "einsum" and len(args) == 2 and isinstance(args[1], (tuple, list)):
+        return (args[0], *args[1]), kwargs  # operands given as one tuple are recorded one by one
     if name in _AS_CALLED or getattr(F, name, None) is not fn:
         return args, kwargs
     try:

@@ -28,7 +28,8 @@ ELSEWHERE = {
     "_tensor": ("tensor",),
     "_tensor_str": ("swap.internal.tensor_str",),
     "_utils": ("swap.internal.utils",),
-    "_vmap_internals": ("func", "api"),
+    **dict.fromkeys(("_functorch", "_functorch.vmap"), ("swap.internal.functorch",)),
+    "_vmap_internals": ("func", "api", "swap.internal.functorch"),
     "amp.autocast_mode": ("amp.autocast", "amp"),
     "autograd.profiler": ("profiler.autograd",),
     "autograd.variable": ("autograd.function",),
@@ -96,7 +97,7 @@ ELSEWHERE = {
 _QUANTIZATION = ("ao", "ao.nn", "ao.nn.quantized", "ao.quantization", "nn.quantized", "quantization")
 ELSEWHERE |= {name: ("swap.internal.quantization",) for name in _QUANTIZATION}
 _WITH_PRIVATE = (
-    "nn.functional", "nn.init", "nn.modules.container", "nn.modules.conv", "nn.modules.module", "nn.modules.padding",
+    "autograd.functional", "nn.functional", "nn.init", "nn.modules.container", "nn.modules.conv", "nn.modules.module", "nn.modules.padding",
     "optim.lr_scheduler", "optim.optimizer",
 )  # fmt: skip
 ELSEWHERE |= {name: (name, "swap.internal.private") for name in _WITH_PRIVATE}

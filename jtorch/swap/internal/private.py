@@ -149,3 +149,13 @@ def _view_as_real(params, *state_and_grads):
 
 
 _foreach_doc = _fused_doc = _maximize_doc = _capturable_doc = _differentiable_doc = _params_doc = ""
+
+
+# --- jacobians -----------------------------------------------------------------------------------------------------
+
+
+def _construct_standard_basis_for(tensors, tensor_numels):
+    """The unit vectors of the space of several tensors taken together: for each tensor its part of them (total, numel)."""
+    whole = torch.eye(sum(tensor_numels))
+    parts = whole.split(list(tensor_numels), 1)
+    return tuple(p.to(dtype=t.dtype, device=t.device).clone() for p, t in zip(parts, tensors))
