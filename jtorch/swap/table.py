@@ -98,7 +98,7 @@ _QUANTIZATION = ("ao", "ao.nn", "ao.nn.quantized", "ao.quantization", "nn.quanti
 ELSEWHERE |= {name: ("swap.internal.quantization",) for name in _QUANTIZATION}
 _WITH_PRIVATE = (
     "autograd.functional", "nn.functional", "nn.init", "nn.modules.container", "nn.modules.conv", "nn.modules.module", "nn.modules.padding",
-    "optim.lr_scheduler", "optim.optimizer",
+    "optim.lbfgs", "optim.lr_scheduler", "optim.optimizer",
 )  # fmt: skip
 ELSEWHERE |= {name: (name, "swap.internal.private") for name in _WITH_PRIVATE}
 

@@ -11,6 +11,7 @@ from ...core.spec import Size
 from ...creation import Generator, default_generator
 from ...files import records
 from ...jit import NAMES, ScriptFunction, ScriptModule, _create_function_from_graph
+from ...overrides import _is_torch_function_mode_enabled, _len_torch_function_stack
 from ...sundries import DispatchKey, DispatchKeySet
 from ...tensor import Tensor, TensorMeta
 from ...testing import file_check
@@ -95,7 +96,7 @@ __all__ = [
     "DispatchKey", "DispatchKeySet", "Generator", "ScriptFunction", "ScriptModule", "Size", "TensorBase",
     "default_generator", "device", "dtype", "is_grad_enabled", "is_inference_mode_enabled", "set_grad_enabled",
 ]  # fmt: skip
-_ = _nn, _create_function_from_graph, _get_tracing_state
+_ = _nn, _is_torch_function_mode_enabled, _len_torch_function_stack, _create_function_from_graph, _get_tracing_state
 
 
 # What PyTorch defines in C++ and torch has from there: name -> its module.
