@@ -13,6 +13,7 @@ from ...nn.modules.attention import _clones as _get_clones
 from ...nn.modules.conv import _LazyConv as _LazyConvXdMixin
 from ...nn.modules.hooks import everywhere
 from ...nn.modules.state import _IncompatibleKeys
+from ...optim.lbfgs import _cubic_minimum as _cubic_interpolate
 from ...optim.lbfgs import strong_wolfe as _strong_wolfe
 from ...optim.lr_scheduler import LRScheduler as _LRScheduler
 from ...tensor import Tensor
@@ -26,6 +27,7 @@ _ = (
     _IncompatibleKeys,
     _LRScheduler,
     _strong_wolfe,
+    _cubic_interpolate,
 )
 
 _ConstantPadNd, _CircularPadNd = padding._ConstantPad, padding._CircularPad
