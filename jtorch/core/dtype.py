@@ -60,6 +60,8 @@ complex64 = dtype("complex64", np.complex64, COMPLEX)
 complex128 = dtype("complex128", np.complex128, COMPLEX)
 
 ALL = {d.name: d for d in list(globals().values()) if isinstance(d, dtype)}
+# Python's types as dtypes: `dtype=float` is double, whatever the default is.
+PYTHON = {bool: bool_, int: int64, float: float64, complex: complex128}
 ALIASES = {
     "half": float16, "float": float32, "double": float64, "cfloat": complex64, "cdouble": complex128,
     "short": int16, "int": int32, "long": int64,
