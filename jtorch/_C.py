@@ -31,7 +31,8 @@ def _is_torch_function_all_disabled() -> bool:
 
 
 def _get_tracing_state():
-    """No program is ever traced by torch.jit.trace."""
+    """The state of the torch.jit.trace that runs in this thread, or None."""
+    return tls.me.extra.get("trace")
 
 
 def _set_grad_enabled(value) -> None:

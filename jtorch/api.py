@@ -116,7 +116,7 @@ _AUTOCAST = (
 
 # Of modules that take time to import: name -> module.
 _LATE = {
-    "CompilationUnit": "jit", "Event": "streams", "ScriptFunction": "jit", "ScriptModule": "jit", "Stream": "streams",
+    "_assert": "sundries", "CompilationUnit": "jit", "Event": "streams", "ScriptFunction": "jit", "ScriptModule": "jit", "Stream": "streams",
     "as_torch": "swap", "from_jax": "files.interchange", "install_as_torch": "swap", "load": "serialization",
     "save": "serialization", "to_jax": "files.interchange",
     "FileCheck": "testing.file_check", "PyTorchFileReader": "files.records", "PyTorchFileWriter": "files.records",
@@ -139,6 +139,7 @@ _MORE = (
     "script_containers",
     "vendor",
     "lowbit",
+    "jit",
     "unavailable",
 )
 
@@ -146,7 +147,10 @@ _MORE = (
 def _more():
     for each in _MORE:
         module = importlib.import_module(f"jtorch.{each}")
-        yield module.names() if each == "unavailable" else {n: getattr(module, n) for n in module.__all__}
+        if each == "unavailable":
+            yield module.names()
+        else:
+            yield module.NAMES if each == "jit" else {n: getattr(module, n) for n in module.__all__}
 
 
 def find(name):

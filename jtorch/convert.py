@@ -24,7 +24,7 @@ def to(self, *args, device=None, dtype=None, non_blocking=False, copy=False, mem
     """The tensor on another device or in another dtype; itself when nothing would change."""
     flags = []  # non_blocking, copy
     for a in args:
-        if isinstance(a, DType):
+        if isinstance(a, DType) or type(a) is type and a in dtypes.PYTHON:
             dtype = a
         elif isinstance(a, Tensor):
             dtype, device = a._spec.dtype, a._spec.device

@@ -110,10 +110,8 @@ def dtype_or_default(dtype, default=None, name=None) -> DType:
         return default or dtypes.default.dtype
     if type(dtype) is DType:
         return dtype
-    if dtype in (float, int, bool, complex):
-        return {float: dtypes.default.dtype, int: dtypes.int64, bool: dtypes.bool_, complex: dtypes.default.complex}[
-            dtype
-        ]
+    if type(dtype) is type and dtype in dtypes.PYTHON:
+        return dtypes.PYTHON[dtype]
     if isinstance(dtype, DType):
         dtype.np  # noqa: B018  raises for what is a name alone
     raise TypeError(f"{name + '(): ' if name else ''}argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
@@ -623,11 +621,16 @@ def triu_indices(row, col, offset=0, *, dtype=dtypes.int64, device=None, layout=
     return factory("triu_indices", (row, col, offset), dtype_or_default(dtype, dtypes.int64), device, False, None)
 
 
+def _of_python(kind):
+    """float, int, bool and complex as dtypes; anything else as it is."""
+    return dtypes.PYTHON.get(kind, kind) if isinstance(kind, type) else kind
+
+
 class finfo:
     """Limits of a float dtype: bits, eps, max, min, tiny, smallest_normal, resolution."""
 
     def __init__(self, type=None):
-        d = dtypes.default.dtype if type is None else type
+        d = dtypes.default.dtype if type is None else _of_python(type)
         if not isinstance(d, DType):
             raise errors.argument("finfo", "type", "torch.dtype", d, 1)
         if not (d.is_floating_point or d.is_complex):
@@ -659,6 +662,7 @@ class iinfo:
     """Limits of an integer dtype: bits, max, min."""
 
     def __init__(self, type):
+        type = _of_python(type)
         if not isinstance(type, DType):
             raise errors.argument("iinfo", "type", "torch.dtype", type, 1)
         if type is dtypes.bool_:
@@ -669,4 +673,4 @@ class iinfo:
         self.bits, self.max, self.min, self.dtype = info.bits, int(info.max), int(info.min), type.name
 
     def __repr__(self):
-        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"

@@ -259,3 +259,35 @@ def fake_axis() -> RuntimeError:
 
 def no_part(module, name) -> RuntimeError:
     return RuntimeError(f"Module of type {type(module).__name__} has no part {name!r} of this kind")
+
+
+def not_registered() -> TypeError:
+    return TypeError("pybind11::init(): factory function returned nullptr")
+
+
+def ir_syntax(what, text, at) -> RuntimeError:
+    """What reading a graph says, with the place."""
+    start = text.rfind("\n", 0, at) + 1
+    end = text.find("\n", at)
+    line = text[start : end if end >= 0 else len(text)]
+    return RuntimeError(f"{what} here:\n{line}\n{' ' * (at - start)}~ <--- HERE")
+
+
+def used_value(name, uses) -> RuntimeError:
+    return RuntimeError(f"%{name} is used by {uses} nodes: replace its uses before it is removed")
+
+
+def no_attribute(name, node) -> RuntimeError:
+    return RuntimeError(f"required keyword attribute '{name}' is undefined: {node} has none of this name")
+
+
+def wrong_arguments(name, signature, given) -> TypeError:
+    return TypeError(
+        "__init__(): incompatible constructor arguments. The following argument types are supported:\n"
+        f"    1. torch._C.{name}({signature})\n\nInvoked with: {', '.join(map(repr, given))}"
+    )
+
+
+def type_comment(words) -> RuntimeError:
+    """What reading a comment of types says."""
+    return RuntimeError(words)

@@ -162,8 +162,8 @@ _PLAIN = {
     "fill_": writing.fill_, "zero_": writing.zero_,
     "fill": lambda input, value: input.clone().fill_(value),
     "get_default_dtype": lambda: dtypes.default.dtype,
-    "promote_types": lambda type1, type2: dtypes.promote(type1, type2),
-    "can_cast": lambda from_, to: dtypes.can_cast(from_, to),
+    "promote_types": lambda type1, type2: dtypes.promote(*(dtypes.PYTHON.get(t, t) for t in (type1, type2))),
+    "can_cast": lambda from_, to: dtypes.can_cast(*(dtypes.PYTHON.get(t, t) for t in (from_, to))),
 }  # fmt: skip
 _FROM = {
     creation: (

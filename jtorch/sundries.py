@@ -8,7 +8,7 @@ import typing
 
 import numpy as np
 
-from . import errors_extend, functions
+from . import errors_extend, functions, overrides
 from ._C import DisableTorchFunction, DisableTorchFunctionSubclass
 from .amp.autocast import (
     _state,
@@ -318,7 +318,14 @@ def autocast_decrement_nesting() -> int:
 
 __all__ = sorted(
     n for n in globals() if not n.startswith("_") and n not in
-    {"enum", "importlib", "os", "typing", "errors_extend", "functions", "autocast", "anomaly_mode", "devices", "dtypes",
+    {"enum", "importlib", "os", "typing", "errors_extend", "functions", "overrides", "autocast", "anomaly_mode", "devices", "dtypes",
      "Layout_", "contiguous_format", "from_numpy", "np"}
 )  # fmt: skip
 _ = DisableTorchFunction, DisableTorchFunctionSubclass, GradScaler, Future, fork, wait, Event, Stream
+
+
+def _assert(condition, message) -> None:
+    """AssertionError(message) unless `condition`; of one that has a `__torch_function__`, that is asked."""
+    if type(condition) is not bool and overrides.has_torch_function_unary(condition):
+        return overrides.handle_torch_function(_assert, (condition,), condition, message)
+    assert condition, message

@@ -10,24 +10,15 @@ from . import errors_extend
 _QUANTIZED = ("quantized tensors", "torch.fake_quantize_per_tensor_affine, which computes on dense ones")
 _VENDOR = ("kernels of one vendor's library", "the function of torch.nn.functional: XLA chooses the kernel")
 _SCRIPT = ("TorchScript", "torch.compile")
-_INTERNAL = ("PyTorch's internal classes", "the public API")
 
 FUNCTIONS = {
     _QUANTIZED: (
         "empty_quantized quantize_per_channel quantize_per_tensor quantize_per_tensor_dynamic quantized_batch_norm quantized_gru "
         "quantized_lstm quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d"
     ),
-    _SCRIPT: "import_ir_module import_ir_module_from_buffer merge_type_from_type_comment parse_ir parse_type_comment",
+    _SCRIPT: "import_ir_module import_ir_module_from_buffer",
 }
-CLASSES = {
-    _SCRIPT: (
-        "AliasDb ArgumentSpec Block ClassType Code CompilationUnit CompleteArgumentSpec ConcreteModuleType ConcreteModuleTypeBuilder "
-        "DeepCopyMemoTable ErrorReport ExecutionPlan Gradient Graph GraphExecutorState IODescriptor InterfaceType LiteScriptModule "
-        "Node OperatorInfo ScriptClass ScriptClassFunction ScriptFunction ScriptMethod ScriptModule ScriptModuleSerializer "
-        "ScriptObject ScriptObjectProperty SerializationStorageContext StaticModule TracingState Use Value"
-    ),
-    _INTERNAL: "CallStack Capsule ExcludeDispatchKeyGuard",
-}
+CLASSES = {_SCRIPT: "ConcreteModuleTypeBuilder ScriptModuleSerializer"}
 _LAYOUTS = {
     "indices": "sparse coordinate tensor", "coalesce": "sparse coordinate tensor", "is_coalesced": "sparse coordinate tensor",
     "values": "sparse tensor", "crow_indices": "sparse row compressed tensor", "col_indices": "sparse row compressed tensor",

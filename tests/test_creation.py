@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from tests.oracle import both
+import jtorch
+from tests.oracle import both, torch
 
 CALLS = {
     "tensor of lists": lambda t: t.tensor([[1, 2], [3, 4]]),
@@ -97,3 +98,33 @@ CALLS = {
 @pytest.mark.parametrize("name", CALLS)
 def test_factories(name):
     both(CALLS[name])
+
+
+PYTHON_TYPES = [
+    "zeros(1, dtype=float)", "empty(1, dtype=bool)", "tensor(1, dtype=complex)", "arange(3, dtype=float)", "full((1,), 1, dtype=int)",
+    "as_tensor([1], dtype=float)", "ones(1).new_zeros(1, dtype=int)", "zeros_like(torch.ones(1), dtype=float)", "ones(1).to(float)",
+    "ones(2).sum(dtype=float)", "softmax(torch.ones(2), 0, dtype=float)", "nn.Linear(1, 1, dtype=float).weight",
+    "nn.Linear(1, 1).to(float).weight", "randn(2, dtype=float)", "ones(2).cumsum(0, dtype=int)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", PYTHON_TYPES)
+def test_python_types_as_dtypes(call):
+    """float is double, whatever the default dtype is."""
+    mine, its = (eval(f"torch.{call}", {"torch": t}) for t in (jtorch, torch))
+    assert str(mine.dtype) == str(its.dtype)
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["finfo(float)", "finfo(complex)", "iinfo(int)", "finfo(int)", "iinfo(float)", "iinfo(bool)", "finfo(3)", "promote_types(float, int)",
+     "can_cast(float, int)"],
+)  # fmt: skip
+def test_questions_about_python_types(call):
+    said = []
+    for t in (jtorch, torch):
+        try:
+            said.append(str(eval(f"torch.{call}", {"torch": t})))
+        except TypeError as error:
+            said.append(str(error))
+    assert said[0] == said[1]

@@ -383,3 +383,20 @@ def test_errors(bad):
             bad(module, module.ones(2))
         said.append(str(error.value))
     assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("t", [jtorch, torch], ids=["jtorch", "torch"])
+def test_functions_called_in_place(t):
+    """A function with inplace=True is asked for as what was called."""
+    seen = []
+
+    class Seen(t.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            if getattr(func, "__name__", "") in ("relu", "relu_"):
+                seen.append((func, (kwargs or {}).get("inplace")))
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    x = t.tensor([-1.0, 1.0]).as_subclass(Seen)
+    t.nn.functional.relu(x, inplace=True)
+    assert seen[0] == (t.nn.functional.relu, True) and x.tolist() == [0.0, 1.0]

@@ -426,7 +426,15 @@ class InplaceFunction(Function):
 
 
 class NestedIOFunction(Function):
-    """From older programs: results and arguments may be nested."""
+    """Kept for old programs, as in PyTorch, where its own nested form runs no more: a subclass with static forward and backward does."""
+
+    def forward_extended(self, *input):
+        """For a subclass to define."""
+        raise NotImplementedError
+
+    def backward_extended(self, *grad_output):
+        """For a subclass to define."""
+        raise NotImplementedError
 
 
 class _VariableMeta(type):

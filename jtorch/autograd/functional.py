@@ -10,7 +10,7 @@ def _op(name, *args):
     return registry.tensor_call(registry.OPS[name], args, {})
 
 
-def _as_tuple(x, what, where):
+def _checked(x, what, where):
     """(tensors, whether they were a tuple), or PyTorch's error."""
     many = isinstance(x, (tuple, list))
     items = tuple(x) if many else (x,)
@@ -57,7 +57,7 @@ def _check_v(v, other, is_other_many):
 
 def _vector(v, other, many, name, of):
     if v is not None:
-        vs, _ = _as_tuple(v, "v", name)
+        vs, _ = _checked(v, "v", name)
         vs = tuple(t.detach() if not t.requires_grad else t for t in vs)
         _check_v(vs, other, many)
         return vs
@@ -131,9 +131,9 @@ def _gradients(outputs, inputs, vectors, create_graph):
 def vjp(func, inputs, v=None, create_graph=False, strict=False):
     """(outputs, v times the Jacobian of func at inputs)."""
     with enable_grad():
-        items, many = _as_tuple(inputs, "inputs", "vjp")
+        items, many = _checked(inputs, "inputs", "vjp")
         items = _inputs(items, create_graph)
-        outputs, many_out = _as_tuple(func(*items), "outputs of the user-provided function", "vjp")
+        outputs, many_out = _checked(func(*items), "outputs of the user-provided function", "vjp")
         if strict:
             _strict_outputs(outputs, "outputs")
         vs = _vector(v, outputs, many_out, "vjp", "user-provided function returns")
@@ -144,10 +144,10 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
 def jvp(func, inputs, v=None, create_graph=False, strict=False):
     """(outputs, the Jacobian of func at inputs times v), by differentiating backward by its cotangent."""
     with enable_grad():
-        items, many = _as_tuple(inputs, "inputs", "jvp")
+        items, many = _checked(inputs, "inputs", "jvp")
         items = _inputs(items, create_graph)
         vs = _vector(v, items, many, "jvp", "input to the user-provided function")
-        outputs, many_out = _as_tuple(func(*items), "outputs of the user-provided function", "jvp")
+        outputs, many_out = _checked(func(*items), "outputs of the user-provided function", "jvp")
         if strict:
             _strict_outputs(outputs, "outputs")
         dummies = tuple((o.detach() * 0).requires_grad_() for o in outputs)
@@ -202,9 +202,9 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
                 "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for `vectorize=True`."
             )
     with enable_grad():
-        items, many = _as_tuple(inputs, "inputs", "jacobian")
+        items, many = _checked(inputs, "inputs", "jacobian")
         items = _inputs(items, create_graph)
-        outputs, many_out = _as_tuple(func(*items), "outputs of the user-provided function", "jacobian")
+        outputs, many_out = _checked(func(*items), "outputs of the user-provided function", "jacobian")
         if strict:
             if vectorize:
                 raise RuntimeError(
@@ -247,7 +247,7 @@ def _scalar(func, where):
 
 def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, outer_jacobian_strategy="reverse-mode"):
     """The Hessian of a scalar function at inputs, nested twice by inputs."""
-    items, many = _as_tuple(inputs, "inputs", "hessian")
+    items, many = _checked(inputs, "inputs", "hessian")
     if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
     scalar = _scalar(func, "hessian")
@@ -271,7 +271,7 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
 def vhp(func, inputs, v=None, create_graph=False, strict=False):
     """(output, v times the Hessian of a scalar function at inputs)."""
     with enable_grad():
-        items, many = _as_tuple(inputs, "inputs", "vhp")
+        items, many = _checked(inputs, "inputs", "vhp")
         items = _inputs(items, create_graph)
         vs = _vector(v, items, many, "vhp", "input to the user-provided function")
         output = _scalar(func, "vhp")(*items)
@@ -286,7 +286,7 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
 def hvp(func, inputs, v=None, create_graph=False, strict=False):
     """(output, the Hessian of a scalar function at inputs times v)."""
     with enable_grad():
-        items, many = _as_tuple(inputs, "inputs", "hvp")
+        items, many = _checked(inputs, "inputs", "hvp")
         items = _inputs(items, create_graph)
         vs = _vector(v, items, many, "hvp", "input to the user-provided function")
         output = _scalar(func, "hvp")(*items)

@@ -16,13 +16,28 @@ def accelerator() -> str | None:
     return _ACCELERATORS.get(jax.default_backend())
 
 
+def _of_type(device, kind, index):
+    """The argument `type=` of a device, in the place of the first one."""
+    if device is not None:
+        raise TypeError("device() got multiple values for argument 'type'")
+    if not isinstance(kind, str):
+        raise TypeError(f"device(): argument 'type' must be str, not {kind.__class__.__name__}")
+    if ":" in kind:
+        raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {kind}")
+    if index is not None and index < 0:
+        raise RuntimeError("Device index must not be negative")
+    return kind
+
+
 class Device:
     """A torch.device: `type`, and `index` (None for the current one). Interned: compare with `is`."""
 
     __slots__ = ("type", "index", "_jax")
     _known: dict = {}
 
-    def __new__(cls, device="cpu", index=None):
+    def __new__(cls, device=None, index=None, *, type=None):
+        if type is not None:
+            device = _of_type(device, type, index)
         if isinstance(device, Device):
             return device
         if isinstance(device, int) and not isinstance(device, bool):
@@ -47,7 +62,7 @@ class Device:
                     )
                 index = int(match[2])
         else:
-            raise TypeError(f"device(): argument 'device' must be str or int, not {type(device).__name__}")
+            raise TypeError(f"device(): argument 'device' must be str or int, not {device.__class__.__name__}")
         self = cls._known.get((kind, index))
         if self is None:
             self = cls._known[kind, index] = super().__new__(cls)

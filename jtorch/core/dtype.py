@@ -67,6 +67,8 @@ complex128 = dtype("complex128", np.complex128, COMPLEX)
 _COMPLEX = {"float16": complex32, "complex32": complex32, "float64": complex128, "complex128": complex128}
 
 ALL = {d.name: d for d in list(globals().values()) if isinstance(d, dtype)}
+# Python's types as dtypes: `dtype=float` is double, whatever the default is.
+PYTHON = {bool: bool_, int: int64, float: float64, complex: complex128}
 ALIASES = {
     "half": float16, "float": float32, "double": float64, "chalf": complex32, "cfloat": complex64, "cdouble": complex128,
     "short": int16, "int": int32, "long": int64,

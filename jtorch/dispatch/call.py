@@ -18,7 +18,7 @@ from ..core.spec import Spec
 from ..core.storage import Storage
 from ..ops import registry
 from ..tensor import CONSTANTS, Tensor, edge_of, make, value_of
-from .override import ask
+from .override import ask, overloaded
 from .plans import (
     FAST,
     RETURN_FIELDS,
@@ -297,8 +297,18 @@ def _check_out(record, outs, specs):
     return True
 
 
-def inplace(op, args):
-    """`input.op_(...)`: compute out of place, write through the view, and rebase the history."""
+def _ask_in_place(op, args, public):
+    """ask, of a call in place: for the function that was called with inplace=True, else for the method."""
+    if public is not None and tls.me.overriding == 2 and overloaded(args):
+        return ask(op, public, [True if p.name == "inplace" else a for p, a in zip(op.params, args)])
+    return ask(op, getattr(Tensor, op.name + "_", None), args, inplace=True)
+
+
+def inplace(op, args, public=None):
+    """`input.op_(...)`: compute out of place, write through the view, and rebase the history.
+
+    public: the function that was called with inplace=True, for __torch_function__.
+    """
     me = tls.me
     t = args[0]
     if me.special is not None:
@@ -306,17 +316,20 @@ def inplace(op, args):
         if handled:
             return result
     if not isinstance(t, Tensor):
+        handled, result = _ask_in_place(op, args, public)
+        if handled:
+            return result
         raise errors.argument(op.name + "_", "input", "Tensor", t)
     try:
         call = Call(op, args)
     except TypeError:
-        handled, result = ask(op, getattr(Tensor, op.name + "_", None), args, inplace=True)
+        handled, result = _ask_in_place(op, args, public)
         if not handled:
             raise
         return result
     for x in call.tensors:
         if type(x) not in FAST and x is not None:
-            handled, result = ask(op, getattr(Tensor, op.name + "_", None), args, inplace=True)
+            handled, result = _ask_in_place(op, args, public)
             if handled:
                 return result
             break

@@ -155,7 +155,7 @@ def build(op):
         body.emit(0, line)
     if "inplace" in names and op.inplace:
         body.emit(0, "if inplace:")
-        body.emit(1, f"return _inplace(_op, ({args.replace('inplace', 'False')}))")
+        body.emit(1, f"return _inplace(_op, ({args.replace('inplace', 'False')}), public)")
     if _branches(op):
         body.emit(0, "me = tls.me")
         body.emit(0, f"if me.special is not None{' or out is not None' if op.out else ''}:")

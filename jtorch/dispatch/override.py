@@ -421,6 +421,12 @@ def plain_code(fn):
     return fn.__code__ if entry is None else entry[0].plain
 
 
+def real(fn):
+    """A function that runs without looking, whether or not one is published that looks."""
+    entry = STATE.entries.get(id(fn))
+    return fn if entry is None else entry[0].real
+
+
 def arm():
     """From now on functions written by hand look for arguments to ask."""
     with STATE.lock:

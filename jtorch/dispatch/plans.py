@@ -179,6 +179,8 @@ def static(a):
         return a.item()
     if isinstance(a, np.ndarray):
         return tuple(static(x) for x in a.tolist())
+    if type(a) is type:  # dtype=float
+        return dtypes.PYTHON.get(a, a)
     return a
 
 

@@ -205,6 +205,8 @@ _MOVED = {
     "jtorch.nn.modules.state._ModuleHook": "torch.nn.modules.module._WrappedHook",
     "jtorch.optim.adafactor.Adafactor": "torch.optim._adafactor.Adafactor",
     "jtorch.optim.muon.Muon": "torch.optim._muon.Muon",
+    "jtorch.fx.graph_module.reduce_graph_module": "torch.fx.graph_module.reduce_graph_module",
+    "jtorch.fx._symbolic_trace.Tracer": "torch.fx._symbolic_trace.Tracer",
     "jtorch.amp.autocast.autocast": "torch.amp.autocast_mode.autocast",
     **{
         f"jtorch.nn.modules.{ours}.{name}": f"torch.nn.modules.{theirs}.{name}"

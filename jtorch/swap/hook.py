@@ -43,7 +43,10 @@ class Loader:
     def exec_module(self, module):
         """Replace the module that was made by the one of jtorch."""
         name = module.__name__
-        found = facade() if name == "torch" else _module(name.removeprefix("torch."))
+        if name == "functorch":
+            found = importlib.import_module("jtorch.swap.internal.functorch_package")
+        else:
+            found = facade() if name == "torch" else _module(name.removeprefix("torch."))
         if not hasattr(found, "__path__"):
             found.__path__ = []  # `import torch.backends.cudnn` asks it of torch.backends
         if getattr(found, "__spec__", None) is None:
@@ -59,9 +62,10 @@ class Finder:
 
     def find_spec(self, fullname, path=None, target=None):
         """The spec of torch or of one of its modules that jtorch has; None for everything else."""
-        if fullname != "torch" and not fullname.startswith("torch."):
+        top = fullname in ("torch", "functorch")
+        if not top and not fullname.startswith("torch."):
             return None
-        if fullname != "torch" and not exists(fullname.removeprefix("torch.")):
+        if not top and not exists(fullname.removeprefix("torch.")):
             return None
         return ModuleSpec(fullname, _LOADER, origin="jtorch", is_package=True)
 

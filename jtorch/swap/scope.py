@@ -14,7 +14,7 @@ _roots: set[str] = set()  # packages first imported inside a scope: what they im
 
 
 def _ours(name):
-    return name == "torch" or name.startswith("torch.")
+    return name in ("torch", "functorch") or name.startswith(("torch.", "functorch."))
 
 
 def _exchange():

@@ -28,7 +28,8 @@ ELSEWHERE = {
     "_tensor": ("tensor",),
     "_tensor_str": ("swap.internal.tensor_str",),
     "_utils": ("swap.internal.utils",),
-    "_vmap_internals": ("func", "api"),
+    **dict.fromkeys(("_functorch", "_functorch.vmap"), ("swap.internal.functorch",)),
+    "_vmap_internals": ("func", "api", "swap.internal.functorch"),
     "amp.autocast_mode": ("amp.autocast", "amp"),
     "autograd.profiler": ("profiler.autograd",),
     "autograd.variable": ("autograd.function",),
@@ -45,12 +46,12 @@ ELSEWHERE = {
     "distributed.tensor._api": ("distributed.tensor",),
     "distributed.tensor.placement_types": ("distributed.tensor",),
     "functional": ("functional", "functions"),
-    **{f"fx.{part}": ("fx", "swap.internal.fx") for part in ("_symbolic_trace", "graph", "graph_module", "interpreter", "node", "proxy")},
     "fx.experimental": ("swap.internal.fake",),
     "fx.experimental.proxy_tensor": ("swap.internal.fake",),
     "hub": ("hub", "swap.internal.hub"),
     "utils.model_zoo": ("swap.internal.model_zoo",),
     **{f"onnx.symbolic_opset{n}": ("onnx.symbolic_opset",) for n in range(7, 21)},
+    **{f"masked.{part}": ("masked",) for part in ("maskedtensor", "maskedtensor.core", "maskedtensor.creation", "_ops")},
     "nn.common_types": ("swap.internal.common_types",),
     "utils.data.dataloader": ("data.dataloader", "swap.internal.loading"),
     "utils.data._utils.collate": ("data.collate", "swap.internal.loading"),
@@ -94,8 +95,8 @@ ELSEWHERE = {
 _QUANTIZATION = ("ao", "ao.nn", "ao.nn.quantized", "ao.quantization", "nn.quantized", "quantization")
 ELSEWHERE |= {name: ("swap.internal.quantization",) for name in _QUANTIZATION}
 _WITH_PRIVATE = (
-    "nn.functional", "nn.init", "nn.modules.container", "nn.modules.conv", "nn.modules.module", "nn.modules.padding",
-    "optim.lr_scheduler", "optim.optimizer",
+    "autograd.functional", "nn.functional", "nn.init", "nn.modules.container", "nn.modules.conv", "nn.modules.module", "nn.modules.padding",
+    "optim.lbfgs", "optim.lr_scheduler", "optim.optimizer",
 )  # fmt: skip
 ELSEWHERE |= {name: (name, "swap.internal.private") for name in _WITH_PRIVATE}
 
@@ -122,6 +123,7 @@ CLASS_HOMES = {
     "core.dtype": {"dtype": ""},
     "core.rng": {"Generator": ""},
     "creation": {"Generator": ""},
+    "masked": {None: "masked.maskedtensor.core"},
     "data.dataloader": {None: "utils.data.dataloader"},
     "data.dataset": {None: "utils.data.dataset"},
     "data.sampler": {None: "utils.data.sampler"},
@@ -141,11 +143,11 @@ def home(module: str, cls: str) -> str | None:
     known = CLASS_HOMES.get(module)
     if known is not None:
         return known.get(cls, known.get(None))
-    if module.startswith(("nn.", "optim.", "utils.", "distributions.", "autograd.")):
+    if module.startswith(("nn.", "optim.", "utils.", "distributions.", "autograd.", "fx.")):
         return module
     return None
 
 
 def children(name: str) -> frozenset[str]:
-    """The submodules of PyTorch's module `name` that are under another name in jtorch."""
-    return frozenset(n.rpartition(".")[2] for n in ELSEWHERE if n.rpartition(".")[0] == name)
+    """The submodules of PyTorch's module `name` that are under another name in jtorch, or have such submodules."""
+    return frozenset(n[len(name) + 1 :].partition(".")[0] for n in ELSEWHERE if n.startswith(f"{name}."))

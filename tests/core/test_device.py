@@ -6,7 +6,7 @@ import pytest
 
 import jtorch
 from jtorch.core import device
-from tests.oracle import both
+from tests.oracle import both, torch
 
 
 @pytest.mark.parametrize("name", ["cpu", "cuda", "cuda:1", "meta", "cpu:0", "mps", "xla:3"])
@@ -69,3 +69,18 @@ def test_meta_tensors_have_no_values():
     both(lambda torch: (torch.ones(2, 3, device="meta") @ torch.ones(3, 4, device="meta")).shape)
     with pytest.raises((RuntimeError, NotImplementedError)):
         jtorch.ones(2, device="meta").tolist()
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["device(type='cpu')", "device(type='cuda', index=1)", "device(device='cpu')", "device(type='cpu:0')", "device('cpu', type='cpu')",
+     "device(type='cpu', index=-1)"],
+)  # fmt: skip
+def test_a_device_by_keywords(call):
+    said = []
+    for t in (jtorch, torch):
+        try:
+            said.append(repr(eval(call, {"device": t.device})))
+        except (RuntimeError, TypeError) as error:
+            said.append((type(error), str(error)))
+    assert said[0] == said[1]

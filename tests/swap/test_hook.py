@@ -18,6 +18,8 @@ NAMES = """
     import torch.special
     import jtorch
 
+    assert nn.modules.instancenorm._InstanceNorm and torch.fx.graph_module.GraphModule
+    from torch.masked.maskedtensor.core import MaskedTensor
     assert torch.__version__ == "2.13.0" and torch.__version__ >= (2, 4) and torch.__version__ < "2.14"
     assert jtorch.__version__ != torch.__version__
     assert importlib.metadata.version("torch") == "2.13.0"
@@ -95,6 +97,45 @@ def test_homes_of_classes_are_torchs():
             if f"torch.{home}" != its.__module__:
                 wrong[name] = (home, its.__module__)
     assert not wrong, wrong
+
+
+FUNCTORCH = """
+    import warnings
+    import jtorch
+    jtorch.install_as_torch()
+    import functorch, torch
+    from torch import nn
+    try:
+        from functorch import dim
+    except ImportError:
+        pass
+    else:
+        raise AssertionError
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        net = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)).eval()
+        call, params, buffers = functorch.make_functional_with_buffers(net)
+        x = torch.ones(4, 2)
+        assert torch.equal(call(params, buffers, x), net(x)) and len(params) == 4 and len(buffers) == 3
+        line = nn.Linear(2, 1)
+        call, params = functorch.make_functional(line)
+        slopes = functorch.grad(lambda p: call(p, x).sum())(params)
+        assert slopes[0].tolist() == [[4.0, 4.0]] and slopes[1].tolist() == [4.0]
+        call, params, buffers = functorch.combine_state_for_ensemble([line, line])
+        both = functorch.vmap(call, in_dims=(0, 0, None))(params, buffers, x)
+        assert both.shape == (2, 4, 1) and torch.allclose(both[0], line(x))
+    assert said and all("integrated functorch into PyTorch" in str(w.message) for w in said)
+    try:
+        functorch.make_functional(net)
+    except RuntimeError as error:
+        assert "has buffers" in str(error)
+    else:
+        raise AssertionError
+"""
+
+
+def test_functorch(tmp_path):
+    programs.python(FUNCTORCH, tmp_path)
 
 
 def test_from_code(tmp_path):

@@ -658,8 +658,9 @@ def _parse_to(*args, **kwargs):
         other = rest.pop(0)
     elif rest and (rest[0] is None or isinstance(rest[0], (str, int, device_type))):
         device = rest.pop(0)
-    if rest and (rest[0] is None or isinstance(rest[0], dtypes.dtype)):
+    if rest and (rest[0] is None or isinstance(rest[0], dtypes.dtype) or rest[0] in (float, int, bool, complex)):
         dtype = rest.pop(0)
+    dtype = dtypes.PYTHON.get(dtype, dtype)
     for name in ("non_blocking", "copy"):
         if rest and isinstance(rest[0], bool):
             options[name] = rest.pop(0)

@@ -3,12 +3,14 @@
 import contextlib
 
 from ... import accelerator, functions, lowbit, schema, script_containers, script_types
+from ..._C import _get_tracing_state
 from ...autograd.mode import is_grad_enabled, is_inference_mode_enabled, set_grad_enabled
 from ...core.device import Device as device
 from ...core.dtype import dtype
 from ...core.spec import Size
 from ...files import records
-from ...jit import ScriptFunction, ScriptModule
+from ...jit import NAMES, ScriptFunction, ScriptModule, _create_function_from_graph
+from ...overrides import _is_torch_function_mode_enabled, _len_torch_function_stack
 from ...random_tensors import Generator, default_generator
 from ...sundries import DispatchKey, DispatchKeySet
 from ...tensor import Tensor, TensorMeta
@@ -18,34 +20,16 @@ from . import nn as _nn
 
 TensorBase = _TensorBase = Tensor
 _TensorMeta = TensorMeta
-ScriptObject = ScriptModule
 _VariableFunctions = functions
 get_default_dtype = functions.get_default_dtype
-
-
-class _Absent:
-    """A class of which nothing is."""
-
-
-class Graph(_Absent):
-    """A TorchScript graph: there is none."""
-
-
-class Value(_Absent):
-    """A value of a TorchScript graph: there is none."""
-
-
-class Node(_Absent):
-    """A node of a TorchScript graph: there is none."""
 
 
 class _ExcludeDispatchKeyGuard(contextlib.nullcontext):
     """Context: accepted, there is no dispatcher below the op table."""
 
 
-def _get_tracing_state():
-    """None: nothing is traced into TorchScript."""
-    return None
+def _jit_pass_inline(graph) -> None:
+    """Nothing: the graphs of traces are inlined."""
 
 
 def _log_api_usage_once(name) -> None:
@@ -53,7 +37,7 @@ def _log_api_usage_once(name) -> None:
 
 
 def _is_tracing() -> bool:
-    return False
+    return _get_tracing_state() is not None
 
 
 _functorch_level = 0
@@ -109,10 +93,10 @@ def _get_privateuse1_backend_name() -> str:
 
 
 __all__ = [
-    "DispatchKey", "DispatchKeySet", "Generator", "Graph", "Node", "ScriptFunction", "ScriptModule", "ScriptObject", "Size", "TensorBase",
-    "Value", "default_generator", "device", "dtype", "is_grad_enabled", "is_inference_mode_enabled", "set_grad_enabled",
+    "DispatchKey", "DispatchKeySet", "Generator", "ScriptFunction", "ScriptModule", "Size", "TensorBase",
+    "default_generator", "device", "dtype", "is_grad_enabled", "is_inference_mode_enabled", "set_grad_enabled",
 ]  # fmt: skip
-_ = _nn
+_ = _nn, _is_torch_function_mode_enabled, _len_torch_function_stack, _create_function_from_graph, _get_tracing_state
 
 
 # What PyTorch defines in C++ and torch has from there: name -> its module.
@@ -122,6 +106,8 @@ _MORE = {n: m for m in (lowbit, records, script_containers, script_types, throug
 
 
 def __getattr__(name):
+    if name in NAMES:
+        return NAMES[name]
     if name in _MORE:
         return getattr(_MORE[name], name)
     raise AttributeError(f"module 'torch._C' has no attribute {name!r}")

@@ -3,11 +3,11 @@
 from typing import Any, Dict, Final, List, Optional, Tuple, Union  # noqa: UP035  names that are imported from here
 
 from ...futures import Future
-from ...jit import _overload, _overload_method, export, ignore, is_scripting, unused
+from ...jit import _overload, _overload_method, export, ignore, is_scripting, is_tracing, unused
 
 __all__ = [
     "Any", "BroadcastingList1", "BroadcastingList2", "BroadcastingList3", "Dict", "Final", "Future", "List", "Optional", "Tuple", "Union",
-    "_overload", "_overload_method", "boolean_dispatch", "export", "ignore", "is_scripting", "unused",
+    "_overload", "_overload_method", "boolean_dispatch", "export", "ignore", "is_scripting", "is_tracing", "unused",
 ]  # fmt: skip
 
 
@@ -34,8 +34,3 @@ def boolean_dispatch(arg_name, arg_index, default, if_true, if_false, module_nam
 def _copy_to_script_wrapper(fn):
     """The function itself."""
     return fn
-
-
-def is_tracing() -> bool:
-    """False."""
-    return False

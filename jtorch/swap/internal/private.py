@@ -3,6 +3,7 @@
 import functools
 
 from ... import functions as torch
+from ...autograd.functional import _checked
 from ...autograd.mode import no_grad
 from ...nn import init as nn_init
 from ...nn.modules import padding
@@ -10,7 +11,10 @@ from ...nn.modules.attention import _activation as _get_activation_fn
 from ...nn.modules.attention import _causal_mask as _generate_square_subsequent_mask
 from ...nn.modules.attention import _clones as _get_clones
 from ...nn.modules.conv import _LazyConv as _LazyConvXdMixin
+from ...nn.modules.hooks import everywhere
 from ...nn.modules.state import _IncompatibleKeys
+from ...optim.lbfgs import _cubic_minimum as _cubic_interpolate
+from ...optim.lbfgs import strong_wolfe as _strong_wolfe
 from ...optim.lr_scheduler import LRScheduler as _LRScheduler
 from ...tensor import Tensor
 
@@ -22,6 +26,8 @@ _ = (
     _LazyConvXdMixin,
     _IncompatibleKeys,
     _LRScheduler,
+    _strong_wolfe,
+    _cubic_interpolate,
 )
 
 _ConstantPadNd, _CircularPadNd = padding._ConstantPad, padding._CircularPad
@@ -87,6 +93,16 @@ def _no_grad_trunc_normal_(tensor, mean, std, a, b, generator=None):
     return nn_init.trunc_normal_(tensor, mean, std, a, b, generator)
 
 
+# The registries of hooks that run for every module.
+_global_buffer_registration_hooks, _global_module_registration_hooks = (
+    everywhere.buffer_registration,
+    everywhere.module_registration,
+)
+_global_parameter_registration_hooks = everywhere.parameter_registration
+_global_forward_hooks, _global_forward_pre_hooks = everywhere.forward, everywhere.forward_pre
+_global_backward_hooks, _global_backward_pre_hooks = everywhere.backward, everywhere.backward_pre
+
+
 # --- optimizers ----------------------------------------------------------------------------------------------------
 
 
@@ -149,3 +165,46 @@ def _view_as_real(params, *state_and_grads):
 
 
 _foreach_doc = _fused_doc = _maximize_doc = _capturable_doc = _differentiable_doc = _params_doc = ""
+
+
+# --- jacobians -----------------------------------------------------------------------------------------------------
+
+
+def _construct_standard_basis_for(tensors, tensor_numels):
+    """The unit vectors of the space of several tensors taken together: for each tensor its part of them (total, numel)."""
+    whole = torch.eye(sum(tensor_numels))
+    parts = whole.split(list(tensor_numels), 1)
+    return tuple(p.to(dtype=t.dtype, device=t.device).clone() for p, t in zip(parts, tensors))
+
+
+def _grad_preprocess(inputs, create_graph, need_graph):
+    """Inputs of which gradients are taken: views of them on the graph, or detached ones."""
+
+    def prepared(x):
+        if create_graph:
+            return x.view_as(x)
+        return x.detach().requires_grad_(need_graph)
+
+    return tuple(prepared(x) if isinstance(x, Tensor) else x for x in inputs)
+
+
+def _grad_postprocess(inputs, create_graph):
+    """Results, without their graph unless that is asked for; nested tuples too."""
+    if create_graph:
+        return inputs
+    return tuple(x.detach() if isinstance(x, Tensor) else _grad_postprocess(x, create_graph) for x in inputs)
+
+
+def _tuple_postprocess(res, to_unpack):
+    """A tuple as it is, or its only entry, where the argument was no tuple; of (outer, inner) flags, each level so."""
+    if isinstance(to_unpack, tuple):
+        outer, inner = to_unpack
+        res = res if inner else tuple(entry[0] for entry in res)
+        return res if outer else res[0]
+    return res if to_unpack else res[0]
+
+
+def _as_tuple(inp, arg_name=None, fn_name=None):
+    """(whether it was a tuple, its tensors), or PyTorch's error."""
+    items, many = _checked(inp, arg_name, fn_name)
+    return many, items

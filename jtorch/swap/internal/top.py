@@ -7,11 +7,6 @@ from ...tensor import Tensor
 # --- assertions ----------------------------------------------------------------------------------------------------
 
 
-def _assert(condition, message) -> None:
-    """assert condition, message."""
-    assert condition, message
-
-
 def _fail(kind, cond, message):
     if isinstance(cond, Tensor):
         raise TypeError(f"cond must be a bool, but got {type(cond)}")

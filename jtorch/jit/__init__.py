@@ -1,12 +1,24 @@
-"""torch.jit without TorchScript: scripting returns what it was given, since the recorder fuses Python as it runs."""
+"""torch.jit without TorchScript: scripting returns what it was given, since the recorder fuses Python as it runs.
+
+Tracing makes a graph that can be looked at, changed and run again.
+"""
 
 import builtins
 import contextlib
 from typing import Any, Final
 
-from . import errors
-from .futures import Future, fork, wait
-from .nn.modules.module import Module
+from .. import errors
+from ..futures import Future, fork, wait
+from . import opaque, traced, tracing
+from .alias import AliasDb
+from .comments import merge_type_from_type_comment, parse_type_comment
+from .ir import Block, Graph, Node
+from .opaque import CallStack, ErrorReport, ExcludeDispatchKeyGuard, LiteScriptModule
+from .parse import parse_ir
+from .traced import RecursiveScriptModule, ScriptFunction, ScriptModule, TopLevelTracedModule, trace, trace_module
+from .tracing import TracerWarning, TracingState
+from .types import ClassType, InterfaceType
+from .values import Use, Value
 
 __all__ = [
     "Attribute", "CompilationUnit", "Error", "Final", "Future", "RecursiveScriptModule", "ScriptFunction", "ScriptModule", "TracerWarning", "annotate",
@@ -20,27 +32,11 @@ class Error(RuntimeError):
     """What TorchScript raises."""
 
 
-class TracerWarning(Warning):
-    """What tracing would warn with."""
-
-
-class ScriptFunction:
-    """The class of scripted functions: nothing is of it, since functions stay what they are."""
-
-
-class ScriptModule(Module):
-    """The class of scripted modules. A Module may derive from it, and runs as Python."""
-
-
-def _get_trace_graph(*args, **kwargs):
-    """Raises: there is no graph of TorchScript to look at."""
-    raise errors.unsupported(
-        "torch.jit's trace graph", instead="torch.utils.flop_counter for counts, torch.compile for graphs"
-    )
-
-
-class RecursiveScriptModule(ScriptModule):
-    """The class of scripted modules: nothing is of it."""
+def _get_trace_graph(
+    f, args=(), kwargs=None, strict=True, _force_outplace=False, return_inputs=False, _return_inputs_states=False
+):
+    """(graph, result) of one run; the parameters and buffers of a module are inputs of the graph, after those of `args`."""
+    return tracing.legacy_graph(f, args, kwargs)
 
 
 class CompilationUnit:
@@ -106,8 +102,8 @@ def is_scripting() -> bool:
 
 
 def is_tracing() -> bool:
-    """False: nothing is traced."""
-    return False
+    """Whether torch.jit.trace runs in this thread."""
+    return tracing.state() is not None
 
 
 def freeze(mod, preserved_attrs=None, optimize_numerics=True):
@@ -161,16 +157,6 @@ def last_executed_optimized_graph():
     raise errors.unsupported("a TorchScript graph", instead="torch.compile and its report")
 
 
-def trace(func, example_inputs=None, *args, **kwargs):
-    """Raises RuntimeError: a trace fixes what Python decides, and nothing here would be faster for it."""
-    raise errors.unsupported("torch.jit.trace", instead="the function itself, or torch.compile(fn)")
-
-
-def trace_module(mod, inputs, *args, **kwargs):
-    """Raises RuntimeError, as trace."""
-    raise errors.unsupported("torch.jit.trace_module", instead="the module itself, or torch.compile(module)")
-
-
 def save(m, f, _extra_files=None):
     """Raises RuntimeError: there are no TorchScript archives."""
     raise errors.unsupported("torch.jit.save", instead="torch.save(module.state_dict(), f)")
@@ -179,3 +165,14 @@ def save(m, f, _extra_files=None):
 def load(f, map_location=None, _extra_files=None, _restore_shapes=False):
     """Raises RuntimeError: TorchScript archives hold compiled code."""
     raise errors.unsupported("torch.jit.load", instead="the model's Python code and torch.load of its state_dict")
+
+
+# What torch and torch._C have from here.
+NAMES = {
+    **opaque.NAMED, "AliasDb": AliasDb, "Block": Block, "CallStack": CallStack, "ClassType": ClassType, "ErrorReport": ErrorReport,
+    "ExcludeDispatchKeyGuard": ExcludeDispatchKeyGuard, "Graph": Graph, "InterfaceType": InterfaceType, "LiteScriptModule": LiteScriptModule,
+    "Node": Node, "TracingState": TracingState, "Use": Use, "Value": Value, "merge_type_from_type_comment": merge_type_from_type_comment,
+    "parse_ir": parse_ir, "parse_type_comment": parse_type_comment,
+}  # fmt: skip
+_create_function_from_graph = traced.function_of_graph
+_ = RecursiveScriptModule, ScriptFunction, ScriptModule, TopLevelTracedModule, TracerWarning, trace, trace_module

@@ -1,0 +1,3 @@
+"""Which tracers run: asked by is_fx_tracing."""
+
+running: list = []
