@@ -391,3 +391,20 @@ def _new(self, *size, dtype=None, device=None, requires_grad=False, layout=None,
 
 
 handles("new_zeros", "new_empty")(_new)
+
+
+def _like_values(name):
+    """ones_like and its like: of a compressed tensor with the same indices."""
+
+    def handler(input, *args, requires_grad=False, layout=None, memory_format=None, pin_memory=False, **kwargs):
+        if input._kind == "coo" or layout is not None:
+            raise errors_sparse.no_kernel(name)
+        made = like(input, input._at, getattr(creation, name)(input._of, *args, **kwargs))
+        return made.requires_grad_() if requires_grad else made
+
+    handler.__name__ = name
+    return handler
+
+
+for _name in ("ones_like", "full_like", "randn_like"):
+    handles(_name)(_like_values(_name))
