@@ -323,6 +323,8 @@ def to(input, *args, device=None, dtype=None, non_blocking=False, copy=False, me
         args = [args[0]._spec.device, args[0]._spec.dtype, *args[1:]]
     copy = copy or any(a is True for a in args[2:])
     of = input._of.to(*[a for a in args if not isinstance(a, bool)], device=device, dtype=dtype)
+    if of._spec.device.type == "meta":
+        raise errors_sparse.on_meta()
     same = of._spec.dtype is input._spec.dtype and of._spec.device is input._spec.device
     if same and not copy:
         return input

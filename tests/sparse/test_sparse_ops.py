@@ -281,3 +281,8 @@ def test_a_name_of_another_namespace_is_another_function():
     with pytest.raises(NotImplementedError, match="masked.sum"):
         jtorch.masked.sum(x, 0, mask=x.to_dense() > 1)
     assert jtorch.linalg.vector_norm(x).item() == pytest.approx(x.to_dense().norm().item())
+
+
+def test_there_are_none_on_the_meta_device():
+    with pytest.raises(NotImplementedError, match="sparse tensors on the meta device"):
+        Samples(jtorch).coo.to("meta")
