@@ -452,3 +452,7 @@ def transformed() -> NotImplementedError:
     return errors.unsupported(
         "sparse tensors in torch.func's derivatives and in forward mode", "torch.autograd.grad, or to_dense()"
     )
+
+
+def on_meta() -> NotImplementedError:
+    return errors.unsupported("sparse tensors on the meta device", "a dense tensor there")

@@ -6,7 +6,7 @@ that gets one asks `__layout_function__`, which looks into HANDLERS and raises w
 
 import numpy as np
 
-from .. import creation, errors_sparse
+from .. import creation, errors_sparse, functions
 from ..autograd.mode import no_grad
 from ..convert import as_numpy
 from ..core import dtype as dtypes
@@ -31,6 +31,25 @@ def handles(*names):
         return fn
 
     return enter
+
+
+_PLAIN = (
+    "torch",
+    "Tensor",
+    "nn.functional",
+    "special",
+    "_C._nn",
+)  # namespaces in which a name means what it means in torch
+_names: dict = {}
+
+
+def name_of(public) -> str:
+    """The name of a public function as HANDLERS has it: `torch.masked.sum` is not `sum`."""
+    found = _names.get(public)
+    if found is None:
+        space = next((space for (space, _), made in functions.made() if made is public), "torch")
+        found = _names[public] = public.__name__ if space in _PLAIN else f"{space}.{public.__name__}"
+    return found
 
 
 class NoStorage(Storage):
@@ -78,7 +97,7 @@ class SparseTensor(Tensor):
         if isinstance(holder, property):
             name = holder.fget.__name__
         else:
-            name = public.__name__
+            name = name_of(public)
         found = HANDLERS.get(name)
         if found is not None:
             return found(*args, **kwargs)

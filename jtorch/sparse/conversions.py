@@ -323,6 +323,8 @@ def to(input, *args, device=None, dtype=None, non_blocking=False, copy=False, me
         args = [args[0]._spec.device, args[0]._spec.dtype, *args[1:]]
     copy = copy or any(a is True for a in args[2:])
     of = input._of.to(*[a for a in args if not isinstance(a, bool)], device=device, dtype=dtype)
+    if of._spec.device.type == "meta":
+        raise errors_sparse.on_meta()
     same = of._spec.dtype is input._spec.dtype and of._spec.device is input._spec.device
     if same and not copy:
         return input
@@ -391,3 +393,20 @@ def _new(self, *size, dtype=None, device=None, requires_grad=False, layout=None,
 
 
 handles("new_zeros", "new_empty")(_new)
+
+
+def _like_values(name):
+    """ones_like and its like: of a compressed tensor with the same indices."""
+
+    def handler(input, *args, requires_grad=False, layout=None, memory_format=None, pin_memory=False, **kwargs):
+        if input._kind == "coo" or layout is not None:
+            raise errors_sparse.no_kernel(name)
+        made = like(input, input._at, getattr(creation, name)(input._of, *args, **kwargs))
+        return made.requires_grad_() if requires_grad else made
+
+    handler.__name__ = name
+    return handler
+
+
+for _name in ("ones_like", "full_like", "randn_like"):
+    handles(_name)(_like_values(_name))

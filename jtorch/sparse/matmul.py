@@ -214,7 +214,7 @@ def bmm(input, mat2, *, out=None):
     return into(out, step("BmmBackward0", (input, mat2), *_steps(input, mat2, "BmmBackward0")))
 
 
-@handles("matmul", "__matmul__")
+@handles("matmul", "linalg.matmul", "__matmul__")
 def matmul(input, other, *, out=None):
     """input @ other."""
     dims = input._spec.ndim, other._spec.ndim

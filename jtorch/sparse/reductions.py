@@ -23,7 +23,9 @@ def sum_(input, dim=None, keepdim=False, *, dtype=None, axis=None, keepdims=None
     """The sum of all elements (dense), or along dimensions."""
     dim, keepdim = axis if dim is None else dim, keepdim if keepdims is None else keepdims
     dtype = dtype or _accumulating(input._spec.dtype)
-    if dim is None or dim == () or dim == []:
+    if dim == () or dim == []:
+        return into(out, input.to(dtype))
+    if dim is None:
         shape, kind = tuple(input._spec.shape), input._spec.dtype
         found = step(
             "SumBackward0", (input,), lambda: input._of.sum(dtype=dtype), lambda g: g.expand(shape).to(kind), False
@@ -45,8 +47,8 @@ def _sum_dims(input, dim, keepdim, dtype, label):
     shape = [1 if d in dims else s for d, s in enumerate(input._spec.shape) if keepdim or d not in dims]
     if not gone:
         return remade(input, shape, input._at[0], values, label, input._whole)
-    if not kept and not keepdim:
-        return values.sum(0)
+    if not kept:
+        return values.sum(0).reshape(shape)
     indices = host(input._at[0])
     left = [input._spec.shape[d] for d in kept]
     unique, inverse = np.unique(linear(indices[kept], left), return_inverse=True)
@@ -103,7 +105,7 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     return into(out, F.norm(values.reshape(-1), 2 if p in ("fro", None) else p, dtype=dtype))
 
 
-@handles("vector_norm")
+@handles("linalg.vector_norm")
 def vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
     """The norm of all elements."""
     return norm(input, ord, dim, keepdim, out, dtype)

@@ -78,6 +78,7 @@ CONVERT = {
     "to": lambda s: s.csr.to(s.t.int32),
     "clone": lambda s: s.coo.clone(),
     "zeros_like": lambda s: s.t.zeros_like(s.hybrid),
+    "csr ones_like": lambda s: s.t.ones_like(s.csr),
     "csr zeros_like": lambda s: s.t.zeros_like(s.csr),
     "copy_": lambda s: s.coo.copy_(s.other),
     "copy_ dense": lambda s: s.coo.copy_(s.dense),
@@ -151,6 +152,8 @@ OPS = {
     "sparse.sum all": lambda s: s.t.sparse.sum(s.coo, (0, 1)),
     "sparse.sum dense": lambda s: s.t.sparse.sum(s.hybrid, 1),
     "sparse.sum of rows": lambda s: s.t.sparse.sum(s.hybrid, 0),
+    "sum all keepdim": lambda s: s.coo.sum((0, 1), keepdim=True),
+    "sum nothing": lambda s: s.whole.sum(()),
     "csr sum": lambda s: s.csr.sum(1, keepdim=True),
     "norm": lambda s: s.coo.norm(),
     "any": lambda s: s.coo.any(),
@@ -260,7 +263,7 @@ REFUSED = {
     "view": lambda s: s.coo.view(3, 2),
     "dense reads it": lambda s: s.full.index_add(0, s.t.tensor([0, 1]), s.coo),
     "uniform_": lambda s: s.coo.uniform_(),
-    "interpolate": lambda s: s.t.nn.functional.cosine_similarity(s.coo, s.full),
+    "a composite": lambda s: s.t.nn.functional.cosine_similarity(s.coo, s.full),
 }  # fmt: skip
 
 
@@ -271,3 +274,15 @@ def test_what_has_no_meaning_raises(name):
     assert isinstance(expected.error, RuntimeError)
     with pytest.raises(type(expected.error), match="Could not run 'aten::|reshape is not"):
         REFUSED[name](Samples(jtorch))
+
+
+def test_a_name_of_another_namespace_is_another_function():
+    x = Samples(jtorch).whole
+    with pytest.raises(NotImplementedError, match="masked.sum"):
+        jtorch.masked.sum(x, 0, mask=x.to_dense() > 1)
+    assert jtorch.linalg.vector_norm(x).item() == pytest.approx(x.to_dense().norm().item())
+
+
+def test_there_are_none_on_the_meta_device():
+    with pytest.raises(NotImplementedError, match="sparse tensors on the meta device"):
+        Samples(jtorch).coo.to("meta")
