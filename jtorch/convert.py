@@ -48,7 +48,7 @@ def to(self, *args, device=None, dtype=None, non_blocking=False, copy=False, mem
         return clone(self, memory_format=memory_format or preserve_format)
     made = self
     if dtype is not spec.dtype:
-        made = op_named("_to_copy")(made, dtype)
+        made = op_named("_to_copy")(made, dtype=dtype)
         made = with_strides(made, tuple(shapes.empty_like_strides(tuple(spec.shape), spec.strides)))
     if place is not spec.device:
         made = to_device(made, place)

@@ -456,3 +456,7 @@ def transformed() -> NotImplementedError:
 
 def on_meta() -> NotImplementedError:
     return errors.unsupported("sparse tensors on the meta device", "a dense tensor there")
+
+
+def no_derivative(name) -> RuntimeError:
+    return RuntimeError(f"derivative for aten::{name} is not implemented")

@@ -55,7 +55,7 @@ def copy_(self, src, non_blocking=False) -> Tensor:
     if b.device is not a.device:
         src = to_device(src, a.device)
     if b.dtype is not a.dtype and not (tls.me.grad and edge_of(self) is not None):
-        src = op_named("_to_copy")(src, a.dtype)
+        src = op_named("_to_copy")(src, dtype=a.dtype)
     if a.numel > 1 and any(s == 0 and n > 1 for n, s in zip(a.shape, a.strides)):
         raise errors.overlap()
     if src._storage is self._storage and src is not self and half_overlap(self, src):

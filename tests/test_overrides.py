@@ -322,6 +322,7 @@ RUNS = {
     "add": lambda t, x: x + x, "add_": lambda t, x: x.add_(x), "sum": lambda t, x: x.sum(), "sum dim": lambda t, x: t.sum(x, [1]),
     "exp": lambda t, x: x.exp(), "mul": lambda t, x: x * x, "gt": lambda t, x: x > 0, "cat": lambda t, x: t.cat([x, x]),
     "relu": lambda t, x: t.relu(x), "pow": lambda t, x: x**2, "t": lambda t, x: x.t(), "mean": lambda t, x: x.mean(),
+    "to": lambda t, x: x.to(t.float64), "double": lambda t, x: x.double(), "to itself": lambda t, x: x.to(t.float32),
 }  # fmt: skip
 
 

@@ -73,7 +73,7 @@ def cast_value(t, dtype):
         np_dtype = dtype.np
         out = Spec.dense(tuple(spec.shape), dtype, spec.device)
         plan = _casts[key] = Plan(
-            None, "cast", lambda a: registry.OPS["_to_copy"].fn(a, dtype) if "_to_copy" in registry.OPS else a.astype(np_dtype),
+            None, "cast", lambda a: registry.OPS["_to_copy"].fn(a, dtype=dtype) if "_to_copy" in registry.OPS else a.astype(np_dtype),
             (spec,), specs=(out,),
         )  # fmt: skip
     me = tls.me

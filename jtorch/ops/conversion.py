@@ -143,7 +143,7 @@ def convert(x, np_dtype):
 
 
 @op(name="_to_copy", where="", elementwise=True, inplace=False, out=False)
-def to_dtype(input: Array, dtype: dtypes.dtype) -> Array:
+def to_dtype(input: Array, *, dtype: dtypes.dtype) -> Array:
     """The tensor in another dtype."""
     out = convert(input, dtype.np)
     return halves.rounded(out) if dtype is dtypes.complex32 else out

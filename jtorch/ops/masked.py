@@ -55,7 +55,7 @@ def _mask(input, mask):
     """The mask in the shape of the input, as bools."""
     if mask.ndim > input.ndim:
         raise IndexError("_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)")
-    return to_dtype(expand(mask, tuple(input.shape)), dtypes.bool_)
+    return to_dtype(expand(mask, tuple(input.shape)), dtype=dtypes.bool_)
 
 
 def _filled(input, mask, fill):
@@ -74,7 +74,7 @@ def _dims(dim, ndim):
 
 
 def _cast(x, dtype):
-    return x if x.dtype is dtype else to_dtype(x, dtype)
+    return x if x.dtype is dtype else to_dtype(x, dtype=dtype)
 
 
 # ---- reductions ----
@@ -185,7 +185,7 @@ def masked_median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
     dtype = input.dtype if dtype is None else dtype
     dim = _first_dim(dim, input.ndim)
     exact = kind(input) == "f"
-    x = input if exact else to_dtype(input, dtypes.float32)
+    x = input if exact else to_dtype(input, dtype=dtypes.float32)
     out = nanmedian_dim(_filled(x, mask, math.nan), dim, bool(keepdim))[0]
     if exact:
         return out

@@ -162,7 +162,7 @@ def float_power(input, exponent):
     if is_number(input) and is_number(exponent):
         raise errors.combination("float_power", (input, exponent), "a Tensor as input, as exponent or as both")
     wide = _wide_power(input, exponent)
-    input, exponent = (x if is_number(x) else to_dtype(x, wide) for x in (input, exponent))
+    input, exponent = (x if is_number(x) else to_dtype(x, dtype=wide) for x in (input, exponent))
     if is_number(input) and wide is dtypes.complex128:
         input = builtins.complex(input)
     return pow(input, exponent)
@@ -178,7 +178,7 @@ def float_power_(input, exponent):
             input.dtype,
             "the base given to float_power_ has dtype {have} but the operation's result requires dtype {want}",
         )
-    return input.pow_(exponent if is_number(exponent) else to_dtype(exponent, wide))
+    return input.pow_(exponent if is_number(exponent) else to_dtype(exponent, dtype=wide))
 
 
 @op(promote=PROMOTE, grad_name="PowBackward0")

@@ -291,28 +291,43 @@ def _row_products(sparse, dense_):
     return rows, F.index_select(whole, 0, dense(rows.astype(np.int64), sparse._spec.device))
 
 
+def _without_derivative(name, inputs, forward):
+    """The result of a product that PyTorch has no derivative of: differentiating it raises."""
+
+    def refuse(g):
+        raise errors_sparse.no_derivative(name)
+
+    return step("torch::autograd::NotImplemented", inputs, forward, refuse, False)
+
+
 @handles("hspmm", "hsmm")
 def hspmm(mat1, mat2, *, out=None):
-    """sparse @ dense as a hybrid tensor: rows are indexed, their elements are dense."""
+    """sparse @ dense as a hybrid tensor: rows are indexed, their elements are dense. It has no derivative."""
     _check(mat1, mat2, True)
-    rows, values = _row_products(mat1, mat2)
-    made = coo(
-        (mat1._spec.shape[0], mat2._spec.shape[1]), dense(rows[None].astype(np.int64), mat1._spec.device), values
-    )
-    return into(out, made)
+
+    def forward():
+        rows, values = _row_products(mat1, mat2)
+        indices = dense(rows[None].astype(np.int64), mat1._spec.device)
+        return into(out, coo((mat1._spec.shape[0], mat2._spec.shape[1]), indices, values))
+
+    return _without_derivative("hspmm", (mat1, mat2), forward)
 
 
 @handles("sspaddmm", "saddmm")
 def sspaddmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
-    """beta * input + alpha * mat1 @ mat2 with sparse input, mat1 and result."""
+    """beta * input + alpha * mat1 @ mat2 with sparse input, mat1 and result. It has no derivative."""
     _check(mat1, mat2, True)
     if not is_sparse(input):
         raise errors_sparse.wrong_layout("sspaddmm", "sparse coordinate tensor", None)
-    rows, values = _row_products(mat1, mat2)
-    k = mat2._spec.shape[1]
-    indices = np.stack([np.repeat(rows, k), np.tile(np.arange(k), len(rows))]).astype(np.int64)
-    indices = F.cat([input._at[0], dense(indices, input._spec.device)], 1)
-    return into(out, coo(input._spec.shape, indices, F.cat([input._of * beta, values.reshape(-1) * alpha])))
+
+    def forward():
+        rows, values = _row_products(mat1, mat2)
+        k = mat2._spec.shape[1]
+        indices = np.stack([np.repeat(rows, k), np.tile(np.arange(k), len(rows))]).astype(np.int64)
+        indices = F.cat([input._at[0], dense(indices, input._spec.device)], 1)
+        return into(out, coo(input._spec.shape, indices, F.cat([input._of * beta, values.reshape(-1) * alpha])))
+
+    return _without_derivative("sspaddmm", (input, mat1, mat2), forward)
 
 
 @handles("smm")

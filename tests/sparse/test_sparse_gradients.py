@@ -75,6 +75,21 @@ def test_gradient_of_reduced_product(reduce):
     both(program, layout=False)
 
 
+@pytest.mark.parametrize("name", ["smm", "hspmm", "sspaddmm"])
+def test_products_without_a_derivative(name):
+    """Neither library has one: backward says so, and nothing is lost in silence."""
+
+    def program(t):
+        samples = Samples(t)
+        d = samples.right.detach().requires_grad_()
+        first = (t.zeros(2, 2).to_sparse(),) if name == "sspaddmm" else ()
+        out = getattr(t, name)(*first, samples.whole, d)
+        assert out.requires_grad
+        out.to_dense().sum().backward()
+
+    both(program)
+
+
 def test_second_order():
     """Where PyTorch has one: the same number by dense tensors."""
     samples = Samples(jtorch, grad=True)
