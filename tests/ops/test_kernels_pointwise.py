@@ -748,7 +748,7 @@ def test_conversions(source):
     for target in (torch.uint8, torch.int8, torch.int16, torch.int32, I64, F32, F64, BF16, BOOL, C64):
         if source == C64 and not target.is_complex:
             continue  # warns: covered by the real part
-        got = conversion.to_dtype(to_jax(x), to_jax(target))
+        got = conversion.to_dtype(to_jax(x), dtype=to_jax(target))
         same(got, x.to(target))
 
 
