@@ -21,6 +21,7 @@ from .copying import (
 )
 from .core import dtype as dtypes
 from .inplace_random import bernoulli_, cauchy_, exponential_, geometric_, log_normal_, normal_, random_, uniform_
+from .ops import registry
 from .random_tensors import fill_random
 from .reshaping import (
     batch_hermitian,
@@ -140,6 +141,7 @@ def of_sparse(name):
     return call
 
 
+registry.sparse_tables = lambda: importlib.import_module("jtorch.sparse.embedding")
 _OF_SPARSE = (
     "to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc", "sparse_mask", "sparse_resize_",
     "sparse_resize_and_clear_", "resize_as_sparse_", "smm", "sspaddmm",

@@ -77,9 +77,8 @@ def slow(op, args, out=None, public=None):
 
 
 def _plan_of(op, call):
-    key = (
-        ("in copy", call.key) if op.in_copy else call.key
-    )  # not found by the generated function, which knows no such thing
+    # Of an op that is laid out in a copy, the generated function must find no plan: it knows no such thing.
+    key = ("in copy", call.key) if op.in_copy else call.key
     try:
         plan = op.plans.get(key)
     except TypeError:

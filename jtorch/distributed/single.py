@@ -196,7 +196,8 @@ def get_process_group_ranks(group=None) -> list[int]:
 
 def get_global_rank(group, group_rank) -> int:
     """0; ValueError for another rank."""
-    return _rank(group_rank)
+    _check_ranks(group_rank)
+    return 0
 
 
 get_group_rank = get_global_rank
@@ -205,10 +206,10 @@ get_group_rank = get_global_rank
 # --- collectives ---------------------------------------------------------------------------------------------------------
 
 
-def _rank(rank):
-    if rank not in (None, 0):
-        raise ValueError(f"Global rank {rank} is not part of group")
-    return 0
+def _check_ranks(*ranks):
+    for rank in ranks:
+        if rank not in (None, 0):
+            raise ValueError(f"Global rank {rank} is not part of group")
 
 
 def _tensors(name, value):
@@ -256,7 +257,7 @@ def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
     """The tensor of one process in all of them: it stays as it is."""
     found = _tensors("tensor", tensor)
     _need()
-    _rank(src), _rank(group_src)
+    _check_ranks(src, group_src)
     return _done(async_op, found)
 
 
@@ -281,7 +282,7 @@ def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=Fal
 
 def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group_dst=None):
     """The tensors of all processes in one of them."""
-    _rank(dst), _rank(group_dst)
+    _check_ranks(dst, group_dst)
     if not gather_list:
         raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
     return all_gather(gather_list, tensor, group, async_op)
@@ -289,7 +290,7 @@ def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group
 
 def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, group_src=None):
     """To each process one of the tensors."""
-    _rank(src), _rank(group_src)
+    _check_ranks(src, group_src)
     if not scatter_list:
         raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
     return reduce_scatter(tensor, scatter_list, ReduceOp.SUM, group, async_op)
@@ -341,7 +342,7 @@ def all_gather_object(object_list, obj, group=None) -> None:
 
 def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=None) -> None:
     """The objects of all processes in one of them."""
-    _rank(dst), _rank(group_dst)
+    _check_ranks(dst, group_dst)
     if not object_gather_list:
         raise ValueError("Argument ``object_gather_list`` must be specified on destination rank.")
     all_gather_object(object_gather_list, obj, group)
@@ -350,14 +351,14 @@ def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=
 def broadcast_object_list(object_list, src=None, group=None, device=None, group_src=None) -> None:
     """The objects of one process in all of them: they stay as they are."""
     _need()
-    _rank(src), _rank(group_src)
+    _check_ranks(src, group_src)
 
 
 def scatter_object_list(
     scatter_object_output_list, scatter_object_input_list=None, src=None, group=None, group_src=None
 ) -> None:
     """To each process one of the objects."""
-    _rank(src), _rank(group_src)
+    _check_ranks(src, group_src)
     all_gather_object(scatter_object_output_list, scatter_object_input_list[0], group)
 
 

@@ -1,6 +1,5 @@
 """Linear layers, embeddings and dropout: the ops whose speed decides a transformer's. Knows arrays only."""
 
-import importlib
 import math
 import warnings
 
@@ -13,7 +12,7 @@ from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
 from jtorch.core import rng
 
-from . import backend, formats
+from . import backend, formats, registry
 from .registry import Key, composite, op
 
 # linear: torch calls addmm or mm on a matrix and names the node after it; it views the result otherwise.
@@ -215,7 +214,7 @@ def _with_sparse_gradient(sparse, weight):
     """What looks up with a sparse gradient where there is to be one: `sparse` says how the gradient is kept, without one nothing."""
     if not sparse or not getattr(weight, "requires_grad", False):
         return None
-    found = importlib.import_module("jtorch.sparse.embedding")
+    found = registry.sparse_tables()
     return found if found.needed(weight) else None
 
 

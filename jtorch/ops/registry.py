@@ -113,6 +113,8 @@ SPACES = (
 # Called instead of the kernel when an argument is a Tensor; set by dispatch, which alone knows Tensor.
 tensor_call: Callable[["Record", tuple, dict], Any] | None = None
 tensor_type: type = _Marker  # until dispatch names Tensor: a class that no argument has
+# What looks tables up with sparse gradients: a module, imported by the first call; set above, where sparse tensors are known.
+sparse_tables: Callable[[], Any] | None = None
 
 
 def _has_tensor(args, kwargs) -> bool:

@@ -401,11 +401,11 @@ class Optimizer:
 
     def _step_sparse(self, params, group):
         """Update those that have a sparse gradient; returns the others."""
-        special = [p for p in params if type(p._grad) in LAYOUTS]
         with no_grad():
-            for p in special:
-                self.update_sparse(p, -p._grad if group.get("maximize") else p._grad, group)
-        return [p for p in params if type(p._grad) not in LAYOUTS] if special else params
+            for p in params:
+                if type(p._grad) in LAYOUTS:
+                    self.update_sparse(p, -p._grad if group.get("maximize") else p._grad, group)
+        return [p for p in params if type(p._grad) not in LAYOUTS]
 
     def step(self, closure=None):
         """Update all parameters that have a gradient.

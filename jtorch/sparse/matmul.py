@@ -38,34 +38,20 @@ def spread_values(t, values):
     return _wide(values).reshape((-1, 1))
 
 
-def _times_dense(t, values, other):
-    """t @ other for matrices or batches of them; `values` are those of `t`."""
-    n, m = t._spec.shape[-2:]
+def _times_dense(t, values, other, adjoint=False):
+    """t @ other, or t^H @ other with the values' conjugates, for matrices or batches of them; `values` are those of `t`."""
+    into, summed = (-1, -2) if adjoint else (-2, -1)
+    n, m = t._spec.shape[into], t._spec.shape[summed]
     k = other._spec.shape[-1]
     batches = tuple(t._spec.shape[:-2])
     count = int(np.prod(batches, dtype=np.int64))
-    kind = other._spec.dtype
     out = F.zeros((count * n, k), dtype=_wide(other)._spec.dtype, device=t._spec.device)
     if values._spec.numel and k:
-        rows, columns = ends(t)
-        taken = F.index_select(_wide(other).reshape((count * m, k)), 0, columns)
-        out = F.index_add(out, 0, rows, spread_values(t, values) * taken)
-    return out.reshape((*batches, n, k)).to(kind)
-
-
-def _transposed_times_dense(t, values, other):
-    """t^H @ other, with the values' conjugates."""
-    n, m = t._spec.shape[-2:]
-    k = other._spec.shape[-1]
-    batches = tuple(t._spec.shape[:-2])
-    count = int(np.prod(batches, dtype=np.int64))
-    kind = other._spec.dtype
-    out = F.zeros((count * m, k), dtype=_wide(other)._spec.dtype, device=t._spec.device)
-    if values._spec.numel and k:
-        rows, columns = ends(t)
-        taken = F.index_select(_wide(other).reshape((count * n, k)), 0, rows)
-        out = F.index_add(out, 0, columns, spread_values(t, values).conj() * taken)
-    return out.reshape((*batches, m, k)).to(kind)
+        target, source = reversed(ends(t)) if adjoint else ends(t)
+        factors = spread_values(t, values)
+        taken = F.index_select(_wide(other).reshape((count * m, k)), 0, source)
+        out = F.index_add(out, 0, target, (factors.conj() if adjoint else factors) * taken)
+    return out.reshape((*batches, n, k)).to(other._spec.dtype)
 
 
 def _sampled(t, a, b):
@@ -89,7 +75,7 @@ def _sparse_dense(t, other, masked):
         by_t = None
         if needs[0]:
             by_t = _masked_product(kept, g, other) if masked else g @ other.conj().transpose(-2, -1)
-        return by_t, _transposed_times_dense(kept, values_of(t), g) if needs[1] else None
+        return by_t, _times_dense(kept, values_of(t), g, adjoint=True) if needs[1] else None
 
     return lambda: _times_dense(t, t._of, other.detach()), backward
 
@@ -106,7 +92,7 @@ def _dense_sparse(a, t, masked):
             return by_a, None
         return by_a, _masked_product(kept, swap(a).conj(), swap(g).conj()) if masked else swap(a).conj() @ g
 
-    return lambda: swap(_transposed_times_dense(t, t._of.conj(), swap(a.detach()))).contiguous(), backward
+    return lambda: swap(_times_dense(t, t._of.conj(), swap(a.detach()), adjoint=True)).contiguous(), backward
 
 
 def _masked_product(pattern, a, b):
@@ -416,7 +402,7 @@ def sampled_addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
     def backward(g):
         there = masked(g, kept) * conjugate(alpha)
         first = _times_dense(kept, there, adjoint(mat2)) if needs[0] else None
-        return g * conjugate(beta), first, adjoint(_transposed_times_dense(kept, there, mat1)) if needs[1] else None
+        return g * conjugate(beta), first, adjoint(_times_dense(kept, there, mat1, adjoint=True)) if needs[1] else None
 
     return into(out, step("SparseSampledAddmmBackward0", (input, mat1, mat2), forward, backward))
 
