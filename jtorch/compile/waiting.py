@@ -4,7 +4,7 @@ import threading
 from operator import attrgetter, is_
 from sys import getrefcount
 
-from ..core.chain import concretely, run_chained, run_singly
+from ..core.chain import concretely, run_chained
 from ..core.program import ALONE
 from ..core.record import Pending
 from ..core.storage import Storage
@@ -114,9 +114,9 @@ class Waiting:
         if n > 1:
             values = run_chained(self.chain, replay.gathering, calls, results)
         elif bare:
-            values = run_singly(replay.bare.call, replay.take_fed, replay.fed, calls, results)
+            values = replay.gathering.singly(replay.bare.call, replay.take_fed, replay.fed, calls, results)
         else:
-            values = run_singly(replay.program.call, replay.take_full, replay.fed, calls, results)
+            values = replay.gathering.singly(replay.program.call, replay.take_full, replay.fed, calls, results)
         for at, value in zip(replay.fed, values):
             args[at] = value
 

@@ -13,6 +13,8 @@ from . import ledger
 LONGEST = 5  # runs in one program
 WATCHED = 32  # runs in a row that nobody has looked at before it is worth while
 SHORT = 5e-3  # seconds a run
+LONG = 20e-3  # seconds of a run whose start takes much of it
+MUCH = 0.08
 REST = -1000  # runs after which another look is taken where no chain was worth while
 THREAD = "jtorch compile"
 MOST = 64 << 20  # bytes of arguments and results that may wait
@@ -146,7 +148,7 @@ class Chain:
 class Gathering:
     """When the runs of a program are to gather for a chain, and for how long a one."""
 
-    __slots__ = ("chain", "making", "run", "stretch", "unseen", "since", "short", "loose")
+    __slots__ = ("chain", "making", "run", "stretch", "unseen", "since", "starting", "short", "loose")
 
     def __init__(self):
         self.chain = None  # once it is compiled
@@ -155,6 +157,7 @@ class Gathering:
         self.stretch = LONGEST  # as many were made from one look to the next
         self.unseen = 0  # runs watched
         self.since = 0.0
+        self.starting = 0.0  # seconds of Python's thread for starting the runs watched
         self.short = 0  # stretches too short for the chain
         self.loose = False  # whether what was the same in two runs has turned out not to be always the same
 
@@ -182,16 +185,28 @@ class Gathering:
             return
         if self.unseen == WATCHED // 2:
             self.since = time.perf_counter()
+            self.starting = 0.0
         elif self.unseen == WATCHED:
-            seconds = time.perf_counter() - self.since
             length = min(LONGEST, max(self.stretch, self.run))
-            if length > 1 and seconds < SHORT * WATCHED / 2:
+            if length > 1 and self.worth_while(time.perf_counter() - self.since):
                 links = links()
                 if links is not None and links.hold(args):
                     self.making = Chain(links, args, length)
             self.stretch = LONGEST
         elif self.unseen > WATCHED:
             self.unseen = REST
+
+    def worth_while(self, seconds) -> bool:
+        """Whether the runs watched, which took so long together, took little, or much of it to be started."""
+        one = seconds / (WATCHED // 2)
+        return one < SHORT or (one < LONG and self.starting > MUCH * seconds)
+
+    def singly(self, call, take, fed, calls, results):
+        """`run_singly`, whose time counts."""
+        started = time.thread_time()
+        values = run_singly(call, take, fed, calls, results)
+        self.starting += time.thread_time() - started
+        return values
 
     def ran(self, chain):
         """The chain has run; where nobody has looked for long, a longer one is worth while."""

@@ -4,7 +4,7 @@ import threading
 import time
 
 from . import ledger
-from .chain import WATCHED, Gathering, Links, run_chained, run_singly, taker
+from .chain import WATCHED, Gathering, Links, run_chained, taker
 
 
 class Queue:
@@ -94,7 +94,7 @@ class Queue:
         if len(self.calls) > 1:
             values = run_chained(self.chain, prog.gathering, self.calls, self.results)
         else:
-            values = run_singly(prog.call, self.take, self.fed, self.calls, self.results)
+            values = prog.gathering.singly(prog.call, self.take, self.fed, self.calls, self.results)
         ledger.took(prog, time.perf_counter() - started)
         return values
 
