@@ -558,6 +558,17 @@ def wrap(value, spec, edge=None) -> Tensor:
     return t
 
 
+def _first_gradients(given):
+    """`_accumulate` for many leaves that have no gradient: (leaf, value, spec of the gradient) of each."""
+    born = tls.me.born
+    for leaf, value, spec in given:
+        storage = _new(Storage)
+        storage.value = value
+        storage.spec = spec
+        storage.version = born
+        leaf._grad = make(storage, spec)
+
+
 def value_of(t):
     """The array or Pending with a tensor's elements, in its logical shape."""
     s, spec = t._storage, t._spec
@@ -630,5 +641,6 @@ def view_edge(source, view, grad_name, source_edge, anyhow=False):
 
 
 engine.bridge.wrap = wrap
+engine.bridge.first_gradients = _first_gradients
 engine.bridge.unwrap = lambda t: (value_of(t), edge_of(t))
 __all__ = ["Node", "Tensor", "make", "wrap"]

@@ -17,6 +17,7 @@ from ..core.spec import Spec
 from . import node as tape
 from .derive import backward_of, differentiable, fit
 from .node import Node, PythonNode, bridge, freed, positions
+from .recurrence import again, graph_at, observer
 
 _by_sequence = attrgetter("sequence")
 _accumulating = threading.Lock()  # adding to .grad is a read and a write; backward may run in several threads
@@ -173,8 +174,9 @@ class Run:
     def after_leaf(self, leaf, value, around):
         for hook in list(around.get("_post_hooks", {}).values()):
             got = hook(leaf)
-            if got is not None and not hasattr(got, "_spec"):
-                raise TypeError(f"expected Variable, but hook returned '{type(got).__name__}'")
+            if got is not None:
+                _check_hook(hook, leaf, got)
+                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
         for hook in list(around.get("_acc_hooks", {}).values()):
             hook((), (self.tensor(value, leaf._spec),))
 
@@ -558,12 +560,19 @@ def backward(roots, grads, keep, create_graph, accumulate=True, inputs=None):
     Returns the gradients (value, edge) captured for `inputs`, or None.
     """
     me = tls.me
+    [root, _] = roots[0]
+    graph = graph_at(me, root, keep, create_graph, inputs) if accumulate and len(roots) == 1 else None
+    if graph is not None:
+        with _accumulating:
+            if again(graph, root, grads[0][0]):
+                return None
     run = (Watched if me.extra.get("anomaly") else me.extra.get("run_class", Run))(create_graph, keep, accumulate)
     order = run.order = run.collect(roots)
     if inputs is not None:
         if not accumulate:
             run.captures = {e: None for e in inputs}
         order = run.restrict(order, [e[0] for e in inputs])
+    watching = None if graph is None else observer(me, graph, order, run.leaf_counts, grads[0][0])
     before = me.grad
     outer = me.extra.get("run")
     me.extra["run"] = run
@@ -576,6 +585,8 @@ def backward(roots, grads, keep, create_graph, accumulate=True, inputs=None):
             run.run_all(order)
         else:
             run.run(order)
+        if watching is not None:
+            watching.note(run.leaf_counts)
         if outer is None and "callbacks" in me.extra:
             for callback in me.extra.pop("callbacks"):
                 callback()

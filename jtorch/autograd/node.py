@@ -231,6 +231,7 @@ class Bridge:
 
     wrap = None  # (value, spec, edge) -> Tensor
     unwrap = None  # Tensor -> (value, edge)
+    first_gradients = None  # (leaf without a gradient, value, spec of the gradient) of several
 
 
 bridge = Bridge()

@@ -2,9 +2,13 @@
 
 import threading
 import time
+from operator import attrgetter
 
 from . import ledger
 from .chain import WATCHED, Gathering, Links, run_chained, taker
+
+
+_index = attrgetter("index")
 
 
 class Queue:
@@ -15,7 +19,7 @@ class Queue:
 
     gathers = waits = True
 
-    __slots__ = ("owner", "prog", "calls", "results", "lock", "fed", "sources", "take", "chain")
+    __slots__ = ("owner", "prog", "calls", "results", "lock", "fed", "sources", "untaken", "take", "chain")
 
     def __init__(self, owner, prog):
         self.owner = owner
@@ -23,6 +27,7 @@ class Queue:
         self.calls = []  # arguments of each run; what comes from the run before is missing in all but the first
         self.results = []  # of each run: pairs of a pending value and its place; of the last run those of all places
         self.fed = self.sources = ()
+        self.untaken = range(len(prog.out))  # places of the results that the next run does not take
         self.take = taker(())
         self.chain = None  # that of the program when the second run joined
         self.lock = threading.Lock()
@@ -33,9 +38,11 @@ class Queue:
         place = prog.place
         with self.lock:
             if self.calls:
-                sources = [place[args[k].index] for k in fed]
+                sources = list(map(place.__getitem__, map(_index, map(args.__getitem__, fed))))
                 if fed != self.fed or sources != self.sources:
                     self.fed, self.sources, self.take = fed, sources, taker(sources)
+                    taken = set(sources)
+                    self.untaken = [k for k in range(len(prog.out)) if k not in taken]
                 for k in fed:
                     args[k] = None
                 self.results[-1] = self.wanted()
@@ -44,14 +51,14 @@ class Queue:
                 self.calls = [args]
                 self.results = [None]
             pendings = graph.pendings
-            self.results[-1] = pairs = [(pendings[i], k) for k, i in enumerate(prog.out)]
-            for pending, _ in pairs:
+            made = list(map(pendings.__getitem__, prog.out))
+            for pending in made:
                 pending.graph = self
+            self.results[-1] = list(zip(made, range(len(made))))
 
     def wanted(self):
         """The results of the last run that the next does not take."""
-        taken = set(self.sources)
-        return [pair for pair in self.results[-1] if pair[1] not in taken]
+        return list(map(self.results[-1].__getitem__, self.untaken))
 
     def join(self, args):
         """The run waits with the others, or they are made and it is the first that waits."""

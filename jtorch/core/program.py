@@ -2,6 +2,7 @@
 
 import time
 from contextlib import nullcontext
+from operator import attrgetter
 from sys import getrefcount
 
 import jax
@@ -316,8 +317,9 @@ def run(graph, cause, scope, thread=None):
     if graph.unresolved:
         # The queue has them too.
         dead = list(dead)
-        for k, held in zip(graph.unresolved, map(getrefcount, map(inputs.__getitem__, graph.unresolved))):
-            dead[k] = held <= ALONE + 1
+        alone = map((ALONE + 1).__ge__, map(getrefcount, map(inputs.__getitem__, graph.unresolved)))
+        for k, is_alone in zip(graph.unresolved, alone):
+            dead[k] = is_alone
         dead = tuple(dead)
     if state.programs is None:
         state.programs = {}
@@ -363,9 +365,17 @@ def run(graph, cause, scope, thread=None):
     ledger.flushed(prog, cause, how, time.perf_counter() - started)
 
 
+_graph = attrgetter("graph")
+
+
 def _resolve(graph):
     """Put values in the place of pending inputs, but for the results of runs that gather; those stay `unresolved`."""
     inputs = graph.inputs
+    sources = set(map(_graph, map(inputs.__getitem__, graph.unresolved)))
+    if len(sources) == 1:
+        [source] = sources
+        if source is not None and source.gathers:
+            return  # all are results of runs that gather, as in most steps
     left = []
     for k in graph.unresolved:
         v = inputs[k]

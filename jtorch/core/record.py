@@ -50,7 +50,10 @@ class State:
     """A recorded path: the node that led here, and what may follow."""
 
     # grads: which results are gradients that an optimizer has just used; None where no step has ended here.
-    __slots__ = ("parent", "plan", "ids", "numbers", "first", "count", "nbytes", "full", "next", "programs", "grads")
+    # passes: the backward passes that have started here; None before the first.
+    __slots__ = (
+        "parent", "plan", "ids", "numbers", "first", "count", "nbytes", "full", "next", "programs", "grads", "passes",
+    )  # fmt: skip
 
     def __init__(self, parent, plan, ids, numbers):
         self.parent = parent
@@ -58,7 +61,7 @@ class State:
         self.ids = ids
         self.numbers = numbers  # a tuple, or RUNTIME
         self.next = {}
-        self.programs = self.grads = None
+        self.programs = self.grads = self.passes = None
         if parent is None:
             self.first = self.count = self.nbytes = 0
             self.full = False
@@ -154,12 +157,9 @@ class Graph:
         ids = []
         index_of = self.index_of
         for v in operands:
-            if type(v) is Pending:
-                if v.graph is self:
-                    ids.append(v.index)
-                    continue
-                if v.value is not None:
-                    v = v.value
+            if type(v) is Pending and v.graph is self:
+                ids.append(v.index)
+                continue
             i = index_of.get(id(v))
             if i is None:
                 i = self.input(v)
