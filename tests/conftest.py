@@ -83,6 +83,17 @@ def _seed():
     yield
 
 
+@pytest.fixture(autouse=True)
+def _nothing_unusual_is_left():
+    """What a mode or a hook notes for its duration is taken away again: calls are slower while it is there."""
+    yield
+    from jtorch.core.record import tls  # noqa: PLC0415  after the environment above is set
+
+    left = dict(tls.me.extra)
+    tls.me.extra.clear()
+    assert not left
+
+
 def pytest_collection_modifyitems(items):
     """All properties of one row in a row, so that they share programs and an xdist worker gets them together."""
 

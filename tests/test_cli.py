@@ -156,10 +156,11 @@ def test_bench_without_torch(monkeypatch, capsys, tmp_path):
     find = importlib.util.find_spec
     monkeypatch.setattr(bench.importlib.util, "find_spec", lambda name: None if name == "torch" else find(name))
     file, picture = tmp_path / "found.json", tmp_path / "found.png"
-    argv = ["bench", "--quick", "--models", "mlp", "--modes", "auto", "--steps", "20"]
+    argv = ["bench", "--quick", "--models", "mlp", "--modes", "auto", "--steps", "20", "--read", "5"]
     assert main([*argv, "--json", str(file), "--plot", str(picture)]) == 0
     out = capsys.readouterr().out
     assert "PyTorch is not installed" in out
+    assert "reads its loss each 5 steps" in out
     rows = {row["way"]: row for row in json.loads(file.read_text())["results"]}
     assert set(rows) == {"auto", "jax"}
     assert rows["jax"]["ratio_jax"] == 1

@@ -445,16 +445,18 @@ class Watched(Run):
         super().give(edge, value, spec)
 
     def watch(self, run, node, grads):
-        extra = tls.me.extra
-        before, outer = extra.get("running"), self.node
-        extra["running"] = self.node = node
+        me = tls.me
+        before, outer = me.extra.get("running"), self.node
+        self.node = node
+        me.put("running", node)
         try:
             run(node, grads)
         except Exception:
             tell(node)
             raise
         finally:
-            extra["running"], self.node = before, outer
+            self.node = outer
+            me.put("running", before)
 
     def run_node(self, node, grads):
         self.watch(super().run_node, node, grads)

@@ -176,6 +176,13 @@ def _batched(outputs, wanted, grads, keep, create_graph, allow_unused, materiali
 
 def tensor_backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
     """Add the gradient of this tensor to the `.grad` of the leaves it depends on."""
+    edge, spec = self._edge, self._spec
+    if (
+        gradient is inputs is None and edge is not None and self._base is None and not (create_graph or retain_graph or spec.shape)
+        and spec.dtype.is_floating_point and not tls.me.extra
+    ):  # fmt: skip
+        engine.backward((edge,), ((_seed(spec)._storage.value, None),), False, False)  # a loss: the shortest way
+        return
     backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 

@@ -407,13 +407,13 @@ class Packed:
 
     def unpack(self, cotangents):
         """The values; `cotangents` are at hand for those who recompute (they should not start earlier)."""
-        extra = tls.me.extra
-        before = extra.get("cotangents")
-        extra["cotangents"] = cotangents
+        me = tls.me
+        before = me.extra.get("cotangents")
+        me.put("cotangents", cotangents)
         try:
             return tuple(bridge.unwrap(unpack_one(self.unpack_hook, p))[0] for p in self.packed)
         finally:
-            extra["cotangents"] = before
+            me.put("cotangents", before)
 
 
 def pack_one(pack, tensor):

@@ -90,10 +90,12 @@ class Pass:
 
 def graph_at(me, root, keep, create_graph, inputs):
     """The graph on which a pass may have been noted, or be; None for an unusual one."""
-    if keep or create_graph or inputs is not None or me.extra or not isinstance(root, Node) or root.bwd is None:
+    if keep or create_graph or inputs is not None or me.extra or not isinstance(root, Node):
+        return None
+    if root.bwd is None or root.bwd.n_out != 1:
         return None
     graph = me.graph
-    device = root.out_spec(0).device
+    device = root.bwd.specs[0].device
     if graph.device is not device:
         graph = me.graph_on(device)
     return graph if type(graph) is Graph else None
@@ -177,7 +179,13 @@ def observer(me, graph, order, counts, seed):
     if len(state.passes) >= MOST:
         return None
     for node in order:
-        if isinstance(node, PythonNode) or type(node.saved) is not tuple or node.hooks or node.pre_hooks or node.retained:
+        if (
+            isinstance(node, PythonNode)
+            or type(node.saved) is not tuple
+            or node.hooks
+            or node.pre_hooks
+            or node.retained
+        ):
             return None
         if any(x != x or type(x) is float and not x for x in node.numbers):
             return None  # nan and 0.0: equal numbers need not be the same

@@ -28,21 +28,24 @@ def first_step(name: str, way: str) -> tuple[Runner, float]:
     return runner, time.perf_counter() - start
 
 
-def interleave(runners: dict[str, Runner], steps: int | None, tick: Callable[[], None]) -> dict[str, list[float]]:
+def interleave(
+    runners: dict[str, Runner], steps: int | None, tick: Callable[[], None], read: int = READ_EVERY
+) -> dict[str, list[float]]:
     """Steps per second of each runner in each round; rounds of the same number are neighbours in time.
 
-    `steps` is the number of timed steps of each runner. Each block starts with untimed steps, which bring the
+    `steps` is the number of timed steps of each runner, which reads its loss each `read` steps. Each block starts with untimed steps, which bring the
     runner's data back into the caches, and the order rotates, so nobody always follows the same neighbour.
     """
     for way, runner in runners.items():
+        runner.read = read
         runner.run(WARM_STEPS)
         if way in MODES:  # hand-written JAX and PyTorch are timed without importing jtorch
             chain = importlib.import_module("jtorch.core.chain")
             for _ in range(WARM_BLOCKS):
                 chain.compiled_beside()
                 runner.run(WARM_STEPS)
-    rates = [timed(runner, READ_EVERY) for runner in runners.values()]
-    block = READ_EVERY * max(1, round(BLOCK_SECONDS * statistics.median(rates) / READ_EVERY))
+    rates = [timed(runner, read) for runner in runners.values()]
+    block = read * max(1, round(BLOCK_SECONDS * statistics.median(rates) / read))
     rounds = ROUNDS
     if steps is not None:
         block = min(block, max(1, steps))

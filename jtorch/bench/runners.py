@@ -16,8 +16,10 @@ READ_EVERY = 10  # steps between two `loss.item()`, as a training loop that logs
 class Runner:
     """Trains one model one way: `run(steps)` returns the last loss, read on the host.
 
-    Every way reads its loss at the same steps: asynchronous dispatch helps each as much as it helps a user.
+    Every way reads its loss at the same steps, each `read` ones: asynchronous dispatch helps each as much as it helps a user.
     """
+
+    read = READ_EVERY
 
     def __init__(self, step: Callable, batches: list, scope: Callable[[], AbstractContextManager]):
         self.step = step
@@ -30,7 +32,7 @@ class Runner:
             for i in range(1, steps + 1):
                 x, y = next(self.batches)
                 loss = self.step(x, y)
-                if i % READ_EVERY == 0 or i == steps:
+                if i % self.read == 0 or i == steps:
                     value = loss.item()
         return value
 

@@ -1,6 +1,7 @@
 """`python -m jtorch bench`: jtorch's modes against hand-written JAX and PyTorch on five models."""
 
 import argparse
+import functools
 import importlib.util
 import json
 import os
@@ -19,9 +20,9 @@ from jtorch.bench import clock, report, runners
 from jtorch.bench.models import WORKLOADS
 from jtorch.bench.runners import READ_EVERY
 
-TOGETHER = f"""\
+TOGETHER = """\
 steps/s, x jax, x torch: all ways in one process, blocks of steps in turn, median over the rounds of the ratio
-within a round; x torch is against PyTorch eager. Every way reads its loss each {READ_EVERY} steps.
+within a round; x torch is against PyTorch eager. Every way reads its loss each {read} steps.
 In that process hand-written JAX has jtorch's allocator settings too."""
 HOW = f"""\
 {TOGETHER}
@@ -72,6 +73,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help=f"of {', '.join(peers)} (default: all that are installed)")  # fmt: skip
     parser.add_argument("--steps", type=positive, metavar="N",
                         help="timed steps of each way (default: 20 blocks of about 0.1 s)")  # fmt: skip
+    parser.add_argument("--read", type=positive, default=READ_EVERY, metavar="N",
+                        help=f"steps from one look at the loss to the next (default: {READ_EVERY})")  # fmt: skip
     parser.add_argument("--json", type=file_in_folder, metavar="FILE", help="also write the measurements here")
     parser.add_argument("--plot", type=file_in_folder, metavar="FILE", help="also draw them here (needs matplotlib)")
     parser.add_argument("--quick", action="store_true", help="no processes of their own: no memory, no steady time")
@@ -92,7 +95,9 @@ def progress(total: int):
         yield show
 
 
-def measure_together(name: str, ways: list[str], steps: int | None, tick: Callable[[], None]) -> list[dict]:
+def measure_together(
+    name: str, ways: list[str], steps: int | None, tick: Callable[[], None], read: int = READ_EVERY
+) -> list[dict]:
     """Rows of one model: all ways in this process. A way that fails gets a row with its error."""
     rows = {way: {"model": name, "way": way} for way in ways}
     opened = {}
@@ -101,7 +106,7 @@ def measure_together(name: str, ways: list[str], steps: int | None, tick: Callab
             opened[way], row["in_process_first_step_s"] = clock.first_step(name, way)
         except Exception as error:
             row["error"] = f"{type(error).__name__}: {error}".splitlines()[0]
-    rates = clock.interleave(opened, steps, tick) if opened else {}
+    rates = clock.interleave(opened, steps, tick, read) if opened else {}
     for way, found in rates.items():
         rows[way]["rates"] = found
         rows[way]["steps_per_s"] = clock.statistics.median(found)
@@ -132,7 +137,8 @@ def measure(args: argparse.Namespace, ways: list[str]) -> list[dict]:
     with progress(len(args.models) * (per_model + (0 if args.quick else len(ways)))) as show:
         for name in args.models:
             show(f"{name}, interleaved")
-            found = measure_together(name, ways, args.steps, lambda: show(f"{name}, interleaved", 1))  # noqa: B023
+            tick = functools.partial(show, f"{name}, interleaved", 1)
+            found = measure_together(name, ways, args.steps, tick, args.read)
             for row in found:
                 if args.quick:
                     row["first_step_s"] = row.get("in_process_first_step_s")
@@ -185,7 +191,7 @@ def run(args: argparse.Namespace) -> int:
     if about["load"] is not None and about["load"] > 0.5 * about["cpus"]:
         print(f"The machine is busy (load {about['load']:.1f}): take the numbers as a rough guide.")
     rows = measure(args, args.modes + peers)
-    how = HOW_QUICK if args.quick else HOW
+    how = (HOW_QUICK if args.quick else HOW).format(read=args.read)
     print(report.table(rows))
     failed = [row for row in rows if "error" in row]
     for row in failed:

@@ -17,6 +17,7 @@ LONG = 20e-3  # seconds of a run whose start takes much of it
 MUCH = 0.08
 REST = -1000  # runs after which another look is taken where no chain was worth while
 THREAD = "jtorch compile"
+LARGE = 4096  # bytes of an argument
 MOST = 64 << 20  # bytes of arguments and results that may wait
 
 
@@ -107,7 +108,7 @@ class Chain:
     def program(self, n, state, constants, fresh, numbers):
         """The first `n` runs."""
         links = self.links
-        fresh = [jnp.stack(values) for values in fresh]
+        fresh = [taking(values) for values in fresh]
 
         def one(at, state):
             args = [None] * self.n
@@ -115,8 +116,8 @@ class Chain:
                 args[k] = value
             for k, value in zip(links.kept, constants):
                 args[k] = value
-            for k, values in zip(links.fresh, fresh):
-                args[k] = values[at]
+            for k, take in zip(links.fresh, fresh):
+                args[k] = take(at)
             outs = links.program.traced()(*args, *[values[at] for values in numbers])
             after = [jax.lax.convert_element_type(v, s.dtype) for v, s in zip(self.take(outs), state)]
             return after, {k: outs[k] for k in links.places}
@@ -262,6 +263,13 @@ def concretely(call, args):
         with jax.ensure_compile_time_eval():
             outs = call(*args)
     return outs
+
+
+def taking(values):
+    """The value at a traced position, as a function of it: large ones are chosen, not copied together first."""
+    if values[0].size * values[0].dtype.itemsize >= LARGE:
+        return lambda at: jax.lax.switch(at, [lambda v=v: v for v in values])
+    return jnp.stack(values).__getitem__
 
 
 def taker(positions):

@@ -7,7 +7,6 @@ from operator import attrgetter
 from . import ledger
 from .chain import WATCHED, Gathering, Links, run_chained, taker
 
-
 _index = attrgetter("index")
 
 

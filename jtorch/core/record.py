@@ -341,6 +341,13 @@ class Thread:
         self.graph = None
         self.graph = self.graph_on(devices.cpu)
 
+    def put(self, name, value):
+        """Have something in `extra`; nothing (None, an empty tuple) takes it away, since calls are quick while that is empty."""
+        if value:
+            self.extra[name] = value
+        else:
+            self.extra.pop(name, None)
+
     def graph_on(self, device):
         """The graph being recorded on `device`; it becomes the one at hand."""
         graph = self.graphs.get(device)

@@ -252,14 +252,14 @@ class Recorder(TorchFunctionMode):
 
     def run(self, fn, args, kwargs):
         """Call a function with this as the trace of the thread."""
-        extra = tls.me.extra
-        outer = extra.get("trace")
-        extra["trace"] = self.state
+        me = tls.me
+        outer = me.extra.get("trace")
+        me.put("trace", self.state)
         try:
             with self:
                 return fn(*args, **kwargs)
         finally:
-            extra["trace"] = outer
+            me.put("trace", outer)
 
 
 _ALL = (0, 9223372036854775807, 1)  # what a slice is without bounds

@@ -1,5 +1,6 @@
 """One step of one parameter group as a single recorded node. Knows formulas only through the optimizer's methods."""
 
+from operator import is_
 from types import SimpleNamespace
 
 import jax.numpy as jnp
@@ -10,12 +11,35 @@ from jtorch.tensor import Tensor
 __all__ = ["FusedGroup"]
 
 
+_FIXED = {float, int, bool, str, tuple, type(None)}  # types of options that only another object can change
+
+
+class _Options:
+    """What follows from the options of a group: asked for again when one of them is another object."""
+
+    __slots__ = ("values", "names", "flags", "numbers", "extra", "updates")
+
+    def __init__(self, optimizer, group, kind):
+        self.values = list(group.values())
+        self.names = optimizer.state_names(group, kind)
+        self.flags = optimizer.flags(group)
+        numbers = optimizer.numbers(group)
+        self.extra = {k: v for k, v in numbers.items() if isinstance(v, Tensor)}
+        self.numbers = {k: float(v) for k, v in numbers.items() if k not in self.extra}
+        self.updates = {}
+
+    def hold(self, group) -> bool:
+        values = list(group.values())
+        return len(values) == len(self.values) and all(map(is_, values, self.values))
+
+
 class FusedGroup:
     """Gathers the tensors of a group, and makes the function that updates all of them at once."""
 
     def __init__(self, optimizer):
         self.optimizer = optimizer
         self.functions = {}  # static key -> the update
+        self.options = {}  # (id of a group, kind) -> its options
         self.parts = {}  # id of a group -> (specs and ids of its parameters, the parameters by device and kind)
         self.users = None  # id of a step count -> (the tensor, how many parameters share it)
 
@@ -37,37 +61,40 @@ class FusedGroup:
 
     def _step(self, params, group):
         optimizer = self.optimizer
-        names = optimizer.state_names(group, optimizer.kind(params[0]))
+        options = self._options(group, optimizer.kind(params[0]))
+        names, numbers, extra = options.names, options.numbers, options.extra
         state = optimizer.state
         states = [state[p] for p in params] if names or optimizer.counts_steps else []
-        flags = optimizer.flags(group)
-        numbers = optimizer.numbers(group)
         steps, where = self._steps(states) if optimizer.counts_steps else ([], ())
-        extra = {k: v for k, v in numbers.items() if isinstance(v, Tensor)}
-        numbers = {k: float(v) for k, v in numbers.items() if k not in extra}
         for name in ("grad_scale", "found_inf"):
             value = getattr(optimizer, name, None)
             if isinstance(value, Tensor):
-                extra[name] = value
-        n = len(params)
-        maximize = bool(group.get("maximize"))
-        static = (
-            type(optimizer),
-            tuple(flags.items()),
-            tuple(numbers),
-            tuple(extra),
-            names,
-            where,
-            n,
-            maximize,
-        )
-        update = self.functions.get(static)
+                extra = {**extra, name: value}
+        key = (where, len(params), *extra)
+        update = options.updates.get(key)
         if update is None:
-            function = _make(optimizer, flags, tuple(numbers), tuple(extra), names, where, n, maximize)
-            update = self.functions[static] = Update(function, static)
+            update = options.updates[key] = self._update(options, tuple(extra), where, len(params), group)
         kept = [s[name] for name in names for s in states]
         inputs = [*steps, *extra.values(), *params, *[p._grad for p in params], *kept]
-        update.record(inputs, tuple(numbers.values()), [*steps, *params, *kept], (optimizer, group, flags))
+        update.record(inputs, tuple(numbers.values()), [*steps, *params, *kept], (optimizer, group, options.flags))
+
+    def _options(self, group, kind):
+        options = self.options.get((id(group), kind))
+        if options is None or not options.hold(group):
+            options = _Options(self.optimizer, group, kind)
+            if all(type(v) in _FIXED for k, v in group.items() if k != "params"):
+                self.options[id(group), kind] = options
+        return options
+
+    def _update(self, options, extra, where, n, group):
+        """The update of `n` parameters; one for all groups and learning rates for which it is the same."""
+        optimizer, numbers, maximize = self.optimizer, tuple(options.numbers), bool(group.get("maximize"))
+        static = (type(optimizer), tuple(options.flags.items()), numbers, extra, options.names, where, n, maximize)
+        update = self.functions.get(static)
+        if update is None:
+            function = _make(optimizer, options.flags, numbers, extra, options.names, where, n, maximize)
+            update = self.functions[static] = Update(function, static)
+        return update
 
     def _steps(self, states):
         """The distinct step counts, and for each parameter which one is its."""

@@ -425,8 +425,7 @@ class Optimizer:
                 params = self._step_sparse(params, group)
             if not params:
                 continue
-            with no_grad():
-                self._init_state(params, group)
+            self._init_state(params, group)
             if group.get("differentiable"):
                 with set_grad_enabled(True):
                     self._step_on_tape(params, group)
@@ -443,7 +442,7 @@ class Optimizer:
         if not fresh:
             return
         step = {}
-        with at_once():  # recorded, this would make the first step another program than all others
+        with no_grad(), at_once():  # recorded, this would make the first step another program than all others
             for p in fresh:
                 state = self.state[p]
                 if self.counts_steps:

@@ -1,5 +1,6 @@
 """Stochastic gradient descent, with momentum."""
 
+from jtorch.autograd.mode import no_grad
 from jtorch.core.record import at_once
 from jtorch.optim.optimizer import Optimizer, check_fused, check_lr, check_nonnegative
 
@@ -73,14 +74,15 @@ class SGD(Optimizer):
             state = self.state[p]
             if state.get("momentum_buffer") is None:
                 if group["dampening"] == 0:
-                    with at_once():
+                    with no_grad(), at_once():
                         state.update(self.init(p, group))
                 else:
                     # The first direction is the whole gradient, not the dampened one: start where
                     # momentum * buffer + (1 - dampening) * g gives it.
-                    g = -p.grad if group["maximize"] else p.grad
-                    g = g + p * group["weight_decay"]
-                    state["momentum_buffer"] = g * (group["dampening"] / group["momentum"])
+                    with no_grad():
+                        g = -p.grad if group["maximize"] else p.grad
+                        g = g + p * group["weight_decay"]
+                        state["momentum_buffer"] = g * (group["dampening"] / group["momentum"])
 
     def update_sparse(self, p, g, group):
         if _nonzero(group["weight_decay"]):

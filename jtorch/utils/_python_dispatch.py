@@ -36,7 +36,7 @@ class TorchDispatchMode:
         me = tls.me
         me.special = self._outer.pop()
         *rest, _ = me.extra["dispatch_modes"]
-        me.extra["dispatch_modes"] = tuple(rest)
+        me.put("dispatch_modes", tuple(rest))
 
     def _handle(self, op, args, out=None, inplace=False):
         func = dispatched.overload_of(op, args, inplace)
@@ -63,11 +63,13 @@ class TorchDispatchMode:
 def _outside(me, outer):
     """The state around the innermost mode."""
     special, modes = me.special, me.extra.get("dispatch_modes", ())
-    me.special, me.extra["dispatch_modes"] = outer, modes[:-1]
+    me.special = outer
+    me.put("dispatch_modes", modes[:-1])
     try:
         yield
     finally:
-        me.special, me.extra["dispatch_modes"] = special, modes
+        me.special = special
+        me.put("dispatch_modes", modes)
 
 
 class BaseTorchDispatchMode(TorchDispatchMode):

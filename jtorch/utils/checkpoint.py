@@ -261,13 +261,13 @@ class CheckpointFunction(Function):
         special = me.special
         me.special = ctx.autocast
         before = me.extra.get("cotangents")
-        me.extra["cotangents"] = cotangents
+        me.put("cotangents", cotangents)
         try:
             with enable_grad(), ctx.randomness.repeating():
                 outputs = ctx.run_function(*args)
         finally:
             me.special = special
-            me.extra["cotangents"] = before
+            me.put("cotangents", before)
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
         wanted = [(o, g) for o, g in zip(outputs, grads) if isinstance(o, Tensor) and o.requires_grad]
         if not wanted:

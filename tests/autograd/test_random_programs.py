@@ -136,8 +136,11 @@ def _seen(t):
     )  # fmt: skip
 
 
-def execute(module, steps):
-    """The log of a program: after each step the state of every tensor, or the error that ended it."""
+def execute(module, steps, look=True):
+    """The log of a program: after each step the state of every tensor, or the error that ended it.
+
+    look: or only after the last, so that the whole program is recorded as one graph.
+    """
     pool = [
         module.arange(6, dtype=module.float64).reshape(2, 3).clone().requires_grad_(),
         module.ones(2, 3, dtype=module.float64),
@@ -152,9 +155,15 @@ def execute(module, steps):
                 got = STEPS[name](module, t, u, k)
                 new = [] if got is None else list(got) if isinstance(got, tuple) else [got]
                 pool += [x for x in new if not any(x is p for p in pool)][: 9 - len(pool)]
-                log.append((name, [_seen(p) for p in pool]))
+                if look:
+                    log.append((name, [_seen(p) for p in pool]))
             except Exception as e:
                 log.append((name, type(e).__name__, str(e).split("\n")[0]))
+        for p in () if look else pool:
+            try:
+                log.append(_seen(p))
+            except RuntimeError as e:
+                log.append(str(e).split("\n")[0])
     return log
 
 
@@ -171,3 +180,16 @@ def test_random_programs(steps):
     for n, (a, b) in enumerate(zip(expected, got)):
         assert a == b, f"step {n} {steps[n]} of {steps}\n  torch  {a}\n  jtorch {b}"
     assert len(expected) == len(got)
+
+
+@settings(
+    max_examples=COUNT, deadline=None, derandomize=COUNT <= 40, database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)  # fmt: skip
+@given(st.lists(step, min_size=1, max_size=10), st.integers(0, 8))
+def test_a_program_that_comes_again(steps, i):
+    """From the third time on a backward pass need not be run to be recorded."""
+    steps = [*steps, ("backward once", i, 0, 0)]
+    expected = execute(torch, steps, look=False)
+    for time in range(4):
+        assert execute(jtorch, steps, look=False) == expected, f"time {time} of {steps}"

@@ -182,3 +182,16 @@ def test_a_gradient_of_ones_own(followed):
         (w * 2).backward(jtorch.full((3,), float(k)))
         assert w.grad.tolist() == [2.0 * k] * 3
     assert followed[-1]
+
+
+def test_the_other_result_of_a_node(followed):
+    """Each result of a node that has several starts another pass."""
+
+    def run(t):
+        w = t.tensor([3.0, 1.0, 2.0], requires_grad=True)
+        for k in (0, 0, 0, 0, 1, 1):
+            w.grad = None
+            t.unbind(w * w)[k].backward()
+            yield w.grad.tolist()
+
+    assert list(run(jtorch)) == list(run(torch))
