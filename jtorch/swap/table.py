@@ -119,7 +119,7 @@ CLASS_HOMES = {
     },
     "tensor": {None: ""},
     "core.spec": {"Size": ""},
-    "core.device": {"Device": ""},
+    "core.device": {"device": ""},
     "core.dtype": {"dtype": ""},
     "core.rng": {"Generator": ""},
     "creation": {"Generator": ""},
