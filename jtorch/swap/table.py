@@ -20,6 +20,11 @@ ELSEWHERE = {
     "_dynamo.config": ("swap.internal.dynamo.config",),
     "_dynamo.eval_frame": ("swap.internal.dynamo",),
     "_dynamo.utils": ("swap.internal.dynamo",),
+    "_higher_order_ops": ("swap.internal.higher_order_package",),
+    **{
+        f"_higher_order_ops.{name}": ("swap.internal.higher_order",)
+        for name in ("associative_scan", "cond", "foreach_map", "map", "scan", "while_loop")
+    },
     "_jit_internal": ("swap.internal.jit",),
     "_lowrank": ("lowrank", "functions"),
     "__config__": ("swap.internal.build",),
