@@ -26,6 +26,7 @@ ELSEWHERE = {
         for name in ("associative_scan", "cond", "foreach_map", "map", "scan", "while_loop")
     },
     "_jit_internal": ("swap.internal.jit",),
+    "_logging": ("swap.internal.logging",),
     "_lowrank": ("lowrank", "functions"),
     "__config__": ("swap.internal.build",),
     "_subclasses": ("swap.internal.fake",),
@@ -129,6 +130,7 @@ CLASS_HOMES = {
     "core.rng": {"Generator": ""},
     "creation": {"Generator": ""},
     "masked": {None: "masked.maskedtensor.core"},
+    "utils.benchmark.timer": {"Measurement": "utils.benchmark.utils.common", None: "utils.benchmark.utils.timer"},
     "data.dataloader": {None: "utils.data.dataloader"},
     "data.dataset": {None: "utils.data.dataset"},
     "data.sampler": {None: "utils.data.sampler"},

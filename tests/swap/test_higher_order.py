@@ -1,4 +1,5 @@
-"""torch._higher_order_ops: loops over slices, against the loops themselves and PyTorch's cumulative functions."""
+"""torch._higher_order_ops: loops over slices, against the loops themselves and PyTorch's cumulative functions; in a program, with
+other names that tutorials use."""
 
 import pytest
 
@@ -52,12 +53,18 @@ def test_errors(wrong, kind):
         wrong()
 
 
-def test_the_package_keeps_its_functions(tmp_path):
+def test_in_a_program(tmp_path):
     text = """
         import torch._higher_order_ops.map
         from torch._higher_order_ops.scan import scan
         from torch._higher_order_ops import map
         print(callable(map), callable(torch._higher_order_ops.map), callable(scan), torch._higher_order_ops.cond is torch.cond)
+        import torch.utils.benchmark as benchmark
+        torch._logging.set_logs(recompiles=True)
+        print(str(benchmark.Timer("torch.ones(2)").timeit(3)).partition(" at ")[0], benchmark.Timer)
     """
-    assert programs.run(text, tmp_path).stdout == "True True True True\n"
+    assert programs.run(text, tmp_path).stdout.splitlines() == [
+        "True True True True",
+        "<torch.utils.benchmark.utils.common.Measurement object <class 'torch.utils.benchmark.utils.timer.Timer'>",
+    ]
     assert higher_order_package.map is higher_order.map
