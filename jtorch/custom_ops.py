@@ -31,7 +31,9 @@ class Operator:
         self.opaque = opaque  # from custom_op: its kernels run below autograd
         self.kernels = {}  # device type, dispatch key, or "default"
         self.disabled = set()
-        self.fake = self.backward = self.setup = self.vmap = None
+        self.backward = self.setup = self.vmap = None
+        # What returns nothing has no results whose shapes would have to be known.
+        self.fake = (lambda *args, **kwargs: None) if opaque and schema.results == "()" else None
         self.autocast = {}
         self.classes = {}  # subclass or mode -> function of __torch_dispatch__
         space, _, name = schema.name.partition("::")

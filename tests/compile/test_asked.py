@@ -74,6 +74,10 @@ def test_the_kernel_of_a_custom_operator_breaks_no_graph():
         jtorch.testing.assert_close(whole(x), (x * 2).sin() + x.sin())
         assert len(ran) == n
 
+    checked = jtorch.library.opcheck(sin_to, (jtorch.ones(3), jtorch.empty(3)))
+    assert set(checked.values()) == {"SUCCESS"}
+    assert sin_to(jtorch.ones(3, device="meta"), jtorch.empty(3, device="meta")) is None
+
     @jtorch.compile(fullgraph=True)
     def broken(x):
         return sin(x).sum().item()
