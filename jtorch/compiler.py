@@ -5,7 +5,7 @@ import functools
 import numpy as np
 
 from . import compile as _compile
-from .compile import reset
+from .compile import region, reset
 from .core.record import tls
 from .creation import from_numpy
 from .tensor import Tensor
@@ -85,16 +85,42 @@ def wrap_numpy(fn):
 
 
 class set_stance:
-    """Accepted: "default" is the only stance; also a context manager and a decorator."""
+    """What compiled functions do from now on; also a context manager, and a decorator.
+
+    Args:
+        stance: "default"; "force_eager": run the function itself; "eager_on_recompile", "fail_on_recompile": do that, or raise,
+            where the shapes or dtypes are ones that it was not compiled for; "eager_then_compile": compile at the second call
+
+    RuntimeError: no such stance, or inside a compiled function.
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.compiler.set_stance.html
+    """
 
     def __init__(self, stance="default", *, skip_guard_eval_unsafe=False, force_backend=None):
         self.stance = stance
+        self.before = self._set(stance)
+
+    @staticmethod
+    def _set(stance):
+        if stance not in region.STANCES:
+            raise RuntimeError(f"invalid torch.compile stance '{stance}'")
+        if tls.me.scope is not None:
+            raise RuntimeError("torch.compiler.set_stance cannot be called in a function that torch.compile compiles")
+        before, region.stance[0] = region.stance[0], stance
+        return before
 
     def __call__(self, fn):
-        return fn
+        region.stance[0] = self.before  # of a decorator: not before a call
+
+        @functools.wraps(fn)
+        def within(*args, **kwargs):
+            with set_stance(self.stance):
+                return fn(*args, **kwargs)
+
+        return within
 
     def __enter__(self):
+        self._set(self.stance)
         return self
 
     def __exit__(self, *exc):
-        pass
+        self._set(self.before)

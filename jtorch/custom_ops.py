@@ -31,7 +31,9 @@ class Operator:
         self.opaque = opaque  # from custom_op: its kernels run below autograd
         self.kernels = {}  # device type, dispatch key, or "default"
         self.disabled = set()
-        self.fake = self.backward = self.setup = self.vmap = None
+        self.backward = self.setup = self.vmap = None
+        # What returns nothing has no results whose shapes would have to be known.
+        self.fake = (lambda *args, **kwargs: None) if opaque and schema.results == "()" else None
         self.autocast = {}
         self.classes = {}  # subclass or mode -> function of __torch_dispatch__
         space, _, name = schema.name.partition("::")
@@ -83,17 +85,29 @@ class Operator:
             if self.fake is None:
                 raise errors_extend.no_fake(f"<CustomOpDef({self.schema.name})>" if self.opaque else self.schema.name)
             return self.schema.call(self.fake, values)
-        result = self.schema.call(self.kernel(kind), values)
-        if self.opaque:
-            for a, v in zip(self.schema.arguments, values):
-                for t in leaves([v]) if a.writes else ():
-                    t._storage.version += 1
-            given = {id(t._storage) for t in tensors}
-            for r in leaves([result]):
-                if id(r._storage) in given:
-                    raise errors_extend.aliasing_output(self.schema.name)
-                given.add(id(r._storage))
+        if not self.opaque:
+            return self.schema.call(self.kernel(kind), values)
+        result = self._whole(kind, values)
+        for a, v in zip(self.schema.arguments, values):
+            for t in leaves([v]) if a.writes else ():
+                t._storage.version += 1
+        given = {id(t._storage) for t in tensors}
+        for r in leaves([result]):
+            if id(r._storage) in given:
+                raise errors_extend.aliasing_output(self.schema.name)
+            given.add(id(r._storage))
         return result
+
+    def _whole(self, kind, values):
+        """The kernel's result; a compiled region around it does not see into it."""
+        scope = tls.me.scope
+        if scope is None or scope.operator is not None:
+            return self.schema.call(self.kernel(kind), values)
+        scope.operator = self.schema.name
+        try:
+            return self.schema.call(self.kernel(kind), values)
+        finally:
+            scope.operator = None
 
     def kernel(self, kind):
         """The function for a device type."""

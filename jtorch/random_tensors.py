@@ -13,7 +13,7 @@ from .core import storage as storages
 from .core.record import tls
 from .core.spec import Spec
 from .creation import dtype_or_default, finish, from_array, from_jax, nonnegative, number_of, size_of
-from .dispatch import check_inplace, overlaps, write_on_tape
+from .dispatch import check_inplace, overlaps, write_on_tape, zeros_value
 from .tensor import Tensor, wrap
 
 
@@ -73,12 +73,22 @@ def _random(name, args, size, generator, out, dtype, device, requires_grad, draw
     shape = nonnegative(size_of(args if size is None else (size,), name), name)
     d = dtype_or_default(dtype if dtype is not None or out is None else out.dtype, default)
     place = devices.resolve(device)
+    if place.type == "meta":
+        return finish(_undrawn(shape, d, place, drawn), requires_grad, out)
     mapped = tls.me.extra.get("vmap_random")
     if mapped is not None:
         return finish(
             from_jax(mapped.host(lambda s: drawn(generator_of(generator), s, d), tuple(shape))), requires_grad, out
         )
     return finish(from_array(drawn(generator_of(generator), shape, d), place, d), requires_grad, out)
+
+
+def _undrawn(shape, d, place, drawn=None, strides=None):
+    """A tensor of device meta, which has no numbers: none are drawn, and the generator stays where it is."""
+    if drawn is not None:
+        drawn(default_generator, (0,), d)  # raises for a dtype that it is not for
+    spec = Spec.dense(shape, d, place) if strides is None else Spec.of(shape, strides, d, place)
+    return wrap(zeros_value(spec), spec)
 
 
 def _needs_float(d, name):
@@ -208,8 +218,11 @@ def randperm(
         raise errors.not_implemented("randperm", d)
     if d.category == dtypes.INT and n and not dtypes.fits(n - 1, d):
         raise errors.not_representable(d)
+    place = devices.resolve(device)
+    if place.type == "meta":
+        return finish(_undrawn((n,), d, place), requires_grad, out)
     array = draw.randperm(generator_of(generator), n, np.int64).astype(d.np)
-    return finish(from_array(array, devices.resolve(device), d), requires_grad, out)
+    return finish(from_array(array, place, d), requires_grad, out)
 
 
 def rand_like(
@@ -276,6 +289,8 @@ def _random_like(input, dtype, device, requires_grad, generator, drawn):
     if mapped is not None:
         return finish(from_jax(mapped.host(lambda s: drawn(generator_of(generator), s, d), shape)), requires_grad)
     strides = tuple(shapes.empty_like_strides(shape, spec.strides))
+    if place.type == "meta":
+        return finish(_undrawn(shape, d, place, drawn, strides), requires_grad)
     order = sorted(range(len(shape)), key=lambda i: -strides[i])
     array = drawn(generator_of(generator), tuple(shape[i] for i in order), d)
     if len(shape) > 1:
@@ -292,6 +307,10 @@ def fill_random(t, drawn):
     if tls.me.grad:
         check_inplace(t)
     spec = t._spec
+    if spec.device.type == "meta":
+        drawn((0,))  # raises for a dtype that it is not for; numbers there are none
+        write_on_tape(t, zeros_value(Spec.dense(spec.shape, spec.dtype, spec.device)), None)
+        return t
     array = np.asarray(drawn(tuple(spec.shape)))
     array = dtypes.held(array, spec.dtype)
     write_on_tape(t, storages.to_device(np.array(array), spec.device), None)
@@ -305,6 +324,8 @@ def bernoulli(input, p=None, *, generator=None, out=None) -> Tensor:
         _needs_real(spec.dtype, "bernoulli_tensor_cpu_p_", "bernoulli_tensor_cpu_self_")
     elif spec.dtype.is_complex:
         raise errors.not_implemented("bernoulli_scalar_cpu_", spec.dtype)
+    if spec.device.type == "meta":
+        return finish(_undrawn(spec.shape, spec.dtype if out is None else out.dtype, spec.device), False, out)
     probability = storages.numpy_of(input._storage, spec, input._offset) if p is None else p
     if p is None and probability.size and not ((probability >= 0) & (probability <= 1)).all():
         raise RuntimeError(
@@ -339,6 +360,9 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
     if input.shape[-1] > _CATEGORIES:
         raise RuntimeError("number of categories cannot exceed 2^24")
+    if input._spec.device.type == "meta":
+        shape = (*input.shape[:-1], int(num_samples))
+        return finish(_undrawn(shape, dtypes.int64, input._spec.device), False, out)
     weights = storages.numpy_of(input._storage, input._spec, input._offset)
     if not (np.isfinite(weights) & (weights >= 0)).all():
         words = (
@@ -385,7 +409,8 @@ def normal(
     if isinstance(std, Tensor):
         if std.is_complex():
             raise RuntimeError("normal expects standard deviation to be non-complex")
-        if (storages.numpy_of(std._storage, std._spec, std._offset) < 0).any():
+        known = std._spec.device.type != "meta"
+        if known and (storages.numpy_of(std._storage, std._spec, std._offset) < 0).any():
             raise RuntimeError("normal expects all elements of std >= 0.0")
     elif std < 0:
         raise errors.negative_std(std)
@@ -393,6 +418,8 @@ def normal(
     if out is not None and not isinstance(std, Tensor):  # PyTorch then fits the result to out=, not out= to the result
         shape = shapes.broadcast(shape, tuple(out.shape))
     d = _needs_float(some.dtype, "normal_kernel_cpu")
+    if some.device.type == "meta":
+        return finish(_undrawn(shape, d, some._spec.device), False, out)
     unit = from_array(draw_normal(generator_of(generator), shape, d), some.device, d)
     return finish(unit * std + mean, False, out)
 
@@ -401,6 +428,8 @@ def poisson(input, generator=None) -> Tensor:
     """Poisson counts with these rates. The stream is numpy's, seeded from the generator: not PyTorch's numbers."""
     if not input.dtype.is_floating_point:
         raise errors.not_implemented("poisson_cpu", input.dtype)
+    if input._spec.device.type == "meta":
+        return _undrawn(input._spec.shape, input.dtype, input._spec.device)
     rates = storages.numpy_of(input._storage, input._spec, input._offset)
     if not (rates >= 0).all():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")

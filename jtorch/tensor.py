@@ -331,6 +331,8 @@ class Tensor(metaclass=TensorMeta):
         """A tensor on the same storage, off the tape."""
         if "transforms" in tls.me.extra:
             return CONSTANTS["stopped"](self)
+        if type(self) is not Tensor and _is_wrapper(self):
+            return CONSTANTS["asked"]("detach", (self,), {})[1]
         t = make(self._storage, self._spec, self._offset)
         seen = (self if self._base is None else self._base)._seen
         if type(seen) is Apart:
@@ -355,6 +357,8 @@ class Tensor(metaclass=TensorMeta):
         """The same storage, off the tape, with a version counter that autograd does not watch."""
         if "transforms" in tls.me.extra:
             return CONSTANTS["stopped"](self)
+        if type(self) is not Tensor and _is_wrapper(self):
+            return CONSTANTS["asked"]("detach", (self,), {})[1]
         t = make(self._storage, self._spec, self._offset)
         t._seen = Apart()
         return t
@@ -514,6 +518,11 @@ def _as_lists(array):
     if array.dtype.kind == "V" or array.dtype.name.startswith(("bfloat", "float8")):
         array = array.astype(np.float32)
     return array.tolist()
+
+
+def _is_wrapper(t):
+    """Whether a tensor has no numbers, only a class whose `__torch_dispatch__` answers for it."""
+    return t._storage.value is None and t._storage.host is None and hasattr(type(t), "__torch_dispatch__")
 
 
 def _wrap(dim, ndim):

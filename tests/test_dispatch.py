@@ -131,3 +131,24 @@ def test_signatures():
     for bad in (lambda t: t.add(t.ones(2)), lambda t: t.ones(2).add(1, 2, 3), lambda t: t.sum()):
         with pytest.raises(TypeError):
             bad(jtorch)
+
+
+def test_the_class_of_a_wrapper_is_asked_to_detach():
+    class Scaled(jtorch.Tensor):
+        @staticmethod
+        def __new__(cls, elem):
+            return jtorch.Tensor._make_wrapper_subclass(cls, elem.shape, dtype=elem.dtype)
+
+        def __init__(self, elem):
+            self.elem = elem
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return cls(func(args[0].elem, *args[1:], **(kwargs or {})))
+
+    one = Scaled(jtorch.ones(2))
+    parameter = jtorch.nn.Parameter(one)
+    for made in (one.detach(), one.data, parameter):
+        assert type(made) is Scaled
+        assert made.elem.tolist() == [1.0, 1.0]
+    assert parameter.requires_grad

@@ -37,3 +37,30 @@ def test_generators():
         return a, b, c, d, t.rand(2), g.initial_seed()
 
     both(program)
+
+
+_ON_META = {
+    "rand": lambda t: t.rand(2**45, device="meta"),
+    "randn": lambda t: t.randn(2**45, device="meta", dtype=t.complex64),
+    "randint": lambda t: t.randint(5, (2**45,), device="meta"),
+    "randperm": lambda t: t.randperm(2**45, device="meta"),
+    "rand_like": lambda t: t.rand_like(t.empty(3, 2**45, device="meta").T),
+    "normal": lambda t: t.normal(0.0, 1.0, (2**45,), device="meta"),
+    "normal of tensors": lambda t: t.normal(t.empty(2**45, device="meta"), 1.0),
+    "bernoulli": lambda t: t.bernoulli(t.empty(2**45, device="meta")),
+    "multinomial": lambda t: t.multinomial(t.empty(3, 5, device="meta"), 2),
+    "poisson": lambda t: t.poisson(t.empty(2**45, device="meta")),
+    "normal_": lambda t: t.empty(2**45, device="meta").normal_(),
+    "random_": lambda t: t.empty(2**45, device="meta").random_(3),
+    "Linear": lambda t: t.nn.Linear(2**22, 2**22, device="meta").weight,
+}
+
+
+@pytest.mark.parametrize("name", _ON_META)
+def test_on_meta_nothing_is_drawn(name):
+    def program(t):
+        t.manual_seed(3)
+        made = _ON_META[name](t)
+        return tuple(made.shape), made.stride(), str(made.dtype), str(made.device), t.rand(2)
+
+    both(program)

@@ -39,7 +39,7 @@ class Options:
 class Scope:
     """An open region: programs are compiled at first sight, and each flush inside it is a break of the graph."""
 
-    __slots__ = ("fullgraph", "breaks", "keys", "updates", "name", "unprovable")
+    __slots__ = ("fullgraph", "breaks", "keys", "updates", "name", "unprovable", "operator")
 
     def __init__(self, name, fullgraph):
         self.name = name
@@ -48,9 +48,13 @@ class Scope:
         self.keys = {}  # id of a random key drawn inside the region -> the key
         self.updates = []
         self.unprovable = None  # what in the region no replay can stand for
+        self.operator = None  # the custom operator whose kernel runs: to PyTorch's compiler it is one opaque call
 
     def on_flush(self, cause, line):
         """Called before a flush inside the region; with fullgraph it is an error."""
+        if self.operator is not None:
+            self.unprovable = f"the kernel of {self.operator} needs values"
+            return
         if self.fullgraph:
             raise RuntimeError(
                 f"torch.compile(fullgraph=True): {self.name} breaks at {line}: {cause}\n"
@@ -58,6 +62,10 @@ class Scope:
                 "use torch.where, masked_fill or keep the value as a tensor, or drop fullgraph=True"
             )
         self.breaks.append((cause, line))
+
+
+STANCES = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile", "aot_eager_then_compile")  # fmt: skip
+stance = ["default"]  # what torch.compiler.set_stance has set, for all threads
 
 
 class Region:
@@ -70,11 +78,14 @@ class Region:
         self.replays = []
         self.tries = 0
         self.why = None  # why the region is recorded at every call
+        self.seen = set()  # the tensors that it has been compiled for, as specs
 
     def __call__(self, *args, **kwargs):
         me = tls.me
         if (
             me.scope is not None
+            or stance[0] != "default"
+            and self.eager(args, kwargs)
             or me.mode != "auto"
             or self.options.backend == "eager"
             or me.special is not None
@@ -97,6 +108,21 @@ class Region:
             finally:
                 put_back(aside)
         return self.known(me, args, kwargs, leaves, tree)
+
+    def eager(self, args, kwargs):
+        """Whether the stance has this call run as the function itself. RuntimeError: it would compile, and must not."""
+        if stance[0] == "force_eager":
+            return True
+        specs = specs_of(flatten(args, kwargs)[0])
+        if self.tries >= _TRIES or specs in self.seen:
+            return False
+        if stance[0] == "fail_on_recompile":
+            raise RuntimeError(
+                f"Detected recompile when torch.compile stance is 'fail_on_recompile'. function name: '{self.name}'"
+            )
+        if stance[0] != "eager_on_recompile":  # the others compile from the second call on
+            self.seen.add(specs)
+        return True
 
     def known(self, me, args, kwargs, leaves, tree):
         """Replay if the guards of one hold; else record."""
@@ -125,6 +151,7 @@ class Region:
         """Run the Python watched; keep a replay if all that it read and did is understood."""
         me.flush("before a compiled region")
         leaves, tree = flatten(args, kwargs)
+        self.seen.add(specs_of(leaves))
         before = Snapshot(me, leaves)
         scope = me.scope = Scope(self.name, self.options.fullgraph)
         watch = proof.Watch()
@@ -151,6 +178,11 @@ class Region:
             if me.graph.pendings and scope.updates:
                 me.flush("compiled region")
         return out
+
+
+def specs_of(leaves):
+    """What of the arguments a program is made for: the shapes and dtypes of the tensors among them."""
+    return tuple(leaf._spec for leaf in leaves if isinstance(leaf, Tensor))
 
 
 def set_aside(leaves, k, aside):
@@ -231,4 +263,5 @@ def reset():
     """Forget all replays."""
     for region in _regions:
         region.replays.clear()
+        region.seen.clear()
         region.tries = 0

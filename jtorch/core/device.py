@@ -165,3 +165,4 @@ cpu = Device("cpu")
 meta = Device("meta")
 
 device = Device  # torch's name for it
+Device.__name__ = Device.__qualname__ = "device"  # by which pickles refer to it

@@ -33,7 +33,7 @@ class Plan:
 
     __slots__ = (
         "op", "name", "fn", "specs", "n_out", "n_num", "kinds", "runtime", "device", "nbytes", "jit", "warm", "operands", "bwd",
-        "grad_name", "extra", "diff", "public", "multiple", "fields", "out_edges", "simple",
+        "grad_name", "extra", "diff", "public", "multiple", "fields", "out_edges", "simple", "tries",
     )  # fmt: skip
 
     def __init__(self, op, name, fn, operands, kinds=(), runtime=False, specs=None, device=None):
@@ -46,6 +46,7 @@ class Plan:
         self.runtime = runtime
         self.jit = jax.jit(fn, inline=True)
         self.warm = False
+        self.tries = 0  # programs that were compiled at first sight with it among their nodes
         self.bwd = {}
         self.grad_name = None
         self.extra = None  # what its derivative is made from
@@ -85,7 +86,7 @@ class Program:
 
     __slots__ = (
         "nodes", "out", "used", "all_used", "donate", "pack", "call", "runs", "device", "entry", "n_nodes", "interpret",
-        "gathering", "place", "jit", "ahead", "spared",
+        "gathering", "place", "jit", "ahead", "spared", "patience",
     )  # fmt: skip
 
     def __init__(self, state, live, dead, device):
@@ -101,6 +102,7 @@ class Program:
         self.donate = _donations(self.nodes, self.out, used, dead)
         self.call = self.jit = None  # to be called with arrays; to be traced
         self.runs = 0
+        self.patience = 1  # runs by op before it is compiled
         self.entry = None
         self.interpret = None
         self.gathering = None
@@ -340,7 +342,7 @@ def run(graph, cause, scope, thread=None):
         if not prog.ready(prog.arguments(inputs, numbers)):
             prog = ahead
     started = time.perf_counter()
-    if prog.call is None and (prog.runs or scope is not None or _many_cold(prog)):
+    if prog.call is None and (prog.runs >= prog.patience or scope is not None or _at_sight(prog)):
         prog.compile()
         ledger.compiled(prog, cause)
     if prog.call is None:
@@ -424,9 +426,27 @@ def _new_program(state, live, dead, device):
     return prog
 
 
-def _many_cold(prog):
+def _at_sight(prog):
+    """Whether to compile a program before it has come back: where it has many ops of which none has an executable yet.
+
+    A loop whose graph is another one at each pass (by an episode's length, a sentence's, a slice's) would compile for ever:
+    where most nodes are of ops that several programs compiled so have had, each op gets its executable instead.
+    """
     cold = {node.plan for node in prog.nodes if not node.plan.warm}
-    return len(cold) > config.cold_ops
+    if len(cold) <= config.cold_ops:
+        return False
+    known = sum(node.plan.tries >= _TRIES or node.plan.warm for node in prog.nodes)
+    if known >= _MOSTLY * prog.n_nodes:
+        prog.patience = _PATIENCE
+        return False
+    for plan in cold:
+        plan.tries += 1
+    return True
+
+
+_TRIES = 3
+_MOSTLY = 0.7
+_PATIENCE = 4  # programs that differ so seldom come back, and take seconds to compile
 
 
 def run_nodes(nodes, inputs, numbers, out, prog=None):

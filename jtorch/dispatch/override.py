@@ -20,7 +20,7 @@ import types
 from .. import errors_extend
 from ..core.record import tls
 from ..ops import registry
-from ..tensor import HOOKS, Tensor, disabled_torch_function, unusual
+from ..tensor import CONSTANTS, HOOKS, Tensor, disabled_torch_function, unusual
 from .dispatched import dispatch, dispatch_method, has_dispatch
 from .plans import FAST
 from .view import call_view
@@ -232,6 +232,7 @@ def _binary(name, fn):
     return operator
 
 
+CONSTANTS["asked"] = dispatch_method
 FROM_HOST: list = [None]  # numpy array -> Tensor, set by the creation functions
 
 

@@ -263,7 +263,7 @@ def _to(name, given, out):
     held = given.copy()
     held.pop(x[0])
     flat = [v for value in held.values() for v in (value if type(value) in (list, tuple) else (value,))]
-    device = next((v for v in flat if type(v).__name__ == "Device" or isinstance(v, str)), None)
+    device = next((v for v in flat if type(v).__name__ == "device" or isinstance(v, str)), None)
     kept = [(None, out.device)] if device is not None else []
     return name, [x, *kept, (None, out.dtype), (None, False), (None, False), (None, None)]
 

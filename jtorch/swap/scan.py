@@ -61,6 +61,18 @@ class _Reader(ast.NodeVisitor):
             if name:
                 self.known.setdefault(node.targets[0].id, name)
 
+    def visit_FunctionDef(self, node):
+        outside = [*getattr(node, "decorator_list", ()), *node.args.defaults, *node.args.kw_defaults]
+        for child in filter(None, (*outside, getattr(node, "returns", None))):
+            self.visit(child)
+        known, self.known = self.known, {k: v for k, v in self.known.items() if k not in _own(node)}
+        self.visit(node.args)
+        for child in node.body if isinstance(node.body, list) else [node.body]:
+            self.visit(child)
+        self.known = known
+
+    visit_AsyncFunctionDef = visit_Lambda = visit_FunctionDef
+
     def visit_Attribute(self, node):
         name = self.dotted(node)
         if name is None:
@@ -110,6 +122,23 @@ class _Reader(ast.NodeVisitor):
             self.visit(node)
             return f"torch.Tensor.{parts[-1]}"
         return None
+
+
+def _own(function):
+    """The names that a function has for itself: its arguments, and what it binds other than by import."""
+    arguments = function.args
+    names = {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+    names |= {a.arg for a in (arguments.vararg, arguments.kwarg) if a is not None}
+    shared, waiting = set(), list(function.body) if isinstance(function.body, list) else []
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Global | ast.Nonlocal):
+            shared.update(node.names)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            waiting.extend(ast.iter_child_nodes(node))
+    return names - shared
 
 
 def _caught(handler):

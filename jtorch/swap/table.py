@@ -20,7 +20,13 @@ ELSEWHERE = {
     "_dynamo.config": ("swap.internal.dynamo.config",),
     "_dynamo.eval_frame": ("swap.internal.dynamo",),
     "_dynamo.utils": ("swap.internal.dynamo",),
+    "_higher_order_ops": ("swap.internal.higher_order_package",),
+    **{
+        f"_higher_order_ops.{name}": ("swap.internal.higher_order",)
+        for name in ("associative_scan", "cond", "foreach_map", "map", "scan", "while_loop")
+    },
     "_jit_internal": ("swap.internal.jit",),
+    "_logging": ("swap.internal.logging",),
     "_lowrank": ("lowrank", "functions"),
     "__config__": ("swap.internal.build",),
     "_subclasses": ("swap.internal.fake",),
@@ -119,11 +125,12 @@ CLASS_HOMES = {
     },
     "tensor": {None: ""},
     "core.spec": {"Size": ""},
-    "core.device": {"Device": ""},
+    "core.device": {"device": ""},
     "core.dtype": {"dtype": ""},
     "core.rng": {"Generator": ""},
     "creation": {"Generator": ""},
     "masked": {None: "masked.maskedtensor.core"},
+    "utils.benchmark.timer": {"Measurement": "utils.benchmark.utils.common", None: "utils.benchmark.utils.timer"},
     "data.dataloader": {None: "utils.data.dataloader"},
     "data.dataset": {None: "utils.data.dataset"},
     "data.sampler": {None: "utils.data.sampler"},

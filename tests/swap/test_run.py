@@ -10,14 +10,16 @@ from tests.swap import programs
 def test_script(tmp_path):
     (tmp_path / "beside.py").write_text("import torch\nvalue = torch.ones(3).sum().item()\n")
     text = """
+        import pickle
         import sys
         import torch
         import beside
         if __name__ == "__main__":
             print(sys.argv[1:], beside.value, __file__ == sys.argv[0], sys.modules["__main__"].torch is torch)
+            print(*pickle.loads(pickle.dumps([torch.device("cpu"), torch.device, torch.int8])))
     """
     done = programs.run(text, tmp_path, "-m", "--lr", "0.1")
-    assert done.stdout == "['-m', '--lr', '0.1'] 3.0 True True\n"
+    assert done.stdout == "['-m', '--lr', '0.1'] 3.0 True True\ncpu <class 'torch.device'> torch.int8\n"
 
 
 def test_module(tmp_path):

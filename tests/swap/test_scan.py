@@ -16,6 +16,16 @@ SOURCES = [
     ("import torch\ngetattr(torch, 'x', None)\nhasattr(torch, 'y')", ["torch"]),
     ("from .torch import x\nimport torchvision\nx.y", []),
     ("import torch\ntorch.x = 1", ["torch"]),
+    ("from torch import a, b\ndef f(a, *b):\n    return a.x, b.x\na.y", ["torch.a", "torch.a.y", "torch.b"]),
+    (
+        "from torch import a\ndef f(x=a.y) -> a.z:\n    for a in x:\n        a.x\nlambda a: a.x",
+        ["torch.a", "torch.a.y", "torch.a.z"],
+    ),
+    (
+        "from torch import a\ndef f():\n    global a\n    a = a.x\n    def g(q):\n        return a.y",
+        ["torch.a", "torch.a.x", "torch.a.y"],
+    ),
+    ("def f():\n    from torch import a\n    x = a.y\n    x.z", ["torch.a", "torch.a.y", "torch.a.y.z"]),
     ("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch.x", []),
 ]
 

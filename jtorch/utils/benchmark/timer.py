@@ -3,6 +3,7 @@
 import dataclasses
 import enum
 import statistics
+import sys
 import time
 import timeit
 
@@ -95,7 +96,7 @@ class Measurement:
     def __repr__(self):
         unit, size = select_unit(self.median)
         runs = f"{len(self.raw_times)} measurement{'s' if len(self.raw_times) > 1 else ''}, {self.number_per_run} runs per measurement"
-        lines = [f"{type(self).__module__}.Measurement object", self.title]
+        lines = [object.__repr__(self), self.title]
         lines.append(
             f"  Median: {self.median / size:.2f} {unit}"
             if len(self.raw_times) > 1
@@ -129,7 +130,8 @@ class Timer:
         self._task_spec = TaskSpec(
             _dedent(stmt), _dedent(setup), global_setup, label, sub_label, description, env, num_threads
         )
-        self._timer = timeit.Timer(self._task_spec.stmt, self._task_spec.setup, timer, dict(globals or {}))
+        names = {"torch": sys.modules["jtorch"], **(globals or {})}  # a statement may say torch without importing it
+        self._timer = timeit.Timer(self._task_spec.stmt, self._task_spec.setup, timer, names)
 
     def _seconds(self, number):
         before = settings.get_num_threads()

@@ -1,0 +1,80 @@
+"""torch._higher_order_ops: loops over slices, as Python loops on the tape. XLA makes one program of what they record."""
+
+from ...control import cond, while_loop
+from ...functions import stack
+from ...tensor import Tensor
+from ...utils import _pytree
+
+__all__ = ["associative_scan", "cond", "foreach_map", "map", "scan", "while_loop"]
+
+
+def _slices(xs, dim):
+    """The leaves of a tree of tensors, how to put them together again, and how many slices each has along `dim`."""
+    leaves, tree = _pytree.tree_flatten(xs)
+    if not leaves or not all(isinstance(x, Tensor) for x in leaves):
+        raise RuntimeError("All xs leaves must be a Tensor, and there must be at least one")
+    for x in leaves:
+        if not -x.ndim <= dim < x.ndim:
+            bounds = f"[{-x.ndim}, {x.ndim - 1}]"
+            raise IndexError(f"Dimension out of range (expected to be in range of {bounds}, but got {dim})")
+    sizes = {x.shape[dim] for x in leaves}
+    if len(sizes) > 1:
+        raise RuntimeError(f"All xs leaves must have the same size along dim {dim}, got {sorted(sizes)}")
+    (size,) = sizes
+    if size == 0:
+        raise RuntimeError("All xs leaves must have at least one slice to go over")
+    return leaves, tree, size
+
+
+def _stacked(rows, dim=0):
+    """One tree of tensors from a list of equal trees."""
+    trees = [_pytree.tree_flatten(row) for row in rows]
+    columns = zip(*(leaves for leaves, _ in trees))
+    return _pytree.tree_unflatten([stack(list(column), dim) for column in columns], trees[0][1])
+
+
+def scan(combine_fn, init, xs, *, dim=0, reverse=False):
+    """carry, y = combine_fn(carry, x) for each slice x of `xs` along `dim`: the last carry, and the ys stacked along `dim`.
+
+    RuntimeError: xs are not tensors with as many slices each; the tree of the carry changes. IndexError: no such dimension.
+    """
+    if not callable(combine_fn):
+        raise RuntimeError("Combine_fn must be a callable, but got " + str(combine_fn))
+    if not _pytree.tree_flatten(xs)[0]:
+        return init, []
+    leaves, tree, size = _slices(xs, dim)
+    carry, made = init, [None] * size
+    for k in reversed(range(size)) if reverse else range(size):
+        after, made[k] = combine_fn(carry, _pytree.tree_unflatten([x.select(dim, k) for x in leaves], tree))
+        if _pytree.tree_flatten(after)[1] != _pytree.tree_flatten(carry)[1]:
+            raise RuntimeError("The carry that combine_fn returns must be like init")
+        carry = after
+    return carry, _stacked(made, dim)
+
+
+def associative_scan(combine_fn, xs, dim, reverse=False, combine_mode="pointwise"):
+    """What combine_fn makes of the slices of `xs` along `dim` up to each of them, of an associative combine_fn."""
+    if not callable(combine_fn):
+        raise ValueError("Combine_fn must be a callable, but got " + str(combine_fn))
+    if combine_mode not in ("pointwise", "generic"):
+        raise ValueError(f"Combine_mode must either 'pointwise' or 'generic', but got {combine_mode}")
+    leaves, tree, size = _slices(xs, dim)
+    made, so_far = [None] * size, None
+    for k in reversed(range(size)) if reverse else range(size):
+        x = _pytree.tree_unflatten([x.select(dim, k) for x in leaves], tree)
+        made[k] = so_far = x if so_far is None else combine_fn(so_far, x)
+    return _stacked(made, dim)
+
+
+def map(f, xs, *args):
+    """f(x, *args) for each slice x of `xs` along dimension 0, stacked."""
+    leaves, tree, size = _slices(xs, 0)
+    return _stacked([f(_pytree.tree_unflatten([x[k] for x in leaves], tree), *args) for k in range(size)])
+
+
+def foreach_map(op, *operands, **kwargs):
+    """op on the elements of the lists among `operands`, one after the other; what is no list goes to each call."""
+    many = [x for x in operands if isinstance(x, (list, tuple))]
+    if not many or len({len(x) for x in many}) > 1:
+        raise RuntimeError("foreach_map: there must be a list among the operands, and all of one length")
+    return [op(*(x[k] if isinstance(x, (list, tuple)) else x for x in operands), **kwargs) for k in range(len(many[0]))]

@@ -1,0 +1,86 @@
+"""torch.compile as programs steer it: stances, and custom operators that are one opaque call."""
+
+import numpy as np
+import pytest
+
+import jtorch
+from jtorch.compiler import set_stance
+
+
+@pytest.fixture
+def told():
+    """A compiled function whose result says whether it was compiled."""
+
+    @jtorch.compile
+    def fn(x):
+        return x + 1 if jtorch.compiler.is_compiling() else x - 1
+
+    fn(jtorch.zeros(3))
+    yield lambda n=3: fn(jtorch.zeros(n)).tolist()[0]
+    set_stance("default")
+
+
+def test_stances(told):
+    assert told() == 1
+    with set_stance("force_eager"):
+        assert told() == -1
+    assert set_stance("force_eager")(told)() == -1
+    assert told() == 1
+    set_stance("force_eager")
+    assert told() == -1
+    set_stance("eager_on_recompile")
+    assert [told(), told(4), told(4), told()] == [1, -1, -1, 1]
+    set_stance("eager_then_compile")
+    assert [told(), told(4), told(4)] == [1, -1, 1]
+    set_stance("fail_on_recompile")
+    assert told() == 1
+    with pytest.raises(RuntimeError, match="Detected recompile when torch.compile stance is 'fail_on_recompile'"):
+        told(5)
+
+
+def test_a_stance_is_refused_where_it_cannot_hold(told):
+    with pytest.raises(RuntimeError, match="invalid torch.compile stance 'lazy'"):
+        set_stance("lazy")
+
+    @jtorch.compile
+    def inside(x):
+        with set_stance("force_eager"):
+            return x + 1
+
+    with pytest.raises(RuntimeError, match="set_stance"):
+        inside(jtorch.zeros(2))
+
+
+def test_the_kernel_of_a_custom_operator_breaks_no_graph():
+    ran = []
+
+    @jtorch.library.custom_op("tests_asked::sin", mutates_args=())
+    def sin(x: jtorch.Tensor) -> jtorch.Tensor:
+        ran.append(1)
+        return jtorch.from_numpy(np.sin(x.numpy()))
+
+    @jtorch.library.custom_op("tests_asked::sin_to", mutates_args={"out"})
+    def sin_to(x: jtorch.Tensor, out: jtorch.Tensor) -> None:
+        np.sin(x.numpy(), out=out.numpy())
+
+    @jtorch.compile(fullgraph=True)
+    def whole(x):
+        out = jtorch.empty(3)
+        sin_to(x, out)
+        return sin(x * 2) + out
+
+    for n in range(1, 4):
+        x = jtorch.arange(3.0) + n
+        jtorch.testing.assert_close(whole(x), (x * 2).sin() + x.sin())
+        assert len(ran) == n
+
+    checked = jtorch.library.opcheck(sin_to, (jtorch.ones(3), jtorch.empty(3)))
+    assert set(checked.values()) == {"SUCCESS"}
+    assert sin_to(jtorch.ones(3, device="meta"), jtorch.empty(3, device="meta")) is None
+
+    @jtorch.compile(fullgraph=True)
+    def broken(x):
+        return sin(x).sum().item()
+
+    with pytest.raises(RuntimeError, match="breaks at"):
+        broken(jtorch.ones(3))
