@@ -16,9 +16,9 @@ import jtorch
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import torch
+    from torch.testing._internal import common_utils
     from torch.testing._internal.common_device_type import toleranceOverride
     from torch.testing._internal.common_methods_invocations import DecorateInfo, op_db
-    from torch.testing._internal import common_utils
     from torch.testing._internal.common_modules import module_db
     from torch.testing._internal.opinfo import core
     from torch.testing._internal.opinfo.core import (
