@@ -60,8 +60,14 @@ _QUICKLY_COMPILED = (
     "func",
     "optim",
     "sparse",
-    "test_strided.py",
+    "test_c_names.py",
+    "test_foreach.py",
+    "test_indexing.py",
+    "test_methods.py",
     "test_modules.py",
+    "test_names.py",
+    "test_strided.py",
+    "test_tensor.py",
     "test_utils.py",
 )
 
