@@ -6,15 +6,14 @@ import jax
 import pytest
 
 import jtorch
-from jtorch import dispatch
-from jtorch.core import record, storage
 from tests import oracle
+from tests.memory import crowded, forget_programs
 from tests.ops.rows import T, all_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 torch = oracle.torch
-KEEP = 24  # ops after which compiled programs are dropped: tens of thousands would exhaust the process's memory maps
+LOOK = 24  # ops after which it is looked whether compiled programs fill the process
 
 
 class Case:
@@ -71,20 +70,13 @@ _seen = []
 @pytest.fixture(autouse=True)
 def _few_programs(case):
     if case not in _seen[-1:]:
-        if len(_seen) >= KEEP:
+        if len(_seen) >= LOOK:
             _seen.clear()
-            forget_programs()
+            if crowded():
+                forget_programs()
         _seen.append(case)
     yield
     jtorch.synchronize()
-
-
-def forget_programs():
-    dispatch.forget_plans()
-    record.forget()
-    storage._views.clear()
-    storage._recipes.clear()
-    jax.clear_caches()
 
 
 def unless_skipped(case, what):
