@@ -45,6 +45,7 @@ _QUICKLY_COMPILED = (
     "optim",
     "sparse",
     "test_c_names.py",
+    "test_cli.py",
     "test_foreach.py",
     "test_indexing.py",
     "test_methods.py",
