@@ -1,6 +1,5 @@
 """What all tests share: one cache of compiled programs, fixed seeds, rows of one op next to each other."""
 
-import gc
 import os
 import pathlib
 import random
@@ -8,6 +7,7 @@ import random
 import pytest
 
 from tests.known import KNOWN
+from tests.memory import crowded, forget_programs
 
 _CACHE = pathlib.Path(__file__).resolve().parent.parent / ".pytest_cache" / "d" / "jtorch_programs"
 # Before jtorch is imported, which is when it is read; xdist's workers inherit the same folder.
@@ -28,28 +28,12 @@ def _compile_quickly():
 
 _compile_quickly()
 
-_MOST = 3 << 30  # bytes a test process may hold on to in compiled programs: two of them share a small machine
-
-
-def _resident() -> int:
-    try:
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return 0
-
 
 @pytest.fixture(autouse=True, scope="module")
 def _memory():
     """Programs of earlier modules are dropped when they fill the memory; they are on disk if they are needed again."""
-    if _resident() > _MOST:
-        import jax  # noqa: PLC0415  after the environment above is set
-
-        from jtorch.core import record  # noqa: PLC0415
-
-        record.forget()
-        jax.clear_caches()
-        gc.collect()
+    if crowded():
+        forget_programs()
     yield
 
 
@@ -60,8 +44,15 @@ _QUICKLY_COMPILED = (
     "func",
     "optim",
     "sparse",
-    "test_strided.py",
+    "test_c_names.py",
+    "test_cli.py",
+    "test_foreach.py",
+    "test_indexing.py",
+    "test_methods.py",
     "test_modules.py",
+    "test_names.py",
+    "test_strided.py",
+    "test_tensor.py",
     "test_utils.py",
 )
 

@@ -81,7 +81,7 @@ def test_peer_runs_in_32_bits(name):
         peer = peers.build(name)
         batch = peers.batch(*models.batches(name, 1)[0])
         lowered = peer.update.lower(peer.params, peer.stats, peer.opt_state, *batch)
-        program = lowered.compile().as_text()
+        program = lowered.as_text(dialect="hlo")
     assert "f32[" in program
     assert not re.findall(r"[fsu]64\[", program)
 

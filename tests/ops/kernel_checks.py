@@ -106,6 +106,10 @@ def differentiable(a):
     return jnp.issubdtype(a.dtype, jnp.inexact)
 
 
+def numpy_type(t):
+    return np.dtype(str(t.dtype).removeprefix("torch."))
+
+
 def check(row):
     """Values, dtypes and first gradients of one row, ours compiled."""
     op = record(row.name)
@@ -133,49 +137,62 @@ def check(row):
         "one_hot",
         "repeat_interleave",
     )
-    got = (forward if dynamic else jax.jit(forward))(*arrays)
-    want = want if row.pick is None else flat(row.pick(*want))
-    assert len(got) == len(want)
-    for a, b in zip(got, want):
-        same(a, b.detach(), row.tol)
-    outs = [i for i, b in enumerate(want) if b.requires_grad]
+    picked = want if row.pick is None else flat(row.pick(*want))
+    outs = [i for i, b in enumerate(picked) if b.requires_grad]
     wrt = [i for i, a in enumerate(arrays) if differentiable(a)]
-    if not grads or not outs or not wrt:
+    derive = grads and outs and wrt
+    given = [arrays[i] for i in wrt]
+    rules = own_rules(op, rebuild, arrays, wrt) if derive and row.pick is None else None
+    cot = [rand(*picked[i].shape, seed=9 + i, dtype=numpy_type(picked[i])) for i in outs] if derive else []
+    if derive and rules is None and not dynamic:
+        got, ours = jax.jit(lambda *values: pull(forward, arrays, wrt, values, outs, cot))(*given)
+    else:
+        got = (forward if dynamic else jax.jit(forward))(*arrays)
+        ours = None
+    assert len(got) == len(picked)
+    for a, b in zip(got, picked):
+        same(a, b.detach(), row.tol)
+    if not derive:
         return
-    cot = [rand(*want[i].shape, seed=9 + i, dtype=got[i].dtype) for i in outs]
     tleaves = [t for t in jax.tree.leaves((targs, tkw), is_leaf=leaf) if isinstance(t, torch.Tensor)]
     pulled = torch.autograd.grad(
-        [want[i] for i in outs], [tleaves[i] for i in wrt], [torch.tensor(c) for c in cot], allow_unused=True
+        [picked[i] for i in outs], [tleaves[i] for i in wrt], [torch.tensor(c) for c in cot], allow_unused=True
     )
-    ours = gradients(op, rebuild, forward, arrays, wrt, outs, got, cot, row)
+    if rules is not None:
+        names, bound = rules
+        out = got[0] if len(got) == 1 else tuple(got)
+        ours = jax.jit(lambda: [rule_grad(op, bound, out, n, jnp.asarray(cot[0])) for n in names])()
+    elif ours is None:
+        ours = jax.jit(lambda *values: pull(forward, arrays, wrt, values, outs, cot)[1])(*given)
     for g, w in zip(ours, pulled):
         if w is not None:
             same(g, w, row.tol * 10)
 
 
-def gradients(op, rebuild, forward, arrays, wrt, outs, got, cot, row):
+def own_rules(op, rebuild, arrays, wrt):
+    """The arguments to differentiate and all arguments by name, where the op has a rule of its own for each."""
     rules = getattr(op, "rules", {})
-    if rules and row.pick is None:
-        args, kw = rebuild(arrays)
-        bound = inspect.signature(op.fn).bind(*args, **kw)
-        bound.apply_defaults()
-        names = [n for n, a in bound.arguments.items() if isinstance(a, jax.Array) and differentiable(a)]
-        if len(names) == len(wrt) and all(n in rules for n in names):
-            out = got[0] if len(got) == 1 else tuple(got)
-            return jax.jit(lambda: [rule_grad(op, bound.arguments, out, n, jnp.asarray(cot[0])) for n in names])()
+    if not rules:
+        return None
+    args, kw = rebuild(arrays)
+    bound = inspect.signature(op.fn).bind(*args, **kw)
+    bound.apply_defaults()
+    names = [n for n, a in bound.arguments.items() if isinstance(a, jax.Array) and differentiable(a)]
+    return (names, bound.arguments) if len(names) == len(wrt) and all(n in rules for n in names) else None
+
+
+def pull(forward, arrays, wrt, values, outs, cot):
+    """The results and jax's derivatives by some arguments: one program for both."""
 
     def part(*values):
         full = list(arrays)
         for i, a in zip(wrt, values):
             full[i] = a
         out = forward(*full)
-        return [out[i] for i in outs]
+        return [out[i] for i in outs], out
 
-    def pull(values, cot):
-        _, back = jax.vjp(part, *values)
-        return [jnp.conj(g) for g in back([jnp.conj(c) for c in cot])]
-
-    return jax.jit(pull)([arrays[i] for i in wrt], [jnp.asarray(c) for c in cot])
+    _, back, out = jax.vjp(part, *values, has_aux=True)
+    return out, [jnp.conj(g) for g in back([jnp.conj(jnp.asarray(c)) for c in cot])]
 
 
 def same(a, b, tol):

@@ -191,31 +191,34 @@ def compare_grad(name, fn, args, kwargs, seed=0, tolerance=1e-7):
     out = apply(op, values)
     grads = iter(map(to_jax, cotangents))
     g = tuple(next(grads) if o.dtype.kind in "fc" else jnp.zeros_like(o) for o in out) if many else next(grads)
-    for parameter, leaf in zip(op.params, leaves):
-        if not (isinstance(leaf, torch.Tensor) and leaf.requires_grad):
-            continue
+    named = [(p.name, x) for p, x in zip(op.params, leaves) if isinstance(x, torch.Tensor) and x.requires_grad]
+    found = derivatives(op, [name for name, _ in named], values, g, out)
+    for (parameter, leaf), got in zip(named, found):
         like = to_jax(leaf)
-        got = derivative(op, parameter.name, values, g, out)
         if got is None:
             got = jnp.zeros_like(like)
         want = next(wanted)
         torch.testing.assert_close(
             to_torch(fit(got, like)), want.resolve_conj(), rtol=tolerance, atol=tolerance, equal_nan=True,
-            msg=lambda m, p=parameter.name: f"gradient of {p}: {m}",
+            msg=lambda m, p=parameter: f"gradient of {p}: {m}",
         )  # fmt: skip
 
 
-def derivative(op, name, values, g, out):
-    rule = op.rules.get(name)
-    if rule is registry.ZERO:
-        return None
+def derivatives(op, names, values, g, out):
+    """By each of the parameters, None where a rule says that it is flat: one program."""
     arrays = {k: v for k, v in values.items() if isinstance(v, jax.Array)} | {"g": g, "out": out}
 
-    def call(arrays):
-        env = {**values, **arrays}
+    def one(name, env):
+        rule = op.rules.get(name)
+        if rule is registry.ZERO:
+            return None
         if rule is None:
             return vjp(op, {k: env[k] for k in values}, name, env["g"])
         return rule(**{n: env[n] for n in op.rule_args[name]})
+
+    def call(arrays):
+        env = {**values, **arrays}
+        return [one(name, env) for name in names]
 
     return jit(call, arrays)
 

@@ -64,8 +64,8 @@ def six_steps(t, name, options, dtype, skip, gradients):
     return [repr(optimizer), groups, state["state"], [p.detach() for p in params]]
 
 
-@pytest.mark.parametrize("skip", [False, True], ids=["all", "one without"])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+# A parameter left out needs programs of its own: once for each row is enough.
+@pytest.mark.parametrize("dtype, skip", [("float32", True), ("float64", False)], ids=["one without", "all"])
 @pytest.mark.parametrize("name,options", OPTIMIZERS, ids=IDS)
 def test_six_steps(name, options, dtype, skip):
     # Muon multiplies in bfloat16, in another order than torch; the others round differently in the last digits
