@@ -54,21 +54,21 @@ def test_digits_table():
     assert all(int(rate) > 0 for rate in row.split()[1:])
 
 
-# As few epochs as the accuracy needs.
-DIGITS = pytest.mark.parametrize("model, epochs, accuracy", [("mlp", 12, 95), ("cnn", 3, 97)])
+# As few epochs as 97% need.
+DIGITS = pytest.mark.parametrize("model, epochs", [("mlp", 30), ("cnn", 3)])
 
 
 @DIGITS
-def test_digits_are_learned(model, epochs, accuracy):
+def test_digits_are_learned(model, epochs):
     out = run(ROOT / "examples" / "train_digits.py", "--model", model, "--epochs", str(epochs), "--no-table")
-    assert digits_accuracy(out, model) >= accuracy
+    assert digits_accuracy(out, model) >= 97
 
 
 @needs_torch
 @DIGITS
-def test_digits_under_torch(model, epochs, accuracy, tmp_path):
+def test_digits_under_torch(model, epochs, tmp_path):
     out = run(under_torch("train_digits.py", tmp_path), "--model", model, "--epochs", str(epochs), "--no-table")
-    assert digits_accuracy(out, model) >= accuracy
+    assert digits_accuracy(out, model) >= 97
 
 
 GPT = "--steps", "10", "--sample", "20"
