@@ -217,10 +217,10 @@ def _by_rules(plan, binding, positions, owners):
     else:
         save_out = tuple(k for k in range(plan.n_out) if f"out{k}" in wanted)
 
-    def build_for(save_in, stand_ins):
-        return functools.partial(build, save_in, stand_ins)
+    def build_for(*kept):
+        return functools.partial(build, *kept)
 
-    def build(save_in, stand_ins, present):
+    def build(save_in, save_out, stand_ins, unread, present):
         n_saved = len(save_in) + len(save_out)
 
         def kernel(*values):
@@ -229,13 +229,14 @@ def _by_rules(plan, binding, positions, owners):
                 operands[i] = jnp.zeros(tuple(plan.operands[i].shape), plan.operands[i].dtype.np)
             for i, v in zip(save_in, values):
                 operands[i] = v
-            outs = values[len(save_in) : n_saved]
+            outs = {k: jnp.zeros(tuple(plan.specs[k].shape), plan.specs[k].dtype.np) for k in unread}
+            outs.update(zip(save_out, values[len(save_in) : n_saved]))
             n_grads = sum(present)
             grads = _cotangents(plan, present, values[n_saved : n_saved + n_grads])
             numbers = values[n_saved + n_grads :]
             env = {"g": grads[0] if plan.n_out - op.hidden == 1 else tuple(grads[: plan.n_out - op.hidden])}
-            env["out"] = outs[0] if plan.n_out == 1 and outs else outs
-            env.update((f"out{k}", v) for k, v in zip(save_out, outs))
+            env["out"] = outs[0] if plan.n_out == 1 and outs else [outs[k] for k in sorted(outs)]
+            env.update((f"out{k}", v) for k, v in outs.items())
             result = []
             for i, name in zip(positions, names):
                 rule = op.rules[name]
@@ -255,15 +256,18 @@ def _by_rules(plan, binding, positions, owners):
 
 
 def _pruned(plan, positions, save_in, save_out, uses_numbers, build_for):
-    """A Backward that keeps only the operands whose values its kernel reads: many rules ask for no more than a shape."""
-    whole = Backward(plan, positions, save_in, save_out, uses_numbers, build_for(save_in, ()))
+    """A Backward that keeps only the operands and results whose values its kernel reads: many rules ask for no more than a
+    shape, or for one of several results."""
+    whole = Backward(plan, positions, save_in, save_out, uses_numbers, build_for(save_in, save_out, (), ()))
     jaxpr, _, _ = whole.trace((True,) * plan.n_out)
     used = used_inputs(jaxpr)
     kept = tuple(i for k, i in enumerate(save_in) if k in used)
-    if kept == save_in:
+    # an only result that the rule names is guarded as PyTorch guards it, read or not
+    outs = tuple(i for k, i in enumerate(save_out, len(save_in)) if k in used or plan.n_out == 1)
+    if (kept, outs) == (save_in, save_out):
         return whole
-    dropped = tuple(i for i in save_in if i not in kept)
-    return Backward(plan, positions, kept, save_out, uses_numbers, build_for(kept, dropped))
+    dropped = (tuple(i for i in save_in if i not in kept), tuple(i for i in save_out if i not in outs))
+    return Backward(plan, positions, kept, outs, uses_numbers, build_for(kept, outs, *dropped))
 
 
 def used_inputs(jaxpr) -> set[int]:
@@ -292,7 +296,7 @@ def _by_vjp(plan, positions):
     everything = tuple(range(len(plan.operands)))
     single = plan.n_out == 1
 
-    def build_for(save_in, stand_ins):
+    def build_for(save_in, _save_out, stand_ins, _unread):
         return functools.partial(build, save_in, stand_ins)
 
     def build(save_in, stand_ins, present):

@@ -91,22 +91,3 @@ def test_numbers_of_unneeded_nodes_are_left_out():
     state = path((SCALED, (-1,), RUNTIME), (SCALED, (-1,), RUNTIME))
     prog = program.Program(state, (False, True), (False,), device.cpu)
     assert prog.pack.pack([(5.0,), (7.0,)]) == (7.0,)
-
-
-@pytest.mark.parametrize("x", [1, 1.0, True, -0.0, 0.0, 2**40, 1j, float("inf")])
-def test_number_keys_give_the_number_back(x):
-    key = record.number_key(x)
-    back = program._plain(key)
-    assert type(back) is type(x) and repr(back) == repr(x)
-
-
-def test_number_keys_of_nan():
-    assert record.number_key(float("nan")) is record.number_key(-float("nan"))
-    assert record.number_key(complex("nan+1j")) == record.number_key(complex("nan+1j"))
-    assert record.number_key(-0.0) != record.number_key(0.0)
-
-
-def test_int_and_float_keys_differ_through_the_plan():
-    """1, 1.0 and True are equal, so their types are part of the plan."""
-    x = jtorch.ones(2, dtype=jtorch.int64)
-    assert [(x * k).dtype for k in (1, 1.0, True)] == [jtorch.int64, jtorch.float32, jtorch.int64]

@@ -134,6 +134,77 @@ FUNCTORCH = """
 """
 
 
+PRIVATE = """
+    import contextlib, warnings
+    import jtorch
+    jtorch.install_as_torch()
+    import torch
+    import torch._inductor.config as inductor_config
+    from torch import nn
+    from torch._dynamo.exc import BackendCompilerFailed, TorchDynamoException, Unsupported
+    from torch._dynamo.utils import counters, disable_cache_limit, warn_once
+    from torch._higher_order_ops.associative_scan import associative_scan
+    from torch._tensor_str import printoptions
+    from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import (
+        CheckpointImpl, CheckpointWrapper, apply_activation_checkpointing, checkpoint_wrapper)
+    from torch.hub import tqdm
+    from torch.utils._triton import has_triton
+    from torch.utils.checkpoint import check_backward_validity, detach_variable
+
+    assert issubclass(Unsupported, TorchDynamoException) and not has_triton() and not counters["frames"]
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            warn_once("told once")
+        check_backward_validity((torch.ones(2), 3))
+    assert [str(w.message)[:9] for w in said] == ["told once", "None of t"]
+    with disable_cache_limit(), inductor_config.patch(max_autotune=True):
+        assert inductor_config.max_autotune
+    assert not torch._inductor.config.max_autotune
+    with printoptions(precision=1):
+        assert str(torch.tensor(0.25)) == "tensor(0.2)"
+    leaf, number = detach_variable((torch.ones(2, requires_grad=True) * 2, 3))
+    assert leaf.is_leaf and leaf.requires_grad and number == 3
+
+    for n in (1, 2, 5, 8):
+        for reverse in (False, True):
+            x = torch.arange(2.0 * n).view(2, n) / 7 + 0.5
+            got = associative_scan(lambda p, q: {"a": p["a"] * q["a"], "b": q["a"] * p["b"] + q["b"]}, {"a": x, "b": x * 0.3},
+                                   -1, reverse, combine_mode="generic")
+            each = list(x.unbind(1))[:: -1 if reverse else 1]
+            want, running = [], torch.zeros(2)
+            for a in each:
+                running = running * a + 0.3 * a
+                want.append(running)
+            assert torch.allclose(got["b"], torch.stack(want[:: -1 if reverse else 1], 1)), (n, reverse)
+            assert torch.allclose(got["a"], x.flip(1).cumprod(1).flip(1) if reverse else x.cumprod(1))
+    try:
+        associative_scan(torch.add, torch.ones(2), 0)
+    except ValueError as error:
+        assert "all input tensors need to be on CUDA or XPU" in str(error)
+    else:
+        raise AssertionError
+
+    x = torch.ones(2, 3)
+    for impl in CheckpointImpl:
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Sequential(nn.Linear(4, 2)))
+        want = torch.autograd.grad(net(x).sum(), net.parameters())
+        state = dict(net.state_dict())
+        apply_activation_checkpointing(
+            net, lambda m: checkpoint_wrapper(m, impl), lambda m: isinstance(m, (nn.Linear, nn.Tanh)))
+        assert isinstance(net[0], CheckpointWrapper) and net[0].in_features == 3 and type(net[2]) is nn.Sequential
+        assert [*net.state_dict()] == [*state] and [n for n, _ in net[0].named_parameters()] == ["weight", "bias"]
+        assert not any(net.load_state_dict(state))
+        net(x.requires_grad_()).sum().backward()
+        assert all(torch.equal(p.grad, w) for p, w in zip(net.parameters(), want))
+"""
+
+
+def test_private_names(tmp_path):
+    programs.python(PRIVATE, tmp_path)
+
+
 def test_functorch(tmp_path):
     programs.python(FUNCTORCH, tmp_path)
 

@@ -1,12 +1,16 @@
 """torch._dynamo: the switches that packages set. A compiled region runs Python as it is, so none of them changes a result."""
 
+import contextlib
+import functools
 import types
+import warnings
+from collections import Counter, defaultdict
 
 from ...compile import reset
 from ...compiler import allow_in_graph, assume_constant_result, disable, is_compiling, list_backends
 
 __all__ = [
-    "OptimizedModule", "TransformGetItemToIndex", "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph", "forbid_in_graph",
+    "OptimizedModule", "TransformGetItemToIndex", "Unsupported", "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph", "forbid_in_graph",
     "graph_break", "is_compiling", "is_dynamo_supported", "list_backends", "mark_dynamic", "mark_static", "mark_static_address",
     "maybe_mark_dynamic", "reset",
 ]  # fmt: skip
@@ -66,3 +70,47 @@ class TransformGetItemToIndex:
 def is_compile_supported(device_type) -> bool:
     """True: every device has XLA."""
     return True
+
+
+# --- torch._dynamo.exc ---------------------------------------------------------------------------------------------
+
+
+class TorchDynamoException(RuntimeError):
+    """The base of what dynamo raises: packages catch these, nothing here raises them."""
+
+
+class InternalTorchDynamoError(TorchDynamoException):
+    """An error inside dynamo."""
+
+
+class Unsupported(TorchDynamoException):
+    """What dynamo cannot trace."""
+
+
+class BackendCompilerFailed(TorchDynamoException):
+    """An error of a compiler behind dynamo."""
+
+
+class RecompileLimitExceeded(Unsupported):
+    """Too many programs of one function."""
+
+
+class FailOnRecompileLimitHit(Exception):
+    """The same, where a program asked for an error."""
+
+
+# --- torch._dynamo.utils -------------------------------------------------------------------------------------------
+
+counters: defaultdict = defaultdict(Counter)
+
+
+@functools.cache
+def warn_once(msg: str, stacklevel: int = 1) -> None:
+    """A UserWarning, the first time that this message is given."""
+    warnings.warn(msg, stacklevel=stacklevel + 1)
+
+
+@contextlib.contextmanager
+def disable_cache_limit():
+    """Context: accepted, there is no limit."""
+    yield

@@ -4,6 +4,7 @@ from ...control import cond, while_loop
 from ...functions import stack
 from ...tensor import Tensor
 from ...utils import _pytree
+from .scans import associative_scan
 
 __all__ = ["associative_scan", "cond", "foreach_map", "map", "scan", "while_loop"]
 
@@ -50,20 +51,6 @@ def scan(combine_fn, init, xs, *, dim=0, reverse=False):
             raise RuntimeError("The carry that combine_fn returns must be like init")
         carry = after
     return carry, _stacked(made, dim)
-
-
-def associative_scan(combine_fn, xs, dim, reverse=False, combine_mode="pointwise"):
-    """What combine_fn makes of the slices of `xs` along `dim` up to each of them, of an associative combine_fn."""
-    if not callable(combine_fn):
-        raise ValueError("Combine_fn must be a callable, but got " + str(combine_fn))
-    if combine_mode not in ("pointwise", "generic"):
-        raise ValueError(f"Combine_mode must either 'pointwise' or 'generic', but got {combine_mode}")
-    leaves, tree, size = _slices(xs, dim)
-    made, so_far = [None] * size, None
-    for k in reversed(range(size)) if reverse else range(size):
-        x = _pytree.tree_unflatten([x.select(dim, k) for x in leaves], tree)
-        made[k] = so_far = x if so_far is None else combine_fn(so_far, x)
-    return _stacked(made, dim)
 
 
 def map(f, xs, *args):

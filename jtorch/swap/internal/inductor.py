@@ -1,0 +1,37 @@
+"""torch._inductor: the settings that programs make. XLA compiles here, so none of them changes a result."""
+
+import contextlib
+import types
+
+__all__ = ["config", "cudagraph_mark_step_begin"]
+
+
+class _Settings(types.ModuleType):
+    """Settings of a compiler that is not there: kept, and without effect."""
+
+    @contextlib.contextmanager
+    def patch(self, changes=None, **more):
+        """Context, or decorator: other settings inside."""
+        before = dict(self.__dict__)
+        self.__dict__.update(changes or {}, **more)
+        try:
+            yield
+        finally:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+
+
+config = _Settings("torch._inductor.config", "Settings: kept, and without effect.")
+config.__dict__.update(
+    aggressive_fusion=False, conv_1x1_as_mm=False, coordinate_descent_check_all_directions=False, coordinate_descent_tuning=False,
+    cpp=types.SimpleNamespace(threads=-1), cpp_wrapper=False, debug=False, emulate_precision_casts=False,
+    epilogue_fusion=True, fallback_random=False, force_fuse_int_mm_with_mul=False, freezing=False, fx_graph_cache=True,
+    fx_graph_remote_cache=None, inplace_buffers=True, max_autotune=False, max_autotune_gemm=False,
+    max_autotune_gemm_backends="ATEN,TRITON,CPP", reorder_for_compute_comm_overlap=False, shape_padding=True,
+    triton=types.SimpleNamespace(cudagraphs=False, cudagraph_trees=True, unique_kernel_names=True),
+    use_mixed_mm=True,
+)  # fmt: skip
+
+
+def cudagraph_mark_step_begin() -> None:
+    """Accepted: a program keeps no memory between its calls."""
