@@ -2,6 +2,7 @@
 
 import pytest
 
+import jtorch
 from jtorch.core import program
 from jtorch.core.keys import number_key
 

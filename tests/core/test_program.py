@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import jtorch
 from jtorch.core import device, dtype, program, record
 from jtorch.core.program import RUNTIME, Plan
 from jtorch.core.spec import Spec
