@@ -39,7 +39,7 @@ from .reshaping import (
     transposed,
     view,
 )
-from .storage_api import TypedStorage, UntypedStorage, storage, untyped_storage
+from .storage_api import TypedStorage, UntypedStorage, not_shared, storage, untyped_storage
 from .tensor import Tensor
 from .writing import copy_, fill_, layout_inplace, resize_, resize_as_, set_, zero_
 
@@ -247,7 +247,7 @@ def install():
     Tensor.new = lambda self, *a, **k: legacy_new(Tensor, *a)
     Tensor.__new__ = staticmethod(legacy_new)
     Tensor.pin_memory = lambda self, device=None: self
-    Tensor.share_memory_ = lambda self: self
+    Tensor.share_memory_ = not_shared
     Tensor.is_same_size = lambda self, other: self._spec.shape == other._spec.shape
     Tensor.resolve_conj = lambda self: self
     Tensor.resolve_neg = lambda self: self
