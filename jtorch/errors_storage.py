@@ -1,5 +1,7 @@
 """The errors of making storage objects."""
 
+import warnings
+
 
 def bad_arguments(detail, kind, name="TypedStorage.__init__", forms=None) -> Exception:
     """A storage class was called with the wrong arguments; `kind`: the exception's class."""
@@ -17,3 +19,13 @@ def refused(cls, detail, kind) -> Exception:
     """The same, of a class named after a dtype."""
     forms = ("no arguments", "(int size)", "(Sequence data)", "(*, UntypedStorage wrap_storage)")
     return bad_arguments(detail, kind, f"<class 'torch.{cls.__name__}'>.__new__", forms)
+
+
+def not_shared(holder):
+    """`holder` itself, with a warning: what other processes write to it is not seen here."""
+    warnings.warn(
+        "share_memory_(): jtorch's tensors belong to one process. Another process gets a copy, and what it writes stays there: send "
+        "results back through a queue or a file, or train with threads.",
+        stacklevel=3,
+    )
+    return holder

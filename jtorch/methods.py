@@ -5,7 +5,7 @@ import importlib
 
 import numpy as np
 
-from . import complex_views, creation, errors, operators, random_tensors, unavailable
+from . import complex_views, creation, errors, errors_storage, operators, random_tensors, unavailable
 from .convert import array_protocol, array_wrap, as_numpy, caster, cpu, cuda, jax_array, numpy, to, type_, type_as
 from .copying import (
     as_subclass,
@@ -39,7 +39,7 @@ from .reshaping import (
     transposed,
     view,
 )
-from .storage_api import TypedStorage, UntypedStorage, not_shared, storage, untyped_storage
+from .storage_api import TypedStorage, UntypedStorage, storage, untyped_storage
 from .tensor import Tensor
 from .writing import copy_, fill_, layout_inplace, resize_, resize_as_, set_, zero_
 
@@ -247,7 +247,7 @@ def install():
     Tensor.new = lambda self, *a, **k: legacy_new(Tensor, *a)
     Tensor.__new__ = staticmethod(legacy_new)
     Tensor.pin_memory = lambda self, device=None: self
-    Tensor.share_memory_ = not_shared
+    Tensor.share_memory_ = errors_storage.not_shared
     Tensor.is_same_size = lambda self, other: self._spec.shape == other._spec.shape
     Tensor.resolve_conj = lambda self: self
     Tensor.resolve_neg = lambda self: self

@@ -2,7 +2,6 @@
 
 import collections.abc
 import os
-import warnings
 
 import numpy as np
 
@@ -29,17 +28,7 @@ class _HostMemory:
         return self
 
     def share_memory_(self):
-        return not_shared(self)
-
-
-def not_shared(holder):
-    """`holder` itself, with a warning: what other processes write to it is not seen here."""
-    warnings.warn(
-        "share_memory_(): jtorch's tensors belong to one process. Another process gets a copy, and what it writes stays there: send "
-        "results back through a queue or a file, or train with threads.",
-        stacklevel=3,
-    )
-    return holder
+        return errors_storage.not_shared(self)
 
 
 class StorageBase(_HostMemory):

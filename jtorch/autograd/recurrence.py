@@ -88,6 +88,10 @@ class Pass:
             node.release()
 
 
+NEVER = Pass()  # stands for one that could not be noted: after MOST of them no more is tried
+NEVER.nodes = [(None,)]
+
+
 def graph_at(me, root, keep, create_graph, inputs):
     """The graph on which a pass may have been noted, or be; None for an unusual one."""
     if keep or create_graph or inputs is not None or me.extra or not isinstance(root, Node):
@@ -131,9 +135,12 @@ class Observer:
 
     def note(self, counts):
         """After the pass: keep what it was, if another can be told to be the same. counts: its leaves."""
+        self.state.passes = [*self.state.passes, self.found(counts) or NEVER]
+
+    def found(self, counts):
         graph, order = self.graph, self.order
         if graph.done or self.me.graphs.get(graph.device) is not graph or self.recorded_elsewhere() != self.others:
-            return
+            return None
         places = {node: k for k, node in enumerate(order)}
         leaves = list(counts)
         places.update((leaf, len(order) + k) for k, leaf in enumerate(leaves))
@@ -144,14 +151,14 @@ class Observer:
                 continue
             value = grad._storage.value
             if type(value) is not Pending or value.graph is not graph or grad._spec is not grad._storage.spec:
-                return
+                return None
             if value.index < self.state.count:  # not one of the pass's own results
-                return
+                return None
             grads.append((places[leaf], value.index, grad._spec))
         numbered = _numbered(order, graph.numbers[self.numbers :])
         seed = _id(graph, self.seed)
         if numbered is None or seed is None or not all(None not in ids for ids in self.saved):
-            return
+            return None
         found = Pass()
         found.nodes = [
             (
@@ -167,7 +174,7 @@ class Observer:
         found.state = graph.state
         found.numbered = numbered
         found.grads = grads
-        self.state.passes = [*self.state.passes, found]
+        return found
 
 
 def observer(me, graph, order, counts, seed):
@@ -178,21 +185,22 @@ def observer(me, graph, order, counts, seed):
         return None
     if len(state.passes) >= MOST:
         return None
-    for node in order:
-        if (
-            isinstance(node, PythonNode)
-            or type(node.saved) is not tuple
-            or node.hooks
-            or node.pre_hooks
-            or node.retained
-        ):
-            return None
-        if any(x != x or type(x) is float and not x for x in node.numbers):
-            return None  # nan and 0.0: equal numbers need not be the same
     for leaf in counts:
         if leaf._grad is not None or leaf._hooks is not None or not leaf._rg or not _HOOKS.isdisjoint(leaf.__dict__):
             return None
+    if any(map(_unusual, order)):
+        state.passes = [*state.passes, NEVER]
+        return None
     return Observer(me, graph, order, seed)
+
+
+def _unusual(node) -> bool:
+    return (
+        isinstance(node, PythonNode)
+        or type(node.saved) is not tuple
+        or bool(node.hooks or node.pre_hooks or node.retained)
+        or any(x != x or type(x) is float and not x for x in node.numbers)  # equal numbers need not be the same
+    )
 
 
 def _id(graph, v):

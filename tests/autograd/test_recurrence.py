@@ -3,7 +3,9 @@
 import pytest
 
 import jtorch
-from jtorch.autograd import engine
+from jtorch import config
+from jtorch.autograd import engine, recurrence
+from jtorch.core import record
 from tests.oracle import torch
 
 STEPS = 8
@@ -195,3 +197,25 @@ def test_the_other_result_of_a_node(followed):
             yield w.grad.tolist()
 
     assert list(run(jtorch)) == list(run(torch))
+
+
+def test_what_cannot_be_noted_is_not_tried_for_ever(monkeypatch):
+    """A graph that is run in between, since it is full, is watched a few times and no more."""
+    watched = []
+    monkeypatch.setattr(
+        recurrence.Observer,
+        "__init__",
+        lambda self, *a, plain=recurrence.Observer.__init__: (watched.append(1), plain(self, *a))[1],
+    )
+    monkeypatch.setattr(config, "max_nodes", 30)
+    record.forget()
+    x = jtorch.ones(2).requires_grad_()
+    for _ in range(12):
+        x.grad = None
+        y = x
+        for _ in range(20):
+            y = y * 1.5
+        y.backward(jtorch.ones(2))
+        assert x.grad.tolist() == pytest.approx([1.5**20] * 2)
+    record.forget()
+    assert len(watched) <= recurrence.MOST
