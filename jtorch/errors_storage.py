@@ -1,4 +1,4 @@
-"""The errors of making storage objects."""
+"""What making and sharing storage objects raises, and warns of."""
 
 import warnings
 

@@ -562,11 +562,10 @@ def backward(roots, grads, keep, create_graph, accumulate=True, inputs=None):
     Returns the gradients (value, edge) captured for `inputs`, or None.
     """
     me = tls.me
-    [root, _] = roots[0]
-    graph = graph_at(me, root, keep, create_graph, inputs) if accumulate and len(roots) == 1 else None
+    graph = graph_at(me, roots, keep, create_graph, inputs)
     if graph is not None:
         with _accumulating:
-            if again(graph, root, grads[0][0]):
+            if again(graph, roots[0][0], grads[0][0]):
                 return None
     run = (Watched if me.extra.get("anomaly") else me.extra.get("run_class", Run))(create_graph, keep, accumulate)
     order = run.order = run.collect(roots)

@@ -2,7 +2,7 @@
 
 A training loop records the same graph at each step, and its backward pass adds the same nodes to it. Where a pass starts is a state of
 the recorder, which stands for all that has been recorded; what it adds follows from that, the tape, and the leaves' gradients. So it
-is enough to see that the tape is as it was: a third of the time of running it.
+is enough to see that the tape is as it was, which takes about 0.6 of the time of running it.
 """
 
 from operator import attrgetter, gt
@@ -92,11 +92,12 @@ NEVER = Pass()  # stands for one that could not be noted: after MOST of them no 
 NEVER.nodes = [(None,)]
 
 
-def graph_at(me, root, keep, create_graph, inputs):
+def graph_at(me, roots, keep, create_graph, inputs):
     """The graph on which a pass may have been noted, or be; None for an unusual one."""
-    if keep or create_graph or inputs is not None or me.extra or not isinstance(root, Node):
+    if keep or create_graph or inputs is not None or me.extra or len(roots) != 1:
         return None
-    if root.bwd is None or root.bwd.n_out != 1:
+    root = roots[0][0]
+    if not isinstance(root, Node) or root.bwd is None or root.bwd.n_out != 1:
         return None
     graph = me.graph
     device = root.bwd.specs[0].device

@@ -33,8 +33,9 @@ def interleave(
 ) -> dict[str, list[float]]:
     """Steps per second of each runner in each round; rounds of the same number are neighbours in time.
 
-    `steps` is the number of timed steps of each runner, which reads its loss each `read` steps. Each block starts with untimed steps, which bring the
-    runner's data back into the caches, and the order rotates, so nobody always follows the same neighbour.
+    `steps` is the number of timed steps of each runner, which reads its loss each `read` steps. Each block starts with
+    untimed steps, which bring the runner's data back into the caches, and the order rotates, so nobody always follows
+    the same neighbour.
     """
     for way, runner in runners.items():
         runner.read = read

@@ -14,10 +14,10 @@ LONGEST = 5  # runs in one program
 WATCHED = 32  # runs in a row that nobody has looked at before it is worth while
 SHORT = 5e-3  # seconds a run
 LONG = 20e-3  # seconds of a run whose start takes much of it
-MUCH = 0.08
+MUCH = 0.08  # that share
 REST = -1000  # runs after which another look is taken where no chain was worth while
 THREAD = "jtorch compile"
-LARGE = 4096  # bytes of an argument
+LARGE = 4096  # bytes of an argument that is chosen among those of the runs, not stacked with them
 MOST = 64 << 20  # bytes of arguments and results that may wait
 
 

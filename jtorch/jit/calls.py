@@ -3,6 +3,7 @@
 import inspect
 
 from ..core import dtype as dtypes
+from ..core.device import Device
 from ..creation import MemoryFormat, tensor
 from ..dispatch import override
 from ..overrides import resolve_name
@@ -263,7 +264,7 @@ def _to(name, given, out):
     held = given.copy()
     held.pop(x[0])
     flat = [v for value in held.values() for v in (value if type(value) in (list, tuple) else (value,))]
-    device = next((v for v in flat if type(v).__name__ == "device" or isinstance(v, str)), None)
+    device = next((v for v in flat if isinstance(v, (Device, str))), None)
     kept = [(None, out.device)] if device is not None else []
     return name, [x, *kept, (None, out.dtype), (None, False), (None, False), (None, None)]
 

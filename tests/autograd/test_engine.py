@@ -18,6 +18,12 @@ attempt((x * 2).backward, [1, 2, 3])
 attempt(torch.autograd.grad, [x.sum(), x.sum()], [x], [None])
 more = torch.autograd.grad([x.sum()], [x], [None, None])
 """,
+    "nothing": """
+none = torch.autograd.backward([]), torch.autograd.backward(())
+x = T(1., 2.)
+attempt(torch.autograd.grad, [], [x])
+unused = torch.autograd.grad([], [x], allow_unused=True)[0] is None
+""",
     "inputs": """
 x, w = T(1., 2.), T(3., 4.)
 y = x * w

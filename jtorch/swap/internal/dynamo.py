@@ -2,12 +2,12 @@
 
 import contextlib
 import functools
-import types
 import warnings
 from collections import Counter, defaultdict
 
 from ...compile import reset
 from ...compiler import allow_in_graph, assume_constant_result, disable, is_compiling, list_backends
+from .settings import Settings
 
 __all__ = [
     "OptimizedModule", "TransformGetItemToIndex", "Unsupported", "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph", "forbid_in_graph",
@@ -15,8 +15,8 @@ __all__ = [
     "maybe_mark_dynamic", "reset",
 ]  # fmt: skip
 
-config = types.ModuleType("torch._dynamo.config", "Settings: kept, and without effect.")
-config.__dict__.update(
+config = Settings(
+    "torch._dynamo.config",
     accumulated_cache_size_limit=256, allow_unspec_int_on_nn_module=False, assume_static_by_default=True,
     automatic_dynamic_shapes=True, cache_size_limit=8, capture_dynamic_output_shape_ops=False, capture_scalar_outputs=False,
     compiled_autograd=False, disable=False, dynamic_shapes=True, force_parameter_static_shapes=True,

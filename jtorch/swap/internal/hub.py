@@ -14,14 +14,9 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlparse
 from urllib.request import Request, urlopen
 
-try:
-    from tqdm import tqdm
-except ImportError:
-    pass  # as a program finds no tqdm itself
-
 __all__ = [  # modules that packages take from here, as torch.hub has them
-    "HTTPError", "Path", "Request", "URLError", "errno", "hashlib", "os", "re", "shutil", "sys", "tempfile", "tqdm", "urlopen",
-    "urlparse", "uuid", "zipfile",
+    "HTTPError", "Path", "Request", "URLError", "errno", "hashlib", "os", "re", "shutil", "sys", "tempfile", "urlopen", "urlparse",
+    "uuid", "zipfile",
 ]  # fmt: skip
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
 READ_DATA_CHUNK = 128 * 1024

@@ -1,28 +1,14 @@
 """torch._inductor: the settings that programs make. XLA compiles here, so none of them changes a result."""
 
-import contextlib
 import types
+
+from .settings import Settings
 
 __all__ = ["config", "cudagraph_mark_step_begin"]
 
 
-class _Settings(types.ModuleType):
-    """Settings of a compiler that is not there: kept, and without effect."""
-
-    @contextlib.contextmanager
-    def patch(self, changes=None, **more):
-        """Context, or decorator: other settings inside."""
-        before = dict(self.__dict__)
-        self.__dict__.update(changes or {}, **more)
-        try:
-            yield
-        finally:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-
-
-config = _Settings("torch._inductor.config", "Settings: kept, and without effect.")
-config.__dict__.update(
+config = Settings(
+    "torch._inductor.config",
     aggressive_fusion=False, conv_1x1_as_mm=False, coordinate_descent_check_all_directions=False, coordinate_descent_tuning=False,
     cpp=types.SimpleNamespace(threads=-1), cpp_wrapper=False, debug=False, emulate_precision_casts=False,
     epilogue_fusion=True, fallback_random=False, force_fuse_int_mm_with_mul=False, freezing=False, fx_graph_cache=True,
