@@ -146,8 +146,7 @@ def _dims(n: int, kernel: str) -> tuple[str, str, str]:
 def windows(x, kernel, out, geo: Geometry, at: int = 1, fill=0):
     """The input under each tap of the kernel, one array a tap; the spatial dimensions begin at `at`."""
     n = len(kernel)
-    need = [(o - 1) * s + (k - 1) * d + 1 for o, s, k, d in zip(out, geo.stride, kernel, geo.dilation)]
-    hi = [m - lo - size for m, lo, size in zip(need, geo.lo, x.shape[at : at + n])]
+    hi = [m - lo - size for m, lo, size in zip(_need(kernel, out, geo), geo.lo, x.shape[at : at + n])]
     before, after = [(0, 0, 0)] * at, [(0, 0, 0)] * (x.ndim - n - at)
     if any(geo.lo) or any(hi):
         config = [(a, b, 0) for a, b in zip(geo.lo, hi)]
@@ -159,14 +158,60 @@ def windows(x, kernel, out, geo: Geometry, at: int = 1, fill=0):
         yield lax.slice(x, start, stop, step)
 
 
+def _need(kernel, out, geo: Geometry) -> list[int]:
+    """How many positions of the padded input the windows reach over, in each dimension."""
+    return [(o - 1) * s + (k - 1) * d + 1 for o, s, k, d in zip(out, geo.stride, kernel, geo.dilation)]
+
+
+def _corner(tap, kernel, geo: Geometry) -> tuple:
+    """Where the first window has its tap number `tap`, an array: (0, *space, 0)."""
+    at = []
+    for k, d in zip(kernel[::-1], geo.dilation[::-1]):
+        at.append(tap % k * d)
+        tap = tap // k
+    return (0, *at[::-1], 0)
+
+
 def _columns(x, kernel, out, geo: Geometry):
-    """(rows, taps * C): each row is the input under one window, written out once."""
-    taps = list(windows(x, kernel, out, geo))
+    """(rows, taps * C): each row is the input under one window, written out once.
+
+    A loop over the taps: one after the other they are as many kernels, and compiling those took half of a network's first step.
+    """
+    n, taps, channels = len(kernel), math.prod(kernel), x.shape[-1]
     rows = x.shape[0] * math.prod(out)
-    if len(taps) == 1:
-        return taps[0].reshape(rows, -1)
+    if taps == 1:
+        return next(windows(x, kernel, out, geo)).reshape(rows, -1)
+    hi = [m - lo - size for m, lo, size in zip(_need(kernel, out, geo), geo.lo, x.shape[1:-1])]
+    if any(geo.lo) or any(hi):
+        config = [(0, 0, 0), *((a, b, 0) for a, b in zip(geo.lo, hi)), (0, 0, 0)]
+        x = barrier(lax.pad(x, jnp.zeros((), x.dtype), config))
+    spans = [(o - 1) * s + 1 for o, s in zip(out, geo.stride)]
+
+    def put(tap, cols):
+        span = lax.dynamic_slice(x, _corner(tap, kernel, geo), (x.shape[0], *spans, channels))
+        part = lax.slice(span, (0,) * span.ndim, span.shape, (1, *geo.stride, 1))
+        return lax.dynamic_update_slice(cols, part, (*(0,) * (n + 1), tap * channels))
+
+    start = jnp.zeros((x.shape[0], *out, taps * channels), x.dtype)
     # without the barrier XLA gathers the windows anew inside the matmul's operand
-    return barrier(jnp.concatenate(taps, -1).reshape(rows, -1))
+    return barrier(lax.fori_loop(0, taps, put, start).reshape(rows, -1))
+
+
+def _add_columns(cols, kernel, spatial, out, geo: Geometry):
+    """The transpose of `_columns`: (N, *out, taps, C) to (N, *spatial, C)."""
+    cols = barrier(cols)
+    batch, channels, need = cols.shape[0], cols.shape[-1], _need(kernel, out, geo)
+    apart = [(0, 0, 0), *((0, 0, s - 1) for s in geo.stride), (0, 0, 0)]
+    zero = jnp.zeros((), cols.dtype)
+
+    def add(tap, total):
+        part = lax.pad(lax.dynamic_index_in_dim(cols, tap, cols.ndim - 2, keepdims=False), zero, apart)
+        at = _corner(tap, kernel, geo)
+        return lax.dynamic_update_slice(total, lax.dynamic_slice(total, at, part.shape) + part, at)
+
+    total = lax.fori_loop(0, math.prod(kernel), add, jnp.zeros((batch, *need, channels), cols.dtype))
+    crop = [(-lo, lo + size - m, 0) for lo, size, m in zip(geo.lo, spatial, need)]
+    return lax.pad(total, zero, [(0, 0, 0), *crop, (0, 0, 0)])
 
 
 def _is_depthwise(channels: int, weight_shape, geo: Geometry) -> bool:
@@ -221,8 +266,8 @@ def _cpu_input_grad(g, w, size, geo: Geometry):
         flat = last(w).reshape(w.shape[0], -1)
         cols = (g.reshape(-1, w.shape[0]) @ flat).reshape(*g.shape[:-1], taps, channels)
         if taps > 1:
-            cols = barrier(cols)
-        return spread((cols[..., i, :] for i in range(taps)), kernel, spatial, out, geo)
+            return _add_columns(cols, kernel, spatial, out, geo)
+        return spread([cols[..., 0, :]], kernel, spatial, out, geo)
     spec = jnp.transpose(w, (*range(2, n + 2), 1, 0))
     x = jax.ShapeDtypeStruct((size[0], *spatial, channels), g.dtype)
     return jax.linear_transpose(lambda x: _lax_conv(x, spec, geo, _dims(n, "*IO")), x)(g)[0]
@@ -288,8 +333,7 @@ def _batched(x, n: int):
 
 def _fit(geo: Geometry, kernel, spatial, out) -> Geometry:
     """The geometry whose padding after makes `spatial` give exactly `out`."""
-    need = ((o - 1) * s + (k - 1) * d + 1 for o, s, k, d in zip(out, geo.stride, kernel, geo.dilation))
-    return geo._replace(hi=tuple(m - lo - size for m, lo, size in zip(need, geo.lo, spatial)))
+    return geo._replace(hi=tuple(m - lo - size for m, lo, size in zip(_need(kernel, out, geo), geo.lo, spatial)))
 
 
 @op(where="")
