@@ -298,7 +298,7 @@ def _random_like(input, dtype, device, requires_grad, generator, drawn):
     t = from_array(array, place, d)
     if t._spec.strides != strides:
         spec = Spec.of(shape, strides, d, place)
-        t = wrap(t._storage.value, spec)
+        t = wrap(storages.read(t._storage, t._spec, 0), spec)
     return finish(t, requires_grad)
 
 

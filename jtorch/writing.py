@@ -92,7 +92,7 @@ def fill_(self, value) -> Tensor:
     if isinstance(value, complex) and not spec.dtype.is_complex:
         raise errors.not_representable(spec.dtype)
     filled = full_of(Spec.dense(tuple(spec.shape), spec.dtype, spec.device), value)
-    write_on_tape(self, filled._storage.value, None, name="fill_.Scalar")
+    write_on_tape(self, storages.read(filled._storage, filled._spec, 0), None, name="fill_.Scalar")
     return self
 
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import config
-from . import gather, ledger
+from . import gather, hasty, ledger
 from .chain import beside, concretely
 
 
@@ -33,7 +33,7 @@ class Plan:
 
     __slots__ = (
         "op", "name", "fn", "specs", "n_out", "n_num", "kinds", "runtime", "device", "nbytes", "jit", "warm", "operands", "bwd",
-        "grad_name", "extra", "diff", "public", "multiple", "fields", "out_edges", "simple", "tries",
+        "grad_name", "extra", "diff", "public", "multiple", "fields", "out_edges", "simple", "tries", "first",
     )  # fmt: skip
 
     def __init__(self, op, name, fn, operands, kinds=(), runtime=False, specs=None, device=None):
@@ -45,7 +45,8 @@ class Plan:
         self.kinds = kinds
         self.runtime = runtime
         self.jit = jax.jit(fn, inline=True)
-        self.warm = False
+        self.first = None  # runs it by itself, the first times
+        self.warm = 0  # runs by itself
         self.tries = 0  # programs that were compiled at first sight with it among their nodes
         self.bwd = {}
         self.grad_name = None
@@ -115,9 +116,12 @@ class Program:
         args = inputs if self.all_used else [inputs[i] for i in self.used]
         return [*args, *self.pack.pack(numbers)] if self.pack.kept else args
 
-    def compile(self):
-        """From now on the program is called as a whole."""
-        self.call = self.traced()
+    def compile(self, in_haste=False):
+        """From now on the program is called as a whole.
+
+        in_haste: allows an executable that is made quickly, and another one when it has run some times.
+        """
+        self.call = hasty.program(self) if in_haste and hasty.wanted(self) else self.traced()
 
     def traced(self):
         """All nodes as one function for XLA."""
@@ -343,7 +347,7 @@ def run(graph, cause, scope, thread=None):
             prog = ahead
     started = time.perf_counter()
     if prog.call is None and (prog.runs >= prog.patience or scope is not None or _at_sight(prog)):
-        prog.compile()
+        prog.compile(scope is None)
         ledger.compiled(prog, cause)
     if prog.call is None:
         how = "by op"
@@ -435,8 +439,8 @@ def _at_sight(prog):
     cold = {node.plan for node in prog.nodes if not node.plan.warm}
     if len(cold) <= config.cold_ops:
         return False
-    known = sum(node.plan.tries >= _TRIES or node.plan.warm for node in prog.nodes)
-    if known >= _MOSTLY * prog.n_nodes:
+    known = sum(node.plan.tries >= _TRIES or node.plan.warm > 0 for node in prog.nodes)
+    if known >= _MOSTLY * prog.n_nodes and len(cold) <= max(_FEW, _FRESH * prog.n_nodes):
         prog.patience = _PATIENCE
         return False
     for plan in cold:
@@ -446,6 +450,10 @@ def _at_sight(prog):
 
 _TRIES = 3
 _MOSTLY = 0.7
+_FEW, _FRESH = (
+    16,
+    0.125,
+)  # so many, or this part of the nodes, may need executables of their own: one takes as long as eight nodes in a program
 _PATIENCE = 4  # programs that differ so seldom come back, and take seconds to compile
 
 
@@ -467,12 +475,13 @@ def run_nodes(nodes, inputs, numbers, out, prog=None):
         plan = node.plan
         args = [inputs[~i] if i < 0 else env[i] for i in node.ids]
         values = numbers[at[id(node)]] if node.numbers is RUNTIME else tuple(map(_plain, node.numbers))
+        call = plan.jit if plan.warm >= hasty.ENOUGH_BY_OP else plan.first or hasty.plan(plan)
         if args:
-            result = plan.jit(*args, *values)
+            result = call(*args, *values)
         else:
             with placed(plan.device):
-                result = plan.jit(*values)
-        plan.warm = True
+                result = call(*values)
+        plan.warm += 1
         if plan.n_out == 1:
             env[node.first] = result
         else:

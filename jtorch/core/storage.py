@@ -120,13 +120,16 @@ class Host:
 
 
 class OnHost:
-    """`always`: values made from numpy stay numpy's. Set in a data worker, which seldom needs jax and should not start it."""
+    """`always`: values made from numpy stay numpy's. Set in a data worker, which seldom needs jax and should not start it.
 
-    __slots__ = ("always",)
+    at_home: what `always` is when nobody has switched it for a while.
+    """
+
+    __slots__ = ("always", "at_home")
 
 
 on_host = OnHost()
-on_host.always = False
+on_host.always = on_host.at_home = False
 
 
 def _host_alone() -> int:

@@ -12,6 +12,7 @@ from .dataset import IterableDataset
 from .helper import available, helper
 from .iterators import _BaseDataLoaderIter, _MultiProcessingDataLoaderIter, _SingleProcessDataLoaderIter
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
+from .varying import varying_of
 from .worker import get_worker_info
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
@@ -117,6 +118,7 @@ class DataLoader(Generic[T]):
         self.persistent_workers = persistent_workers
         self._reported_length = None  # of an iterable dataset, once somebody has asked
         self._iterator = None
+        self._varying = varying_of(dataset)
         self._ready = True
         if num_workers > 0:
             if available():

@@ -85,7 +85,7 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
             self._fetch = fetch.from_map(loader.dataset, loader._auto_collation, loader.collate_fn)
 
     def _next(self):
-        batch = self._fetch(next(self._indices))
+        batch = self._loader._varying.fetch(self._fetch, next(self._indices))
         return batch if self._pin is None else self._pin(batch)
 
 

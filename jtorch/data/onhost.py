@@ -71,7 +71,7 @@ def _before(fast, usual):
 
 def install() -> None:
     """Keep this process's tensors on the host from now on. There is no way back: a worker's process does nothing else."""
-    on_host.always = True
+    on_host.always = on_host.at_home = True
     for name, fast in (("stack", _stack), ("cat", _cat), ("concat", _cat), ("concatenate", _cat)):
         join = _before(fast, getattr(functions, name))
         setattr(functions, name, join)

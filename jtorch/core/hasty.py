@@ -1,0 +1,64 @@
+"""Executables that are made quickly: XLA's CPU compiler takes a fifth of its time without optimisation.
+
+The program of a first step, of a last batch, or of a sentence's length may not come back, and then the time goes into the compiler, not into
+what was compiled. What does come back is compiled again with everything on, after a fixed number of runs and not when a
+thread is done: a program gives the same bits each time it is started.
+"""
+
+import jax
+
+ENOUGH = 3  # runs at least of a program made in haste
+MOST = 32  # runs at most
+ENOUGH_BY_OP = 32  # the same of one operation by itself
+LITTLE = 1 << 24  # bytes of all results of all nodes that may be computed in haste beyond these runs
+SMALL = 1 << 26  # bytes of one run: with more, running in haste takes longer than compiling
+SMALL_BY_OP = 1 << 18  # bytes of the operands and results of one operation
+_OPTIONS = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+
+
+def wanted(prog) -> bool:
+    """Whether a program has little to compute."""
+    return prog.device.type == "cpu" and _bytes(prog) <= SMALL
+
+
+def _bytes(prog) -> int:
+    return sum(node.plan.nbytes for node in prog.nodes)
+
+
+def _quick(fn, usual, **options):
+    """`fn` made in haste; within somebody's `jax.jit`, which takes no options of a part, the usual one."""
+    quick = jax.jit(fn, compiler_options=_OPTIONS, **options)
+
+    def call(*args):
+        try:
+            return quick(*args)
+        except ValueError as error:
+            if "compiler_options" not in str(error):
+                raise
+            return usual(*args)
+
+    return call
+
+
+def program(prog):
+    """What calls a program for its first runs; after these the program is called with everything on."""
+    usual = prog.traced()
+    quick = _quick(usual.__wrapped__, usual, donate_argnums=prog.donate)
+    left = min(ENOUGH + LITTLE // (_bytes(prog) + 1), MOST)
+
+    def call(*args):
+        nonlocal left
+        left -= 1
+        if left <= 0:
+            prog.call = usual
+        return quick(*args)
+
+    return call
+
+
+def plan(plan):
+    """What runs a plan by itself for its first runs: `plan.first` from now on."""
+    size = plan.nbytes + sum(spec.nbytes for spec in plan.operands)
+    small = plan.device.type == "cpu" and size <= SMALL_BY_OP
+    plan.first = _quick(plan.fn, plan.jit) if small else plan.jit
+    return plan.first

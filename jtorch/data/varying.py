@@ -1,0 +1,68 @@
+"""Samples that are recorded in another way each time are made on the host.
+
+A dataset that writes a word's letters, or pads, by slices as long as the word leaves other operations for each batch. Recorded together with
+the training step they would make each step a program of its own, which is compiled or run op by op. In host memory slices, writes and stacks
+are numpy's work, and the step gets a batch that is there.
+"""
+
+import weakref
+
+from ..core.record import tls
+from ..core.storage import on_host
+from .dataset import Subset
+
+__all__ = ["Varying", "varying_of"]
+
+
+class Varying:
+    """Fetches batches, and notices whether two of a size that began alike were recorded alike.
+
+    Counted from where nothing else has been recorded since the last step: what is recorded before a batch does not differ then.
+    """
+
+    __slots__ = ("on_host", "_seen")
+
+    def __init__(self):
+        self.on_host = False
+        self._seen = {}  # (number of samples, where it began) -> where it ended
+
+    def __reduce__(self):
+        return Varying, ()
+
+    def fetch(self, fetch, index):
+        """What `fetch` makes of an item of the sampler."""
+        if self.on_host:
+            on_host.always = True
+            try:
+                return fetch(index)
+            finally:
+                on_host.always = on_host.at_home
+        graph = tls.me.graph
+        start = graph.state
+        batch = fetch(index)
+        if graph is tls.me.graph and not graph.done and start is not None:
+            self._compare(len(index) if isinstance(index, list) else 1, start, graph.state)
+        return batch
+
+    def _compare(self, samples, start, end):
+        if end.count - start.count < 2 * samples:
+            return  # views and a stack: as many nodes whatever is in them
+        key = samples, start
+        if self._seen.setdefault(key, end) is not end:
+            self.on_host = True
+        if self.on_host or len(self._seen) > _STARTS:
+            self._seen.clear()
+
+
+_STARTS = 8
+_of_class: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+def varying_of(dataset) -> Varying:
+    """What all loaders of a class of datasets share, if a program has defined it; else a new one."""
+    while isinstance(dataset, Subset):
+        dataset = dataset.dataset
+    kind = type(dataset)
+    if kind.__module__.partition(".")[0] in ("jtorch", "builtins"):
+        return Varying()
+    return _of_class.setdefault(kind, Varying())
