@@ -234,6 +234,11 @@ def test_shapes(t):
     made = t.fx.symbolic_trace(lambda x: x.sum(0).unsqueeze(0))
     ShapeProp(made).propagate(t.ones(2, 3))
     assert [tuple(n.meta["tensor_meta"].shape) for n in made.graph.nodes] == [(2, 3), (3,), (1, 3), (1, 3)]
+    made = t.fx.symbolic_trace(lambda x: t.topk(x, 2))
+    ShapeProp(made).propagate(t.ones(2, 3))
+    _, pair, _ = made.graph.nodes
+    assert [tuple(m.shape) for m in pair.meta["tensor_meta"]] == [(2, 2), (2, 2)]
+    assert type(pair.meta["tensor_meta"]) is tuple and not hasattr(t.ones(3).topk(1), "_fields")
 
 
 def test_gradients_and_files(tmp_path):
