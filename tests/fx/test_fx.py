@@ -202,6 +202,9 @@ def test_replacing_patterns(t):
     a = x.abs() - w
     assert made(x, w).tolist() == ((a + 1).abs() - w - a).tolist()
     assert not t.fx.replace_pattern(made, lambda x: x.sigmoid(), lambda x: x)
+    made = t.fx.symbolic_trace(lambda x: (x.relu() + 1) * (x * 2).exp())
+    t.fx.replace_pattern(made, lambda x: x.relu() + 1, lambda x: x.sigmoid())
+    assert [n.name for n in made.graph.nodes] == ["x", "mul", "exp", "sigmoid", "mul_1", "output"]
 
 
 @BOTH
