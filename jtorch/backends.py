@@ -65,15 +65,39 @@ cudnn = _Backend(
     deterministic=False, allow_tf32=True, is_available=_on_cuda, is_acceptable=lambda tensor: False, version=lambda: None,
 )  # fmt: skip
 cudnn.flags = _flags(cudnn, ("enabled", "benchmark", "benchmark_limit", "deterministic", "allow_tf32"))
+attention_kernels = {"flash": True, "math": True, "mem_efficient": True, "cudnn": True}  # what programs have allowed
+
+
+def _attention(kernel):
+    """(whether a kernel may be used, how that is set)."""
+    return lambda: attention_kernels[kernel], lambda enabled: attention_kernels.update({kernel: bool(enabled)})
+
+
+@contextlib.contextmanager
+def _sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, enable_cudnn=True):
+    """Context: attention may use these kernels. XLA has one lowering: the result does not depend on it."""
+    before = dict(attention_kernels)
+    attention_kernels.update(
+        flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn
+    )
+    try:
+        yield {}
+    finally:
+        attention_kernels.update(before)
+
+
+_sdp = {
+    f"{verb}{kernel}_sdp{ending}": function
+    for kernel in attention_kernels
+    for (verb, ending), function in zip((("", "_enabled"), ("enable_", "")), _attention(kernel))
+}
 cuda = _Backend(
     "cuda", "Settings of matrix products and attention on NVIDIA GPUs: accepted.",
     matmul=_Matmul(
         allow_fp16_reduced_precision_reduction=True, allow_bf16_reduced_precision_reduction=True,
         allow_fp16_accumulation=False, fp32_precision="none",
     ),
-    is_built=_on_cuda, flash_sdp_enabled=_yes, math_sdp_enabled=_yes, mem_efficient_sdp_enabled=_yes,
-    cudnn_sdp_enabled=_yes, enable_flash_sdp=lambda enabled: None, enable_math_sdp=lambda enabled: None,
-    enable_mem_efficient_sdp=lambda enabled: None, enable_cudnn_sdp=lambda enabled: None,
+    is_built=_on_cuda, sdp_kernel=_sdp_kernel, **_sdp,
 )  # fmt: skip
 mps = _Backend("mps", "Apple's GPUs.", is_available=_no, is_built=_no, is_macos_or_newer=lambda major, minor: False)
 mkl = _Backend("mkl", "XLA brings its own matrix products.", is_available=_no)
@@ -109,13 +133,7 @@ def _preference(name, value):
     return prefer
 
 
-@contextlib.contextmanager
-def sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, enable_cudnn=True):
-    """Context: accepted, attention has one kernel for each backend."""
-    yield {}
-
-
-cuda.sdp_kernel, cuda.is_flash_attention_available, cuda.is_ck_sdpa_available = sdp_kernel, _no, _no
+cuda.is_flash_attention_available, cuda.is_ck_sdpa_available = _no, _no
 cuda.preferred_linalg_library = _preference("preferred_linalg_library", "default")
 cuda.preferred_blas_library = _preference("preferred_blas_library", "default")
 for _name in ("can_use_flash_attention", "can_use_efficient_attention", "can_use_cudnn_attention"):

@@ -25,26 +25,14 @@ def represent(self, *, tensor_contents=None):
     value = self._storage.value
     if isinstance(value, jax.core.Tracer):
         return f"tensor(<traced {spec.dtype.name}{list(spec.shape)}>)"
-    if spec.device.type == "meta":
-        title = "Parameter containing:\n" if isinstance(self, parameter_class()) else ""
-        return f"{title}tensor(..., device='meta', size={tuple(spec.shape)}{_meta_suffix(self)})"
     edge = grad_edge(self)
     with_param = isinstance(self, parameter_class())
     name = "tensor" if type(self) in FAST else type(self).__name__
     return printing.format_tensor(
-        as_numpy(self), dtype=spec.dtype, shape=tuple(spec.shape), requires_grad=self.requires_grad,
+        None if spec.device.type == "meta" else as_numpy(self), dtype=spec.dtype, shape=tuple(spec.shape), requires_grad=self.requires_grad,
         grad_fn_name=None if edge is None else type(edge[0]).__name__, device=None if spec.device is devices.cpu else str(spec.device), is_param=with_param,
         class_name=name,
     )  # fmt: skip
-
-
-def _meta_suffix(t):
-    d = t._spec.dtype
-    suffix = "" if d in (dtypes.default.dtype, dtypes.int64) else f", dtype={d}"
-    edge = grad_edge(t)
-    if t.requires_grad and edge is None:
-        return suffix + ", requires_grad=True"
-    return suffix if edge is None else f"{suffix}, grad_fn=<{edge[0].name()}>"
 
 
 def parameter_class():

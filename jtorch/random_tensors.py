@@ -435,4 +435,4 @@ def poisson(input, generator=None) -> Tensor:
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     words = generator_of(generator).words64(1)
     host = np.random.Generator(np.random.PCG64(int(words[0])))
-    return from_array(host.poisson(rates).astype(input.dtype.np), input.device, input.dtype)
+    return from_array(np.asarray(host.poisson(rates), input.dtype.np), input.device, input.dtype)

@@ -116,7 +116,7 @@ def test_notes():
         check(torch.zeros(0, n, requires_grad=True), requires_grad=True)
     text = printing.format_tensor(np.ones(2, np.float32), dtype=dtypes.float32, device="cuda:0")
     assert text == "tensor([1., 1.], device='cuda:0')"
-    for t in (torch.zeros(2, 3, device="meta"), torch.zeros(2, device="meta", dtype=torch.int32)):
+    for t in (torch.zeros(2, 3, device="meta"), torch.zeros(2, device="meta", dtype=torch.int64)):
         args = {"dtype": dtypes.ALL[str(t.dtype)[6:]], "shape": tuple(t.shape), "device": "meta"}
         assert printing.format_tensor(None, **args) == repr(t)
 

@@ -64,3 +64,12 @@ def test_on_meta_nothing_is_drawn(name):
         return tuple(made.shape), made.stride(), str(made.dtype), str(made.device), t.rand(2)
 
     both(program)
+
+
+def test_poisson_of_one_rate_is_a_tensor_without_dimensions():
+    def program(t):
+        t.manual_seed(0)
+        counts = t.poisson(t.tensor(1e6, dtype=t.float64))
+        return counts.shape == (), str(counts.dtype), abs(counts.item() - 1e6) < 1e4
+
+    both(program)

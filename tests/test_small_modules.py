@@ -69,6 +69,16 @@ def test_questions_about_backends():
         del questions["without cuda"]  # PyTorch's builds for CUDA answer otherwise, with and without a GPU
     for name, call in questions.items():
         assert call(jtorch) == call(torch), name
+    for T in (jtorch, torch):
+        cuda, kernels = T.backends.cuda, T.nn.attention.SDPBackend
+        asked = (cuda.flash_sdp_enabled, cuda.math_sdp_enabled, cuda.mem_efficient_sdp_enabled, cuda.cudnn_sdp_enabled)
+        with T.nn.attention.sdpa_kernel([kernels.MATH, kernels.CUDNN_ATTENTION]):
+            assert [f() for f in asked] == [False, True, False, True]
+            with T.nn.attention.sdpa_kernel(kernels.EFFICIENT_ATTENTION):
+                assert [f() for f in asked] == [False, False, True, False]
+        cuda.enable_math_sdp(False)
+        assert [f() for f in asked] == [True, False, True, True]
+        cuda.enable_math_sdp(True)
     double = jtorch.compiler.wrap_numpy(lambda x: {"y": x * 2})
     assert (
         double(np.ones(2, np.float32))["y"].tolist() == [2, 2]

@@ -160,7 +160,11 @@ def _saved_tensor(node, position, edge):
     saved = node.saved if type(node.saved) is tuple else node.saved.unpack(())
     bwd = node.bwd
     specs = [bwd.forward.operands[i] for i in bwd.save_in] + [bwd.specs[k] for k in bwd.save_out]
-    return bridge.wrap(saved[position], specs[position], edge)
+    if edge is None or isinstance(edge[0], Node):
+        return bridge.wrap(saved[position], specs[position], edge)
+    if saved is node.saved:
+        return edge[0]  # a leaf is kept as it is, and what a hook has unpacked is another leaf
+    return bridge.wrap(saved[position], specs[position], None).requires_grad_()
 
 
 class SavedTensor:

@@ -276,7 +276,6 @@ def _make_return_type(name, fields):
     body |= {
         "__repr__": show,
         "__slots__": (),
-        "_fields": tuple(fields),
         "n_fields": len(fields),
         "__module__": "torch.return_types",
     }

@@ -138,8 +138,8 @@ def _replace(gm, pattern, replacement, filters=(), callback=None):
         if len(inputs) != len(values):
             raise AssertionError(f"the pattern has {len(values)} inputs and the replacement {len(inputs)}")
         val_map = dict(zip(inputs, values))
-        first = max((n for n in values if isinstance(n, Node)), default=None) if values else None
-        place = min(inside) if first is None or first < min(inside) else first.next
+        replaced = [match.nodes_map[p] for p in matcher.returning]
+        place = min((user for n in replaced for user in n.users), default=max(replaced).next)
         with graph.inserting_before(place):
             result = graph.graph_copy(new, val_map)
         results = result if isinstance(result, (tuple, list)) else (result,)

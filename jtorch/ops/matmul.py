@@ -1,6 +1,7 @@
 """Products of vectors, matrices and higher tensors: matmul and its relatives, einsum, tensordot, cdist."""
 
 import builtins
+import functools
 import math
 
 import jax.numpy as jnp
@@ -656,14 +657,28 @@ def _check_einsum(named, result, tensors):
     return sizes
 
 
+def _einsum_dtype(named, result, operands):
+    """The dtype of the product: promoted where dimensions are only multiplied, one and the same where they are summed.
+
+    Of more than two operands PyTorch takes pairs in an order of its choice; here all are promoted.
+    """
+    if len(operands) == 2:
+        (a, b), (first, second) = operands, (dict(zip(labels, t.shape)) for labels, t in zip(named, operands))
+        if any(n != 1 and second.get(x, 1) != 1 and x not in result for x, n in first.items()):
+            _expected_dtype(a, b)
+            if a.dtype == np.bool_:
+                raise NotImplementedError("\"bmm\" not implemented for 'Bool'")
+    return functools.reduce(dt.promote, (dt.of(t.dtype) for t in operands)).np
+
+
 @op(where="", grad_name="ViewBackward0")
 def einsum_of(equation: str, operands: list[Array]) -> Array:
     """`einsum` of an equation in letters."""
     terms, result = _terms(equation, len(operands))
-    for x in operands[1:]:
-        _expected_dtype(operands[0], x)
     named, result = _without_dots(terms, result, operands)
     sizes = _check_einsum(named, result, operands)
+    kind = _einsum_dtype(named, result, operands)
+    operands = [t.astype(kind) for t in operands]
     number = {label: i for i, label in enumerate(sizes)}
     args = []
     for labels, t in zip(named, operands):
@@ -673,7 +688,6 @@ def einsum_of(equation: str, operands: list[Array]) -> Array:
         args.append([number[label] for d, label in enumerate(labels) if d not in dull])
     present = {n for labels in args[1::2] for n in labels}
     kept = [number[label] for label in result if number[label] in present]
-    kind = operands[0].dtype
     if len(operands) == 1 and len(kept) < len(sizes) and not jnp.issubdtype(kind, jnp.inexact):
         kind = np.dtype(np.int64)  # a sum of one operand, which torch widens
         args[0] = args[0].astype(kind)

@@ -33,6 +33,20 @@ class _Options:
         return len(values) == len(self.values) and all(map(is_, values, self.values))
 
 
+class _Untensored:
+    """What a compiled region asks of an optimizer some of whose numbers are tensors: those are inputs of the step."""
+
+    __slots__ = ("flags", "state", "_numbers")
+
+    def __init__(self, optimizer):
+        self.flags = optimizer.flags
+        self.state = optimizer.state
+        self._numbers = optimizer.numbers
+
+    def numbers(self, group):
+        return {k: v for k, v in self._numbers(group).items() if not isinstance(v, Tensor)}
+
+
 class FusedGroup:
     """Gathers the tensors of a group, and makes the function that updates all of them at once."""
 
@@ -76,7 +90,8 @@ class FusedGroup:
             update = options.updates[key] = self._update(options, tuple(extra), where, len(params), group)
         kept = [s[name] for name in names for s in states]
         inputs = [*steps, *extra.values(), *params, *[p._grad for p in params], *kept]
-        update.record(inputs, tuple(numbers.values()), [*steps, *params, *kept], (optimizer, group, options.flags))
+        asked = _Untensored(optimizer) if options.extra else optimizer
+        update.record(inputs, tuple(numbers.values()), [*steps, *params, *kept], (asked, group, options.flags))
 
     def _options(self, group, kind):
         options = self.options.get((id(group), kind))

@@ -69,6 +69,33 @@ r5 = gradcheck(lambda a, b: torch.nn.functional.linear(a, b), (T(1., 2.).view(1,
 z = torch.tensor([1 + 2j, 0.5j], dtype=torch.complex128, requires_grad=True)
 r6 = gradcheck(lambda z: z * z, (z,))
 """,
+    "gradcheck_by_forward_mode": """
+from torch.autograd import gradcheck, gradgradcheck
+class Exp(torch.autograd.Function):
+    factor = 1
+    @staticmethod
+    def forward(ctx, x):
+        ctx.out = x.exp()
+        return ctx.out
+    @staticmethod
+    def jvp(ctx, t):
+        return t * ctx.out
+class Wrong(Exp):
+    @staticmethod
+    def jvp(ctx, t):
+        return t * 3
+p, only = T(1., 2.), {"check_forward_ad": True, "check_backward_ad": False}
+print(gradcheck(Exp.apply, (p,), **only))
+attempt(gradcheck, Wrong.apply, (p,), **only)
+attempt(gradcheck, torch.sin, (p,), check_backward_ad=False)
+attempt(gradcheck, torch.sin, (p,), check_batched_forward_grad=True)
+attempt(gradgradcheck, torch.sin, (p,), check_rev_over_rev=False)
+z = torch.tensor([1 + 2j], dtype=torch.complex128, requires_grad=True)
+print(gradcheck(lambda z, q: (z * z.conj() * z, z * q), (z, p), check_forward_ad=True))
+torch.manual_seed(0)
+print(gradgradcheck(lambda x: x.sin() * x, (p,), check_fwd_over_rev=True), gradgradcheck(lambda z: z * z, (z,)))
+drawn_after = torch.rand(2)
+""",
     "forward_ad": """
 import torch.autograd.forward_ad as fwAD
 p, t = T(0.5, 1., grad=False), T(2., 3., grad=False)

@@ -33,6 +33,10 @@ o = F.apply(a)
 o.grad_fn._raw_saved_tensors[1].register_hooks(lambda t: 1, lambda p: torch.full((2,), 9., dtype=torch.float64))
 o.sum().backward()
 g = a.grad
+print(m.grad_fn._saved_self is None, (a * a).grad_fn._saved_self is a)
+with torch.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t):
+    s = a.pow(2).grad_fn._saved_self
+print(s is a, s.is_leaf, s.requires_grad, s.grad_fn)
 """,
     "order_of_linear": """
 log = []

@@ -275,3 +275,30 @@ def test_a_dict_of_tensors_is_guarded_by_what_they_are():
     assert len(line._region.replays) == 1  # the same tensors: replayed, not recorded again
     TABLE["scale"] = jtorch.full((3,), 5.0)
     assert line(x).tolist() == [6, 6, 6]
+
+
+def test_a_module_compiled_in_place_gives_the_plain_numbers():
+    net, _ = model()
+    expected = [net(x).tolist() for x, _ in batches(3)]
+    net.compile(fullgraph=True)
+    assert [net(x).tolist() for x, _ in batches(3)] == expected
+    assert region(net._compiled_call_impl).seen or region(net._compiled_call_impl).replays
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam"])
+def test_a_learning_rate_that_is_a_tensor_is_an_input_of_the_replay(name):
+    def weights(compiled):
+        net, opt = model(optimizer=name)
+        lr = opt.param_groups[0]["lr"] = jtorch.tensor(0.05)
+        step = jtorch.compile(make_step(net, opt)) if compiled else make_step(net, opt)
+        seen = []
+        for x, y in batches():
+            step(x, y)
+            seen.append(net[0].weight.sum().item())
+            lr.mul_(0.5)
+        return seen, step
+
+    expected, _ = weights(False)
+    got, step = weights(True)
+    assert np.allclose(got, expected, rtol=1e-5)
+    assert region(step).replays

@@ -202,6 +202,9 @@ def test_replacing_patterns(t):
     a = x.abs() - w
     assert made(x, w).tolist() == ((a + 1).abs() - w - a).tolist()
     assert not t.fx.replace_pattern(made, lambda x: x.sigmoid(), lambda x: x)
+    made = t.fx.symbolic_trace(lambda x: (x.relu() + 1) * (x * 2).exp())
+    t.fx.replace_pattern(made, lambda x: x.relu() + 1, lambda x: x.sigmoid())
+    assert [n.name for n in made.graph.nodes] == ["x", "mul", "exp", "sigmoid", "mul_1", "output"]
 
 
 @BOTH
@@ -234,6 +237,11 @@ def test_shapes(t):
     made = t.fx.symbolic_trace(lambda x: x.sum(0).unsqueeze(0))
     ShapeProp(made).propagate(t.ones(2, 3))
     assert [tuple(n.meta["tensor_meta"].shape) for n in made.graph.nodes] == [(2, 3), (3,), (1, 3), (1, 3)]
+    made = t.fx.symbolic_trace(lambda x: t.topk(x, 2))
+    ShapeProp(made).propagate(t.ones(2, 3))
+    _, pair, _ = made.graph.nodes
+    assert [tuple(m.shape) for m in pair.meta["tensor_meta"]] == [(2, 2), (2, 2)]
+    assert type(pair.meta["tensor_meta"]) is tuple and not hasattr(t.ones(3).topk(1), "_fields")
 
 
 def test_gradients_and_files(tmp_path):

@@ -1,9 +1,11 @@
 """`python -m jtorch run`: what a program sees, how it ends, processes that it starts, and what it costs."""
 
+import pickle
 import resource
 import subprocess
 import sys
 
+from tests import oracle
 from tests.swap import programs
 
 
@@ -20,6 +22,26 @@ def test_script(tmp_path):
     """
     done = programs.run(text, tmp_path, "-m", "--lr", "0.1")
     assert done.stdout == "['-m', '--lr', '0.1'] 3.0 True True\ncpu <class 'torch.device'> torch.int8\n"
+
+
+def test_tensors_pickled_by_pytorch(tmp_path):
+    """`pickle.load` names functions of PyTorch's own modules, and those are there too."""
+    torch = oracle.torch
+    weights = torch.nn.Linear(2, 1).to(torch.bfloat16).state_dict()
+    given = {
+        "t": torch.arange(4.0).view(2, 2).t(),
+        "p": torch.nn.Parameter(torch.ones(1)),
+        "d": torch.int8,
+        "w": weights,
+    }
+    (tmp_path / "given.pkl").write_bytes(pickle.dumps(given))
+    text = """
+        import pickle
+        got = pickle.load(open("given.pkl", "rb"))
+        print(got["t"].tolist(), got["t"].stride(), got["p"], got["d"], *[t.tolist() for t in got["w"].values()])
+    """
+    expected = [given["t"].tolist(), (1, 2), given["p"], torch.int8, *[t.tolist() for t in weights.values()]]
+    assert programs.run(text, tmp_path).stdout == " ".join(map(str, expected)) + "\n"
 
 
 def test_module(tmp_path):

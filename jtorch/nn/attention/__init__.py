@@ -3,6 +3,8 @@
 import contextlib
 import enum
 
+from ...backends import attention_kernels
+
 __all__ = [
     "SDPBackend", "WARN_FOR_UNFUSED_KERNELS", "activate_flash_attention_impl", "current_flash_attention_impl", "list_flash_attention_impls",
     "register_flash_attention_impl", "restore_flash_attention_impl", "sdpa_kernel",
@@ -34,11 +36,25 @@ def sdpa_kernel(backends, set_priority=False):
     assert isinstance(backends, (list, SDPBackend)), (
         "Backend must be an instance of SDPBackend or a list of SDPBackend instances"
     )
-    yield {}
+    asked = backends if isinstance(backends, list) else [backends]
+    before = dict(attention_kernels)
+    attention_kernels.update({name: kernel in asked for kernel, name in _SETTINGS.items()})
+    try:
+        yield {}
+    finally:
+        attention_kernels.update(before)
+
+
+_SETTINGS = {
+    SDPBackend.FLASH_ATTENTION: "flash",
+    SDPBackend.EFFICIENT_ATTENTION: "mem_efficient",
+    SDPBackend.MATH: "math",
+    SDPBackend.CUDNN_ATTENTION: "cudnn",
+}
 
 
 def _cur_sdpa_kernel_backends(with_priority=False):
-    return [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH, SDPBackend.CUDNN_ATTENTION]
+    return [*(kernel for kernel, name in _SETTINGS.items() if attention_kernels[name]), SDPBackend.OVERRIDEABLE]
 
 
 _implementations: dict = {}

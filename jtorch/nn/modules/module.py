@@ -1,5 +1,6 @@
 """Module: a tree of parameters, buffers and submodules with a forward."""
 
+import importlib
 import itertools
 import warnings
 from collections import OrderedDict
@@ -41,9 +42,6 @@ __all__ = [
 
 # Values of these types are never registered, so assigning them needs no further look.
 _PLAIN = frozenset((int, float, bool, str, bytes, tuple, list, dict, set, complex))
-
-# Set by the compile package, which lives above this one: function(callable, *args, **kwargs) -> callable.
-compiler = None
 
 
 def typename(value) -> str:
@@ -152,8 +150,8 @@ class Module(HookMixin, StateMixin):
 
     def compile(self, *args, **kwargs):
         """Compile this module's forward in place; the arguments are those of `compile`."""
-        if compiler is None:
-            raise RuntimeError("Module.compile() needs the compile package, which is not loaded")
+        # The package is a floor above, and loaded only where something is compiled.
+        compiler = importlib.import_module("jtorch.compile")
         mutations[0] += 1
         self.__dict__["_compiled_call_impl"] = compiler(self._call_impl, *args, **kwargs)
 

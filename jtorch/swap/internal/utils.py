@@ -8,7 +8,18 @@ from ... import functions as torch
 from ...accelerator import device_count
 from ...compiler import is_compiling
 from ...core.device import Device, accelerator
-from ...nn.parameter import Parameter
+
+# What tensors pickled by PyTorch name: they are read by `pickle.load` too.
+from ...files.rebuild import (  # noqa: F401
+    _rebuild_device_tensor_from_cpu_tensor,
+    _rebuild_device_tensor_from_numpy,
+    _rebuild_meta_tensor_no_storage,
+    _rebuild_parameter,
+    _rebuild_parameter_with_state,
+    _rebuild_tensor,
+    _rebuild_tensor_v2,
+    _rebuild_tensor_v3,
+)
 
 __all__ = ["ExceptionWrapper", "KeyErrorMessage", "classproperty", "is_compiling"]
 
@@ -132,13 +143,6 @@ def _element_size(dtype) -> int:
 def _handle_complex(tensor):
     """A complex tensor as pairs of real numbers, another as it is."""
     return torch.view_as_real(tensor) if tensor.is_complex() else tensor
-
-
-def _rebuild_parameter(data, requires_grad, backward_hooks):
-    """A Parameter of unpickled parts."""
-    made = Parameter(data, requires_grad)
-    made._hooks = dict(backward_hooks) or None
-    return made
 
 
 class classproperty:
