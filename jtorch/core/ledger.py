@@ -52,6 +52,16 @@ def user_line() -> str:
     return "?"
 
 
+def user_frames():
+    """(file, line, function) of every frame outside jtorch, innermost first."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if not code.co_filename.startswith((_ROOT, "<jtorch ")):
+            yield code.co_filename, frame.f_lineno, code.co_name
+        frame = frame.f_back
+
+
 def _entry(prog, cause) -> Entry:
     entry = prog.entry
     if entry is None:
