@@ -187,10 +187,8 @@ def _resize_as(self, tensor):
 
 
 def _module_load(self, other, assign=False):
-    """What `load_state_dict` puts in the place of this tensor under torch.__future__.swap_module_params."""
-    if assign:
-        return other
-    return copy_(self.detach().clone(), other).requires_grad_(self.requires_grad)
+    """What `load_state_dict` swaps this tensor with under torch.__future__.set_swap_module_params_on_conversion."""
+    return other.detach() if assign else self.copy_(other).detach()
 
 
 def _record_stream(self, stream) -> None:
