@@ -161,6 +161,8 @@ def find(name):
         return getattr(importlib.import_module(f"jtorch.{_LATE[name]}"), name)
     if name in _AUTOCAST:
         return getattr(importlib.import_module("jtorch.amp.autocast"), name)
+    if name == "_dynamo":
+        return importlib.import_module("jtorch.swap.internal.dynamo")
     if name in SUBMODULES:
         try:
             return importlib.import_module(f"jtorch.{name}")
