@@ -165,11 +165,17 @@ def linalg_qr(A: Array, mode: str = "reduced") -> tuple[Array, Array]:
     return (jnp.zeros((0,), A.dtype) if mode == "r" else Q), R
 
 
+linalg_qr.guards(A=False, out=True)
+
+
 @op(where="torch Tensor", grad_name="LinalgQrBackward0", strides=columns(0, 1))
 def qr(input: Array, some: bool = True) -> tuple[Array, Array]:
     """`linalg.qr`, reduced or complete."""
     matrices(input, "linalg.qr", "geqrf_cpu")
     return tuple(_qr(input, "reduced" if some else "complete"))
+
+
+qr.guards(input=False, out=True)
 
 
 @op(where="torch Tensor", differentiable=False, strides=columns(0))
@@ -230,6 +236,9 @@ def ormqr(input: Array, tau: Array, other: Array, left: bool = True, transpose: 
     Q = _reflections(input, tau, True)
     Q = mh(Q) if transpose else Q
     return Q @ other if left else other @ Q
+
+
+ormqr.guards(out=True)
 
 
 # ---------------------------------------------------------------- singular values

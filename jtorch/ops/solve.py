@@ -113,6 +113,9 @@ def triangular_solve(
     return solution, wide
 
 
+triangular_solve.guards(out0=True)
+
+
 def _lapack_only(A):
     if not jnp.issubdtype(A.dtype, jnp.inexact) or A.dtype.itemsize < 4:
         raise RuntimeError("This function doesn't handle types other than float and double")
@@ -160,6 +163,9 @@ def cholesky_solve(B: Array, L: Array, upper: bool = False) -> Array:
     L = mh(L) if upper else L
     Y = lax.linalg.triangular_solve(L, B, left_side=True, lower=True)
     return lax.linalg.triangular_solve(L, Y, left_side=True, lower=True, transpose_a=True, conjugate_a=True)
+
+
+cholesky_solve.guards(B=True)
 
 
 @op(where="torch Tensor", strides=columns(0))
