@@ -74,6 +74,9 @@ def solve_and_info(A: Array, B: Array, left: bool) -> tuple[Array, Array]:
     return _solved(A, B, left), lu_info(A)
 
 
+solve_and_info.guards(B=False, out0=True)
+
+
 @composite(where="linalg", out=True)
 def solve(A, B, *, left=True):
     """The X with `A @ X = B`, or `X @ A = B` when not `left`."""
@@ -98,6 +101,9 @@ def solve_triangular(A: Array, B: Array, *, upper: bool, left: bool = True, unit
     supported(A, "triangular_solve_cpu")
     A, B, vector = _system(A, B if B.ndim > 1 else B[:, None], left, "linalg.solve_triangular")
     return lax.linalg.triangular_solve(A, B, left_side=left, lower=not upper, unit_diagonal=unitriangular)
+
+
+solve_triangular.guards(A=True, B=False, out=True)
 
 
 @op(where="torch Tensor", strides=columns(0, 1))
@@ -238,6 +244,9 @@ def linalg_lu_solve(LU: Array, pivots: Array, B: Array, *, left: bool = True, ad
 def lu_solve(b: Array, LU_data: Array, LU_pivots: Array) -> Array:
     """The X with `A @ X = b`, from A's `lu_factor`."""
     return _lu_solved(LU_data, LU_pivots, b, True, False)
+
+
+lu_solve.guards(b=False)
 
 
 def _host_ldl_solve(LD, pivots, B, hermitian):
