@@ -15,7 +15,7 @@ from .streams import wait
 from .tensor import Tensor
 
 SUBMODULES = (
-    "_C", "accelerator", "amp", "autograd", "backends", "compile", "compiler", "config", "core", "cpu", "cuda", "data",
+    "_C", "__future__", "accelerator", "amp", "autograd", "backends", "compile", "compiler", "config", "core", "cpu", "cuda", "data",
     "distributed", "distributions", "errors", "fft", "files", "func", "functional", "futures", "fx", "hub", "jit", "library",
     "linalg", "masked", "mps", "mtia", "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "quasirandom", "random",
     "return_types", "serialization", "signal", "sparse", "special", "storage", "swap", "testing", "torch_version", "types", "typing",
@@ -161,6 +161,8 @@ def find(name):
         return getattr(importlib.import_module(f"jtorch.{_LATE[name]}"), name)
     if name in _AUTOCAST:
         return getattr(importlib.import_module("jtorch.amp.autocast"), name)
+    if name == "_dynamo":
+        return importlib.import_module("jtorch.swap.internal.dynamo")
     if name in SUBMODULES:
         try:
             return importlib.import_module(f"jtorch.{name}")

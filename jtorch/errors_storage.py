@@ -1,6 +1,4 @@
-"""What making and sharing storage objects raises, and warns of."""
-
-import warnings
+"""What making and sharing storage objects raises."""
 
 
 def bad_arguments(detail, kind, name="TypedStorage.__init__", forms=None) -> Exception:
@@ -21,11 +19,14 @@ def refused(cls, detail, kind) -> Exception:
     return bad_arguments(detail, kind, f"<class 'torch.{cls.__name__}'>.__new__", forms)
 
 
-def not_shared(holder):
-    """`holder` itself, with a warning: what other processes write to it is not seen here."""
-    warnings.warn(
-        "share_memory_(): jtorch's tensors belong to one process. Another process gets a copy, and what it writes stays there: send "
-        "results back through a queue or a file, or train with threads.",
-        stacklevel=3,
+def cannot_share() -> Exception:
+    """This system hands no open files from process to process."""
+    return RuntimeError(
+        "share_memory_(): this system cannot hand memory to another process. Send tensors through a queue or a file (both copy), or "
+        "train with threads."
     )
-    return holder
+
+
+def not_resizable() -> Exception:
+    """Memory that other processes map, too small for a new size."""
+    return RuntimeError("Trying to resize storage that is not resizable")

@@ -5,7 +5,7 @@ import importlib
 
 import numpy as np
 
-from . import complex_views, creation, errors, errors_storage, operators, random_tensors, unavailable
+from . import complex_views, creation, errors, operators, random_tensors, unavailable
 from .convert import array_protocol, array_wrap, as_numpy, caster, cpu, cuda, jax_array, numpy, to, type_, type_as
 from .copying import (
     as_subclass,
@@ -20,6 +20,7 @@ from .copying import (
     shallow_copy,
 )
 from .core import dtype as dtypes
+from .core import sharing
 from .inplace_random import bernoulli_, cauchy_, exponential_, geometric_, log_normal_, normal_, random_, uniform_
 from .ops import registry
 from .random_tensors import fill_random
@@ -148,6 +149,12 @@ _OF_SPARSE = (
 )  # fmt: skip
 
 
+def share_memory_(self):
+    """Move the storage into memory that processes started by torch.multiprocessing can share; nothing on an accelerator."""
+    sharing.share(self._storage)
+    return self
+
+
 def _volatile(self) -> bool:
     """Deprecated by PyTorch: False."""
     errors.warn("volatile was removed (Variable.volatile is always False)")
@@ -180,10 +187,8 @@ def _resize_as(self, tensor):
 
 
 def _module_load(self, other, assign=False):
-    """What `load_state_dict` puts in the place of this tensor under torch.__future__.swap_module_params."""
-    if assign:
-        return other
-    return copy_(self.detach().clone(), other).requires_grad_(self.requires_grad)
+    """What `load_state_dict` swaps this tensor with under torch.__future__.set_swap_module_params_on_conversion."""
+    return other.detach() if assign else self.copy_(other).detach()
 
 
 def _record_stream(self, stream) -> None:
@@ -247,7 +252,7 @@ def install():
     Tensor.new = lambda self, *a, **k: legacy_new(Tensor, *a)
     Tensor.__new__ = staticmethod(legacy_new)
     Tensor.pin_memory = lambda self, device=None: self
-    Tensor.share_memory_ = errors_storage.not_shared
+    Tensor.share_memory_ = share_memory_
     Tensor.is_same_size = lambda self, other: self._spec.shape == other._spec.shape
     Tensor.resolve_conj = lambda self: self
     Tensor.resolve_neg = lambda self: self

@@ -7,7 +7,7 @@ import numpy as np
 
 from . import errors, errors_storage
 from .convert import as_numpy
-from .core import buffers
+from .core import buffers, sharing
 from .core import device as devices
 from .core import dtype as dtypes
 from .core import storage as storages
@@ -19,7 +19,7 @@ from .writing import resize_
 
 
 class _HostMemory:
-    """What both kinds of storages say of host memory: it is neither pinned nor shared between processes."""
+    """What both kinds of storages say of host memory: it is not pinned."""
 
     def is_pinned(self, device=None) -> bool:
         return False
@@ -28,7 +28,9 @@ class _HostMemory:
         return self
 
     def share_memory_(self):
-        return errors_storage.not_shared(self)
+        """Move the bytes into memory that other processes can share."""
+        sharing.share(self.untyped()._storage)
+        return self
 
 
 class StorageBase(_HostMemory):
@@ -91,10 +93,7 @@ class UntypedStorage(StorageBase):
     def device(self):
         return self._storage.base.device
 
-    @property
-    def is_cuda(self) -> bool:
-        return self.device.type == "cuda"
-
+    is_cuda = property(lambda self: self.device.type == "cuda")
     _cdata = property(lambda self: id(self._storage))
 
     def data_ptr(self) -> int:
@@ -112,10 +111,10 @@ class UntypedStorage(StorageBase):
         return self.device.index
 
     def is_shared(self) -> bool:
-        return self.filename is not None
+        return bool(self.filename) or self.is_cuda or sharing.is_shared(self._storage)
 
     def resizable(self) -> bool:
-        return self.filename is None
+        return self.filename is None and not sharing.is_shared(self._storage)
 
     def untyped(self):
         return self
@@ -126,9 +125,9 @@ class UntypedStorage(StorageBase):
 
     def type(self, dtype=None, non_blocking=False):
         """The name of the class."""
-        if dtype is not None:
-            raise errors.unsupported("UntypedStorage.type(dtype)", "the methods named after dtypes, such as .float()")
-        return "torch.storage.UntypedStorage"
+        if dtype is None:
+            return "torch.storage.UntypedStorage"
+        raise errors.unsupported("UntypedStorage.type(dtype)", "the methods named after dtypes, such as .float()")
 
     def _flat(self, dtype=dtypes.uint8) -> Tensor:
         return make(self._storage, Spec.dense((self.nbytes() // dtype.itemsize,), dtype, self.device))

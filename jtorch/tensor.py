@@ -169,7 +169,9 @@ class Tensor(metaclass=TensorMeta):
         return host is not None and host.ahead is not None
 
     def is_shared(self) -> bool:
-        return False
+        """Whether the memory can be another process's too: after share_memory_(), and on an accelerator."""
+        host = self._storage.host
+        return self._spec.device.type != "cpu" or host is not None and host.among_processes
 
     is_sparse = property(_never)
     is_sparse_csr = property(_never)

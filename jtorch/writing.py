@@ -4,9 +4,9 @@ import copy
 
 import numpy as np
 
-from . import creation, errors
+from . import creation, errors, errors_storage
 from .convert import to_device
-from .core import shapes
+from .core import shapes, sharing
 from .core import storage as storages
 from .core.record import tls
 from .core.spec import Spec
@@ -141,6 +141,8 @@ def resize_(self, *size, memory_format=contiguous_format) -> Tensor:
     base = self._storage.base
     have = base.nbytes // spec.dtype.itemsize
     if need > have:
+        if sharing.is_shared(self._storage):
+            raise errors_storage.not_resizable()
         old = storages.numpy_of(self._storage, Spec.dense((have,), spec.dtype, spec.device), 0) if have else np.zeros(0)
         flat = np.zeros(need, spec.dtype.np)
         flat[:have] = old[:have]

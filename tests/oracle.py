@@ -599,6 +599,8 @@ class Given:
             if isinstance(x, self.placeholder):
                 if x.kind == "int":
                     return torch.randint(0, 2, x.shape, generator=generator)
+                if x.kind == "int8":
+                    return torch.randint(-128, 128, x.shape, generator=generator, dtype=torch.int8)
                 if x.kind == "bool":
                     return torch.rand(x.shape, generator=generator) > 0.5
                 if x.kind == "complex":

@@ -101,16 +101,3 @@ def test_copies():
     a, b = copy.copy(s), copy.deepcopy([s, s.untyped()])
     s[0] = 9
     assert a.tolist() == [1, 2] and b[0].tolist() == [1, 2] and b[0].data_ptr() == b[1].data_ptr()
-
-
-@pytest.mark.parametrize(
-    "share",
-    [
-        lambda: jtorch.ones(2).share_memory_(),
-        lambda: jtorch.nn.Linear(1, 1).share_memory(),
-        lambda: jtorch.ones(2).untyped_storage().share_memory_(),
-    ],
-)
-def test_nothing_is_shared_between_processes_and_it_is_said(share):
-    with pytest.warns(UserWarning, match="belong to one process"):
-        assert share() is not None

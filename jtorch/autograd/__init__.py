@@ -16,6 +16,10 @@ def __getattr__(name):
         return getattr(importlib.import_module(f".{_LATE[name]}", __name__), name)
     if name in ("functional", "graph", "forward_ad", "function", "grad_mode", "anomaly_mode"):
         return importlib.import_module(f".{name}", __name__)
+    if name in ("profiler", "profiler_util"):
+        return importlib.import_module(
+            {"profiler": "..profiler.autograd", "profiler_util": "..profiler.events"}[name], __name__
+        )
     if name in ("gradcheck", "gradgradcheck"):
         # The function, not the module that importing has put under this name.
         home = importlib.import_module(".gradcheck", __name__)

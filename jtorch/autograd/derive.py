@@ -5,6 +5,7 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.interpreters import partial_eval
 
 from ..core import halves, shapes, strided
 from ..core.dtype import COMPLEX, FLOAT, complex32
@@ -75,11 +76,12 @@ class HalfBinding(Binding):
 class Backward:
     """The derivative of a plan by some of its operands: what the tape keeps, and the plan that computes it.
 
-    save_in, save_out: positions of operands and results that it needs; positions: operands that get a gradient.
+    save_in, save_out: positions of operands and results that it needs; positions: operands that get a gradient. guard_in,
+    guard_out: those that must not be written to until it has run.
     """
 
     __slots__ = (
-        "forward", "name", "positions", "save_in", "save_out", "uses_numbers", "plans", "build", "specs", "n_out",
+        "forward", "name", "positions", "save_in", "save_out", "guard_in", "guard_out", "uses_numbers", "plans", "build", "specs", "n_out",
         "whole", "whole_plan", "node", "keep",
     )  # fmt: skip
 
@@ -87,8 +89,8 @@ class Backward:
         self.forward = forward
         self.name = forward.grad_name or f"{forward.name}Backward0"
         self.positions = positions
-        self.save_in = save_in
-        self.save_out = save_out
+        self.save_in = self.guard_in = save_in
+        self.save_out = self.guard_out = save_out
         self.uses_numbers = uses_numbers
         self.plans = {}
         self.build = build
@@ -98,6 +100,14 @@ class Backward:
         self.whole_plan = None  # what `plan` says where every result has a gradient, once it has been asked
         self.node = None  # the class of its nodes, set by the tape
         self.keep = None  # for up to three operands and one result: what saves them, set by the tape
+
+    def guard(self, which, owners):
+        """Guard what the op says, {name: whether}; owners: operand position -> name."""
+        forward = self.forward
+        names = [owners.get(i) for i in range(len(forward.operands))]
+        self.guard_in = tuple(i for i, n in enumerate(names) if which.get(n, i in self.save_in))
+        outs = [which.get(f"out{k}", which.get("out", k in self.save_out)) for k in range(self.n_out)]
+        self.guard_out = tuple(k for k, there in enumerate(outs) if there)
 
     def plan(self, present):
         """(plan, passed): the plan for these cotangents (a bool for each result) and, for each gradient, the position
@@ -161,9 +171,12 @@ def backward_of(plan, needs) -> Backward:
         if op.order is not None:
             names = op.order(*plan.operands)
             positions = tuple(sorted(positions, key=lambda i: names.index(owners[i])))
-        if all(owners[i] in op.rules for i in positions):
-            return _by_rules(plan, binding, positions, owners)
-    elif binding is not None:
+        ruled = all(owners[i] in op.rules for i in positions)
+        made = _by_rules(plan, binding, positions, owners) if ruled else _by_vjp(plan, positions)
+        if op.guarded:
+            made.guard(op.guarded, owners)
+        return made
+    if binding is not None:
         return Backward(plan, positions, (), (), True, binding.build(positions))
     return _by_vjp(plan, positions)
 
@@ -271,12 +284,9 @@ def _pruned(plan, positions, save_in, save_out, uses_numbers, build_for):
 
 
 def used_inputs(jaxpr) -> set[int]:
-    """Positions of the arguments on which a jaxpr's results depend."""
-    needed = {id(v) for v in jaxpr.outvars}
-    for eqn in reversed(jaxpr.eqns):
-        if any(id(v) in needed for v in eqn.outvars):
-            needed.update(id(v) for v in eqn.invars)
-    return {k for k, v in enumerate(jaxpr.invars) if id(v) in needed}
+    """Positions of the arguments on which a jaxpr's results depend, through the functions that it calls too."""
+    _, used = partial_eval.dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))
+    return {k for k, there in enumerate(used) if there}
 
 
 def _flat(slot):

@@ -519,8 +519,8 @@ def modified(node, storage, version):
     """The error for a saved tensor that was written to between forward and backward."""
     at = next(i for i, (s, v) in enumerate(node.guards) if s is storage and v == version)
     bwd = node.bwd
-    saved_in = bwd.save_in
-    n_in = len(node.guards) - (len(node.guards) - len(saved_in) if bwd.save_out else 0)
+    saved_in = bwd.guard_in
+    n_in = len(node.guards) - (len(node.guards) - len(saved_in) if bwd.guard_out else 0)
     if at < n_in:
         # A write in place does not guard the operand that it writes to, the first.
         i = saved_in[at + len(saved_in) - n_in] if n_in <= len(saved_in) else saved_in[0]
@@ -529,7 +529,7 @@ def modified(node, storage, version):
         if edge is not None:
             edge = getattr(storage, "written", edge)
     else:
-        guarded = [k for k in bwd.save_out if k < bwd.forward.public]
+        guarded = [k for k in bwd.guard_out if k < bwd.forward.public]
         k = guarded[min(at - n_in, len(guarded) - 1)]
         edge, spec = (node, k), bwd.specs[k]
     return changed(edge, spec, storage.version, version, node.trace)

@@ -350,9 +350,14 @@ def record(plan, values, edges, numbers, outs, tensors=None):
     bwd = plan.bwd.get(needs) or backward_plan(plan, needs)
     saved = []
     guards = []
+    guarded = bwd.guard_in
+    if guarded is not bwd.save_in:  # PyTorch keeps others
+        if tensors is not None:
+            guards = guarded_versions(tensors, guarded)
+        guarded = ()
     for i in bwd.save_in:
         saved.append(values[i])
-        if tensors is not None:
+        if guarded and tensors is not None:
             t = tensors[i]
             if t is not None:
                 storage = t._storage
@@ -369,7 +374,15 @@ def record(plan, values, edges, numbers, outs, tensors=None):
     return node
 
 
-keeper = None  # (number of operands, save_in, save_out) -> what saves them; set by dispatch
+def guarded_versions(tensors, positions):
+    """The versions of these operands; an operand that is None is the one written to."""
+    held = [tensors[i]._storage for i in positions if tensors[i] is not None]
+    if any(storage.version < 0 for storage in held):
+        raise inference_saved()
+    return [(storage, storage.version) for storage in held]
+
+
+keeper = None  # (number of operands, save_in, save_out, guard_in, guard_out) -> what saves them; set by dispatch
 
 
 def backward_plan(plan, needs):
@@ -378,7 +391,7 @@ def backward_plan(plan, needs):
     bwd.node = class_of(bwd.name)
     n = len(plan.operands)
     if n <= 3 and plan.n_out == 1:
-        bwd.keep = keeper(n, bwd.save_in, bwd.save_out)
+        bwd.keep = keeper(n, bwd.save_in, bwd.save_out, bwd.guard_in, bwd.guard_out)
     return bwd
 
 

@@ -52,6 +52,21 @@ def user_line() -> str:
     return "?"
 
 
+def is_users(code) -> bool:
+    """Whether a code object is from outside jtorch."""
+    return not code.co_filename.startswith((_ROOT, "<jtorch "))
+
+
+def user_frames():
+    """(file, line, function) of every frame outside jtorch, innermost first."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if is_users(code):
+            yield code.co_filename, frame.f_lineno, code.co_name
+        frame = frame.f_back
+
+
 def _entry(prog, cause) -> Entry:
     entry = prog.entry
     if entry is None:

@@ -89,6 +89,8 @@ class Mirror:
 class Host:
     """A buffer shared with numpy: the truth as long as anybody else refers to it."""
 
+    among_processes = False
+
     __slots__ = ("buffer", "owner", "spec", "lent", "ahead")
 
     def __init__(self, buffer, owner, spec, lent=False):
@@ -154,6 +156,10 @@ def read(storage, spec, offset):
         return storage.value
     if storage.host is not None:
         if storage.host.shared():
+            if storage.host.among_processes and not tls.me.grad and tls.me.scope is None:
+                # An update reads here what it will write: the less it has to compute in between, the fewer writes of others
+                # it undoes.
+                tls.me.flush("memory of several processes")
             return to_device(np.array(dtypes.values(host_view(storage, spec, offset), spec.dtype)), spec.device)
         unshare(storage)
         if storage.spec is spec:

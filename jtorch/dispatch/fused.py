@@ -44,7 +44,6 @@ class Update:
         me = tls.me
         if me.scope is not None and source is not None:
             me.scope.updates.append((*source, tuple(numbers)))
-        graph = me.graph if me.graph.device is plan.device else me.graph_on(plan.device)
         held = list(map(_storage, inputs))
         if list(map(_whole, held)) == specs:
             values = list(map(_value, held))
@@ -52,6 +51,7 @@ class Update:
             values = [
                 s.value if s.spec is t._spec else storages.read(s, t._spec, t._offset) for s, t in zip(held, inputs)
             ]
+        graph = me.graph if me.graph.device is plan.device else me.graph_on(plan.device)
         outs = graph.recn(plan, values, tuple(numbers))
         del values
         held = list(map(_storage, outputs))

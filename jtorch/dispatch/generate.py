@@ -22,23 +22,29 @@ from .plans import DEFAULT, FAST, MISSING, NUMBER_TYPES, RETURN_FIELDS, return_t
 from .results import finish, finish1, finish2, finish3
 from .view import call_view
 
-_RENAMED = {"axis": "dim", "keepdims": "keepdim", "axis0": "dim0", "axis1": "dim1"}
-_RENAMES = frozenset(_RENAMED.values())
+_RENAMED = {
+    "axis": "dim", "keepdims": "keepdim", "axis0": "dim0", "axis1": "dim1",
+    "x": "input", "a": "input", "x1": "input", "x2": "other",
+}  # fmt: skip
+# What takes any of these takes all of numpy's spellings. Functions without a dimension, such as add, are the hottest that there
+# are: to let them take `x1=` would cost each of their calls.
+_RENAMES = frozenset(("dim", "keepdim", "dim0", "dim1"))
 
 
 def _signature_source(record):
     """The parameter list of a record as source, with defaults taken from a namespace.
 
-    A required `dim` has a default too, since it may be given as `axis`; `Call` finds it missing.
+    A required `dim` has a default too, since it may be given as `axis`; `Call` finds it missing. So has the `input` beside it.
     """
     parts, defaults, star, optional = [], {}, False, False
+    tolerant = not _RENAMES.isdisjoint(p.name for p in record.params)
     for p in record.params:
         if p.kind is p.KEYWORD_ONLY and not star:
             parts.append("*")
             star = True
         if getattr(record, "roles", None) and record.roles[record.params.index(p)] == KEY:
             continue
-        optional = optional or p.name in _RENAMED.values() and p.default is p.empty and not star
+        optional = optional or tolerant and p.name in _RENAMED.values() and p.default is p.empty and not star
         if p.default is p.empty and optional:
             defaults["_missing"] = MISSING
             parts.append(f"{p.name}=_missing")
@@ -211,7 +217,7 @@ def _compile(record, parts, lines, scope):
         "finish1": finish1, "finish2": finish2, "finish3": finish3, "fast": FAST, "renamed": renamed, "number_types": NUMBER_TYPES,
         "type": builtins.type, "default": DEFAULT, "operand": operand, "_inplace": inplace, "call_view": call_view,
         "view_of_other": view_of_other, "Tensor": Tensor, "isinstance": builtins.isinstance,
-        "integer_power": errors.integer_power, "check_values": check_values,
+        "missing_argument": errors.missing_argument, "integer_power": errors.integer_power, "check_values": check_values,
     }  # fmt: skip
     exec(compile(source, f"<jtorch {record.name}>", "exec"), scope)
     fn = scope["public"] = scope[_safe(record.name)]
@@ -254,7 +260,7 @@ def renamed(record, args, out, named):
     values = dict(zip(names, args))
     for name, value in named.items():
         to = _RENAMED.get(name)
-        if to not in values:
+        if to not in values or to not in _RENAMES and values[to] is not MISSING:
             raise errors.no_such_argument(record.name, named)
         values[to] = value
     if out is not None:
@@ -279,7 +285,7 @@ def build_view(view):
     names = [p.name for p in view.params]
     first, rest = names[0], names[1:]
     lines = []
-    if any(n in names for n in _RENAMED.values()):
+    if not _RENAMES.isdisjoint(names):
         parts.append("**named")
         lines += ["if named:", f"    return renamed(_op, ({', '.join(names)},), None, named)"]
     lines += [
@@ -302,7 +308,7 @@ def view_of_other(view, t, statics, public):
 
 def build_composite(record):
     """The public function of a composite: itself, its results named or written to out= where it says so."""
-    fn, names = record.fn, RETURN_FIELDS.get(record.name)
+    fn, names = _with_spellings(record), RETURN_FIELDS.get(record.name)
     if not record.out and names is None:
         return fn
     fields = None if names is None else return_type(record.name, names)
@@ -317,6 +323,24 @@ def build_composite(record):
     call.__doc__ = record.doc
     call.__module__ = "jtorch"
     return call
+
+
+def _with_spellings(record):
+    """The function of a composite; of one with a dimension, one that takes numpy's spellings, as PyTorch's own in C do."""
+    of_torch = any(t.startswith(("torch.", "Tensor.")) for t in record.targets)
+    if not of_torch or _RENAMES.isdisjoint(p.name for p in record.params):
+        return record.fn
+    parts, scope, _ = _signature_source(record)
+    names = [p.name for p in record.params]
+    lines = ["if named:", f"    return renamed(_op, ({', '.join(names)},), None, named)"]
+    lines += [
+        f"if {p.name} is _missing: raise missing_argument({record.name!r}, {p.name!r})"
+        for p in record.params
+        if f"{p.name}=_missing" in parts
+    ]
+    given = [n if p.kind is not p.KEYWORD_ONLY else f"{n}={n}" for n, p in zip(names, record.params)]
+    lines.append(f"return fn({', '.join(given)})")
+    return _compile(record, [*parts, "**named"], lines, {**scope, "fn": record.fn})
 
 
 def function_of(record):

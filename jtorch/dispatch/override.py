@@ -343,8 +343,11 @@ def _keywords_at(code, offset):
 # --- functions: by exchanging their code --------------------------------------------------------------------------------
 
 
-class _Entry:
-    """One published function, and the code that looks first."""
+WATCH: list = []  # while a profile is taken: called with the entry and the arguments in the place of Entry.run
+
+
+class Entry:
+    """One function, and the code that looks first."""
 
     __slots__ = ("fn", "public", "real", "plain", "asking", "factory")
 
@@ -372,6 +375,10 @@ class _Entry:
             relevant = () if self.factory else asked_now(me, args, kwargs)
             if relevant or me.function_modes and me.overriding:
                 return override(self.public, relevant, args, kwargs)
+        return WATCH[0](self, args, kwargs) if WATCH else self.run(args, kwargs)
+
+    def run(self, args, kwargs):
+        """The function itself."""
         if self.factory:
             with disabled():
                 return self.real(*args, **kwargs)
@@ -411,7 +418,7 @@ def publish(functions, generated=False, factory=False):
 def _enter(functions, generated, factory, publics=None):
     for fn in list(functions.values()) if isinstance(functions, dict) else functions:
         if isinstance(fn, types.FunctionType) and id(fn) not in STATE.entries:
-            entry = _Entry(fn, factory, None if publics is None else publics.get(fn))
+            entry = Entry(fn, factory, None if publics is None else publics.get(fn))
             STATE.entries[id(fn)] = (entry, generated)
             entry.exchange(bool(STATE.modes) or not generated)
 

@@ -86,11 +86,12 @@ def _generate(n):
     return scope[f"finish{n}"]
 
 
-def _keeper(n, save_in, save_out):
+def _keeper(n, save_in, save_out, guard_in, guard_out):
     """(operand tensors, their values, the result's storage, the result) -> what the tape saves, and the versions that it
     guards."""
     names = "abc"[:n]
-    held = [names[i] for i in save_in]
+    saved = [names[i] for i in save_in]
+    held = [names[i] for i in guard_in]
     versions = ""
     for x in held:
         versions += f"    s{x} = {x}._storage\n    n{x} = s{x}.version\n    if n{x} < 0:\n        raise refused()\n"
@@ -98,8 +99,8 @@ def _keeper(n, save_in, save_out):
         names=", ".join(names),
         values=", ".join("v" + x for x in names),
         versions=versions.rstrip("\n"),
-        saved="".join(f"v{x}, " for x in held) + "out, " * len(save_out),
-        guards="".join(f"(s{x}, n{x}), " for x in held) + "(storage, storage.version), " * len(save_out),
+        saved="".join(f"v{x}, " for x in saved) + "out, " * len(save_out),
+        guards="".join(f"(s{x}, n{x}), " for x in held) + "(storage, storage.version), " * len(guard_out),
     )
     scope = {"refused": tape.inference_saved}
     exec(compile(source, "<jtorch keep>", "exec"), scope)
@@ -157,7 +158,7 @@ def finish(plan, me, tensors, numbers):
 def put_on_tape(plan, tensors, values, edges, numbers, outs, results):
     """The node of a recorded plan, and the edges of its results."""
     node = tape.record(plan, values, tuple(edges), numbers, outs, tensors)
-    for k in node.bwd.save_out:
+    for k in node.bwd.guard_out:
         if k < plan.public:  # nobody can write to the others
             storage = results[k]._storage
             node.guards.append((storage, storage.version))

@@ -119,7 +119,7 @@ def write_on_tape(t, value, node, k=0, name="copy_"):
     storage = t._storage
     base = t._base
     write(t, value, name)
-    if node is not None and node.bwd is not None and node.bwd.save_out:
+    if node is not None and node.bwd is not None and node.bwd.guard_out:
         node.guards.append((storage, storage.version))
     if not me.grad:
         return

@@ -1,8 +1,11 @@
-"""torch.multiprocessing: Python's own, and `spawn`. Tensors travel by pickling, as copies."""
+"""torch.multiprocessing: Python's own, and `spawn`. Shared tensors travel as handles to their memory, others as copies."""
 
 import multiprocessing as _python
 from multiprocessing import *  # noqa: F403
 
+from ..core import sharing
+from .context import CONTEXT
+from .context import Process as Process
 from .spawn import (
     ProcessContext,
     ProcessException,
@@ -18,6 +21,11 @@ __all__ = [
     "get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy", "spawn", "start_processes",
 ]  # fmt: skip
 
+sharing.reduction()
+for _name in _python.__all__:
+    if hasattr(_python.context.BaseContext, _name) and _name != "Process":
+        globals()[_name] = getattr(CONTEXT, _name)
+
 _strategy = ["file_descriptor"]
 
 
@@ -27,7 +35,7 @@ def get_all_sharing_strategies() -> set:
 
 
 def set_sharing_strategy(new_strategy) -> None:
-    """Accepted: tensors travel as copies. Raises AssertionError for an unknown name."""
+    """Accepted: memory is always handed over by its descriptor. Raises AssertionError for an unknown name."""
     assert new_strategy in get_all_sharing_strategies()
     _strategy[0] = new_strategy
 

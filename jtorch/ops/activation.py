@@ -326,6 +326,9 @@ def prelu(input: Array, weight: Array) -> Array:
     return jnp.where(input > 0, input, weight * input)
 
 
+prelu.guards(input=True, weight=True)
+
+
 @prelu.check
 def _(input, weight):
     if weight.ndim > 1:
@@ -472,6 +475,9 @@ def softplus(input: Array, beta: float = 1, threshold: float = 20) -> Array:
     return jnp.where(linear, input, smooth / jnp.asarray(beta, input.dtype))
 
 
+softplus.guards(input=True)
+
+
 floats_only(softplus, "softplus_cpu")
 
 
@@ -506,6 +512,9 @@ floats_only(logsigmoid, "log_sigmoid_cpu")
 def tanhshrink(input: Array) -> Array:
     """`input - tanh(input)`."""
     return input - jnp.tanh(input)
+
+
+tanhshrink.guards(input=False)
 
 
 @tanhshrink.check

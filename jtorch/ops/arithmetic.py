@@ -392,6 +392,9 @@ def sgn(input: Array) -> Array:
     return _sign(input)
 
 
+sgn.guards(input=True)
+
+
 def _sgn_input(g, input, out):
     if kind(out) != "c":
         return _zero(g)

@@ -229,6 +229,9 @@ def complex(real: Array, imag: Array) -> Array:
     return lax.complex(*jnp.broadcast_arrays(*parts))
 
 
+complex.guards(real=True, imag=True)
+
+
 complex.vjp(real=lambda g: real(g), imag=lambda g: imag(g))
 
 

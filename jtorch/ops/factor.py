@@ -85,6 +85,9 @@ def cholesky_and_info(A: Array, upper: bool) -> tuple[Array, Array]:
     return L, _bad_minor(from_triangle(lax.stop_gradient(A), not upper), lax.stop_gradient(L))
 
 
+cholesky_and_info.guards(A=False, out0=True)
+
+
 @composite(where="linalg.cholesky", out=True)
 def linalg_cholesky(A, *, upper=False):
     """The lower triangular L with `L @ L.mH = A`, or its adjoint when `upper`."""
@@ -133,6 +136,9 @@ def cholesky_of(input: Array, upper: bool) -> tuple[Array, Array]:
     return cholesky_and_info.fn(input, upper)
 
 
+cholesky_of.guards(input=False, out=True)
+
+
 @composite(where="torch Tensor", out=True, row_major=True)
 def cholesky(input, upper=False):
     """The triangular factor of a positive definite matrix."""
@@ -165,11 +171,17 @@ def linalg_qr(A: Array, mode: str = "reduced") -> tuple[Array, Array]:
     return (jnp.zeros((0,), A.dtype) if mode == "r" else Q), R
 
 
+linalg_qr.guards(A=False, out=True)
+
+
 @op(where="torch Tensor", grad_name="LinalgQrBackward0", strides=columns(0, 1))
 def qr(input: Array, some: bool = True) -> tuple[Array, Array]:
     """`linalg.qr`, reduced or complete."""
     matrices(input, "linalg.qr", "geqrf_cpu")
     return tuple(_qr(input, "reduced" if some else "complete"))
+
+
+qr.guards(input=False, out=True)
 
 
 @op(where="torch Tensor", differentiable=False, strides=columns(0))
@@ -216,6 +228,9 @@ def householder_product(A: Array, tau: Array) -> Array:
     return _reflections(A, tau, False)
 
 
+householder_product.guards(out=True)
+
+
 @op(where="torch Tensor", strides=columns(0))
 def ormqr(input: Array, tau: Array, other: Array, left: bool = True, transpose: bool = False) -> Array:
     """`other` multiplied by the product of Householder reflections, or by its adjoint."""
@@ -230,6 +245,9 @@ def ormqr(input: Array, tau: Array, other: Array, left: bool = True, transpose: 
     Q = _reflections(input, tau, True)
     Q = mh(Q) if transpose else Q
     return Q @ other if left else other @ Q
+
+
+ormqr.guards(out=True)
 
 
 # ---------------------------------------------------------------- singular values
@@ -285,6 +303,9 @@ def svd_and_info(A: Array, full_matrices: bool) -> tuple[Array, Array, Array, Ar
     return U, S, Vh, _unfinished(S)
 
 
+svd_and_info.guards(A=False, out0=True, out1=True, out2=True)
+
+
 @composite(where="linalg.svd", out=True)
 def linalg_svd(A, full_matrices=True, *, driver=None):
     """U, the singular values from the largest, and V's adjoint: `U @ diag(S) @ Vh = A`."""
@@ -309,6 +330,9 @@ def svdvals_and_info(A: Array) -> tuple[Array, Array]:
     return S, _unfinished(S)
 
 
+svdvals_and_info.guards(A=False, out0=True)
+
+
 @composite(where="linalg", out=True)
 def svdvals(A, *, driver=None):
     """The singular values, from the largest."""
@@ -324,6 +348,9 @@ def svd_with_v(input: Array, some: bool) -> tuple[Array, Array, Array, Array]:
     matrices(input, "linalg.svd", "linalg_svd_cpu")
     U, S, Vh = _svd(input, not some)
     return U, S, mh(Vh), _unfinished(S)
+
+
+svd_with_v.guards(input=False, out=True)
 
 
 @op(where="", grad_name="LinalgSvdBackward0", strides=columns(2), constant=(0, 2))
@@ -359,6 +386,9 @@ def eigh(A: Array, UPLO: str = "L") -> tuple[Array, Array]:
     supported(A, "linalg_eigh_cpu")
     w, v = jnp.linalg.eigh(from_triangle(A, _triangle(UPLO)), symmetrize_input=False)
     return w, v
+
+
+eigh.guards(A=False, out0=True, out1=True)
 
 
 eigh.grad_name = "LinalgEighBackward0"
@@ -420,6 +450,9 @@ def eig_and_info(A: Array) -> tuple[Array, Array, Array]:
     return (*_eig(A), ~jnp.isfinite(A).all())
 
 
+eig_and_info.guards(A=False, out0=True, out1=True)
+
+
 @composite(where="linalg", out=True)
 def eig(A):
     """The eigenvalues and eigenvectors of a square matrix, both complex."""
@@ -433,6 +466,9 @@ def eigvals_and_info(A: Array) -> tuple[Array, Array]:
     """Eigenvalues, and whether all of A were numbers."""
     _complex_able(A, "linalg.eigvals")
     return _eig(A)[0], ~jnp.isfinite(A).all()
+
+
+eigvals_and_info.guards(A=False, out0=True)
 
 
 @composite(where="linalg", out=True)
@@ -476,11 +512,17 @@ def linalg_lu(A: Array, *, pivot: bool = True) -> tuple[Array, Array, Array]:
     return permutation(perm, A.dtype), L, U
 
 
+linalg_lu.guards(A=False, out0=True, out1=True)
+
+
 @op(where="", grad_name="LinalgLuFactorExBackward0", strides=columns(0))
 def lu_and_info(A: Array, pivot: bool) -> tuple[Array, Array, Array]:
     """L and U in one matrix, the row exchanges, counted from 1, and 0 or the place of the first zero pivot."""
     lu, pivots, _ = _lu(A, pivot, "torch.linalg.lu_factor")
     return lu, pivots + 1, zero_pivot(lax.stop_gradient(lu))
+
+
+lu_and_info.guards(A=False, out0=True, out1=True)
 
 
 @composite(where="linalg", out=True)

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 
 from .. import errors
+from ..core import dtype as dtypes
 from .linear import _dot
 from .registry import Array, composite, op
 
@@ -55,6 +56,41 @@ def _(mat_a, mat_b, *, offs=None, bias=None, out_dtype=None):
         raise RuntimeError("Grouped gemm output dtype must match `mat_a` dtype")
     if bias is not None:
         raise RuntimeError("Bias not supported yet")
+
+
+@composite(where="torch")
+def _grouped_mm(self, mat2, offs=None, bias=None, out_dtype=None):
+    """nn.functional.grouped_mm under the name of PyTorch's kernel."""
+    return grouped_mm(self, mat2, offs=offs, bias=bias, out_dtype=out_dtype)
+
+
+# ---- products of 8-bit integers ----
+
+
+@op(where="torch", out="exact", differentiable=False)
+def _int_mm(input: Array, mat2: Array) -> Array:
+    """The product of a matrix of int8 or uint8 and one of int8, summed in int32."""
+    return jnp.matmul(input.astype(jnp.int32), mat2.astype(jnp.int32))
+
+
+@_int_mm.check
+def _check_int_mm(input, mat2):
+    if input.ndim != 2:
+        raise RuntimeError(f"int_mm_out_cpu: Expected self to be of dimension 2 but got {input.ndim}")
+    if mat2.ndim != 2:
+        raise RuntimeError(f"int_mm_out_cpu: Expected mat2 to be of dimension 2 but got {mat2.ndim}")
+    if input.shape[1] != mat2.shape[0]:
+        raise RuntimeError(
+            f"int_mm_out_cpu: self.size(1) needs to match mat2.size(0) but got {input.shape[1]} and {mat2.shape[0]}"
+        )
+    if input.dtype not in (dtypes.int8, dtypes.uint8):
+        raise RuntimeError(
+            f"int_mm_out_cpu: Expected self dtype to be int8 or uint8 but got {errors.c_type(input.dtype)}"
+        )
+    if mat2.dtype is not dtypes.int8:
+        raise RuntimeError(
+            f"int_mm_out_cpu: Expected mat2 dtype to be of type int8 but got {errors.c_type(mat2.dtype)}"
+        )
 
 
 def _scaled(name):

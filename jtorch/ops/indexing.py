@@ -300,6 +300,9 @@ def gather(input: Array, dim: int, index: Array, *, sparse_grad: bool = False) -
     return _gathered(input, dim, index).reshape(shape)
 
 
+gather.guards(input=True)
+
+
 def _gathered(input, dim, index):
     box = tuple(slice(None) if d == dim else slice(0, n) for d, n in enumerate(index.shape))
     index = narrow(index, input.shape[dim])
@@ -783,6 +786,9 @@ def take(input: Array, index: Array) -> Array:
     if input.size == 0 and index.size == 0:
         return jnp.zeros(index.shape, input.dtype)
     return input.reshape(-1).at[_wrapped(index, input.size)].get(mode=IN_BOUNDS)
+
+
+take.guards(input=True)
 
 
 take.check_values(_check_flat)

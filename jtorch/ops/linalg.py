@@ -198,6 +198,9 @@ def cond(A: Array, p: float | str | None = None) -> Array:
     return matrix_norm.fn(A, p) * matrix_norm.fn(jnp.linalg.inv(A), p)
 
 
+cond.guards(A=False)
+
+
 # ---------------------------------------------------------------- determinants and inverses
 
 
@@ -210,12 +213,18 @@ def det(A: Array) -> Array:
     return jnp.linalg.det(A)
 
 
+det.guards(A=True, out=True)
+
+
 @op(where="linalg torch Tensor", grad_name="LinalgSlogdetBackward0")
 def slogdet(A: Array) -> tuple[Array, Array]:
     """The sign of the determinant and the logarithm of its absolute value."""
     squares(A, "linalg.slogdet")
     sign, log = jnp.linalg.slogdet(A)
     return sign, log
+
+
+slogdet.guards(out0=True)
 
 
 @op(grad_name="WhereBackward0")
@@ -233,6 +242,9 @@ def inv_and_info(A: Array) -> tuple[Array, Array]:
     """The inverse, and 0 or the place of the first zero pivot."""
     squares(A, "linalg.inv")
     return jnp.linalg.inv(A), lu_info(A)
+
+
+inv_and_info.guards(A=False, out0=True)
 
 
 @composite(where="linalg torch.inverse Tensor.inverse", out=True)
@@ -407,6 +419,9 @@ def tensorinv_and_info(A: Array, ind: int) -> tuple[Array, Array]:
     head, tail = A.shape[:ind], A.shape[ind:]
     square = A.reshape(math.prod(head), math.prod(tail))
     return jnp.linalg.inv(square).reshape(*tail, *head), lu_info(square)
+
+
+tensorinv_and_info.guards(A=False, out0=True)
 
 
 @composite(where="linalg", out=True, row_major=True)

@@ -221,6 +221,9 @@ def cross_entropy(
     return _cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
 
 
+cross_entropy.guards(input=False)
+
+
 @cross_entropy.check
 def _(input, *args):
     if input.dtype.category != FLOATING:
@@ -396,6 +399,9 @@ def l1_loss(
         if reduction == "mean":
             return jnp.sum(loss) / jnp.sum(jnp.broadcast_to(weight, loss.shape))
     return reduce_loss(loss, reduction)
+
+
+l1_loss.guards(input=False, target=False)
 
 
 @loss_op("SmoothL1LossBackward0", promote=PROMOTE)
@@ -641,6 +647,9 @@ def gaussian_nll_loss(
     if full:
         loss = loss + 0.5 * math.log(2 * math.pi)
     return reduce_loss(loss, reduction)
+
+
+gaussian_nll_loss.guards(input=False, target=False, var=False)
 
 
 @gaussian_nll_loss.check

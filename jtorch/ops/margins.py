@@ -45,6 +45,9 @@ def hinge_embedding_loss(
     return reduce_loss(loss, reduction_of(reduction, size_average, reduce))
 
 
+hinge_embedding_loss.guards(input=False)
+
+
 refuse(hinge_embedding_loss, lambda dtype: errors.complex_clamp(), COMPLEX)
 refuse(hinge_embedding_loss, lambda dtype: errors.bool_minus(two=True), BOOL)
 no_mean_of_integers(hinge_embedding_loss)
@@ -63,6 +66,9 @@ def margin_ranking_loss(
     """max(0, margin - target * (input1 - input2))."""
     loss = _positive_part(margin - target * (input1 - input2))
     return reduce_loss(loss, reduction_of(reduction, size_average, reduce))
+
+
+margin_ranking_loss.guards(input1=False, input2=False, target=False)
 
 
 @margin_ranking_loss.check
@@ -141,6 +147,9 @@ def triplet_margin_loss(
     if swap:
         far = jnp.minimum(far, _distance(positive, negative, p, eps))
     return reduce_loss(_positive_part(margin + near - far), reduction_of(reduction, size_average, reduce))
+
+
+triplet_margin_loss.guards(anchor=False, positive=False, negative=False)
 
 
 @triplet_margin_loss.check

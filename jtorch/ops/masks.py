@@ -103,6 +103,9 @@ def masked_select(input: Array, mask: Array) -> Array:
     return jnp.broadcast_to(input, shape).reshape(-1)[_flat_places(mask)]
 
 
+masked_select.guards(input=True)
+
+
 @op(where="")
 def masked_unselect(g: Array, mask: Array, shape: tuple) -> Array:
     """Zeros with the elements of `g`, in order, where `mask` holds: the derivative of `masked_select`."""

@@ -779,6 +779,9 @@ def kron(input: Array, other: Array) -> Array:
     return wide.reshape(tuple(n * m for n, m in zip(a.shape, b.shape)))
 
 
+kron.guards(input=False, other=False)
+
+
 # ---------------------------------------------------------------- products of vectors in a tensor
 
 
@@ -872,6 +875,9 @@ def cdist(
         return diff.max(-1)
     powers = jnp.where(diff == 0, 0, jnp.where(diff == 0, 1, diff) ** p).sum(-1)
     return _root(powers, 1 / p)
+
+
+cdist.guards(x1=True, x2=True, out=True)
 
 
 def _root(x, power=0.5):

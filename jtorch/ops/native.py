@@ -25,6 +25,9 @@ def native_group_norm(
     return norm.kept_as(input, weight, bias, *norm._group_norm(input, group, weight, bias, eps))
 
 
+native_group_norm.guards(out1=True)
+
+
 @native_group_norm.check
 def _check_group_norm(input, *args, **kwargs):
     need_floats(input, "GroupNormKernelImpl")

@@ -63,6 +63,9 @@ def layer_norm(
     return _layer_norm(input, normalized_shape, weight, bias, eps)
 
 
+layer_norm.guards(bias=True)
+
+
 layer_norm.vjp(
     input=lambda g, input, normalized_shape, weight, eps, out1, out2: layer_norm_input_grad(
         g, input, weight, out1, out2, len(normalized_shape), eps
@@ -121,6 +124,9 @@ def native_layer_norm(
 ) -> tuple[Array, Array, Array]:
     """layer_norm, its mean and its reciprocal standard deviation."""
     return kept_as(input, weight, bias, *_layer_norm(input, normalized_shape, weight, bias, eps))
+
+
+native_layer_norm.guards(weight=True, bias=True)
 
 
 # the gradient goes through the first result alone, as PyTorch's does
@@ -459,6 +465,9 @@ def pdist(input: Array, p: float = 2.0) -> Array:
     first, second = np.triu_indices(input.shape[0], 1)
     difference = input[first] - input[second]
     return _norm(difference, p, -1, False) if difference.size else jnp.zeros(len(first), input.dtype)
+
+
+pdist.guards(input=True, out=True)
 
 
 @pdist.check

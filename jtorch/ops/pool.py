@@ -340,6 +340,9 @@ def avg_pool1d(
     return _avg_pool(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
 
+avg_pool1d.guards(input=True)
+
+
 @avg_pool1d.check
 def _(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
     check_avg_pool(1, input, kernel_size, stride, padding, ceil_mode)
@@ -359,6 +362,9 @@ def avg_pool2d(
     return _avg_pool(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
+avg_pool2d.guards(input=True)
+
+
 @avg_pool2d.check
 def _(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
     check_avg_pool(2, input, kernel_size, stride, padding, ceil_mode, divisor_override)
@@ -376,6 +382,9 @@ def avg_pool3d(
 ) -> Array:
     """The mean of each window of the last three dimensions, or its sum over `divisor_override`."""
     return _avg_pool(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+avg_pool3d.guards(input=True)
 
 
 @avg_pool3d.check
@@ -507,16 +516,25 @@ def adaptive_max_pool1d(input: Array, output_size, return_indices: bool = False)
     return _adaptive_max_pool(1, input, output_size, return_indices)
 
 
+adaptive_max_pool1d.guards(out1=True)
+
+
 @op(where="nn.functional", grad_name="AdaptiveMaxPool2DBackward0", out=False, strides=formats.follow)
 def adaptive_max_pool2d(input: Array, output_size, return_indices: bool = False) -> Array:
     """The largest of each of `output_size` windows that cover the last two dimensions."""
     return _adaptive_max_pool(2, input, output_size, return_indices)
 
 
+adaptive_max_pool2d.guards(out1=True)
+
+
 @op(where="nn.functional", grad_name="AdaptiveMaxPool3DBackward0", out=False)
 def adaptive_max_pool3d(input: Array, output_size, return_indices: bool = False) -> Array:
     """The largest of each of `output_size` windows that cover the last three dimensions."""
     return _adaptive_max_pool(3, input, output_size, return_indices)
+
+
+adaptive_max_pool3d.guards(input=True, out1=True)
 
 
 for _n, _record in enumerate((adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d), 1):

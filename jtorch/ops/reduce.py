@@ -252,6 +252,9 @@ def prod(input: Array, dim: int | None = None, keepdim: bool = False, *, dtype: 
     return jnp.prod(x, axis=all_dims(dim, input.ndim), keepdims=keepdim, dtype=x.dtype)
 
 
+prod.guards(out=True)
+
+
 def _logsumexp_out(want, have):
     if have.category < dtypes.FLOAT:
         raise RuntimeError(

@@ -238,6 +238,7 @@ class Op(Record):
         self.checks: list[Callable] = []
         self.value_checks: list[Callable] = []
         self.plans: dict[tuple, Any] = {}
+        self.guarded: dict[str, bool] = {}
         self.expanded: Callable | None = None
         self.order: Callable | None = None
 
@@ -246,6 +247,12 @@ class Op(Record):
         for arg, rule in rules.items():
             self.rules[arg] = rule
             self.rule_args[arg] = () if rule is ZERO else _names(rule)
+        return self
+
+    def guards(self, **which) -> "Op":
+        """Say which arguments and results (`out`, `out1`) must not (True) or may (False) be written to before backward, where
+        PyTorch's derivative keeps others than ours: what ours keeps can't change, so this is a matter of errors alone."""
+        self.guarded |= which
         return self
 
     def lack(self, **kernels) -> "Op":

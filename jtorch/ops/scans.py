@@ -64,6 +64,9 @@ def cumprod(input: Array, dim: int, *, dtype: object = None) -> Array:
     return _wide_scan(lax.cumprod, convert(input, _sum_dtype(input, dtype)), dim)
 
 
+cumprod.guards(out=True)
+
+
 @op(out=SAME_SCALAR)
 @opmath
 def logcumsumexp(input: Array, dim: int) -> Array:
@@ -125,10 +128,16 @@ def cummax(input: Array, dim: int) -> tuple[Array, Array]:
     return _running(input, dim, jnp.greater_equal)
 
 
+cummax.guards(input=True)
+
+
 @op(out=SAME_SCALAR)
 def cummin(input: Array, dim: int) -> tuple[Array, Array]:
     """The running minimum along a dimension and its last index."""
     return _running(input, dim, jnp.less_equal)
+
+
+cummin.guards(input=True)
 
 
 for _record in (cummax, cummin):

@@ -74,6 +74,9 @@ def solve_and_info(A: Array, B: Array, left: bool) -> tuple[Array, Array]:
     return _solved(A, B, left), lu_info(A)
 
 
+solve_and_info.guards(B=False, out0=True)
+
+
 @composite(where="linalg", out=True)
 def solve(A, B, *, left=True):
     """The X with `A @ X = B`, or `X @ A = B` when not `left`."""
@@ -100,6 +103,9 @@ def solve_triangular(A: Array, B: Array, *, upper: bool, left: bool = True, unit
     return lax.linalg.triangular_solve(A, B, left_side=left, lower=not upper, unit_diagonal=unitriangular)
 
 
+solve_triangular.guards(A=True, B=False, out=True)
+
+
 @op(where="torch Tensor", strides=columns(0, 1))
 def triangular_solve(
     b: Array, A: Array, upper: bool = True, transpose: bool = False, unitriangular: bool = False
@@ -111,6 +117,9 @@ def triangular_solve(
         wide, b, left_side=True, lower=not upper, transpose_a=transpose, unit_diagonal=unitriangular
     )
     return solution, wide
+
+
+triangular_solve.guards(out0=True)
 
 
 def _lapack_only(A):
@@ -160,6 +169,9 @@ def cholesky_solve(B: Array, L: Array, upper: bool = False) -> Array:
     L = mh(L) if upper else L
     Y = lax.linalg.triangular_solve(L, B, left_side=True, lower=True)
     return lax.linalg.triangular_solve(L, Y, left_side=True, lower=True, transpose_a=True, conjugate_a=True)
+
+
+cholesky_solve.guards(B=True)
 
 
 @op(where="torch Tensor", strides=columns(0))
@@ -232,6 +244,9 @@ def linalg_lu_solve(LU: Array, pivots: Array, B: Array, *, left: bool = True, ad
 def lu_solve(b: Array, LU_data: Array, LU_pivots: Array) -> Array:
     """The X with `A @ X = b`, from A's `lu_factor`."""
     return _lu_solved(LU_data, LU_pivots, b, True, False)
+
+
+lu_solve.guards(b=False)
 
 
 def _host_ldl_solve(LD, pivots, B, hermitian):

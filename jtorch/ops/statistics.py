@@ -308,12 +308,18 @@ def quantile(
     return _quantile(input, q, dim, keepdim, interpolation, False)
 
 
+quantile.guards(input=False)
+
+
 @op(out="quantile() out tensor must be same dtype as the input tensor", strides=_quantile_strides)
 def nanquantile(
     input: Array, q: Scalar, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Array:
     """The q-th quantiles of the elements that are not nan."""
     return _quantile(input, q, dim, keepdim, interpolation, True)
+
+
+nanquantile.guards(input=False)
 
 
 @quantile.check

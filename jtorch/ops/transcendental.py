@@ -529,6 +529,9 @@ def angle(input: Array) -> Array:
     return jnp.where(jnp.isnan(input), input, turned)
 
 
+angle.guards(input=True)
+
+
 angle.inplace = False
 
 

@@ -1,7 +1,7 @@
-"""torch.profiler over jax.profiler: what ran on the devices, and the ranges that the program names."""
+"""torch.profiler over jax.profiler: the calls of operators, what ran on the devices, and the ranges that the program names."""
 
+from .events import DeviceType
 from .session import (
-    DeviceType,
     ExecutionTraceObserver,
     ProfilerAction,
     ProfilerActivity,

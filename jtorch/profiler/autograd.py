@@ -12,8 +12,11 @@ __all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "emit_itt", "emit_n
 class profile(session.profile):
     """Context that records what runs, with the arguments of torch.autograd.profiler."""
 
-    def __init__(self, enabled=True, *, use_cuda=False, use_device=None, **options):
-        super().__init__()
+    def __init__(
+        self, enabled=True, *, use_cuda=False, use_device=None, record_shapes=False, with_flops=False, profile_memory=False,
+        with_stack=False, with_modules=False, **options,
+    ):  # fmt: skip
+        super().__init__(record_shapes=record_shapes, with_stack=with_stack)
         self.enabled = enabled
 
     def __enter__(self):

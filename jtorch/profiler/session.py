@@ -17,7 +17,8 @@ import jax
 from .. import errors
 from ..core import device as devices
 from ..streams import wait
-from .events import EventList, kernels, nested, trace_files
+from .calls import Calls
+from .events import EventList, chrome_events, kernels, nested, trace_files
 
 
 class ProfilerAction(enum.Enum):
@@ -38,13 +39,6 @@ class ProfilerActivity(enum.Enum):
     MTIA = 3
     HPU = 4
     PrivateUse1 = 5
-
-
-class DeviceType(enum.Enum):
-    """Kinds of devices."""
-
-    CPU = 0
-    CUDA = 1
 
 
 def supported_activities() -> set:
@@ -100,6 +94,7 @@ def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
 
 
 _active: list = []
+_ANCHOR = "jtorch.profiler.start"  # where a moment of this process lies in jax's trace
 
 
 class record_function(contextlib.ContextDecorator):
@@ -123,7 +118,8 @@ class record_function(contextlib.ContextDecorator):
             annotation, owner, start = self._entered.pop()
             wait("record_function")
             annotation.__exit__(*exc)
-            owner._ranges.append((self.name, start, time.perf_counter_ns()))
+            if owner._recording:
+                owner._calls.add(self.name, start, annotation=True)
 
     def _recreate_cm(self):
         return type(self)(self.name, self.args)
@@ -136,8 +132,13 @@ class profile:
         activities: accepted: jax records the host and all devices
         schedule: which steps are recorded; call `step()` at the end of each. Default: everything
         on_trace_ready: called with the profile when a cycle of the schedule is over, and at the end
-        record_shapes, profile_memory, with_stack, with_flops, with_modules: accepted; events have neither shapes nor flops,
-            since a kernel of XLA computes many ops
+        record_shapes: events of calls have the shapes of their arguments
+        with_stack: events of calls have the program's frames above them
+        profile_memory, with_flops, with_modules: accepted; events have neither bytes nor flops, since a kernel of XLA computes
+            many ops
+
+    Calls of operators are listed as `aten::add`, nodes of a backward pass as `MulBackward0`; their time is that of recording them,
+    in `execution_mode("eager")` of running them. What ran in their place are `jtorch::flush` and XLA's kernels.
 
     Raises RuntimeError where another profile is on: jax takes one at a time.
     Source: https://docs.pytorch.org/docs/stable/profiler.html
@@ -156,7 +157,8 @@ class profile:
         self.current_action = ProfilerAction.NONE
         self._folder = None
         self._remove = None
-        self._ranges = []
+        self._calls = None
+        self._noted = {"shapes": record_shapes, "stacks": with_stack}
         self._events = EventList()
         self._recording = False
         self._metadata = {}
@@ -206,23 +208,30 @@ class profile:
                 self._remove()
             self._folder = tempfile.mkdtemp(prefix="jtorch-profile-")
             self._remove = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-            self._ranges = []
-            jax.profiler.start_trace(self._folder)
+            options = jax.profiler.ProfileOptions()
+            options.python_tracer_level = 0  # calls are noted here; jax's tracer of all Python would slow each of them
+            jax.profiler.start_trace(self._folder, profiler_options=options)
+            self._anchor = time.perf_counter_ns() / 1e3
+            with jax.profiler.TraceAnnotation(_ANCHOR):
+                pass
             _active.append(self)
+            self._calls = Calls(**self._noted)
+            self._calls.start()
             self._recording = True
         self._step_start = time.perf_counter_ns()
 
     def _end_step(self):
         if self._stepwise:
             wait("profile")
-            self._ranges.append((f"ProfilerStep#{self.step_num}", self._step_start, time.perf_counter_ns()))
+            self._calls.add(f"ProfilerStep#{self.step_num}", self._step_start, annotation=True)
 
     def _save(self):
         wait("profile")
         self._recording = False
+        self._calls.stop()
         _active.remove(self)
         jax.profiler.stop_trace()
-        self._events = EventList([*nested(self._ranges), *kernels(self._folder)])
+        self._events = EventList([*nested(self._calls.spans), *kernels(self._folder)])
         if self.on_trace_ready is not None:
             self.on_trace_ready(self)
 
@@ -236,8 +245,8 @@ class profile:
         return self._events
 
     def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False) -> EventList:
-        """Sums by name: of the program's ranges and of kernels, by their HLO instruction."""
-        return self.events().key_averages()
+        """Sums by name: of calls, of the program's ranges, and of kernels by their HLO instruction."""
+        return self.events().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def total_average(self):
         """The sum of everything."""
@@ -263,6 +272,7 @@ class profile:
             with gzip.open(source, "rt") as file:
                 part = json.load(file)
             found = {**part, "traceEvents": found["traceEvents"] + part.get("traceEvents", [])}
+        found["traceEvents"] = self._with_calls(found["traceEvents"])
         found.update(self._metadata)
         temporary = f"{path}.{os.getpid()}.part"
         opener = (
@@ -272,9 +282,16 @@ class profile:
             json.dump(found, file)
         os.replace(temporary, path)
 
+    def _with_calls(self, traced):
+        """The events of jax's trace and those noted here, on one clock; ranges are in both, and stay once."""
+        anchor = next((e["ts"] for e in traced if e.get("name") == _ANCHOR), None)
+        noted = chrome_events(self._events, 0.0 if anchor is None else anchor - self._anchor)
+        twice = {e["name"] for e in noted if e["cat"] == "user_annotation"} | {_ANCHOR}
+        return [e for e in traced if e.get("ph") != "X" or e["name"] not in twice] + noted
+
     def export_stacks(self, path, metric="self_cpu_time_total"):
-        """Raises: kernels of XLA have no Python stack."""
-        raise errors.unsupported("stacks of kernels", instead="export_chrome_trace(path)")
+        """Write one line a stack of calls, with the sum of a time. `with_stack=True` is needed for stacks."""
+        self.events().export_stacks(path, metric)
 
     def export_memory_timeline(self, path, device=None):
         """Raises: jax has no timeline of memory."""

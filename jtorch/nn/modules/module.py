@@ -11,6 +11,7 @@ from jtorch.core import dtype as dtypes
 from jtorch.core.device import device as device_type
 from jtorch.core.record import gradients_dropped
 from jtorch.handles import mutations
+from jtorch.nn.modules.conversion import CONVERSION, converted
 from jtorch.nn.modules.hooks import (
     HookMixin,
     any_global_call_hook,
@@ -445,8 +446,11 @@ class Module(HookMixin, StateMixin):
             for module in self.children():
                 module._apply(fn)
         mutations[0] += 1
-        for param in self._parameters.values():
+        for name, param in list(self._parameters.items()):
             if param is None:
+                continue
+            if CONVERSION.swap or CONVERSION.overwrite:
+                converted(self, name, param, fn)
                 continue
             with no_grad():
                 param.data = fn(param)

@@ -12,6 +12,7 @@ from jtorch import creation
 from jtorch.autograd.mode import no_grad
 from jtorch.core import device as devices
 from jtorch.handles import RemovableHandle, mutations
+from jtorch.nn.modules.conversion import CONVERSION, loaded
 from jtorch.nn.parameter import Parameter, is_lazy
 from jtorch.tensor import Tensor
 
@@ -251,6 +252,9 @@ class StateMixin:
             )
         try:
             with no_grad():
+                if CONVERSION.swap:
+                    loaded(param, new, assign)
+                    return
                 if not assign:
                     param.copy_(new)
                     return

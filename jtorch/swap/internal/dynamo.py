@@ -6,11 +6,12 @@ import warnings
 from collections import Counter, defaultdict
 
 from ...compile import reset
+from ...compile.breaks import ExplainOutput, explain
 from ...compiler import allow_in_graph, assume_constant_result, disable, is_compiling, list_backends
 from .settings import Settings
 
 __all__ = [
-    "OptimizedModule", "TransformGetItemToIndex", "Unsupported", "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph", "forbid_in_graph",
+    "ExplainOutput", "OptimizedModule", "TransformGetItemToIndex", "Unsupported", "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph", "explain", "forbid_in_graph",
     "graph_break", "is_compiling", "is_dynamo_supported", "list_backends", "mark_dynamic", "mark_static", "mark_static_address",
     "maybe_mark_dynamic", "reset",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ PROPERTIES = ("value", "layout", "grad", "gradgrad", "inplace", "out", "modes", 
 
 @dataclass(frozen=True)
 class T:
-    """A tensor of normal random numbers in a hand-made sample; `kind`: "int" (indices below 2), "bool", "complex"."""
+    """A tensor of normal random numbers in a hand-made sample; `kind`: "int" (indices below 2), "int8", "bool", "complex"."""
 
     shape: tuple
     kind: str = "float"

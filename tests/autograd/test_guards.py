@@ -1,0 +1,68 @@
+"""What must not be written to between forward and backward: `y = op(x)`, a write to x or y, backward. As PyTorch for each operator
+whose derivative keeps other tensors here than there, and for some whose are the same."""
+
+import pytest
+
+import jtorch
+from tests.oracle import torch
+
+# name -> the call; x and w are (3, 3), symmetric and well conditioned, v is (3,)
+CALLS = {
+    "mul": lambda t, x, w: x * w,
+    "exp": lambda t, x, w: x.exp(),
+    "prod": lambda t, x, w: x.prod(),
+    "cumprod": lambda t, x, w: x.cumprod(0),
+    "cummax": lambda t, x, w: x.cummax(0),
+    "erfinv": lambda t, x, w: t.erfinv(x / 9),
+    "sgn": lambda t, x, w: x.sgn(),
+    "gather": lambda t, x, w: x.gather(0, t.zeros(1, 3, dtype=t.long)),
+    "masked_select": lambda t, x, w: x.masked_select(t.eye(3) > 0),
+    "trace": lambda t, x, w: x.trace(),
+    "kron": lambda t, x, w: t.kron(x, w),
+    "fft2": lambda t, x, w: t.fft.fft2(x),
+    "cdist": lambda t, x, w: t.cdist(x, w),
+    "quantile": lambda t, x, w: x.quantile(0.5),
+    "complex": lambda t, x, w: t.complex(x, w),
+    "prelu": lambda t, x, w: t.nn.functional.prelu(x, w[0]),
+    "tanhshrink": lambda t, x, w: t.nn.functional.tanhshrink(x),
+    "softplus": lambda t, x, w: t.nn.functional.softplus(x),
+    "layer_norm": lambda t, x, w: t.nn.functional.layer_norm(x, (3,), w[0].clone()),
+    "avg_pool1d": lambda t, x, w: t.nn.functional.avg_pool1d(x, 2),
+    "cross_entropy": lambda t, x, w: t.nn.functional.cross_entropy(x, t.zeros(3, dtype=t.long)),
+    "l1_loss": lambda t, x, w: t.nn.functional.l1_loss(x, w),
+    "qr": lambda t, x, w: t.linalg.qr(x),
+    "inv": lambda t, x, w: t.linalg.inv(x),
+    "det": lambda t, x, w: t.linalg.det(x),
+    "svdvals": lambda t, x, w: t.linalg.svdvals(x),
+    "cholesky": lambda t, x, w: t.linalg.cholesky(x),
+    "eigh": lambda t, x, w: t.linalg.eigh(x),
+    "solve": lambda t, x, w: t.linalg.solve(x, w),
+    "lu": lambda t, x, w: t.linalg.lu_factor(x),
+}  # fmt: skip
+
+
+def verdicts(t, call):
+    """For a write to each operand and to each result: whether backward raises. None: there is nothing to write to."""
+    found = []
+    for target in ("x", "w", 0, 1):
+        x = (t.eye(3) * 2 + 0.5).requires_grad_().clone()
+        w = (t.eye(3) + 1.5).requires_grad_().clone()
+        made = call(t, x, w)
+        results = tuple(made) if isinstance(made, tuple) else (made,)
+        targets = {"x": x, "w": w, **dict(enumerate(results))}
+        if target not in targets:
+            continue
+        loss = sum((r.abs() if r.is_complex() else r).sum() for r in results if r.requires_grad)
+        with t.no_grad():
+            targets[target].add_(1)
+        try:
+            loss.backward()
+            found.append("fine")
+        except RuntimeError as error:
+            found.append("raises" if "modified by an inplace operation" in str(error) else str(error))
+    return found
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_as_pytorch(name):
+    assert verdicts(jtorch, CALLS[name]) == verdicts(torch, CALLS[name])
