@@ -10,7 +10,7 @@ from ..core import halves, shapes, strided
 from ..core.dtype import COMPLEX, FLOAT, complex32
 from ..core.program import Plan
 from ..core.spec import Spec
-from ..ops.registry import ZERO
+from ..ops.registry import UNKNOWN, ZERO
 
 
 class Binding:
@@ -147,6 +147,19 @@ class Backward:
         return plan, tuple(passed)
 
 
+class Refused(Backward):
+    """The derivative of an op for which PyTorch has none: to ask for it is an error."""
+
+    __slots__ = ()
+
+    def __init__(self, forward, positions):
+        super().__init__(forward, positions, (), (), False, None)
+        self.name = "NotImplemented"
+
+    def make(self, present):
+        raise RuntimeError(f"derivative for aten::{self.forward.name} is not implemented")
+
+
 def _grad_spec(spec):
     return Spec.dense(tuple(spec.shape), spec.dtype, spec.device)
 
@@ -161,6 +174,8 @@ def backward_of(plan, needs) -> Backward:
         if op.order is not None:
             names = op.order(*plan.operands)
             positions = tuple(sorted(positions, key=lambda i: names.index(owners[i])))
+        if any(op.rules.get(owners[i]) is UNKNOWN for i in positions):
+            return Refused(plan, positions)
         if all(owners[i] in op.rules for i in positions):
             return _by_rules(plan, binding, positions, owners)
     elif binding is not None:

@@ -4,11 +4,14 @@ import numpy as np
 
 from .. import errors
 from ..core.record import tls
+from ..core.spec import Spec
 from ..creation import from_array
 from ..random_tensors import randn_like
-from ..tensor import Tensor
+from ..tensor import Tensor, edge_of, value_of, wrap
+from . import forward_ad
 from .entry import grad as autograd_grad
 from .mode import enable_grad, no_grad
+from .node import PythonNode
 
 
 class GradcheckError(RuntimeError):
@@ -80,8 +83,20 @@ def gradcheck(
     check_backward_ad=True, fast_mode=False, masked=None,
 ):  # fmt: skip
     """Whether the gradients of func at inputs agree with finite differences; raises GradcheckError when they do not."""
+    if not (check_forward_ad or check_backward_ad):
+        raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
+    if check_batched_grad and not check_backward_ad:
+        raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
+    if check_batched_forward_grad and not check_forward_ad:
+        raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
+    inputs = _tensors(inputs)
     try:
-        _check(func, _tensors(inputs), eps, atol, rtol, nondet_tol)
+        if check_forward_ad:
+            _check_forward(func, inputs, eps, atol, rtol)
+        if check_backward_ad:
+            _check(func, inputs, eps, atol, rtol, nondet_tol)
+            if check_undefined_grad:
+                _check_undefined(func, inputs)
     except GradcheckError:
         if raise_exception:
             raise
@@ -101,8 +116,79 @@ def _twice(output, inputs, wanted):
         me.set_mode(before)
 
 
+def _differentiated(inputs):
+    return [k for k, t in enumerate(inputs) if isinstance(t, Tensor) and t.requires_grad]
+
+
+def _forward(func, inputs, k):
+    """The same as `_numerical` by forward mode."""
+    start = _numpy(inputs[k])
+    columns = []
+    for unit in [1.0, 1j] if np.iscomplexobj(start) else [1.0]:
+        for i in range(start.size):
+            direction = np.zeros(start.size, start.dtype)
+            direction[i] = unit
+            with forward_ad.dual_level():
+                given = list(inputs)
+                tangent = from_array(direction.reshape(start.shape), inputs[k].device, inputs[k].dtype)
+                given[k] = forward_ad.make_dual(given[k], tangent)
+                pairs = [forward_ad.unpack_dual(o) for o in _outputs(func(*given))]
+                columns.append([_parts(_numpy(o * 0 if t is None else t)) for o, t in pairs])
+    n_out = len(_outputs(func(*inputs)))
+    return [np.stack([c[j] for c in columns]) if columns else np.zeros((0, 0)) for j in range(n_out)]
+
+
+def _check_forward(func, inputs, eps, atol, rtol):
+    for k in _differentiated(inputs):
+        for i, (n, a) in enumerate(zip(_numerical(func, inputs, k, eps), _forward(func, inputs, k))):
+            if not np.allclose(a, n, rtol=rtol, atol=atol, equal_nan=True):
+                raise GradcheckError(
+                    f"Jacobian computed with forward mode mismatch for output {i} with respect to input {k},\nnumerical:{n}\n"
+                    f"analytical:{a}\n"
+                )
+
+
+class _Undefined(PythonNode):
+    """Lets no gradient through."""
+
+    __slots__ = ()
+
+    def apply(self, grad):
+        return (None,)
+
+
+def _check_undefined(func, inputs):
+    """That backward works where some results, or all, have no gradient, and gives none then."""
+    wanted = [inputs[k] for k in _differentiated(inputs)]
+
+    def without(undefined):
+        outputs = [o for o in _outputs(func(*inputs)) if o.requires_grad]
+        ends = []
+        for k, o in enumerate(outputs):
+            spec = Spec.dense(tuple(o._spec.shape), o._spec.dtype, o._spec.device)
+            node = _Undefined("UndefinedGrad", (edge_of(o),), (spec,))
+            ends.append(wrap(value_of(o), spec, (node, 0)) if undefined in (k, None) else o)
+        try:
+            got = autograd_grad(ends, wanted, [o.detach() * 0 for o in outputs], allow_unused=True) if ends else ()
+        except RuntimeError as error:
+            raise GradcheckError(
+                "Expected backward function to handle undefined output grads. Please look at 'Notes about undefined output "
+                "gradients' in 'tools/autograd/derivatives.yaml'"
+            ) from error
+        if any(g is not None and _numpy(g).any() for g in got):
+            raise GradcheckError(
+                "Expected all input grads to be undefined or zero when all output grads are undefined or zero. Please look at "
+                "'Notes about undefined output gradients' in 'tools/autograd/derivatives.yaml'"
+            )
+        return len(outputs)
+
+    n = without(None)
+    for k in range(n if n > 1 else 0):
+        without(k)
+
+
 def _check(func, inputs, eps, atol, rtol, nondet_tol):
-    wanted = [k for k, t in enumerate(inputs) if isinstance(t, Tensor) and t.requires_grad]
+    wanted = _differentiated(inputs)
     if not wanted:
         raise ValueError(
             "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
@@ -158,8 +244,9 @@ def gradgradcheck(
             return autograd_grad(outs, wanted, seeds, create_graph=True, allow_unused=True, materialize_grads=True)
 
     return gradcheck(
-        first, inputs + grads, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, nondet_tol=nondet_tol
-    )
+        first, inputs + grads, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad, check_forward_ad=check_fwd_over_rev, check_backward_ad=check_rev_over_rev,
+    )  # fmt: skip
 
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]

@@ -32,7 +32,7 @@ from .plans import (
     return_type,
 )
 from .results import finish, put_on_tape
-from .write import check_inplace, copy_to_out, half_overlap, overlaps, replace_storage, write_on_tape
+from .write import check_inplace, copy_to_out, half_overlap, overlaps, overwritten, replace_storage, write_on_tape
 
 
 def slow(op, args, out=None, public=None):
@@ -371,6 +371,8 @@ def inplace(op, args, public=None):
             # What the op read of `t` itself is kept as it was: writing to it is no fault.
             others = [None if x is t else x for x in tensors]
             node = tape.record(plan, values, edges, call.numbers, outs, others)
+    elif me.grad:
+        node = overwritten(t, f"{registry.camel(op.name)}Backward{len(tensors) - 1}")  # a comparison
     write_on_tape(t, outs[0], node)
     return t
 

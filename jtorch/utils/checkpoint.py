@@ -17,7 +17,7 @@ from ..autograd.entry import backward as run_backward
 from ..autograd.function import Function
 from ..autograd.graph import saved_tensors_hooks
 from ..autograd.mode import enable_grad, no_grad
-from ..autograd.node import PythonNode
+from ..autograd.node import PythonNode, as_it_is
 from ..core.program import Plan
 from ..core.record import tls
 from ..core.spec import Spec
@@ -42,6 +42,19 @@ class CheckpointError(RuntimeError):
 
 class _Stop(Exception):
     """Everything that was asked for has been computed again."""
+
+
+def detach_variable(inputs):
+    """Tensors of a tuple off the tape, that require grad if they did."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError("Only tuple of tensors is supported. Got Unsupported input type: ", type(inputs).__name__)
+    return tuple(x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs)
+
+
+def check_backward_validity(inputs):
+    """Warn where none of the inputs of a reentrant checkpoint requires grad."""
+    if not any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
+        errors.warn("None of the inputs have requires_grad=True. Gradients will be None")
 
 
 class set_checkpoint_early_stop(contextlib.ContextDecorator):
@@ -228,8 +241,7 @@ class CheckpointFunction(Function):
     @staticmethod
     def forward(ctx, run_function, preserve_rng_state, *args):
         """Compute off the tape."""
-        if not any(isinstance(a, Tensor) and a.requires_grad for a in args):
-            errors.warn("None of the inputs have requires_grad=True. Gradients will be None")
+        check_backward_validity(args)
         ctx.run_function = run_function
         ctx.randomness = _Randomness(preserve_rng_state)
         ctx.slots = [k for k, a in enumerate(args) if isinstance(a, Tensor)]
@@ -390,14 +402,14 @@ class _Frame:
                     "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original forward "
                     "pass."
                 )
-            return tensor
+            return as_it_is(tensor)
         holder = self.holders[at]()
         if holder is not None:
             handle = holder.handles[key] = _Handle()
-            self.recomputed[key][handle] = tensor.detach()
+            self.recomputed[key][handle] = as_it_is(tensor)
         if self.early_stop and self.forward_completed and at + 1 == len(self.holders):
             raise _Stop
-        return tensor.detach()
+        return as_it_is(tensor)
 
     def compare(self, key):
         if self.counts[key] != len(self.holders):

@@ -5,6 +5,20 @@ import pytest
 from .programs import run
 
 PROGRAMS = {
+    "draws": """
+x = T(1., 2., 3., 4.)
+for draw in ("normal_", "uniform_", "bernoulli_", "exponential_", "random_", "cauchy_", "log_normal_"):
+    for t in (x.clone(), x.clone()[1:]):
+        getattr(t, draw)()
+        print(name(t), t.requires_grad, t._version)
+        x.grad = None
+        t.sum().backward()
+        print(x.grad.tolist())
+for f in (lambda t: t.geometric_(0.5), lambda t: t.random_(3), lambda t: t.bernoulli_(x / 4), lambda t: t.eq_(2)):
+    t = x.clone()
+    f(t)
+    print(name(t), t.requires_grad)
+""",
     "rules": """
 x = T(1., 2.)
 attempt(x.add_, 1)
