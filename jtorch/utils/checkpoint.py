@@ -25,8 +25,7 @@ from ..creation import zeros
 from ..dispatch.plans import key_spec
 from ..random_tensors import default_generator
 from ..tensor import Tensor, edge_of, value_of, wrap
-from .device_states import get_device_states as get_device_states
-from .device_states import set_device_states as set_device_states
+from .device_states import check_backward_validity, detach_variable, get_device_states, set_device_states  # noqa: F401
 from .selective import (
     CheckpointPolicy,
     SelectiveCheckpointContext,
@@ -42,19 +41,6 @@ class CheckpointError(RuntimeError):
 
 class _Stop(Exception):
     """Everything that was asked for has been computed again."""
-
-
-def detach_variable(inputs):
-    """Tensors of a tuple off the tape, that require grad if they did."""
-    if not isinstance(inputs, tuple):
-        raise RuntimeError("Only tuple of tensors is supported. Got Unsupported input type: ", type(inputs).__name__)
-    return tuple(x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs)
-
-
-def check_backward_validity(inputs):
-    """Warn where none of the inputs of a reentrant checkpoint requires grad."""
-    if not any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
-        errors.warn("None of the inputs have requires_grad=True. Gradients will be None")
 
 
 class set_checkpoint_early_stop(contextlib.ContextDecorator):
