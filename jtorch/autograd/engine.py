@@ -388,9 +388,11 @@ class Run:
             given = [self.tensor(g, node.out_spec(k)) for k, g in enumerate(grads)]
             hooks = list((node.pre_hooks or {}).values())
             for kind, k, hook in hooks:
-                if kind == "tensor" and given[k] is not None:
+                if kind == "tensor":  # one of a node with several results is called without a gradient too
                     got = hook(given[k])
                     if got is not None:
+                        if given[k] is None:
+                            raise RuntimeError("can't replace a None gradient with a non-None value")
                         _check_hook(hook, given[k], got)
                         given[k] = got
             for k, reference in (node.retained or {}).items():

@@ -5,6 +5,26 @@ import pytest
 from .programs import run
 
 PROGRAMS = {
+    "view_of_one_of_several_views": """
+b = torch.ones(2, 3, dtype=torch.float64)
+v = b.chunk(2)[0].select(0, 0)
+b.add_(1)
+b.requires_grad_()
+attempt(lambda: v.grad_fn)
+b = torch.ones(2, 3, dtype=torch.float64)
+v = b.unbind()[0][1:]
+attempt(v.mul_, T(1., 2.))
+""",
+    "stale_view_before_arguments": """
+b = T(1., 2.).clone()
+v = b.unbind()[0]
+with torch.no_grad():
+    b.add_(1)
+attempt(v.diagonal, 0, 0, 1)
+attempt(v.transpose, 0, 5)
+with torch.no_grad():
+    attempt(v.transpose, 0, 5)
+""",
     "draws": """
 x = T(1., 2., 3., 4.)
 for draw in ("normal_", "uniform_", "bernoulli_", "exponential_", "random_", "cauchy_", "log_normal_"):
