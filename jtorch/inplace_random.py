@@ -15,7 +15,7 @@ def uniform_(self, from_=0, to=1, *, generator=None, **named) -> Tensor:
     if low > to:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low} > to={to}")
     g = generator_of(generator)
-    return fill_random(self, lambda s: draw_uniform(g, s, self._spec.dtype, float(low), float(to)))
+    return fill_random(self, lambda s: draw_uniform(g, s, self._spec.dtype, float(low), float(to)), "UniformBackward0")
 
 
 def normal_(self, mean=0, std=1, *, generator=None) -> Tensor:
@@ -23,7 +23,7 @@ def normal_(self, mean=0, std=1, *, generator=None) -> Tensor:
     if std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
     g = generator_of(generator)
-    return fill_random(self, lambda s: draw_normal(g, s, self._spec.dtype, float(mean), float(std)))
+    return fill_random(self, lambda s: draw_normal(g, s, self._spec.dtype, float(mean), float(std)), "NormalBackward0")
 
 
 def bernoulli_(self, p=0.5, *, generator=None) -> Tensor:
@@ -34,7 +34,11 @@ def bernoulli_(self, p=0.5, *, generator=None) -> Tensor:
     if not isinstance(p, Tensor) and not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
     prob = as_numpy(view_named("expand", p, tuple(self._spec.shape))) if isinstance(p, Tensor) else float(p)
-    return fill_random(self, lambda s: draw.bernoulli(g, prob, s, self._spec.dtype.np))
+    return fill_random(
+        self,
+        lambda s: draw.bernoulli(g, prob, s, self._spec.dtype.np),
+        "BernoulliBackward1" if isinstance(p, Tensor) else "BernoulliBackward2",
+    )
 
 
 def random_(self, *args, generator=None, **named) -> Tensor:
@@ -52,11 +56,13 @@ def random_(self, *args, generator=None, **named) -> Tensor:
     elif len(args) == 1:
         high = args[0]
     if high is None and low is None:
-        return fill_random(self, lambda s: draw.random(g, s, d))
+        return fill_random(self, lambda s: draw.random(g, s, d), "RandomBackward2")
     if high is None:
-        return fill_random(self, lambda s: draw.random_from(g, int(low), s, d))
+        return fill_random(self, lambda s: draw.random_from(g, int(low), s, d), "RandomBackward0")
     low, high = int_bounds(0 if low is None else int(low), int(high), self._spec.dtype)
-    return fill_random(self, lambda s: draw.randint(g, low, high, s, d))
+    return fill_random(
+        self, lambda s: draw.randint(g, low, high, s, d), "RandomBackward1" if len(args) == 1 else "RandomBackward0"
+    )
 
 
 def exponential_(self, lambd=1, *, generator=None) -> Tensor:
@@ -69,7 +75,9 @@ def exponential_(self, lambd=1, *, generator=None) -> Tensor:
     if lambd <= 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
     g = generator_of(generator)
-    return fill_random(self, lambda s: draw.exponential(g, s, self._spec.dtype.np, float(lambd)))
+    return fill_random(
+        self, lambda s: draw.exponential(g, s, self._spec.dtype.np, float(lambd)), "ExponentialBackward0"
+    )
 
 
 def cauchy_(self, median=0, sigma=1, *, generator=None) -> Tensor:
@@ -82,7 +90,9 @@ def cauchy_(self, median=0, sigma=1, *, generator=None) -> Tensor:
             f"{errors.c_type(self._spec.dtype)}"
         )
     g = generator_of(generator)
-    return fill_random(self, lambda s: draw.cauchy(g, s, self._spec.dtype.np, float(median), float(sigma)))
+    return fill_random(
+        self, lambda s: draw.cauchy(g, s, self._spec.dtype.np, float(median), float(sigma)), "CauchyBackward0"
+    )
 
 
 def log_normal_(self, mean=1, std=2, *, generator=None) -> Tensor:
@@ -92,7 +102,9 @@ def log_normal_(self, mean=1, std=2, *, generator=None) -> Tensor:
     if not self._spec.dtype.is_floating_point:
         raise errors.not_implemented("log_normal_cpu", self._spec.dtype)
     g = generator_of(generator)
-    return fill_random(self, lambda s: draw.log_normal(g, s, self._spec.dtype.np, float(mean), float(std)))
+    return fill_random(
+        self, lambda s: draw.log_normal(g, s, self._spec.dtype.np, float(mean), float(std)), "LogNormalBackward0"
+    )
 
 
 def geometric_(self, p, *, generator=None) -> Tensor:
@@ -102,4 +114,4 @@ def geometric_(self, p, *, generator=None) -> Tensor:
     if self._spec.dtype.category in (dtypes.BOOL, dtypes.COMPLEX):
         raise errors.not_implemented("geometric_cpu", self._spec.dtype)
     g = generator_of(generator)
-    return fill_random(self, lambda s: draw.geometric(g, float(p), s, self._spec.dtype.np))
+    return fill_random(self, lambda s: draw.geometric(g, float(p), s, self._spec.dtype.np), "GeometricBackward0")

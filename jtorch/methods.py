@@ -84,13 +84,19 @@ def _unseen(self, array):
     """Fill with values behind autograd's back: PyTorch does not count these writes."""
     storage = self._storage
     version = storage.version
-    fill_random(self, lambda s: array)
+    fill_random(self, lambda s: array, "")
     storage.version = version
     return self
 
 
+def _without_gradients(name, *tensors):
+    if any(t.requires_grad for t in tensors):
+        raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
+
+
 def apply_(self, function):
     """Replace each element by function(element): a Python loop, for CPU tensors."""
+    _without_gradients("apply_", self)
     array = np.array(as_numpy(self))
     flat = array.reshape(-1)
     flat[:] = [function(x) for x in flat.tolist()]
@@ -99,6 +105,7 @@ def apply_(self, function):
 
 def map_(self, other, function):
     """Replace each element by function(element, other's element)."""
+    _without_gradients("map_", self, other)
     a, b = np.array(as_numpy(self)), np.broadcast_to(as_numpy(other), self.shape)
     flat = np.array([function(x, y) for x, y in zip(a.reshape(-1).tolist(), b.reshape(-1).tolist())], a.dtype)
     return _unseen(self, flat.reshape(a.shape))
@@ -106,6 +113,7 @@ def map_(self, other, function):
 
 def map2_(self, x, y, function):
     """Replace each element by function(element, x's element, y's element)."""
+    _without_gradients("map2_", self, x, y)
     a = np.array(as_numpy(self))
     others = [np.broadcast_to(as_numpy(t), self.shape).reshape(-1).tolist() for t in (x, y)]
     flat = np.array([function(*each) for each in zip(a.reshape(-1).tolist(), *others)], a.dtype)

@@ -13,7 +13,7 @@ from .core import storage as storages
 from .core.record import tls
 from .core.spec import Spec
 from .creation import dtype_or_default, finish, from_array, from_jax, nonnegative, number_of, size_of
-from .dispatch import check_inplace, overlaps, write_on_tape, zeros_value
+from .dispatch import check_inplace, overlaps, overwritten, write_on_tape, zeros_value
 from .tensor import Tensor, wrap
 
 
@@ -302,18 +302,17 @@ def _random_like(input, dtype, device, requires_grad, generator, drawn):
     return finish(t, requires_grad)
 
 
-def fill_random(t, drawn):
-    """Fill a tensor in place with numbers drawn on the host, in the order of its logical elements."""
+def fill_random(t, drawn, name):
+    """Fill a tensor in place with numbers drawn on the host, in the order of its logical elements. name: of the tape's node."""
     if tls.me.grad:
         check_inplace(t)
     spec = t._spec
     if spec.device.type == "meta":
         drawn((0,))  # raises for a dtype that it is not for; numbers there are none
-        write_on_tape(t, zeros_value(Spec.dense(spec.shape, spec.dtype, spec.device)), None)
-        return t
-    array = np.asarray(drawn(tuple(spec.shape)))
-    array = dtypes.held(array, spec.dtype)
-    write_on_tape(t, storages.to_device(np.array(array), spec.device), None)
+        value = zeros_value(Spec.dense(spec.shape, spec.dtype, spec.device))
+    else:
+        value = storages.to_device(np.array(dtypes.held(np.asarray(drawn(tuple(spec.shape))), spec.dtype)), spec.device)
+    write_on_tape(t, value, overwritten(t, name))
     return t
 
 

@@ -8,7 +8,7 @@ from . import errors, errors_func
 from .autograd import engine
 from .autograd import node as tape
 from .autograd.derive import differentiable, memory_plan
-from .autograd.node import AccumulateGrad, Node, Nowhere
+from .autograd.node import AccumulateGrad, Node, Nowhere, PythonNode, next_edges
 from .core import storage as storages
 from .core.record import tls
 from .core.spec import Size, Spec
@@ -372,6 +372,8 @@ class Tensor(metaclass=TensorMeta):
         if self.requires_grad and not differentiable(other._spec):
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         counted = 0 if self.is_inference() or other.is_inference() else self._version
+        if self._edge is not None and other._spec.shape != self._spec.shape:
+            self._edge = (_Reshaped(self._edge[0].name(), (self._edge,), (other._spec,)), 0)
         self._storage = other._storage
         self._spec = other._spec
         self._offset = other._offset
@@ -430,8 +432,6 @@ class Tensor(metaclass=TensorMeta):
         if on_tape:
             new = wrap(value[0], Spec.dense(tuple(spec.shape), spec.dtype, spec.device), value[1])
             self._grad = new if old is None else old + new
-        elif old._edge is not None or old._rg:
-            self._grad = old + wrap(value, Spec.dense(tuple(spec.shape), spec.dtype, spec.device), None)
         else:
             s, sp = old._storage, old._spec
             try:
@@ -610,6 +610,24 @@ def grad_edge(t):
     if base is not None and t._storage.version != t._seen:
         refresh(t)
     return t._edge
+
+
+class _Reshaped(PythonNode):
+    """Between a tensor that `.data` was given another shape and the node that made it, which knows only the first one."""
+
+    __slots__ = ()
+
+    def apply(self, grad):
+        target, k = self.edges[0]
+        shape, given = tuple(target.out_spec(k).shape), tuple(grad.shape)
+        if shape == given[len(given) - len(shape) :]:
+            return (grad.sum(tuple(range(len(given) - len(shape)))),)
+        users = ((n, next_edges(n)) for n in tls.me.extra["run"].order)
+        name, at = next((n.name(), i) for n, es in users for i, e in enumerate(es) if e is not None and e[0] is self)
+        raise RuntimeError(
+            f"Function {name} returned an invalid gradient at index {at} - got {list(given)} but expected shape compatible with "
+            f"{list(shape)}"
+        )
 
 
 class Apart:

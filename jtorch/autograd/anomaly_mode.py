@@ -8,12 +8,11 @@ from .mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
 
 def _set(mode, check_nan):
     extra = tls.me.extra
-    if mode:
-        extra["anomaly"] = True
-        extra["check_nan"] = check_nan
-    else:
-        extra.pop("anomaly", None)
+    tls.me.put("anomaly", mode)
+    if check_nan:
         extra.pop("check_nan", None)
+    else:
+        extra["check_nan"] = False
 
 
 class set_detect_anomaly:

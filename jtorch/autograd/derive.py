@@ -11,7 +11,7 @@ from ..core import halves, shapes, strided
 from ..core.dtype import COMPLEX, FLOAT, complex32
 from ..core.program import Plan
 from ..core.spec import Spec
-from ..ops.registry import ZERO
+from ..ops.registry import UNKNOWN, ZERO
 
 
 class Binding:
@@ -157,6 +157,19 @@ class Backward:
         return plan, tuple(passed)
 
 
+class Refused(Backward):
+    """The derivative of an op for which PyTorch has none: to ask for it is an error."""
+
+    __slots__ = ()
+
+    def __init__(self, forward, positions):
+        super().__init__(forward, positions, (), (), False, None)
+        self.name = "NotImplemented"
+
+    def make(self, present):
+        raise RuntimeError(f"derivative for aten::{self.forward.name} is not implemented")
+
+
 def _grad_spec(spec):
     return Spec.dense(tuple(spec.shape), spec.dtype, spec.device)
 
@@ -171,6 +184,8 @@ def backward_of(plan, needs) -> Backward:
         if op.order is not None:
             names = op.order(*plan.operands)
             positions = tuple(sorted(positions, key=lambda i: names.index(owners[i])))
+        if any(op.rules.get(owners[i]) is UNKNOWN for i in positions):
+            return Refused(plan, positions)
         ruled = all(owners[i] in op.rules for i in positions)
         made = _by_rules(plan, binding, positions, owners) if ruled else _by_vjp(plan, positions)
         if op.guarded:
@@ -362,6 +377,32 @@ class ViewMap:
         return lambda present: kernel
 
 
+class ViewsMap:
+    """Several views of one tensor, as `ViewMap`. parts: recipe and starts of each."""
+
+    __slots__ = ("parts", "aval")
+
+    def __init__(self, parts, aval):
+        self.parts = parts
+        self.aval = aval
+
+    def build(self, positions):
+        parts, aval = self.parts, self.aval
+
+        def build(present):
+            chosen = [part for part, there in zip(parts, present) if there]
+
+            def kernel(*grads):
+                if not positions:
+                    return []
+                read = jax.linear_transpose(lambda x: [recipe.read(x, starts) for recipe, starts in chosen], aval)
+                return [read(list(grads))[0]]
+
+            return kernel
+
+        return build
+
+
 class SlicesMap:
     """Writing a view into its base, as a linear map of both: no value needs to be kept for its derivative."""
 
@@ -399,6 +440,21 @@ def view_plan(spec, strides, out_shape, out_strides, offset, grad_name):
         plan.extra = ViewMap(recipe, spec.aval)
         _view_plans[key] = plan
     return plan, tuple(starts)
+
+
+def views_plan(spec, strides, outs, grad_name):
+    """The plan of several views of a dense value: (spec, offset, strides and offset of the canonical form) of each."""
+    parts = [strided.between(tuple(spec.shape), strides, tuple(o.shape), s, at) for o, _, s, at in outs]
+
+    def read(array):
+        return tuple(recipe.read(array, starts) for recipe, starts in parts)
+
+    source = Spec.dense(tuple(spec.shape), spec.dtype, spec.device)
+    results = tuple(Spec.dense(tuple(o.shape), spec.dtype, spec.device) for o, *_ in outs)
+    plan = Plan(None, grad_name, read, (source,), specs=results)
+    plan.grad_name = grad_name
+    plan.extra = ViewsMap(parts, spec.aval)
+    return plan
 
 
 _view_plans: dict = {}

@@ -192,9 +192,7 @@ class Run:
     def hooked_node(self, hooks, value, spec):
         given = (self.tensor(value, spec),)
         for hook in list(hooks.values()):
-            got = hook(given)
-            if got is not None:
-                given = got if isinstance(got, tuple) else (got,)
+            given = _replaced(hook, given, hook(given))
         return self.untensor(given[0])
 
     def tensor(self, value, spec):
@@ -370,9 +368,7 @@ class Run:
             got = node.apply(*given)
             if node.hooks:
                 for hook in list(node.hooks.values()):
-                    new = hook(tuple(got), tuple(given))
-                    if new is not None:
-                        got = new if isinstance(new, (list, tuple)) else (new,)
+                    got = _replaced(hook, tuple(got), hook(tuple(got), tuple(given)))
         finally:
             me.grad = before
         for e, g in zip(node.edges, got):
@@ -392,9 +388,11 @@ class Run:
             given = [self.tensor(g, node.out_spec(k)) for k, g in enumerate(grads)]
             hooks = list((node.pre_hooks or {}).values())
             for kind, k, hook in hooks:
-                if kind == "tensor" and given[k] is not None:
+                if kind == "tensor":  # one of a node with several results is called without a gradient too
                     got = hook(given[k])
                     if got is not None:
+                        if given[k] is None:
+                            raise RuntimeError("can't replace a None gradient with a non-None value")
                         _check_hook(hook, given[k], got)
                         given[k] = got
             for k, reference in (node.retained or {}).items():
@@ -403,9 +401,7 @@ class Run:
                     tensor._grad = given[k] if tensor._grad is None else tensor._grad + given[k]
             for kind, _, hook in hooks:
                 if kind == "node" and needed:
-                    got = hook(tuple(given))
-                    if got is not None:
-                        given = list(got) if isinstance(got, (list, tuple)) else [got]
+                    given = list(_replaced(hook, given, hook(tuple(given))))
         finally:
             me.grad = saved
         return [self.untensor(g) for g in given]
@@ -417,9 +413,7 @@ class Run:
         inputs = tuple(self.tensor(given[i], bwd.forward.operands[i]) if i in given else None for i in seen)
         results = tuple(self.tensor(g, node.out_spec(k)) for k, g in enumerate(grads))
         for hook in list(node.hooks.values()):
-            got = hook(inputs, results)
-            if got is not None:
-                inputs = tuple(got) if isinstance(got, (list, tuple)) else (got,)
+            inputs = _replaced(hook, inputs, hook(inputs, results))
         final = dict(zip(seen, inputs))
         values = [self.untensor(final[i]) for i in bwd.positions]
         return values, range(len(values)), there
@@ -477,18 +471,37 @@ def tell(node):
     warnings.warn(
         f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{node.trace}", stacklevel=2
     )
-    parent = node.metadata.get("parent")
+    parent = node.metadata.get("parent_")
     while parent is not None and parent.trace is not None:
         warnings.warn(
             f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call that induced the previous "
             f"calculation:\n{parent.trace}",
             stacklevel=2,
         )
-        parent = parent.metadata.get("parent")
+        parent = parent.metadata.get("parent_")
 
 
 def _plain(spec):
     return Spec.dense(tuple(spec.shape), spec.dtype, spec.device)
+
+
+def _replaced(hook, before, got):
+    """The gradients after a hook on a node, checked against those that it was given."""
+    if got is None:
+        return before
+    if not isinstance(got, tuple):
+        raise TypeError(f"expected tuple, but hook returned '{type(got).__name__}'")
+    if len(got) != len(before):
+        raise RuntimeError(
+            f"hook '{getattr(hook, '__name__', '<unknown>')}' has returned an incorrect number of values (got {len(got)}, but "
+            f"expected {len(before)})"
+        )
+    for old, new in zip(before, got):
+        if new is not None:
+            if old is None:
+                raise RuntimeError("can't replace a None gradient with a non-None value")
+            _check_hook(hook, old, new)
+    return got
 
 
 def _check_hook(hook, grad, got):

@@ -2,7 +2,7 @@
 
 import jax.numpy as jnp
 
-from .. import creation, errors_func
+from .. import creation, errors, errors_func
 from ..core.record import tls
 from ..core.spec import Spec
 from ..creation import ones_like
@@ -10,7 +10,7 @@ from ..tensor import Tensor, edge_of, grad_edge, value_of, wrap
 from . import engine
 from .custom import set_tangent, tangent_of
 from .levels import constant
-from .node import AccumulateGrad
+from .node import AccumulateGrad, PythonNode, positions
 
 
 def _sequence(x):
@@ -83,6 +83,12 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     if "transforms" in tls.me.extra:
         raise errors_func.backward_inside()
     if grad_variables is not None:
+        errors.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning)
+        if grad_tensors is not None:
+            raise RuntimeError(
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use "
+                "`grad_tensors`."
+            )
         grad_tensors = grad_variables
     if inputs is not None and len(_sequence(inputs)) == 0:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
@@ -125,6 +131,8 @@ def grad(
     allow_unused = bool(materialize_grads) if allow_unused is None else allow_unused
     outputs = _sequence(outputs)
     wanted = _sequence(inputs)
+    if not wanted:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     grads = (None,) * len(outputs) if grad_outputs is None else _sequence(grad_outputs)
     keep = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:
@@ -161,6 +169,14 @@ def grad(
 
 def _batched(outputs, wanted, grads, keep, create_graph, allow_unused, materialize):
     """One run a row of the batched gradients; the rows' programs are one and the same."""
+    for k, (out, g) in enumerate(zip(outputs, grads)):
+        if g is not None and tuple(g.shape[1:]) != tuple(_spec_of(out).shape):
+            raise RuntimeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The sizes "
+                "of the remaining dimensions are expected to match the shape of corresponding output, but a mismatch was detected: "
+                f"grad_output[{k}] has a shape of {g.shape[2:]} and output[{k}] has a shape of {_spec_of(out).shape}. If you only want "
+                "some tensors in `grad_output` to be considered batched, consider using vmap."
+            )
     n = next(g.shape[0] for g in grads if g is not None)
     rows = []
     for i in range(n):
@@ -186,5 +202,38 @@ def tensor_backward(self, gradient=None, retain_graph=None, create_graph=False, 
     backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 
+class _Alone(engine.Run):
+    """One step by itself: what it gives goes to nobody else."""
+
+    __slots__ = ("edges", "given")
+
+    def give(self, edge, value, spec):
+        k = next(k for k, e in enumerate(self.edges) if e is edge and self.given[k] is None)
+        self.given[k] = self.tensor(value, spec)
+
+    def skip(self, edge):
+        pass
+
+
+def step(node, grads):
+    """What a call of a `grad_fn` gives: the gradients of its operands from those of its results."""
+    if isinstance(node, AccumulateGrad):
+        backward(node.variable, grads[0])
+        return None
+    if len(grads) != node.n_out():
+        raise TypeError(f"expected {node.n_out()} arguments, got {len(grads)} instead")
+    run = _Alone(tls.me.grad, True, False)
+    run.edges = node.edges
+    run.given = [None] * len(node.edges)
+    values = [run.untensor(g) for g in grads]
+    if isinstance(node, PythonNode):
+        run.run_python(node, values)
+    else:
+        run.run_node(node, values)
+    found = [None if k is None else run.given[k] for k in positions(node)]
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+engine.bridge.step = step
 Tensor.backward = tensor_backward
 __all__ = ["backward", "grad", "grad_edge"]

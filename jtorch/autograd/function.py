@@ -55,7 +55,7 @@ class _Saved:
         self.unpack = self.tensor = self.value = self.packed = self.tangent = None
         if hooks:
             pack, self.unpack = hooks[-1]
-            self.packed = pack_one(pack, t.detach())
+            self.packed = pack_one(pack, t)
             self.storage = None
             self.tensor = edge_of(t)
         elif number is None:
@@ -423,6 +423,10 @@ def _refusing(t):
 
 class InplaceFunction(Function):
     """A Function with an `inplace` flag, from older programs."""
+
+    def __init__(self, inplace=False):
+        super().__init__()
+        self.inplace = inplace
 
 
 class NestedIOFunction(Function):

@@ -10,10 +10,16 @@ def _op(name, *args):
     return registry.tensor_call(registry.OPS[name], args, {})
 
 
+_STRATEGIES = (
+    'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs than inputs, '
+    '"forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode".'
+)
+
+
 def _checked(x, what, where):
     """(tensors, whether they were a tuple), or PyTorch's error."""
-    many = isinstance(x, (tuple, list))
-    items = tuple(x) if many else (x,)
+    many = isinstance(x, tuple)
+    items = x if many else (x,)
     for i, t in enumerate(items):
         if not isinstance(t, Tensor):
             if many:
@@ -22,8 +28,8 @@ def _checked(x, what, where):
                     f"type {type(t)}."
                 )
             raise TypeError(
-                f"The {what} given to {where} must be either a Tensor or a tuple of Tensors but the given {what} has type "
-                f"{type(t)}."
+                f"The {what} given to {where} must be either a Tensor or a tuple of Tensors but the given {what} "
+                f"has type {type(t)}."
             )
     return items, many
 
@@ -85,6 +91,21 @@ def _strict_outputs(outputs, what):
                 f"differentiable manner from the input when running in strict mode."
                 if what == "outputs"
                 else f"The output of the user-provided function is independent of input {i}. This is not allowed in strict mode."
+            )
+
+
+def _strict_jacobian(grads):
+    for i, g in enumerate(grads):
+        if g is None:
+            raise RuntimeError(
+                f"The output of the user-provided function is independent of input {i}. This is not allowed in strict mode."
+            )
+        if not g.requires_grad:
+            raise RuntimeError(
+                "While computing the hessian, found that the jacobian of the user-provided function with respect to input "
+                f"{i} is independent of the input. This is not allowed in strict mode. You should ensure that your function is "
+                "twice differentiable and that the jacobian depends on the inputs (this would be violated by a linear function "
+                "for example)."
             )
 
 
@@ -185,7 +206,7 @@ def _rows(grads_of, output, items):
 def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):
     """The Jacobian of func at inputs: output.shape + input.shape, nested by outputs and then by inputs."""
     if strategy not in ("forward-mode", "reverse-mode"):
-        raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
+        raise AssertionError(_STRATEGIES)
     if strategy == "forward-mode":
         if create_graph:
             raise NotImplementedError(
@@ -233,14 +254,14 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
     return _back(result, many_out)
 
 
-def _scalar(func, where):
+def _scalar(func, where, squeeze=True):
     def checked(*args):
         out = func(*args)
         if not isinstance(out, Tensor):
             raise RuntimeError(f"The function given to {where} should return a single Tensor")
         if out.numel() != 1:
             raise RuntimeError(f"The Tensor returned by the function given to {where} should contain a single element")
-        return out.squeeze()
+        return out.squeeze() if squeeze else out
 
     return checked
 
@@ -249,7 +270,7 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
     """The Hessian of a scalar function at inputs, nested twice by inputs."""
     items, many = _checked(inputs, "inputs", "hessian")
     if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
-        raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
+        raise AssertionError(_STRATEGIES)
     scalar = _scalar(func, "hessian")
 
     def first(*args):
@@ -261,7 +282,9 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
     if strict:
 
         def first(*args):
-            return jacobian(scalar, args, create_graph=True, strict=True)
+            got = jacobian(scalar, args, create_graph=True)
+            _strict_jacobian(got)
+            return got
 
     table = jacobian(first, items, create_graph=create_graph, strict=strict)
     rows = tuple(_back(row, many) for row in table)
@@ -274,11 +297,13 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
         items, many = _checked(inputs, "inputs", "vhp")
         items = _inputs(items, create_graph)
         vs = _vector(v, items, many, "vhp", "input to the user-provided function")
-        output = _scalar(func, "vhp")(*items)
+        output = _scalar(func, "vhp", squeeze=False)(*items)
         if strict:
             _strict_outputs((output,), "outputs")
         first = _gradients((output,), items, (_op_like(output),), True)
-        first = _filled(first, items, strict, True, "back")
+        if strict:
+            _strict_jacobian(first)
+        first = _filled(first, items, False, True, "back")
         got = _filled(_gradients(first, items, vs, create_graph), items, strict, create_graph, "back")
     return _finish((output,), create_graph)[0], _back(_finish(got, create_graph), many)
 
@@ -289,10 +314,13 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
         items, many = _checked(inputs, "inputs", "hvp")
         items = _inputs(items, create_graph)
         vs = _vector(v, items, many, "hvp", "input to the user-provided function")
-        output = _scalar(func, "hvp")(*items)
+        output = _scalar(func, "hvp", squeeze=False)(*items)
         if strict:
             _strict_outputs((output,), "outputs")
-        first = _filled(_gradients((output,), items, (_op_like(output),), True), items, strict, True, "back")
+        first = _gradients((output,), items, (_op_like(output),), True)
+        if strict:
+            _strict_jacobian(first)
+        first = _filled(first, items, False, True, "back")
         # The Hessian is symmetric: v H, transposed, is H v.
         got = _filled(_gradients(first, items, vs, create_graph), items, strict, create_graph, "back")
     return _finish((output,), create_graph)[0], _back(_finish(got, create_graph), many)

@@ -3,13 +3,15 @@
 import numpy as np
 
 from .. import errors
-from ..core import dtype as dtypes
 from ..core.record import tls
-from ..creation import empty, from_array
-from ..tensor import Tensor
+from ..core.spec import Spec
+from ..creation import from_array
+from ..random_tensors import randn_like
+from ..tensor import Tensor, edge_of, value_of, wrap
 from . import forward_ad
 from .entry import grad as autograd_grad
 from .mode import enable_grad, no_grad
+from .node import PythonNode
 
 
 class GradcheckError(RuntimeError):
@@ -80,20 +82,21 @@ def gradcheck(
     check_grad_dtypes=False, check_batched_grad=False, check_batched_forward_grad=False, check_forward_ad=False,
     check_backward_ad=True, fast_mode=False, masked=None,
 ):  # fmt: skip
-    """Whether the gradients of func at inputs agree with finite differences; raises GradcheckError when they do not.
-
-    `check_forward_ad` looks at the derivatives of forward mode too, `check_backward_ad=False` at those alone. The whole
-    Jacobian is always compared (`fast_mode` changes nothing), and what `check_undefined_grad`, `check_grad_dtypes` and
-    the batched checks ask for is not looked at.
-    """
+    """Whether the gradients of func at inputs agree with finite differences; raises GradcheckError when they do not."""
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
     if check_batched_grad and not check_backward_ad:
         raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
     if check_batched_forward_grad and not check_forward_ad:
         raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
+    inputs = _tensors(inputs)
     try:
-        _check(func, _tensors(inputs), eps, atol, rtol, nondet_tol, check_forward_ad, check_backward_ad)
+        if check_forward_ad:
+            _check_forward(func, inputs, eps, atol, rtol)
+        if check_backward_ad:
+            _check(func, inputs, eps, atol, rtol, nondet_tol)
+            if check_undefined_grad:
+                _check_undefined(func, inputs)
     except GradcheckError:
         if raise_exception:
             raise
@@ -113,36 +116,79 @@ def _twice(output, inputs, wanted):
         me.set_mode(before)
 
 
+def _differentiated(inputs):
+    return [k for k, t in enumerate(inputs) if isinstance(t, Tensor) and t.requires_grad]
+
+
 def _forward(func, inputs, k):
-    """The same from forward mode: the tangents of all outputs, one matrix an output."""
-    x = inputs[k].detach()
-    value = _numpy(x)
-    rows = None
-    for unit in [1.0, 1j] if np.iscomplexobj(value) else [1.0]:
-        for i in range(value.size):
-            t = np.zeros(value.size, value.dtype)
-            t[i] = unit
-            args = [a.detach() if isinstance(a, Tensor) else a for a in inputs]
+    """The same as `_numerical` by forward mode."""
+    start = _numpy(inputs[k])
+    columns = []
+    for unit in [1.0, 1j] if np.iscomplexobj(start) else [1.0]:
+        for i in range(start.size):
+            direction = np.zeros(start.size, start.dtype)
+            direction[i] = unit
             with forward_ad.dual_level():
-                args[k] = forward_ad.make_dual(x, from_array(t.reshape(value.shape), x.device, x.dtype))
-                outs = _outputs(func(*args))
-                tangents = [forward_ad.unpack_dual(o).tangent for o in outs]
-                got = [_parts(np.zeros_like(_numpy(o)) if d is None else _numpy(d)) for o, d in zip(outs, tangents)]
-            rows = rows or [[] for _ in got]
-            for row, g in zip(rows, got):
-                row.append(g)
-    return [np.stack(row) for row in rows or ()]
+                given = list(inputs)
+                tangent = from_array(direction.reshape(start.shape), inputs[k].device, inputs[k].dtype)
+                given[k] = forward_ad.make_dual(given[k], tangent)
+                pairs = [forward_ad.unpack_dual(o) for o in _outputs(func(*given))]
+                columns.append([_parts(_numpy(o * 0 if t is None else t)) for o, t in pairs])
+    n_out = len(_outputs(func(*inputs)))
+    return [np.stack([c[j] for c in columns]) if columns else np.zeros((0, 0)) for j in range(n_out)]
 
 
-def _agree(found, numerical, i, k, rtol, atol, how=""):
-    if not np.allclose(found, numerical, rtol=rtol, atol=atol, equal_nan=True):
-        raise GradcheckError(
-            f"Jacobian {how}mismatch for output {i} with respect to input {k},\nnumerical:{numerical}\nanalytical:{found}\n"
-        )
+def _check_forward(func, inputs, eps, atol, rtol):
+    for k in _differentiated(inputs):
+        for i, (n, a) in enumerate(zip(_numerical(func, inputs, k, eps), _forward(func, inputs, k))):
+            if not np.allclose(a, n, rtol=rtol, atol=atol, equal_nan=True):
+                raise GradcheckError(
+                    f"Jacobian computed with forward mode mismatch for output {i} with respect to input {k},\nnumerical:{n}\n"
+                    f"analytical:{a}\n"
+                )
 
 
-def _check(func, inputs, eps, atol, rtol, nondet_tol, forward, backward):
-    wanted = [k for k, t in enumerate(inputs) if isinstance(t, Tensor) and t.requires_grad]
+class _Undefined(PythonNode):
+    """Lets no gradient through."""
+
+    __slots__ = ()
+
+    def apply(self, grad):
+        return (None,)
+
+
+def _check_undefined(func, inputs):
+    """That backward works where some results, or all, have no gradient, and gives none then."""
+    wanted = [inputs[k] for k in _differentiated(inputs)]
+
+    def without(undefined):
+        outputs = [o for o in _outputs(func(*inputs)) if o.requires_grad]
+        ends = []
+        for k, o in enumerate(outputs):
+            spec = Spec.dense(tuple(o._spec.shape), o._spec.dtype, o._spec.device)
+            node = _Undefined("UndefinedGrad", (edge_of(o),), (spec,))
+            ends.append(wrap(value_of(o), spec, (node, 0)) if undefined in (k, None) else o)
+        try:
+            got = autograd_grad(ends, wanted, [o.detach() * 0 for o in outputs], allow_unused=True) if ends else ()
+        except RuntimeError as error:
+            raise GradcheckError(
+                "Expected backward function to handle undefined output grads. Please look at 'Notes about undefined output "
+                "gradients' in 'tools/autograd/derivatives.yaml'"
+            ) from error
+        if any(g is not None and _numpy(g).any() for g in got):
+            raise GradcheckError(
+                "Expected all input grads to be undefined or zero when all output grads are undefined or zero. Please look at "
+                "'Notes about undefined output gradients' in 'tools/autograd/derivatives.yaml'"
+            )
+        return len(outputs)
+
+    n = without(None)
+    for k in range(n if n > 1 else 0):
+        without(k)
+
+
+def _check(func, inputs, eps, atol, rtol, nondet_tol):
+    wanted = _differentiated(inputs)
     if not wanted:
         raise ValueError(
             "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
@@ -155,12 +201,6 @@ def _check(func, inputs, eps, atol, rtol, nondet_tol, forward, backward):
             )
     outputs = _outputs(func(*inputs))
     numerical = {k: _numerical(func, inputs, k, eps) for k in wanted}
-    if forward:
-        for k in wanted:
-            for i, found in enumerate(_forward(func, inputs, k)):
-                _agree(found, numerical[k][i], i, k, rtol, atol, "computed with forward mode ")
-    if not backward:
-        return
     for i, output in enumerate(outputs):
         if not output.requires_grad:
             for k in wanted:
@@ -169,7 +209,11 @@ def _check(func, inputs, eps, atol, rtol, nondet_tol, forward, backward):
             continue
         matrices, again = _twice(output, inputs, [inputs[k] for k in wanted])
         for k, a, b in zip(wanted, matrices, again):
-            _agree(a, numerical[k][i], i, k, rtol, atol)
+            n = numerical[k][i]
+            if not np.allclose(a, n, rtol=rtol, atol=atol, equal_nan=True):
+                raise GradcheckError(
+                    f"Jacobian mismatch for output {i} with respect to input {k},\nnumerical:{n}\nanalytical:{a}\n"
+                )
             if a.size and np.abs(a - b).max() > nondet_tol:
                 raise GradcheckError(
                     "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
@@ -178,45 +222,23 @@ def _check(func, inputs, eps, atol, rtol, nondet_tol, forward, backward):
                 )
 
 
-def _drawn(like):
-    """PyTorch's draw for the gradient of a result, so that the numbers drawn after the check are the same ones."""
-    real = dtypes.float64 if like.dtype is dtypes.complex128 else dtypes.float32
-    drawn = empty(tuple(like.shape), dtype=like.dtype, device=like.device)
-    if like.dtype.is_complex:
-        return drawn.copy_(
-            empty((*like.shape, 2), dtype=real, device=like.device).uniform_(-1, 1).view(like.dtype).squeeze(-1)
-        )
-    return drawn.uniform_(-1, 1)
-
-
 def gradgradcheck(
     func, inputs, grad_outputs=None, *, eps=1e-6, atol=1e-5, rtol=1e-3, gen_non_contig_grad_outputs=False,
     raise_exception=True, nondet_tol=0.0, check_undefined_grad=True, check_grad_dtypes=False, check_batched_grad=False,
     check_fwd_over_rev=False, check_rev_over_rev=True, fast_mode=False, masked=False,
 ):  # fmt: skip
-    """Whether the second gradients of func at inputs agree with finite differences of the first.
-
-    `check_fwd_over_rev` takes them by forward mode too, `check_rev_over_rev=False` by that alone. The gradients of the
-    results are drawn from (-1, 1) where none are given.
-    """
-    if not (check_fwd_over_rev or check_rev_over_rev):
-        raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
-    if check_undefined_grad and not check_rev_over_rev:
-        raise AssertionError("Setting check_undefined_grad=True requires check_rev_over_rev to be True")
+    """Whether the second gradients of func at inputs agree with finite differences of the first."""
     inputs = _tensors(inputs)
     if grad_outputs is None:
         outputs = _outputs(func(*inputs))
-        grads = tuple(_drawn(o).requires_grad_() for o in outputs)
+        grads = tuple(randn_like(o).detach().requires_grad_() for o in outputs)
     else:
         grads = _tensors(grad_outputs)
     n = len(grads)
-    needing = [k for k, t in enumerate(inputs) if isinstance(t, Tensor) and t.requires_grad]
 
     def first(*args):
         given, seeds = args[:-n], args[-n:]
         with enable_grad():
-            for k in needing:  # forward mode hands over tensors off the tape
-                given[k].requires_grad_()
             outs = _outputs(func(*given))
             wanted = tuple(t for t in given if isinstance(t, Tensor) and t.requires_grad)
             return autograd_grad(outs, wanted, seeds, create_graph=True, allow_unused=True, materialize_grads=True)

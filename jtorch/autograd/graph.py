@@ -71,7 +71,7 @@ class save_on_cpu(saved_tensors_hooks):
 
     def __init__(self, pin_memory=False, device_type="cuda"):
         def pack(tensor):
-            return tensor.device, tensor.to("cpu")
+            return tensor.device, tensor.detach().to("cpu")
 
         def unpack(packed):
             device, tensor = packed
@@ -104,7 +104,7 @@ class allow_mutation_on_saved_tensors:
     """
 
     def __enter__(self):
-        self._hooks = saved_tensors_hooks(lambda t: t, lambda t: t)
+        self._hooks = saved_tensors_hooks(tape.as_it_is, lambda t: t)
         self._hooks.__enter__()
         return self
 

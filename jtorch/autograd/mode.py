@@ -3,6 +3,7 @@
 import functools
 import inspect
 
+from .. import errors
 from ..core.record import tls
 
 
@@ -28,16 +29,33 @@ class _Mode:
     def __call__(self, fn):
         make = self.clone
         if inspect.isclass(fn):
-            raise TypeError(f"Cannot decorate classes with {type(self).__name__}: decorate their methods")
+            errors.warn(
+                "Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions or "
+                "methods. To preserve the current behavior of class decoration, you can directly decorate the `__init__` method "
+                "and nothing else.",
+                FutureWarning,
+            )
         if inspect.isgeneratorfunction(fn):
             return _wrap_generator(make, fn)
 
-        @functools.wraps(fn)
+        @functools.wraps(fn, updated=() if inspect.isclass(fn) else ("__dict__",))
         def run(*args, **kwargs):
             with make():
                 return fn(*args, **kwargs)
 
         return run
+
+
+def turn(on):
+    """Record history from now on, or not; returns what was set before. In inference mode there is none, whatever is set."""
+    me = tls.me
+    if me.inference:
+        before = bool(me.extra.get("grad_set"))
+        me.put("grad_set", on)
+    else:
+        before = me.grad
+        me.grad = on
+    return before
 
 
 def _wrap_generator(make, fn):
@@ -79,12 +97,10 @@ class _Optional(_Mode):
         self.prev = False
 
     def _enter(self):
-        me = tls.me
-        self.prev = me.grad  # one, not a stack: an object entered twice behaves as PyTorch's does
-        me.grad = self.value
+        self.prev = turn(self.value)  # one, not a stack: an object entered twice behaves as PyTorch's does
 
     def _leave(self):
-        tls.me.grad = self.prev
+        turn(self.prev)
 
 
 class no_grad(_Optional):
@@ -104,22 +120,23 @@ class set_grad_enabled(_Mode):
 
     def __init__(self, mode):
         self.mode = bool(mode)
-        me = tls.me
-        self.prev = me.grad
-        me.grad = self.mode
+        self.prev = turn(self.mode)
 
     def clone(self):
         return set_grad_enabled(self.mode)
 
     def __call__(self, fn):
-        tls.me.grad = self.prev
+        turn(self.prev)
         return super().__call__(fn)
 
     def _enter(self):
-        tls.me.grad = self.mode
+        turn(self.mode)
 
     def _leave(self):
-        tls.me.grad = self.prev
+        turn(self.prev)
+
+    def __repr__(self):
+        return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
 
 
 BORN = -(1 << 62)  # versions count up from here in storages made in inference mode, and never reach 0
@@ -144,7 +161,8 @@ class inference_mode(_Mode):
 
     def _enter(self):
         me = tls.me
-        self._before.append((me.grad, me.inference, me.born))
+        self._before.append((me.grad, me.inference, me.born, me.extra.get("grad_set")))
+        me.put("grad_set", None)
         me.inference = self.mode
         me.born = BORN if self.mode else 0
         if self.mode:
@@ -154,11 +172,13 @@ class inference_mode(_Mode):
 
     def _leave(self):
         me = tls.me
-        me.grad, me.inference, me.born = self._before.pop()
+        me.grad, me.inference, me.born, shown = self._before.pop()
+        me.put("grad_set", shown)
 
 
 def is_grad_enabled() -> bool:
-    return tls.me.grad
+    me = tls.me
+    return bool(me.extra.get("grad_set")) if me.inference else me.grad
 
 
 def is_inference_mode_enabled() -> bool:
@@ -166,7 +186,7 @@ def is_inference_mode_enabled() -> bool:
 
 
 def _set_grad_enabled(mode: bool) -> None:
-    tls.me.grad = bool(mode)
+    turn(bool(mode))
 
 
 def is_anomaly_enabled() -> bool:
@@ -174,4 +194,4 @@ def is_anomaly_enabled() -> bool:
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    return bool(tls.me.extra.get("check_nan"))
+    return tls.me.extra.get("check_nan", True)

@@ -4,6 +4,7 @@ import itertools
 import traceback
 
 from ..core.record import tls
+from ..core.spec import Spec
 from ..handles import RemovableHandle
 from ..ops.registry import SCALAR
 from .derive import backward_of
@@ -38,7 +39,7 @@ class Node:
 
     def name(self) -> str:
         name = self.bwd.name
-        return f"torch::autograd::{name}" if name.startswith("Copy") else name
+        return f"torch::autograd::{name}" if name in _IN_C else name
 
     def n_out(self) -> int:
         return self.bwd.n_out
@@ -79,6 +80,10 @@ class Node:
     def _sequence_nr(self) -> int:
         return self.sequence
 
+    def __call__(self, *grads):
+        """The gradients of the operands from those of the results: this step alone."""
+        return bridge.step(self, grads)
+
     def __getattr__(self, name):
         if name.startswith("_saved_"):
             return saved_attribute(self, name.removeprefix("_saved_"))
@@ -92,6 +97,13 @@ class Node:
         return f"<{self.name()} object at {id(self):#x}>"
 
 
+_IN_C = (
+    "CopySlices",
+    "CopyBackwards",
+    "NotImplemented",
+)  # nodes that PyTorch writes by hand, and names with their namespace
+
+
 def positions(node):
     """The operands as PyTorch counts them: a number in the place of a tensor is one, without a gradient (None)."""
     bwd = node.bwd
@@ -103,7 +115,9 @@ def positions(node):
     if binding.op.order is not None:
         of = {param.name: slot[1] for param, slot in zip(binding.op.params, slots) if slot[0] == "o"}
         return [of[name] for name in binding.op.order(*bwd.forward.operands) if name in of]
-    for role, slot in zip(binding.op.roles, slots):
+    for param, role, slot in zip(binding.op.params, binding.op.roles, slots):
+        if param.name in _CHOOSING:
+            continue
         if slot[0] == "o":
             found.append(slot[1])
         elif slot[0] == "l":
@@ -114,10 +128,18 @@ def positions(node):
 
 
 def next_edges(node):
+    """The edges as PyTorch counts them. A write to a view is one node there, with the edges of what was written."""
+    if node.bwd is not None and node.bwd.name == "CopySlices":
+        base, written = node.edges
+        return [base] if written is None else [base, *next_edges(written[0])[1:]]
     return [None if i is None else node.edges[i] for i in positions(node)]
 
 
-_SCALAR_FORMS = ("pow",)  # have a form of their own for a Python number in the place of a tensor
+_CHOOSING = ("index", "indices", "mask", "condition")  # arguments that no gradient can ever go to
+# These have a form of their own for a Python number in the place of a tensor.
+_SCALAR_FORMS = (
+    "pow", "clamp", "clamp_min", "clamp_max", "remainder", "fmod", "lerp", "masked_fill", "index_fill", "floor_divide",
+)  # fmt: skip
 
 
 def saved_place(node, name):
@@ -146,6 +168,10 @@ def saved_attribute(node, name):
     """What `node._saved_<name>` shows: a saved tensor, or an argument of the op."""
     position, edge = saved_place(node, name)
     if position is not None:
+        if position >= 0 and edge is not None and not isinstance(edge[0], Node) and type(node.saved) is tuple:
+            leaf = edge[0]
+            if bridge.unwrap(leaf)[0] is node.saved[position]:
+                return leaf
         return None if position < 0 else _saved_tensor(node, position, edge)
     binding = node.bwd and node.bwd.forward.extra
     for param, slot in zip(binding.op.params, binding.slots) if getattr(binding, "slots", None) is not None else ():
@@ -235,6 +261,7 @@ class Bridge:
 
     wrap = None  # (value, spec, edge) -> Tensor
     unwrap = None  # Tensor -> (value, edge)
+    step = None  # (node, gradients of its results) -> gradients of its operands
     first_gradients = None  # (leaf without a gradient, value, spec of the gradient) of several
 
 
@@ -261,8 +288,7 @@ class PythonNode(Node):
         self.specs = specs
         extra = tls.me.extra
         if extra.get("anomaly"):
-            self.trace = "".join(traceback.format_stack()[:-3])
-            self.metadata["parent"] = extra.get("running")
+            _trace(self, extra, traceback.format_stack()[:-3])
 
     def name(self):
         return self.label
@@ -314,6 +340,10 @@ class AccumulateGrad:
 
     def out_spec(self, k):
         return self.variable._spec
+
+    def __call__(self, grad):
+        """Add a gradient to that of the leaf."""
+        bridge.step(self, (grad,))
 
     def register_hook(self, hook):
         """hook(grad_inputs, grad_outputs) after the gradient has been accumulated."""
@@ -370,7 +400,7 @@ def record(plan, values, edges, numbers, outs, tensors=None):
     node = bwd.node(bwd, edges, tuple(saved), numbers if bwd.uses_numbers else (), guards)
     extra = tls.me.extra
     if extra:
-        record_specially(node, extra)
+        record_specially(node, extra, tensors)
     return node
 
 
@@ -395,19 +425,35 @@ def backward_plan(plan, needs):
     return bwd
 
 
-def record_specially(node, extra):
-    """What anomaly mode, forward mode and saved_tensors_hooks do to a new node."""
+def record_specially(node, extra, tensors):
+    """What anomaly mode, forward mode and saved_tensors_hooks do to a new node. tensors: its operands, or None."""
     if extra.get("anomaly"):
-        node.trace = "".join(traceback.format_stack()[:-3])
-        node.metadata["parent"] = extra.get("running")
+        _trace(node, extra, traceback.format_stack()[:-3])
     dual = extra.get("dual")
     if dual is not None and dual.recorded is not None:
         dual.recorded.append(node)
     hooks = extra.get("saved_hooks")
     if hooks and node.saved:
-        bwd = node.bwd
-        specs = [bwd.forward.operands[i] for i in bwd.save_in] + [bwd.specs[k] for k in bwd.save_out]
-        node.saved = Packed(node.saved, specs, *hooks[-1])
+        node.saved = Packed(_saved_tensors(node, tensors), *hooks[-1])
+
+
+def _trace(node, extra, stack):
+    """In anomaly mode: note where a node was made, and which backward step made it."""
+    node.trace = "".join(stack)
+    node.metadata["traceback_"] = stack
+    if extra.get("running") is not None:
+        node.metadata["parent_"] = extra["running"]
+
+
+def _saved_tensors(node, tensors):
+    """What a new node saves, as tensors: the operands themselves where they are at hand, and results with their history."""
+    bwd = node.bwd
+    values = iter(node.saved)
+    for i, value in zip(bwd.save_in, values):
+        given = None if tensors is None else tensors[i]
+        yield bridge.wrap(value, bwd.forward.operands[i], node.edges[i]) if given is None else given
+    for k, value in zip(bwd.save_out, values):
+        yield bridge.wrap(value, bwd.specs[k], (node, k))
 
 
 class Packed:
@@ -415,9 +461,9 @@ class Packed:
 
     __slots__ = ("packed", "unpack_hook")
 
-    def __init__(self, values, specs, pack, unpack):
+    def __init__(self, tensors, pack, unpack):
         self.unpack_hook = unpack
-        self.packed = tuple(pack_one(pack, bridge.wrap(v, s, None)) for v, s in zip(values, specs))
+        self.packed = tuple([pack_one(pack, t) for t in tensors])
 
     def __len__(self):
         return len(self.packed)
@@ -438,6 +484,7 @@ def pack_one(pack, tensor):
     me = tls.me
     before, hooks = me.grad, me.extra.pop("saved_hooks", None)
     version = tensor._storage.version
+    me.grad = False
     try:
         packed = pack(tensor)
     finally:
@@ -449,6 +496,12 @@ def pack_one(pack, tensor):
                            "cannot be modified by in-place operations as this can lead to unexpected side-effects. Please open an "
                            "issue if you need to perform in-place operations on the input to a pack hook.")  # fmt: skip
     return packed
+
+
+def as_it_is(tensor):
+    """A tensor off the tape with the value that this one has now, whatever is written to it later."""
+    spec = tensor._spec
+    return bridge.wrap(bridge.unwrap(tensor)[0], Spec.dense(tuple(spec.shape), spec.dtype, spec.device), None)
 
 
 def unpack_one(unpack, packed):

@@ -32,7 +32,7 @@ from .plans import (
     return_type,
 )
 from .results import finish, put_on_tape
-from .write import check_inplace, copy_to_out, half_overlap, overlaps, replace_storage, write_on_tape
+from .write import check_inplace, copy_to_out, half_overlap, overlaps, overwritten, replace_storage, write_on_tape
 
 
 def slow(op, args, out=None, public=None):
@@ -84,6 +84,8 @@ def _plan_of(op, call):
     except TypeError:
         raise errors.unhashable(op.name, call.key) from None
     if plan is None:
+        for t in [t for t in call.tensors if t is not None] if tls.me.grad else ():
+            edge_of(t)  # a view that must not be used any more is refused before shapes are
         plan = op.plans[key] = make_plan(op, call)
     return plan
 
@@ -363,16 +365,19 @@ def inplace(op, args, public=None):
     if graph.device is not plan.device:
         graph = me.graph_on(plan.device)
     outs = graph.recn(plan, values, call.numbers)
-    node = None
-    if me.grad and plan.diff:
-        edges = tuple(edge_of(x) for x in tensors)
-        edges = tuple(e if e is not None and differentiable(x._spec) else None for e, x in zip(edges, tensors))
-        if any(e is not None for e in edges):
-            # What the op read of `t` itself is kept as it was: writing to it is no fault.
-            others = [None if x is t else x for x in tensors]
-            node = tape.record(plan, values, edges, call.numbers, outs, others)
-    write_on_tape(t, outs[0], node)
+    write_on_tape(t, outs[0], _node_of_write(op, plan, t, tensors, values, call.numbers, outs) if me.grad else None)
     return t
+
+
+def _node_of_write(op, plan, t, tensors, values, numbers, outs):
+    if not plan.diff:  # a comparison
+        return overwritten(t, f"{registry.camel(op.name)}Backward{len(tensors) - 1}")
+    edges = tuple(edge_of(x) for x in tensors)
+    edges = tuple(e if e is not None and differentiable(x._spec) else None for e, x in zip(edges, tensors))
+    if all(e is None for e in edges):
+        return None
+    # What the op read of `t` itself is kept as it was: writing to it is no fault.
+    return tape.record(plan, values, edges, numbers, outs, [None if x is t else x for x in tensors])
 
 
 def _written_name(op):

@@ -37,7 +37,7 @@ def finish{n}(plan, me, {names}):
             saved, guards = bwd.keep({names}, {values}, storage, out)
             node = bwd.node(bwd, ({edge_names},), saved, (), guards)
             if me.extra:
-                special(node, me.extra)
+                special(node, me.extra, ({names},))
             t._edge = (node, 0)
     return t
 """

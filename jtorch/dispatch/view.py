@@ -2,7 +2,7 @@
 
 from .. import errors
 from ..autograd import node as tape
-from ..autograd.derive import differentiable, memory_plan, view_plan
+from ..autograd.derive import differentiable, memory_plan, view_plan, views_plan
 from ..core import shapes
 from ..core.layout import Layout
 from ..core.record import tls
@@ -16,7 +16,7 @@ _new = object.__new__
 class ViewPlan:
     """A view op on one spec: the specs and offsets of its results, and the canonical layouts for their derivative."""
 
-    __slots__ = ("outs", "many", "name", "absolute", "fresh")
+    __slots__ = ("outs", "many", "name", "absolute", "fresh", "taped")
 
     def __init__(self, view, spec, statics):
         layout = Layout(tuple(spec.shape), spec.strides, 0)
@@ -24,6 +24,7 @@ class ViewPlan:
         self.many = isinstance(got, (tuple, list))
         flat = Layout(tuple(spec.shape), shapes.contiguous_strides(tuple(spec.shape)), 0)
         self.name = view.grad_name if isinstance(view.grad_name, str) else view.grad_name(spec, *statics)
+        self.taped = None  # of several results: the plan of the tape, made when it is first asked for
         self.absolute = view.name == "as_strided"
         self.fresh = view.name.startswith(("unsafe_", "_unsafe_"))  # torch does not call its results views
         plain = got if self.absolute else view.fn(flat, *statics)
@@ -49,6 +50,8 @@ def call_view(view, t, statics):
         statics = static(statics)
         plan = view.plans.get((spec, statics))
     if plan is None:
+        if me.grad:
+            edge_of(t)  # a view that must not be used any more is refused before its arguments are
         if MISSING in statics:
             raise errors.missing_argument(view.name, view.params[1 + statics.index(MISSING)].name)
         statics = static(statics)
@@ -69,7 +72,9 @@ def call_view(view, t, statics):
         v._seen = t._storage.version if base._seen is None else seen_now(base)
         if edge is None or not differentiable(out):
             v._edge = None
-            if not me.grad and (base._rg or base._edge is not None):
+            if t._base is not None and "_made" in t.__dict__:
+                v.__dict__["_made"] = (t.__dict__["_made"][0], 0)
+            elif not me.grad and (base._rg or base._edge is not None):
                 v.__dict__["_made"] = ("inference" if me.inference else "no_grad", 0)
         else:
             if not plan.absolute:
@@ -117,7 +122,12 @@ def _contiguous(spec):
 
 def _many_views(plan, t, spec, edge, base):
     views = []
-    for out, offset, strides, start in plan.outs:
+    node = None
+    if edge is not None and plan.outs and differentiable(spec):
+        if plan.taped is None:
+            plan.taped = views_plan(spec, _contiguous(spec), plan.outs, plan.name)
+        node = tape.record(plan.taped, (), (edge,), (), ())
+    for out, offset, _, _ in plan.outs:
         v = make(t._storage, out, t._offset + offset)
         if plan.fresh:
             v._seen = Apart()
@@ -125,8 +135,7 @@ def _many_views(plan, t, spec, edge, base):
             v._base = base
             v._seen = seen_now(base)
             v.__dict__["_made"] = ("multi", len(views))
-        if edge is not None and differentiable(out):
-            p, starts = view_plan(spec, _contiguous(spec), tuple(out.shape), strides, start, plan.name)
-            v._edge = (tape.record(p, (), (edge,), starts, ()), 0)
+        if node is not None:
+            v._edge = (node, len(views))
         views.append(v)
     return tuple(views)

@@ -4,7 +4,7 @@ import jax
 
 from .. import errors
 from ..autograd import node as tape
-from ..autograd.derive import SlicesMap, extent
+from ..autograd.derive import SlicesMap, differentiable, extent
 from ..core import dtype as dtypes
 from ..core import shapes, strided
 from ..core import storage as storages
@@ -12,7 +12,7 @@ from ..core.program import Plan
 from ..core.record import tls
 from ..core.spec import Spec
 from ..ops import registry
-from ..tensor import CONSTANTS, Apart, edge_of, value_of
+from ..tensor import CONSTANTS, Apart, edge_of, value_of, wrap
 
 
 def copy_to_out(out, result, cast=False):
@@ -186,6 +186,25 @@ def copy_slices(base, base_edge, view, edge):
 
 
 _slices: dict = {}
+
+
+class _Overwritten(tape.PythonNode):
+    """A write of something that does not depend on what was there."""
+
+    __slots__ = ()
+
+    def apply(self, grad):
+        (spec,) = self.specs
+        return (wrap(zeros_value(spec), spec),)
+
+
+def overwritten(t, name):
+    """The node of a write to a tensor with a history of values that have none; None where there is no history."""
+    edge = edge_of(t) if tls.me.grad and differentiable(t._spec) else None
+    if edge is None:
+        return None
+    spec = Spec.dense(tuple(t._spec.shape), t._spec.dtype, t._spec.device)
+    return tape.class_of(name, _Overwritten)(name, (edge,), (spec,))
 
 
 class _WroteOutside(tape.PythonNode):

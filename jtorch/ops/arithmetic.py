@@ -26,7 +26,7 @@ from .conversion import (
     to_float,
 )
 from .logic import isfinite, isnan, logical_and, logical_or, where
-from .registry import PROMOTE, ZERO, Array, Number, Scalar, composite, op
+from .registry import PROMOTE, UNKNOWN, ZERO, Array, Number, Scalar, composite, op
 
 # ---- sums and products ----
 
@@ -208,7 +208,7 @@ def floor_divide(input: Scalar, other: Scalar) -> Array:
     return _floor_div(*jnp.broadcast_arrays(jnp.asarray(input), jnp.asarray(other)))
 
 
-floor_divide.vjp(input=ZERO, other=ZERO)
+floor_divide.vjp(input=UNKNOWN, other=UNKNOWN)
 floor_divide.lack(div_floor_cpu="bool complex")
 
 
@@ -634,7 +634,7 @@ def heaviside(input: Array, values: Array) -> Array:
     return jnp.where(jnp.isnan(input), jnp.zeros_like(one), out) if input.dtype.kind == "f" else out
 
 
-heaviside.vjp(input=ZERO, values=ZERO)
+heaviside.vjp(input=UNKNOWN, values=UNKNOWN)
 
 
 @heaviside.check

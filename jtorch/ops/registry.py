@@ -15,6 +15,7 @@ __all__ = [
     "OPS",
     "PROMOTE",
     "VIEWS",
+    "UNKNOWN",
     "ZERO",
     "Array",
     "Key",
@@ -58,6 +59,7 @@ class _Marker:
 
 
 ZERO = _Marker("ZERO")  # a derivative that exists and vanishes
+UNKNOWN = _Marker("UNKNOWN")  # a derivative that PyTorch says it does not have, when it is asked for
 NONE = _Marker("NONE")  # promotion: arguments are passed as they come
 PROMOTE = _Marker("PROMOTE")  # promotion: tensors and scalars to their common dtype
 FLOAT = _Marker("FLOAT")  # promotion: as PROMOTE, integers and bools to the default float dtype
@@ -246,7 +248,7 @@ class Op(Record):
         """State the derivative by argument; each rule's parameter names are what the tape keeps."""
         for arg, rule in rules.items():
             self.rules[arg] = rule
-            self.rule_args[arg] = () if rule is ZERO else _names(rule)
+            self.rule_args[arg] = () if isinstance(rule, _Marker) else _names(rule)
         return self
 
     def guards(self, **which) -> "Op":

@@ -279,7 +279,7 @@ def log10(input: Array) -> Array:
 log10.vjp(input=lambda g, input: g / conj_of(input * LN10))
 
 
-@op(promote=FLOAT, where="torch Tensor special")
+@op(promote=FLOAT, where="torch Tensor special", grad_name="Log1PBackward0")
 def log1p(input: Array) -> Array:
     """log(1 + input), exact near 0."""
     return jnp.log1p(input)

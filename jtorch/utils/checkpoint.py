@@ -17,7 +17,7 @@ from ..autograd.entry import backward as run_backward
 from ..autograd.function import Function
 from ..autograd.graph import saved_tensors_hooks
 from ..autograd.mode import enable_grad, no_grad
-from ..autograd.node import PythonNode
+from ..autograd.node import PythonNode, as_it_is
 from ..core.program import Plan
 from ..core.record import tls
 from ..core.spec import Spec
@@ -25,8 +25,7 @@ from ..creation import zeros
 from ..dispatch.plans import key_spec
 from ..random_tensors import default_generator
 from ..tensor import Tensor, edge_of, value_of, wrap
-from .device_states import get_device_states as get_device_states
-from .device_states import set_device_states as set_device_states
+from .device_states import check_backward_validity, detach_variable, get_device_states, set_device_states  # noqa: F401
 from .selective import (
     CheckpointPolicy,
     SelectiveCheckpointContext,
@@ -228,8 +227,7 @@ class CheckpointFunction(Function):
     @staticmethod
     def forward(ctx, run_function, preserve_rng_state, *args):
         """Compute off the tape."""
-        if not any(isinstance(a, Tensor) and a.requires_grad for a in args):
-            errors.warn("None of the inputs have requires_grad=True. Gradients will be None")
+        check_backward_validity(args)
         ctx.run_function = run_function
         ctx.randomness = _Randomness(preserve_rng_state)
         ctx.slots = [k for k, a in enumerate(args) if isinstance(a, Tensor)]
@@ -390,14 +388,14 @@ class _Frame:
                     "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original forward "
                     "pass."
                 )
-            return tensor
+            return as_it_is(tensor)
         holder = self.holders[at]()
         if holder is not None:
             handle = holder.handles[key] = _Handle()
-            self.recomputed[key][handle] = tensor.detach()
+            self.recomputed[key][handle] = as_it_is(tensor)
         if self.early_stop and self.forward_completed and at + 1 == len(self.holders):
             raise _Stop
-        return tensor.detach()
+        return as_it_is(tensor)
 
     def compare(self, key):
         if self.counts[key] != len(self.holders):

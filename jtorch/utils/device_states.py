@@ -1,6 +1,6 @@
-"""The states of the generators of devices, for whoever computes something twice."""
+"""For whoever computes something twice: the states of the generators of devices, and inputs off the tape."""
 
-from .. import cuda
+from .. import cuda, errors
 from ..tensor import Tensor
 from ._pytree import tree_leaves
 
@@ -17,3 +17,16 @@ def set_device_states(devices, states, *, device_type=None) -> None:
     """Put the states of generators back."""
     for k, state in zip(devices, states):
         cuda.set_rng_state(state, k)
+
+
+def detach_variable(inputs):
+    """Tensors of a tuple off the tape, that require grad if they did."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError("Only tuple of tensors is supported. Got Unsupported input type: ", type(inputs).__name__)
+    return tuple(x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs)
+
+
+def check_backward_validity(inputs):
+    """Warn where none of the inputs of a reentrant checkpoint requires grad."""
+    if not any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
+        errors.warn("None of the inputs have requires_grad=True. Gradients will be None")

@@ -11,6 +11,62 @@ import jtorch
 from .programs import run
 
 PROGRAMS = {
+    "nodes_are_called": """
+x = T(1., 2.)
+y = x * 3
+attempt(lambda: print(y.grad_fn(torch.ones(2, dtype=torch.float64))))
+attempt(y.grad_fn, torch.ones(2), torch.ones(2))
+r = x.exp()
+print(r.grad_fn(torch.ones(2, dtype=torch.float64)).requires_grad)
+x.expand(2).grad_fn.next_functions[0][0](torch.full((2,), 5., dtype=torch.float64))
+g = x.grad
+""",
+    "edges_of_nodes": """
+x = T(1., 2., 3., 4.)
+b = x.clone()
+b[:2].mul_(2)
+b[1:] = x[1:]
+i = torch.tensor([0, 1])
+m = x.view(2, 2)
+for t in (b, m.gather(0, i[None]), x[i], x.masked_fill(x > 2, 0), torch.where(x > 2, x, 0), x % 2, x.clamp(1, 2), x.lerp(x, 0.5),
+          x.index_add(0, i, x[:2]), x * 2, x.copysign(x), x.log1p()):
+    print(name(t), [(None if n is None else n.name(), k) for n, k in t.grad_fn.next_functions])
+""",
+    "no_derivative": """
+x = T(1., 2.)
+for f in (lambda: x // 2, lambda: x.heaviside(x)):
+    y = f()
+    print(name(y), y.requires_grad)
+    attempt(y.sum().backward)
+""",
+    "another_shape_through_data": """
+x = T(1., 2., 3., 4.)
+y = x.exp()
+y.data = torch.zeros(3, dtype=torch.float64)
+print(name(y))
+attempt((y.sum() * 2).backward)
+y = x.exp()
+y.data = torch.zeros(2, 4, dtype=torch.float64)
+y.sum().backward()
+g = x.grad
+""",
+    "gradient_that_has_a_history": """
+x = T(1., 2.)
+(x ** 3).sum().backward(create_graph=True)
+h = x.grad
+(h ** 2).sum().backward()
+print(x.grad is h, h.requires_grad, h.tolist())
+""",
+    "refused_calls": """
+x = T(1., 2.)
+attempt(torch.autograd.grad, x.sum(), ())
+attempt(torch.autograd.grad, x * 2, x, torch.ones(3, 3, 3), is_grads_batched=True)
+attempt(torch.autograd.backward, x.sum(), torch.tensor(1.), grad_variables=torch.tensor(1.))
+attempt(x.map_, x, lambda a, b: a)
+attempt(x.detach().map_, x, lambda a, b: a)
+attempt((x * 1).apply_, lambda a: a)
+print(x.detach().apply_(lambda a: a + 1))
+""",
     "arguments_of_grad": """
 x = T(1., 2.)
 attempt(x.set_, torch.ones(1, dtype=torch.float64))

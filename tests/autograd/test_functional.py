@@ -13,6 +13,37 @@ s = lambda x, y: (x ** 3 * y).sum() + (x * y).prod()
 """
 
 PROGRAMS = {
+    "strict_and_refused": """
+F = torch.autograd.functional
+x = T(1., 2., grad=False)
+for f in (F.hessian, F.vhp, F.hvp):
+    attempt(f, lambda a: a.sum(), x, strict=True, **({} if f is F.hessian else {"v": x}))
+attempt(F.jacobian, lambda a: a, [x])
+attempt(F.jacobian, lambda a: a, x, strategy="foo")
+r = F.hvp(lambda a: (a ** 3).sum().reshape(1), x, x)
+""",
+    "what_gradcheck_checks": """
+from torch.autograd import gradcheck, gradgradcheck
+x = T(1., 2.)
+class F(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.set_materialize_grads(False)
+        return x * 1, x * 2
+    @staticmethod
+    def backward(ctx, g, h):
+        return g + 2 * h
+    @staticmethod
+    def jvp(ctx, t):
+        return t, t * 3
+print(gradcheck(F.apply, x, check_undefined_grad=False))
+attempt(gradcheck, F.apply, x)
+attempt(gradcheck, F.apply, x, check_forward_ad=True)
+print(gradcheck(F.apply, x, check_forward_ad=True, raise_exception=False))
+attempt(gradcheck, torch.sin, x, check_forward_ad=False, check_backward_ad=False)
+attempt(gradcheck, torch.sin, x, check_batched_forward_grad=True)
+print(gradcheck(lambda a: (a.sin(), a.argmax()), x, check_forward_ad=True), gradgradcheck(torch.sin, x, check_fwd_over_rev=True))
+""",
     "vjp_jvp": """
 a = vjp(f, (x, y), (y.detach(), torch.tensor(2., dtype=torch.float64)))
 b = jvp(f, (x, y), (y.detach(), x.detach()))

@@ -5,6 +5,27 @@ import pytest
 from .programs import run
 
 PROGRAMS = {
+    "one_node_of_several_results": """
+x = torch.arange(6., dtype=torch.float64, requires_grad=True)
+y = x * 2
+for parts in (y.unbind(), y.split(4), y.chunk(3), y.view(2, 3).unbind(1), y.tensor_split(4), y.split([1, 2, 3])):
+    print(name(parts[0]), [p.output_nr for p in parts], all(p.grad_fn is parts[0].grad_fn for p in parts))
+    edges = [torch.autograd.graph.get_gradient_edge(p) for p in parts]
+    print([e.output_nr for e in edges], edges[0].node is edges[1].node, edges[0] == edges[1])
+    parts[0].register_hook(lambda g: print("hook", None if g is None else g.tolist()))
+    parts[0].grad_fn.register_hook(lambda a, b: print("node", [None if g is None else g.tolist() for g in (*a, *b)]))
+    (parts[1] * 3).sum().backward(retain_graph=True)
+    sum((p * k).sum() for k, p in enumerate(parts)).backward(retain_graph=True)
+    g, = torch.autograd.grad((parts[0] ** 2).sum() + parts[1].sum(), x, create_graph=True)
+    g.sum().backward(retain_graph=True)
+a, b = torch.var_mean(x)
+a.register_hook(lambda g: print(g))
+b.backward()
+a, b = torch.var_mean(x)
+a.register_hook(lambda g: torch.ones(()))
+attempt(b.backward)
+g = x.grad
+""",
     "saved_tensors_hooks": """
 log = []
 x = T(1., 2.)

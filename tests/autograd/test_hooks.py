@@ -5,6 +5,45 @@ import pytest
 from .programs import run
 
 PROGRAMS = {
+    "what_node_hooks_return": """
+x = T(1., 2.)
+for got in (3, [None, None], (None,), (None, None, None), (torch.ones(3), None), (None, torch.ones(2)), (T(5., 5., grad=False), None)):
+    y = x * 2
+    y.grad_fn.register_hook(lambda a, b: got)
+    attempt(y.sum().backward)
+for got in (3, (None, None), (torch.ones(2),), (T(7., 7., grad=False),)):
+    y = x * 2
+    y.grad_fn.register_prehook(lambda a: got)
+    attempt(y.sum().backward)
+    acc = (x * 1).grad_fn.next_functions[0][0]
+    h = acc.register_prehook(lambda a: got)
+    attempt((x * 1).sum().backward)
+    h.remove()
+g = x.grad
+""",
+    "pack_hooks_see_the_tensor": """
+x = T(1., 2.)
+def pack(t):
+    print(t is x, t.requires_grad, t.is_leaf, name(t), torch.is_grad_enabled(), (t * 2).requires_grad)
+    return t
+class F(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = x * 2
+        ctx.save_for_backward(x, y)
+        return y
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0]
+with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+    y = x.relu().sin()
+    z = F.apply(y.pow(2))
+    v = x[:1] * y[1:]
+(z.sum() + v.sum()).backward()
+g = x.grad
+w = x * x
+print(w.grad_fn._saved_self is x, w.grad_fn._saved_other is x)
+""",
     "one_saved_tensor": """
 a = T(1., 2.)
 r = a.exp()

@@ -5,6 +5,40 @@ import pytest
 from .programs import run
 
 PROGRAMS = {
+    "view_of_one_of_several_views": """
+b = torch.ones(2, 3, dtype=torch.float64)
+v = b.chunk(2)[0].select(0, 0)
+b.add_(1)
+b.requires_grad_()
+attempt(lambda: v.grad_fn)
+b = torch.ones(2, 3, dtype=torch.float64)
+v = b.unbind()[0][1:]
+attempt(v.mul_, T(1., 2.))
+""",
+    "stale_view_before_arguments": """
+b = T(1., 2.).clone()
+v = b.unbind()[0]
+with torch.no_grad():
+    b.add_(1)
+attempt(v.diagonal, 0, 0, 1)
+attempt(v.transpose, 0, 5)
+with torch.no_grad():
+    attempt(v.transpose, 0, 5)
+""",
+    "draws": """
+x = T(1., 2., 3., 4.)
+for draw in ("normal_", "uniform_", "bernoulli_", "exponential_", "random_", "cauchy_", "log_normal_"):
+    for t in (x.clone(), x.clone()[1:]):
+        getattr(t, draw)()
+        print(name(t), t.requires_grad, t._version)
+        x.grad = None
+        t.sum().backward()
+        print(x.grad.tolist())
+for f in (lambda t: t.geometric_(0.5), lambda t: t.random_(3), lambda t: t.bernoulli_(x / 4), lambda t: t.eq_(2)):
+    t = x.clone()
+    f(t)
+    print(name(t), t.requires_grad)
+""",
     "rules": """
 x = T(1., 2.)
 attempt(x.add_, 1)

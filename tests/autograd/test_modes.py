@@ -5,6 +5,38 @@ import pytest
 from .programs import run
 
 PROGRAMS = {
+    "enabled_in_inference_mode": """
+x = T(1., 2.)
+with torch.inference_mode():
+    print(torch.is_grad_enabled())
+    with torch.enable_grad():
+        y = x * 2
+        print(torch.is_grad_enabled(), y.requires_grad, y.is_inference())
+        with torch.no_grad():
+            print(torch.is_grad_enabled())
+        with torch.inference_mode(False):
+            print(torch.is_grad_enabled(), (x * 2).requires_grad)
+        print(torch.is_grad_enabled())
+    with torch.set_grad_enabled(True):
+        print(torch.is_grad_enabled(), (x * 2).requires_grad)
+    print(torch.is_grad_enabled())
+print(torch.is_grad_enabled(), torch.set_grad_enabled(True))
+""",
+    "decorated_class": """
+@torch.no_grad()
+class C:
+    def __init__(self, k=1):
+        print(torch.is_grad_enabled(), k)
+print(type(C(2)).__name__)
+""",
+    "anomaly_settings": """
+print(torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled())
+with torch.autograd.detect_anomaly(check_nan=False):
+    print(torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled())
+    y = T(1.).exp()
+    print(list(y.grad_fn.metadata), type(y.grad_fn.metadata["traceback_"]).__name__)
+print(torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled())
+""",
     "nesting": """
 log = []
 def g():
