@@ -7,7 +7,8 @@ import numpy as np
 from . import errors, errors_func
 from .autograd import engine
 from .autograd import node as tape
-from .autograd.derive import differentiable, memory_plan
+from .autograd.derive import differentiable
+from .autograd.derive_views import memory_plan
 from .autograd.node import AccumulateGrad, Node, Nowhere, PythonNode, next_edges
 from .core import storage as storages
 from .core.record import tls

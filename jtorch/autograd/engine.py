@@ -14,9 +14,10 @@ import jax.numpy as jnp
 from ..core.program import Plan
 from ..core.record import tls
 from ..core.spec import Spec
+from ..errors_autograd import freed
 from . import node as tape
 from .derive import backward_of, differentiable, fit
-from .node import Node, PythonNode, bridge, freed, positions
+from .node import Node, PythonNode, bridge, positions
 from .recurrence import again, graph_at, observer
 
 _by_sequence = attrgetter("sequence")

@@ -8,12 +8,13 @@ from ..core.record import tls
 from ..core.spec import Spec
 from ..dispatch import check_inplace, zeros_value
 from ..dispatch.write import copy_slices
+from ..errors_autograd import freed, inference_saved
 from ..tensor import Tensor, edge_of, make, seen_now, value_of, wrap
 from . import custom
 from .derive import differentiable
-from .engine import changed, freed, queue_callback
+from .engine import changed, queue_callback
 from .mode import no_grad
-from .node import Node, PythonNode, class_of, inference_saved, pack_one, unpack_one
+from .node import Node, PythonNode, class_of, pack_one, unpack_one
 
 
 class FunctionCtx:

@@ -3,10 +3,10 @@
 import numpy as np
 
 from .. import errors
+from ..core import dtype as dtypes
 from ..core.record import tls
 from ..core.spec import Spec
-from ..creation import from_array
-from ..random_tensors import randn_like
+from ..creation import empty, from_array
 from ..tensor import Tensor, edge_of, value_of, wrap
 from . import forward_ad
 from .entry import grad as autograd_grad
@@ -222,23 +222,45 @@ def _check(func, inputs, eps, atol, rtol, nondet_tol):
                 )
 
 
+def _drawn(like):
+    """PyTorch's draw for the gradient of a result, so that the numbers drawn after the check are the same ones."""
+    real = dtypes.float64 if like.dtype is dtypes.complex128 else dtypes.float32
+    drawn = empty(tuple(like.shape), dtype=like.dtype, device=like.device)
+    if like.dtype.is_complex:
+        return drawn.copy_(
+            empty((*like.shape, 2), dtype=real, device=like.device).uniform_(-1, 1).view(like.dtype).squeeze(-1)
+        )
+    return drawn.uniform_(-1, 1)
+
+
 def gradgradcheck(
     func, inputs, grad_outputs=None, *, eps=1e-6, atol=1e-5, rtol=1e-3, gen_non_contig_grad_outputs=False,
     raise_exception=True, nondet_tol=0.0, check_undefined_grad=True, check_grad_dtypes=False, check_batched_grad=False,
     check_fwd_over_rev=False, check_rev_over_rev=True, fast_mode=False, masked=False,
 ):  # fmt: skip
-    """Whether the second gradients of func at inputs agree with finite differences of the first."""
+    """Whether the second gradients of func at inputs agree with finite differences of the first.
+
+    `check_fwd_over_rev` takes them by forward mode too, `check_rev_over_rev=False` by that alone. The gradients of the
+    results are drawn from (-1, 1) where none are given.
+    """
+    if not (check_fwd_over_rev or check_rev_over_rev):
+        raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
+    if check_undefined_grad and not check_rev_over_rev:
+        raise AssertionError("Setting check_undefined_grad=True requires check_rev_over_rev to be True")
     inputs = _tensors(inputs)
     if grad_outputs is None:
         outputs = _outputs(func(*inputs))
-        grads = tuple(randn_like(o).detach().requires_grad_() for o in outputs)
+        grads = tuple(_drawn(o).requires_grad_() for o in outputs)
     else:
         grads = _tensors(grad_outputs)
     n = len(grads)
+    needing = [k for k, t in enumerate(inputs) if isinstance(t, Tensor) and t.requires_grad]
 
     def first(*args):
         given, seeds = args[:-n], args[-n:]
         with enable_grad():
+            for k in needing:  # forward mode hands over tensors off the tape
+                given[k].requires_grad_()
             outs = _outputs(func(*given))
             wanted = tuple(t for t in given if isinstance(t, Tensor) and t.requires_grad)
             return autograd_grad(outs, wanted, seeds, create_graph=True, allow_unused=True, materialize_grads=True)

@@ -5,6 +5,7 @@ import traceback
 
 from ..core.record import tls
 from ..core.spec import Spec
+from ..errors_autograd import freed, inference_saved
 from ..handles import RemovableHandle
 from ..ops.registry import SCALAR
 from .derive import backward_of
@@ -268,15 +269,6 @@ class Bridge:
 bridge = Bridge()
 
 
-def freed():
-    return RuntimeError(
-        "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
-        "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
-        "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
-        "saved tensors after calling backward."
-    )
-
-
 class PythonNode(Node):
     """A node whose derivative is a Python function of tensors: `apply(*gradients)`."""
 
@@ -511,14 +503,6 @@ def unpack_one(unpack, packed):
             f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(got).__name__}"
         )
     return got
-
-
-def inference_saved():
-    return RuntimeError(
-        "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation "
-        "tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use "
-        "`torch.no_grad()` instead of `torch.inference_mode()`."
-    )
 
 
 _classes: dict[str, type] = {}

@@ -7,10 +7,11 @@ import numpy as np
 from .. import errors
 from ..core.record import tls
 from ..creation import from_jax
+from ..errors_autograd import freed
 from ..tensor import CONSTANTS, Tensor, edge_of
 from .derive import differentiable
 from .levels import array_of, constant, level, levels
-from .node import Node, PythonNode, freed
+from .node import Node, PythonNode
 from .node import _sequence as sequence
 
 

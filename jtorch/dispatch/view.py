@@ -2,7 +2,8 @@
 
 from .. import errors
 from ..autograd import node as tape
-from ..autograd.derive import differentiable, memory_plan, view_plan, views_plan
+from ..autograd.derive import differentiable
+from ..autograd.derive_views import memory_plan, view_plan, views_plan
 from ..core import shapes
 from ..core.layout import Layout
 from ..core.record import tls

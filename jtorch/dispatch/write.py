@@ -4,7 +4,8 @@ import jax
 
 from .. import errors
 from ..autograd import node as tape
-from ..autograd.derive import SlicesMap, differentiable, extent
+from ..autograd.derive import differentiable
+from ..autograd.derive_views import SlicesMap, extent
 from ..core import dtype as dtypes
 from ..core import shapes, strided
 from ..core import storage as storages

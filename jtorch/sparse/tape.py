@@ -10,8 +10,9 @@ from .. import functions as F
 from ..autograd import engine
 from ..autograd.derive import differentiable
 from ..autograd.mode import no_grad
-from ..autograd.node import Node, PythonNode, class_of, freed
+from ..autograd.node import Node, PythonNode, class_of
 from ..core.record import tls
+from ..errors_autograd import freed
 from ..tensor import Tensor, edge_of
 from .base import SparseTensor, coo, dense, handles, host, is_sparse, like, linear, sparse_shape, unravel
 

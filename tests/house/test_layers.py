@@ -11,11 +11,11 @@ PACKAGE = ROOT / "jtorch"
 
 # The longest prefix of a file's path decides. 6.5: what is built of calls, before the layers on top.
 FLOORS = {
-    "errors.py": 0, "errors_nn.py": 0, "errors_extend.py": 0, "errors_storage.py": 0, "errors_func.py": 0, "config.py": 0, "startup.py": 0,
+    "errors.py": 0, "errors_nn.py": 0, "errors_extend.py": 0, "errors_storage.py": 0, "errors_func.py": 0, "errors_autograd.py": 0, "config.py": 0, "startup.py": 0,
     "handles.py": 0, "namespaces.py": 0,
     "core/dtype.py": 1, "core/device.py": 1, "core/shapes.py": 1, "core/layout.py": 1,
     "core": 2, "ops": 3,
-    "autograd/node.py": 4, "autograd/engine.py": 4, "autograd/derive.py": 4, "autograd/mode.py": 4,
+    "autograd/node.py": 4, "autograd/engine.py": 4, "autograd/derive.py": 4, "autograd/derive_views.py": 4, "autograd/mode.py": 4,
     "tensor.py": 5, "dispatch": 6, "autograd/entry.py": 6.5, "windows.py": 6.5,
     "creation.py": 6.5, "random_tensors.py": 6.5, "indexing.py": 6.5, "methods.py": 6.5, "functions.py": 6.5, "printing.py": 6.5,
     "operators.py": 6.5, "complex_views.py": 6.5, "literals.py": 6.5, "pytree.py": 6.5, "dlpack.py": 6.5,

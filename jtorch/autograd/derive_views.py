@@ -1,0 +1,171 @@
+"""Derivatives of views, and of writes through them: from a way of reading a storage to the plan and its transpose."""
+
+import jax
+import jax.numpy as jnp
+
+from ..core import shapes, strided
+from ..core.program import Plan
+from ..core.spec import Spec
+
+
+class ViewMap:
+    """A view as a linear map of the viewed tensor's logical values; its derivative is the transpose."""
+
+    __slots__ = ("recipe", "aval")
+
+    def __init__(self, recipe, aval):
+        self.recipe = recipe
+        self.aval = aval
+
+    def build(self, positions):
+        recipe, aval = self.recipe, self.aval
+
+        def kernel(g, *starts):
+            if not positions:  # a view of what has been detached since
+                return []
+            return [jax.linear_transpose(lambda x: recipe.read(x, starts), aval)(g)[0]]
+
+        return lambda present: kernel
+
+
+class ViewsMap:
+    """Several views of one tensor, as `ViewMap`. parts: recipe and starts of each."""
+
+    __slots__ = ("parts", "aval")
+
+    def __init__(self, parts, aval):
+        self.parts = parts
+        self.aval = aval
+
+    def build(self, positions):
+        parts, aval = self.parts, self.aval
+
+        def build(present):
+            chosen = [part for part, there in zip(parts, present) if there]
+
+            def kernel(*grads):
+                if not positions:
+                    return []
+                read = jax.linear_transpose(lambda x: [recipe.read(x, starts) for recipe, starts in chosen], aval)
+                return [read(list(grads))[0]]
+
+            return kernel
+
+        return build
+
+
+class SlicesMap:
+    """Writing a view into its base, as a linear map of both: no value needs to be kept for its derivative."""
+
+    __slots__ = ("recipe", "operands")
+
+    def __init__(self, recipe, operands):
+        self.recipe = recipe
+        self.operands = operands
+
+    def build(self, positions):
+        recipe, operands = self.recipe, self.operands
+
+        def kernel(g, *starts):
+            zero = jnp.zeros(tuple(operands[1].shape), operands[1].dtype.np)
+            parts = (recipe.write(g, starts, zero), recipe.read(g, starts))
+            return [parts[i] for i in positions]
+
+        return lambda present: kernel
+
+
+def view_plan(spec, strides, out_shape, out_strides, offset, grad_name):
+    """(plan, starts) of the view (out_shape, out_strides, offset) of a dense value with `spec`'s shape and `strides`."""
+    recipe, starts = strided.between(tuple(spec.shape), strides, out_shape, out_strides, offset)
+    key = (spec.shape, spec.dtype, spec.device, out_shape, recipe, grad_name)
+    plan = _view_plans.get(key)
+    if plan is None:
+
+        def read(array, *starts):
+            return recipe.read(array, starts)
+
+        source = Spec.dense(tuple(spec.shape), spec.dtype, spec.device)
+        out = Spec.dense(out_shape, spec.dtype, spec.device)
+        plan = Plan(None, grad_name, read, (source,), (int,) * len(starts), specs=(out,))
+        plan.grad_name = grad_name
+        plan.extra = ViewMap(recipe, spec.aval)
+        _view_plans[key] = plan
+    return plan, tuple(starts)
+
+
+def views_plan(spec, strides, outs, grad_name):
+    """The plan of several views of a dense value: (spec, offset, strides and offset of the canonical form) of each."""
+    parts = [strided.between(tuple(spec.shape), strides, tuple(o.shape), s, at) for o, _, s, at in outs]
+
+    def read(array):
+        return tuple(recipe.read(array, starts) for recipe, starts in parts)
+
+    source = Spec.dense(tuple(spec.shape), spec.dtype, spec.device)
+    results = tuple(Spec.dense(tuple(o.shape), spec.dtype, spec.device) for o, *_ in outs)
+    plan = Plan(None, grad_name, read, (source,), specs=results)
+    plan.grad_name = grad_name
+    plan.extra = ViewsMap(parts, spec.aval)
+    return plan
+
+
+_view_plans: dict = {}
+
+
+def extent(spec):
+    return 1 + sum((n - 1) * s for n, s in zip(spec.shape, spec.strides)) if spec.numel else 0
+
+
+def _inside(spec, out, offset):
+    """Whether a view at `offset` shows nothing but elements of a dense tensor."""
+    return offset >= 0 and offset + extent(out) <= spec.numel and shapes.is_dense(tuple(spec.shape), spec.strides)
+
+
+def _through_storage(spec, out, offset, name):
+    """(plan, starts) of a view that also shows elements of the storage outside the tensor: to them goes no gradient."""
+    low = min(offset, 0)
+    size = max(extent(spec), offset + extent(out)) - low
+    key = (spec, out, offset, name)
+    plan = _wide_plans.get(key)
+    if plan is None:
+        put, put_at = strided.plan((size,), (1,), tuple(spec.shape), spec.strides, -low)
+        get, get_at = strided.plan((size,), (1,), tuple(out.shape), out.strides, offset - low)
+
+        def read(array):
+            return get.read(put.write(jnp.zeros((size,), array.dtype), put_at, array), get_at)
+
+        operand = Spec.dense(tuple(spec.shape), spec.dtype, spec.device)
+        plan = _wide_plans[key] = Plan(
+            None, name, read, (operand,), specs=(Spec.dense(tuple(out.shape), out.dtype, out.device),)
+        )
+        plan.grad_name = name
+        plan.extra = WideMap(put, put_at, get, get_at, size)
+    return plan, ()
+
+
+_wide_plans: dict = {}
+
+
+class WideMap:
+    """The derivative of `_through_storage`: the gradient laid out in the storage, then read as the tensor lies there."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, *parts):
+        self.parts = parts
+
+    def build(self, positions):
+        put, put_at, get, get_at, size = self.parts
+
+        def kernel(g):
+            line = jax.ShapeDtypeStruct((size,), g.dtype)
+            spread = jax.linear_transpose(lambda x: get.read(x, get_at), line)(g)[0]
+            return [put.read(spread, put_at)]
+
+        return lambda present: kernel
+
+
+def memory_plan(spec, out, offset, name):
+    """(plan, starts) of the view `out` at `offset` of a tensor that lies in memory as `spec` says."""
+    if _inside(spec, out, offset):
+        return view_plan(spec, spec.strides, tuple(out.shape), out.strides, offset, name)
+    return _through_storage(spec, out, offset, name)
