@@ -347,7 +347,7 @@ def run(graph, cause, scope, thread=None):
             prog = ahead
     started = time.perf_counter()
     if prog.call is None and (prog.runs >= prog.patience or scope is not None or _at_sight(prog)):
-        prog.compile(scope is None)
+        prog.compile(scope is None and cause != "compiled region")
         ledger.compiled(prog, cause)
     if prog.call is None:
         how = "by op"

@@ -15,16 +15,14 @@ __all__ = ["Varying", "varying_of"]
 
 
 class Varying:
-    """Fetches batches, and notices whether two of a size that began alike were recorded alike.
+    """Fetches batches, and notices whether those of a size are made by the same operations on the same shapes."""
 
-    Counted from where nothing else has been recorded since the last step: what is recorded before a batch does not differ then.
-    """
-
-    __slots__ = ("on_host", "_seen")
+    __slots__ = ("on_host", "_seen", "_looks")
 
     def __init__(self):
         self.on_host = False
-        self._seen = {}  # (number of samples, where it began) -> where it ended
+        self._seen = {}  # number of samples -> (where its recording ended, the plans that it was made by)
+        self._looks = _LOOKS
 
     def __reduce__(self):
         return Varying, ()
@@ -40,21 +38,26 @@ class Varying:
         graph = tls.me.graph
         start = graph.state
         batch = fetch(index)
-        if graph is tls.me.graph and not graph.done and start is not None:
+        if self._looks and graph is tls.me.graph and not graph.done and start is not None:
             self._compare(len(index) if isinstance(index, list) else 1, start, graph.state)
         return batch
 
     def _compare(self, samples, start, end):
         if end.count - start.count < 2 * samples:
             return  # views and a stack: as many nodes whatever is in them
-        key = samples, start
-        if self._seen.setdefault(key, end) is not end:
+        last, plans = self._seen.get(samples, (None, None))
+        if last is end:
+            return
+        self._looks -= 1
+        made_by = [node.plan for node in end.nodes()[len(start.nodes()) :]]
+        if plans is not None and made_by != plans:
             self.on_host = True
-        if self.on_host or len(self._seen) > _STARTS:
+        self._seen[samples] = end, made_by
+        if self.on_host or not self._looks:
             self._seen.clear()
 
 
-_STARTS = 8
+_LOOKS = 16  # at recordings that are not the last one again
 _of_class: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 

@@ -1,0 +1,88 @@
+"""core/hasty.py: what is compiled in haste first gives the same numbers, and only for so many runs."""
+
+import jax
+import numpy as np
+import pytest
+
+import jtorch
+from jtorch.core import hasty, record
+
+LIMIT = 40  # more runs than a small program makes in haste
+
+
+@pytest.fixture(autouse=True)
+def auto_mode():
+    jtorch.synchronize()
+    record.forget()
+    with jtorch.execution_mode("auto"):
+        yield
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """The programs that were made in haste."""
+    programs = []
+    usual = hasty.program
+    monkeypatch.setattr(hasty, "program", lambda prog: programs.append(prog) or usual(prog))
+    return programs
+
+
+def chain(x):
+    for _ in range(3):
+        x = (x.sin() + 1).softmax(-1).cumsum(0).exp().sqrt().tanh()
+    return x
+
+
+def test_the_same_numbers_then_everything_on(made):
+    x = jtorch.linspace(-2, 2, 12).reshape(3, 4)
+    jtorch.synchronize()
+    made.clear()
+    found = [chain(x).numpy() for _ in range(LIMIT)]
+    for value in found[1:]:
+        np.testing.assert_allclose(found[0], value, rtol=2e-6)
+    assert len(made) == 1
+    assert made[0].call is made[0].traced()
+
+
+def test_how_many_runs_depends_on_the_bytes(made):
+    runs = {}
+    for n in (4, 1 << 18):
+        x = jtorch.ones(n)
+        for runs[n] in range(LIMIT):
+            (x.sin().cos().tan().exp().sqrt().tanh().sigmoid() * 2).sum().item()
+            if made and made[-1].call is made[-1].traced():
+                break
+        made.clear()
+    assert runs[1 << 18] < runs[4] < LIMIT
+
+
+def test_large_programs_are_compiled_with_everything_on(made, monkeypatch):
+    monkeypatch.setattr(hasty, "SMALL", 1)
+    chain(jtorch.ones(3, 4)).numpy()
+    assert not made
+
+
+def test_regions_are_compiled_with_everything_on(made):
+    x = jtorch.ones(3, 5)
+    jtorch.synchronize()
+    made.clear()
+    found = jtorch.compile(chain)(x).numpy()
+    assert not made
+    np.testing.assert_allclose(found, chain(x).numpy(), rtol=2e-6)
+
+
+def test_inside_somebodys_jit():
+    @jax.jit
+    def f(a):
+        constant = jtorch.arange(7) * 2  # nothing of it depends on `a`: run by itself while `f` is traced
+        return a + constant.float().sum().numpy()
+
+    assert f(1.0) == 43.0
+
+
+def test_an_operation_by_itself_changes_its_executable_once():
+    x = jtorch.linspace(0, 1, 5)
+    with jtorch.execution_mode("auto"):
+        for k in range(hasty.ENOUGH_BY_OP + 2):
+            y = x.erfinv() if k % 2 else x.erfinv().neg()
+            assert np.isfinite(y[:-1].numpy()).all()
