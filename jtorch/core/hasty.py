@@ -8,7 +8,7 @@ thread is done: a program gives the same bits each time it is started.
 import jax
 
 ENOUGH = 3  # runs at least of a program made in haste
-MOST = 32  # runs at most
+MOST = 12  # runs at most: fewer than go by before anything else is compiled beside the loop, where the clock decides
 ENOUGH_BY_OP = 32  # the same of one operation by itself
 LITTLE = 1 << 24  # bytes of all results of all nodes that may be computed in haste beyond these runs
 SMALL = 1 << 26  # bytes of one run: with more, running in haste takes longer than compiling
@@ -51,6 +51,7 @@ def program(prog):
         left -= 1
         if left <= 0:
             prog.call = usual
+            prog.settled = True
         return quick(*args)
 
     return call

@@ -87,7 +87,7 @@ class Program:
 
     __slots__ = (
         "nodes", "out", "used", "all_used", "donate", "pack", "call", "runs", "device", "entry", "n_nodes", "interpret",
-        "gathering", "place", "jit", "ahead", "spared", "patience",
+        "gathering", "place", "jit", "ahead", "spared", "patience", "settled",
     )  # fmt: skip
 
     def __init__(self, state, live, dead, device):
@@ -102,6 +102,7 @@ class Program:
         self.pack = _Packing(path, self.nodes)
         self.donate = _donations(self.nodes, self.out, used, dead)
         self.call = self.jit = None  # to be called with arrays; to be traced
+        self.settled = False  # `call` stays as it is: made with everything on
         self.runs = 0
         self.patience = 1  # runs by op before it is compiled
         self.entry = None
@@ -121,7 +122,8 @@ class Program:
 
         in_haste: allows an executable that is made quickly, and another one when it has run some times.
         """
-        self.call = hasty.program(self) if in_haste and hasty.wanted(self) else self.traced()
+        self.settled = not (in_haste and hasty.wanted(self))
+        self.call = self.traced() if self.settled else hasty.program(self)
 
     def traced(self):
         """All nodes as one function for XLA."""
@@ -183,6 +185,7 @@ class Program:
 
         ledger.counters.compile_seconds += time.perf_counter() - started
         self.call = call
+        self.settled = True
         self.ahead = None
 
 
@@ -334,7 +337,7 @@ def run(graph, cause, scope, thread=None):
         prog = _new_program(state, live, dead, graph.device)
     if not prog.out:
         return
-    if thread is not None and prog.call is not None and gather.wanted(thread, prog):
+    if thread is not None and prog.settled and gather.wanted(thread, prog):
         _wait(graph, cause, thread, prog, dead)
         return
     if graph.unresolved:

@@ -13,7 +13,7 @@ def _walk(x, leaves):
         return kind, tuple(x), tuple(_walk(v, leaves) for v in x.values())
     if isinstance(x, tuple) and hasattr(x, "_fields"):
         return kind, "fields", tuple(_walk(v, leaves) for v in x)
-    if kind in (tuple, list):
+    if kind in (tuple, list) or isinstance(x, tuple) and kind.__module__ == "torch.return_types":
         return kind, None, tuple(_walk(v, leaves) for v in x)
     leaves.append(x)
     return None

@@ -9,6 +9,7 @@ from jax import lax
 from .. import errors
 from ..core import dtype as dt
 from ..core.dtype import dtype as DType
+from .backend import on_cpu
 from .conversion import convert
 from .registry import Array, Number, VarInts, op
 
@@ -86,8 +87,11 @@ def linspace(start: Number, end: Number, steps: int, *, dtype: DType) -> Array:
         return jnp.full((1,), start, kind).astype(dtype.np)
     i = lax.iota(jnp.int32, steps)
     step = (end - start) / _gaps(steps, kind)
-    up, down = start + step * i.astype(kind), end - step * (steps - 1 - i).astype(kind)
-    return jnp.where(i < steps // 2, up, down).astype(dtype.np)
+    # PyTorch's kernels round a product and its sum once; so does the wider type, however XLA compiles it.
+    wide = jnp.float64 if kind == jnp.float32 and on_cpu() else kind
+    start, end, step = start.astype(wide), end.astype(wide), step.astype(wide)
+    up, down = start + step * i.astype(kind).astype(wide), end - step * (steps - 1 - i).astype(kind).astype(wide)
+    return jnp.where(i < steps // 2, up, down).astype(kind).astype(dtype.np)
 
 
 @op(where="", differentiable=False)

@@ -154,7 +154,12 @@ STANDARD_DICT_TYPES = frozenset((dict, OrderedDict, defaultdict))
 
 def _get_node_type(tree):
     cls = type(tree)
-    return namedtuple if cls not in SUPPORTED_NODES and is_namedtuple_class(cls) else cls
+    if cls not in SUPPORTED_NODES:
+        if is_namedtuple_class(cls):
+            return namedtuple
+        if cls.__module__ == "torch.return_types":  # what an operator with several named results returns
+            _sequence(cls)
+    return cls
 
 
 def tree_is_leaf(tree, is_leaf=None) -> bool:

@@ -59,7 +59,7 @@ def test_gradients(name, followed):
             with t.no_grad():
                 for p in (w, b):
                     if p.grad is not None:
-                        p -= 0.1 * p.grad
+                        p -= 0.02 * p.grad
             seen += [None if p.grad is None else p.grad.tolist() for p in (w, b)]
         return seen
 

@@ -330,7 +330,7 @@ def last_program(monkeypatch):
     seen = []
     compile_ = program.Program.compile
 
-    def noting(self):
+    def noting(self, in_haste=False):
         compile_(self)
         call = self.call
 

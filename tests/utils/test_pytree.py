@@ -4,6 +4,7 @@ import collections
 
 import pytest
 
+import jtorch
 from jtorch.utils import _pytree as ours
 from tests.oracle import torch
 
@@ -34,6 +35,18 @@ def test_flatten(tree):
     assert [(ours.keystr(p), x) for p, x in ours.tree_leaves_with_path(tree)] == [
         (theirs.keystr(p), x) for p, x in theirs.tree_leaves_with_path(tree)
     ]
+
+
+def test_results_with_names_are_trees():
+    """Of operators: `torch.return_types` are containers, in PyTorch's trees and in those of torch.func."""
+    found = []
+    for lib, trees in ((jtorch, ours), (torch, theirs)):
+        x = lib.arange(6.0).reshape(2, 3)
+        leaves, spec = trees.tree_flatten(x.max(1))
+        paths = [(trees.keystr(p), v.tolist()) for p, v in trees.tree_leaves_with_path(x.sort(1))]
+        found.append([len(leaves), repr(spec), str(trees.tree_map(lambda v: v + 1, x.max(1))), paths])
+        found[-1].append(str(lib.vmap(lambda v: v.max(0))(x)))
+    assert found[0] == found[1]
 
 
 def test_text():
