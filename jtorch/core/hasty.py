@@ -40,7 +40,7 @@ def _quick(fn, usual, **options):
     return call
 
 
-def program(prog):
+def of_program(prog):
     """What calls a program for its first runs; after these the program is called with everything on."""
     usual = prog.traced()
     quick = _quick(usual.__wrapped__, usual, donate_argnums=prog.donate)
@@ -57,7 +57,7 @@ def program(prog):
     return call
 
 
-def plan(plan):
+def of_plan(plan):
     """What runs a plan by itself for its first runs: `plan.first` from now on."""
     size = plan.nbytes + sum(spec.nbytes for spec in plan.operands)
     small = plan.device.type == "cpu" and size <= SMALL_BY_OP

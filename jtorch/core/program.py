@@ -123,7 +123,7 @@ class Program:
         in_haste: allows an executable that is made quickly, and another one when it has run some times.
         """
         self.settled = not (in_haste and hasty.wanted(self))
-        self.call = self.traced() if self.settled else hasty.program(self)
+        self.call = self.traced() if self.settled else hasty.of_program(self)
 
     def traced(self):
         """All nodes as one function for XLA."""
@@ -453,10 +453,8 @@ def _at_sight(prog):
 
 _TRIES = 3
 _MOSTLY = 0.7
-_FEW, _FRESH = (
-    16,
-    0.125,
-)  # so many, or this part of the nodes, may need executables of their own: one takes as long as eight nodes in a program
+# So many ops, or this part of the nodes, may need executables of their own: one takes as long as eight nodes of a program.
+_FEW, _FRESH = 16, 0.125
 _PATIENCE = 4  # programs that differ so seldom come back, and take seconds to compile
 
 
@@ -478,7 +476,7 @@ def run_nodes(nodes, inputs, numbers, out, prog=None):
         plan = node.plan
         args = [inputs[~i] if i < 0 else env[i] for i in node.ids]
         values = numbers[at[id(node)]] if node.numbers is RUNTIME else tuple(map(_plain, node.numbers))
-        call = plan.jit if plan.warm >= hasty.ENOUGH_BY_OP else plan.first or hasty.plan(plan)
+        call = plan.jit if plan.warm >= hasty.ENOUGH_BY_OP else plan.first or hasty.of_plan(plan)
         if args:
             result = call(*args, *values)
         else:

@@ -22,8 +22,8 @@ def auto_mode():
 def made(monkeypatch):
     """The programs that were made in haste."""
     programs = []
-    usual = hasty.program
-    monkeypatch.setattr(hasty, "program", lambda prog: programs.append(prog) or usual(prog))
+    usual = hasty.of_program
+    monkeypatch.setattr(hasty, "of_program", lambda prog: programs.append(prog) or usual(prog))
     return programs
 
 
