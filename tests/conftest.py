@@ -100,3 +100,15 @@ def pytest_collection_modifyitems(items):
     first = {}
     order = {item: first.setdefault((item.path, place(item) or item.name), len(first)) for item in items}
     items.sort(key=order.__getitem__)
+
+
+@pytest.fixture
+def own_programs():
+    """Auto mode, in which no program of an earlier test is found again."""
+    import jtorch  # noqa: PLC0415  after the settings above
+    from jtorch.core import record  # noqa: PLC0415
+
+    jtorch.synchronize()
+    record.forget()
+    with jtorch.execution_mode("auto"):
+        yield

@@ -98,11 +98,8 @@ class Node:
         return f"<{self.name()} object at {id(self):#x}>"
 
 
-_IN_C = (
-    "CopySlices",
-    "CopyBackwards",
-    "NotImplemented",
-)  # nodes that PyTorch writes by hand, and names with their namespace
+# Nodes that PyTorch writes by hand, and names with their namespace.
+_IN_C = ("CopySlices", "CopyBackwards", "NotImplemented")
 
 
 def positions(node):

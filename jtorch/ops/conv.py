@@ -175,7 +175,7 @@ def _corner(tap, kernel, geo: Geometry) -> tuple:
 def _columns(x, kernel, out, geo: Geometry):
     """(rows, taps * C): each row is the input under one window, written out once.
 
-    A loop over the taps: one after the other they are as many kernels, and compiling those took half of a network's first step.
+    A loop over the taps: one after the other they are as many kernels, and compiling those took a third of a network's first step.
     """
     n, taps, channels = len(kernel), math.prod(kernel), x.shape[-1]
     rows = x.shape[0] * math.prod(out)

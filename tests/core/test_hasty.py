@@ -5,17 +5,10 @@ import numpy as np
 import pytest
 
 import jtorch
-from jtorch.core import hasty, record
+from jtorch.core import hasty
 
 LIMIT = 40  # more runs than a small program makes in haste
-
-
-@pytest.fixture(autouse=True)
-def auto_mode():
-    jtorch.synchronize()
-    record.forget()
-    with jtorch.execution_mode("auto"):
-        yield
+pytestmark = pytest.mark.usefixtures("own_programs")
 
 
 @pytest.fixture

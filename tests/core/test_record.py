@@ -27,12 +27,7 @@ class Counts:
             setattr(self, k, getattr(ledger.counters, k) - self.before[k])
 
 
-@pytest.fixture(autouse=True)
-def auto_mode():
-    jtorch.synchronize()
-    record.forget()  # programs of earlier tests are not found again
-    with jtorch.execution_mode("auto"):
-        yield
+pytestmark = pytest.mark.usefixtures("own_programs")
 
 
 def training(shape=(5, 4)):

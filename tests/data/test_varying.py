@@ -5,7 +5,7 @@ import pytest
 
 import jtorch
 from jtorch import data
-from jtorch.core import ledger, record
+from jtorch.core import ledger
 from jtorch.core.storage import on_host
 from jtorch.data.varying import varying_of
 
@@ -18,11 +18,8 @@ def torch_tensors():
 
 
 @pytest.fixture(autouse=True)
-def auto_mode():
-    jtorch.synchronize()
-    record.forget()
-    with jtorch.execution_mode("auto"):
-        yield
+def nothing_stays_switched(own_programs):
+    yield
     assert on_host.always is False
 
 
