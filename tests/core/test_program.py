@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import jtorch
 from jtorch.core import device, dtype, program, record
 from jtorch.core.program import RUNTIME, Plan
 from jtorch.core.spec import Spec
@@ -58,8 +59,30 @@ def test_one_of_several_results():
 def test_a_dead_input_of_the_right_shape_is_donated():
     state = path((DOUBLE, (-1,)), (TOTAL, (0, -2)))
     assert program.Program(state, (False, True), (True, False), device.cpu).donate == (0,)
-    assert program.Program(state, (False, True), (True, True), device.cpu).donate == (0,), "one result, one donation"
+    assert program.Program(state, (False, True), (True, True), device.cpu).donate == (1,), "one result, one donation"
     assert program.Program(state, (False, True), (False, False), device.cpu).donate == ()
+
+
+def test_a_new_value_takes_the_memory_of_the_old_one():
+    # two parameters and their gradients, all of one shape, all among the results
+    update = Plan(None, "update", lambda p, q, g, h: (p - g, q - h), (F32,) * 4, specs=(F32, F32))
+    state = path((TOTAL, (-2, -3)), (DOUBLE, (-1,)), (update, (-2, -1, 0, 1)))
+    prog = program.Program(state, (True,) * 4, (True, True, False), device.cpu)
+    assert (prog.donate, prog.out) == ((0, 1), (3, 2, 0, 1)), "the second operand, input 0, has the second result"
+
+
+def test_training_keeps_parameters_in_place():
+    layers = jtorch.nn.Sequential(jtorch.nn.Linear(64, 64), jtorch.nn.ReLU(), jtorch.nn.Linear(64, 64))
+    params = list(layers.parameters())
+    optimizer = jtorch.optim.SGD(params, lr=0.1, momentum=0.9)
+    places = []
+    for _ in range(6):
+        optimizer.zero_grad()
+        layers(jtorch.ones(4, 64)).square().mean().backward()
+        optimizer.step()
+        places.append([p.__jax_array__().unsafe_buffer_pointer() for p in params])
+        assert all(p.grad is not None for p in params)
+    assert places[-1] == places[-2] == places[-3]
 
 
 def test_compiled_equals_run_by_op():
