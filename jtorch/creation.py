@@ -25,7 +25,7 @@ from .tensor import CONSTANTS as TENSOR_CONSTANTS
 from .tensor import Tensor, make, wrap
 
 
-class MemoryFormat:
+class MemoryFormat(metaclass=dtypes.Constants):
     """A torch.memory_format."""
 
     __slots__ = ("name",)
@@ -40,10 +40,11 @@ class MemoryFormat:
         return self.name
 
 
-MemoryFormat.__name__ = MemoryFormat.__qualname__ = "memory_format"
+MemoryFormat.__qualname__ = "memory_format"
+_format = dtypes.constants(MemoryFormat)
 
 
-class Layout_:
+class Layout_(metaclass=dtypes.Constants):
     """A torch.layout."""
 
     __slots__ = ("name",)
@@ -58,18 +59,19 @@ class Layout_:
         return self.name
 
 
-Layout_.__name__ = Layout_.__qualname__ = "layout"
-contiguous_format = MemoryFormat("contiguous_format")
-preserve_format = MemoryFormat("preserve_format")
-channels_last = MemoryFormat("channels_last")
-channels_last_3d = MemoryFormat("channels_last_3d")
-strided = Layout_("strided")
+Layout_.__qualname__ = "layout"
+layout_of = dtypes.constants(Layout_)
+contiguous_format = _format("contiguous_format")
+preserve_format = _format("preserve_format")
+channels_last = _format("channels_last")
+channels_last_3d = _format("channels_last_3d")
+strided = layout_of("strided")
 TENSOR_CONSTANTS["strided"] = strided
-sparse_coo = Layout_("sparse_coo")
-sparse_csr = Layout_("sparse_csr")
-sparse_csc = Layout_("sparse_csc")
-sparse_bsr = Layout_("sparse_bsr")
-sparse_bsc = Layout_("sparse_bsc")
+sparse_coo = layout_of("sparse_coo")
+sparse_csr = layout_of("sparse_csr")
+sparse_csc = layout_of("sparse_csc")
+sparse_bsr = layout_of("sparse_bsr")
+sparse_bsc = layout_of("sparse_bsc")
 
 
 def strides_for(shape, memory_format):
@@ -114,7 +116,9 @@ def dtype_or_default(dtype, default=None, name=None) -> DType:
         return dtypes.PYTHON[dtype]
     if isinstance(dtype, DType):
         dtype.np  # noqa: B018  raises for what is a name alone
-    raise TypeError(f"{name + '(): ' if name else ''}argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
+    raise TypeError(
+        f"{name + '(): ' if name else ''}argument 'dtype' must be torch.dtype, not {errors.type_name(dtype)}"
+    )
 
 
 def sparse_zeros(layout, size, dtype, device, requires_grad):
@@ -488,6 +492,10 @@ def factory(record, args, dtype, device, requires_grad, out, **statics):
     op = registry.OPS[record]
     with place:
         t = function_of(op)(*args, dtype=dtype, **statics)
+    if (
+        out is not None and t.ndim == 1 and out.numel() == t.numel()
+    ):  # a sequence fills what has room for it, of any shape
+        t = t.view(out.shape)
     return finish(t, requires_grad, out)
 
 

@@ -11,6 +11,8 @@ from jax import lax
 
 from .. import errors
 from ..core import dtype as dt
+from ..core import shapes
+from . import formats
 from .registry import Array, Number, Scalar, composite, op
 from .views import unbind
 
@@ -87,11 +89,11 @@ def _index_tuple(input, indices) -> tuple:
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
         else:
             out.append(narrow(i, input.shape[d]))
-    shapes = [tuple(i.shape) for i in indices if i is not None and i.dtype != np.bool_]
+    sizes = [tuple(i.shape) for i in indices if i is not None and i.dtype != np.bool_]
     try:
-        np.broadcast_shapes(*shapes)
+        np.broadcast_shapes(*sizes)
     except ValueError:
-        words = ", ".join(map(size_of, shapes))
+        words = ", ".join(map(size_of, sizes))
         raise IndexError(
             f"shape mismatch: indexing tensors could not be broadcast together with shapes {words}"
         ) from None
@@ -110,7 +112,27 @@ def _check_index_values(input, indices):
             raise IndexError(f"index {bad} is out of bounds for dimension {given.index(d)} with size {shape[d]}")
 
 
-@op(where="")
+def _index_strides(outs, input, indices):
+    """The order in memory of what is indexed, and of the indices in their dimensions."""
+    given = [d for d, i in enumerate(indices) if i is not None]
+    if builtins.any(indices[d].dtype is dt.bool_ for d in given):
+        return (None,)
+    kept = [d for d in range(input.ndim) if d not in given]
+    adjacent = given == list(range(given[0], given[-1] + 1))
+    before = builtins.sum(d < given[0] for d in kept) if adjacent else 0
+    block = np.broadcast_shapes(*(tuple(indices[d].shape) for d in given))
+    rows = [[input.strides[d] for d in kept]]
+    rows[0][before:before] = [0] * len(block)
+    for i in (indices[d] for d in given):
+        shape = (1,) * (len(block) - i.ndim) + tuple(i.shape)
+        own = (0,) * (len(block) - i.ndim) + i.strides
+        row = [0 if n == 1 and wide != 1 else s for n, wide, s in zip(shape, block, own)]
+        rows.append([0] * before + row + [0] * (len(kept) - before))
+    size = tuple(outs[0].shape)
+    return (tuple(shapes.elementwise_strides(size, [(size, row) for row in rows])),)
+
+
+@op(where="", strides=_index_strides)
 def index(input: Array, indices: list[Array | None]) -> Array:
     """`input[indices]`: a tensor of positions per leading dimension, None for a whole one.
 
@@ -143,7 +165,7 @@ def _only_mask(input, indices, values):
     return mask.reshape((1,) * d + mask.shape + (1,) * (input.ndim - d - mask.ndim))
 
 
-@op(inplace=True)
+@op(inplace=True, strides=formats.keep_format)
 def index_put(input: Array, indices: list[Array | None], values: Array, accumulate: bool = False) -> Array:
     """`input` with `values` written (or added) at the positions of `indices`.
 
@@ -676,7 +698,7 @@ def _check_index_copy(input, dim, index, source):
         raise IndexError(f"index_copy_(): index {bad} is out of bounds for dimension {dim} with size {size}")
 
 
-@op(inplace=True)
+@op(inplace=True, strides=formats.keep_format)
 def index_fill(input: Array, dim: int, index: Array, value: Scalar) -> Array:
     """`input` with one value written to the slices at `index` along `dim`."""
     dim = axis(dim, input.ndim)
@@ -794,7 +816,7 @@ take.guards(input=True)
 take.check_values(_check_flat)
 
 
-@op(inplace=True)
+@op(inplace=True, strides=formats.keep_format)
 def put(input: Array, index: Array, source: Array, accumulate: bool = False) -> Array:
     """`input` with `source` written (or added) at `index`, all three read as one line."""
     if source.dtype != input.dtype:
