@@ -422,14 +422,15 @@ def _conv(input, weight, bias, stride, padding, dilation, groups):
 
 def _small(input, weight, groups) -> bool:
     """Where PyTorch leaves a convolution over three dimensions to its older kernel."""
-    return groups == 1 and input.shape[0] == 1 and math.prod(input.shape[:4]) <= 20480 and min(weight.shape[-2:]) <= 3
+    size = (1,) * (5 - input.ndim) + tuple(input.shape)
+    return groups == 1 and size[0] == 1 and math.prod(size[:4]) <= 20480 and min(weight.shape[-2:]) <= 3
 
 
 def _strides(n: int, *, transposed=False):
     def strides(outs, input, weight, bias=None, *args):
         # PyTorch's kernel for three dimensions of space in float64 and integers is an older one
         plain = n == 3 and (input.dtype is dtypes.float64 or input.dtype.category == INT)
-        plain = plain or n == 3 and not transposed and (input.ndim == 4 or _small(input, weight, args[-1]))
+        plain = plain or n == 3 and _small(input, weight, args[-2 if transposed else -1])
         if plain or input.ndim == n + 2:
             return [None] if plain else formats.follow_any(outs, input, weight)
         last = formats.suggests_channels_last(weight)

@@ -127,7 +127,10 @@ def _index_strides(outs, input, indices):
         shape = (1,) * (len(block) - i.ndim) + tuple(i.shape)
         own = (0,) * (len(block) - i.ndim) + i.strides
         row = [0 if n == 1 and wide != 1 else s for n, wide, s in zip(shape, block, own)]
-        rows.append([0] * before + row + [0] * (len(kept) - before))
+        # An index has a size of 1 where the input's own dimensions are, and a stride there that counts if they are of 1 too.
+        ends = (row[0] * block[0], row[-1]) if block else (1, 1)
+        around = [ends[k >= before] if input.shape[d] == 1 else 0 for k, d in enumerate(kept)]
+        rows.append(around[:before] + row + around[before:])
     size = tuple(outs[0].shape)
     return (tuple(shapes.elementwise_strides(size, [(size, row) for row in rows])),)
 
