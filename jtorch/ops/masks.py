@@ -12,6 +12,7 @@ from ..core import dtype as dt
 from .conversion import rounded
 from .indexing import IN_BOUNDS, axis, scalar_name, size_of
 from .registry import ZERO, Array, Number, Scalar, composite, op
+from .views import as_strided
 
 # ---------------------------------------------------------------- masks
 
@@ -296,18 +297,18 @@ def slice_scatter(
     return input.at[where].set(src)
 
 
-@op(out="exact")
-def as_strided_scatter(
+@op(name="_as_strided_scatter", where="", out="exact", grad_name="AsStridedScatterBackward0")
+def scattered_in_memory(
     input: Array, src: Array, size: tuple, stride: tuple, storage_offset: int | None = None
 ) -> Array:
-    """A contiguous copy of `input` with the elements that the strides name replaced by `src`."""
+    """`input`, row by row, with the elements that the strides name replaced by `src`."""
     _fits(src, tuple(size))
     place = _strided_places(size, stride, storage_offset)
     flat = input.reshape(-1).at[place].set(src.astype(input.dtype), mode=IN_BOUNDS)
     return flat.reshape(input.shape)
 
 
-@as_strided_scatter.check
+@scattered_in_memory.check
 def _check_as_strided_scatter(input, src, size, stride, storage_offset=None):
     start = storage_offset or 0
     need = start + 1 + builtins.sum((n - 1) * s for n, s in zip(size, stride)) if math.prod(size) else 0
@@ -331,10 +332,24 @@ def strided_part(g: Array, size: tuple, stride: tuple, storage_offset: int | Non
 
 
 # torch hands `input` the gradient of the part that was replaced, not of the rest
-as_strided_scatter.vjp(
+scattered_in_memory.vjp(
     input=lambda g, size, stride, storage_offset: strided_part(g, size, stride, storage_offset, True),
     src=lambda g, size, stride, storage_offset: strided_part(g, size, stride, storage_offset, False),
 )
+
+
+@composite
+def as_strided_scatter(input, src, size, stride, storage_offset=None, *, out=None):
+    """A copy of `input`, and of all the memory that it is part of, with the elements that the strides name replaced by `src`."""
+    size, stride, keep = tuple(size), tuple(stride), {} if out is None else {"out": out}
+    elements = input.untyped_storage().nbytes() // input.dtype.itemsize
+    start = input.storage_offset() if storage_offset is None else storage_offset
+    if elements == input.numel() and input.is_contiguous() or out is not None:
+        return scattered_in_memory(input, src, size, stride, start, **keep)
+    if input.requires_grad and not input.is_contiguous():
+        raise RuntimeError("as_strided_scatter is currently only supported for contiguous inputs")
+    memory = scattered_in_memory(as_strided(input, (elements,), (1,), 0), src, size, stride, start)
+    return as_strided(memory, tuple(input.shape), input.stride(), input.storage_offset())
 
 
 # ---------------------------------------------------------------- counts

@@ -48,6 +48,10 @@ LAYOUTS = {
         f(plain(t, 1, 3, 4).expand(2, 3, 4), dim=1) for f in (t.fft.fft, t.fft.rfft, t.fft.ihfft)
     ],
     "differences": lambda t: [t.diff(turned(t, 2, 3), n) for n in (0, 1)],
+    "as_strided_scatter": lambda t: [
+        t.as_strided_scatter(x, -t.ones(2, 2), (2, 2), (1, 2), 1)
+        for x in (plain(t, 3, 3), turned(t, 3, 3), plain(t, 3, 7)[:, 1::2], plain(t, 3, 3)[1:])
+    ],
     "rms_norm": lambda t: t.nn.functional.rms_norm(turned(t, 2, 3), [3]),
     "kl_div": lambda t: t.nn.functional.kl_div(turned(t, 2, 3), plain(t, 2, 3) + 1, reduction="none"),
     "bce with logits": lambda t: t.nn.functional.binary_cross_entropy_with_logits(
