@@ -429,15 +429,25 @@ def full(
         fill_value = fill_value.item()
     elif isinstance(fill_value, np.generic):
         fill_value = fill_value.item()
-    return _sized(
-        "full", fill_value, (), size, dtype, device, requires_grad, out, None, layout, dtypes.of_number(fill_value)
-    )
+    default = _kind_to_fill("full", fill_value, out.dtype if dtype is None and out is not None else dtype)
+    return _sized("full", fill_value, (), size, dtype, device, requires_grad, out, None, layout, default)
+
+
+def _kind_to_fill(name, value, dtype):
+    """The dtype that a number has by itself, once it is one that `dtype` can hold."""
+    if not isinstance(value, (int, float, complex)):
+        raise errors.argument(name, "fill_value", "Number", value, 2)
+    default = dtypes.of_number(value)
+    dtypes.check_number(value, dtype_or_default(dtype, default))
+    return default
 
 
 def _like(t, value, dtype, device, requires_grad, memory_format, layout=None):
     if layout is not None and layout is not strided and type(value) is int and value == 0:
         return sparse_zeros(layout, t.shape, dtype or t._spec.dtype, device or t._spec.device, requires_grad)
     _layout(layout)
+    if not isinstance(t, Tensor):
+        raise errors.argument("full_like", "input", "Tensor", t, 1)
     spec = t._spec
     d = dtype_or_default(dtype, spec.dtype)
     place = spec.device if device is None else devices.resolve(device)
@@ -476,6 +486,8 @@ def full_like(
     """`fill_value` in the shape, dtype and strides of `input`."""
     if isinstance(fill_value, (Tensor, np.generic)):
         fill_value = fill_value.item()
+    if isinstance(input, Tensor):
+        _kind_to_fill("full_like", fill_value, dtype or input._spec.dtype)
     return _like(input, fill_value, dtype, device, requires_grad, memory_format, layout)
 
 

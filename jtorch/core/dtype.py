@@ -278,6 +278,23 @@ def fits(x: int, d: dtype) -> bool:
     return x in (0, 1) if info is None else int(info.min) <= x <= int(info.max)
 
 
+def check_number(x, d: dtype) -> None:
+    """Raise PyTorch's error for a number that elements of a dtype cannot be; a negative int wraps where there are no signs."""
+    if isinstance(x, complex):
+        if d.category in (INT, FLOAT):
+            raise errors.not_representable(d)
+    elif d.category == INT:
+        info = np.iinfo(d.np)
+        low = -info.max if isinstance(x, int) and not d.is_signed else info.min
+        if not low <= x <= info.max:
+            raise errors.not_representable(d)
+    elif d.name in ("float32", "complex64") and _SINGLE < abs(x) < float("inf"):
+        raise errors.not_representable(d)
+
+
+_SINGLE = float(np.finfo(np.float32).max)
+
+
 def can_cast(a: dtype, b: dtype) -> bool:
     """Whether a result of dtype `a` may be written to a tensor of dtype `b` (torch.can_cast)."""
     return b.category >= a.category

@@ -97,6 +97,9 @@ def _index_tuple(input, indices) -> tuple:
         raise IndexError(
             f"shape mismatch: indexing tensors could not be broadcast together with shapes {words}"
         ) from None
+    numbers = [d for d, i in enumerate(indices) if i is not None and i.dtype != np.bool_]
+    if builtins.any(input.shape[d] == 0 for d in numbers) and 0 not in np.broadcast_shapes(*sizes):
+        raise IndexError("index is out of bounds for dimension with size 0")
     return tuple(out)
 
 
@@ -263,7 +266,7 @@ def unraveled(indices: Array, shape: tuple) -> Array:
 def unravel_index(indices, shape):
     """The coordinates of flat positions in a tensor of this shape, one tensor a dimension."""
     if indices.dtype.category != dt.INT:
-        raise ValueError(f"expected 'indices' to be integer, but got {indices.dtype}")
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     if builtins.any(n < 0 for n in shape):
         raise ValueError(f"'shape' cannot have negative values, but got {shape}")
@@ -598,10 +601,31 @@ scatter_reduce.check_values(_check_scatter)
 # ---------------------------------------------------------------- whole slices along a dimension
 
 
-def _vector(index, name):
+def _vector(index, name, *, sizes=False):
     if index.ndim > 1:
-        raise IndexError(f"{name}(): Index is supposed to be a vector")
+        more = (
+            f", but got dim: {index.ndim} with type: {scalar_name(index)} and size: {size_of(index.shape)}"
+            if sizes
+            else ""
+        )
+        raise IndexError(f"{name}(): Index is supposed to be a vector{more}")
     return index.reshape(-1)
+
+
+def _check_slices(name, full, source, dim, count):
+    """Whether `source` has a slice for each index, of the size of those of `full`."""
+    if source.ndim == full.ndim and source.shape[dim] != count:
+        raise RuntimeError(
+            f"{name}(): Number of indices ({count}) should be equal to source.size(dim): ({source.shape[dim]}), for dim: {dim}"
+        )
+    if (
+        source.ndim != full.ndim
+        or full.shape[:dim] + full.shape[dim + 1 :] != source.shape[:dim] + source.shape[dim + 1 :]
+    ):
+        raise RuntimeError(
+            "source tensor shape must match self tensor shape, excluding the specified dimension. Got "
+            f"self.shape = {size_of(full.shape)} source.shape = {size_of(source.shape)}"
+        )
 
 
 def _along(dim, index) -> tuple:
@@ -646,23 +670,14 @@ def _check_index_select(input, dim, index):
 def index_add(input: Array, dim: int, index: Array, source: Array, *, alpha: Number = 1) -> Array:
     """`input` with the slices of `source`, times `alpha`, added at `index` along `dim`."""
     dim = axis(dim, input.ndim)
-    index = _vector(index, "index_add")
+    index = _vector(index, "index_add_", sizes=True)
     if input.dtype != source.dtype:
         raise RuntimeError(
             f"index_add_(): self ({scalar_name(input)}) and source ({scalar_name(source)}) must have the "
             "same scalar type"
         )
     full, source = _as_1d(input, source)
-    if source.shape[dim] != index.size:
-        raise RuntimeError(
-            f"index_add_(): Number of indices ({index.size}) should be equal to source.size(dim): "
-            f"({source.shape[dim]}), for dim: {dim}"
-        )
-    if full.shape[:dim] + full.shape[dim + 1 :] != source.shape[:dim] + source.shape[dim + 1 :]:
-        raise RuntimeError(
-            "source tensor shape must match self tensor shape, excluding the specified dimension. Got "
-            f"self.shape = {size_of(input.shape)} source.shape = {size_of(source.shape)}"
-        )
+    _check_slices("index_add_", full, source, dim, index.size)
     alpha = jnp.asarray(alpha).astype(source.dtype)
     scaled = source & alpha if source.dtype == np.bool_ else source * alpha
     return added(full, _along(dim, index), scaled).reshape(input.shape)
@@ -685,6 +700,12 @@ def index_copy(input: Array, dim: int, index: Array, source: Array) -> Array:
     if source.shape[dim] != index.size:
         raise IndexError(
             f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) ({source.shape[dim]})"
+        )
+    here, there = (x.shape[:dim] + x.shape[dim + 1 :] for x in (full, source))
+    if here != there:
+        raise RuntimeError(
+            "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
+            f"{' '.join(map(str, here))} at dimension {dim} and source slice shape: {' '.join(map(str, there))} at dimension 0."
         )
     return full.at[_along(dim, index)].set(source, mode=IN_BOUNDS).reshape(input.shape)
 
@@ -712,7 +733,11 @@ def index_fill(input: Array, dim: int, index: Array, value: Scalar) -> Array:
         raise RuntimeError(
             f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
         )
-    index = _vector(index, "index_fill_")
+    if index.ndim > 1:
+        raise RuntimeError("Index has to be a vector/scalar")
+    if jnp.iscomplexobj(value) and not jnp.iscomplexobj(input):
+        raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
+    index = index.reshape(-1)
     at = _as_1d(input)[0].at[_along(dim, index)]
     return at.set(value.astype(input.dtype), mode=IN_BOUNDS).reshape(input.shape)
 
@@ -771,21 +796,28 @@ def index_reduce(
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     dim = axis(dim, input.ndim)
-    index = _vector(index, "index_reduce")
+    index = _vector(index, "index_reduce_", sizes=True)
+    if not _is_index(index):
+        raise RuntimeError(f"index_reduce_(): Expected dtype int32/int64 for index but got: {scalar_name(index)}")
     _refuse_reduction(input, reduce)
-    full, source = _as_1d(input, source)
-    if source.shape[dim] != index.size:
+    if input.dtype != source.dtype:
         raise RuntimeError(
-            f"index_reduce(): Number of indices ({index.size}) should be equal to source.size(dim): "
-            f"({source.shape[dim]})"
+            f"index_reduce_(): self ({scalar_name(input)}) and source ({scalar_name(source)}) must have the same scalar type"
         )
+    full, source = _as_1d(input, source)
+    _check_slices("index_reduce_", full, source, dim, index.size)
     if index.size == 0:
         return input
     where = lax.broadcast_in_dim(index, source.shape, (dim,))
     return _reduce_into(full, _positions(where, dim), source, reduce, include_self).reshape(input.shape)
 
 
-index_reduce.check_values(lambda input, dim, index, *rest, **kw: _check_along(input, dim, index))
+@index_reduce.check_values
+def _check_index_reduce(input, dim, index, *rest, **kw):
+    if isinstance(index, np.ndarray) and input is not None:
+        bad = _outside(index, 0, _shape(input)[axis(dim, len(input.shape))] if input.shape else 1)
+        if bad is not None:
+            raise IndexError("index out of range in self")
 
 
 # ---------------------------------------------------------------- flat positions

@@ -9,6 +9,7 @@ from jax import lax
 
 from .. import errors
 from ..core import dtype as dt
+from ..core.shapes import broadcast
 from .conversion import rounded
 from .indexing import IN_BOUNDS, axis, scalar_name, size_of
 from .registry import ZERO, Array, Number, Scalar, composite, op
@@ -97,7 +98,7 @@ def masked_select(input: Array, mask: Array) -> Array:
     """The elements of `input` where `mask` holds, as a vector."""
     if mask.dtype != np.bool_:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
-    shape = np.broadcast_shapes(input.shape, mask.shape)
+    shape = broadcast(tuple(mask.shape), tuple(input.shape))
     mask = np.broadcast_to(np.asarray(mask), shape)
     if _on_host(input):  # no compilation for each new count
         return jnp.asarray(np.broadcast_to(np.asarray(input), shape)[mask])
