@@ -12,11 +12,9 @@ from .core import storage as storages
 from .core.dtype import dtype as DType
 from .core.record import tls
 from .core.spec import Spec
-from .creation import (
-    MemoryFormat,
-    preserve_format,
-)  # fmt: skip
-from .reshaping import clone, contiguous, is_contiguous, op_named, with_strides
+from .creation import MemoryFormat, channels_last, channels_last_3d, contiguous_format, preserve_format
+from .ops import formats
+from .reshaping import clone, contiguous, op_named, with_strides
 from .tensor import Tensor, edge_of, value_of, wrap
 
 
@@ -41,7 +39,7 @@ def to(self, *args, device=None, dtype=None, non_blocking=False, copy=False, mem
         dtype = spec.dtype
     elif type(dtype) is not DType:
         dtype = creation.dtype_or_default(dtype)
-    same_format = memory_format in (None, preserve_format) or is_contiguous(self, memory_format)
+    same_format = memory_format in (None, preserve_format) or memory_format is _suggested(self)
     if place is spec.device and dtype is spec.dtype:
         if not copy and same_format:
             return self
@@ -55,6 +53,13 @@ def to(self, *args, device=None, dtype=None, non_blocking=False, copy=False, mem
     if memory_format not in (None, preserve_format):
         made = contiguous(made, memory_format)
     return made
+
+
+def _suggested(t):
+    """The format that PyTorch takes a tensor to be in: the channels last, or else row-major, whatever its strides."""
+    if not formats.suggests_channels_last(t._spec):
+        return contiguous_format
+    return channels_last if t.ndim == 4 else channels_last_3d
 
 
 def to_device(t, place):

@@ -25,7 +25,7 @@ from .tensor import CONSTANTS as TENSOR_CONSTANTS
 from .tensor import Tensor, make, wrap
 
 
-class MemoryFormat:
+class MemoryFormat(metaclass=dtypes.Constants):
     """A torch.memory_format."""
 
     __slots__ = ("name",)
@@ -40,10 +40,11 @@ class MemoryFormat:
         return self.name
 
 
-MemoryFormat.__name__ = MemoryFormat.__qualname__ = "memory_format"
+MemoryFormat.__qualname__ = "memory_format"
+_format = dtypes.constants(MemoryFormat)
 
 
-class Layout_:
+class Layout_(metaclass=dtypes.Constants):
     """A torch.layout."""
 
     __slots__ = ("name",)
@@ -58,18 +59,19 @@ class Layout_:
         return self.name
 
 
-Layout_.__name__ = Layout_.__qualname__ = "layout"
-contiguous_format = MemoryFormat("contiguous_format")
-preserve_format = MemoryFormat("preserve_format")
-channels_last = MemoryFormat("channels_last")
-channels_last_3d = MemoryFormat("channels_last_3d")
-strided = Layout_("strided")
+Layout_.__qualname__ = "layout"
+layout_of = dtypes.constants(Layout_)
+contiguous_format = _format("contiguous_format")
+preserve_format = _format("preserve_format")
+channels_last = _format("channels_last")
+channels_last_3d = _format("channels_last_3d")
+strided = layout_of("strided")
 TENSOR_CONSTANTS["strided"] = strided
-sparse_coo = Layout_("sparse_coo")
-sparse_csr = Layout_("sparse_csr")
-sparse_csc = Layout_("sparse_csc")
-sparse_bsr = Layout_("sparse_bsr")
-sparse_bsc = Layout_("sparse_bsc")
+sparse_coo = layout_of("sparse_coo")
+sparse_csr = layout_of("sparse_csr")
+sparse_csc = layout_of("sparse_csc")
+sparse_bsr = layout_of("sparse_bsr")
+sparse_bsc = layout_of("sparse_bsc")
 
 
 def strides_for(shape, memory_format):
@@ -114,7 +116,9 @@ def dtype_or_default(dtype, default=None, name=None) -> DType:
         return dtypes.PYTHON[dtype]
     if isinstance(dtype, DType):
         dtype.np  # noqa: B018  raises for what is a name alone
-    raise TypeError(f"{name + '(): ' if name else ''}argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
+    raise TypeError(
+        f"{name + '(): ' if name else ''}argument 'dtype' must be torch.dtype, not {errors.type_name(dtype)}"
+    )
 
 
 def sparse_zeros(layout, size, dtype, device, requires_grad):
@@ -425,15 +429,25 @@ def full(
         fill_value = fill_value.item()
     elif isinstance(fill_value, np.generic):
         fill_value = fill_value.item()
-    return _sized(
-        "full", fill_value, (), size, dtype, device, requires_grad, out, None, layout, dtypes.of_number(fill_value)
-    )
+    default = _kind_to_fill("full", fill_value, out.dtype if dtype is None and out is not None else dtype)
+    return _sized("full", fill_value, (), size, dtype, device, requires_grad, out, None, layout, default)
+
+
+def _kind_to_fill(name, value, dtype):
+    """The dtype that a number has by itself, once it is one that `dtype` can hold."""
+    if not isinstance(value, (int, float, complex)):
+        raise errors.argument(name, "fill_value", "Number", value, 2)
+    default = dtypes.of_number(value)
+    dtypes.check_number(value, dtype_or_default(dtype, default))
+    return default
 
 
 def _like(t, value, dtype, device, requires_grad, memory_format, layout=None):
     if layout is not None and layout is not strided and type(value) is int and value == 0:
         return sparse_zeros(layout, t.shape, dtype or t._spec.dtype, device or t._spec.device, requires_grad)
     _layout(layout)
+    if not isinstance(t, Tensor):
+        raise errors.argument("full_like", "input", "Tensor", t, 1)
     spec = t._spec
     d = dtype_or_default(dtype, spec.dtype)
     place = spec.device if device is None else devices.resolve(device)
@@ -472,6 +486,8 @@ def full_like(
     """`fill_value` in the shape, dtype and strides of `input`."""
     if isinstance(fill_value, (Tensor, np.generic)):
         fill_value = fill_value.item()
+    if isinstance(input, Tensor):
+        _kind_to_fill("full_like", fill_value, dtype or input._spec.dtype)
     return _like(input, fill_value, dtype, device, requires_grad, memory_format, layout)
 
 
@@ -488,6 +504,10 @@ def factory(record, args, dtype, device, requires_grad, out, **statics):
     op = registry.OPS[record]
     with place:
         t = function_of(op)(*args, dtype=dtype, **statics)
+    if (
+        out is not None and t.ndim == 1 and out.numel() == t.numel()
+    ):  # a sequence fills what has room for it, of any shape
+        t = t.view(out.shape)
     return finish(t, requires_grad, out)
 
 

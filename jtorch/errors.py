@@ -1,6 +1,7 @@
 """Every public error: one constructor a message, PyTorch's type and first line, then what helps."""
 
 import os
+import re
 import sys
 import warnings
 
@@ -295,10 +296,35 @@ def warn(message: str, category=UserWarning) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
+def type_name(value) -> str:
+    """The name of a value's type in PyTorch's errors about arguments: torch.dtype, with its module, of its own types."""
+    return getattr(type(value), "_shown", type(value).__name__)
+
+
 def argument(function: str, name: str, expected: str, got, position=None) -> TypeError:
     """An argument of the wrong type; its position (from 1) where it may be given by position."""
     where = "" if position is None else f" (position {position})"
-    return TypeError(f"{function}(): argument '{name}'{where} must be {expected}, not {type(got).__name__}")
+    return TypeError(f"{function}(): argument '{name}'{where} must be {expected}, not {type_name(got)}")
+
+
+def inplace_shape(name: str, have, got) -> RuntimeError:
+    """A result in place that has another shape than what it is written to."""
+    if name in ("addmm", "addmv", "baddbmm"):
+        return RuntimeError(
+            f"Bad in-place call: input tensor size {list(have)} and output tensor size {list(got)} should match"
+        )
+    return RuntimeError(f"output with shape {list(have)} doesn't match the broadcast shape {list(got)}")
+
+
+def out_count(wanted: int, got: int) -> TypeError:
+    return TypeError(f"expected tuple of {wanted} elements but got {got}")
+
+
+def no_complex(d) -> RuntimeError:
+    spelled = re.sub("^(qu|u|q)?int", lambda found: f"{(found[1] or '').upper()}Int", d.name)
+    return RuntimeError(
+        f"Unknown Complex ScalarType for {_SCALAR_NAMES.get(d.name) or spelled[0].upper() + spelled[1:]}"
+    )
 
 
 def missing_argument(function: str, name: str) -> TypeError:
@@ -306,7 +332,7 @@ def missing_argument(function: str, name: str) -> TypeError:
 
 
 def no_such_argument(function: str, named) -> TypeError:
-    given = ", ".join(f"{k}={type(v).__name__}" for k, v in named.items())
+    given = ", ".join(f"{k}={type_name(v)}" for k, v in named.items())
     return TypeError(
         f"{function}() received an invalid combination of arguments - got ({given}, ), but expected one of:"
     )
@@ -314,7 +340,7 @@ def no_such_argument(function: str, named) -> TypeError:
 
 def combination(function: str, given, wanted: str) -> TypeError:
     """Arguments that fit none of an op's forms; `wanted` says what would."""
-    kinds = ", ".join(type(x).__name__ for x in given)
+    kinds = ", ".join(map(type_name, given))
     return TypeError(
         f"{function}() received an invalid combination of arguments - got ({kinds}), but expected one of:\n  {wanted}"
     )
@@ -366,7 +392,7 @@ def negative_std(std) -> RuntimeError:
 
 def size_element(name, at: int, got, spread: bool) -> TypeError:
     """A size with something in it that is no int; `spread`: given one by one."""
-    kind = type(got).__name__
+    kind = type_name(got)
     if name is None:
         return TypeError(f"size must be a tuple of ints, but found element of type {kind}")
     if not spread:
@@ -397,7 +423,7 @@ def overlap() -> RuntimeError:
 
 
 def list_element(index: int, got, position: int = 0) -> TypeError:
-    return TypeError(f"expected Tensor as element {index} in argument {position}, but got {type(got).__name__}")
+    return TypeError(f"expected Tensor as element {index} in argument {position}, but got {type_name(got)}")
 
 
 def input_overlap() -> RuntimeError:
@@ -420,7 +446,7 @@ def narrow_tensor() -> RuntimeError:
 
 def split_type(got) -> TypeError:
     return TypeError(
-        f"split_with_sizes(): argument 'split_sizes' (position 2) must be tuple of ints, not {type(got).__name__}"
+        f"split_with_sizes(): argument 'split_sizes' (position 2) must be tuple of ints, not {type_name(got)}"
     )
 
 

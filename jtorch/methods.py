@@ -49,6 +49,8 @@ def new_factory(name):
     make_one = getattr(creation, name)
 
     def create(self, *args, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, **kw):
+        if not args and "size" not in kw:
+            raise errors.missing_argument(f"new_{name}", "size")
         return make_one(
             *args,
             dtype=dtype or self._spec.dtype,

@@ -33,7 +33,8 @@ def _reversed(fn, dunder):
             other = tensor(other)
         elif not isinstance(other, (Tensor, int, float, complex, np.generic)):
             return NotImplemented
-        return fn(other, self)
+        # PyTorch's bit operators keep the operands in the order of the method, which the result's strides show
+        return fn(self, other) if dunder in _DESCRIPTORS else fn(other, self)
 
     return apply
 

@@ -21,7 +21,7 @@ from .amp.grad_scaler import GradScaler
 from .autograd import anomaly_mode
 from .core import device as devices
 from .core import dtype as dtypes
-from .creation import Layout_, contiguous_format, from_numpy
+from .creation import contiguous_format, from_numpy, layout_of
 from .futures import Future, fork, wait
 from .streams import Event, Stream
 
@@ -31,7 +31,7 @@ USE_GLOBAL_DEPS, USE_RTLD_GLOBAL_WITH_LIBTORCH = True, False
 has_lapack = has_spectral = True
 has_mkl = has_openmp = False
 legacy_contiguous_format = contiguous_format
-jagged = Layout_("jagged")
+jagged = layout_of("jagged")
 
 
 class AggregationType(enum.Enum):
@@ -319,7 +319,7 @@ def autocast_decrement_nesting() -> int:
 __all__ = sorted(
     n for n in globals() if not n.startswith("_") and n not in
     {"enum", "importlib", "os", "typing", "errors_extend", "functions", "overrides", "autocast", "anomaly_mode", "devices", "dtypes",
-     "Layout_", "contiguous_format", "from_numpy", "np"}
+     "layout_of", "contiguous_format", "from_numpy", "np"}
 )  # fmt: skip
 _ = DisableTorchFunction, DisableTorchFunctionSubclass, GradScaler, Future, fork, wait, Event, Stream
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from . import creation, errors, errors_storage
 from .convert import to_device
+from .core import dtype as dtypes
 from .core import shapes, sharing
 from .core import storage as storages
 from .core.record import tls
@@ -89,8 +90,9 @@ def fill_(self, value) -> Tensor:
         return inplace(registry.OPS["filled"], (self, value))  # what is written does not depend on what was there
     spec = self._spec
     value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, complex) and not spec.dtype.is_complex:
-        raise errors.not_representable(spec.dtype)
+    if not isinstance(value, (int, float, complex)):
+        raise errors.combination("fill_", [value], "(value: Tensor or number)")
+    dtypes.check_number(value, spec.dtype)
     filled = full_of(Spec.dense(tuple(spec.shape), spec.dtype, spec.device), value)
     write_on_tape(self, storages.read(filled._storage, filled._spec, 0), None, name="fill_.Scalar")
     return self

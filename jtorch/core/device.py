@@ -5,6 +5,8 @@ import re
 
 import jax
 
+from .. import errors
+
 _ACCELERATORS = {"gpu": "cuda", "cuda": "cuda", "rocm": "cuda", "tpu": "tpu"}
 _TYPES = ("cpu", "cuda", "tpu", "meta", "xla", "mps", "xpu")
 _PATTERN = re.compile(r"([a-z]+)(?::(\d+))?$")
@@ -34,6 +36,7 @@ class Device:
 
     __slots__ = ("type", "index", "_jax")
     _known: dict = {}
+    _shown = "torch.device"
 
     def __new__(cls, device=None, index=None, *, type=None):
         if type is not None:
@@ -62,7 +65,7 @@ class Device:
                     )
                 index = int(match[2])
         else:
-            raise TypeError(f"device(): argument 'device' must be str or int, not {device.__class__.__name__}")
+            raise TypeError(f"device(): argument 'device' must be str or int, not {errors.type_name(device)}")
         self = cls._known.get((kind, index))
         if self is None:
             self = cls._known[kind, index] = super().__new__(cls)

@@ -1,5 +1,8 @@
 """PyTorch's dtypes, their numpy counterparts and the promotion lattice."""
 
+import functools
+import re
+
 import ml_dtypes
 import numpy as np
 
@@ -9,7 +12,23 @@ from ..errors import scalar_name
 BOOL, INT, FLOAT, COMPLEX = range(4)  # the categories of promotion, in order
 
 
-class dtype:
+class Constants(type):
+    """The class of PyTorch's constants, of which programs can make no more. Python's own errors call it torch.dtype, say."""
+
+    __name__ = property(lambda cls: cls.__qualname__)
+
+    def __call__(cls, *args, **kwargs):
+        raise TypeError(f"cannot create '{cls._shown}' instances")
+
+
+def constants(cls):
+    """Close a class of constants; returns what makes one."""
+    cls._shown = f"torch.{cls.__qualname__}"
+    type.__dict__["__name__"].__set__(cls, cls._shown)
+    return functools.partial(type.__call__, cls)
+
+
+class dtype(metaclass=Constants):
     """An element type; one object per type, so compare with `is` or `==`.
 
     np: what arrays of it are made of; memory: what an element is in memory, which for complex32 alone is something else.
@@ -39,32 +58,48 @@ class dtype:
         return {"complex32": float16, "complex64": float32, "complex128": float64}.get(self.name, self)
 
     def to_complex(self) -> "dtype":
-        return complex64 if self.category < FLOAT else _COMPLEX.get(self.name, complex64)
+        try:
+            return _COMPLEX[self.name]
+        except KeyError:
+            raise errors.no_complex(self) from None
+
+    @property
+    def abbr(self) -> str:
+        """The short name, f32 for float32."""
+        kind, digits = _SPELLED.match(self.name.replace("_", "")).groups()
+        return {"bool": "b8"}.get(self.name) or f"{_LETTERS.get(kind, kind)}{digits}"
 
 
-bool_ = dtype("bool", np.bool_, BOOL, signed=False)
-uint8 = dtype("uint8", np.uint8, INT, signed=False)
-uint16 = dtype("uint16", np.uint16, INT, signed=False)
-uint32 = dtype("uint32", np.uint32, INT, signed=False)
-uint64 = dtype("uint64", np.uint64, INT, signed=False)
-int8 = dtype("int8", np.int8, INT)
-int16 = dtype("int16", np.int16, INT)
-int32 = dtype("int32", np.int32, INT)
-int64 = dtype("int64", np.int64, INT)
-float8_e4m3fn = dtype("float8_e4m3fn", ml_dtypes.float8_e4m3fn, FLOAT)
-float8_e5m2 = dtype("float8_e5m2", ml_dtypes.float8_e5m2, FLOAT)
-float8_e4m3fnuz = dtype("float8_e4m3fnuz", ml_dtypes.float8_e4m3fnuz, FLOAT)
-float8_e5m2fnuz = dtype("float8_e5m2fnuz", ml_dtypes.float8_e5m2fnuz, FLOAT)
-float8_e8m0fnu = dtype("float8_e8m0fnu", ml_dtypes.float8_e8m0fnu, FLOAT, signed=False)
-float16 = dtype("float16", np.float16, FLOAT)
-bfloat16 = dtype("bfloat16", ml_dtypes.bfloat16, FLOAT)
-float32 = dtype("float32", np.float32, FLOAT)
-float64 = dtype("float64", np.float64, FLOAT)
+_SPELLED = re.compile(r"([a-z]+?)(\d.*|)$")
+_LETTERS = {"float": "f", "bfloat": "bf", "complex": "c", "int": "i", "uint": "u"}
+_new = constants(dtype)
+
+bool_ = _new("bool", np.bool_, BOOL, signed=False)
+uint8 = _new("uint8", np.uint8, INT, signed=False)
+uint16 = _new("uint16", np.uint16, INT, signed=False)
+uint32 = _new("uint32", np.uint32, INT, signed=False)
+uint64 = _new("uint64", np.uint64, INT, signed=False)
+int8 = _new("int8", np.int8, INT)
+int16 = _new("int16", np.int16, INT)
+int32 = _new("int32", np.int32, INT)
+int64 = _new("int64", np.int64, INT)
+float8_e4m3fn = _new("float8_e4m3fn", ml_dtypes.float8_e4m3fn, FLOAT)
+float8_e5m2 = _new("float8_e5m2", ml_dtypes.float8_e5m2, FLOAT)
+float8_e4m3fnuz = _new("float8_e4m3fnuz", ml_dtypes.float8_e4m3fnuz, FLOAT)
+float8_e5m2fnuz = _new("float8_e5m2fnuz", ml_dtypes.float8_e5m2fnuz, FLOAT)
+float8_e8m0fnu = _new("float8_e8m0fnu", ml_dtypes.float8_e8m0fnu, FLOAT, signed=False)
+float16 = _new("float16", np.float16, FLOAT)
+bfloat16 = _new("bfloat16", ml_dtypes.bfloat16, FLOAT)
+float32 = _new("float32", np.float32, FLOAT)
+float64 = _new("float64", np.float64, FLOAT)
 # Arrays of complex32 are of complex64, and every number in them is one of two float16: XLA has no such type.
-complex32 = dtype("complex32", np.complex64, COMPLEX, memory=np.dtype([("real", np.float16), ("imag", np.float16)]))
-complex64 = dtype("complex64", np.complex64, COMPLEX)
-complex128 = dtype("complex128", np.complex128, COMPLEX)
-_COMPLEX = {"float16": complex32, "complex32": complex32, "float64": complex128, "complex128": complex128}
+complex32 = _new("complex32", np.complex64, COMPLEX, memory=np.dtype([("real", np.float16), ("imag", np.float16)]))
+complex64 = _new("complex64", np.complex64, COMPLEX)
+complex128 = _new("complex128", np.complex128, COMPLEX)
+_COMPLEX = {
+    "float16": complex32, "bfloat16": complex64, "float32": complex64, "float64": complex128,
+    "complex32": complex32, "complex64": complex64, "complex128": complex128,
+}  # fmt: skip
 
 ALL = {d.name: d for d in list(globals().values()) if isinstance(d, dtype)}
 # Python's types as dtypes: `dtype=float` is double, whatever the default is.
@@ -120,6 +155,10 @@ class _NameOnly(dtype):
     memory = np
 
     @property
+    def abbr(self):
+        return _ABBREVIATIONS.get(self.name, self.name)
+
+    @property
     def is_signed(self):
         found = _SIGNED[self.name]
         if isinstance(found, str):
@@ -127,17 +166,26 @@ class _NameOnly(dtype):
         return found
 
 
+_name_only = functools.partial(type.__call__, _NameOnly)
 _SIGNED: dict = {}
+_ABBREVIATIONS = {
+    "bits16": "b16x1",
+    "bits8": "b8x1",
+    "bits1x8": "b1x8",
+    "bits2x4": "b2x4",
+    "bits4x2": "b4x2",
+    "float4_e2m1fn_x2": "f4e2m1fnx2",
+}
 _INSTEAD = {FLOAT: "float8_e4m3fn or float16"}
 _QUANTIZED, _BITS = "isSignedType not supported for quantized types", "Bits types are undefined"
 NAME_ONLY = {
     d.name: d
     for d in (
-        *(_NameOnly(f"uint{n}", 1, INT, signed=False) for n in range(1, 8)),
-        *(_NameOnly(f"int{n}", 1, INT) for n in range(1, 8)),
-        *(_NameOnly(name, 2 if name == "bits16" else 1, INT, _BITS) for name in ("bits1x8", "bits2x4", "bits4x2", "bits8", "bits16")),
-        *(_NameOnly(name, 4 if name == "qint32" else 1, INT, _QUANTIZED) for name in ("qint8", "quint8", "qint32", "quint4x2", "quint2x4")),
-        _NameOnly("float4_e2m1fn_x2", 1, FLOAT),
+        *(_name_only(f"uint{n}", 1, INT, signed=False) for n in range(1, 8)),
+        *(_name_only(f"int{n}", 1, INT) for n in range(1, 8)),
+        *(_name_only(name, 2 if name == "bits16" else 1, INT, _BITS) for name in ("bits1x8", "bits2x4", "bits4x2", "bits8", "bits16")),
+        *(_name_only(name, 4 if name == "qint32" else 1, INT, _QUANTIZED) for name in ("qint8", "quint8", "qint32", "quint4x2", "quint2x4")),
+        _name_only("float4_e2m1fn_x2", 1, FLOAT),
     )
 }  # fmt: skip
 NAME_ONLY["bit"] = NAME_ONLY["uint1"]
@@ -228,6 +276,23 @@ def fits(x: int, d: dtype) -> bool:
     """Whether an integer is a value of an integer dtype or of bool."""
     info = np.iinfo(d.np) if d.category == INT else None
     return x in (0, 1) if info is None else int(info.min) <= x <= int(info.max)
+
+
+def check_number(x, d: dtype) -> None:
+    """Raise PyTorch's error for a number that elements of a dtype cannot be; a negative int wraps where there are no signs."""
+    if isinstance(x, complex):
+        if d.category in (INT, FLOAT):
+            raise errors.not_representable(d)
+    elif d.category == INT:
+        info = np.iinfo(d.np)
+        low = -info.max if isinstance(x, int) and not d.is_signed else info.min
+        if not low <= x <= info.max:
+            raise errors.not_representable(d)
+    elif d.name in ("float32", "complex64") and _SINGLE < abs(x) < float("inf"):
+        raise errors.not_representable(d)
+
+
+_SINGLE = float(np.finfo(np.float32).max)
 
 
 def can_cast(a: dtype, b: dtype) -> bool:

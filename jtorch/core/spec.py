@@ -11,6 +11,7 @@ class Size(tuple):
     """The shape of a tensor: a tuple of ints with `numel`."""
 
     __slots__ = ()
+    _shown = "torch.Size"
 
     def numel(self) -> int:
         n = 1

@@ -66,7 +66,7 @@ def slow(op, args, out=None, public=None):
             _check_values(op, call)
         return _dynamic(op, call, out)
     _draw_keys(call)
-    plan = _plan_of(op, call)
+    plan = _plan_of(op, call, public)
     if op.value_checks:
         _check_values(op, call)
     tensors = _same_device(call.tensors, plan.device)
@@ -76,7 +76,7 @@ def slow(op, args, out=None, public=None):
     return _in_copy(tensors[0], result) if op.in_copy else result
 
 
-def _plan_of(op, call):
+def _plan_of(op, call, public):
     # Of an op that is laid out in a copy, the generated function must find no plan: it knows no such thing.
     key = ("in copy", call.key) if op.in_copy else call.key
     try:
@@ -86,8 +86,12 @@ def _plan_of(op, call):
     if plan is None:
         for t in [t for t in call.tensors if t is not None] if tls.me.grad else ():
             edge_of(t)  # a view that must not be used any more is refused before shapes are
-        plan = op.plans[key] = make_plan(op, call)
+        plan = op.plans[key] = make_plan(op, call, method=_is_method(public))
     return plan
+
+
+def _is_method(public):
+    return public is not None and public.__qualname__.startswith("Tensor.")
 
 
 def _in_copy(like, t):
@@ -221,7 +225,7 @@ def _dtype_of(value, specs):
 
 
 def _with_out(op, plan, me, tensors, call, out):
-    outs = _outs(op, out)
+    outs = _outs(op, out, len(plan.specs) if plan.multiple else None)
     _keep_apart(op, outs, tensors)
     if plan.diff:
         _off_tape(op, me, (*tensors, *outs))
@@ -249,11 +253,16 @@ def _keep_apart(op, outs, tensors):
         raise errors.input_overlap()
 
 
-def _outs(record, out):
-    if isinstance(out, Tensor):
+def _outs(record, out, count):
+    """The tensors of out=, for so many results; None for one that is not in a tuple."""
+    if count is None:
+        if not isinstance(out, Tensor):
+            raise errors.argument(record.shown, "out", "Tensor", out)
         return (out,)
-    if not isinstance(out, (tuple, list)):
-        raise errors.argument(record.name, "out", "Tensor", out)
+    if isinstance(out, Tensor) or not isinstance(out, (tuple, list)):
+        raise errors.argument(record.shown, "out", "tuple of Tensors", out)
+    if len(out) != count:
+        raise errors.out_count(count, len(out))
     return tuple(out)
 
 
@@ -261,7 +270,7 @@ def into_out(record, out, result):
     """Write the results of a composite into out=."""
     many = isinstance(result, tuple)
     results = result if many else (result,)
-    outs = _outs(record, out)
+    outs = _outs(record, out, len(results) if many else None)
     _off_tape(record, tls.me, (*results, *outs))
     ruled = _check_out(record, outs, [r._spec for r in results])
     if record.kind == "composite" and record.row_major:
@@ -345,7 +354,7 @@ def inplace(op, args, public=None):
     except TypeError:
         raise errors.unhashable(op.name, call.key) from None
     if plan is None:
-        plan = op.plans[key] = make_plan(op, call, inplace_spec=t._spec)
+        plan = op.plans[key] = make_plan(op, call, inplace_spec=t._spec, method=True)
     if op.value_checks:
         _check_values(op, call)
     tensors = _same_device(call.tensors, plan.device)

@@ -169,6 +169,27 @@ def scalar(op, param, role, a, args=()):
     raise _wrong(op, param, "Tensor" if role == SCALAR else "Number", a, args)
 
 
+_PLAIN = {bool: bool, int: int, str: str, bool | None: bool, int | None: int, str | None: str}
+
+
+def check_statics(record, statics, *, method=False, name=None):
+    """Raise where a bool, an int or a string is wanted and something else is given: asked for each plan, not each call.
+
+    statics: pairs (position in the signature, value). PyTorch counts a method's arguments without the tensor itself, and says no
+    position of what comes by keyword, as flags mostly do.
+    """
+    if not record.strict:
+        return
+    for at, a in statics:
+        p = record.params[at]
+        kind = _PLAIN.get(p.annotation)
+        if kind is None or a is p.default or type(a) is kind or (a is None and p.annotation is not kind):
+            continue
+        if not isinstance(a, kind) or isinstance(a, bool):
+            position = at + 1 - method if p.default is p.empty or p.name == "dim" else None
+            raise errors.argument(name or record.shown, p.name, kind.__name__, a, position)
+
+
 def static(a):
     """A static argument in hashable, canonical form."""
     if isinstance(a, (list, tuple)):
@@ -184,10 +205,12 @@ def static(a):
     return a
 
 
-def make_plan(op, call, inplace_spec=None):
+def make_plan(op, call, inplace_spec=None, method=False):
     """Specialise an op: promotion, checks, shape inference, result strides. Errors are PyTorch's."""
     if not call.tensors and op.promote is not registry.NONE and not op.numbers:
         raise no_such_call(op, call.numbers)
+    statics = [(k, s[1]) for k, (r, s) in enumerate(zip(op.roles, call.slots)) if r == STATIC]
+    check_statics(op, statics, method=method, name=None if inplace_spec is None else op.name + "_")
     operands = [t._spec for t in call.tensors if t is not None]
     kinds = tuple(type(x) for x in call.numbers)
     slots, target = bind(op, call, operands)
@@ -219,9 +242,7 @@ def make_plan(op, call, inplace_spec=None):
                 f"{dtypes.scalar_name(inplace_spec.dtype)}"
             )
         if tuple(outs[0].shape) != tuple(inplace_spec.shape):
-            raise RuntimeError(
-                f"output with shape {list(inplace_spec.shape)} doesn't match the broadcast shape {list(outs[0].shape)}"
-            )
+            raise errors.inplace_shape(op.name, inplace_spec.shape, outs[0].shape)
         if outs[0].dtype != inplace_spec.dtype.np:
             target = inplace_spec.dtype.np
             plan = Plan(op, op.name, lambda *v: fn(*v).astype(target), tuple(specs), kinds, device=device)

@@ -9,7 +9,7 @@ from ..core.layout import Layout
 from ..core.record import tls
 from ..core.spec import Spec
 from ..tensor import Apart, Tensor, edge_of, make, seen_now
-from .plans import MISSING, static
+from .plans import MISSING, check_statics, static
 
 _new = object.__new__
 
@@ -56,6 +56,7 @@ def call_view(view, t, statics):
         if MISSING in statics:
             raise errors.missing_argument(view.name, view.params[1 + statics.index(MISSING)].name)
         statics = static(statics)
+        check_statics(view, enumerate(statics, 1), method=f"Tensor.{view.name}" in view.targets)
         plan = view.plans[spec, statics] = ViewPlan(view, spec, statics)
     edge = edge_of(t) if me.grad else None
     base = t if t._base is None else t._base

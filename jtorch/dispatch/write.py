@@ -220,7 +220,7 @@ class _WroteOutside(tape.PythonNode):
 
 
 def overlaps(spec):
-    return any(s == 0 and n > 1 for n, s in zip(spec.shape, spec.strides))
+    return spec.numel > 0 and any(s == 0 and n > 1 for n, s in zip(spec.shape, spec.strides))
 
 
 def half_overlap(a, b) -> bool:

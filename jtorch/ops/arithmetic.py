@@ -9,6 +9,7 @@ from jax import lax
 
 from .. import errors
 from ..core import dtype as dtypes
+from . import formats
 from .conversion import (
     _HALF,
     SAME_UNARY,
@@ -88,6 +89,7 @@ sub.check(_check_sub)
     inplace=False,
     out=False,
     grad_name=lambda args: "RsubBackward1" if is_number(args["other"]) else "RsubBackward0",
+    strides=formats.other_first,
 )
 @opmath
 def rsub(input: Array, other: Scalar, *, alpha: Number = 1) -> Array:

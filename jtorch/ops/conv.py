@@ -14,6 +14,7 @@ from jax import lax
 
 from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
+from jtorch.core import shapes
 from jtorch.core.dtype import INT, scalar_name
 
 from . import channels as channel_form
@@ -419,11 +420,21 @@ def _conv(input, weight, bias, stride, padding, dilation, groups):
     return out if input.ndim == n + 2 else out[0]
 
 
-def _strides(n: int):
-    def strides(outs, input, weight, *args):
+def _small(input, weight, groups) -> bool:
+    """Where PyTorch leaves a convolution over three dimensions to its older kernel."""
+    size = (1,) * (5 - input.ndim) + tuple(input.shape)
+    return groups == 1 and size[0] == 1 and math.prod(size[:4]) <= 20480 and min(weight.shape[-2:]) <= 3
+
+
+def _strides(n: int, *, transposed=False):
+    def strides(outs, input, weight, bias=None, *args):
         # PyTorch's kernel for three dimensions of space in float64 and integers is an older one
         plain = n == 3 and (input.dtype is dtypes.float64 or input.dtype.category == INT)
-        return [None] if plain else formats.follow_any(outs, input, weight)
+        plain = plain or n == 3 and _small(input, weight, args[-2 if transposed else -1])
+        if plain or input.ndim == n + 2:
+            return [None] if plain else formats.follow_any(outs, input, weight)
+        last = formats.suggests_channels_last(weight)
+        return [shapes.channels_last_strides((1, *outs[0].shape))[1:] if last else None]
 
     return strides if n > 1 else None
 
@@ -504,7 +515,12 @@ def _conv_transpose(input, weight, bias, stride, padding, output_padding, groups
 def _conv_transpose_op(name: str):
     def decorate(fn):
         n = int(name[-2])
-        record = op(where="torch nn.functional", grad_name="ConvolutionBackward0", out=False, strides=_strides(n))(fn)
+        record = op(
+            where="torch nn.functional",
+            grad_name="ConvolutionBackward0",
+            out=False,
+            strides=_strides(n, transposed=True),
+        )(fn)
         record.vjp(
             input=lambda g, input, weight, stride, padding, dilation, groups: conv_plain(
                 g, conjugate(weight), stride, padding, dilation, groups, _spatial(input, weight)

@@ -130,8 +130,8 @@ def _pass_strides(shape, strides, dims, *, keep_last=False):
     return tuple(out)
 
 
-def _fitted(spec, dims, sizes):
-    """Shape and strides of the input cut or padded to the lengths asked for."""
+def _fitted(spec, dims, sizes, *, real=True):
+    """Shape and strides of the input cut or padded to the lengths asked for; `real`: as real numbers, where it has them."""
     shape, strides = list(spec.shape), spec.strides
     wanted = dict(zip(dims, sizes))
     grown = [d for d, n in wanted.items() if n is not None and n > shape[d]]
@@ -139,13 +139,13 @@ def _fitted(spec, dims, sizes):
         shape[d] = shape[d] if n is None else n
     if grown:
         strides = shapes.contiguous_strides(shape)
-    elif not shapes.is_dense(tuple(spec.shape), spec.strides) or spec.dtype.category < dt.FLOAT:
+    elif spec.dtype.category < (dt.FLOAT if real else dt.COMPLEX):  # converted first
         strides = shapes.empty_like_strides(tuple(spec.shape), spec.strides)
     return shape, strides
 
 
 def _strides_c2c(spec, dims, sizes):
-    shape, strides = _fitted(spec, dims, sizes)
+    shape, strides = _fitted(spec, dims, sizes, real=len(dims) == 1)
     return _pass_strides(shape, strides, dims) if dims else strides
 
 

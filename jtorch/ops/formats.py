@@ -4,9 +4,20 @@ Each function here fits `@op(strides=...)`: from the results and the arguments o
 (row-major).
 """
 
+import types
+
 from jtorch.core import shapes
 
-__all__ = ["follow", "follow_any", "follow_planes", "keep_order", "suggests_channels_last"]
+__all__ = [
+    "follow",
+    "follow_any",
+    "follow_line",
+    "follow_planes",
+    "keep_format",
+    "keep_order",
+    "other_first",
+    "suggests_channels_last",
+]
 
 
 def suggests_channels_last(spec) -> bool:
@@ -45,9 +56,36 @@ def follow_any(outs, input, weight, *rest, **named):
     return follow(outs, input if suggests_channels_last(input) or weight.ndim != input.ndim else weight)
 
 
+def follow_line(outs, input, *rest, **named):
+    """As `follow` for one dimension of space, which PyTorch's kernels take for the lower of two, the upper of size 1."""
+    if input.ndim != 3:
+        return [None] * len(outs)
+    (n, c, length), (far, near, step) = input.shape, input.strides
+    plane = types.SimpleNamespace(ndim=4, shape=(n, c, 1, length), strides=(far, near, length * step, step))
+    if not suggests_channels_last(plane):
+        return [None] * len(outs)
+    return [(c * o.shape[2], 1, c) for o in outs]
+
+
 def keep_order(outs, input, *rest, **named):
     """The input's order of dimensions, as an elementwise result has it."""
     return [_in_order(tuple(o.shape), input.strides) if len(o.shape) == input.ndim else None for o in outs]
+
+
+def keep_format(outs, input, *rest, **named):
+    """The strides of a new tensor like the input, whatever the kernel does along its dimensions."""
+    kept = tuple(shapes.empty_like_strides(tuple(input.shape), input.strides))
+    return [kept if tuple(o.shape) == tuple(input.shape) else None for o in outs]
+
+
+def other_first(outs, input, other, *rest, **named):
+    """An elementwise result whose second operand is asked first."""
+    if not hasattr(other, "strides") or len(outs[0].shape) < max(
+        input.ndim, other.ndim
+    ):  # a number, or the sum of them
+        return (None,)
+    known = [(tuple(x.shape), x.strides) for x in (other, input)]
+    return (tuple(shapes.elementwise_strides(tuple(outs[0].shape), known)),)
 
 
 def _in_order(shape, strides):

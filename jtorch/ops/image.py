@@ -472,6 +472,8 @@ def _(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
     if mode == "bicubic" and input.ndim != 4:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
     need_floats(input, f"grid_sampler_{input.ndim - 2}d_cpu{'_kernel_impl' if input.ndim == 4 else ''}")
+    if grid.dtype is not input.dtype:
+        raise errors.scalar_type(input.dtype, grid.dtype)
 
 
 @composite(where="torch")

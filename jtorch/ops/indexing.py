@@ -11,6 +11,8 @@ from jax import lax
 
 from .. import errors
 from ..core import dtype as dt
+from ..core import shapes
+from . import formats
 from .registry import Array, Number, Scalar, composite, op
 from .views import unbind
 
@@ -87,14 +89,17 @@ def _index_tuple(input, indices) -> tuple:
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
         else:
             out.append(narrow(i, input.shape[d]))
-    shapes = [tuple(i.shape) for i in indices if i is not None and i.dtype != np.bool_]
+    sizes = [tuple(i.shape) for i in indices if i is not None and i.dtype != np.bool_]
     try:
-        np.broadcast_shapes(*shapes)
+        np.broadcast_shapes(*sizes)
     except ValueError:
-        words = ", ".join(map(size_of, shapes))
+        words = ", ".join(map(size_of, sizes))
         raise IndexError(
             f"shape mismatch: indexing tensors could not be broadcast together with shapes {words}"
         ) from None
+    numbers = [d for d, i in enumerate(indices) if i is not None and i.dtype != np.bool_]
+    if builtins.any(input.shape[d] == 0 for d in numbers) and 0 not in np.broadcast_shapes(*sizes):
+        raise IndexError("index is out of bounds for dimension with size 0")
     return tuple(out)
 
 
@@ -110,7 +115,30 @@ def _check_index_values(input, indices):
             raise IndexError(f"index {bad} is out of bounds for dimension {given.index(d)} with size {shape[d]}")
 
 
-@op(where="")
+def _index_strides(outs, input, indices):
+    """The order in memory of what is indexed, and of the indices in their dimensions."""
+    given = [d for d, i in enumerate(indices) if i is not None]
+    if builtins.any(indices[d].dtype is dt.bool_ for d in given):
+        return (None,)
+    kept = [d for d in range(input.ndim) if d not in given]
+    adjacent = given == list(range(given[0], given[-1] + 1))
+    before = builtins.sum(d < given[0] for d in kept) if adjacent else 0
+    block = np.broadcast_shapes(*(tuple(indices[d].shape) for d in given))
+    rows = [[input.strides[d] for d in kept]]
+    rows[0][before:before] = [0] * len(block)
+    for i in (indices[d] for d in given):
+        shape = (1,) * (len(block) - i.ndim) + tuple(i.shape)
+        own = (0,) * (len(block) - i.ndim) + i.strides
+        row = [0 if n == 1 and wide != 1 else s for n, wide, s in zip(shape, block, own)]
+        # An index has a size of 1 where the input's own dimensions are, and a stride there that counts if they are of 1 too.
+        ends = (row[0] * block[0], row[-1]) if block else (1, 1)
+        around = [ends[k >= before] if input.shape[d] == 1 else 0 for k, d in enumerate(kept)]
+        rows.append(around[:before] + row + around[before:])
+    size = tuple(outs[0].shape)
+    return (tuple(shapes.elementwise_strides(size, [(size, row) for row in rows])),)
+
+
+@op(where="", strides=_index_strides)
 def index(input: Array, indices: list[Array | None]) -> Array:
     """`input[indices]`: a tensor of positions per leading dimension, None for a whole one.
 
@@ -143,7 +171,7 @@ def _only_mask(input, indices, values):
     return mask.reshape((1,) * d + mask.shape + (1,) * (input.ndim - d - mask.ndim))
 
 
-@op(inplace=True)
+@op(inplace=True, strides=formats.keep_format)
 def index_put(input: Array, indices: list[Array | None], values: Array, accumulate: bool = False) -> Array:
     """`input` with `values` written (or added) at the positions of `indices`.
 
@@ -238,7 +266,7 @@ def unraveled(indices: Array, shape: tuple) -> Array:
 def unravel_index(indices, shape):
     """The coordinates of flat positions in a tensor of this shape, one tensor a dimension."""
     if indices.dtype.category != dt.INT:
-        raise ValueError(f"expected 'indices' to be integer, but got {indices.dtype}")
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     if builtins.any(n < 0 for n in shape):
         raise ValueError(f"'shape' cannot have negative values, but got {shape}")
@@ -573,10 +601,31 @@ scatter_reduce.check_values(_check_scatter)
 # ---------------------------------------------------------------- whole slices along a dimension
 
 
-def _vector(index, name):
+def _vector(index, name, *, sizes=False):
     if index.ndim > 1:
-        raise IndexError(f"{name}(): Index is supposed to be a vector")
+        more = (
+            f", but got dim: {index.ndim} with type: {scalar_name(index)} and size: {size_of(index.shape)}"
+            if sizes
+            else ""
+        )
+        raise IndexError(f"{name}(): Index is supposed to be a vector{more}")
     return index.reshape(-1)
+
+
+def _check_slices(name, full, source, dim, count):
+    """Whether `source` has a slice for each index, of the size of those of `full`."""
+    if source.ndim == full.ndim and source.shape[dim] != count:
+        raise RuntimeError(
+            f"{name}(): Number of indices ({count}) should be equal to source.size(dim): ({source.shape[dim]}), for dim: {dim}"
+        )
+    if (
+        source.ndim != full.ndim
+        or full.shape[:dim] + full.shape[dim + 1 :] != source.shape[:dim] + source.shape[dim + 1 :]
+    ):
+        raise RuntimeError(
+            "source tensor shape must match self tensor shape, excluding the specified dimension. Got "
+            f"self.shape = {size_of(full.shape)} source.shape = {size_of(source.shape)}"
+        )
 
 
 def _along(dim, index) -> tuple:
@@ -621,23 +670,14 @@ def _check_index_select(input, dim, index):
 def index_add(input: Array, dim: int, index: Array, source: Array, *, alpha: Number = 1) -> Array:
     """`input` with the slices of `source`, times `alpha`, added at `index` along `dim`."""
     dim = axis(dim, input.ndim)
-    index = _vector(index, "index_add")
+    index = _vector(index, "index_add_", sizes=True)
     if input.dtype != source.dtype:
         raise RuntimeError(
             f"index_add_(): self ({scalar_name(input)}) and source ({scalar_name(source)}) must have the "
             "same scalar type"
         )
     full, source = _as_1d(input, source)
-    if source.shape[dim] != index.size:
-        raise RuntimeError(
-            f"index_add_(): Number of indices ({index.size}) should be equal to source.size(dim): "
-            f"({source.shape[dim]}), for dim: {dim}"
-        )
-    if full.shape[:dim] + full.shape[dim + 1 :] != source.shape[:dim] + source.shape[dim + 1 :]:
-        raise RuntimeError(
-            "source tensor shape must match self tensor shape, excluding the specified dimension. Got "
-            f"self.shape = {size_of(input.shape)} source.shape = {size_of(source.shape)}"
-        )
+    _check_slices("index_add_", full, source, dim, index.size)
     alpha = jnp.asarray(alpha).astype(source.dtype)
     scaled = source & alpha if source.dtype == np.bool_ else source * alpha
     return added(full, _along(dim, index), scaled).reshape(input.shape)
@@ -661,6 +701,12 @@ def index_copy(input: Array, dim: int, index: Array, source: Array) -> Array:
         raise IndexError(
             f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) ({source.shape[dim]})"
         )
+    here, there = (x.shape[:dim] + x.shape[dim + 1 :] for x in (full, source))
+    if here != there:
+        raise RuntimeError(
+            "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
+            f"{' '.join(map(str, here))} at dimension {dim} and source slice shape: {' '.join(map(str, there))} at dimension 0."
+        )
     return full.at[_along(dim, index)].set(source, mode=IN_BOUNDS).reshape(input.shape)
 
 
@@ -676,7 +722,7 @@ def _check_index_copy(input, dim, index, source):
         raise IndexError(f"index_copy_(): index {bad} is out of bounds for dimension {dim} with size {size}")
 
 
-@op(inplace=True)
+@op(inplace=True, strides=formats.keep_format)
 def index_fill(input: Array, dim: int, index: Array, value: Scalar) -> Array:
     """`input` with one value written to the slices at `index` along `dim`."""
     dim = axis(dim, input.ndim)
@@ -687,7 +733,11 @@ def index_fill(input: Array, dim: int, index: Array, value: Scalar) -> Array:
         raise RuntimeError(
             f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
         )
-    index = _vector(index, "index_fill_")
+    if index.ndim > 1:
+        raise RuntimeError("Index has to be a vector/scalar")
+    if jnp.iscomplexobj(value) and not jnp.iscomplexobj(input):
+        raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
+    index = index.reshape(-1)
     at = _as_1d(input)[0].at[_along(dim, index)]
     return at.set(value.astype(input.dtype), mode=IN_BOUNDS).reshape(input.shape)
 
@@ -746,21 +796,28 @@ def index_reduce(
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     dim = axis(dim, input.ndim)
-    index = _vector(index, "index_reduce")
+    index = _vector(index, "index_reduce_", sizes=True)
+    if not _is_index(index):
+        raise RuntimeError(f"index_reduce_(): Expected dtype int32/int64 for index but got: {scalar_name(index)}")
     _refuse_reduction(input, reduce)
-    full, source = _as_1d(input, source)
-    if source.shape[dim] != index.size:
+    if input.dtype != source.dtype:
         raise RuntimeError(
-            f"index_reduce(): Number of indices ({index.size}) should be equal to source.size(dim): "
-            f"({source.shape[dim]})"
+            f"index_reduce_(): self ({scalar_name(input)}) and source ({scalar_name(source)}) must have the same scalar type"
         )
+    full, source = _as_1d(input, source)
+    _check_slices("index_reduce_", full, source, dim, index.size)
     if index.size == 0:
         return input
     where = lax.broadcast_in_dim(index, source.shape, (dim,))
     return _reduce_into(full, _positions(where, dim), source, reduce, include_self).reshape(input.shape)
 
 
-index_reduce.check_values(lambda input, dim, index, *rest, **kw: _check_along(input, dim, index))
+@index_reduce.check_values
+def _check_index_reduce(input, dim, index, *rest, **kw):
+    if isinstance(index, np.ndarray) and input is not None:
+        bad = _outside(index, 0, _shape(input)[axis(dim, len(input.shape))] if input.shape else 1)
+        if bad is not None:
+            raise IndexError("index out of range in self")
 
 
 # ---------------------------------------------------------------- flat positions
@@ -794,7 +851,7 @@ take.guards(input=True)
 take.check_values(_check_flat)
 
 
-@op(inplace=True)
+@op(inplace=True, strides=formats.keep_format)
 def put(input: Array, index: Array, source: Array, accumulate: bool = False) -> Array:
     """`input` with `source` written (or added) at `index`, all three read as one line."""
     if source.dtype != input.dtype:

@@ -62,8 +62,11 @@ def _largest(size, dims, keepdim=False):
 
 
 def _norm(x, ord, dims, keepdim):
-    """The vector norm over `dims`, summed in at least single precision."""
+    """The vector norm over `dims`, summed in at least single precision; of one element its size, which no power can overflow."""
     kind = real_dtype(x.dtype)
+    if ord != 0 and builtins.all(x.shape[d] == 1 for d in dims):
+        size = (jnp.abs if jnp.iscomplexobj(x) else _size)(x).astype(kind)
+        return size if keepdim else size.squeeze(dims)
     wide = accumulator(kind)
     if jnp.issubdtype(x.dtype, jnp.complexfloating):
         squares = x.real**2 + x.imag**2
@@ -107,6 +110,22 @@ def vector_norm(
     if x.ndim == 0:
         return _norm(x[None], ord, (0,), False)
     return _norm(x, ord, dims, keepdim)
+
+
+@vector_norm.check
+def _check_empty(x, ord=2, dim=None, keepdim=False, *, dtype=None):
+    if 0 <= ord < math.inf or x.numel:
+        return
+    if dim is None or dim == ():
+        where = "an empty tensor"
+    else:
+        empty = [d for d in ((dim,) if isinstance(dim, int) else dim) if x.shape[axis(d, x.ndim)] == 0]
+        if not empty:
+            return
+        where = f"the dimension {empty[0]}because this dimension is empty"
+    why = "because the operation" if dim is None or dim == () else "and the operation"
+    ord = f"{ord:g}"
+    raise RuntimeError(f"linalg.vector_norm cannot compute the {ord} norm on {where} {why} does not have an identity")
 
 
 vector_norm.grad_name = "LinalgVectorNormBackward0"

@@ -15,6 +15,7 @@ from jtorch.core import shapes
 from jtorch.core.dtype import BOOL, COMPLEX, INT, scalar_name
 from jtorch.core.dtype import FLOAT as FLOATING
 
+from . import formats
 from .backend import accumulator
 from .reduction import (
     REDUCTIONS,
@@ -528,7 +529,7 @@ binary_cross_entropy.vjp(
 )
 
 
-@loss_op("BinaryCrossEntropyWithLogitsBackward0", promote=PROMOTE)
+@loss_op("BinaryCrossEntropyWithLogitsBackward0", promote=PROMOTE, strides=formats.other_first)
 def binary_cross_entropy_with_logits(
     input: Array,
     target: Array,
@@ -560,7 +561,7 @@ def _(input, target, weight=None, size_average=None, reduce=None, reduction="mea
 floats_only(binary_cross_entropy_with_logits, "log_sigmoid_cpu")
 
 
-@loss_op(by_reduction("SubBackward0"), (*REDUCTIONS, "batchmean"), promote=PROMOTE)
+@loss_op(by_reduction("SubBackward0"), (*REDUCTIONS, "batchmean"), promote=PROMOTE, strides=formats.other_first)
 def kl_div(
     input: Array,
     target: Array,

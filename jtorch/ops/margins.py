@@ -10,6 +10,7 @@ from jtorch.core import dtype as dtypes
 from jtorch.core import shapes
 from jtorch.core.dtype import BOOL, COMPLEX, INT
 
+from . import formats
 from .arithmetic import clamp_min, minimum
 from .reduction import (
     REDUCTIONS,
@@ -29,7 +30,7 @@ def _positive_part(x):
     return jnp.where(x < 0, 0, x)
 
 
-@loss_op(by_reduction("AddBackward0"))
+@loss_op(by_reduction("AddBackward0"), strides=formats.other_first)
 def hinge_embedding_loss(
     input: Array,
     target: Array,

@@ -9,9 +9,11 @@ from jax import lax
 
 from .. import errors
 from ..core import dtype as dt
+from ..core.shapes import broadcast
 from .conversion import rounded
 from .indexing import IN_BOUNDS, axis, scalar_name, size_of
 from .registry import ZERO, Array, Number, Scalar, composite, op
+from .views import as_strided
 
 # ---------------------------------------------------------------- masks
 
@@ -96,7 +98,7 @@ def masked_select(input: Array, mask: Array) -> Array:
     """The elements of `input` where `mask` holds, as a vector."""
     if mask.dtype != np.bool_:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
-    shape = np.broadcast_shapes(input.shape, mask.shape)
+    shape = broadcast(tuple(mask.shape), tuple(input.shape))
     mask = np.broadcast_to(np.asarray(mask), shape)
     if _on_host(input):  # no compilation for each new count
         return jnp.asarray(np.broadcast_to(np.asarray(input), shape)[mask])
@@ -296,18 +298,18 @@ def slice_scatter(
     return input.at[where].set(src)
 
 
-@op(out="exact")
-def as_strided_scatter(
+@op(name="_as_strided_scatter", where="", out="exact", grad_name="AsStridedScatterBackward0")
+def scattered_in_memory(
     input: Array, src: Array, size: tuple, stride: tuple, storage_offset: int | None = None
 ) -> Array:
-    """A contiguous copy of `input` with the elements that the strides name replaced by `src`."""
+    """`input`, row by row, with the elements that the strides name replaced by `src`."""
     _fits(src, tuple(size))
     place = _strided_places(size, stride, storage_offset)
     flat = input.reshape(-1).at[place].set(src.astype(input.dtype), mode=IN_BOUNDS)
     return flat.reshape(input.shape)
 
 
-@as_strided_scatter.check
+@scattered_in_memory.check
 def _check_as_strided_scatter(input, src, size, stride, storage_offset=None):
     start = storage_offset or 0
     need = start + 1 + builtins.sum((n - 1) * s for n, s in zip(size, stride)) if math.prod(size) else 0
@@ -331,10 +333,24 @@ def strided_part(g: Array, size: tuple, stride: tuple, storage_offset: int | Non
 
 
 # torch hands `input` the gradient of the part that was replaced, not of the rest
-as_strided_scatter.vjp(
+scattered_in_memory.vjp(
     input=lambda g, size, stride, storage_offset: strided_part(g, size, stride, storage_offset, True),
     src=lambda g, size, stride, storage_offset: strided_part(g, size, stride, storage_offset, False),
 )
+
+
+@composite
+def as_strided_scatter(input, src, size, stride, storage_offset=None, *, out=None):
+    """A copy of `input`, and of all the memory that it is part of, with the elements that the strides name replaced by `src`."""
+    size, stride, keep = tuple(size), tuple(stride), {} if out is None else {"out": out}
+    elements = input.untyped_storage().nbytes() // input.dtype.itemsize
+    start = input.storage_offset() if storage_offset is None else storage_offset
+    if elements == input.numel() and input.is_contiguous() or out is not None:
+        return scattered_in_memory(input, src, size, stride, start, **keep)
+    if input.requires_grad and not input.is_contiguous():
+        raise RuntimeError("as_strided_scatter is currently only supported for contiguous inputs")
+    memory = scattered_in_memory(as_strided(input, (elements,), (1,), 0), src, size, stride, start)
+    return as_strided(memory, tuple(input.shape), input.stride(), input.storage_offset())
 
 
 # ---------------------------------------------------------------- counts

@@ -211,7 +211,7 @@ def leading_sum(grad: Array, bias: Array, n: int) -> Array:
 # rms_norm
 
 
-@op(where="torch nn.functional", out=False, grad_name="MulBackward0", strides=formats.keep_order)
+@op(where="torch nn.functional", out=False, grad_name="MulBackward0")
 def rms_norm(input: Array, normalized_shape: list[int], weight: Array | None = None, eps: float | None = None) -> Array:
     """Divide by the root of the mean square over the last dimensions, then `* weight`.
 

@@ -198,9 +198,14 @@ def _scatter(value, index, shape, n: int):
     return flat.at[rows, index.reshape(lead, -1)].add(value.reshape(lead, -1)).reshape(shape)
 
 
+def _strides_of_max_pool1d(outs, input, *rest):
+    return formats.follow_line(outs, input) if len(outs) == 2 else [None]  # without indices PyTorch has another kernel
+
+
 def _max_pool_op(n: int, grad_name: str):
     def decorate(fn):
-        record = op(where="torch nn.functional", grad_name=grad_name, out=False, strides=formats.follow)(fn)
+        strides = formats.follow if n > 1 else _strides_of_max_pool1d
+        record = op(where="torch nn.functional", grad_name=grad_name, out=False, strides=strides)(fn)
         record.vjp(
             input=lambda g, input, kernel_size, stride, padding, dilation, ceil_mode: max_pool_grad(
                 _first_of(g), input, n, kernel_size, stride, padding, dilation, ceil_mode
@@ -332,7 +337,7 @@ def _avg_pool(n, input, kernel_size, stride, padding, ceil_mode, count_include_p
     return _channels_first(pool, input, n)
 
 
-@op(where="torch nn.functional", grad_name="SqueezeBackward1", out=False)
+@op(where="torch nn.functional", grad_name="SqueezeBackward1", out=False, strides=formats.follow_line)
 def avg_pool1d(
     input: Array, kernel_size, stride=None, padding=0, ceil_mode: bool = False, count_include_pad: bool = True
 ) -> Array:
@@ -431,7 +436,7 @@ def _adaptive_name(n):
     return name
 
 
-@op(where="torch nn.functional", grad_name=_adaptive_name(1), out=False)
+@op(where="torch nn.functional", grad_name=_adaptive_name(1), out=False, strides=formats.follow_line)
 def adaptive_avg_pool1d(input: Array, output_size) -> Array:
     """The mean of each of `output_size` windows that cover the last dimension evenly."""
     return _adaptive_avg_pool(1, input, output_size)
@@ -510,7 +515,7 @@ def _adaptive_max_pool(n, input, output_size, return_indices):
     return got if return_indices else got[0]
 
 
-@op(where="nn.functional", grad_name="SqueezeBackward1", out=False)
+@op(where="nn.functional", grad_name="SqueezeBackward1", out=False, strides=formats.follow_line)
 def adaptive_max_pool1d(input: Array, output_size, return_indices: bool = False) -> Array:
     """The largest of each of `output_size` windows that cover the last dimension evenly."""
     return _adaptive_max_pool(1, input, output_size, return_indices)

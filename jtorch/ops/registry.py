@@ -167,7 +167,13 @@ class Record:
         """The name in errors: torch.special.zeta is special_zeta there, linalg.inv linalg_inv."""
         space = self.targets[0].partition(".")[0] if self.targets else ""
         prefixed = space in ("special", "linalg", "fft") and f"torch.{self.name}" not in self.targets
+        prefixed = prefixed and not self.name.startswith(f"{space}_")
         return f"{space}_{self.name}" if prefixed else self.name
+
+    @functools.cached_property
+    def strict(self) -> bool:
+        """Whether PyTorch's function is one in C, which takes no int for a bool; its functions in Python do."""
+        return any(t.partition(".")[0] in ("torch", "Tensor", "linalg", "fft", "special") for t in self.targets)
 
     def invoke(self, fn, values):
         """Call `fn`, which has this record's signature, with a value for each parameter."""

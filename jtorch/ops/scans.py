@@ -8,6 +8,7 @@ from jax import lax
 
 from .. import errors
 from ..core import dtype as dtypes
+from . import formats
 from .arithmetic import div, sub
 from .conversion import SAME_SCALAR, convert, is_number, kind, like, opmath, to_float
 from .join import cat
@@ -153,7 +154,11 @@ def _slices(x, dim):
     return lax.slice_in_dim(x, 0, n - 1, axis=dim), lax.slice_in_dim(x, 1, n, axis=dim)
 
 
-@op(name="_diff", where="")
+def _strides_of_differences(outs, input, n=1, dim=-1, prepend=None, append=None):
+    return formats.keep_order(outs, input) if prepend is None and append is None else [None]  # joined, it is dense
+
+
+@op(name="_diff", where="", strides=_strides_of_differences)
 def differences(
     input: Array, n: int = 1, dim: int = -1, prepend: Array | None = None, append: Array | None = None
 ) -> Array:
@@ -169,7 +174,7 @@ def differences(
 differences.grad_name = "SubBackward0"
 
 
-@op(name="_no_diff", where="", out=SAME_SCALAR, grad_name="CopyBackwards")
+@op(name="_no_diff", where="", out=SAME_SCALAR, grad_name="CopyBackwards", strides=formats.keep_format)
 def no_differences(input: Array) -> Array:
     """A copy: what is there before any difference is taken, and what takes no out= of another dtype."""
     return input

@@ -8,6 +8,7 @@ from jax import lax
 from .. import errors
 from ..core import dtype as dtypes
 from ..core.shapes import contiguous_strides
+from . import formats
 from .conversion import is_number, kind
 from .reduce import _add_at, _place, one_dim
 from .registry import Array, Scalar, composite, op
@@ -35,7 +36,7 @@ def _sort(x, dim, descending, count=None):
     return tuple(lax.slice_in_dim(v, 0, count, axis=dim) for v in (values, at))
 
 
-@op(out="exact")
+@op(out="exact", strides=formats.keep_format)
 def sort(input: Array, dim: int = -1, descending: bool = False, stable: bool | None = None) -> tuple[Array, Array]:
     """The elements along a dimension in order, and where they were. Always stable."""
     return _sort(input, one_dim(dim, input.ndim), descending)
@@ -51,7 +52,7 @@ def _check_sort(input, *rest, **named):
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
 
 
-@op(differentiable=False)
+@op(differentiable=False, strides=formats.keep_format)
 def argsort(input: Array, dim: int = -1, descending: bool = False, stable: bool = False) -> Array:
     """The indices that put a dimension in order. Always stable."""
     return _sort(input, one_dim(dim, input.ndim), descending)[1]
