@@ -421,17 +421,3 @@ def normal(
         return finish(_undrawn(shape, d, some._spec.device), False, out)
     unit = from_array(draw_normal(generator_of(generator), shape, d), some.device, d)
     return finish(unit * std + mean, False, out)
-
-
-def poisson(input, generator=None) -> Tensor:
-    """Poisson counts with these rates. The stream is numpy's, seeded from the generator: not PyTorch's numbers."""
-    if not input.dtype.is_floating_point:
-        raise errors.not_implemented("poisson_cpu", input.dtype)
-    if input._spec.device.type == "meta":
-        return _undrawn(input._spec.shape, input.dtype, input._spec.device)
-    rates = storages.numpy_of(input._storage, input._spec, input._offset)
-    if not (rates >= 0).all():
-        raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
-    words = generator_of(generator).words64(1)
-    host = np.random.Generator(np.random.PCG64(int(words[0])))
-    return from_array(np.asarray(host.poisson(rates), input.dtype.np), input.device, input.dtype)
