@@ -22,7 +22,7 @@ _ADVICE = {
     "torch.cuda.nccl": "collectives are jax's: one process sees all devices of a host",
     "torch.cuda.nvtx": "use torch.profiler.record_function",
     "torch.distributed": "torch.distributed.is_available() is False: run in one process, jax sees all devices of the host",
-    "torch.export": "use jax.export on a jitted function",
+    "torch.export": "export, save and load are there: the graph calls torch's functions, not ATen's",
     "torch.fx": "jtorch's torch.fx has graphs, tracers and interpreters, not this: work on Graph and Node",
     "torch.jit": "TorchScript is not part of jtorch: call the function or module itself, or torch.compile(it)",
     "torch.nested": "nested tensors are not supported: pad, or use torch.nn.utils.rnn.pack_padded_sequence",
