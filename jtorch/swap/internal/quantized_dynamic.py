@@ -6,6 +6,8 @@ exactly. The sums run in floating point, so nothing gets faster by it; the weigh
 
 import copy
 
+import numpy as np
+
 from ... import errors
 from ... import functions as torch
 from ...nn import functional as F
@@ -47,9 +49,12 @@ class Linear(Module):
         if made.dtype is torch.float16:
             made.codes = weight.to(torch.float16)
         else:
-            tiny = torch.finfo(torch.float32).eps
-            made.scale = (weight.abs().max().clamp(min=0) / 127.5).clamp(min=tiny)
-            made.codes = torch.clamp(torch.round(weight * made.scale.reciprocal()), -128, 127).to(torch.int8)
+            # in numpy: XLA makes a product with 1 / 127.5 of the quotient, and a scale that is one bit off moves codes
+            array = weight.cpu().numpy()
+            scale = np.maximum(np.abs(array).max(initial=0) / np.float32(127.5), np.finfo(np.float32).eps)
+            codes = np.clip(np.rint(array * (np.float32(1) / scale)), -128, 127)
+            made.scale = torch.tensor(float(scale), dtype=torch.float32, device=weight.device)
+            made.codes = torch.tensor(codes.astype(np.int8), device=weight.device)
         if mod.bias is not None:
             made._bias = Parameter(mod.bias.detach().clone())
         return made
