@@ -81,6 +81,15 @@ def test_sizes_that_change(kept):
         export.export(Squared(), (jtorch.ones(3),), dynamic_shapes=({0: rows},))
 
 
+def test_the_forward_can_ask():
+    class Asks(nn.Module):
+        def forward(self, x):
+            return x + 1 if jtorch.compiler.is_exporting() and jtorch.compiler.is_compiling() else x
+
+    assert export.export(Asks(), (jtorch.zeros(2),)).module()(jtorch.zeros(2)).tolist() == [1, 1]
+    assert not jtorch.compiler.is_exporting() and not jtorch.compiler.is_compiling()
+
+
 def test_training_and_state():
     net = Net()
     program = export.export(net, inputs())

@@ -145,6 +145,7 @@ def _capture(mod, args, kwargs, state):
         raise errors.needs_value(name)
 
     capture = Capture(known, at_break)
+    capture.captures = "export"
     with capture:
         out = mod(*args, **kwargs)
     if capture.why is not None:

@@ -66,6 +66,8 @@ class Capture(overrides.TorchFunctionMode, TracerBase):
         on_segment: called with this capture at each place where Python needs a value (its name is given too)
     """
 
+    captures = "compile"  # what for
+
     def __init__(self, names, on_segment):
         super().__init__()
         self.me = tls.me
