@@ -16,8 +16,8 @@ from .tensor import Tensor
 
 SUBMODULES = (
     "_C", "__future__", "accelerator", "amp", "autograd", "backends", "compile", "compiler", "config", "core", "cpu", "cuda", "data",
-    "distributed", "distributions", "errors", "fft", "files", "func", "functional", "futures", "fx", "hub", "jit", "library",
-    "linalg", "masked", "mps", "mtia", "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "quasirandom", "random",
+    "distributed", "distributions", "errors", "export", "fft", "files", "func", "functional", "futures", "fx", "hub", "jit", "library",
+    "linalg", "masked", "mps", "mtia", "multiprocessing", "nested", "nn", "onnx", "ops", "optim", "overrides", "profiler", "quasirandom", "random",
     "return_types", "serialization", "signal", "sparse", "special", "storage", "swap", "testing", "torch_version", "types", "typing",
     "utils", "version", "xpu",
 )  # fmt: skip

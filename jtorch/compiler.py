@@ -25,7 +25,8 @@ def compile(*args, **kwargs):
 
 def is_compiling() -> bool:
     """Whether this call is being recorded for torch.compile."""
-    return tls.me.scope is not None
+    me = tls.me
+    return me.scope is not None or any(getattr(mode, "captures", None) for mode in me.function_modes)
 
 
 is_dynamo_compiling = is_compiling
@@ -33,7 +34,7 @@ is_dynamo_compiling = is_compiling
 
 def is_exporting() -> bool:
     """Whether this call is being recorded for torch.export."""
-    return False
+    return any(getattr(mode, "captures", None) == "export" for mode in tls.me.function_modes)
 
 
 def _unchanged(fn=None):

@@ -21,6 +21,8 @@ max_nodes = _int("JTORCH_MAX_NODES", 4096)  # a graph is flushed at this many no
 max_bytes = _int("JTORCH_MAX_BYTES", 1 << 36)  # or when the results recorded in it would take this many bytes
 cold_ops = _int("JTORCH_COLD_OPS", 6)  # first sight of a graph with more uncompiled ops than this compiles it whole
 max_states = _int("JTORCH_MAX_STATES", 1 << 19)  # recorded paths kept; beyond it the memory of graphs is dropped
+# where masks of dropout are drawn: device (fused into the step), or host: PyTorch's numbers for the same seed, to compare with it
+host_dropout = os.environ.get("JTORCH_DROPOUT", "device").strip().lower() == "host"
 logs = frozenset(part.strip().lstrip("+") for part in os.environ.get("TORCH_LOGS", "").split(",") if part.strip())
 
 

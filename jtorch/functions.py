@@ -13,6 +13,7 @@ from . import (
     pytree,
     random_tensors,
     reshaping,
+    sampling,
     storage_api,
     windows,
     writing,
@@ -173,9 +174,10 @@ _FROM = {
         "channels_last", "channels_last_3d", "strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc",
     ),
     random_tensors: (
-        "bernoulli", "multinomial", "normal", "poisson", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like",
+        "bernoulli", "multinomial", "normal", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like",
         "randperm", "manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "default_generator", "Generator",
     ),
+    sampling: ("_sample_dirichlet", "_standard_gamma", "binomial", "poisson"),
     storage_api: ("StorageBase", "TypedStorage", "UntypedStorage"),
     mapped_files: ("from_file",),
     _mode: ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled",
@@ -190,7 +192,7 @@ for _source, _list in _FROM.items():
         _PLAIN[_name] = getattr(_source, _name)
 
 _FACTORIES = {n for n in (*_FROM[creation], *_FROM[random_tensors]) if not n.endswith("_like")} - {
-    "bernoulli", "multinomial", "normal", "poisson",
+    "bernoulli", "multinomial", "normal",
 }  # fmt: skip
 _NO_OVERRIDE = {
     "is_tensor", "is_storage", "get_default_dtype", "promote_types", "can_cast", "manual_seed", "seed", "initial_seed",

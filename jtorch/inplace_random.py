@@ -2,9 +2,9 @@
 
 from . import errors
 from .convert import as_numpy
-from .core import draw
+from .core import draw, shapes
 from .core import dtype as dtypes
-from .random_tensors import draw_normal, draw_uniform, fill_random, generator_of, int_bounds
+from .random_tensors import draw_normal, draw_uniform, fill_random, generator_of, int_bounds, memory_order
 from .reshaping import view_named
 from .tensor import Tensor
 
@@ -22,8 +22,9 @@ def normal_(self, mean=0, std=1, *, generator=None) -> Tensor:
     """Normal numbers."""
     if std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
-    g = generator_of(generator)
-    return fill_random(self, lambda s: draw_normal(g, s, self._spec.dtype, float(mean), float(std)), "NormalBackward0")
+    g, spec = generator_of(generator), self._spec
+    apart = not shapes.is_contiguous(tuple(spec.shape), spec.strides)
+    return fill_random(self, lambda s: draw_normal(g, s, spec.dtype, float(mean), float(std), apart), "NormalBackward0")
 
 
 def bernoulli_(self, p=0.5, *, generator=None) -> Tensor:
@@ -33,7 +34,9 @@ def bernoulli_(self, p=0.5, *, generator=None) -> Tensor:
     g = generator_of(generator)
     if not isinstance(p, Tensor) and not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
-    prob = as_numpy(view_named("expand", p, tuple(self._spec.shape))) if isinstance(p, Tensor) else float(p)
+    prob = float(p) if not isinstance(p, Tensor) else as_numpy(view_named("expand", p, tuple(self._spec.shape)))
+    if isinstance(p, Tensor):
+        prob = prob.transpose(memory_order(self._spec.strides))
     return fill_random(
         self,
         lambda s: draw.bernoulli(g, prob, s, self._spec.dtype.np),

@@ -23,7 +23,7 @@ from .core import dtype as dtypes
 from .core import sharing
 from .inplace_random import bernoulli_, cauchy_, exponential_, geometric_, log_normal_, normal_, random_, uniform_
 from .ops import registry
-from .random_tensors import fill_random
+from .random_tensors import fill_random, memory_order
 from .reshaping import (
     batch_hermitian,
     clone,
@@ -86,7 +86,8 @@ def _unseen(self, array):
     """Fill with values behind autograd's back: PyTorch does not count these writes."""
     storage = self._storage
     version = storage.version
-    fill_random(self, lambda s: array, "")
+    in_memory = np.asarray(array).transpose(memory_order(self._spec.strides))
+    fill_random(self, lambda s: in_memory, "")
     storage.version = version
     return self
 
@@ -100,9 +101,8 @@ def apply_(self, function):
     """Replace each element by function(element): a Python loop, for CPU tensors."""
     _without_gradients("apply_", self)
     array = np.array(as_numpy(self))
-    flat = array.reshape(-1)
-    flat[:] = [function(x) for x in flat.tolist()]
-    return _unseen(self, array)
+    flat = np.array([function(x) for x in array.reshape(-1).tolist()], array.dtype)
+    return _unseen(self, flat.reshape(array.shape))
 
 
 def map_(self, other, function):

@@ -113,11 +113,11 @@ def draw_uniform(g, shape, d, low=0.0, high=1.0):
     return draw.uniform(g, shape, _needs_float(d, "check_uniform_bounds").np, low, high)
 
 
-def draw_normal(g, shape, d, mean=0.0, std=1.0):
+def draw_normal(g, shape, d, mean=0.0, std=1.0, scattered=False):
     if d.is_complex:
-        real = draw.normal(g, (*shape, 2), d.to_real().np, 0.0, std * math.sqrt(0.5))
+        real = draw.normal(g, (*shape, 2), d.to_real().np, 0.0, std * math.sqrt(0.5), scattered)
         return dtypes.held(_in_pairs(real, d) + mean, d)
-    return draw.normal(g, shape, _needs_float(d, "normal_kernel_cpu").np, mean, std)
+    return draw.normal(g, shape, _needs_float(d, "normal_kernel_cpu").np, mean, std, scattered)
 
 
 def rand(
@@ -291,8 +291,9 @@ def _random_like(input, dtype, device, requires_grad, generator, drawn):
     strides = tuple(shapes.empty_like_strides(shape, spec.strides))
     if place.type == "meta":
         return finish(_undrawn(shape, d, place, drawn, strides), requires_grad)
-    order = sorted(range(len(shape)), key=lambda i: -strides[i])
-    array = drawn(generator_of(generator), tuple(shape[i] for i in order), d)
+    order = memory_order(strides)
+    more = {"scattered": True} if drawn is draw_normal and not shapes.is_contiguous(shape, strides) else {}
+    array = drawn(generator_of(generator), tuple(shape[i] for i in order), d, **more)
     if len(shape) > 1:
         array = np.ascontiguousarray(array.transpose(np.argsort(order)))
     t = from_array(array, place, d)
@@ -302,8 +303,16 @@ def _random_like(input, dtype, device, requires_grad, generator, drawn):
     return finish(t, requires_grad)
 
 
+def memory_order(strides) -> list[int]:
+    """The dimensions in the order in which PyTorch fills a tensor of these strides: as its elements lie in memory."""
+    return sorted(range(len(strides)), key=lambda i: -strides[i])
+
+
 def fill_random(t, drawn, name):
-    """Fill a tensor in place with numbers drawn on the host, in the order of its logical elements. name: of the tape's node."""
+    """Fill a tensor in place with numbers drawn on the host, in the order of memory. name: of the tape's node.
+
+    drawn: called with the sizes in that order
+    """
     if tls.me.grad:
         check_inplace(t)
     spec = t._spec
@@ -311,7 +320,11 @@ def fill_random(t, drawn, name):
         drawn((0,))  # raises for a dtype that it is not for; numbers there are none
         value = zeros_value(Spec.dense(spec.shape, spec.dtype, spec.device))
     else:
-        value = storages.to_device(np.array(dtypes.held(np.asarray(drawn(tuple(spec.shape))), spec.dtype)), spec.device)
+        order = memory_order(spec.strides)
+        array = np.asarray(drawn(tuple(spec.shape[i] for i in order)))
+        if order != sorted(order):
+            array = array.transpose(np.argsort(order))
+        value = storages.to_device(np.array(dtypes.held(array, spec.dtype), order="C"), spec.device)
     write_on_tape(t, value, overwritten(t, name))
     return t
 
@@ -421,17 +434,3 @@ def normal(
         return finish(_undrawn(shape, d, some._spec.device), False, out)
     unit = from_array(draw_normal(generator_of(generator), shape, d), some.device, d)
     return finish(unit * std + mean, False, out)
-
-
-def poisson(input, generator=None) -> Tensor:
-    """Poisson counts with these rates. The stream is numpy's, seeded from the generator: not PyTorch's numbers."""
-    if not input.dtype.is_floating_point:
-        raise errors.not_implemented("poisson_cpu", input.dtype)
-    if input._spec.device.type == "meta":
-        return _undrawn(input._spec.shape, input.dtype, input._spec.device)
-    rates = storages.numpy_of(input._storage, input._spec, input._offset)
-    if not (rates >= 0).all():
-        raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
-    words = generator_of(generator).words64(1)
-    host = np.random.Generator(np.random.PCG64(int(words[0])))
-    return from_array(np.asarray(host.poisson(rates), input.dtype.np), input.device, input.dtype)

@@ -20,6 +20,7 @@ CALLS = {
     "detach": lambda t: [(x := t.ones(2, requires_grad=True)).detach().data_ptr() == x.data_ptr(),
         (x * 2).detach_().requires_grad],
     "apply": lambda t: t.arange(3.0).apply_(lambda v: v * 2),
+    "apply transposed": lambda t: t.arange(6.0).view(2, 3).t().apply_(lambda v: v * 2),
     "map": lambda t: t.arange(3.0).map_(t.ones(3), lambda a, b: a + b),
     "tolist": lambda t: [t.arange(4).view(2, 2).tolist(), t.tensor(1.5).tolist(), t.zeros(0, 2).tolist(),
         t.tensor([1j]).tolist()],

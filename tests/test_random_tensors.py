@@ -39,6 +39,27 @@ def test_generators():
     both(program)
 
 
+_LAYOUTS = {
+    "transposed": lambda t: t.zeros(5, 7).t(),
+    "every other": lambda t: t.zeros(4, 12)[:, ::2],
+    "channels last": lambda t: t.zeros(2, 3, 4, 2).contiguous(memory_format=t.channels_last),
+}
+
+
+@pytest.mark.parametrize("layout", _LAYOUTS)
+def test_fills_go_in_the_order_of_memory(layout):
+    def program(t):
+        t.manual_seed(0)
+        x = _LAYOUTS[layout](t)
+        fills = (
+            lambda x: x.uniform_(), lambda x: x.normal_(), lambda x: x.bernoulli_(0.4), lambda x: x.exponential_(),
+            lambda x: x.random_(9), lambda x: x.bernoulli_(t.full(tuple(x.shape), 0.5)), t.randn_like, t.rand_like,
+        )  # fmt: skip
+        return [fill(x).clone() for fill in fills] + [t.randn_like(x).stride(), t.rand(2)]
+
+    both(program)
+
+
 _ON_META = {
     "rand": lambda t: t.rand(2**45, device="meta"),
     "randn": lambda t: t.randn(2**45, device="meta", dtype=t.complex64),

@@ -5,7 +5,7 @@ import sys
 from ..core import ledger
 from ..namespaces import Namespace
 from . import explain as _explain
-from .region import Options, compile_function, compile_module, reset
+from .region import Options, compile_function, compile_module, compile_with, reset
 
 explain = _explain.explain
 report = _explain.report
@@ -20,7 +20,8 @@ def compile(
         model: a function, a Module or None (then a decorator is returned)
         fullgraph: raise where the region would break (a value is needed in Python) instead of splitting it there
         dynamic: accepted; programs are made per shape
-        backend: "xla" (also "inductor", "eager" and "aot_eager": "eager" runs op by op)
+        backend: "xla" (also "inductor", "eager" and "aot_eager": "eager" runs op by op), or a function that is called with a
+            torch.fx.GraphModule of the region and its inputs, and returns what runs instead (see compile/custom.py)
         mode: "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs": all the same on XLA
         options: backend options, accepted
         disable: return `model` unchanged
@@ -35,6 +36,8 @@ def compile(
         )
     if disable:
         return model
+    if callable(backend) and (callable(model) or hasattr(model, "named_parameters")):
+        return compile_with(model, settings)
     if hasattr(model, "named_parameters"):
         return compile_module(model, settings)
     if not callable(model):

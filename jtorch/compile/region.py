@@ -230,6 +230,17 @@ def compile_module(module, options):
     return _optimized_class()(module, Region(module.__call__, options, type(module).__name__))
 
 
+def compile_with(model, options):
+    """The form of a function or module that a backend of the program's own compiles."""
+    from . import custom  # noqa: PLC0415  importing torch.fx and nn would double the time of `import jtorch`
+
+    if not hasattr(model, "named_parameters"):
+        return custom.captured(model, options)
+    made = custom.Captured(model.__call__, options, type(model).__name__)
+    _regions.append(made)
+    return _optimized_class()(model, made)
+
+
 @functools.cache
 def _optimized_class():
     from ..nn.modules.module import Module  # noqa: PLC0415  importing nn would double the time of `import jtorch`

@@ -113,10 +113,12 @@ def uniform(gen: Generator, shape, dtype=np.float32, low: float = 0.0, high: flo
 _BLOCK = 1 << 14  # pairs transformed at once: the temporaries stay in the cache
 
 
-def normal(gen: Generator, shape, dtype=np.float32, mean: float = 0.0, std: float = 1.0) -> np.ndarray:
-    """torch.randn, and Tensor.normal_(mean, std) of a contiguous tensor."""
+def normal(
+    gen: Generator, shape, dtype=np.float32, mean: float = 0.0, std: float = 1.0, scattered: bool = False
+) -> np.ndarray:
+    """torch.randn and Tensor.normal_(mean, std); `scattered`: of a tensor that is not contiguous, one at a time."""
     dtype, n = _np(dtype), _size(shape)
-    if n < 16:
+    if n < 16 or scattered:
         return _narrow(_fma64(scalar_normals(gen, n), float(std), float(mean)), dtype).reshape(shape)
     whole, rest = divmod(n, 16)
     if dtype.itemsize == 2:  # the last 16 are drawn instead of a partial block, not after it

@@ -159,6 +159,14 @@ class Generator:
             self._fresh = False
         return self._ints.integers(0, 1 << 64, n, dtype=np.uint64)
 
+    def mark(self):
+        """Where the stream is, for `rewind`."""
+        return self._bits.state, self._fresh
+
+    def rewind(self, mark) -> None:
+        """Go back to a mark: what was drawn since is drawn again."""
+        self._bits.state, self._fresh = mark
+
     def next_key(self) -> np.ndarray:
         """The next device key (uint32, 2): a function of the seed and of how many keys were drawn since."""
         i = self._key_count

@@ -108,21 +108,23 @@ class Wishart(GivenByMatrix, ExponentialFamily):
         return factor @ factor.mT
 
     def rsample(self, sample_shape=Size(), max_try_correction=None):
-        tries = max_try_correction
-        if tries is None:
-            tries = 3 if not self._batch_shape else 10
+        """Samples; PyTorch replaces those that are in the support at first sight by others, so that is done here, and warned of, too."""
         sample_shape = Size(sample_shape)
         sample = self._bartlett_sampling(sample_shape)
-        if first_broken([(self.support, sample)]) is None:
+        again = self._any_of_batch(self.support.check(sample))
+        if not again.any():
             return sample
-        warnings.warn("Singular sample detected.")
-        for _ in range(tries):
-            again = self._bartlett_sampling(sample_shape)
-            good = self.support.check(sample)[..., None, None]
-            sample = torch.where(good, sample, again)
-            if first_broken([(self.support, sample)]) is None:
+        warnings.warn("Singular sample detected.", stacklevel=2)
+        for _ in range(10 if max_try_correction is None else max_try_correction):
+            others = self._bartlett_sampling(Size((int(again.sum()),)))
+            sample[again] = others
+            again = again.masked_scatter(again, self._any_of_batch(~self.support.check(others)))
+            if not again.any():
                 break
         return sample
+
+    def _any_of_batch(self, found):
+        return found.flatten(-len(self._batch_shape)).any(-1) if self._batch_shape else found
 
     def log_prob(self, value):
         if self._validate_args:

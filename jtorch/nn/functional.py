@@ -13,6 +13,7 @@ from typing import Optional as Optional
 from jtorch import functions as torch
 from jtorch.core import dtype as dtypes
 from jtorch.dispatch import override
+from jtorch.sampling import on_host
 
 _ops = torch.namespace("nn.functional")
 globals().update(_ops)
@@ -480,6 +481,21 @@ def boolean_dispatch(arg_name, arg_index, default, if_true, if_false, module_nam
     choose.__name__ = func_name if func_name is not None else if_true.__name__
     choose.__doc__, choose.__module__ = if_true.__doc__, module_name or __name__
     return choose
+
+
+def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
+    """A sample of the Gumbel-softmax distribution; with `hard`, one-hot with the soft one's gradient.
+
+    The noise is PyTorch's for the same seed, except in a compiled region and inside jax's transformations.
+    """
+    if not on_host(logits):
+        return _ops["gumbel_softmax"](logits, tau, hard, eps, dim)
+    noise = -torch.empty_like(logits, memory_format=torch.contiguous_format).exponential_().log()
+    soft = ((logits + noise) / tau).softmax(dim)
+    if not hard:
+        return soft
+    winner = soft.max(dim, keepdim=True)[1]
+    return torch.zeros_like(logits).scatter_(dim, winner, 1.0) - soft.detach() + soft
 
 
 # Functions written here ask `__torch_function__` where there is one.

@@ -6,11 +6,14 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jtorch import config
 from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
 from jtorch.core import rng
 
 from . import backend
+from .linear import torch_dropout
+from .matmul import matmul
 from .registry import Key, composite, op
 
 # Every product has stored operands: XLA's CPU compiler otherwise computes the softmax again inside the
@@ -257,6 +260,23 @@ def _(query, keys, value, attn_mask, is_causal, scale, enable_gqa, dropout_p, *,
     _check_attention(query, keys, value, attn_mask, is_causal, enable_gqa)
 
 
+@op(where="")
+def attention_probabilities(
+    query: Array, keys: Array, attn_mask: Array | None, is_causal: bool, scale: float | None, enable_gqa: bool
+) -> Array:
+    """softmax(query @ keys.mT * scale + mask)."""
+    keys = _grouped(query, keys, enable_gqa)
+    return _probabilities(query, keys, attn_mask, is_causal, _scale(query, scale)).astype(query.dtype)
+
+
+def _attention_by_host(query, key, value, attn_mask, is_causal, scale, enable_gqa, dropout_p):
+    """Attention whose dropout is PyTorch's own (config.host_dropout)."""
+    probs = torch_dropout(attention_probabilities(query, key, attn_mask, is_causal, scale, enable_gqa), dropout_p, True)
+    if enable_gqa and value.shape[-3] != query.shape[-3]:
+        value = value.repeat_interleave(query.shape[-3] // value.shape[-3], -3)
+    return matmul(probs, value)
+
+
 @composite(where="nn.functional")
 def scaled_dot_product_attention(
     query,
@@ -280,6 +300,8 @@ def scaled_dot_product_attention(
         None if scale is None else float(scale),
         bool(enable_gqa),
     )
+    if dropout_p > 0 and config.host_dropout:
+        return _attention_by_host(*args, float(dropout_p))
     if dropout_p > 0:
         return attention_dropout(*args, float(dropout_p))
     return attention(*args)

@@ -1,4 +1,4 @@
-"""Random numbers whose distribution is given by tensors. Knows arrays, never Tensor."""
+"""Random numbers whose distribution is given by tensors, from a device key (`sampling.py` draws on the host). Knows arrays, never Tensor."""
 
 import jax
 import jax.numpy as jnp
@@ -92,6 +92,15 @@ _standard_gamma.lack(gamma_cpu="bool int complex")
 _standard_gamma.vjp(input=lambda g, input, out: g * _standard_gamma_grad.fn(input, out))
 
 
+@op(where="", grad_name="StandardGammaBackward0")
+def drawn_gamma(input: Array, drawn: Array) -> Array:
+    """Gamma draws that are there already, with the gradient of the concentrations that they were drawn for."""
+    return drawn
+
+
+drawn_gamma.vjp(input=lambda g, input, drawn: g * _standard_gamma_grad.fn(input, drawn))
+
+
 @op(where="torch")
 def _standard_gamma_grad(input: Array, output: Array) -> Array:
     """How a gamma draw moves with its concentration: -(dF/da) / (dF/dx) of the cdf F (implicit reparameterisation)."""
@@ -118,6 +127,15 @@ def _sample_dirichlet_input(g, input, out):
 
 
 _sample_dirichlet.vjp(input=_sample_dirichlet_input)
+
+
+@op(where="", grad_name="SampleDirichletBackward0")
+def drawn_dirichlet(input: Array, drawn: Array) -> Array:
+    """Dirichlet draws that are there already, with the gradient of the concentrations that they were drawn for."""
+    return drawn
+
+
+drawn_dirichlet.vjp(input=lambda g, input, drawn: _sample_dirichlet_input(g, input, drawn))
 
 
 @op(where="torch")

@@ -8,11 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jtorch import config
 from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
 from jtorch.core import rng
 
 from . import backend, formats, registry
+from .arithmetic import mul
 from .registry import Key, composite, op
 
 # linear: torch calls addmm or mm on a matrix and names the node after it; it views the result otherwise.
@@ -498,8 +500,24 @@ def _dropped(mask_op, input, p, training, inplace, features=None, error=ValueErr
         raise errors.dropout_probability(p, error)
     if not training or p == 0 or 0 in input.shape:
         return input
-    out = mask_op(input, float(p), features)
+    if config.host_dropout:
+        out = _dropped_by_host(input, float(p), features, mask_op is alpha_dropout_mask)
+    else:
+        out = mask_op(input, float(p), features)
     return input.copy_(out) if inplace else out
+
+
+def _dropped_by_host(input, p, features, alpha=False):
+    """Dropout by PyTorch's own numbers: its noise is one number of the generator an element, drawn in the order of memory."""
+    if p == 1:
+        return mul(input, 0)
+    noise = mul(input.detach(), 0) if features is None else input.new_empty(_mask_shape(tuple(input.shape), features))
+    noise = noise.bernoulli_(1 - p)
+    if not alpha:
+        return mul(input, noise.div_(1 - p))
+    scale = 1 / math.sqrt((_SELU_SATURATION**2 * p + 1) * (1 - p))
+    shift = noise.add(-1).mul_(-_SELU_SATURATION * scale).add_(-_SELU_SATURATION * scale * p)
+    return mul(input, noise.mul_(scale)) + shift
 
 
 @composite(where="nn.functional.dropout")

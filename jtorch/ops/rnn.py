@@ -8,11 +8,13 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from jtorch import config
 from jtorch import errors_nn as errors
 from jtorch.core import rng
 
 from .backend import accumulator, barrier, materialize, matmul_tn
 from .join import cat, stack
+from .linear import torch_dropout
 from .registry import Array, Key, composite, op
 
 
@@ -368,7 +370,7 @@ def _stacked(layer, input, states, params, has_biases, num_layers, p, train, bid
     ends = []
     for depth in range(num_layers):
         if depth and p and train:
-            x = between_layers(x, p)
+            x = torch_dropout(x, p, True) if config.host_dropout else between_layers(x, p)
         outs = []
         for way in range(directions):
             i = depth * directions + way

@@ -52,6 +52,7 @@ ELSEWHERE = {
     "distributed.algorithms._checkpoint.checkpoint_wrapper": ("swap.internal.checkpoint_wrapper",),
     "distributed._composable": ("distributed.fsdp",),
     "distributed._composable.fsdp": ("distributed.fsdp",),
+    "distributed.fsdp.wrap": ("distributed.wrap",),
     "distributed._tensor": ("distributed.tensor",),
     "distributed._tensor.experimental": ("distributed.tensor",),
     "distributed.tensor.experimental": ("distributed.tensor",),
@@ -107,7 +108,14 @@ ELSEWHERE = {
     "nn.utils._named_member_accessor": ("swap.internal.members",),
 }  # fmt: skip
 _QUANTIZATION = ("ao", "ao.nn", "ao.nn.quantized", "ao.quantization", "nn.quantized", "quantization")
-ELSEWHERE |= {name: ("swap.internal.quantization",) for name in _QUANTIZATION}
+ELSEWHERE |= {name: ("swap.internal.quantization", "swap.internal.quantized_dynamic") for name in _QUANTIZATION}
+_DYNAMIC = (
+    "ao.nn.quantized.dynamic",
+    "ao.nn.quantized.dynamic.modules",
+    "ao.quantization.quantize",
+    "nn.quantized.dynamic",
+)
+ELSEWHERE |= {name: ("swap.internal.quantized_dynamic",) for name in _DYNAMIC}
 _WITH_PRIVATE = (
     "autograd.functional", "nn.functional", "nn.init", "nn.modules.container", "nn.modules.conv", "nn.modules.module", "nn.modules.padding",
     "optim.lbfgs", "optim.lr_scheduler", "optim.optimizer",

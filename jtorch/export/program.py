@@ -1,0 +1,257 @@
+"""ExportedProgram: a graph, what its placeholders stand for, and the values that they stand for."""
+
+import copy
+import dataclasses
+import enum
+
+from ..fx.codegen import CodeGen
+from ..fx.graph import Graph
+from ..fx.graph_module import GraphModule
+from ..nn.modules.module import Module
+from ..nn.parameter import Parameter
+from ..tensor import Tensor
+from ..utils import _pytree
+from . import errors
+
+
+class InputKind(enum.Enum):
+    """What a placeholder stands for."""
+
+    USER_INPUT = 1
+    PARAMETER = 2
+    BUFFER = 3
+    CONSTANT_TENSOR = 4
+
+
+class OutputKind(enum.Enum):
+    """What a result is: there are no others, since buffers are written to in place."""
+
+    USER_OUTPUT = 1
+
+
+@dataclasses.dataclass
+class InputSpec:
+    """One placeholder: its kind, its name, and the name of the parameter, buffer or constant."""
+
+    kind: InputKind
+    arg: str
+    target: str | None = None
+    persistent: bool | None = None
+
+    def __str__(self):
+        target = f" target='{self.target}'" if self.target is not None else ""
+        persistent = f" persistent={self.persistent}" if self.persistent is not None else ""
+        return f"{self.arg}: {self.kind.name}{target}{persistent}"
+
+
+@dataclasses.dataclass
+class OutputSpec:
+    """One result: the name of its node, or nothing for a constant."""
+
+    kind: OutputKind
+    arg: str
+
+    def __str__(self):
+        return f"{self.arg}: {self.kind.name}"
+
+
+@dataclasses.dataclass
+class ExportGraphSignature:
+    """What goes into a graph and comes out of it."""
+
+    input_specs: list
+    output_specs: list
+
+    def _of(self, kind, attribute="target"):
+        return tuple(getattr(s, attribute) for s in self.input_specs if s.kind is kind)
+
+    @property
+    def parameters(self):
+        """The names of the parameters."""
+        return self._of(InputKind.PARAMETER)
+
+    @property
+    def buffers(self):
+        """The names of the buffers."""
+        return self._of(InputKind.BUFFER)
+
+    @property
+    def user_inputs(self):
+        """The names of the placeholders that the caller gives."""
+        return self._of(InputKind.USER_INPUT, "arg")
+
+    @property
+    def user_outputs(self):
+        """The names of the results."""
+        return tuple(s.arg for s in self.output_specs)
+
+    @property
+    def inputs_to_parameters(self):
+        """{placeholder: parameter}."""
+        return {s.arg: s.target for s in self.input_specs if s.kind is InputKind.PARAMETER}
+
+    @property
+    def inputs_to_buffers(self):
+        """{placeholder: buffer}."""
+        return {s.arg: s.target for s in self.input_specs if s.kind is InputKind.BUFFER}
+
+    def __str__(self):
+        inputs, outputs = ("\n".join(map(str, specs)) for specs in (self.input_specs, self.output_specs))
+        return f"\n# inputs\n{inputs}\n\n# outputs\n{outputs}\n"
+
+
+class _TreeCodeGen(CodeGen):
+    """forward with the module's own signature: arguments are flattened and looked at, results put together."""
+
+    def __init__(self, names):
+        super().__init__()
+        self.names = names
+
+    def gen_fn_def(self, free_vars, maybe_return_annotation):
+        wanted = "".join(f"{v.partition(' ')[0]}, " for v in free_vars if v != "self")
+        free_vars[:] = []
+        line = super().gen_fn_def(free_vars, maybe_return_annotation).replace("self", "self, *args, **kwargs")
+        return f"{line}\n    {wanted}= self._program.flatten(args, kwargs)" if wanted else line
+
+    def generate_output(self, output_args):
+        return super().generate_output(output_args).replace("return ", "return self._program.unflatten(", 1) + ")"
+
+
+class ExportedProgram:
+    """What `torch.export.export` returns. Call `.module()` for a module that runs it."""
+
+    def __init__(self, graph_module, graph_signature, state_dict, constants, in_spec, out_spec, example_inputs, checks):
+        self.graph_module, self.graph_signature = graph_module, graph_signature
+        self.state_dict, self.constants = state_dict, constants
+        self.in_spec, self.out_spec = in_spec, out_spec
+        self.example_inputs = example_inputs
+        self.checks = checks  # for each leaf of the arguments: (shape, dtype) of a tensor, ("value", value) of another
+        self.range_constraints = {}
+        self.dialect = "TORCH"
+
+    @property
+    def graph(self):
+        """The graph: parameters, buffers and constants are placeholders, before those of the caller."""
+        return self.graph_module.graph
+
+    tensor_constants = property(lambda self: self.constants)
+
+    def parameters(self):
+        """The parameters."""
+        return (p for _, p in self.named_parameters())
+
+    def named_parameters(self):
+        """(name, parameter)."""
+        return ((n, self.state_dict[n]) for n in self.graph_signature.parameters)
+
+    def buffers(self):
+        """The buffers."""
+        return (b for _, b in self.named_buffers())
+
+    def named_buffers(self):
+        """(name, buffer)."""
+        return ((n, self.value_of(n)) for n in self.graph_signature.buffers)
+
+    def value_of(self, name):
+        """The tensor of a parameter, buffer or constant."""
+        return self.state_dict[name] if name in self.state_dict else self.constants[name]
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError(
+            "Unable to call ExportedProgram directly. You should use `exported_program.module()` instead."
+        )
+
+    def run_decompositions(self, decomp_table=None):
+        """Raises: the nodes are functions of torch, not of ATen, and nothing is taken apart."""
+        raise errors.decompositions()
+
+    def flatten(self, args, kwargs):
+        """The leaves of a call's arguments. AssertionError: they are not of the kind that the program was made for."""
+        order = list(self.in_spec_kwargs)
+        leaves, spec = _pytree.tree_flatten((tuple(args), {k: kwargs[k] for k in order if k in kwargs} | kwargs))
+        if spec != self.in_spec:
+            raise errors.structure(self.in_spec, spec)
+        found = []
+        for k, (leaf, check, name) in enumerate(
+            zip(leaves, self.checks, self.graph_signature.user_inputs, strict=True)
+        ):
+            if check[0] == "value":
+                if leaf != check[1]:
+                    raise AssertionError(f"Guard failed: {name} == {check[1]!r}")
+                found.append(leaf)
+                continue
+            if not isinstance(leaf, Tensor):
+                raise AssertionError(f"Guard failed: {name} is a tensor (input {k} is {type(leaf).__name__})")
+            if leaf.dim() != len(check[0]):
+                raise AssertionError(f"Guard failed: {name}.dim() == {len(check[0])}")
+            for d, (n, want) in enumerate(zip(leaf.shape, check[0])):
+                if want is not None and n != want:
+                    raise AssertionError(f"Guard failed: {name}.size()[{d}] == {want}")
+            if leaf.dtype is not check[1]:
+                raise AssertionError(f"Guard failed: {name}.dtype == {check[1]}")
+            found.append(leaf)
+        return found
+
+    @property
+    def in_spec_kwargs(self):
+        """The names of the keyword arguments, in their order."""
+        return self.example_inputs[1]
+
+    def unflatten(self, leaves):
+        """The results in the form in which the module returns them."""
+        return _pytree.tree_unflatten(list(leaves), self.out_spec)
+
+    def module(self, check_guards=True):
+        """A module that runs the program on the same parameters and buffers."""
+        root = Module()
+        graph, given = Graph(), {}
+        for spec, node in zip(self.graph_signature.input_specs, self.graph.find_nodes(op="placeholder")):
+            if spec.kind is InputKind.USER_INPUT:
+                given[node] = graph.node_copy(node)
+            else:
+                _place(root, spec, self.value_of(spec.target))
+                given[node] = graph.get_attr(spec.target)
+        for node in self.graph.nodes:
+            if node.op not in ("placeholder", "output"):
+                given[node] = graph.node_copy(node, given.__getitem__)
+            elif node.op == "output":
+                graph.node_copy(node, given.__getitem__)
+        graph.set_codegen(_TreeCodeGen(list(self.graph_signature.user_inputs)))
+        object.__setattr__(root, "_program", self)
+        made = GraphModule(root, graph)
+        object.__setattr__(made, "_program", self)
+        for name in ("train", "eval"):
+            object.__setattr__(made, name, _refuse(name))
+        return made
+
+    def __deepcopy__(self, memo):
+        fields = {k: v for k, v in vars(self).items() if k not in ("range_constraints", "dialect")}
+        return type(self)(**copy.deepcopy(fields, memo))
+
+    def __str__(self):
+        code = "\n".join("    " + line for line in self.graph_module.code.strip("\n").split("\n"))
+        return (
+            f"ExportedProgram:\n    class GraphModule(torch.nn.Module):\n    {code.lstrip()}\n\n"
+            f"Graph signature: {self.graph_signature}\nRange constraints: {self.range_constraints}\n"
+        )
+
+    __repr__ = __str__
+
+
+def _refuse(name):
+    def refuse(mode=True):
+        raise NotImplementedError(f"Calling {name}() is not supported yet.")
+
+    return refuse
+
+
+def _place(root, spec, value):
+    *path, name = spec.target.split(".")
+    for part in path:
+        if part not in root._modules:
+            root.add_module(part, Module())
+        root = root._modules[part]
+    if isinstance(value, Parameter):
+        root.register_parameter(name, value)
+    else:
+        root.register_buffer(name, value, persistent=bool(spec.persistent))

@@ -1,0 +1,80 @@
+"""Random numbers whose distribution is given by tensors, as PyTorch's CPU generator gives them: drawn on the host, one after the other.
+
+Where the values of the tensors are not known (inside jax's transformations) or a program is being compiled that shall be replayed without
+Python, the ops of `ops/draws.py` and `ops/activation.py` draw on the device instead: of the same distribution, other numbers.
+"""
+
+import jax
+import numpy as np
+
+from . import errors
+from .core import rejection, shapes
+from .core import storage as storages
+from .core.record import tls
+from .creation import finfo, finish, from_array
+from .ops import draws
+from .random_tensors import _undrawn, generator_of
+from .tensor import Tensor
+
+
+def on_host(*tensors) -> bool:
+    """Whether numbers for these tensors are drawn on the host."""
+    me = tls.me
+    if me.scope is not None or me.extra.get("transforms") or me.extra.get("vmap_random") is not None:
+        return False
+    return all(
+        t._spec.device.type != "meta" and not isinstance(t._storage.value, jax.core.Tracer) for t in tensors
+    )  # fmt: skip
+
+
+def values(t) -> np.ndarray:
+    """The values of a tensor; those of the two short types as float32."""
+    found = storages.numpy_of(t._storage, t._spec, t._offset)
+    return found if found.dtype in (np.float32, np.float64) else found.astype(np.float32)
+
+
+def _made(array, like):
+    array = np.asarray(array).reshape(tuple(like._spec.shape))
+    return from_array(array.astype(like.dtype.np), like.device, like.dtype)
+
+
+def poisson(input, generator=None) -> Tensor:
+    """Poisson counts with these rates."""
+    if not input.dtype.is_floating_point:
+        raise errors.not_implemented("poisson_cpu", input.dtype)
+    if input._spec.device.type == "meta":
+        return _undrawn(input._spec.shape, input.dtype, input._spec.device)
+    rates = values(input)
+    if not (rates >= 0).all():
+        raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
+    return _made(rejection.poisson(generator_of(generator), rates), input)
+
+
+def binomial(count, prob, generator=None, *, out=None) -> Tensor:
+    """How often an event of probability `prob` happens in `count` trials."""
+    same = isinstance(count, Tensor) and isinstance(prob, Tensor) and count.dtype is prob.dtype
+    if not same or not count.dtype.is_floating_point or not on_host(count, prob):
+        return draws.binomial(count, prob, generator, **({} if out is None else {"out": out}))
+    shape = shapes.broadcast(tuple(count.shape), tuple(prob.shape))
+    n, p = (np.broadcast_to(values(t), shape) for t in (count, prob))
+    drawn = rejection.binomial(generator_of(generator), n, p).reshape(shape)
+    return finish(from_array(drawn.astype(count.dtype.np), count.device, count.dtype), False, out)
+
+
+def _standard_gamma(input, generator=None) -> Tensor:
+    """Draws of gamma distributions with concentrations `input` and rate 1."""
+    if not input.dtype.is_floating_point or not on_host(input):
+        return draws._standard_gamma(input, generator)
+    alpha = values(input)
+    with np.errstate(under="ignore"):
+        drawn = rejection.gamma(generator_of(generator), alpha).astype(alpha.dtype)
+    drawn = _made(np.maximum(drawn, finfo(input.dtype).tiny), input)
+    return draws.drawn_gamma(input, drawn) if tls.me.grad and input.requires_grad else drawn
+
+
+def _sample_dirichlet(input, generator=None) -> Tensor:
+    """Draws of Dirichlet distributions with concentrations `input` in the last dimension."""
+    if not input.dtype.is_floating_point or not input.dim() or not on_host(input):
+        return draws._sample_dirichlet(input, generator)
+    drawn = _made(rejection.dirichlet(generator_of(generator), values(input)), input)
+    return draws.drawn_dirichlet(input, drawn) if tls.me.grad and input.requires_grad else drawn

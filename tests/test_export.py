@@ -1,0 +1,144 @@
+"""torch.export: one program of a module, with its guards, sizes that may change, and a file."""
+
+import io
+import zipfile
+
+import pytest
+
+import jtorch
+import jtorch.nn.functional as F
+from jtorch import export, nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.l1, self.bn = nn.Linear(4, 8), nn.BatchNorm1d(8)
+        self.register_buffer("c", jtorch.ones(8))
+        self.k = jtorch.tensor([1.0, 2.0])
+
+    def forward(self, x, y, *, flag=True):
+        h = F.relu(self.bn(self.l1(x))) + self.c
+        if flag:
+            h = h * 2
+        return {"o": h.view(h.shape[0], 2, -1).sum(1), "p": [y["a"] + self.k, x.shape[0] * 2 + 1, None]}
+
+
+def inputs(n=3):
+    return jtorch.randn(n, 4), {"a": jtorch.ones(2)}
+
+
+def same(a, b):
+    return jtorch.equal(a["o"], b["o"]) and jtorch.equal(a["p"][0], b["p"][0]) and a["p"][1:] == b["p"][1:]
+
+
+def through_a_file(program):
+    file = io.BytesIO()
+    export.save(program, file)
+    file.seek(0)
+    return export.load(file)
+
+
+@pytest.mark.parametrize("kept", [lambda p: p, through_a_file], ids=["made", "loaded"])
+def test_program(kept):
+    net = Net().eval()
+    program = kept(export.export(net, inputs(), {"flag": True}))
+    kinds = [(s.kind.name, s.arg, s.target) for s in program.graph_signature.input_specs]
+    assert kinds[0] == ("PARAMETER", "p_l1_weight", "l1.weight") and kinds[4] == ("BUFFER", "b_c", "c")
+    assert kinds[-4:] == [
+        ("CONSTANT_TENSOR", "c_k", "k"), ("USER_INPUT", "x", None), ("USER_INPUT", "y_a", None), ("USER_INPUT", "flag", None)
+    ]  # fmt: skip
+    module = program.module()
+    x, y = inputs()
+    assert same(module(x, y, flag=True), net(x, y))
+    with pytest.raises(AssertionError, match=r"Guard failed: x.size\(\)\[0\] == 3"):
+        module(*inputs(5), flag=True)
+    with pytest.raises(AssertionError, match="Guard failed: flag == True"):
+        module(x, y, flag=False)
+    with pytest.raises(ValueError, match="exported input tree spec"):
+        module(x, [jtorch.ones(2)], flag=True)
+    with pytest.raises(RuntimeError, match="Unable to call ExportedProgram directly"):
+        program(x, y)
+    with pytest.raises(NotImplementedError, match=r"Calling train\(\)"):
+        module.train()
+    assert [n for n, _ in module.named_parameters()] == ["l1.weight", "l1.bias", "bn.weight", "bn.bias"]
+
+
+@pytest.mark.parametrize("kept", [lambda p: p, through_a_file], ids=["made", "loaded"])
+def test_sizes_that_change(kept):
+    net, rows = Net().eval(), export.Dim("rows", min=2)
+    shapes = {"x": {0: rows}, "y": {"a": None}}
+    module = kept(export.export(net, inputs(), dynamic_shapes=shapes)).module()
+    for n in (3, 7, 20):
+        x, y = inputs(n)
+        assert same(module(x, y), net(x, y))
+
+    class Squared(nn.Module):
+        def forward(self, x):
+            return x.repeat(x.shape[0] ** 2)
+
+    with pytest.raises(NotImplementedError, match="follows from no single size"):
+        export.export(Squared(), (jtorch.ones(3),), dynamic_shapes=({0: rows},))
+
+
+def test_the_forward_can_ask():
+    class Asks(nn.Module):
+        def forward(self, x):
+            return x + 1 if jtorch.compiler.is_exporting() and jtorch.compiler.is_compiling() else x
+
+    assert export.export(Asks(), (jtorch.zeros(2),)).module()(jtorch.zeros(2)).tolist() == [1, 1]
+    assert not jtorch.compiler.is_exporting() and not jtorch.compiler.is_compiling()
+
+
+def test_training_and_state():
+    net = Net()
+    program = export.export(net, inputs())
+    assert net.bn.num_batches_tracked == 0  # the capture has been undone
+    module = program.module()
+    module(*inputs())["o"].sum().backward()
+    assert net.bn.num_batches_tracked == 1 and net.l1.weight.grad is not None
+
+
+def test_refusals():
+    class Branch(nn.Module):
+        def forward(self, x):
+            return x if x.sum() > 0 else -x
+
+    class Foreign(nn.Module):
+        def forward(self, x):
+            return Odd.apply(x)
+
+    class Odd(jtorch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+    with pytest.raises(RuntimeError, match=r"data-dependent.*__bool__"):
+        export.export(Branch(), (jtorch.ones(2),))
+    with pytest.raises(ValueError, match="Expected `mod` to be an instance"):
+        export.export(lambda x: x, (jtorch.ones(2),))
+    program = export.export(Foreign(), (jtorch.ones(2),))
+    assert program.module()(jtorch.ones(2)).tolist() == [2, 2]
+    with pytest.raises(NotImplementedError, match="saving a program that calls"):
+        export.save(program, io.BytesIO())
+    with pytest.raises(NotImplementedError, match="run_decompositions"):
+        program.run_decompositions()
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("model/models/model.json", "{}")
+    with pytest.raises(RuntimeError, match="was not written by jtorch"):
+        export.load(file)
+
+
+@pytest.mark.parametrize(
+    "target", ["torch.load", "torch.hub.load", "torch._C.fork", "os.system", "operator.attrgetter", "torch.Tensor"]
+)
+def test_a_file_names_no_other_functions(target):
+    program = export.export(nn.ReLU(), (jtorch.ones(2),))
+    file, hostile = io.BytesIO(), io.BytesIO()
+    export.save(program, file)
+    with zipfile.ZipFile(file) as old, zipfile.ZipFile(hostile, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name).replace(b"torch.nn.functional.relu", target.encode()))
+    with pytest.raises(NotImplementedError, match="saving a program that calls"):
+        export.load(hostile)
