@@ -5,13 +5,13 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.interpreters import partial_eval
 
 from ..core import halves
 from ..core.dtype import COMPLEX, FLOAT, complex32
 from ..core.program import Plan
 from ..core.spec import Spec
 from ..ops.registry import UNKNOWN, ZERO
+from .liveness import used_inputs
 
 
 class Binding:
@@ -296,12 +296,6 @@ def _pruned(plan, positions, save_in, save_out, uses_numbers, build_for):
         return whole
     dropped = (tuple(i for i in save_in if i not in kept), tuple(i for i in save_out if i not in outs))
     return Backward(plan, positions, kept, outs, uses_numbers, build_for(kept, outs, *dropped))
-
-
-def used_inputs(jaxpr) -> set[int]:
-    """Positions of the arguments on which a jaxpr's results depend, through the functions that it calls too."""
-    _, used = partial_eval.dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))
-    return {k for k, there in enumerate(used) if there}
 
 
 def _flat(slot):

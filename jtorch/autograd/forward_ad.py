@@ -15,9 +15,10 @@ from ..dispatch.results import finish
 from ..ops import registry
 from ..tensor import Tensor, edge_of, value_of, wrap
 from .custom import set_tangent, tangent_of
-from .derive import differentiable, used_inputs
+from .derive import differentiable
 from .engine import Run, apply_plan
 from .levels import levels
+from .liveness import used_inputs
 
 UnpackedDualTensor = namedtuple("UnpackedDualTensor", ("primal", "tangent"))
 
@@ -30,13 +31,18 @@ class _Level:
         self.recorded = None  # the nodes of the call that runs
 
     def handle(self, op, args, out=None, inplace_call=False):
-        tensors = list(_tensors(args))
-        if not any(tangent_of(t) is not None for t in tensors) or op.dynamic:
+        tensors = list(_tensors(args if out is None else (*args, out)))
+        dual = any(tangent_of(t) is not None for t in tensors)
+        if dual and out is not None:
+            raise NotImplementedError(
+                f"Trying to use forward AD with {op.name}_out that does not support it because it is an out= function"
+            )
+        if not dual or op.dynamic:
             return self.outer(op, args, out, inplace_call) if self.outer is not None else (False, None)
         me = tls.me
         here, me.special = me.special, self.outer
         try:
-            return True, _dual_call(op, args, out, inplace_call)
+            return True, _dual_call(op, args, inplace_call)
         finally:
             me.special = here
 
@@ -49,7 +55,7 @@ def _tensors(args):
             yield from _tensors(a)
 
 
-def _dual_call(op, args, out, inplace_call):
+def _dual_call(op, args, inplace_call):
     call = Call(op, args)
     _draw_keys(call)
     plan = _plan_of(op, call)
@@ -72,11 +78,6 @@ def _dual_call(op, args, out, inplace_call):
     for t, made in zip(outs, moved):
         if made is not None:
             _give(t, made, inplace_call)
-    if out is not None:
-        for o, r in zip((out,) if isinstance(out, Tensor) else out, outs):
-            o.copy_(r)
-            set_tangent(o, tangent_of(r))
-        return out
     return result
 
 

@@ -170,6 +170,22 @@ ts = {k: torch.full_like(p, 0.1) for k, p in params.items()}
 o, to = jvp(lambda p: functional_call(net, p, (x.detach(),)), (params,), (ts,))
 del net
 """,
+    "out": """
+x, y, v = (t.detach() for t in data())
+i = torch.tensor([0, 2])
+for mode in (torch.enable_grad, torch.no_grad):
+    with fw.dual_level(), mode():
+        d, o, od = dual(x, v), torch.zeros_like(x), dual(torch.zeros_like(x), v)
+        for f in (
+            lambda: torch.sin(d, out=o), lambda: torch.add(y, d, out=o), lambda: torch.mul(y, y, out=od), lambda: torch.gt(d, y, out=o > 0),
+            lambda: torch.cat([d, y], out=torch.zeros(6, dtype=o.dtype)), lambda: torch.sum(d, 0, out=o[0]), lambda: torch.sin(y, out=o),
+            lambda: torch.sort(d, out=(o, torch.zeros(3, dtype=torch.long))), lambda: torch.masked_select(d, y > 0, out=o[:2].clone()),
+            lambda: torch.index_select(d, 0, i, out=o[:2]),
+        ):
+            attempt(f)
+        print(tangent(o), tangent(od))
+        del d, o, od  # which PyTorch has written to before it refuses
+""",
     "levels_and_errors": """
 x, y, v = data()
 attempt(fw.exit_dual_level)
