@@ -12,6 +12,7 @@ from ..creation import zeros_like
 from ..dispatch import call_view, inplace
 from ..dispatch.call import Call, _draw_keys, _plan_of
 from ..dispatch.results import finish
+from ..errors_autograd import tangent_size
 from ..ops import registry
 from ..tensor import Tensor, edge_of, value_of, wrap
 from .custom import set_tangent, tangent_of
@@ -250,10 +251,7 @@ def make_dual(tensor, tangent, *, level=None):
     if not differentiable(tangent._spec):
         raise ValueError(f"Expected tangent to be floating point or complex, but got: {tangent.dtype}")
     if tuple(tensor.shape) != tuple(tangent.shape):
-        raise RuntimeError(
-            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported. "
-            f"Tensor is of size {list(tensor.shape)} while the given forward gradient is of size {list(tangent.shape)}."
-        )
+        raise tangent_size(tensor.shape, tangent.shape)
     if tangent_of(tensor) is not None:
         raise RuntimeError(
             "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not supported."
