@@ -10,7 +10,7 @@ from ..core import halves
 from ..core.dtype import COMPLEX, FLOAT, complex32
 from ..core.program import Plan
 from ..core.spec import Spec
-from ..ops.registry import UNKNOWN, ZERO
+from ..ops.registry import UNKNOWN, ZERO, Unwritten
 from .liveness import used_inputs
 
 
@@ -160,14 +160,18 @@ class Backward:
 class Refused(Backward):
     """The derivative of an op for which PyTorch has none: to ask for it is an error."""
 
-    __slots__ = ()
+    __slots__ = ("rule",)
 
-    def __init__(self, forward, positions):
+    def __init__(self, forward, positions, rule):
         super().__init__(forward, positions, (), (), False, None)
-        self.name = "NotImplemented"
+        self.rule = rule
+        if rule is UNKNOWN:
+            self.name = "NotImplemented"
 
     def make(self, present):
-        raise RuntimeError(f"derivative for aten::{self.forward.name} is not implemented")
+        if self.rule is not UNKNOWN:
+            raise NotImplementedError(f"the derivative for '{self.rule.name}' is not implemented.")
+        raise RuntimeError(f"derivative for aten::{self.forward.extra.op.shown} is not implemented")
 
 
 def _grad_spec(spec):
@@ -184,8 +188,9 @@ def backward_of(plan, needs) -> Backward:
         if op.order is not None:
             names = op.order(*plan.operands)
             positions = tuple(sorted(positions, key=lambda i: names.index(owners[i])))
-        if any(op.rules.get(owners[i]) is UNKNOWN for i in positions):
-            return Refused(plan, positions)
+        for rule in map(op.rules.get, (owners[i] for i in positions)):
+            if rule is UNKNOWN or isinstance(rule, Unwritten):
+                return Refused(plan, positions, rule)
         ruled = all(owners[i] in op.rules for i in positions)
         made = _by_rules(plan, binding, positions, owners) if ruled else _by_vjp(plan, positions)
         if op.guarded:

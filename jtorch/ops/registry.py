@@ -58,6 +58,10 @@ class _Marker:
         return self.name
 
 
+class Unwritten(_Marker):
+    """A derivative that PyTorch names without having it: the node bears its name, and to run it is an error."""
+
+
 ZERO = _Marker("ZERO")  # a derivative that exists and vanishes
 UNKNOWN = _Marker("UNKNOWN")  # a derivative that PyTorch says it does not have, when it is asked for
 NONE = _Marker("NONE")  # promotion: arguments are passed as they come
