@@ -104,6 +104,9 @@ class Backward:
     def guard(self, which, owners):
         """Guard what the op says, {name: whether}; owners: operand position -> name."""
         forward = self.forward
+        if any(map(callable, which.values())):
+            said = {name: w(_call(self, owners)) if callable(w) else w for name, w in which.items()}
+            which = {name: w for name, w in said.items() if w is not None}
         names = [owners.get(i) for i in range(len(forward.operands))]
         self.guard_in = tuple(i for i, n in enumerate(names) if which.get(n, i in self.save_in))
         outs = [which.get(f"out{k}", which.get("out", k in self.save_out)) for k in range(self.n_out)]
@@ -155,6 +158,13 @@ class Backward:
         plan = Plan(None, self.name, fn, tuple(operands), kinds, forward.runtime, specs=specs)
         plan.grad_name = self.name.removesuffix("0") + "Backward0"
         return plan, tuple(passed)
+
+
+def _call(bwd, owners):
+    """A call as the conditions of `Op.guards` see it: each argument, a Spec where it is a tensor, and `needs`, who gets a gradient."""
+    operands, binding = bwd.forward.operands, bwd.forward.extra
+    call = {p.name: operands[s[1]] if s[0] == "o" else s[1] for p, s in zip(binding.op.params, binding.slots)}
+    return {**call, "needs": {owners.get(i) for i in bwd.positions}}
 
 
 class Refused(Backward):

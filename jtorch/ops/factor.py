@@ -408,6 +408,9 @@ def eigvalsh(A: Array, UPLO: str = "L") -> Array:
     return jnp.linalg.eigh(from_triangle(A, _triangle(UPLO)), symmetrize_input=False)[0]
 
 
+eigvalsh.guards(A=False, out=True)
+
+
 def _host_eig(A):
     w, v = np.linalg.eig(np.asarray(A))
     return w.astype(_complex(A.dtype)), v.astype(_complex(A.dtype))

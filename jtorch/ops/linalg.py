@@ -109,6 +109,9 @@ def vector_norm(
     return _norm(x, ord, dims, keepdim)
 
 
+vector_norm.guards(x=lambda call: True if call["ord"] == 0 else None)
+
+
 vector_norm.grad_name = "LinalgVectorNormBackward0"
 
 
@@ -167,6 +170,10 @@ def matrix_norm(
             raise IndexError(f"amin(): Expected reduction dim {outer - (inner < outer)} to have non-zero size.")
         out = _largest(sums, (inner, outer)) if ord > 0 else sums.min((inner, outer))
     return jnp.expand_dims(out, (row, col)) if keepdim else out
+
+
+# Of singular values only these are kept; the nuclear norm is their sum, and keeps neither.
+matrix_norm.guards(A=lambda call: call["ord"] not in ("nuc", 2, -2), out=lambda call: call["ord"] != "nuc")
 
 
 @composite(where="linalg.norm")
@@ -319,6 +326,9 @@ def pinv(
     """The Moore-Penrose pseudo-inverse; singular values up to max(atol, rtol * largest) count as zero."""
     matrices(A, "linalg.pinv")
     return pseudo_inverse(A, atol, rcond if rtol is None else rtol, hermitian)
+
+
+pinv.guards(out=True)
 
 
 @composite(where="torch Tensor")

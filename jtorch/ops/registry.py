@@ -257,7 +257,8 @@ class Op(Record):
 
     def guards(self, **which) -> "Op":
         """Say which arguments and results (`out`, `out1`) must not (True) or may (False) be written to before backward, where
-        PyTorch's derivative keeps others than ours: what ours keeps can't change, so this is a matter of errors alone."""
+        PyTorch's derivative keeps others than ours: what ours keeps can't change, so this is a matter of errors alone. A function is
+        asked for each kind of call, with {argument: Spec or value}; None: as it is without."""
         self.guarded |= which
         return self
 

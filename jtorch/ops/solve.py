@@ -159,6 +159,9 @@ def lstsq(
     )
 
 
+lstsq.guards(out0=True)
+
+
 @op(where="torch Tensor", strides=columns(0, of_fresh=True))
 def cholesky_solve(B: Array, L: Array, upper: bool = False) -> Array:
     """The X with `A @ X = B`, for the A whose Cholesky factor is L."""
