@@ -471,7 +471,7 @@ def grad_dtype(got: str, want: str) -> RuntimeError:
 def view_made(made, edge, indirect=False) -> RuntimeError:
     """A write to a view (or, indirect, to its base) that the way it was made forbids.
 
-    made: ("multi", result number), ("no_grad", 0) or ("inference", 0).
+    made: ("multi", result number), ("function", result number), ("no_grad", 0) or ("inference", 0).
     """
     how, k = made
     if how == "function":

@@ -16,3 +16,48 @@ def inference_saved() -> RuntimeError:
         "tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use "
         "`torch.no_grad()` instead of `torch.inference_mode()`."
     )
+
+
+def jvp_number(wanted: int, got: int) -> RuntimeError:
+    return RuntimeError(
+        f"Function's jvp returned an invalid number of forward gradients (expected {wanted} but got {got})"
+    )
+
+
+def jvp_kind(k: int, got) -> RuntimeError:
+    return RuntimeError(f"expected Variable or None (got {type(got).__name__}) for grad output {k}.")
+
+
+def jvp_unasked(k: int) -> RuntimeError:
+    return RuntimeError(
+        f"Function's jvp returned a gradient at position {k}, but  the corresponding forward output is not a differentiable Tensor."
+        "You should return None at that position instead."
+    )
+
+
+def tangent_kind(k: int, got) -> RuntimeError:
+    """PyTorch says the last sentence of this as an internal error."""
+    what = "None" if got is None else f"a {got.dtype} tensor"
+    return RuntimeError(
+        f"Expected both tensor and its forward grad to be floating point or complex: the jvp of a Function gave {what} for result {k}"
+    )
+
+
+def tangent_size(shape, given) -> RuntimeError:
+    return RuntimeError(
+        "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported. "
+        f"Tensor is of size {list(shape)} while the given forward gradient is of size {list(given)}."
+    )
+
+
+def jvp_no_view() -> RuntimeError:
+    return RuntimeError(
+        "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view."
+    )
+
+
+def jvp_not_in_place() -> RuntimeError:
+    return RuntimeError(
+        "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is modifying an input "
+        "inplace, then the jvp function must modify the corresponding gradient inplace."
+    )

@@ -6,6 +6,9 @@ import operator
 import numpy as np
 
 from . import errors
+from .autograd.derive import differentiable
+from .autograd.mode import no_grad
+from .autograd.node import PythonNode, class_of
 from .core import device as devices
 from .core import draw, rng, shapes
 from .core import dtype as dtypes
@@ -14,7 +17,7 @@ from .core.record import tls
 from .core.spec import Spec
 from .creation import dtype_or_default, finish, from_array, from_jax, nonnegative, number_of, size_of
 from .dispatch import check_inplace, overlaps, overwritten, write_on_tape, zeros_value
-from .tensor import Tensor, wrap
+from .tensor import Tensor, edge_of, wrap
 
 
 class Generator(rng.Generator):
@@ -329,6 +332,30 @@ def fill_random(t, drawn, name):
     return t
 
 
+class _Draw(PythonNode):
+    """A draw, whose parameters have gradients of zeros."""
+
+    __slots__ = ("given",)
+
+    def name(self):
+        return "torch::autograd::NotImplemented" if self.label == "NotImplemented" else self.label
+
+    def apply(self, grad):
+        if self.label == "NotImplemented":
+            raise RuntimeError("derivative for aten::bernoulli is not implemented")
+        return tuple(wrap(zeros_value(s), s) for s in self.given)
+
+
+def on_tape(t, name, *parameters):
+    """A draw with its place on the tape: PyTorch differentiates draws, to zeros."""
+    edges = tuple(edge_of(p) if differentiable(p._spec) else None for p in parameters)
+    if tls.me.grad and differentiable(t._spec) and any(e is not None for e in edges):
+        node = class_of(name, _Draw)(name, edges, (t._spec,))
+        node.given = [Spec.dense(tuple(p._spec.shape), p.dtype, p._spec.device) for p in parameters]
+        t._edge = (node, 0)
+    return t
+
+
 def bernoulli(input, p=None, *, generator=None, out=None) -> Tensor:
     """0 or 1, each 1 with the probability that `input` gives (or `p`)."""
     spec = input._spec
@@ -350,7 +377,12 @@ def bernoulli(input, p=None, *, generator=None, out=None) -> Tensor:
     if out is not None and overlaps(out._spec):
         raise errors.overlap()
     kind = spec.dtype if out is None else out.dtype  # 0 and 1 fit any dtype
-    return finish(from_array(np.asarray(array), spec.device, kind), False, out)
+    result = finish(from_array(np.asarray(array), spec.device, kind), False, out)
+    return (
+        result
+        if out is not None
+        else on_tape(result, "NotImplemented" if p is not None else "BernoulliBackward0", input)
+    )
 
 
 _CATEGORIES = 1 << 24  # PyTorch draws with float32
@@ -433,4 +465,9 @@ def normal(
     if some.device.type == "meta":
         return finish(_undrawn(shape, d, some._spec.device), False, out)
     unit = from_array(draw_normal(generator_of(generator), shape, d), some.device, d)
-    return finish(unit * std + mean, False, out)
+    with no_grad():
+        result = unit * std + mean
+    if out is not None:
+        return finish(result, False, out)
+    name = f"NormalBackward{isinstance(mean, Tensor) + 2 * isinstance(std, Tensor)}"
+    return on_tape(result, name, *[t for t in (mean, std) if isinstance(t, Tensor)])

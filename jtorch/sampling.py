@@ -1,8 +1,11 @@
 """Random numbers whose distribution is given by tensors, as PyTorch's CPU generator gives them: drawn on the host, one after the other.
 
-Where the values of the tensors are not known (inside jax's transformations) or a program is being compiled that shall be replayed without
-Python, the ops of `ops/draws.py` and `ops/activation.py` draw on the device instead: of the same distribution, other numbers.
+Where there are more than `MANY`, where they are for an accelerator, where the values of the tensors are not known (inside jax's transformations) or
+where a program is being compiled that shall be replayed without Python, the ops of `ops/draws.py` and `ops/activation.py` draw on the device instead: of the
+same distribution, other numbers. Poisson counts then come from numpy.
 """
+
+import math
 
 import jax
 import numpy as np
@@ -13,8 +16,11 @@ from .core import storage as storages
 from .core.record import tls
 from .creation import finfo, finish, from_array
 from .ops import draws
-from .random_tensors import _undrawn, generator_of
+from .random_tensors import _undrawn, generator_of, on_tape
 from .tensor import Tensor
+
+# So many numbers at most are drawn one by one, in a tenth of a second or so.
+MANY = 1 << 16
 
 
 def on_host(*tensors) -> bool:
@@ -23,8 +29,12 @@ def on_host(*tensors) -> bool:
     if me.scope is not None or me.extra.get("transforms") or me.extra.get("vmap_random") is not None:
         return False
     return all(
-        t._spec.device.type != "meta" and not isinstance(t._storage.value, jax.core.Tracer) for t in tensors
+        t._spec.device.type == "cpu" and not isinstance(t._storage.value, jax.core.Tracer) for t in tensors
     )  # fmt: skip
+
+
+def _one_by_one(*tensors) -> bool:
+    return on_host(*tensors) and math.prod(shapes.broadcast(*(tuple(t.shape) for t in tensors))) <= MANY
 
 
 def values(t) -> np.ndarray:
@@ -47,13 +57,18 @@ def poisson(input, generator=None) -> Tensor:
     rates = values(input)
     if not (rates >= 0).all():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
-    return _made(rejection.poisson(generator_of(generator), rates), input)
+    gen = generator_of(generator)
+    if rates.size > MANY or input.device.type != "cpu":
+        counts = np.random.Generator(np.random.PCG64(int(gen.words64(1)[0]))).poisson(rates)
+    else:
+        counts = rejection.poisson(gen, rates)
+    return on_tape(_made(counts, input), "PoissonBackward0", input)
 
 
 def binomial(count, prob, generator=None, *, out=None) -> Tensor:
     """How often an event of probability `prob` happens in `count` trials."""
     same = isinstance(count, Tensor) and isinstance(prob, Tensor) and count.dtype is prob.dtype
-    if not same or not count.dtype.is_floating_point or not on_host(count, prob):
+    if not same or not count.dtype.is_floating_point or not _one_by_one(count, prob):
         return draws.binomial(count, prob, generator, **({} if out is None else {"out": out}))
     shape = shapes.broadcast(tuple(count.shape), tuple(prob.shape))
     n, p = (np.broadcast_to(values(t), shape) for t in (count, prob))
@@ -63,7 +78,7 @@ def binomial(count, prob, generator=None, *, out=None) -> Tensor:
 
 def _standard_gamma(input, generator=None) -> Tensor:
     """Draws of gamma distributions with concentrations `input` and rate 1."""
-    if not input.dtype.is_floating_point or not on_host(input):
+    if not input.dtype.is_floating_point or not _one_by_one(input):
         return draws._standard_gamma(input, generator)
     alpha = values(input)
     with np.errstate(under="ignore"):
@@ -74,7 +89,7 @@ def _standard_gamma(input, generator=None) -> Tensor:
 
 def _sample_dirichlet(input, generator=None) -> Tensor:
     """Draws of Dirichlet distributions with concentrations `input` in the last dimension."""
-    if not input.dtype.is_floating_point or not input.dim() or not on_host(input):
+    if not input.dtype.is_floating_point or not input.dim() or not _one_by_one(input):
         return draws._sample_dirichlet(input, generator)
     drawn = _made(rejection.dirichlet(generator_of(generator), values(input)), input)
     return draws.drawn_dirichlet(input, drawn) if tls.me.grad and input.requires_grad else drawn

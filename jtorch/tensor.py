@@ -1,6 +1,7 @@
 """class Tensor: its fields, its autograd state and what can be said without running an op. Methods come from the op table."""
 
 import weakref
+from collections import OrderedDict
 
 import numpy as np
 
@@ -397,6 +398,20 @@ class Tensor(metaclass=TensorMeta):
         if node.pre_hooks is None:
             node.pre_hooks = {}
         return RemovableHandle.into(node.pre_hooks, ("tensor", k, hook))
+
+    @property
+    def _backward_hooks(self):
+        """The hooks by the ids of their handles, in order; None where there never was one."""
+        edge = grad_edge(self)
+        if edge is None:
+            return None if self._hooks is None else OrderedDict(self._hooks)
+        hooks = edge[0].pre_hooks
+        if hooks is None:
+            return None
+        mine = [
+            (key, entry[2]) for key, entry in hooks.items() if type(entry) is tuple and entry[:2] == ("tensor", edge[1])
+        ]
+        return OrderedDict(mine)
 
     def register_post_accumulate_grad_hook(self, hook):
         """Call hook(tensor) after a gradient has been added to this leaf's `.grad`."""

@@ -100,6 +100,8 @@ def fill_(self, value) -> Tensor:
 
 def zero_(self) -> Tensor:
     """Write zeros."""
+    if tls.me.grad:
+        check_inplace(self)
     if (tls.me.grad and edge_of(self) is not None or _dual(self)) and 0 not in self._spec.strides:
         return inplace(registry.OPS["zeroed"], (self,))
     return fill_(self, 0)

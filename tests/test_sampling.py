@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import jtorch
+from jtorch import sampling
 from tests import oracle
 
 torch = oracle.torch
@@ -61,3 +62,15 @@ def test_what_is_compiled_draws_on_the_device():
 
 def test_negative_concentration_ends():
     assert jtorch._standard_gamma(jtorch.tensor([-2.0, 1.0])).isnan().tolist() == [True, False]
+
+
+def test_many_numbers_are_not_drawn_one_by_one(monkeypatch):
+    for name in ("poisson", "gamma", "binomial"):
+        monkeypatch.delattr(sampling.rejection, name)
+    n = sampling.MANY + 1
+    draws = [
+        jtorch.poisson(jtorch.full((n,), 4.0)), jtorch._standard_gamma(jtorch.full((n,), 4.0)),
+        jtorch.binomial(jtorch.full((n,), 8.0), jtorch.full((1,), 0.5)),
+    ]  # fmt: skip
+    for drawn in draws:
+        assert abs(drawn.mean().item() - 4.0) < 0.1

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.custom_derivatives import SymbolicZero
 
+from .. import errors_autograd
 from ..core.record import tls
 from ..core.spec import Spec
 from ..core.traces import set_current_trace
@@ -201,13 +202,27 @@ class _Application:
             for spec in ctx.arguments:
                 t = None if spec is None else _tensor(next(given), spec, conjugate=False)
                 moved.append(_zeros(spec) if t is None and spec is not None and ctx.materialize_grads else t)
-            got = self.cls.jvp(ctx, *moved)
-            got = got if isinstance(got, tuple) else (got,)
-            results = []
-            for o, t, smooth in zip(self.outs, got, ctx.differentiable):
-                if isinstance(o, Tensor):
-                    results.append(_tangent(t if smooth else None, o._spec))
+            got = _tangents_of(self.outs, self.cls.jvp(ctx, *moved), ctx.differentiable)
+            results = [_tangent(t, o._spec) for o, t in zip(self.outs, got) if isinstance(o, Tensor)]
         return arrays, tuple(results)
+
+
+def _tangents_of(outs, got, smooth):
+    """What a `jvp` returned for these results, one for each, checked; smooth: which of them are differentiable."""
+    got = got if isinstance(got, tuple) else (got,)
+    if len(got) != len(outs):
+        raise errors_autograd.jvp_number(len(outs), len(got))
+    for k, (o, t) in enumerate(zip(outs, got)):
+        if t is not None and not isinstance(t, Tensor):
+            raise errors_autograd.jvp_kind(k, t)
+        if not smooth[k]:
+            if t is not None and isinstance(o, Tensor):
+                raise errors_autograd.jvp_unasked(k)
+        elif t is None or not differentiable(t._spec):
+            raise errors_autograd.tangent_kind(k, t)
+        elif tuple(t._spec.shape) != tuple(o._spec.shape):
+            raise errors_autograd.tangent_size(o._spec.shape, t._spec.shape)
+    return got
 
 
 def _is_zero(x):
@@ -305,14 +320,24 @@ def push(cls, ctx, args, output):
     tangents = [tangent_of(a) if isinstance(a, Tensor) else None for a in args]
     if ctx.materialize_grads:
         tangents = [
-            _zeros(a._spec) if t is None and isinstance(a, Tensor) and a.dtype.is_floating_point else t
+            _zeros(a._spec) if t is None and isinstance(a, Tensor) and differentiable(a._spec) else t
             for t, a in zip(tangents, args)
         ]
     got = cls.jvp(ctx, *tangents)
     ctx.to_save, ctx.kept = None, before
     outs = output if isinstance(output, tuple) else (output,)
+    given = [a for a in args if isinstance(a, Tensor)]
+    moved = dict(zip(map(id, args), tangents))
     for o, t in zip(outs, got if isinstance(got, tuple) else (got,)):
-        if isinstance(o, Tensor) and t is not None:
+        if not isinstance(t, Tensor) or not isinstance(o, Tensor):
+            continue
+        if any(o is d for d in ctx.dirty_tensors):
+            if moved.get(id(o)) is not t:
+                raise errors_autograd.jvp_not_in_place()
+        elif t._base is None and o._base is not None and any(o._storage is a._storage for a in given):
+            raise errors_autograd.jvp_no_view()
+    for o, t in zip(outs, _tangents_of(outs, got, ctx.differentiable)):
+        if t is not None and isinstance(o, Tensor):
             set_tangent(o, t)
     for s in before or ():
         if s is not None and s.number is not None:

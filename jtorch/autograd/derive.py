@@ -5,13 +5,13 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.interpreters import partial_eval
 
 from ..core import halves
 from ..core.dtype import COMPLEX, FLOAT, complex32
 from ..core.program import Plan
 from ..core.spec import Spec
-from ..ops.registry import UNKNOWN, ZERO
+from ..ops.registry import UNKNOWN, ZERO, Unwritten
+from .liveness import used_inputs
 
 
 class Binding:
@@ -104,6 +104,9 @@ class Backward:
     def guard(self, which, owners):
         """Guard what the op says, {name: whether}; owners: operand position -> name."""
         forward = self.forward
+        if any(map(callable, which.values())):
+            said = {name: w(_call(self, owners)) if callable(w) else w for name, w in which.items()}
+            which = {name: w for name, w in said.items() if w is not None}
         names = [owners.get(i) for i in range(len(forward.operands))]
         self.guard_in = tuple(i for i, n in enumerate(names) if which.get(n, i in self.save_in))
         outs = [which.get(f"out{k}", which.get("out", k in self.save_out)) for k in range(self.n_out)]
@@ -157,17 +160,28 @@ class Backward:
         return plan, tuple(passed)
 
 
+def _call(bwd, owners):
+    """A call as the conditions of `Op.guards` see it: each argument, a Spec where it is a tensor, and `needs`, who gets a gradient."""
+    operands, binding = bwd.forward.operands, bwd.forward.extra
+    call = {p.name: operands[s[1]] if s[0] == "o" else s[1] for p, s in zip(binding.op.params, binding.slots)}
+    return {**call, "needs": {owners.get(i) for i in bwd.positions}}
+
+
 class Refused(Backward):
     """The derivative of an op for which PyTorch has none: to ask for it is an error."""
 
-    __slots__ = ()
+    __slots__ = ("rule",)
 
-    def __init__(self, forward, positions):
+    def __init__(self, forward, positions, rule):
         super().__init__(forward, positions, (), (), False, None)
-        self.name = "NotImplemented"
+        self.rule = rule
+        if rule is UNKNOWN:
+            self.name = "NotImplemented"
 
     def make(self, present):
-        raise RuntimeError(f"derivative for aten::{self.forward.name} is not implemented")
+        if self.rule is not UNKNOWN:
+            raise NotImplementedError(f"the derivative for '{self.rule.name}' is not implemented.")
+        raise RuntimeError(f"derivative for aten::{self.forward.extra.op.shown} is not implemented")
 
 
 def _grad_spec(spec):
@@ -184,8 +198,9 @@ def backward_of(plan, needs) -> Backward:
         if op.order is not None:
             names = op.order(*plan.operands)
             positions = tuple(sorted(positions, key=lambda i: names.index(owners[i])))
-        if any(op.rules.get(owners[i]) is UNKNOWN for i in positions):
-            return Refused(plan, positions)
+        for rule in map(op.rules.get, (owners[i] for i in positions)):
+            if rule is UNKNOWN or isinstance(rule, Unwritten):
+                return Refused(plan, positions, rule)
         ruled = all(owners[i] in op.rules for i in positions)
         made = _by_rules(plan, binding, positions, owners) if ruled else _by_vjp(plan, positions)
         if op.guarded:
@@ -296,12 +311,6 @@ def _pruned(plan, positions, save_in, save_out, uses_numbers, build_for):
         return whole
     dropped = (tuple(i for i in save_in if i not in kept), tuple(i for i in save_out if i not in outs))
     return Backward(plan, positions, kept, outs, uses_numbers, build_for(kept, outs, *dropped))
-
-
-def used_inputs(jaxpr) -> set[int]:
-    """Positions of the arguments on which a jaxpr's results depend, through the functions that it calls too."""
-    _, used = partial_eval.dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))
-    return {k for k, there in enumerate(used) if there}
 
 
 def _flat(slot):

@@ -12,12 +12,14 @@ from ..creation import zeros_like
 from ..dispatch import call_view, inplace
 from ..dispatch.call import Call, _draw_keys, _plan_of
 from ..dispatch.results import finish
+from ..errors_autograd import tangent_size
 from ..ops import registry
 from ..tensor import Tensor, edge_of, value_of, wrap
 from .custom import set_tangent, tangent_of
-from .derive import differentiable, used_inputs
+from .derive import differentiable
 from .engine import Run, apply_plan
 from .levels import levels
+from .liveness import used_inputs
 
 UnpackedDualTensor = namedtuple("UnpackedDualTensor", ("primal", "tangent"))
 
@@ -30,13 +32,18 @@ class _Level:
         self.recorded = None  # the nodes of the call that runs
 
     def handle(self, op, args, out=None, inplace_call=False):
-        tensors = list(_tensors(args))
-        if not any(tangent_of(t) is not None for t in tensors) or op.dynamic:
+        tensors = list(_tensors(args if out is None else (*args, out)))
+        dual = any(tangent_of(t) is not None for t in tensors)
+        if dual and out is not None:
+            raise NotImplementedError(
+                f"Trying to use forward AD with {op.name}_out that does not support it because it is an out= function"
+            )
+        if not dual or op.dynamic:
             return self.outer(op, args, out, inplace_call) if self.outer is not None else (False, None)
         me = tls.me
         here, me.special = me.special, self.outer
         try:
-            return True, _dual_call(op, args, out, inplace_call)
+            return True, _dual_call(op, args, inplace_call)
         finally:
             me.special = here
 
@@ -49,7 +56,7 @@ def _tensors(args):
             yield from _tensors(a)
 
 
-def _dual_call(op, args, out, inplace_call):
+def _dual_call(op, args, inplace_call):
     call = Call(op, args)
     _draw_keys(call)
     plan = _plan_of(op, call)
@@ -72,11 +79,6 @@ def _dual_call(op, args, out, inplace_call):
     for t, made in zip(outs, moved):
         if made is not None:
             _give(t, made, inplace_call)
-    if out is not None:
-        for o, r in zip((out,) if isinstance(out, Tensor) else out, outs):
-            o.copy_(r)
-            set_tangent(o, tangent_of(r))
-        return out
     return result
 
 
@@ -249,10 +251,7 @@ def make_dual(tensor, tangent, *, level=None):
     if not differentiable(tangent._spec):
         raise ValueError(f"Expected tangent to be floating point or complex, but got: {tangent.dtype}")
     if tuple(tensor.shape) != tuple(tangent.shape):
-        raise RuntimeError(
-            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported. "
-            f"Tensor is of size {list(tensor.shape)} while the given forward gradient is of size {list(tangent.shape)}."
-        )
+        raise tangent_size(tensor.shape, tangent.shape)
     if tangent_of(tensor) is not None:
         raise RuntimeError(
             "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not supported."

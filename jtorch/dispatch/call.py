@@ -281,7 +281,7 @@ def into_out(record, out, result):
 
 
 def _off_tape(record, me, tensors):
-    if me.grad and any(edge_of(t) is not None for t in tensors):
+    if me.grad and any(t.requires_grad for t in tensors):
         raise RuntimeError(
             f"{record.name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
             "arguments requires grad."

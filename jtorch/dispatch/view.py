@@ -12,6 +12,10 @@ from ..tensor import Apart, Tensor, edge_of, make, seen_now
 from .plans import MISSING, check_statics, static
 
 _new = object.__new__
+_IN_NO_GRAD, _IN_INFERENCE = (
+    ("no_grad", 0),
+    ("inference", 0),
+)  # how a view was made off the tape, whatever its base was made by
 
 
 class ViewPlan:
@@ -72,24 +76,22 @@ def call_view(view, t, statics):
         v._rg = False
         v._base = base
         v._seen = t._storage.version if base._seen is None else seen_now(base)
+        if not me.grad:
+            v.__dict__["_made"] = _IN_INFERENCE if me.inference else _IN_NO_GRAD
+        elif t._base is not None and "_made" in t.__dict__:
+            v.__dict__["_made"] = (t.__dict__["_made"][0], 0)
         if edge is None or not differentiable(out):
             v._edge = None
-            if t._base is not None and "_made" in t.__dict__:
-                v.__dict__["_made"] = (t.__dict__["_made"][0], 0)
-            elif not me.grad and (base._rg or base._edge is not None):
-                v.__dict__["_made"] = ("inference" if me.inference else "no_grad", 0)
         else:
             if not plan.absolute:
                 p, starts = view_plan(spec, _contiguous(spec), tuple(out.shape), strides, start, plan.name)
             else:
                 p, starts = memory_plan(spec, out, offset, plan.name)
             v._edge = (tape.record(p, (), (edge,), starts, ()), 0)
-            if t._base is not None and "_made" in t.__dict__:
-                v.__dict__["_made"] = (t.__dict__["_made"][0], 0)
         if plan.fresh:
             v._base, v._seen = None, Apart()
         return v
-    return _many_views(plan, t, spec, edge, base)
+    return _many_views(plan, t, spec, edge, base, None if me.grad else _IN_INFERENCE if me.inference else _IN_NO_GRAD)
 
 
 def _dual_view(me, view, t, statics):
@@ -122,7 +124,7 @@ def _contiguous(spec):
     return Spec.dense(tuple(spec.shape), spec.dtype, spec.device).strides
 
 
-def _many_views(plan, t, spec, edge, base):
+def _many_views(plan, t, spec, edge, base, off_tape):
     views = []
     node = None
     if edge is not None and plan.outs and differentiable(spec):
@@ -136,7 +138,7 @@ def _many_views(plan, t, spec, edge, base):
         else:
             v._base = base
             v._seen = seen_now(base)
-            v.__dict__["_made"] = ("multi", len(views))
+            v.__dict__["_made"] = off_tape or ("multi", len(views))
         if node is not None:
             v._edge = (node, len(views))
         views.append(v)

@@ -102,14 +102,14 @@ def check_inplace(t, others=()):
     others: operands of the write; should one of them require grad, `t` will.
     """
     if t._base is not None:
-        base = t._base
+        needs = t.requires_grad
         made = t.__dict__.get("_made")
-        if made is not None:
-            needs = t._rg or t._edge is not None or base.requires_grad
-            if needs or any(getattr(x, "requires_grad", False) for x in others):
-                raise errors.view_made(made, t._edge)
-        if (t._rg or edge_of(t) is not None) and base._edge is None:
+        if made is not None and (needs or any(getattr(x, "requires_grad", False) for x in others)):
+            raise errors.view_made(made, t._edge)
+        if needs and t._base._edge is None:
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+        if needs and t._edge is None:  # its base got a history that nobody has asked this view for
+            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     if t._rg:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
 

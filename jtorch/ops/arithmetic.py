@@ -152,6 +152,12 @@ def div(input: Scalar, other: Scalar, *, rounding_mode: str | None = None) -> Ar
     return _div(input, other, rounding_mode)
 
 
+div.guards(
+    input=lambda call: True if call["rounding_mode"] and "other" in call["needs"] else None,
+    other=lambda call: True if call["rounding_mode"] and hasattr(call["other"], "shape") else None,
+)
+
+
 @opmath
 def _div(input, other, rounding_mode):
     if rounding_mode is None:

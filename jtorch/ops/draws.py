@@ -7,7 +7,7 @@ from jax import lax
 
 from ..core import dtype as dtypes
 from ..core import rng
-from .registry import ZERO, Array, Key, op
+from .registry import UNKNOWN, Array, Key, op
 
 
 @op(where="torch", out="exact")
@@ -29,7 +29,7 @@ def binomial(count: Array, prob: Array, generator: object = None, *, key: Key) -
     return drawn.astype(count.dtype)
 
 
-binomial.vjp(count=ZERO, prob=ZERO)
+binomial.vjp(count=UNKNOWN, prob=UNKNOWN)
 
 
 @binomial.check

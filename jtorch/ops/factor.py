@@ -26,7 +26,7 @@ from .matrices import (
     squares,
     supported,
 )  # fmt: skip
-from .registry import Array, composite, op
+from .registry import UNKNOWN, Array, Unwritten, composite, op
 
 RETURN_FIELDS = {
     "cholesky_ex": ("L", "info"),
@@ -184,7 +184,7 @@ def qr(input: Array, some: bool = True) -> tuple[Array, Array]:
 qr.guards(input=False, out=True)
 
 
-@op(where="torch Tensor", differentiable=False, strides=columns(0))
+@op(where="torch Tensor", strides=columns(0))
 def geqrf(input: Array) -> tuple[Array, Array]:
     """QR as Householder reflections: R and the vectors in one matrix, and their factors."""
     if input.ndim < 2:
@@ -192,6 +192,12 @@ def geqrf(input: Array) -> tuple[Array, Array]:
     supported(input, "geqrf_cpu")
     h, tau = jnp.linalg.qr(input, mode="raw")
     return mt(h), tau
+
+
+geqrf.vjp(input=Unwritten("geqrf"))
+
+
+geqrf.vjp(input=Unwritten("geqrf"))
 
 
 def _reflections(A, tau, full):
@@ -402,6 +408,9 @@ def eigvalsh(A: Array, UPLO: str = "L") -> Array:
     return jnp.linalg.eigh(from_triangle(A, _triangle(UPLO)), symmetrize_input=False)[0]
 
 
+eigvalsh.guards(A=False, out=True)
+
+
 def _host_eig(A):
     w, v = np.linalg.eig(np.asarray(A))
     return w.astype(_complex(A.dtype)), v.astype(_complex(A.dtype))
@@ -590,14 +599,23 @@ def _ldl(A, hermitian):
     return jax.pure_callback(lambda a: _host_ldl(a, hermitian), out, A, vmap_method="expand_dims")
 
 
-@op(where="linalg", differentiable=False, strides=columns(0))
+@op(where="linalg", strides=columns(0))
 def ldl_factor(A: Array, *, hermitian: bool = False) -> tuple[Array, Array]:
     """The Bunch-Kaufman factors of a symmetric or Hermitian matrix, computed on the host."""
     LD, pivots, _ = _ldl(A, hermitian)
     return LD, pivots
 
 
-@op(where="linalg", differentiable=False, strides=columns(0))
+ldl_factor.vjp(A=UNKNOWN)
+
+
+ldl_factor.vjp(A=UNKNOWN)
+
+
+@op(where="linalg", strides=columns(0))
 def ldl_factor_ex(A: Array, *, hermitian: bool = False, check_errors: bool = False) -> tuple[Array, Array, Array]:
     """`ldl_factor` and LAPACK's info."""
     return tuple(_ldl(A, hermitian))
+
+
+ldl_factor_ex.vjp(A=UNKNOWN)

@@ -105,6 +105,9 @@ def pad(input: Array, pad: tuple, mode: str = "constant", value: float | None = 
     return input
 
 
+pad.guards(input=lambda call: call["mode"] in ("reflect", "replicate") or None)
+
+
 @pad.check
 def _(input, pad, mode="constant", value=None):
     if len(pad) % 2:

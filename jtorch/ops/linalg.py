@@ -128,6 +128,9 @@ def _check_empty(x, ord=2, dim=None, keepdim=False, *, dtype=None):
     raise RuntimeError(f"linalg.vector_norm cannot compute the {ord} norm on {where} {why} does not have an identity")
 
 
+vector_norm.guards(x=lambda call: True if call["ord"] == 0 else None)
+
+
 vector_norm.grad_name = "LinalgVectorNormBackward0"
 
 
@@ -186,6 +189,10 @@ def matrix_norm(
             raise IndexError(f"amin(): Expected reduction dim {outer - (inner < outer)} to have non-zero size.")
         out = _largest(sums, (inner, outer)) if ord > 0 else sums.min((inner, outer))
     return jnp.expand_dims(out, (row, col)) if keepdim else out
+
+
+# Of singular values only these are kept; the nuclear norm is their sum, and keeps neither.
+matrix_norm.guards(A=lambda call: call["ord"] not in ("nuc", 2, -2), out=lambda call: call["ord"] != "nuc")
 
 
 @composite(where="linalg.norm")
@@ -338,6 +345,9 @@ def pinv(
     """The Moore-Penrose pseudo-inverse; singular values up to max(atol, rtol * largest) count as zero."""
     matrices(A, "linalg.pinv")
     return pseudo_inverse(A, atol, rcond if rtol is None else rtol, hermitian)
+
+
+pinv.guards(out=True)
 
 
 @composite(where="torch Tensor")

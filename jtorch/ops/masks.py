@@ -12,7 +12,7 @@ from ..core import dtype as dt
 from ..core.shapes import broadcast
 from .conversion import rounded
 from .indexing import IN_BOUNDS, axis, scalar_name, size_of
-from .registry import ZERO, Array, Number, Scalar, composite, op
+from .registry import UNKNOWN, ZERO, Array, Number, Scalar, composite, op
 from .views import as_strided
 
 # ---------------------------------------------------------------- masks
@@ -396,7 +396,7 @@ def one_hot(tensor, num_classes=-1):
     return one_hot_of(tensor, num_classes)
 
 
-@op(dynamic=True, differentiable=False)
+@op(dynamic=True)
 def bincount(input: Array, weights: Array | None = None, minlength: int = 0) -> Array:
     """How often each value from 0 up occurs, or the sum of the weights of its occurrences."""
     values = np.asarray(input)
@@ -413,6 +413,12 @@ def bincount(input: Array, weights: Array | None = None, minlength: int = 0) -> 
         raise RuntimeError("weights should be 1-d and have the same length as input")
     kind = np.float32 if weights.dtype == np.float32 else np.float64
     return jnp.asarray(np.bincount(values, weights, minlength).astype(kind))
+
+
+bincount.vjp(weights=UNKNOWN)
+
+
+bincount.vjp(weights=UNKNOWN)
 
 
 @op(differentiable=False)

@@ -453,6 +453,9 @@ def pairwise_distance(x1: Array, x2: Array, p: float = 2.0, eps: float = 1e-6, k
     return out.astype(x1.dtype) if not jnp.iscomplexobj(x1) else out
 
 
+pairwise_distance.guards(x1=False, x2=False, out=True)
+
+
 @pairwise_distance.check
 def _(x1, x2, p=2.0, eps=1e-6, keepdim=False):
     if x1.dtype is x2.dtype is dtypes.bool_:

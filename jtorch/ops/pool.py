@@ -436,10 +436,19 @@ def _adaptive_name(n):
     return name
 
 
+def _unless_mean(call):
+    """Whether an adaptive average is more than one mean of everything, which keeps nothing."""
+    target = call["output_size"]
+    return None if target == 1 or isinstance(target, tuple) and set(target) == {1} else True
+
+
 @op(where="torch nn.functional", grad_name=_adaptive_name(1), out=False, strides=formats.follow_line)
 def adaptive_avg_pool1d(input: Array, output_size) -> Array:
     """The mean of each of `output_size` windows that cover the last dimension evenly."""
     return _adaptive_avg_pool(1, input, output_size)
+
+
+adaptive_avg_pool1d.guards(input=_unless_mean)
 
 
 def _adaptive_strides(outs, input, output_size):
@@ -453,10 +462,16 @@ def adaptive_avg_pool2d(input: Array, output_size) -> Array:
     return _adaptive_avg_pool(2, input, output_size)
 
 
+adaptive_avg_pool2d.guards(input=_unless_mean)
+
+
 @op(where="nn.functional _C._nn", grad_name=_adaptive_name(3))
 def adaptive_avg_pool3d(input: Array, output_size) -> Array:
     """The mean of each of `output_size` windows that cover the last three dimensions; None keeps a size."""
     return _adaptive_avg_pool(3, input, output_size)
+
+
+adaptive_avg_pool3d.guards(input=_unless_mean)
 
 
 adaptive_avg_pool1d.check(lambda input, output_size: check_adaptive("avg", 1, input, output_size))

@@ -512,6 +512,10 @@ def norm(input: Array, p: object = "fro", dim: object = None, keepdim: bool = Fa
     return out.astype(x.dtype) if half else out
 
 
+_unless_nuclear = lambda call: False if call["p"] == "nuc" else None
+norm.guards(input=_unless_nuclear, out=_unless_nuclear)
+
+
 def _vector_norm(x, p, dims, keepdim):
     size = jnp.abs(x)
     if p == math.inf:

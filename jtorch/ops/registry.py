@@ -58,6 +58,10 @@ class _Marker:
         return self.name
 
 
+class Unwritten(_Marker):
+    """A derivative that PyTorch names without having it: the node bears its name, and to run it is an error."""
+
+
 ZERO = _Marker("ZERO")  # a derivative that exists and vanishes
 UNKNOWN = _Marker("UNKNOWN")  # a derivative that PyTorch says it does not have, when it is asked for
 NONE = _Marker("NONE")  # promotion: arguments are passed as they come
@@ -259,7 +263,8 @@ class Op(Record):
 
     def guards(self, **which) -> "Op":
         """Say which arguments and results (`out`, `out1`) must not (True) or may (False) be written to before backward, where
-        PyTorch's derivative keeps others than ours: what ours keeps can't change, so this is a matter of errors alone."""
+        PyTorch's derivative keeps others than ours: what ours keeps can't change, so this is a matter of errors alone. A function is
+        asked for each kind of call, with {argument: Spec or value}; None: as it is without."""
         self.guarded |= which
         return self
 

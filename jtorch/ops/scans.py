@@ -225,6 +225,9 @@ def trapezoid(y: Array, x: Array | None = None, *, dx: Number = 1, dim: int = -1
     return jnp.sum(_panels(y, x, dx, dim), axis=dim)
 
 
+trapezoid.guards(y=False, x=False)
+
+
 def _no_bools(record):
     @record.check
     def check(y, x=None, dx=1, dim=-1):
@@ -242,6 +245,9 @@ def cumulative_trapezoid(y: Array, x: Array | None = None, *, dx: Number = 1, di
     """The running area under y by the trapezoidal rule."""
     dim = one_dim(dim, y.ndim)
     return jnp.cumsum(_panels(y, x, dx, dim), axis=dim)
+
+
+cumulative_trapezoid.guards(y=False, x=False)
 
 
 cumulative_trapezoid.grad_name = "CumsumBackward0"

@@ -23,7 +23,7 @@ from .matrices import (
     squares,
     supported,
 )
-from .registry import Array, composite, op
+from .registry import UNKNOWN, Array, composite, op
 from .views import movedim, reshape
 
 RETURN_FIELDS = {
@@ -159,6 +159,9 @@ def lstsq(
     )
 
 
+lstsq.guards(out0=True)
+
+
 @op(where="torch Tensor", strides=columns(0, of_fresh=True))
 def cholesky_solve(B: Array, L: Array, upper: bool = False) -> Array:
     """The X with `A @ X = B`, for the A whose Cholesky factor is L."""
@@ -260,7 +263,7 @@ def _host_ldl_solve(LD, pivots, B, hermitian):
     return out.reshape(B.shape)
 
 
-@op(where="linalg", differentiable=False, strides=columns(0))
+@op(where="linalg", strides=columns(0))
 def ldl_solve(LD: Array, pivots: Array, B: Array, *, hermitian: bool = False) -> Array:
     """The X with `A @ X = B`, from A's `ldl_factor`."""
     LD, B = broadcast_batches(LD, B)
@@ -268,6 +271,9 @@ def ldl_solve(LD: Array, pivots: Array, B: Array, *, hermitian: bool = False) ->
     out = jax.ShapeDtypeStruct(B.shape, B.dtype)
     fn = lambda a, p, b: _host_ldl_solve(a, p, b, hermitian)
     return jax.pure_callback(fn, out, LD, pivots, B, vmap_method="expand_dims")
+
+
+ldl_solve.vjp(LD=UNKNOWN, B=UNKNOWN)
 
 
 @composite(where="linalg", out=True)

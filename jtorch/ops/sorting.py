@@ -11,7 +11,7 @@ from ..core.shapes import contiguous_strides
 from . import formats
 from .conversion import is_number, kind
 from .reduce import _add_at, _place, one_dim
-from .registry import Array, Scalar, composite, op
+from .registry import Array, Scalar, Unwritten, composite, op
 
 RETURN_FIELDS = {
     "sort": ("values", "indices"),
@@ -264,8 +264,8 @@ def unique_consecutive(
     return out[0] if len(out) == 1 else tuple(out)
 
 
-for _record in (unique, unique_consecutive):
-    _record.differentiable = False
+unique.vjp(input=Unwritten("_unique2"))
+unique_consecutive.vjp(input=Unwritten("unique_consecutive"))
 
 
 @unique.check

@@ -15,7 +15,7 @@ from .arithmetic import sgn
 from .conversion import constant, is_number, kind, opmath, rounded
 from .logic import logical_and, logical_or, where
 from .reduce import logsumexp  # noqa: F401  torch.special.logsumexp is registered there
-from .registry import FLOAT, PROMOTE, Array, Scalar, composite, op
+from .registry import FLOAT, PROMOTE, Array, Scalar, Unwritten, composite, op
 from .transcendental import exp, log
 
 # ---- error and gamma functions ----
@@ -382,7 +382,7 @@ def zeta(input: Scalar, other: Scalar) -> Array:
     return _zeta(*jnp.broadcast_arrays(input, other))
 
 
-zeta.vjp(other=lambda g, input, other: g * (-input * zeta(input + 1, other)))
+zeta.vjp(input=Unwritten("zeta"), other=lambda g, input, other: g * (-input * zeta(input + 1, other)))
 
 
 @op(promote=PROMOTE, where="special torch.igamma Tensor.igamma Tensor.gammainc")

@@ -6,11 +6,9 @@ then it is another computation, and one that cannot start before backward gets t
 """
 
 import contextlib
+import functools
 import weakref
 from collections import defaultdict
-
-import jax
-import jax.numpy as jnp
 
 from .. import errors
 from ..autograd.entry import backward as run_backward
@@ -18,13 +16,14 @@ from ..autograd.function import Function
 from ..autograd.graph import saved_tensors_hooks
 from ..autograd.mode import enable_grad, no_grad
 from ..autograd.node import PythonNode, as_it_is
-from ..core.program import Plan
 from ..core.record import tls
 from ..core.spec import Spec
 from ..creation import zeros
 from ..dispatch.plans import key_spec
 from ..random_tensors import default_generator
 from ..tensor import Tensor, edge_of, value_of, wrap
+from .barriers import behind_barrier
+from .checkpoint_debug import OperatorLog, report
 from .device_states import check_backward_validity, detach_variable, get_device_states, set_device_states  # noqa: F401
 from .selective import (
     CheckpointPolicy,
@@ -78,44 +77,6 @@ def noop_context_fn():
 
 # --- keeping recomputation apart from the computation -------------------------------------------------------------------
 
-_barriers: dict = {}
-
-
-def _behind_barrier(values, specs, after, after_specs):
-    """The same values, as XLA sees it other ones, not available before those in `after`."""
-    n = len(values)
-    specs = tuple(Spec.dense(tuple(s.shape), s.dtype, s.device) for s in (*specs, *after_specs))
-    plan = _barriers.get((n, specs))
-    if plan is None:
-        fence = _select if specs[0].device.type == "cpu" else _fence
-
-        def barrier(*arrays):
-            got = fence(arrays[:n], arrays[n:])
-            return got[0] if n == 1 else tuple(got)
-
-        plan = _barriers[n, specs] = Plan(None, "recompute_from", barrier, specs, specs=specs[:n])
-    me = tls.me
-    graph = me.graph if me.graph.device is plan.device else me.graph_on(plan.device)
-    return graph.recn(plan, (*values, *after))
-
-
-def _fence(values, after):
-    return jax.lax.optimization_barrier((*values, *after))[: len(values)]
-
-
-def _select(values, after):
-    """The same for XLA's CPU compiler, which drops optimization barriers before it merges equal computations.
-
-    Each value is chosen by a condition that never holds, and that the compiler cannot know before the gradient is there. In
-    a model of 24 blocks this takes the peak from 10.4 to 1.3 MB; with optimization_barrier (jax.checkpoint too) it stays.
-    """
-    for x in (*after, *values):
-        if x.size and jnp.issubdtype(x.dtype, jnp.inexact):
-            first = jnp.real(jax.lax.reshape(jax.lax.slice(x, (0,) * x.ndim, (1,) * x.ndim), ()))
-            never = first > jnp.inf
-            return [jnp.where(never, jnp.zeros_like(v), v) for v in values]
-    return _fence(values, after)
-
 
 class _Source(PythonNode):
     """Stands for the history of a tensor that came into a region: it is no leaf there, but nothing leads on."""
@@ -134,7 +95,7 @@ def _again(tensors, cotangents, leaves):
     device = tensors[0]._spec.device
     same = [k for k, t in enumerate(tensors) if t._spec.device is device]
     here = [k for k, (_, s) in enumerate(cotangents) if s.device is device]
-    values = _behind_barrier(
+    values = behind_barrier(
         [value_of(tensors[k]) for k in same], [tensors[k]._spec for k in same],
         [after[k] for k in here], [cotangents[k][1] for k in here],
     )  # fmt: skip
@@ -201,7 +162,7 @@ class _Randomness:
             key = next(given, key)
             spec = key_spec()
             here = [(c, s) for c, s in cotangents if s.device is spec.device]
-            return _behind_barrier([key], [spec], [c for c, _ in here], [s for _, s in here])[0]
+            return behind_barrier([key], [spec], [c for c, _ in here], [s for _, s in here])[0]
 
         extra["keys"] = repeat
         try:
@@ -417,8 +378,19 @@ class _Frame:
         if lines:
             raise CheckpointError(
                 "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during the "
-                "forward pass.\n" + "\n".join(lines) + "\n."
+                "forward pass.\n"
+                + "\n".join(lines)
+                + "\n.\n\nTip: `debug=True`, or `with set_checkpoint_debug_enabled(True):`, shows "
+                "the operators of both passes."
             )
+
+
+def _explained(unpack, first, second, holder):
+    """Unpack; should that fail, say what ran the first and the second time."""
+    try:
+        return unpack(holder)
+    except CheckpointError as error:
+        raise CheckpointError(report(first, second)) from error
 
 
 def _metadata(t):
@@ -429,9 +401,12 @@ _CHECKS = {"default": _metadata, "none": None}
 
 
 def _checkpoint_without_reentrant(function, preserve, context_fn, determinism_check, debug, early_stop, args, kwargs):
+    debug = debug if _settings["debug"] is None else _settings["debug"]
+    if debug and context_fn is not noop_context_fn:
+        raise ValueError("debug=True is incompatible with non-default context_fn")
     if determinism_check not in _CHECKS:
         raise ValueError(f"determinism_check should be one of {list(_CHECKS)}, but got {determinism_check}")
-    forward_context, recompute_context = context_fn()
+    forward_context, recompute_context = logs = (OperatorLog(), OperatorLog()) if debug else context_fn()
     me = tls.me
     if not me.grad:
         with forward_context:
@@ -439,7 +414,8 @@ def _checkpoint_without_reentrant(function, preserve, context_fn, determinism_ch
     randomness = _Randomness(preserve)
     early_stop = early_stop and _settings["early_stop"]
     frame = _Frame(function, args, kwargs, recompute_context, randomness, early_stop, _CHECKS[determinism_check])
-    with saved_tensors_hooks(frame.pack, frame.unpack), forward_context, randomness.recording():
+    unpack = functools.partial(_explained, frame.unpack, *logs) if debug else frame.unpack
+    with saved_tensors_hooks(frame.pack, unpack), forward_context, randomness.recording():
         result = function(*args, **kwargs)
     frame.forward_completed = True
     return result
@@ -455,6 +431,7 @@ def checkpoint(
         use_reentrant: True for the older form, one step of the tape; False, recommended, works with everything that
             backward can do
         context_fn: gives the contexts of the first and of the second call (`create_selective_checkpoint_contexts`)
+        debug: should a recomputation differ, tell the operators of both times and where they were called
         determinism_check: "default" compares shapes, dtypes and devices of both times, "none" nothing
         early_stop: end the second call as soon as what is needed has been computed
         preserve_rng_state: give the second call the random numbers of the first. Default: True

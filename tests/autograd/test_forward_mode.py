@@ -170,6 +170,65 @@ ts = {k: torch.full_like(p, 0.1) for k, p in params.items()}
 o, to = jvp(lambda p: functional_call(net, p, (x.detach(),)), (params,), (ts,))
 del net
 """,
+    "out": """
+x, y, v = (t.detach() for t in data())
+i = torch.tensor([0, 2])
+for mode in (torch.enable_grad, torch.no_grad):
+    with fw.dual_level(), mode():
+        d, o, od = dual(x, v), torch.zeros_like(x), dual(torch.zeros_like(x), v)
+        for f in (
+            lambda: torch.sin(d, out=o), lambda: torch.add(y, d, out=o), lambda: torch.mul(y, y, out=od), lambda: torch.gt(d, y, out=o > 0),
+            lambda: torch.cat([d, y], out=torch.zeros(6, dtype=o.dtype)), lambda: torch.sum(d, 0, out=o[0]), lambda: torch.sin(y, out=o),
+            lambda: torch.sort(d, out=(o, torch.zeros(3, dtype=torch.long))), lambda: torch.masked_select(d, y > 0, out=o[:2].clone()),
+            lambda: torch.index_select(d, 0, i, out=o[:2]),
+        ):
+            attempt(f)
+        print(tangent(o), tangent(od))
+        del d, o, od  # which PyTorch has written to before it refuses
+""",
+    "what_jvp_returns": """
+def made(ret, fwd=lambda x: x * 2, setup=lambda ctx, x: None):
+    class F(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, *others):
+            setup(ctx, x)
+            return fwd(x)
+        @staticmethod
+        def jvp(ctx, *ts):
+            return ret(*ts)
+    return F
+def applied(F, *args):
+    out = F.apply(*args)
+    print([t for t in map(tangent, out if isinstance(out, tuple) else (out,))])
+two = lambda x: (x * 2, x + 1)
+whole = lambda x: (x * 2, x.long())
+dirty = lambda ctx, x: ctx.mark_dirty(x)
+_, _, v = data()
+with fw.dual_level():
+    for F in (
+        made(lambda t: t * 2), made(lambda t: v[:2]), made(lambda t: v[:1]), made(lambda t: (t, t)), made(lambda t: (t,)), made(lambda t: ()),
+        made(lambda t: 3), made(lambda t: [t]), made(lambda t: (t, t), two), made(lambda t: t, two), made(lambda t: (t, t, t), two),
+        made(lambda t: (t, t[:2]), two), made(lambda t: (t, None), whole), made(lambda t: (t, t), whole), made(lambda t: t, lambda x: x),
+        made(lambda t: t.view_as(t), lambda x: x), made(lambda t: t[:2], lambda x: x[:2]), made(lambda t: t[:2] * 1, lambda x: x[:2]),
+        made(lambda t: t.mul_(3), lambda x: x.mul_(2), dirty), made(lambda t: t * 3, lambda x: x.mul_(2), dirty),
+    ):
+        attempt(applied, F, dual(v.clone(), v.clone()))
+    attempt(applied, made(lambda t, u, k: t + u), dual(v, v), v, 5)
+    attempt(applied, made(lambda t, u: t * 1j, lambda x: x * 1), dual(v + 0j, v + 1j), v + 0j)
+class G(torch.autograd.Function):
+    @staticmethod
+    def forward(x):
+        return x * 2
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+    @staticmethod
+    def jvp(ctx, t):
+        return given(t)
+for given in (lambda t: t * 3, lambda t: v[:2], lambda t: (t, t), lambda t: 3, lambda t: [t], lambda t: v[:1]):
+    attempt(lambda: print(jvp(G.apply, (v,), (v,))[1].tolist()))
+del given
+""",
     "levels_and_errors": """
 x, y, v = data()
 attempt(fw.exit_dual_level)

@@ -5,6 +5,23 @@ import pytest
 from .programs import run
 
 PROGRAMS = {
+    "draws_and_what_has_no_derivative": """
+x, m = (torch.full((4,), 0.5) * 1).requires_grad_(), torch.eye(3).requires_grad_()
+z = torch.special.zeta
+for f in (
+    lambda: torch.poisson(x), lambda: torch.bernoulli(x), lambda: x.bernoulli(0.5), lambda: torch.normal(x, x), lambda: torch.normal(x, 1.),
+    lambda: torch.normal(0., x), lambda: torch.binomial(x, x), lambda: torch.multinomial(x, 2), lambda: torch.unique(x),
+    lambda: torch.unique(x, return_inverse=True)[1], lambda: x.unique_consecutive(), lambda: torch.bincount(torch.arange(4), x),
+    lambda: torch.geqrf(m)[1], lambda: torch.linalg.ldl_solve(*torch.linalg.ldl_factor(m.detach()), m), lambda: z(x + 1, x),
+    lambda: z(x + 1, 2.), lambda: z(2., x), lambda: z(x.detach() + 1, x), lambda: torch.floor_divide(x, 2), lambda: torch.poisson(x.detach()),
+):
+    x.grad = m.grad = None
+    r = f()
+    print(name(r), r.requires_grad, r.is_leaf, r.shape)
+    attempt(lambda: r.sum().backward())
+    print(None if x.grad is None else [round(v, 4) for v in x.grad.tolist()], m.grad is None)
+del r, z
+""",
     "one_node_of_several_results": """
 x = torch.arange(6., dtype=torch.float64, requires_grad=True)
 y = x * 2

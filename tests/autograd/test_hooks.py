@@ -5,6 +5,20 @@ import pytest
 from .programs import run
 
 PROGRAMS = {
+    "backward_hooks": """
+x = T(1., 2.)
+y = x * 2
+h = lambda g: g * 2
+for t in (x, y):
+    print(t._backward_hooks)
+    a, b = t.register_hook(h), t.register_hook(h)
+    print(type(t._backward_hooks).__name__, [k == n.id for k, n in zip(t._backward_hooks, (a, b))], [v is h for v in t._backward_hooks.values()])
+    a.remove()
+    print(len(t._backward_hooks), b.id in t._backward_hooks)
+    b.remove()
+    print(t._backward_hooks)
+del a, b, h
+""",
     "what_node_hooks_return": """
 x = T(1., 2.)
 for got in (3, [None, None], (None,), (None, None, None), (torch.ones(3), None), (None, torch.ones(2)), (T(5., 5., grad=False), None)):

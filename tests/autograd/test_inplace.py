@@ -325,6 +325,31 @@ z.add_(z)
 (y.sum() + z.sum()).backward()
 g = x.grad
 """,
+    "views_made_off_the_tape_or_before_their_base_had_a_history": """
+from contextlib import nullcontext
+def cases():
+    for mode in (torch.no_grad, torch.inference_mode, nullcontext):
+        for view in (lambda x: x[0], lambda x: x.unbind(0)[0], lambda x: x.split(1)[0][0], lambda x: x.view(6)):
+            for history in ("through the base", "through the view", "before"):
+                x = torch.ones(2, 3)
+                x = x.requires_grad_() * 1 if history == "before" else x
+                with mode():
+                    v = view(x)
+                if history == "through the base":
+                    x.mul_(torch.ones(3, requires_grad=True))
+                yield history, v
+for history, v in cases():
+    attempt(v.mul_, torch.ones(v.shape, requires_grad=True) if history == "through the view" else 2)
+    attempt(lambda: print(name(v), v.requires_grad, v.is_leaf, v.output_nr))
+for mode in (torch.no_grad, nullcontext):
+    for write in (torch.Tensor.zero_, lambda v: v.copy_(torch.ones(3)), lambda v: torch.sin(torch.ones(3), out=v), lambda v: v.fill_(2.)):
+        x = T(1., 2., 3.).clone().expand(2, 3)
+        with mode():
+            v = x.unbind(0)[0]
+        with torch.no_grad():
+            x[0, 0] = 3.
+        attempt(write, v)
+""",
     "base_attribute": """
 x = torch.arange(6.)
 v = x.view(2, 3)

@@ -15,7 +15,7 @@ FLOORS = {
     "handles.py": 0, "namespaces.py": 0,
     "core/dtype.py": 1, "core/device.py": 1, "core/shapes.py": 1, "core/layout.py": 1,
     "core": 2, "ops": 3,
-    "autograd/node.py": 4, "autograd/engine.py": 4, "autograd/derive.py": 4, "autograd/derive_views.py": 4, "autograd/mode.py": 4,
+    "autograd/node.py": 4, "autograd/engine.py": 4, "autograd/derive.py": 4, "autograd/derive_views.py": 4, "autograd/mode.py": 4, "autograd/liveness.py": 4,
     "tensor.py": 5, "dispatch": 6, "autograd/entry.py": 6.5, "windows.py": 6.5,
     "creation.py": 6.5, "random_tensors.py": 6.5, "indexing.py": 6.5, "methods.py": 6.5, "functions.py": 6.5, "printing.py": 6.5,
     "operators.py": 6.5, "complex_views.py": 6.5, "literals.py": 6.5, "pytree.py": 6.5, "dlpack.py": 6.5,
@@ -163,6 +163,25 @@ def test_jax_random_is_used_by_rng_alone():
         for node in ast.walk(tree(path)):
             if isinstance(node, ast.Attribute) and ast.unparse(node).startswith("jax.random."):
                 wrong.append(f"{name}:{node.lineno} {ast.unparse(node)}")
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+# Where a primitive of our own says how it is transposed and batched: as JAX's documentation does it; jax.extend has no tables for that.
+OWN_PRIMITIVES = {"autograd/levels.py": ("ad", "batching", "mlir")}
+
+
+def test_only_public_jax():
+    """`jax`, `jax.extend` and `jax.export`: nothing of jax._src, jaxlib or, but for the tables of primitives, of jax.interpreters."""
+    wrong = []
+    for path in files():
+        name = path.relative_to(PACKAGE).as_posix()
+        named = [*every_import(path)]
+        named += [(n.lineno, ast.unparse(n)) for n in ast.walk(tree(path)) if isinstance(n, ast.Attribute)]
+        allowed = {f"jax.interpreters.{m}" for m in OWN_PRIMITIVES.get(name, ())}
+        for line, m in named:
+            inner = m.split(".")[0] == "jaxlib" or m.startswith(("jax._src", "jax.interpreters"))
+            if inner and m not in allowed:
+                wrong.append(f"{name}:{line} {m}")
     assert not wrong, "\n" + "\n".join(wrong)
 
 

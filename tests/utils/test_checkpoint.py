@@ -10,7 +10,7 @@ from tests.autograd.programs import run
 
 HEAD = """
 from torch.utils.checkpoint import *
-from torch.utils.checkpoint import checkpoint, checkpoint_sequential, set_checkpoint_early_stop
+from torch.utils.checkpoint import checkpoint, checkpoint_sequential, set_checkpoint_early_stop, set_checkpoint_debug_enabled, CheckpointError
 calls = []
 def f(x, w, k=2.):
     calls.append(torch.is_grad_enabled())
@@ -52,6 +52,35 @@ def g(d, x, none, text):
     return d["k"] * x if none is None and text == "t" else None
 y = checkpoint(g, {"k": 2}, x, None, "t", use_reentrant=False)
 y.sum().backward()
+""",
+    "debug": """
+import re
+turns = []
+def g(x):
+    turns.append(1)
+    y = x.sin()
+    y = torch.cat([y, y]) if len(turns) % 2 else y
+    return torch.add(y, 3, alpha=2).exp()[0:2].view(2, 1).add_(1)
+def both_logs(early_stop=True, **kw):
+    x = torch.ones(3, requires_grad=True)
+    try:
+        checkpoint(g, x, use_reentrant=False, early_stop=early_stop, **kw).sum().backward()
+    except CheckpointError as e:
+        text = str(e)
+        log = re.split("Operations executed .*:", text)[1:]
+        ops = [re.findall(r"aten[.](\\w+[.]\\w+)[(]([^\\n]*)", part) for part in log]
+        # detach is PyTorch's own, in the second log alone, and shifts the numbers of the tensors there
+        print([(op, re.sub("['\\"]", "", args) if k == 0 else None) for k, part in enumerate(ops) for op, args in part if "detach" not in op])
+        print(text.split(chr(10))[:2], type(e.__cause__).__name__, len(re.findall("of 7 in original", text)), "test_checkpoint" in text or "g\\n" in text)
+    turns.clear()
+both_logs(debug=True)
+both_logs()
+with set_checkpoint_debug_enabled(True):
+    both_logs()
+with set_checkpoint_debug_enabled(False):
+    both_logs(debug=True)
+checkpoint(torch.sin, torch.ones(2, requires_grad=True), use_reentrant=False, debug=True).sum().backward()
+attempt(checkpoint, g, torch.ones(3), use_reentrant=False, debug=True, context_fn=lambda: (1, 2))
 """,
     "nested": """
 x, w = data()
