@@ -438,8 +438,10 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     """Each element (or slice of `dim`) repeated in place, all alike or by a tensor of counts."""
     if repeats is None:
         return repeat_places(input) if output_size is None else repeat_places_sized(input, output_size)
-    if isinstance(repeats, int):
-        return repeat_each(input, repeats, dim)
+    if isinstance(repeats, (int, np.integer)):
+        return repeat_each(input, int(repeats), dim)
+    if not hasattr(repeats, "ndim"):
+        raise errors.argument("repeat_interleave", "repeats", "Tensor or int", repeats, 1)
     size = math.prod(input.shape) if dim is None else (input.shape or (1,))[axis(dim, input.ndim)]
     if repeats.ndim > 1:
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")

@@ -1,5 +1,6 @@
 """What random calls found beyond PyTorch's own samples: inputs that lie otherwise in memory, and arguments of wrong types."""
 
+import numpy as np
 import pytest
 
 from tests.oracle import both
@@ -124,6 +125,7 @@ CALLS = {
     "filled by a matrix": lambda t: t.ones(3, 4).index_fill(0, t.tensor([[0, 2]]), 1.0),
     "filled with complex": lambda t: t.ones(3, 4).index_fill(0, t.tensor([0, 2]), 1j),
     "mask of another size": lambda t: t.ones(3, 4).masked_select(t.ones(2, 4) > 0),
+    "repeats from numpy": lambda t: plain(t, 2, 3).repeat_interleave(np.int64(2), dim=0),
     "positions in nothing": lambda t: t.zeros(0, 5)[[0]],
     "no positions in nothing": lambda t: t.zeros(0, 5)[t.zeros(0, dtype=t.int64)],
     "floats unravelled": lambda t: t.unravel_index(t.ones(2), (3, 4)),
