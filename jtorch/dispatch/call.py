@@ -76,7 +76,7 @@ def slow(op, args, out=None, public=None):
     return _in_copy(tensors[0], result) if op.in_copy else result
 
 
-def _plan_of(op, call, public):
+def _plan_of(op, call, public=None):
     # Of an op that is laid out in a copy, the generated function must find no plan: it knows no such thing.
     key = ("in copy", call.key) if op.in_copy else call.key
     try:
