@@ -1,6 +1,7 @@
 """torch.export: one program of a module, with its guards, sizes that may change, and a file."""
 
 import io
+import json
 import zipfile
 
 import pytest
@@ -130,15 +131,50 @@ def test_refusals():
         export.load(file)
 
 
+def rewritten(program, change):
+    """The file of a program, its first call changed."""
+    file, hostile = io.BytesIO(), io.BytesIO()
+    export.save(program, file)
+    with zipfile.ZipFile(file) as old, zipfile.ZipFile(hostile, "w") as new:
+        for name in old.namelist():
+            text = old.read(name)
+            if name.endswith("program.json"):
+                body = json.loads(text)
+                change(next(n for n in body["nodes"] if n["op"] == "call_function"))
+                text = json.dumps(body)
+            new.writestr(name, text)
+    hostile.seek(0)
+    return hostile
+
+
 @pytest.mark.parametrize(
     "target", ["torch.load", "torch.hub.load", "torch._C.fork", "os.system", "operator.attrgetter", "torch.Tensor"]
 )
 def test_a_file_names_no_other_functions(target):
     program = export.export(nn.ReLU(), (jtorch.ones(2),))
-    file, hostile = io.BytesIO(), io.BytesIO()
-    export.save(program, file)
-    with zipfile.ZipFile(file) as old, zipfile.ZipFile(hostile, "w") as new:
-        for name in old.namelist():
-            new.writestr(name, old.read(name).replace(b"torch.nn.functional.relu", target.encode()))
     with pytest.raises(NotImplementedError, match="saving a program that calls"):
-        export.load(hostile)
+        export.load(rewritten(program, lambda node: node.update(target=target)))
+
+
+@pytest.mark.parametrize("name", ["__class__", "_storage", "no_such_name"])
+@pytest.mark.parametrize("how", ["getattr", "call_method"])
+def test_a_file_asks_a_tensor_for_public_names(name, how):
+    def change(node):
+        if how == "getattr":
+            node.update(target="getattr", args={"tuple": [node["args"]["tuple"][0], name]}, kwargs={"dict": []})
+        else:
+            node.update(op="call_method", target=name)
+
+    program = export.export(nn.ReLU(), (jtorch.ones(2),))
+    with pytest.raises(NotImplementedError, match="saving a program that calls"):
+        export.load(rewritten(program, change))
+
+
+def test_a_file_is_replaced_whole(tmp_path, monkeypatch):
+    path = tmp_path / "program.pt2"
+    export.save(export.export(nn.ReLU(), (jtorch.ones(2),)), path)
+    before = path.read_bytes()
+    monkeypatch.setattr(zipfile.ZipFile, "writestr", lambda *args: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        export.save(export.export(nn.Tanh(), (jtorch.ones(2),)), path)
+    assert path.read_bytes() == before and [f.name for f in tmp_path.iterdir()] == ["program.pt2"]

@@ -3,6 +3,7 @@
 A zip of `program.json` (the nodes, by the names of what they call) and `state.pt` (what torch.save makes of the tensors).
 """
 
+import contextlib
 import io
 import json
 import operator
@@ -12,6 +13,7 @@ from .. import overrides
 from ..core import device as devices
 from ..core import dtype as dtypes
 from ..creation import Layout_, MemoryFormat
+from ..files.saving import replacing
 from ..fx.codegen import torch_module
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
@@ -48,7 +50,8 @@ def save(ep, f, *, extra_files=None, opset_version=None) -> None:
     save_tensors(
         {"state": dict(ep.state_dict), "constants": ep.constants, "example_inputs": ep.example_inputs}, tensors
     )
-    with zipfile.ZipFile(f, "w") as archive:
+    into = contextlib.nullcontext(f) if hasattr(f, "write") else replacing(f)
+    with into as file, zipfile.ZipFile(file, "w") as archive:
         archive.writestr("jtorch_program/program.json", json.dumps(body))
         archive.writestr("jtorch_program/state.pt", tensors.getvalue())
         for name, text in (extra_files or {}).items():
@@ -68,8 +71,9 @@ def load(f, *, extra_files=None, expected_opset_version=None) -> ExportedProgram
     for n in body["nodes"]:
         args, kwargs = _values(n["args"], nodes), _values(n["kwargs"], nodes)
         target = _function(n["target"]) if n["op"] == "call_function" else n["target"]
-        if n["op"] == "call_method" and (target.startswith("_") or target not in dir(Tensor)):
-            raise errors.unsavable(target)
+        name = args[1] if target is getattr else target if n["op"] == "call_method" else "T"
+        if name.startswith("_") or name not in dir(Tensor):
+            raise errors.unsavable(name)
         nodes[n["name"]] = graph.create_node(n["op"], target, args, kwargs, name=n["name"])
     inputs = [InputSpec(InputKind[kind], *rest) for kind, *rest in body["inputs"]]
     outputs = [OutputSpec(OutputKind.USER_OUTPUT, arg) for arg in body["outputs"]]
