@@ -418,9 +418,6 @@ def bincount(input: Array, weights: Array | None = None, minlength: int = 0) -> 
 bincount.vjp(weights=UNKNOWN)
 
 
-bincount.vjp(weights=UNKNOWN)
-
-
 @op(differentiable=False)
 def histc(input: Array, bins: int = 100, min: Number = 0, max: Number = 0) -> Array:
     """The counts of the elements in `bins` equal bins from `min` to `max`; both 0: the range of the data."""
