@@ -333,21 +333,21 @@ def fill_random(t, drawn, name):
 
 
 class _Draw(PythonNode):
-    """A draw, whose parameters have gradients of zeros."""
+    """A draw, whose parameters have gradients of zeros, or, where the label is the name of a function, none."""
 
     __slots__ = ("given",)
 
     def name(self):
-        return "torch::autograd::NotImplemented" if self.label == "NotImplemented" else self.label
+        return "torch::autograd::NotImplemented" if self.label.islower() else self.label
 
     def apply(self, grad):
-        if self.label == "NotImplemented":
-            raise RuntimeError("derivative for aten::bernoulli is not implemented")
+        if self.label.islower():
+            raise RuntimeError(f"derivative for aten::{self.label} is not implemented")
         return tuple(wrap(zeros_value(s), s) for s in self.given)
 
 
 def on_tape(t, name, *parameters):
-    """A draw with its place on the tape: PyTorch differentiates draws, to zeros."""
+    """A draw with its place on the tape: PyTorch differentiates draws, to zeros, or refuses where `name` is that of the function."""
     edges = tuple(edge_of(p) if differentiable(p._spec) else None for p in parameters)
     if tls.me.grad and differentiable(t._spec) and any(e is not None for e in edges):
         node = class_of(name, _Draw)(name, edges, (t._spec,))
@@ -378,11 +378,9 @@ def bernoulli(input, p=None, *, generator=None, out=None) -> Tensor:
         raise errors.overlap()
     kind = spec.dtype if out is None else out.dtype  # 0 and 1 fit any dtype
     result = finish(from_array(np.asarray(array), spec.device, kind), False, out)
-    return (
-        result
-        if out is not None
-        else on_tape(result, "NotImplemented" if p is not None else "BernoulliBackward0", input)
-    )
+    if out is not None:
+        return result
+    return on_tape(result, "BernoulliBackward0" if p is None else "bernoulli", input)
 
 
 _CATEGORIES = 1 << 24  # PyTorch draws with float32

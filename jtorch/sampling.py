@@ -73,7 +73,8 @@ def binomial(count, prob, generator=None, *, out=None) -> Tensor:
     shape = shapes.broadcast(tuple(count.shape), tuple(prob.shape))
     n, p = (np.broadcast_to(values(t), shape) for t in (count, prob))
     drawn = rejection.binomial(generator_of(generator), n, p).reshape(shape)
-    return finish(from_array(drawn.astype(count.dtype.np), count.device, count.dtype), False, out)
+    drawn = finish(from_array(drawn.astype(count.dtype.np), count.device, count.dtype), False, out)
+    return drawn if out is not None else on_tape(drawn, "binomial", count, prob)
 
 
 def _standard_gamma(input, generator=None) -> Tensor:

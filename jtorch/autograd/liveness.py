@@ -2,11 +2,9 @@
 
 from jax.extend.core import Literal
 
-# Equations that call one function, argument by argument; its jaxpr is the parameter named second.
-_CALLS = {
-    "jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr",
-    "checkpoint": "jaxpr", "remat2": "jaxpr",
-}  # fmt: skip
+# Equations that call one function, argument by argument; its jaxpr is the parameter named second. Calls with a derivative of
+# their own are not among them: it may read what the function does not.
+_CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "checkpoint": "jaxpr", "remat2": "jaxpr"}
 
 
 def used_inputs(jaxpr) -> set[int]:

@@ -197,9 +197,6 @@ def geqrf(input: Array) -> tuple[Array, Array]:
 geqrf.vjp(input=Unwritten("geqrf"))
 
 
-geqrf.vjp(input=Unwritten("geqrf"))
-
-
 def _reflections(A, tau, full):
     """The product of the reflections as an orthonormal matrix, all of it or the columns that A has."""
     m, n = A.shape[-2:]
@@ -604,9 +601,6 @@ def ldl_factor(A: Array, *, hermitian: bool = False) -> tuple[Array, Array]:
     """The Bunch-Kaufman factors of a symmetric or Hermitian matrix, computed on the host."""
     LD, pivots, _ = _ldl(A, hermitian)
     return LD, pivots
-
-
-ldl_factor.vjp(A=UNKNOWN)
 
 
 ldl_factor.vjp(A=UNKNOWN)

@@ -110,7 +110,6 @@ ROWS = [
     Row("select_scatter", (x, rand(3), 1, -1)),
     Row("slice_scatter", (x, rand(3, 2), 1, 0, 4, 2)),
     Row("slice_scatter", (x, rand(2, 4), 0, -2)),
-    Row("as_strided_scatter", (x, rand(2, 2), (2, 2), (1, 2), 1)),
     Row("one_hot", (IDX, 4), ref=T.nn.functional.one_hot),
     Row("one_hot", (IDX,), ref=T.nn.functional.one_hot),
     Row("bincount", (I3,)),
