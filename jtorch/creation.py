@@ -504,10 +504,8 @@ def factory(record, args, dtype, device, requires_grad, out, **statics):
     op = registry.OPS[record]
     with place:
         t = function_of(op)(*args, dtype=dtype, **statics)
-    if (
-        out is not None and t.ndim == 1 and out.numel() == t.numel()
-    ):  # a sequence fills what has room for it, of any shape
-        t = t.view(out.shape)
+    if out is not None and t.ndim == 1 and out.numel() == t.numel():
+        t = t.view(out.shape)  # a sequence fills what has room for it, of any shape
     return finish(t, requires_grad, out)
 
 

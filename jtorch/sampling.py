@@ -19,7 +19,7 @@ from .ops import draws
 from .random_tensors import _undrawn, generator_of, on_tape
 from .tensor import Tensor
 
-# So many numbers at most are drawn one by one, in a tenth of a second or so.
+# So many numbers at most are drawn one by one, in less than half a second.
 MANY = 1 << 16
 
 

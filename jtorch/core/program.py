@@ -244,7 +244,8 @@ def _donations(nodes, out, used, dead):
     for kind, results in made.items():
         inputs = sorted((i for i, of in kind_of.items() if of == kind), key=position.__getitem__)
         new = {i: old_of[i] for i in inputs if i in old_of}
-        rest = [r for r in results if r not in set(new.values())]
+        replacing = set(new.values())
+        rest = [r for r in results if r not in replacing]
         for i in inputs:
             if i not in new and rest:
                 new[i] = rest.pop(0)

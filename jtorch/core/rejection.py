@@ -1,7 +1,7 @@
 """Gamma, Poisson and binomial numbers as PyTorch's CPU generator gives them: numpy arrays in and out.
 
 Their methods draw until a number is accepted, each element beginning where the one before has stopped, so the elements are gone through
-one by one, with the C library's functions (0.3 to 2 µs an element). What does not depend on the others is computed for all at once.
+one by one, with the C library's functions (1 to 6 µs an element). What does not depend on the others is computed for all at once.
 """
 
 import math

@@ -12,10 +12,8 @@ from ..tensor import Apart, Tensor, edge_of, make, seen_now
 from .plans import MISSING, check_statics, static
 
 _new = object.__new__
-_IN_NO_GRAD, _IN_INFERENCE = (
-    ("no_grad", 0),
-    ("inference", 0),
-)  # how a view was made off the tape, whatever its base was made by
+# How a view was made off the tape, whatever its base was made by.
+_IN_NO_GRAD, _IN_INFERENCE = ("no_grad", 0), ("inference", 0)
 
 
 class ViewPlan:

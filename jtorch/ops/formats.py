@@ -80,10 +80,8 @@ def keep_format(outs, input, *rest, **named):
 
 def other_first(outs, input, other, *rest, **named):
     """An elementwise result whose second operand is asked first."""
-    if not hasattr(other, "strides") or len(outs[0].shape) < max(
-        input.ndim, other.ndim
-    ):  # a number, or the sum of them
-        return (None,)
+    if not hasattr(other, "strides") or len(outs[0].shape) < max(input.ndim, other.ndim):
+        return (None,)  # a number, or the sum of the losses
     known = [(tuple(x.shape), x.strides) for x in (other, input)]
     return (tuple(shapes.elementwise_strides(tuple(outs[0].shape), known)),)
 
