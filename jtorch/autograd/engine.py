@@ -17,6 +17,7 @@ from ..core.spec import Spec
 from ..errors_autograd import freed
 from . import node as tape
 from .derive import backward_of, differentiable, fit
+from .derive_views import VIEWS
 from .node import Node, PythonNode, bridge, positions
 from .recurrence import again, graph_at, observer
 
@@ -539,14 +540,28 @@ def modified(node, storage, version):
         # A write in place does not guard the operand that it writes to, the first.
         i = saved_in[at + len(saved_in) - n_in] if n_in <= len(saved_in) else saved_in[0]
         spec = bwd.forward.operands[i]
-        edge = node.edges[i]
-        if edge is not None:
-            edge = getattr(storage, "written", edge)
+        edge = written_since(node.edges[i], spec, storage, version)
     else:
         guarded = [k for k in bwd.guard_out if k < bwd.forward.public]
         k = guarded[min(at - n_in, len(guarded) - 1)]
         edge, spec = (node, k), bwd.specs[k]
     return changed(edge, spec, storage.version, version, node.trace)
+
+
+def written_since(edge, spec, storage, version):
+    """The edge that a saved tensor has now, after writes to its storage, as far as the storage knows."""
+    last = getattr(storage, "written", None)
+    if last is None:
+        return edge
+    name, k, began = last
+    if edge is None:
+        if not version < began:  # made off the tape, of a storage that was on it
+            return None
+        view = spec.shape != storage.base.shape or spec.strides != storage.base.strides
+    else:
+        bwd = edge[0].bwd if isinstance(edge[0], Node) else None
+        view = bwd is not None and isinstance(bwd.forward.extra, VIEWS)
+    return ("AsStridedBackward0", 0) if view else (name, k)
 
 
 def changed(edge, spec, now, version, trace=None):

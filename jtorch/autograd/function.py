@@ -108,6 +108,9 @@ class _Context(PythonNode, FunctionCtx):
         self.arguments = ()
         self.differentiable = ()
 
+    def __repr__(self):
+        return f"<torch.autograd.function.{type(self).__name__} object at {id(self):#x}>"
+
     def keep(self, results, records):
         """Turn what save_for_backward got into entries guarded by versions."""
         if self.to_save is None:

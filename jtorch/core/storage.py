@@ -22,8 +22,8 @@ class Storage:
 
     value: a jax.Array or a Pending whose logical shape is `spec.shape`; spec.strides say where in the buffer its elements
     lie (dense, maybe permuted). A tensor whose spec *is* the storage's reads `value` as it stands.
-    written: after a write on the tape, (name of the node, result number) that the written tensor then had; for error words.
-    None after a write inside func's transformations that is not under no_grad.
+    written: after a write on the tape, (name of the node, result number) that the written tensor then had, and the version
+    with which a write gave it a history, or 0; for error words. None after a write inside func's transformations that is not under no_grad.
     While memory is shared with numpy, `host` holds the buffer and `spec` is None, which sends every reader the slow way.
     """
 

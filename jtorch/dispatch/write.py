@@ -114,6 +114,12 @@ def check_inplace(t, others=()):
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
 
 
+def began_at(storage):
+    """The version with which a write gave the storage its history; 0 where it had one before its first write."""
+    last = getattr(storage, "written", None)
+    return 0 if last is None else last[2]
+
+
 def write_on_tape(t, value, node, k=0, name="copy_"):
     """Write `value`, the result `k` of `node` (or of nothing differentiable), into a tensor and give it that history."""
     me = tls.me
@@ -124,13 +130,14 @@ def write_on_tape(t, value, node, k=0, name="copy_"):
         node.guards.append((storage, storage.version))
     if not me.grad:
         return
+    before = t._edge if base is None else base._edge
     if node is None:
         if me.born > 0:  # inside func's transformations, where JAX knows what the value depends on
             storage.written = None
     else:
-        storage.written = (node.name() if base is None else "torch::autograd::CopySlices", k)
+        began = storage.version if before is None else began_at(storage)
+        storage.written = (node.name() if base is None else "torch::autograd::CopySlices", k, began)
     if base is None:
-        before = t._edge
         t._edge = None if node is None else (node, k)
         if before is not None and before[0].retained:
             move_retained(t, before)

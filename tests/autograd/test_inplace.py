@@ -350,6 +350,33 @@ for mode in (torch.no_grad, nullcontext):
             x[0, 0] = 3.
         attempt(write, v)
 """,
+    "what_a_saved_tensor_is_the_output_of_when_it_was_written_to": """
+w = torch.ones(3, requires_grad=True)
+def off_the_tape():
+    return torch.ones(3)
+def on_the_tape():
+    return w * 1
+def cases():
+    for make in (off_the_tape, on_the_tape):
+        for saved in (lambda y: y, lambda y: y[0:2]):
+            for write in (
+                lambda y, v: y.mul_(w), lambda y, v: v.mul_(w[:2]), lambda y, v: y.zero_(), lambda y, v: y.mul_(2.).mul_(w),
+                lambda y, v: v.mul_(w[:2]).add_(1), lambda y, v: y.copy_(w).mul_(2),
+            ):
+                y = make()
+                v = y[0:2]
+                s = saved(y)
+                out = w[: len(s)] * s
+                write(y, v)
+                yield out
+for out in cases():
+    attempt(out.sum().backward)
+y = torch.ones(3)
+y.mul_(w)
+out = w * y.detach()
+y.mul_(2)
+attempt(out.sum().backward)
+""",
     "base_attribute": """
 x = torch.arange(6.)
 v = x.view(2, 3)

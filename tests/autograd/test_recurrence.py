@@ -1,5 +1,6 @@
 """Backward passes that come again record what they have recorded before, and only then."""
 
+import numpy as np
 import pytest
 
 import jtorch
@@ -143,6 +144,11 @@ def with_graph_freed(t, w, b, x):
 CHANGES = {name.removeprefix("with_"): f for name, f in globals().items() if name.startswith("with_")}
 
 
+def agree(got, want):
+    """Whether gradients are the same but for the rounding of an exponential."""
+    return all((g is None) == (w is None) and (w is None or np.allclose(g, w, rtol=1e-5)) for g, w in zip(got, want, strict=True))
+
+
 @pytest.mark.parametrize("name", CHANGES)
 def test_what_differs_is_run(name, followed):
     def run(t):
@@ -155,7 +161,8 @@ def test_what_differs_is_run(name, followed):
                 yield str(e)
             yield [None if p.grad is None else p.grad.tolist() for p in (w, b)]
 
-    assert list(run(jtorch)) == list(run(torch))
+    for got, want in zip(run(jtorch), run(torch), strict=True):
+        assert got == want if isinstance(want, str) else agree(got, want)
     assert followed[3]
 
 
