@@ -25,14 +25,22 @@ def represent(self, *, tensor_contents=None):
     value = self._storage.value
     if isinstance(value, jax.core.Tracer):
         return f"tensor(<traced {spec.dtype.name}{list(spec.shape)}>)"
-    edge = grad_edge(self)
     with_param = isinstance(self, parameter_class())
     name = "tensor" if type(self) in FAST else type(self).__name__
     return printing.format_tensor(
         None if spec.device.type == "meta" else as_numpy(self), dtype=spec.dtype, shape=tuple(spec.shape), requires_grad=self.requires_grad,
-        grad_fn_name=None if edge is None else type(edge[0]).__name__, device=None if spec.device is devices.cpu else str(spec.device), is_param=with_param,
+        grad_fn_name=node_name(self), device=None if spec.device is devices.cpu else str(spec.device), is_param=with_param,
         class_name=name,
     )  # fmt: skip
+
+
+def node_name(t):
+    """The name of the node that made a tensor, or None."""
+    try:
+        edge = grad_edge(t)
+    except RuntimeError:  # a view that must not be used any more can still be looked at
+        return "Invalid"
+    return None if edge is None else type(edge[0]).__name__
 
 
 def parameter_class():

@@ -229,13 +229,15 @@ class Tensor(metaclass=TensorMeta):
     def requires_grad(self, value):
         if value and not differentiable(self._spec):
             raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+        if value and self._edge is not None and not self._rg:
+            raise RuntimeError("you can only change requires_grad flags of leaf variables.")
         self.requires_grad_(value)
 
     def requires_grad_(self, requires_grad=True) -> "Tensor":
         """Ask for gradients with respect to this leaf, or no longer."""
         if "transforms" in tls.me.extra:
             raise errors_func.requires_grad_inside()
-        if grad_edge(self) is not None and not self._rg:
+        if self._edge is not None and not self._rg:
             if not requires_grad:
                 raise RuntimeError(
                     "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
@@ -260,7 +262,7 @@ class Tensor(metaclass=TensorMeta):
 
     @property
     def output_nr(self) -> int:
-        edge = grad_edge(self)
+        edge = self._edge
         made = self.__dict__.get("_made")
         return made[1] if made is not None and made[0] == "multi" else 0 if edge is None else edge[1]
 

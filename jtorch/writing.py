@@ -75,6 +75,8 @@ def fill_(self, value) -> Tensor:
                 f"fill_ only supports 0-dimension value tensor but got tensor with {value._spec.ndim} dimensions."
             )
         return copy_(self, value)
+    if tls.me.grad:
+        check_inplace(self)
     if 0 in self._spec.strides:
         # Elements that share memory are written once.
         once = self
@@ -84,8 +86,6 @@ def fill_(self, value) -> Tensor:
         if once is not self:
             fill_(once, value)
             return self
-    if tls.me.grad:
-        check_inplace(self)
     if tls.me.grad and edge_of(self) is not None or _dual(self):
         return inplace(registry.OPS["filled"], (self, value))  # what is written does not depend on what was there
     spec = self._spec

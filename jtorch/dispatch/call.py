@@ -84,7 +84,7 @@ def _plan_of(op, call, public=None):
     except TypeError:
         raise errors.unhashable(op.name, call.key) from None
     if plan is None:
-        for t in [t for t in call.tensors if t is not None] if tls.me.grad else ():
+        for t in [t for t in call.tensors if t is not None] if tls.me.grad and op.differentiable else ():
             edge_of(t)  # a view that must not be used any more is refused before shapes are
         plan = op.plans[key] = make_plan(op, call, method=_is_method(public))
     return plan

@@ -377,6 +377,31 @@ out = w * y.detach()
 y.mul_(2)
 attempt(out.sum().backward)
 """,
+    "views_that_must_not_be_used_any_more": """
+for flag in (True, False):
+    x = torch.ones(2, 3, requires_grad=True) * 1
+    v = x.unbind(0)[0]
+    with torch.no_grad():
+        x.add_(1)
+    print(v, v.output_nr, v.requires_grad)
+    attempt(lambda: v.is_leaf)
+    attempt(v.requires_grad_, flag)
+    attempt(setattr, v, "requires_grad", flag)
+    attempt(lambda: print(v > 1, v.argmax()))
+    attempt(lambda: v.ceil())
+""",
+    "a_view_of_what_got_its_history_later_is_written_to": """
+w = torch.ones(2, 3, requires_grad=True)
+for view in (lambda y: y.expand(2, 2, 3), lambda y: y.view(6), lambda y: y[0]):
+    for write in (
+        lambda v: v.fill_(1), lambda v: v.zero_(), lambda v: v.mul_(2), lambda v: v.masked_fill_(v > 1, 2), lambda v: v.t_(),
+        lambda v: v.detach_(), lambda v: v.__setitem__(0, 1.), lambda v: v.requires_grad_(False),
+    ):
+        y = torch.ones(2, 3)
+        v = view(y)
+        y.addcmul_(w, w)
+        attempt(write, v)
+""",
     "base_attribute": """
 x = torch.arange(6.)
 v = x.view(2, 3)

@@ -116,7 +116,8 @@ OTHER = {
     "leaf": lambda m, t, u, k: m.ones(2, 3, dtype=m.float64) * 1 if k % 2 else m.ones(2, 3, dtype=m.float64),
     "parameter": lambda m, t, u, k: m.ones(3, dtype=m.float64, requires_grad=True),
     "requires_grad_": lambda m, t, u, k: t.requires_grad_(bool(k % 2)),
-    "hook": lambda m, t, u, k: t.register_hook(lambda g: g * 2) and None if t.requires_grad else None,
+    # Without `grad_fn` PyTorch crashes for a view that does not know yet that its base has a history.
+    "hook": lambda m, t, u, k: (t.grad_fn, t.register_hook(lambda g: g * 2)) and None if t.requires_grad else None,
     "forget grad": lambda m, t, u, k: _set_grad_none(t),
     "grad": lambda m, t, u, k: _cloned(m.autograd.grad((t * 2).sum(), u, allow_unused=True, retain_graph=True)[0]) if t.requires_grad and u.requires_grad else None,
     "retain": lambda m, t, u, k: t.retain_grad() if t.requires_grad and not t.is_leaf else None,
