@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..core import shapes, strided
 from ..core.program import Plan
@@ -138,15 +139,26 @@ def _through_storage(spec, out, offset, name):
             None, name, read, (operand,), specs=(Spec.dense(tuple(out.shape), out.dtype, out.device),)
         )
         plan.grad_name = name
-        plan.extra = WideMap(put, put_at, get, get_at, size)
+        plan.extra = WideMap(put, put_at, get, get_at, size, _times_shown(spec, size))
     return plan, ()
 
 
 _wide_plans: dict = {}
 
 
+def _times_shown(spec, size):
+    """How many elements of a tensor lie where each of its elements lies; None where that is one for all."""
+    strides, step = spec.strides, np.dtype(np.intp).itemsize
+    places = np.lib.stride_tricks.as_strided(np.arange(size), tuple(spec.shape), tuple(s * step for s in strides))
+    times = np.bincount(places.ravel(), minlength=size)[places]
+    return times if times.size and times.max() > 1 else None
+
+
 class WideMap:
-    """The derivative of `_through_storage`: the gradient laid out in the storage, then read as the tensor lies there."""
+    """The derivative of `_through_storage`: the gradient laid out in the storage, then read as the tensor lies there.
+
+    Elements of the tensor that share memory get equal shares of the gradient.
+    """
 
     __slots__ = ("parts",)
 
@@ -154,12 +166,13 @@ class WideMap:
         self.parts = parts
 
     def build(self, positions):
-        put, put_at, get, get_at, size = self.parts
+        put, put_at, get, get_at, size, times = self.parts
 
         def kernel(g):
             line = jax.ShapeDtypeStruct((size,), g.dtype)
             spread = jax.linear_transpose(lambda x: get.read(x, get_at), line)(g)[0]
-            return [put.read(spread, put_at)]
+            shown = put.read(spread, put_at)
+            return [shown if times is None else shown / times.astype(g.dtype)]
 
         return lambda present: kernel
 

@@ -71,7 +71,6 @@ VIEWS = {
     "as_strided": lambda m, t, u, k: t.as_strided((2,), (1,), k),
     "unfold": lambda m, t, u, k: t.unfold(0, 1, 1),
     "chunk": lambda m, t, u, k: t.chunk(2, k % t.dim()),
-    "unsafe_chunk": lambda m, t, u, k: t.unsafe_chunk(2),
     "permute": lambda m, t, u, k: t.permute(tuple(reversed(range(t.dim())))),
 }
 VALUES = {
