@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import ledger
+from . import hasty, ledger
 
 LONGEST = 5  # runs in one program
 WATCHED = 32  # runs in a row that nobody has looked at before it is worth while
@@ -101,7 +101,8 @@ class Chain:
     def compile(self, *shapes):
         """Make the program; runs in a thread."""
         started = time.perf_counter()
-        call = jax.jit(self.program, donate_argnums=1).lower(*shapes).compile()
+        lowered = jax.jit(self.program, donate_argnums=1).lower(*shapes)
+        call = lowered.compile(compiler_options=hasty.options(self.links.program))
         ledger.chained(self.links.program, self.length, time.perf_counter() - started)
         self.call = call
 

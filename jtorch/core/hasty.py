@@ -13,7 +13,9 @@ ENOUGH_BY_OP = 32  # the same of one operation by itself
 LITTLE = 1 << 24  # bytes of all results of all nodes that may be computed in haste beyond these runs
 SMALL = 1 << 26  # bytes of one run: with more, running in haste takes longer than compiling
 SMALL_BY_OP = 1 << 18  # bytes of the operands and results of one operation
-_OPTIONS = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+UNALIKE = 0.5  # share of operations that are like no other before them in a program
+_EACH_LOOP = {"xla_cpu_use_fusion_emitters": False}
+_HASTE = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
 
 
 def wanted(prog) -> bool:
@@ -25,13 +27,24 @@ def _bytes(prog) -> int:
     return sum(node.plan.nbytes for node in prog.nodes)
 
 
-def _quick(fn, usual, **options):
-    """`fn` made in haste; within somebody's `jax.jit`, which takes no options of a part, the usual one."""
-    quick = jax.jit(fn, compiler_options=_OPTIONS, **options)
+def options(prog):
+    """What the compiler is told of a program that is made with everything on, or None.
+
+    XLA's fusion emitters take time for each kind of loop, and hardly any for the next one of a kind; without them every loop takes half
+    of that. The loops are as fast either way.
+    """
+    if prog.device.type == "cpu" and len({node.plan for node in prog.nodes}) >= UNALIKE * len(prog.nodes):
+        return _EACH_LOOP
+    return None
+
+
+def _under(compiler_options, fn, usual, **donation):
+    """`fn` made with these options; within somebody's `jax.jit`, which takes no options of a part, the usual one."""
+    made = jax.jit(fn, compiler_options=compiler_options, **donation)
 
     def call(*args):
         try:
-            return quick(*args)
+            return made(*args)
         except ValueError as error:
             if "compiler_options" not in str(error):
                 raise
@@ -40,17 +53,23 @@ def _quick(fn, usual, **options):
     return call
 
 
+def in_full(prog):
+    """What calls a program that is made with everything on."""
+    usual, given = prog.traced(), options(prog)
+    return usual if given is None else _under(given, usual.__wrapped__, usual, donate_argnums=prog.donate)
+
+
 def of_program(prog):
     """What calls a program for its first runs; after these the program is called with everything on."""
     usual = prog.traced()
-    quick = _quick(usual.__wrapped__, usual, donate_argnums=prog.donate)
+    quick = _under(_HASTE, usual.__wrapped__, usual, donate_argnums=prog.donate)
     left = min(ENOUGH + LITTLE // (_bytes(prog) + 1), MOST)
 
     def call(*args):
         nonlocal left
         left -= 1
         if left <= 0:
-            prog.call = usual
+            prog.call = in_full(prog)
             prog.settled = True
         return quick(*args)
 
@@ -61,5 +80,5 @@ def of_plan(plan):
     """What runs a plan by itself for its first runs: `plan.first` from now on."""
     size = plan.nbytes + sum(spec.nbytes for spec in plan.operands)
     small = plan.device.type == "cpu" and size <= SMALL_BY_OP
-    plan.first = _quick(plan.fn, plan.jit) if small else plan.jit
+    plan.first = _under(_HASTE, plan.fn, plan.jit) if small else plan.jit
     return plan.first

@@ -123,7 +123,7 @@ class Program:
         in_haste: allows an executable that is made quickly, and another one when it has run some times.
         """
         self.settled = not (in_haste and hasty.wanted(self))
-        self.call = self.traced() if self.settled else hasty.of_program(self)
+        self.call = (hasty.in_full if self.settled else hasty.of_program)(self)
 
     def traced(self):
         """All nodes as one function for XLA."""
@@ -174,7 +174,7 @@ class Program:
     def _compile_for(self, args):
         started = time.perf_counter()
         jit = self.traced()
-        compiled = jit.lower(*args).compile()
+        compiled = jit.lower(*args).compile(compiler_options=hasty.options(self))
 
         def call(*args):
             try:

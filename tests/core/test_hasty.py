@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import jtorch
-from jtorch.core import hasty
+from jtorch.core import hasty, program
 
 LIMIT = 40  # more runs than a small program makes in haste
 pytestmark = pytest.mark.usefixtures("own_programs")
@@ -34,7 +34,7 @@ def test_the_same_numbers_then_everything_on(made):
     for value in found[1:]:
         np.testing.assert_allclose(found[0], value, rtol=2e-6)
     assert len(made) == 1
-    assert made[0].call is made[0].traced()
+    assert made[0].settled
 
 
 def test_how_many_runs_depends_on_the_bytes(made):
@@ -43,7 +43,7 @@ def test_how_many_runs_depends_on_the_bytes(made):
         x = jtorch.ones(n)
         for runs[n] in range(LIMIT):
             (x.sin().cos().tan().exp().sqrt().tanh().sigmoid() * 2).sum().item()
-            if made and made[-1].call is made[-1].traced():
+            if made and made[-1].settled:
                 break
         made.clear()
     assert runs[1 << 18] < runs[4] < LIMIT
@@ -79,3 +79,20 @@ def test_an_operation_by_itself_changes_its_executable_once():
         for k in range(hasty.ENOUGH_BY_OP + 2):
             y = x.erfinv() if k % 2 else x.erfinv().neg()
             assert np.isfinite(y[:-1].numpy()).all()
+
+
+def test_what_has_few_loops_of_a_kind_is_told_to_the_compiler():
+    """And a program that is made so runs inside somebody's jit too, where no options can be given."""
+    told = {}
+    for name, f in {"unalike": lambda x: x.sin().cos().tan().sum(), "alike": chain}.items():
+        x = jtorch.ones(3, 6)
+        jtorch.synchronize()
+        graph = f(x)._storage.value.graph
+        state, dead = graph.state, (False,) * len(graph.inputs)
+        prog = program.Program(state, (False,) * (state.count - 1) + (True,), dead, graph.device)
+        told[name] = hasty.options(prog)
+        args = prog.arguments(graph.inputs, graph.numbers)
+        inside = jax.jit(lambda *a, call=hasty.in_full(prog): call(*a))(*args)
+        np.testing.assert_allclose(inside[0], f(x).numpy(), rtol=2e-6)
+    assert told["alike"] is None
+    assert told["unalike"]
