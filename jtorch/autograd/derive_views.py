@@ -177,9 +177,6 @@ class WideMap:
         return lambda present: kernel
 
 
-VIEWS = (ViewMap, ViewsMap, WideMap)  # what marks the plan of a view
-
-
 def memory_plan(spec, out, offset, name):
     """(plan, starts) of the view `out` at `offset` of a tensor that lies in memory as `spec` says."""
     if _inside(spec, out, offset):

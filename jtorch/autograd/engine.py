@@ -11,13 +11,14 @@ from operator import attrgetter
 
 import jax.numpy as jnp
 
+from .. import errors
 from ..core.program import Plan
 from ..core.record import tls
 from ..core.spec import Spec
 from ..errors_autograd import freed
 from . import node as tape
 from .derive import backward_of, differentiable, fit
-from .derive_views import VIEWS
+from .derive_views import ViewMap, ViewsMap, WideMap
 from .node import Node, PythonNode, bridge, positions
 from .recurrence import again, graph_at, observer
 
@@ -549,19 +550,27 @@ def modified(node, storage, version):
 
 
 def written_since(edge, spec, storage, version):
-    """The edge that a saved tensor has now, after writes to its storage, as far as the storage knows."""
+    """The edge that a saved tensor has now, after writes to its storage, as far as the storage knows.
+
+    Raises RuntimeError for one of several views that one call has made: it has none any more.
+    """
     last = getattr(storage, "written", None)
-    if last is None:
-        return edge
-    name, k, began = last
-    if edge is None:
-        if not version < began:  # made off the tape, of a storage that was on it
-            return None
-        view = spec.shape != storage.base.shape or spec.strides != storage.base.strides
-    else:
-        bwd = edge[0].bwd if isinstance(edge[0], Node) else None
-        view = bwd is not None and isinstance(bwd.forward.extra, VIEWS)
-    return ("AsStridedBackward0", 0) if view else (name, k)
+    if edge is not None:
+        if not isinstance(edge[0], Node):
+            return edge
+        seen = edge[0].bwd and edge[0].bwd.forward.extra
+        if isinstance(seen, ViewsMap):
+            raise errors.view_made(("multi", edge[1]), edge, indirect=True)
+        if isinstance(seen, (ViewMap, WideMap)):
+            return AS_STRIDED  # a view asks its base again when that was written to
+        return edge if last is None else last[:2]
+    if last is None or not version < last[2]:
+        return None  # made off the tape, maybe of a storage that was on it
+    base = storage.base
+    return last[:2] if (spec.shape, spec.strides) == (base.shape, base.strides) else AS_STRIDED
+
+
+AS_STRIDED = ("AsStridedBackward0", 0)
 
 
 def changed(edge, spec, now, version, trace=None):

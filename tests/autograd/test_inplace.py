@@ -358,10 +358,10 @@ def on_the_tape():
     return w * 1
 def cases():
     for make in (off_the_tape, on_the_tape):
-        for saved in (lambda y: y, lambda y: y[0:2]):
+        for saved in (lambda y: y, lambda y: y[0:2], lambda y: y.split(2)[0])[: 3 if make is on_the_tape else 2]:
             for write in (
                 lambda y, v: y.mul_(w), lambda y, v: v.mul_(w[:2]), lambda y, v: y.zero_(), lambda y, v: y.mul_(2.).mul_(w),
-                lambda y, v: v.mul_(w[:2]).add_(1), lambda y, v: y.copy_(w).mul_(2),
+                lambda y, v: v.mul_(w[:2]).add_(1), lambda y, v: y.copy_(w).mul_(2), lambda y, v: y.detach().add_(1),
             ):
                 y = make()
                 v = y[0:2]
@@ -374,6 +374,10 @@ for out in cases():
 y = torch.ones(3)
 y.mul_(w)
 out = w * y.detach()
+y.mul_(2)
+attempt(out.sum().backward)
+y = w * 1
+out = w * y.detach().requires_grad_()
 y.mul_(2)
 attempt(out.sum().backward)
 """,
