@@ -4,7 +4,15 @@ import pytest
 
 from tests.autograd.programs import run
 
-SOURCES = ("x", "x.expand(2, 2, 3)", "x[0].expand(2, 3)", "x.as_strided((2, 2), (1, 1), 1)", "x.unfold(1, 2, 1)", "x[:, ::2]", "x.t()")
+SOURCES = (
+    "x",
+    "x.expand(2, 2, 3)",
+    "x[0].expand(2, 3)",
+    "x.as_strided((2, 2), (1, 1), 1)",
+    "x.unfold(1, 2, 1)",
+    "x[:, ::2]",
+    "x.t()",
+)
 
 
 @pytest.mark.parametrize("source", SOURCES)

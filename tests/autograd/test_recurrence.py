@@ -146,7 +146,10 @@ CHANGES = {name.removeprefix("with_"): f for name, f in globals().items() if nam
 
 def agree(got, want):
     """Whether gradients are the same but for the rounding of an exponential."""
-    return all((g is None) == (w is None) and (w is None or np.allclose(g, w, rtol=1e-5)) for g, w in zip(got, want, strict=True))
+    return all(
+        (g is None) == (w is None) and (w is None or np.allclose(g, w, rtol=1e-5))
+        for g, w in zip(got, want, strict=True)
+    )
 
 
 @pytest.mark.parametrize("name", CHANGES)
