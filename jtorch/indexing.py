@@ -39,10 +39,16 @@ def getitem(self, index):
     return _take(view, advanced)
 
 
+_ALL = slice(None)
+
+
 def setitem(self, index, value):
     """`self[index] = value`."""
     if not isinstance(value, (Tensor, int, float, complex)):
         raise TypeError(f"can't assign a {_type_name(value)} to a {self.type()}")
+    if index is Ellipsis or type(index) is slice and index == _ALL and self._spec.ndim:
+        _copy(self, value)  # no view is made, so that none is refused
+        return
     if type(index) is not int and not isinstance(index, slice):
         mask = _single_mask(self, index)
         if mask is not None and not (isinstance(value, Tensor) and value._spec.numel != 1):

@@ -7,6 +7,8 @@ has no say in which executable makes a run.
 
 import jax
 
+from .hosted import Hosted
+
 ENOUGH = 3  # runs at least of a program made in haste
 MOST = 12  # runs at most: fewer than go by before anything else is compiled beside the loop, where the clock decides
 ENOUGH_BY_OP = 32  # the same of one operation by itself
@@ -80,5 +82,5 @@ def of_plan(plan):
     """What runs a plan by itself for its first runs: `plan.first` from now on."""
     size = plan.nbytes + sum(spec.nbytes for spec in plan.operands)
     small = plan.device.type == "cpu" and size <= SMALL_BY_OP
-    plan.first = _under(_HASTE, plan.fn, plan.jit) if small else plan.jit
+    plan.first = Hosted(plan, _under(_HASTE, plan.fn, plan.jit)) if small else plan.jit
     return plan.first

@@ -33,7 +33,7 @@ class Plan:
 
     __slots__ = (
         "op", "name", "fn", "specs", "n_out", "n_num", "kinds", "runtime", "device", "nbytes", "jit", "warm", "operands", "bwd",
-        "grad_name", "extra", "diff", "public", "multiple", "fields", "out_edges", "simple", "tries", "first",
+        "grad_name", "extra", "diff", "public", "multiple", "fields", "out_edges", "simple", "tries", "first", "enough",
     )  # fmt: skip
 
     def __init__(self, op, name, fn, operands, kinds=(), runtime=False, specs=None, device=None):
@@ -46,6 +46,7 @@ class Plan:
         self.runtime = runtime
         self.jit = jax.jit(fn, inline=True)
         self.first = None  # runs it by itself, the first times
+        self.enough = hasty.ENOUGH_BY_OP  # how many times
         self.warm = 0  # runs by itself
         self.tries = 0  # programs that were compiled at first sight with it among their nodes
         self.bwd = {}
@@ -493,7 +494,7 @@ def run_nodes(nodes, inputs, numbers, out, prog=None):
         plan = node.plan
         args = [inputs[~i] if i < 0 else env[i] for i in node.ids]
         values = numbers[at[id(node)]] if node.numbers is RUNTIME else tuple(map(_plain, node.numbers))
-        call = plan.jit if plan.warm >= hasty.ENOUGH_BY_OP else plan.first or hasty.of_plan(plan)
+        call = plan.jit if plan.warm >= plan.enough else plan.first or hasty.of_plan(plan)
         if args:
             result = call(*args, *values)
         else:

@@ -392,6 +392,9 @@ for flag in (True, False):
     attempt(v.requires_grad_, flag)
     attempt(setattr, v, "requires_grad", flag)
     attempt(lambda: print(v > 1, v.argmax()))
+    for index in (slice(None), ..., 0, slice(1, None)):
+        attempt(v.__setitem__, index, 1.)
+        attempt(v.__setitem__, index, torch.ones(()))
     attempt(lambda: v.ceil())
 """,
     "a_view_of_what_got_its_history_later_is_written_to": """
