@@ -389,7 +389,7 @@ def functional_rrelu(input, lower=1 / 8, upper=1 / 3, training=False, inplace=Fa
 
 
 @composite(where="torch.rrelu")
-def torch_rrelu(input, lower=1 / 8, upper=1 / 3, training=False):
+def torch_rrelu(input: Array, lower=1 / 8, upper=1 / 3, training: bool = False):
     """Leaky relu whose slope is drawn from [lower, upper] in training, and their mean otherwise."""
     return (rrelu_noise if training else rrelu_mean)(input, float(lower), float(upper))
 

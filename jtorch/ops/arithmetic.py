@@ -346,7 +346,7 @@ def _check_neg(input):
 
 
 @composite
-def positive(input):
+def positive(input: Array):
     """The tensor itself."""
     if kind(input) == "b":
         raise RuntimeError("The `+` operator, on a bool tensor is not supported.")

@@ -89,7 +89,7 @@ cholesky_and_info.guards(A=False, out0=True)
 
 
 @composite(where="linalg.cholesky", out=True)
-def linalg_cholesky(A, *, upper=False):
+def linalg_cholesky(A: Array, *, upper: bool = False):
     """The lower triangular L with `L @ L.mH = A`, or its adjoint when `upper`."""
     L, info = cholesky_and_info(A, upper)
     demand("linalg.cholesky", NOT_POSITIVE, info)
@@ -97,7 +97,7 @@ def linalg_cholesky(A, *, upper=False):
 
 
 @composite(where="linalg", out=True)
-def cholesky_ex(A, *, upper=False, check_errors=False):
+def cholesky_ex(A: Array, *, upper: bool = False, check_errors: bool = False):
     """`cholesky`, and 0 or the order of the first leading minor that is not positive."""
     L, info = cholesky_and_info(A, upper)
     if check_errors:
@@ -140,7 +140,7 @@ cholesky_of.guards(input=False, out=True)
 
 
 @composite(where="torch Tensor", out=True, row_major=True)
-def cholesky(input, upper=False):
+def cholesky(input: Array, upper: bool = False):
     """The triangular factor of a positive definite matrix."""
     L, info = cholesky_of(input, upper)
     demand("cholesky", NOT_POSITIVE, info)
@@ -310,7 +310,7 @@ svd_and_info.guards(A=False, out0=True, out1=True, out2=True)
 
 
 @composite(where="linalg.svd", out=True)
-def linalg_svd(A, full_matrices=True, *, driver=None):
+def linalg_svd(A: Array, full_matrices: bool = True, *, driver: str | None = None):
     """U, the singular values from the largest, and V's adjoint: `U @ diag(S) @ Vh = A`."""
     _no_driver(driver)
     U, S, Vh, info = svd_and_info(A, full_matrices)
@@ -337,7 +337,7 @@ svdvals_and_info.guards(A=False, out0=True)
 
 
 @composite(where="linalg", out=True)
-def svdvals(A, *, driver=None):
+def svdvals(A: Array, *, driver: str | None = None):
     """The singular values, from the largest."""
     _no_driver(driver)
     S, info = svdvals_and_info(A)
@@ -366,7 +366,7 @@ def svd_without_vectors(input: Array) -> tuple[Array, Array, Array, Array]:
 
 
 @composite(where="torch Tensor", out=True)
-def svd(input, some=True, compute_uv=True):
+def svd(input: Array, some: bool = True, compute_uv: bool = True):
     """U, the singular values and V: `U @ diag(S) @ V.mH = input`."""
     U, S, V, info = svd_with_v(input, some) if compute_uv else svd_without_vectors(input)
     demand("linalg.svd", NOT_FINITE, info)
@@ -460,7 +460,7 @@ eig_and_info.guards(A=False, out0=True, out1=True)
 
 
 @composite(where="linalg", out=True)
-def eig(A):
+def eig(A: Array):
     """The eigenvalues and eigenvectors of a square matrix, both complex."""
     values, vectors, info = eig_and_info(A)
     demand("torch.linalg.eig", _EIG_INPUT, info, RuntimeError)
@@ -478,7 +478,7 @@ eigvals_and_info.guards(A=False, out0=True)
 
 
 @composite(where="linalg", out=True)
-def eigvals(A):
+def eigvals(A: Array):
     """The eigenvalues of a square matrix, complex."""
     values, info = eigvals_and_info(A)
     demand("torch.linalg.eigvals", _EIG_INPUT, info, RuntimeError)
@@ -532,7 +532,7 @@ lu_and_info.guards(A=False, out0=True, out1=True)
 
 
 @composite(where="linalg", out=True)
-def lu_factor(A, *, pivot=True):
+def lu_factor(A: Array, *, pivot: bool = True):
     """L and U in one matrix, and the row exchanges, counted from 1."""
     lu, pivots, info = lu_and_info(A, pivot)
     demand("torch.linalg.lu_factor", ZERO_PIVOT, info, RuntimeError)
@@ -540,7 +540,7 @@ def lu_factor(A, *, pivot=True):
 
 
 @composite(where="linalg", out=True)
-def lu_factor_ex(A, *, pivot=True, check_errors=False):
+def lu_factor_ex(A: Array, *, pivot: bool = True, check_errors: bool = False):
     """`lu_factor`, and 0 or the place of the first zero pivot."""
     lu, pivots, info = lu_and_info(A, pivot)
     if check_errors:
@@ -549,7 +549,7 @@ def lu_factor_ex(A, *, pivot=True, check_errors=False):
 
 
 @composite(where="torch Tensor", out=lambda want, have: None, row_major=True)
-def lu(A, pivot=True, get_infos=False):
+def lu(A: Array, pivot: bool = True, get_infos=False):
     """`linalg.lu_factor` of any matrix, with the infos when asked for."""
     made = lu_factor_ex(A, pivot=pivot)
     return made if get_infos else tuple(made)[:2]

@@ -196,7 +196,7 @@ matrix_norm.guards(A=lambda call: call["ord"] not in ("nuc", 2, -2), out=lambda 
 
 
 @composite(where="linalg.norm")
-def linalg_norm(A, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
+def linalg_norm(A: Array, ord=None, dim=None, keepdim: bool = False, *, out=None, dtype=None):
     """A vector or matrix norm, as `dim` and `ord` say."""
     dims = (dim,) if isinstance(dim, int) else dim
     keep = {} if out is None else {"out": out}
@@ -274,7 +274,7 @@ inv_and_info.guards(A=False, out0=True)
 
 
 @composite(where="linalg torch.inverse Tensor.inverse", out=True)
-def inv(A):
+def inv(A: Array):
     """The inverse."""
     inverse, info = inv_and_info(A)
     demand("linalg.inv", SINGULAR, info)
@@ -282,7 +282,7 @@ def inv(A):
 
 
 @composite(where="linalg", out=True)
-def inv_ex(A, *, check_errors=False):
+def inv_ex(A: Array, *, check_errors: bool = False):
     """The inverse, and 0 or the place of the first zero pivot."""
     inverse, info = inv_and_info(A)
     if check_errors:
@@ -351,7 +351,7 @@ pinv.guards(out=True)
 
 
 @composite(where="torch Tensor")
-def pinverse(input, rcond=1e-15):
+def pinverse(input: Array, rcond=1e-15):
     """The Moore-Penrose pseudo-inverse."""
     return pinv(input, rtol=rcond)
 
@@ -379,7 +379,7 @@ def matrix_rank(
 
 
 @composite(where="linalg torch Tensor", out=True)
-def matrix_power(input, n):
+def matrix_power(input: Array, n: int):
     """A square matrix multiplied `n` times; negative: its inverse."""
     square(input, "linalg.matrix_power")
     return power_of(input, n) if n >= 0 else inv(input) if n == -1 else power_of(inv(input), -n)
@@ -454,7 +454,7 @@ tensorinv_and_info.guards(A=False, out0=True)
 
 
 @composite(where="linalg", out=True, row_major=True)
-def tensorinv(A, ind=2):
+def tensorinv(A: Array, ind: int = 2):
     """The inverse of A as a map from its last dimensions to its first `ind`."""
     if ind <= 0:
         raise RuntimeError("Expected a strictly positive integer for 'ind'")
@@ -488,6 +488,6 @@ def linalg_vander(x: Array, *, N: int | None = None) -> Array:
 
 
 @composite(where="linalg.diagonal")
-def linalg_diagonal(A, *, offset=0, dim1=-2, dim2=-1):
+def linalg_diagonal(A: Array, *, offset: int = 0, dim1: int = -2, dim2: int = -1):
     """A view of the diagonals of the matrices in A."""
     return diagonal(A, offset, dim1, dim2)

@@ -78,7 +78,7 @@ solve_and_info.guards(B=False, out0=True)
 
 
 @composite(where="linalg", out=True)
-def solve(A, B, *, left=True):
+def solve(A: Array, B: Array, *, left: bool = True):
     """The X with `A @ X = B`, or `X @ A = B` when not `left`."""
     X, info = solve_and_info(A, B, left)
     demand("torch.linalg.solve", UNSOLVABLE, info)
@@ -86,7 +86,7 @@ def solve(A, B, *, left=True):
 
 
 @composite(where="linalg", out=True)
-def solve_ex(A, B, *, left=True, check_errors=False):
+def solve_ex(A: Array, B: Array, *, left: bool = True, check_errors: bool = False):
     """`solve`, and 0 or the place of the first zero pivot."""
     X, info = solve_and_info(A, B, left)
     if check_errors:
@@ -277,7 +277,7 @@ ldl_solve.vjp(LD=UNKNOWN, B=UNKNOWN)
 
 
 @composite(where="linalg", out=True)
-def tensorsolve(A, B, dims=None):
+def tensorsolve(A: Array, B: Array, dims=None):
     """The X with `tensordot(A, X, X.ndim) = B`; `dims` of A are moved to its end first."""
     if dims is not None:
         A = movedim(A, tuple(dims), tuple(range(-len(dims), 0)))

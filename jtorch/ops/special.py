@@ -139,7 +139,7 @@ def _check_polygamma(input, n):
 
 
 @composite(name="polygamma_n_first", where="torch.polygamma special.polygamma", out=True)
-def polygamma(n, input):
+def polygamma(n: int, input: Array):
     """The n-th derivative of digamma."""
     return polygamma_of(input, n)
 
