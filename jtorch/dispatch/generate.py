@@ -131,8 +131,14 @@ _GUARDS = {
     "pow": (
         "if type(exponent) is int and exponent < 0 and type(input) in fast and input._spec.dtype.category < 2:",
         "    raise integer_power()",
-    )
-}
+    ),
+} | dict.fromkeys(
+    ("floor_divide", "fmod", "remainder"),
+    (
+        "if type(other) is int and not other and type(input) in fast and input._spec.dtype.category < 2:",
+        "    raise division_by_zero()",
+    ),
+)
 
 
 def _branches(op):
@@ -218,7 +224,7 @@ def _compile(record, parts, lines, scope):
         "finish1": finish1, "finish2": finish2, "finish3": finish3, "fast": FAST, "renamed": renamed, "number_types": NUMBER_TYPES,
         "type": builtins.type, "default": DEFAULT, "operand": operand, "_inplace": inplace, "call_view": call_view,
         "view_of_other": view_of_other, "Tensor": Tensor, "isinstance": builtins.isinstance,
-        "missing_argument": errors.missing_argument, "check_kinds": check_kinds, "integer_power": errors.integer_power, "check_values": check_values,
+        "missing_argument": errors.missing_argument, "check_kinds": check_kinds, "integer_power": errors.integer_power, "division_by_zero": errors.division_by_zero, "check_values": check_values,
     }  # fmt: skip
     exec(compile(source, f"<jtorch {record.name}>", "exec"), scope)
     fn = scope["public"] = scope[_safe(record.name)]

@@ -46,7 +46,12 @@ def _cat_strides(outs, tensors, dim=0):
     return (shapes.channels_last_strides(shape) if last else None,)
 
 
-@op(aliases=("concat", "concatenate"), where="torch", apart=True, strides=_cat_strides)
+def _cat_out(want, have):
+    if not dt.can_cast(want, have):
+        raise TypeError(f"torch.cat(): input types can't be cast to the desired output type {errors.scalar_name(have)}")
+
+
+@op(aliases=("concat", "concatenate"), where="torch", apart=True, strides=_cat_strides, out=_cat_out)
 def cat(tensors: list[Array], dim: int = 0) -> Array:
     """The tensors joined along a dimension; their other sizes agree."""
     if not tensors:
@@ -73,7 +78,7 @@ def cat(tensors: list[Array], dim: int = 0) -> Array:
     return lax.concatenate([a for _, a in full], dim)
 
 
-@op(where="torch")
+@op(where="torch", out=_cat_out)
 def stack(tensors: list[Array], dim: int = 0) -> Array:
     """The tensors, of one shape, joined along a new dimension."""
     if not tensors:
@@ -390,7 +395,7 @@ def repeat(input: Array, repeats: VarInts) -> Array:
 @composite
 def tile(input: Array, *dims):
     """`repeat`, where missing leading counts are ones."""
-    counts = tuple(dims[0]) if len(dims) == 1 and not isinstance(dims[0], int) else dims
+    counts = tuple(dims[0]) if len(dims) == 1 and not isinstance(dims[0], int | float | str) else dims
     return repeat(input, (1,) * (input.ndim - len(counts)) + tuple(counts))
 
 

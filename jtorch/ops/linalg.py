@@ -93,7 +93,7 @@ def _norm(x, ord, dims, keepdim):
     return out.astype(kind)
 
 
-@op(where="linalg")
+@op(where="linalg", out="exact")
 def vector_norm(
     x: Array,
     ord: float = 2,
@@ -155,7 +155,11 @@ def _matrix_norm_name(args) -> str:
     return "AminBackward0" if not isinstance(ord, str) and ord < 0 else _NORM_NAMES.get(ord, "AmaxBackward0")
 
 
-@op(where="linalg", grad_name=_matrix_norm_name)
+@op(
+    where="linalg",
+    grad_name=_matrix_norm_name,
+    out="linalg.matrix_norm expected out tensor dtype {want} but got: {have}",
+)
 def matrix_norm(
     A: Array,
     ord: float | str = "fro",
@@ -230,7 +234,7 @@ cond.guards(A=False)
 # ---------------------------------------------------------------- determinants and inverses
 
 
-@op(where="linalg torch Tensor", grad_name="LinalgDetBackward0")
+@op(where="linalg torch Tensor", grad_name="LinalgDetBackward0", out="exact")
 def det(A: Array) -> Array:
     """The determinant."""
     squares(A, "linalg.det", "lu_cpu")
@@ -242,7 +246,7 @@ def det(A: Array) -> Array:
 det.guards(A=True, out=True)
 
 
-@op(where="linalg torch Tensor", grad_name="LinalgSlogdetBackward0")
+@op(where="linalg torch Tensor", grad_name="LinalgSlogdetBackward0", out="exact")
 def slogdet(A: Array) -> tuple[Array, Array]:
     """The sign of the determinant and the logarithm of its absolute value."""
     squares(A, "linalg.slogdet")
@@ -273,7 +277,7 @@ def inv_and_info(A: Array) -> tuple[Array, Array]:
 inv_and_info.guards(A=False, out0=True)
 
 
-@composite(where="linalg torch.inverse Tensor.inverse", out=True)
+@composite(where="linalg torch.inverse Tensor.inverse", out="exact")
 def inv(A: Array):
     """The inverse."""
     inverse, info = inv_and_info(A)
@@ -281,7 +285,7 @@ def inv(A: Array):
     return inverse
 
 
-@composite(where="linalg", out=True)
+@composite(where="linalg", out="exact")
 def inv_ex(A: Array, *, check_errors: bool = False):
     """The inverse, and 0 or the place of the first zero pivot."""
     inverse, info = inv_and_info(A)
@@ -378,7 +382,7 @@ def matrix_rank(
 # ---------------------------------------------------------------- functions of matrices, tensors as matrices
 
 
-@composite(where="linalg torch Tensor", out=True)
+@composite(where="linalg torch Tensor", out="exact")
 def matrix_power(input: Array, n: int):
     """A square matrix multiplied `n` times; negative: its inverse."""
     square(input, "linalg.matrix_power")

@@ -790,6 +790,8 @@ def linalg_cross(input: Array, other: Array, *, dim: int = -1) -> Array:
     """The cross products of vectors of length 3 along `dim`."""
     if input.ndim != other.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    if input.dtype != other.dtype:
+        raise RuntimeError(f"expected scalar type {scalar_name(input)} but found {scalar_name(other)}")
     kind = dt.promote(dt.of(input.dtype), dt.of(other.dtype)).np
     d = axis(dim, input.ndim)
     if input.shape[d] != 3 or other.shape[d] != 3:

@@ -413,7 +413,7 @@ def _overloaded(whole, along, binary, input, args, kwargs):
     if not args and set(kwargs) <= {"out"}:
         return whole(input, **kwargs)
     first = args[0] if args else kwargs.get("dim", kwargs.get("axis", kwargs.get("other")))
-    if "other" in kwargs or not isinstance(first, int):
+    if "other" in kwargs or not isinstance(first, int | np.integer):
         return binary(input, *args, **kwargs)
     return along(input, *args, **kwargs)
 

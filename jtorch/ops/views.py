@@ -454,7 +454,7 @@ def _cuts(cuts):
         if cuts.dtype.name != "int64":
             raise errors.cuts_dtype(cuts.dtype)
         cuts = cuts.tolist()
-    return tuple(cuts) if isinstance(cuts, tuple | list) else operator.index(cuts)
+    return tuple(map(operator.index, cuts)) if isinstance(cuts, tuple | list) else operator.index(cuts)
 
 
 @composite
