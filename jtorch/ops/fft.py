@@ -346,7 +346,7 @@ def _plane(many, name, grad_name):
 
     transform.__name__ = f"fft_{name}"
     transform.__doc__ = f"`fft.{name[:-1]}n` over the last two dimensions, or those given."
-    return op(transform, where=f"fft.{name}", grad_name=grad_name, strides=many.strides)
+    return op(transform, where=f"fft.{name}", grad_name=grad_name, strides=many.strides, out=many.out)
 
 
 fft_fft2 = _plane(fft_fftn, "fft2", _kind)

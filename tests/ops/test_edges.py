@@ -224,6 +224,7 @@ REFUSED = {
     "out= wider than a norm": lambda t, x: t.linalg.vector_norm(x, out=t.zeros(()).double()),
     "out= of another kind than an fft": lambda t, x: t.fft.fft(x, out=t.zeros(2, 2)),
     "out= of complex for a real fft": lambda t, x: t.fft.irfft(x, out=t.zeros(2, 2).cfloat()),
+    "out= of complex for a real plane": lambda t, x: t.fft.hfft2(x, out=t.zeros(2, 2).cfloat()),
     "out= of floats for eigenvalues": lambda t, x: t.linalg.eigvals(x, out=t.zeros(2)),
     "wholes over 0": lambda t, x: x.long() // 0,
     "wholes modulo 0": lambda t, x: t.fmod(x.long(), 0),
