@@ -1,13 +1,13 @@
 """torch.ops: operators by their internal names, each with its overloads; `aten` is the op table, other namespaces are made by
 torch.library."""
 
-from . import creation, random_tensors
+from . import creation, methods, random_tensors
 from .autograd import entry, grad_mode
+from .core import dtype as dtypes
 from .dispatch import dispatched, function_of
 from .dispatch.dispatched import OpOverload as OpOverload
 from .dispatch.dispatched import OpOverloadPacket
 from .functions import lookup
-from .methods import of_sparse
 from .ops import registry
 from .tensor import Tensor
 
@@ -61,8 +61,66 @@ def _convolution(
     return call(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
 
 
+def _gradient(name):
+    """`name`_backward(grad_output, input, ...): the gradient of a function of one tensor."""
+
+    def backward(grad_output, self, *args, **kwargs):
+        leaf = self.detach().requires_grad_()
+        with grad_mode.enable_grad():
+            out = lookup("nn.functional", name)(leaf, *args, **kwargs)
+        return entry.grad(out, (leaf,), grad_output)[0]
+
+    return backward
+
+
+def _threshold_backward(grad_output, self, threshold):
+    return lookup("torch", "where")(self > threshold, grad_output, 0)
+
+
+def _embedding_dense_backward(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq):
+    """The gradient of `embedding` by its table."""
+    table = grad_output.new_zeros((num_weights, grad_output.shape[-1])).requires_grad_()
+    with grad_mode.enable_grad():
+        out = lookup("torch", "embedding")(table, indices, padding_idx, scale_grad_by_freq)
+    return entry.grad(out, (table,), grad_output)[0]
+
+
+def _select_backward(grad_output, input_sizes, dim, index):
+    return lookup("torch", "select_scatter")(grad_output.new_zeros(input_sizes), grad_output, dim, index)
+
+
+def _slice_backward(grad_output, input_sizes, dim, start, end, step):
+    return lookup("torch", "slice_scatter")(grad_output.new_zeros(input_sizes), grad_output, dim, start, end, step)
+
+
+def _softmax_of(name):
+    """torch's softmax; half_to_float: half precision goes in and single comes out."""
+
+    def call(self, dim, half_to_float):
+        return lookup("torch", name)(self, dim, dtype=dtypes.float32 if half_to_float else None)
+
+    return call
+
+
 _MADE_HERE = {
-    **{n: of_sparse(n) for n in ("_sparse_addmm", "_sparse_mm_reduce_impl")},
+    **{f"{n}_backward": _gradient(n) for n in ("gelu", "hardsigmoid", "hardswish", "mish", "silu", "softplus")},
+    "sigmoid_backward": lambda grad_output, output: grad_output * output * (1 - output),
+    "tanh_backward": lambda grad_output, output: grad_output * (1 - output * output),
+    "threshold_backward": _threshold_backward,
+    "embedding_dense_backward": _embedding_dense_backward,
+    "select_backward": _select_backward,
+    "slice_backward": _slice_backward,
+    "_softmax": _softmax_of("softmax"),
+    "_log_softmax": _softmax_of("log_softmax"),
+    "equal": methods.equal,
+    "lift_fresh": lambda self: self,
+    "lift_fresh_copy": lambda self: self.clone(),
+    "sym_size": lambda self, dim=None: self.shape if dim is None else self.shape[dim],
+    "sym_stride": lambda self, dim=None: self.stride() if dim is None else self.stride(dim),
+    "sym_numel": lambda self: self.numel(),
+    "bernoulli": random_tensors.bernoulli,
+    **{f"_adaptive_avg_pool{n}d": lookup("nn.functional", f"adaptive_avg_pool{n}d") for n in (2, 3)},
+    **{n: methods.of_sparse(n) for n in ("_sparse_addmm", "_sparse_mm_reduce_impl")},
     "_to_copy": _copied,
     "_local_scalar_dense": lambda self: self.item(),
     "_pin_memory": lambda self, device=None: self.pin_memory(),
@@ -82,6 +140,9 @@ def __getattr__(name):
         fn = getattr(creation, name, None) or getattr(random_tensors, name)
     else:
         fn = next((found for space in _SPACES if (found := lookup(space, name)) is not None), None)
+    if fn is None:
+        space, _, rest = name.partition("_")
+        fn = lookup(space, rest) if space in ("linalg", "fft", "special") else None
     if fn is None:
         record = next((t[name] for t in (registry.OPS, registry.VIEWS, registry.COMPOSITES) if name in t), None)
         if record is None:

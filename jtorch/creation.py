@@ -8,7 +8,7 @@ import operator
 import jax
 import numpy as np
 
-from . import errors, literals
+from . import errors, errors_arguments, literals
 from .autograd.derive import differentiable
 from .core import device as devices
 from .core import dtype as dtypes
@@ -92,10 +92,20 @@ def size_of(args, name=None) -> tuple:
         if isinstance(first, (tuple, list)):
             args = first
     try:
+        if args and type(args[0]) is bool:
+            raise TypeError  # True is an int to Python; PyTorch looks at the first one alone
         return tuple(s if type(s) is int else operator.index(s) for s in args)
     except TypeError:
-        at, bad = next((i, s) for i, s in enumerate(args) if not hasattr(s, "__index__"))
-        raise errors.size_element(name, at, bad, args is given) from None
+        at, bad = next((i, s) for i, s in enumerate(args) if isinstance(s, bool) or not _whole(s))
+        raise errors_arguments.size_element(name, at, bad, args is given) from None
+
+
+def _whole(s) -> bool:
+    try:
+        operator.index(s)
+    except TypeError:
+        return False
+    return True
 
 
 def nonnegative(size, name):
@@ -138,6 +148,8 @@ def finish(t, requires_grad=False, out=None):
         copy_to_out(out, t)
         return out
     if requires_grad:
+        if requires_grad is not True:
+            raise errors_arguments.flag("requires_grad", requires_grad)
         if not differentiable(t._spec):
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         t._rg = True
@@ -624,6 +636,9 @@ def logspace(
 
 def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """The n by m matrix with ones on the diagonal."""
+    for at, (name, size) in enumerate((("n", n), ("m", m)), 1):
+        if isinstance(size, (bool, float)):
+            raise errors.argument("eye", name, "int", size, at)
     _fits_out(dtype, out)
     dtype = out.dtype if dtype is None and out is not None else dtype
     return factory("eye", (n, m), dtype_or_default(dtype), device, requires_grad, out)

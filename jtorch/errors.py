@@ -297,8 +297,9 @@ def warn(message: str, category=UserWarning) -> None:
 
 
 def type_name(value) -> str:
-    """The name of a value's type in PyTorch's errors about arguments: torch.dtype, with its module, of its own types."""
-    return getattr(type(value), "_shown", type(value).__name__)
+    """The name of a value's type in PyTorch's errors about arguments: torch.dtype, with its module, of its own types and numpy's."""
+    cls = type(value)
+    return getattr(cls, "_shown", f"numpy.{cls.__name__}" if cls.__module__ == "numpy" else cls.__name__)
 
 
 def argument(function: str, name: str, expected: str, got, position=None) -> TypeError:
@@ -382,29 +383,16 @@ def not_implemented(kernel: str, dtype) -> NotImplementedError:
     return NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(dtype)}'")
 
 
+def division_by_zero() -> RuntimeError:
+    return RuntimeError("ZeroDivisionError")
+
+
 def integer_power() -> RuntimeError:
     return RuntimeError("Integers to negative integer powers are not allowed.")
 
 
 def negative_std(std) -> RuntimeError:
     return RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
-
-
-def size_element(name, at: int, got, spread: bool) -> TypeError:
-    """A size with something in it that is no int; `spread`: given one by one."""
-    kind = type_name(got)
-    if name is None:
-        return TypeError(f"size must be a tuple of ints, but found element of type {kind}")
-    if not spread:
-        return TypeError(
-            f"{name}(): argument 'size' (position 1) must be tuple of ints, but found element of type {kind} at pos {at}"
-        )
-    if not at:
-        return TypeError(f"{name}(): argument 'size' (position 1) must be tuple of ints, not {kind}")
-    return TypeError(
-        f"{name}(): argument 'size' failed to unpack the object at pos {at + 1} with error "
-        f'"type must be tuple of ints,but got {kind}"'
-    )
 
 
 _CAST_NAMES = {"int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t", "uint8": "uint8_t"}

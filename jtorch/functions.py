@@ -3,6 +3,7 @@
 import builtins
 import importlib
 import importlib.util
+import types
 
 from . import (
     complex_views,
@@ -21,7 +22,7 @@ from . import (
 from .autograd import entry as _entry
 from .autograd import mode as _mode
 from .core import dtype as dtypes
-from .dispatch import RETURN_FIELDS, build_inplace, copy_of, function_of, override, spread, twin
+from .dispatch import RETURN_FIELDS, build_inplace, copy_of, function_of, of_tensor, override, spread, twin
 from .ops import registry
 from .tensor import Tensor, TensorMeta
 
@@ -198,10 +199,12 @@ _NO_OVERRIDE = {
     "is_tensor", "is_storage", "get_default_dtype", "promote_types", "can_cast", "manual_seed", "seed", "initial_seed",
     "get_rng_state", "set_rng_state", "from_numpy", "broadcast_shapes", "from_jax",
 }  # fmt: skip
-for _name, _fn in _PLAIN.items():
-    if getattr(_fn, "__name__", "") == "<lambda>":
+for _name, _fn in list(_PLAIN.items()):
+    if isinstance(_fn, types.FunctionType) and _fn.__code__.co_varnames[:1] in (("input",), ("self",)):
+        _PLAIN[_name] = of_tensor(_fn, _name)
+    elif getattr(_fn, "__name__", "") == "<lambda>":
         _fn.__name__ = _fn.__qualname__ = _name
-    if vars(Tensor).get(_name) is _fn:
+    if vars(Tensor).get(_name) is _PLAIN[_name]:
         setattr(Tensor, _name, twin(_fn))
 override.publish({n: f for n, f in _PLAIN.items() if n not in _FACTORIES | _NO_OVERRIDE})
 override.publish({n: f for n, f in _PLAIN.items() if n in _FACTORIES - _NO_OVERRIDE}, factory=True)

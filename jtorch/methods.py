@@ -128,6 +128,8 @@ def requires_grad_view(self):
 
 def equal(input, other) -> bool:
     """Whether shape and all elements are the same."""
+    if not isinstance(other, Tensor):
+        raise errors.argument("equal", "other", "Tensor", other, 2)
     if tuple(input.shape) != tuple(other.shape):
         return False
     if input.device is not other.device:

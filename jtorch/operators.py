@@ -92,7 +92,9 @@ def install():
         setattr(Tensor, way, _commuted(fn, way) if name in _COMMUTES else _reversed(lookup(name), way))
         setattr(Tensor, f"__i{dunder}__", _in_place(name))
     Tensor.__rsub__ = generate.build_operator(registry.OPS["rsub"])
-    Tensor.__rtruediv__ = Tensor.__rdiv__ = lambda self, other: self.reciprocal() * other
+    Tensor.__rtruediv__ = Tensor.__rdiv__ = lambda self, other: self.reciprocal().__mul__(other)
+    Tensor.__div__, Tensor.__idiv__ = Tensor.__truediv__, Tensor.__itruediv__  # Python 2's, which PyTorch has kept
+    Tensor.__reversed__ = _reverse
     for name in _COMPARISONS:
         setattr(Tensor, f"__{name}__", generate.build_operator(registry.OPS[name]))
     Tensor.__eq__ = _equality(generate.build_operator(registry.OPS["eq"]))
@@ -104,6 +106,11 @@ def install():
     for name in ("eq", "rsub", "rtruediv", "floordiv", "rfloordiv", "rpow", "rmod", "and", "or", "xor", "lshift", "rshift",
         "rlshift", "rrshift", "invert"):  # fmt: skip
         vars(Tensor)[f"__{name}__"].__name__ = f"__{name}__"
+
+
+def _reverse(self):
+    """The first dimension turned round."""
+    return lookup("flip")(self, (0,)) if self._spec.ndim else self
 
 
 def _guarded(fn):

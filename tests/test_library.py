@@ -154,7 +154,29 @@ def aten(t):
     )
 
 
-PROGRAMS = [calls, vmap_rule, lists, two_results, writes, kernels, library, checked, aten]
+def aten_internal(t):
+    """Names that PyTorch has for operators alone."""
+    x, ops = t.tensor([[0.5, -1.0], [2.0, 3.0]]), t.ops.aten
+    ones = t.ones(2, 2)
+    return [
+        *[
+            getattr(ops, f"{n}_backward").default(ones, x)
+            for n in ("sigmoid", "tanh", "gelu", "silu", "mish", "hardswish")
+        ],
+        ops.threshold_backward.default(ones, x, 0.0),
+        ops._softmax.default(x, 0, False),
+        ops._log_softmax.default(x, 1, False),
+        ops.embedding_dense_backward.default(x, t.tensor([1, 1]), 3, -1, False),
+        ops.select_backward.default(x[0], [2, 2], 0, 1),
+        ops.slice_backward.default(x[:1], [3, 2], 0, 1, 3, 2),
+        ops.linalg_vector_norm.default(x),
+        ops.lift_fresh_copy.default(x),
+        ops.equal.default(x, x),
+        ops.sym_size.int(x, 0),
+    ]
+
+
+PROGRAMS = [calls, vmap_rule, lists, two_results, writes, kernels, library, checked, aten, aten_internal]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)

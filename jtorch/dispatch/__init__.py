@@ -3,6 +3,7 @@
 from .call import KeyTensor, inplace, slow
 from .fused import Update, fused_update
 from .generate import FAST, build_inplace, copy_of, forget_plans, function_of, spread, twin
+from .kinds import of_tensor
 from .plans import RETURN_FIELDS, result_dtype, return_type
 from .results import finish
 from .view import call_view
@@ -34,6 +35,7 @@ __all__ = [
     "function_of",
     "fused_update",
     "inplace",
+    "of_tensor",
     "overlaps",
     "overwritten",
     "replace_storage",

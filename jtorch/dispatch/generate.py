@@ -18,6 +18,7 @@ from ..ops.registry import KEY, LIST, NUMBER, OPTIONAL, SCALAR, STATIC, TENSOR, 
 from ..tensor import Tensor
 from . import override
 from .call import check_values, inplace, into_out, slow
+from .kinds import asked_kinds, check_kinds
 from .plans import DEFAULT, FAST, MISSING, NUMBER_TYPES, RETURN_FIELDS, return_type
 from .results import finish, finish1, finish2, finish3
 from .view import call_view
@@ -130,8 +131,14 @@ _GUARDS = {
     "pow": (
         "if type(exponent) is int and exponent < 0 and type(input) in fast and input._spec.dtype.category < 2:",
         "    raise integer_power()",
-    )
-}
+    ),
+} | dict.fromkeys(
+    ("floor_divide", "fmod", "remainder"),
+    (
+        "if type(other) is int and not other and type(input) in fast and input._spec.dtype.category < 2:",
+        "    raise division_by_zero()",
+    ),
+)
 
 
 def _branches(op):
@@ -217,7 +224,7 @@ def _compile(record, parts, lines, scope):
         "finish1": finish1, "finish2": finish2, "finish3": finish3, "fast": FAST, "renamed": renamed, "number_types": NUMBER_TYPES,
         "type": builtins.type, "default": DEFAULT, "operand": operand, "_inplace": inplace, "call_view": call_view,
         "view_of_other": view_of_other, "Tensor": Tensor, "isinstance": builtins.isinstance,
-        "missing_argument": errors.missing_argument, "integer_power": errors.integer_power, "check_values": check_values,
+        "missing_argument": errors.missing_argument, "check_kinds": check_kinds, "integer_power": errors.integer_power, "division_by_zero": errors.division_by_zero, "check_values": check_values,
     }  # fmt: skip
     exec(compile(source, f"<jtorch {record.name}>", "exec"), scope)
     fn = scope["public"] = scope[_safe(record.name)]
@@ -326,21 +333,50 @@ def build_composite(record):
 
 
 def _with_spellings(record):
-    """The function of a composite; of one with a dimension, one that takes numpy's spellings, as PyTorch's own in C do."""
+    """The function of a composite as it is called: of one that PyTorch has in C, one that asks what kinds of arguments it is given,
+    as its annotations say; of one with a dimension, one that takes numpy's spellings too."""
     of_torch = any(t.startswith(("torch.", "Tensor.")) for t in record.targets)
-    if not of_torch or _RENAMES.isdisjoint(p.name for p in record.params):
+    tolerant = of_torch and not _RENAMES.isdisjoint(p.name for p in record.params)
+    kinds = asked_kinds(record) if record.strict else ()
+    if not tolerant and not kinds:
         return record.fn
-    parts, scope, _ = _signature_source(record)
+    parts, scope = _signature_source(record)[:2] if tolerant else _plain_signature(record)
     names = [p.name for p in record.params]
-    lines = ["if named:", f"    return renamed(_op, ({', '.join(names)},), None, named)"]
-    lines += [
-        f"if {p.name} is _missing: raise missing_argument({record.name!r}, {p.name!r})"
-        for p in record.params
-        if f"{p.name}=_missing" in parts
-    ]
-    given = [n if p.kind is not p.KEYWORD_ONLY else f"{n}={n}" for n, p in zip(names, record.params)]
+    lines = []
+    if tolerant:
+        parts.append("**named")
+        lines += ["if named:", f"    return renamed(_op, ({', '.join(names)},), None, named)"]
+        lines += [
+            f"if {p.name} is _missing: raise missing_argument({record.name!r}, {p.name!r})"
+            for p in record.params
+            if f"{p.name}=_missing" in parts
+        ]
+    if kinds:
+        lines += [f"if {' or '.join(kinds)}:", f"    check_kinds(_op, ({', '.join(names)},))"]
+    given = [_MARKS.get(p.kind, f"{n}={n}").format(n) for n, p in zip(names, record.params)]
     lines.append(f"return fn({', '.join(given)})")
-    return _compile(record, [*parts, "**named"], lines, {**scope, "fn": record.fn})
+    return _compile(record, parts, lines, {**scope, "fn": record.fn})
+
+
+_MARKS = {
+    inspect.Parameter.POSITIONAL_ONLY: "{}", inspect.Parameter.POSITIONAL_OR_KEYWORD: "{}",
+    inspect.Parameter.VAR_POSITIONAL: "*{}", inspect.Parameter.VAR_KEYWORD: "**{}",
+}  # fmt: skip
+
+
+def _plain_signature(record):
+    """The parameter list of a composite as it is written, with defaults taken from a namespace."""
+    parts, defaults, star = [], {}, False
+    for p in record.params:
+        if p.kind is p.KEYWORD_ONLY and not star:
+            parts.append("*")
+        star = star or p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL)
+        if p.default is p.empty:
+            parts.append(_MARKS.get(p.kind, "{}").format(p.name))
+        else:
+            defaults[f"_d_{p.name}"] = p.default
+            parts.append(f"{p.name}=_d_{p.name}")
+    return parts, defaults
 
 
 def function_of(record):

@@ -5,7 +5,7 @@ import functools
 import jax
 import numpy as np
 
-from .. import errors
+from .. import errors, errors_arguments
 from ..autograd.derive import Binding, HalfBinding, differentiable
 from ..core import device as devices
 from ..core import dtype as dtypes
@@ -182,12 +182,26 @@ def check_statics(record, statics, *, method=False, name=None):
         return
     for at, a in statics:
         p = record.params[at]
+        if p.annotation in _INTS:
+            _check_ints(name or record.shown, p, a, at + 1 - method)
         kind = _PLAIN.get(p.annotation)
         if kind is None or a is p.default or type(a) is kind or (a is None and p.annotation is not kind):
             continue
         if not isinstance(a, kind) or isinstance(a, bool):
             position = at + 1 - method if p.default is p.empty or p.name == "dim" else None
             raise errors.argument(name or record.shown, p.name, kind.__name__, a, position)
+
+
+_INTS = {registry.VarInts, tuple, list[int], int | tuple, int | tuple | None}
+
+
+def _check_ints(function, p, a, position):
+    """Raise where ints are wanted and there is a float or a word, or a bool in the first place, which is where PyTorch looks."""
+    if isinstance(a, (bool, float, str)):
+        raise errors.argument(function, p.name, "tuple of ints", a, position)
+    for at, x in enumerate(a if isinstance(a, tuple) else ()):
+        if isinstance(x, (float, str)) or x is a[0] and isinstance(x, bool):
+            raise errors_arguments.int_element(function, p.name, position, at, x)
 
 
 def static(a):

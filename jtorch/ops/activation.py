@@ -65,13 +65,13 @@ def _log_softmax(x, dim):
     return shifted - jnp.log(total)
 
 
-@op(where="torch Tensor special")
+@op(where="torch Tensor special", out="exact")
 def softmax(input: Array, dim: int, dtype: DType | None = None) -> Array:
     """Exponentials along `dim`, divided by their sum; computed in `dtype` when given."""
     return _softmax(input, dim, dtype)
 
 
-@op(where="torch Tensor special")
+@op(where="torch Tensor special", out="exact")
 def log_softmax(input: Array, dim: int, dtype: DType | None = None) -> Array:
     """The logarithm of softmax, computed without forming softmax."""
     return _log_softmax(input, dim, dtype)
@@ -389,7 +389,7 @@ def functional_rrelu(input, lower=1 / 8, upper=1 / 3, training=False, inplace=Fa
 
 
 @composite(where="torch.rrelu")
-def torch_rrelu(input, lower=1 / 8, upper=1 / 3, training=False):
+def torch_rrelu(input: Array, lower=1 / 8, upper=1 / 3, training: bool = False):
     """Leaky relu whose slope is drawn from [lower, upper] in training, and their mean otherwise."""
     return (rrelu_noise if training else rrelu_mean)(input, float(lower), float(upper))
 
@@ -486,6 +486,7 @@ floats_only(softplus, "softplus_cpu")
     where="nn.functional",
     elementwise=False,
     grad_name="LogSigmoidBackward0",
+    out="expected scalar type {want} but found {have}",
 )
 @widened
 def logsigmoid(input: Array) -> Array:

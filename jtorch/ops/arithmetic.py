@@ -346,7 +346,7 @@ def _check_neg(input):
 
 
 @composite
-def positive(input):
+def positive(input: Array):
     """The tensor itself."""
     if kind(input) == "b":
         raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
@@ -361,7 +361,10 @@ def _abs_in_place(spec):
 @op(promote=PROMOTE, aliases=("absolute",), inplace=_abs_in_place, out=SAME_UNARY)
 def abs(input: Array) -> Array:
     """The absolute value; real for complex numbers."""
-    return jnp.abs(input)
+    size = jnp.abs(input)
+    if input.dtype.kind == "c":  # infinite as soon as one part is, be the other nan
+        size = jnp.where(jnp.isinf(input.real) | jnp.isinf(input.imag), jnp.inf, size)
+    return size
 
 
 abs.vjp(input=lambda g, input: g * sgn(input))

@@ -268,12 +268,32 @@ def instance_norm(
 
 
 @composite(where="torch.batch_norm")
-def torch_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
+def torch_batch_norm(
+    input: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array | None,
+    running_var: Array | None,
+    training: bool,
+    momentum,
+    eps,
+    cudnn_enabled: bool,
+):
     """`nn.functional.batch_norm` with torch.batch_norm's order of arguments."""
     return batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
 
 
 @composite(where="torch.instance_norm")
-def torch_instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled):
+def torch_instance_norm(
+    input: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array | None,
+    running_var: Array | None,
+    use_input_stats: bool,
+    momentum,
+    eps,
+    cudnn_enabled: bool,
+):
     """`nn.functional.instance_norm` with torch.instance_norm's order of arguments."""
     return instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)

@@ -76,7 +76,7 @@ def _check_isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
 
 
 @composite
-def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+def allclose(input: Array, other: Array, rtol=1e-05, atol=1e-08, equal_nan: bool = False):
     """Whether all elements are close (see isclose), as a Python bool."""
     return bool(all(isclose(input, other, rtol, atol, equal_nan)))
 

@@ -586,7 +586,17 @@ def conv_transpose3d(
 
 
 @composite(where="torch")
-def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+def convolution(
+    input: Array,
+    weight: Array,
+    bias: Array | None,
+    stride,
+    padding,
+    dilation,
+    transposed: bool,
+    output_padding,
+    groups: int,
+):
     """Convolution or transposed convolution of the rank that the weight says."""
     n = weight.ndim - 2
     if transposed:

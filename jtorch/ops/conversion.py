@@ -167,7 +167,7 @@ conj.targets = []  # of real tensors it is the tensor itself: see below
 
 
 @composite(name="conj_function", where="torch.conj Tensor.conj")
-def conj_function(input):
+def conj_function(input: Array):
     """The complex conjugate; a real tensor is its own."""
     return conj(input) if kind(input) == "c" else input
 
@@ -183,7 +183,7 @@ conj_physical.targets = []
 
 
 @composite(name="conj_physical_function", where="torch.conj_physical Tensor.conj_physical")
-def conj_physical_function(input, *, out=None):
+def conj_physical_function(input: Array, *, out=None):
     """The complex conjugate; a real tensor is its own."""
     if out is not None:
         return conj_physical(input, out=out)

@@ -63,7 +63,7 @@ view_copy = _copying(views.view_, "view_copy")
 
 
 @composite(where="torch", out="exact")
-def as_strided_copy(input, size, stride, storage_offset=None):
+def as_strided_copy(input: Array, size, stride, storage_offset: int | None = None):
     """A copy of what `as_strided` shows."""
     return views.packed(views.as_strided(input, tuple(size), tuple(stride), storage_offset))
 

@@ -26,6 +26,7 @@ from .matrices import (
     squares,
     supported,
 )  # fmt: skip
+from .reduce import general_cast
 from .registry import UNKNOWN, Array, Unwritten, composite, op
 
 RETURN_FIELDS = {
@@ -88,16 +89,16 @@ def cholesky_and_info(A: Array, upper: bool) -> tuple[Array, Array]:
 cholesky_and_info.guards(A=False, out0=True)
 
 
-@composite(where="linalg.cholesky", out=True)
-def linalg_cholesky(A, *, upper=False):
+@composite(where="linalg.cholesky", out="exact")
+def linalg_cholesky(A: Array, *, upper: bool = False):
     """The lower triangular L with `L @ L.mH = A`, or its adjoint when `upper`."""
     L, info = cholesky_and_info(A, upper)
     demand("linalg.cholesky", NOT_POSITIVE, info)
     return L
 
 
-@composite(where="linalg", out=True)
-def cholesky_ex(A, *, upper=False, check_errors=False):
+@composite(where="linalg", out="exact")
+def cholesky_ex(A: Array, *, upper: bool = False, check_errors: bool = False):
     """`cholesky`, and 0 or the order of the first leading minor that is not positive."""
     L, info = cholesky_and_info(A, upper)
     if check_errors:
@@ -140,7 +141,7 @@ cholesky_of.guards(input=False, out=True)
 
 
 @composite(where="torch Tensor", out=True, row_major=True)
-def cholesky(input, upper=False):
+def cholesky(input: Array, upper: bool = False):
     """The triangular factor of a positive definite matrix."""
     L, info = cholesky_of(input, upper)
     demand("cholesky", NOT_POSITIVE, info)
@@ -159,7 +160,7 @@ def _qr(A, mode):
     return jnp.linalg.qr(A, mode="complete" if mode == "complete" and m != n else "reduced")
 
 
-@op(where="linalg.qr", strides=columns(0, 1))
+@op(where="linalg.qr", strides=columns(0, 1), out="exact")
 def linalg_qr(A: Array, mode: str = "reduced") -> tuple[Array, Array]:
     """An orthonormal Q and an upper triangular R with `Q @ R = A`."""
     matrices(A, "linalg.qr", "geqrf_cpu")
@@ -174,7 +175,7 @@ def linalg_qr(A: Array, mode: str = "reduced") -> tuple[Array, Array]:
 linalg_qr.guards(A=False, out=True)
 
 
-@op(where="torch Tensor", grad_name="LinalgQrBackward0", strides=columns(0, 1))
+@op(where="torch Tensor", grad_name="LinalgQrBackward0", strides=columns(0, 1), out="exact")
 def qr(input: Array, some: bool = True) -> tuple[Array, Array]:
     """`linalg.qr`, reduced or complete."""
     matrices(input, "linalg.qr", "geqrf_cpu")
@@ -234,7 +235,10 @@ def householder_product(A: Array, tau: Array) -> Array:
 householder_product.guards(out=True)
 
 
-@op(where="torch Tensor", strides=columns(0))
+_ORMQR_OUT = "torch.ormqr: Expected input and result to have the same dtype, but input has dtype{want} and result has dtype {have}"
+
+
+@op(where="torch Tensor", strides=columns(0), out=_ORMQR_OUT)
 def ormqr(input: Array, tau: Array, other: Array, left: bool = True, transpose: bool = False) -> Array:
     """`other` multiplied by the product of Householder reflections, or by its adjoint."""
     for name, x in (("input", input), ("other", other)):
@@ -309,8 +313,8 @@ def svd_and_info(A: Array, full_matrices: bool) -> tuple[Array, Array, Array, Ar
 svd_and_info.guards(A=False, out0=True, out1=True, out2=True)
 
 
-@composite(where="linalg.svd", out=True)
-def linalg_svd(A, full_matrices=True, *, driver=None):
+@composite(where="linalg.svd", out="exact")
+def linalg_svd(A: Array, full_matrices: bool = True, *, driver: str | None = None):
     """U, the singular values from the largest, and V's adjoint: `U @ diag(S) @ Vh = A`."""
     _no_driver(driver)
     U, S, Vh, info = svd_and_info(A, full_matrices)
@@ -336,8 +340,8 @@ def svdvals_and_info(A: Array) -> tuple[Array, Array]:
 svdvals_and_info.guards(A=False, out0=True)
 
 
-@composite(where="linalg", out=True)
-def svdvals(A, *, driver=None):
+@composite(where="linalg", out="exact")
+def svdvals(A: Array, *, driver: str | None = None):
     """The singular values, from the largest."""
     _no_driver(driver)
     S, info = svdvals_and_info(A)
@@ -365,8 +369,8 @@ def svd_without_vectors(input: Array) -> tuple[Array, Array, Array, Array]:
     return zeros[0], S, zeros[1], _unfinished(S)
 
 
-@composite(where="torch Tensor", out=True)
-def svd(input, some=True, compute_uv=True):
+@composite(where="torch Tensor", out="exact")
+def svd(input: Array, some: bool = True, compute_uv: bool = True):
     """U, the singular values and V: `U @ diag(S) @ V.mH = input`."""
     U, S, V, info = svd_with_v(input, some) if compute_uv else svd_without_vectors(input)
     demand("linalg.svd", NOT_FINITE, info)
@@ -382,7 +386,7 @@ def _triangle(UPLO):
     return UPLO in "Ll"
 
 
-@op(where="linalg", strides=columns(1))
+@op(where="linalg", strides=columns(1), out="exact")
 def eigh(A: Array, UPLO: str = "L") -> tuple[Array, Array]:
     """The eigenvalues of a Hermitian matrix, rising, and its eigenvectors."""
     square(A, "linalg.eigh")
@@ -397,7 +401,7 @@ eigh.guards(A=False, out0=True, out1=True)
 eigh.grad_name = "LinalgEighBackward0"
 
 
-@op(where="linalg", grad_name="LinalgEighBackward0")
+@op(where="linalg", grad_name="LinalgEighBackward0", out="exact")
 def eigvalsh(A: Array, UPLO: str = "L") -> Array:
     """The eigenvalues of a Hermitian matrix, rising."""
     square(A, "linalg.eigvalsh")
@@ -449,6 +453,14 @@ def _complex_able(A, name):
 _EIG_INPUT = "input tensor should not contain infs or NaNs."
 
 
+_EIG_OUT = general_cast(
+    "torch.linalg.eig: Expected eigenvalues to be safely castable from {want} dtype, but got eigenvalues with dtype {have}"
+)
+_EIGVALS_OUT = general_cast(
+    "torch.linalg.eigvals: Expected eigenvalues to be safely castable from {want} dtype, but got eigenvalues with dtype {have}"
+)
+
+
 @op(where="", grad_name="LinalgEigBackward0", strides=columns(1))
 def eig_and_info(A: Array) -> tuple[Array, Array, Array]:
     """Eigenvalues and eigenvectors, and whether all of A were numbers. Off the CPU, a call to the host."""
@@ -459,8 +471,8 @@ def eig_and_info(A: Array) -> tuple[Array, Array, Array]:
 eig_and_info.guards(A=False, out0=True, out1=True)
 
 
-@composite(where="linalg", out=True)
-def eig(A):
+@composite(where="linalg", out=_EIG_OUT)
+def eig(A: Array):
     """The eigenvalues and eigenvectors of a square matrix, both complex."""
     values, vectors, info = eig_and_info(A)
     demand("torch.linalg.eig", _EIG_INPUT, info, RuntimeError)
@@ -477,8 +489,8 @@ def eigvals_and_info(A: Array) -> tuple[Array, Array]:
 eigvals_and_info.guards(A=False, out0=True)
 
 
-@composite(where="linalg", out=True)
-def eigvals(A):
+@composite(where="linalg", out=_EIGVALS_OUT)
+def eigvals(A: Array):
     """The eigenvalues of a square matrix, complex."""
     values, info = eigvals_and_info(A)
     demand("torch.linalg.eigvals", _EIG_INPUT, info, RuntimeError)
@@ -510,7 +522,7 @@ def _lu(A, pivot, name):
     return lax.linalg.lu(A)
 
 
-@op(where="linalg.lu", grad_name="LinalgLuBackward0", constant=(0,))
+@op(where="linalg.lu", grad_name="LinalgLuBackward0", constant=(0,), out="exact")
 def linalg_lu(A: Array, *, pivot: bool = True) -> tuple[Array, Array, Array]:
     """A permutation, a unit lower and an upper triangular matrix whose product is A."""
     lu, _, perm = _lu(A, pivot, "linalg.lu")
@@ -531,16 +543,16 @@ def lu_and_info(A: Array, pivot: bool) -> tuple[Array, Array, Array]:
 lu_and_info.guards(A=False, out0=True, out1=True)
 
 
-@composite(where="linalg", out=True)
-def lu_factor(A, *, pivot=True):
+@composite(where="linalg", out="exact")
+def lu_factor(A: Array, *, pivot: bool = True):
     """L and U in one matrix, and the row exchanges, counted from 1."""
     lu, pivots, info = lu_and_info(A, pivot)
     demand("torch.linalg.lu_factor", ZERO_PIVOT, info, RuntimeError)
     return lu, pivots
 
 
-@composite(where="linalg", out=True)
-def lu_factor_ex(A, *, pivot=True, check_errors=False):
+@composite(where="linalg", out="exact")
+def lu_factor_ex(A: Array, *, pivot: bool = True, check_errors: bool = False):
     """`lu_factor`, and 0 or the place of the first zero pivot."""
     lu, pivots, info = lu_and_info(A, pivot)
     if check_errors:
@@ -549,13 +561,13 @@ def lu_factor_ex(A, *, pivot=True, check_errors=False):
 
 
 @composite(where="torch Tensor", out=lambda want, have: None, row_major=True)
-def lu(A, pivot=True, get_infos=False):
+def lu(A: Array, pivot: bool = True, get_infos=False):
     """`linalg.lu_factor` of any matrix, with the infos when asked for."""
     made = lu_factor_ex(A, pivot=pivot)
     return made if get_infos else tuple(made)[:2]
 
 
-@op(where="torch", constant=(0,))
+@op(where="torch", constant=(0,), out="exact")
 def lu_unpack(
     LU_data: Array, LU_pivots: Array, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> tuple[Array, Array, Array]:
@@ -596,7 +608,7 @@ def _ldl(A, hermitian):
     return jax.pure_callback(lambda a: _host_ldl(a, hermitian), out, A, vmap_method="expand_dims")
 
 
-@op(where="linalg", strides=columns(0))
+@op(where="linalg", strides=columns(0), out="exact")
 def ldl_factor(A: Array, *, hermitian: bool = False) -> tuple[Array, Array]:
     """The Bunch-Kaufman factors of a symmetric or Hermitian matrix, computed on the host."""
     LD, pivots, _ = _ldl(A, hermitian)
@@ -606,7 +618,7 @@ def ldl_factor(A: Array, *, hermitian: bool = False) -> tuple[Array, Array]:
 ldl_factor.vjp(A=UNKNOWN)
 
 
-@op(where="linalg", strides=columns(0))
+@op(where="linalg", strides=columns(0), out="exact")
 def ldl_factor_ex(A: Array, *, hermitian: bool = False, check_errors: bool = False) -> tuple[Array, Array, Array]:
     """`ldl_factor` and LAPACK's info."""
     return tuple(_ldl(A, hermitian))

@@ -201,10 +201,21 @@ def _kind(args) -> str:
     return "FftC2CBackward0" if args["input"].dtype.is_complex else "FftR2CBackward0"
 
 
+def _out(name, real=False):
+    """The rule of a transform for out=: of any size, but real or complex as the result is."""
+    wanted = "floating point" if real else "complex"
+
+    def rule(want, have):
+        if not (have.is_floating_point if real else have.is_complex):
+            raise errors.out_dtype(want, have, f"{name} expects a {wanted} output tensor, but got {{have}}")
+
+    return rule
+
+
 # ---------------------------------------------------------------- one dimension
 
 
-@op(where="fft.fft", grad_name=_kind, strides=_line_strides("c2c"))
+@op(where="fft.fft", grad_name=_kind, strides=_line_strides("c2c"), out=_out("fft"))
 def fft_fft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
     """The Fourier transform along a dimension."""
     norm = _norm(norm)
@@ -212,7 +223,7 @@ def fft_fft(input: Array, n: int | None = None, dim: int = -1, norm: str | None 
     return jnp.fft.fft(_promoted(input, complex=True), n, d, norm)
 
 
-@op(where="fft.ifft", grad_name=_kind, strides=_line_strides("c2c", True))
+@op(where="fft.ifft", grad_name=_kind, strides=_line_strides("c2c", True), out=_out("ifft"))
 def fft_ifft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
     """The inverse of `fft`."""
     norm = _norm(norm)
@@ -220,7 +231,7 @@ def fft_ifft(input: Array, n: int | None = None, dim: int = -1, norm: str | None
     return jnp.fft.ifft(_promoted(input, complex=True), n, d, norm)
 
 
-@op(where="fft.rfft", grad_name="FftR2CBackward0", strides=_line_strides("r2c"))
+@op(where="fft.rfft", grad_name="FftR2CBackward0", strides=_line_strides("r2c"), out=_out("rfft"))
 def fft_rfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
     """The first half of the transform of real numbers; the other half is its mirror."""
     norm = _norm(norm)
@@ -228,7 +239,7 @@ def fft_rfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None
     return jnp.fft.rfft(_promoted(input, real=_REAL.format("rfft", "", "{}")), n, d, norm)
 
 
-@op(where="fft.irfft", grad_name="FftC2RBackward0", strides=_line_strides("c2r"))
+@op(where="fft.irfft", grad_name="FftC2RBackward0", strides=_line_strides("c2r"), out=_out("irfft", real=True))
 def fft_irfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
     """The inverse of `rfft`; `n` tells odd lengths from even."""
     norm = _norm(norm)
@@ -243,7 +254,7 @@ def _c2r(input, n, d, norm):
     return jnp.fft.irfft(_promoted(input, complex=True), n, d, norm)
 
 
-@op(where="fft.hfft", grad_name="FftC2RBackward0", strides=_line_strides("c2r"))
+@op(where="fft.hfft", grad_name="FftC2RBackward0", strides=_line_strides("c2r"), out=_out("hfft", real=True))
 def fft_hfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
     """The real transform of a signal whose second half mirrors the given first."""
     norm = _norm(norm)
@@ -251,7 +262,7 @@ def fft_hfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None
     return _c2r(jnp.conj(input), n, d, _SWAP[norm])
 
 
-@op(where="fft.ihfft", grad_name="ConjBackward0", strides=_line_strides("r2c", True))
+@op(where="fft.ihfft", grad_name="ConjBackward0", strides=_line_strides("r2c", True), out=_out("ihfft"))
 def fft_ihfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
     """The inverse of `hfft`."""
     norm = _norm(norm)
@@ -262,7 +273,7 @@ def fft_ihfft(input: Array, n: int | None = None, dim: int = -1, norm: str | Non
 # ---------------------------------------------------------------- several dimensions
 
 
-@op(where="fft.fftn", grad_name=_kind, strides=_box_strides("c2c"))
+@op(where="fft.fftn", grad_name=_kind, strides=_box_strides("c2c"), out=_out("fftn"))
 def fft_fftn(
     input: Array, s: int | tuple | None = None, dim: int | tuple | None = None, norm: str | None = None
 ) -> Array:
@@ -271,7 +282,7 @@ def fft_fftn(
     return _fftn(input, dims, sizes, _norm(norm))
 
 
-@op(where="fft.ifftn", grad_name=_kind, strides=_box_strides("c2c"))
+@op(where="fft.ifftn", grad_name=_kind, strides=_box_strides("c2c"), out=_out("ifftn"))
 def fft_ifftn(
     input: Array, s: int | tuple | None = None, dim: int | tuple | None = None, norm: str | None = None
 ) -> Array:
@@ -280,7 +291,7 @@ def fft_ifftn(
     return _fftn(input, dims, sizes, _norm(norm), inverse=True)
 
 
-@op(where="fft.rfftn", grad_name="FftR2CBackward0", strides=_box_strides("r2c"))
+@op(where="fft.rfftn", grad_name="FftR2CBackward0", strides=_box_strides("r2c"), out=_out("rfftn"))
 def fft_rfftn(
     input: Array, s: int | tuple | None = None, dim: int | tuple | None = None, norm: str | None = None
 ) -> Array:
@@ -289,7 +300,7 @@ def fft_rfftn(
     return _rfftn(input, dims, sizes, _norm(norm), "rfftn")
 
 
-@op(where="fft.irfftn", grad_name="FftC2RBackward0", strides=_box_strides("c2r"))
+@op(where="fft.irfftn", grad_name="FftC2RBackward0", strides=_box_strides("c2r"), out=_out("irfftn", real=True))
 def fft_irfftn(
     input: Array, s: int | tuple | None = None, dim: int | tuple | None = None, norm: str | None = None
 ) -> Array:
@@ -298,7 +309,7 @@ def fft_irfftn(
     return _irfftn(input, dims, sizes, _norm(norm))
 
 
-@op(where="fft.hfftn", grad_name="FftC2RBackward0", strides=_box_strides("c2r"))
+@op(where="fft.hfftn", grad_name="FftC2RBackward0", strides=_box_strides("c2r"), out=_out("hfftn", real=True))
 def fft_hfftn(
     input: Array, s: int | tuple | None = None, dim: int | tuple | None = None, norm: str | None = None
 ) -> Array:
@@ -312,7 +323,7 @@ def fft_hfftn(
     return jnp.fft.irfft(jnp.conj(x), sizes[-1], dims[-1], _SWAP[norm])
 
 
-@op(where="fft.ihfftn", grad_name="ConjBackward0", strides=_box_strides("r2c", two_passes=True))
+@op(where="fft.ihfftn", grad_name="ConjBackward0", strides=_box_strides("r2c", two_passes=True), out=_out("ihfftn"))
 def fft_ihfftn(
     input: Array, s: int | tuple | None = None, dim: int | tuple | None = None, norm: str | None = None
 ) -> Array:
@@ -335,7 +346,7 @@ def _plane(many, name, grad_name):
 
     transform.__name__ = f"fft_{name}"
     transform.__doc__ = f"`fft.{name[:-1]}n` over the last two dimensions, or those given."
-    return op(transform, where=f"fft.{name}", grad_name=grad_name, strides=many.strides)
+    return op(transform, where=f"fft.{name}", grad_name=grad_name, strides=many.strides, out=many.out)
 
 
 fft_fft2 = _plane(fft_fftn, "fft2", _kind)
@@ -361,6 +372,8 @@ for _record in (fft_fft, fft_ifft, fft_rfft, fft_ihfft, fft_rfft2, fft_rfftn):
 
 def _turn(x, dim, sign):
     dims = tuple(range(x.ndim)) if dim is None else tuple(axis(d, x.ndim) for d in ints(dim))
+    if dim is not None and not dims:
+        raise RuntimeError("`shifts` required")
     steps = [x.shape[d] // 2 if sign > 0 else (x.shape[d] + 1) // 2 for d in dims]
     return jnp.roll(x, steps, dims) if dims and x.size else x
 
@@ -559,16 +572,16 @@ def stft(
 
 @composite
 def istft(
-    input,
-    n_fft,
-    hop_length=None,
-    win_length=None,
-    window=None,
-    center=True,
-    normalized=False,
-    onesided=None,
-    length=None,
-    return_complex=False,
+    input: Array,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Array | None = None,
+    center: bool = True,
+    normalized: bool = False,
+    onesided: bool | None = None,
+    length: int | None = None,
+    return_complex: bool = False,
 ):
     """The inverse of `stft`."""
     if "complex" not in str(input.dtype):

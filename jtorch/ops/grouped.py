@@ -59,7 +59,7 @@ def _(mat_a, mat_b, *, offs=None, bias=None, out_dtype=None):
 
 
 @composite(where="torch")
-def _grouped_mm(self, mat2, offs=None, bias=None, out_dtype=None):
+def _grouped_mm(self: Array, mat2: Array, offs: Array | None = None, bias: Array | None = None, out_dtype=None):
     """nn.functional.grouped_mm under the name of PyTorch's kernel."""
     return grouped_mm(self, mat2, offs=offs, bias=bias, out_dtype=out_dtype)
 

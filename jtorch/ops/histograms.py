@@ -143,7 +143,7 @@ def _check_histogram_weight(input, weight):
 
 
 @composite(where="torch")
-def histogramdd(input, bins, range=None, weight=None, density=False):
+def histogramdd(input: Array, bins, range=None, weight: Array | None = None, density: bool = False):
     """The histogram of points, whose coordinates are the last dimension of `input`, and the edges by coordinate.
 
     `bins` is the number of bins, or that of each coordinate, or the edges for each coordinate.
@@ -158,7 +158,7 @@ def histogramdd(input, bins, range=None, weight=None, density=False):
 
 
 @composite(out=True)
-def histogram(input, bins=100, *, range=None, weight=None, density=False):
+def histogram(input: Array, bins=100, *, range=None, weight: Array | None = None, density: bool = False):
     """How many elements, or how much weight, lies between neighbouring edges; and the edges.
 
     `bins` is a number of bins between the least and the largest element (or `range`), or a tensor of edges.

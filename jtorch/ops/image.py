@@ -142,7 +142,7 @@ def _(input, pad, mode="constant", value=None):
 
 
 @composite(where="torch")
-def constant_pad_nd(input, padding, value=0):
+def constant_pad_nd(input: Array, padding, value=0):
     """Pad the last dimensions with a number."""
     return pad(input, tuple(padding), "constant", value)
 
@@ -480,7 +480,7 @@ def _(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
 
 
 @composite(where="torch")
-def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
+def grid_sampler(input: Array, grid: Array, interpolation_mode: int, padding_mode: int, align_corners: bool):
     """`grid_sample` with its modes as numbers."""
     mode = ("bilinear", "nearest", "bicubic")[interpolation_mode]
     return grid_sample(input, grid, mode, ("zeros", "border", "reflection")[padding_mode], align_corners)

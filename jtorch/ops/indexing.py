@@ -628,6 +628,15 @@ def _check_slices(name, full, source, dim, count):
         )
 
 
+def _slices_of(name, input, source, dim, count):
+    """Both with one dimension at least, and checked; a number goes with a number only."""
+    if (input.ndim == 0) != (source.ndim == 0):
+        _check_slices(name, input, source, dim, count)
+    full, source = _as_1d(input, source)
+    _check_slices(name, full, source, dim, count)
+    return full, source
+
+
 def _along(dim, index) -> tuple:
     return (slice(None),) * dim + (narrow(index, 0),)
 
@@ -676,8 +685,7 @@ def index_add(input: Array, dim: int, index: Array, source: Array, *, alpha: Num
             f"index_add_(): self ({scalar_name(input)}) and source ({scalar_name(source)}) must have the "
             "same scalar type"
         )
-    full, source = _as_1d(input, source)
-    _check_slices("index_add_", full, source, dim, index.size)
+    full, source = _slices_of("index_add_", input, source, dim, index.size)
     alpha = jnp.asarray(alpha).astype(source.dtype)
     scaled = source & alpha if source.dtype == np.bool_ else source * alpha
     return added(full, _along(dim, index), scaled).reshape(input.shape)
@@ -691,6 +699,13 @@ def index_copy(input: Array, dim: int, index: Array, source: Array) -> Array:
     """`input` with the slices of `source` written at `index` along `dim`."""
     dim = axis(dim, input.ndim)
     index = _vector(index, "index_copy_")
+    if input.ndim and source.ndim and input.ndim != source.ndim:
+        raise IndexError(
+            "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
+            f"dimensionality ({source.ndim}), destination dimensionality ({input.ndim})"
+        )
+    if index.dtype != np.int64:
+        raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {scalar_name(index)}")
     if input.dtype != source.dtype:
         raise RuntimeError(
             "index_copy_(): self and source expected to have the same dtype, but got (self) "
@@ -804,8 +819,7 @@ def index_reduce(
         raise RuntimeError(
             f"index_reduce_(): self ({scalar_name(input)}) and source ({scalar_name(source)}) must have the same scalar type"
         )
-    full, source = _as_1d(input, source)
-    _check_slices("index_reduce_", full, source, dim, index.size)
+    full, source = _slices_of("index_reduce_", input, source, dim, index.size)
     if index.size == 0:
         return input
     where = lax.broadcast_in_dim(index, source.shape, (dim,))

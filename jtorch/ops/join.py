@@ -46,7 +46,12 @@ def _cat_strides(outs, tensors, dim=0):
     return (shapes.channels_last_strides(shape) if last else None,)
 
 
-@op(aliases=("concat", "concatenate"), where="torch", apart=True, strides=_cat_strides)
+def _cat_out(want, have):
+    if not dt.can_cast(want, have):
+        raise TypeError(f"torch.cat(): input types can't be cast to the desired output type {errors.scalar_name(have)}")
+
+
+@op(aliases=("concat", "concatenate"), where="torch", apart=True, strides=_cat_strides, out=_cat_out)
 def cat(tensors: list[Array], dim: int = 0) -> Array:
     """The tensors joined along a dimension; their other sizes agree."""
     if not tensors:
@@ -73,7 +78,7 @@ def cat(tensors: list[Array], dim: int = 0) -> Array:
     return lax.concatenate([a for _, a in full], dim)
 
 
-@op(where="torch")
+@op(where="torch", out=_cat_out)
 def stack(tensors: list[Array], dim: int = 0) -> Array:
     """The tensors, of one shape, joined along a new dimension."""
     if not tensors:
@@ -133,7 +138,7 @@ def _each(fn, tensors):
 
 
 @composite(where="torch")
-def atleast_1d(*tensors):
+def atleast_1d(*tensors: Array | list[Array]):
     """Each tensor with at least one dimension."""
     one = len(tensors) == 1 and not isinstance(tensors[0], (list, tuple))
     out = _each(lambda x: reshape(x, (1,)) if x.ndim == 0 else x, tensors)
@@ -141,7 +146,7 @@ def atleast_1d(*tensors):
 
 
 @composite(where="torch")
-def atleast_2d(*tensors):
+def atleast_2d(*tensors: Array | list[Array]):
     """Each tensor with at least two dimensions: a vector becomes a row."""
     one = len(tensors) == 1 and not isinstance(tensors[0], (list, tuple))
     out = _each(_two_dims, tensors)
@@ -149,7 +154,7 @@ def atleast_2d(*tensors):
 
 
 @composite(where="torch")
-def atleast_3d(*tensors):
+def atleast_3d(*tensors: Array | list[Array]):
     """Each tensor with at least three dimensions: a vector lies along the second."""
     one = len(tensors) == 1 and not isinstance(tensors[0], (list, tuple))
     out = _each(_three_dims, tensors)
@@ -171,7 +176,7 @@ def _three_dims(x):
 
 
 @composite(where="torch", out=True)
-def hstack(tensors):
+def hstack(tensors: list[Array]):
     """The tensors joined along columns; vectors end to end."""
     _some(tensors, "hstack")
     rows = [atleast_1d(t) for t in tensors]
@@ -179,21 +184,21 @@ def hstack(tensors):
 
 
 @composite(where="torch", aliases=("row_stack",), out=True)
-def vstack(tensors):
+def vstack(tensors: list[Array]):
     """The tensors joined along rows; a vector is a row."""
     _some(tensors, "vstack")
     return cat([atleast_2d(t) for t in tensors], 0)
 
 
 @composite(where="torch", out=True)
-def dstack(tensors):
+def dstack(tensors: list[Array]):
     """The tensors joined along the third dimension."""
     _some(tensors, "dstack")
     return cat([atleast_3d(t) for t in tensors], 2)
 
 
 @composite(where="torch", out=True)
-def column_stack(tensors):
+def column_stack(tensors: list[Array]):
     """The tensors joined along columns; a vector is a column."""
     _some(tensors, "column_stack")
     return cat([t if t.ndim >= 2 else reshape(t, (math.prod(t.shape), 1)) for t in tensors], 1)
@@ -217,7 +222,7 @@ def block_diagonal(tensors: list[Array]) -> Array:
 
 
 @composite(where="torch")
-def block_diag(*tensors):
+def block_diag(*tensors: Array):
     """The matrix with the given matrices along its diagonal."""
     return block_diagonal(list(tensors))
 
@@ -226,7 +231,7 @@ def block_diag(*tensors):
 
 
 @composite(where="torch")
-def broadcast_tensors(*tensors):
+def broadcast_tensors(*tensors: Array | list[Array]):
     """The tensors expanded to their common shape."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tensors[0]
@@ -246,13 +251,13 @@ def _common_shape(a, b) -> tuple:
 
 
 @composite
-def broadcast_to(input, size):
+def broadcast_to(input: Array, size):
     """A view of `input` in a larger shape."""
     return expand(input, tuple(size))
 
 
 @composite(where="torch")
-def meshgrid(*tensors, indexing="ij"):
+def meshgrid(*tensors: Array | list[Array], indexing="ij"):
     """Views of the vectors spread over the grid that they span."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tensors[0]
@@ -281,7 +286,7 @@ def meshgrid(*tensors, indexing="ij"):
 
 
 @composite(where="torch")
-def cartesian_prod(*tensors):
+def cartesian_prod(*tensors: Array):
     """Every combination of one element from each vector, a row each."""
     for t in tensors:
         if t.ndim != 1:
@@ -301,7 +306,7 @@ def chosen_rows(input: Array, r: int, with_replacement: bool) -> Array:
 
 
 @composite(where="torch")
-def combinations(input, r=2, with_replacement=False):
+def combinations(input: Array, r: int = 2, with_replacement: bool = False):
     """The combinations of r elements of a vector, a row each."""
     if input.ndim != 1:
         raise RuntimeError(f"Expect a 1D vector, but got shape {size_of(input.shape)}")
@@ -323,7 +328,7 @@ flip.vjp(input=lambda g, dims: flip(g, dims))
 
 
 @composite
-def fliplr(input):
+def fliplr(input: Array):
     """The columns (dimension 1) reversed."""
     if input.ndim < 2:
         raise RuntimeError("Input must be >= 2-d.")
@@ -331,7 +336,7 @@ def fliplr(input):
 
 
 @composite
-def flipud(input):
+def flipud(input: Array):
     """The rows (dimension 0) reversed."""
     if input.ndim < 1:
         raise RuntimeError("Input must be >= 1-d.")
@@ -388,9 +393,9 @@ def repeat(input: Array, repeats: VarInts) -> Array:
 
 
 @composite
-def tile(input, *dims):
+def tile(input: Array, *dims):
     """`repeat`, where missing leading counts are ones."""
-    counts = tuple(dims[0]) if len(dims) == 1 and not isinstance(dims[0], int) else dims
+    counts = tuple(dims[0]) if len(dims) == 1 and not isinstance(dims[0], int | float | str) else dims
     return repeat(input, (1,) * (input.ndim - len(counts)) + tuple(counts))
 
 
@@ -434,7 +439,7 @@ def select_flat(input: Array, index: Array) -> Array:
 
 
 @composite
-def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
+def repeat_interleave(input: Array, repeats=None, dim: int | None = None, *, output_size: int | None = None):
     """Each element (or slice of `dim`) repeated in place, all alike or by a tensor of counts."""
     if repeats is None:
         return repeat_places(input) if output_size is None else repeat_places_sized(input, output_size)

@@ -93,7 +93,7 @@ def _norm(x, ord, dims, keepdim):
     return out.astype(kind)
 
 
-@op(where="linalg")
+@op(where="linalg", out="exact")
 def vector_norm(
     x: Array,
     ord: float = 2,
@@ -155,7 +155,11 @@ def _matrix_norm_name(args) -> str:
     return "AminBackward0" if not isinstance(ord, str) and ord < 0 else _NORM_NAMES.get(ord, "AmaxBackward0")
 
 
-@op(where="linalg", grad_name=_matrix_norm_name)
+@op(
+    where="linalg",
+    grad_name=_matrix_norm_name,
+    out="linalg.matrix_norm expected out tensor dtype {want} but got: {have}",
+)
 def matrix_norm(
     A: Array,
     ord: float | str = "fro",
@@ -196,7 +200,7 @@ matrix_norm.guards(A=lambda call: call["ord"] not in ("nuc", 2, -2), out=lambda 
 
 
 @composite(where="linalg.norm")
-def linalg_norm(A, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
+def linalg_norm(A: Array, ord=None, dim=None, keepdim: bool = False, *, out=None, dtype=None):
     """A vector or matrix norm, as `dim` and `ord` say."""
     dims = (dim,) if isinstance(dim, int) else dim
     keep = {} if out is None else {"out": out}
@@ -230,7 +234,7 @@ cond.guards(A=False)
 # ---------------------------------------------------------------- determinants and inverses
 
 
-@op(where="linalg torch Tensor", grad_name="LinalgDetBackward0")
+@op(where="linalg torch Tensor", grad_name="LinalgDetBackward0", out="exact")
 def det(A: Array) -> Array:
     """The determinant."""
     squares(A, "linalg.det", "lu_cpu")
@@ -242,7 +246,7 @@ def det(A: Array) -> Array:
 det.guards(A=True, out=True)
 
 
-@op(where="linalg torch Tensor", grad_name="LinalgSlogdetBackward0")
+@op(where="linalg torch Tensor", grad_name="LinalgSlogdetBackward0", out="exact")
 def slogdet(A: Array) -> tuple[Array, Array]:
     """The sign of the determinant and the logarithm of its absolute value."""
     squares(A, "linalg.slogdet")
@@ -273,16 +277,16 @@ def inv_and_info(A: Array) -> tuple[Array, Array]:
 inv_and_info.guards(A=False, out0=True)
 
 
-@composite(where="linalg torch.inverse Tensor.inverse", out=True)
-def inv(A):
+@composite(where="linalg torch.inverse Tensor.inverse", out="exact")
+def inv(A: Array):
     """The inverse."""
     inverse, info = inv_and_info(A)
     demand("linalg.inv", SINGULAR, info)
     return inverse
 
 
-@composite(where="linalg", out=True)
-def inv_ex(A, *, check_errors=False):
+@composite(where="linalg", out="exact")
+def inv_ex(A: Array, *, check_errors: bool = False):
     """The inverse, and 0 or the place of the first zero pivot."""
     inverse, info = inv_and_info(A)
     if check_errors:
@@ -351,7 +355,7 @@ pinv.guards(out=True)
 
 
 @composite(where="torch Tensor")
-def pinverse(input, rcond=1e-15):
+def pinverse(input: Array, rcond=1e-15):
     """The Moore-Penrose pseudo-inverse."""
     return pinv(input, rtol=rcond)
 
@@ -378,8 +382,8 @@ def matrix_rank(
 # ---------------------------------------------------------------- functions of matrices, tensors as matrices
 
 
-@composite(where="linalg torch Tensor", out=True)
-def matrix_power(input, n):
+@composite(where="linalg torch Tensor", out="exact")
+def matrix_power(input: Array, n: int):
     """A square matrix multiplied `n` times; negative: its inverse."""
     square(input, "linalg.matrix_power")
     return power_of(input, n) if n >= 0 else inv(input) if n == -1 else power_of(inv(input), -n)
@@ -454,7 +458,7 @@ tensorinv_and_info.guards(A=False, out0=True)
 
 
 @composite(where="linalg", out=True, row_major=True)
-def tensorinv(A, ind=2):
+def tensorinv(A: Array, ind: int = 2):
     """The inverse of A as a map from its last dimensions to its first `ind`."""
     if ind <= 0:
         raise RuntimeError("Expected a strictly positive integer for 'ind'")
@@ -488,6 +492,6 @@ def linalg_vander(x: Array, *, N: int | None = None) -> Array:
 
 
 @composite(where="linalg.diagonal")
-def linalg_diagonal(A, *, offset=0, dim1=-2, dim2=-1):
+def linalg_diagonal(A: Array, *, offset: int = 0, dim1: int = -2, dim2: int = -1):
     """A view of the diagonals of the matrices in A."""
     return diagonal(A, offset, dim1, dim2)

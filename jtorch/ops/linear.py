@@ -246,7 +246,9 @@ def functional_embedding(
 
 
 @composite(where="torch.embedding")
-def torch_embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
+def torch_embedding(
+    weight: Array, indices: Array, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
+):
     """The rows of `weight` that `indices` names."""
     padding_idx = padding_idx if padding_idx >= 0 else None
     special = _with_sparse_gradient(sparse, weight)
@@ -539,25 +541,25 @@ def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
 
 
 @composite(where="torch.dropout")
-def torch_dropout(input, p, train):
+def torch_dropout(input: Array, p, train: bool):
     """Zero elements at probability `p` and scale the rest, if `train`."""
     return _dropped(dropout_mask, input, p, train, False, error=RuntimeError)
 
 
 @composite(where="torch.dropout_")
-def torch_dropout_in_place(input, p, train):
+def torch_dropout_in_place(input: Array, p, train: bool):
     """`torch.dropout`, written to `input`."""
     return _dropped(dropout_mask, input, p, train, True, error=RuntimeError)
 
 
 @composite(where="torch.alpha_dropout")
-def torch_alpha_dropout(input, p, train):
+def torch_alpha_dropout(input: Array, p, train: bool):
     """Alpha dropout, if `train`."""
     return _dropped(alpha_dropout_mask, input, p, train, False, error=RuntimeError)
 
 
 @composite(where="torch.feature_dropout")
-def feature_dropout(input, p, train):
+def feature_dropout(input: Array, p, train: bool):
     """Dropout of whole channels, if `train`."""
     return _dropped(dropout_mask, input, p, train, False, features=2, error=RuntimeError)
 

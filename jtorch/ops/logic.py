@@ -33,7 +33,7 @@ def _check_where(condition, input, other):
 
 
 @composite(name="where_function", where="torch.where")
-def where_function(condition, input=None, other=None, *, out=None):
+def where_function(condition: Array, input=None, other=None, *, out=None):
     """`input` where the condition holds, else `other`; where it holds, as indices, if neither is given."""
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)

@@ -135,13 +135,13 @@ def nonzero_tuple(input: Array) -> tuple[Array, ...]:
 
 
 @composite(out="nonzero: Expected out tensor to have scalar type {want} but got scalar type{have}")
-def nonzero(input, *, as_tuple=False):
+def nonzero(input: Array, *, as_tuple: bool = False):
     """The positions of the nonzero elements: one row each, or with `as_tuple` one vector a dimension."""
     return nonzero_tuple(input) if as_tuple else nonzero_rows(input)
 
 
 @composite
-def argwhere(input):
+def argwhere(input: Array):
     """The positions of the nonzero elements, one row each."""
     return nonzero_rows(input)
 
@@ -340,7 +340,7 @@ scattered_in_memory.vjp(
 
 
 @composite
-def as_strided_scatter(input, src, size, stride, storage_offset=None, *, out=None):
+def as_strided_scatter(input: Array, src: Array, size, stride, storage_offset: int | None = None, *, out=None):
     """A copy of `input`, and of all the memory that it is part of, with the elements that the strides name replaced by `src`."""
     size, stride, keep = tuple(size), tuple(stride), {} if out is None else {"out": out}
     elements = input.untyped_storage().nbytes() // input.dtype.itemsize

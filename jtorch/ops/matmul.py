@@ -298,7 +298,7 @@ matmul.vjp(
 
 
 @composite()
-def inner(input, other, *, out=None):
+def inner(input: Array, other: Array, *, out=None):
     """The sums of products over the last dimension of both; a number multiplies."""
     into = {} if out is None else {"out": out}
     if not input.ndim or not other.ndim:
@@ -427,7 +427,7 @@ def addbmm(input: Array, batch1: Array, batch2: Array, *, beta: Number = 1, alph
 
 
 @composite(name="addbmm_", where="Tensor")
-def addbmm_(input, batch1, batch2, *, beta=1, alpha=1):
+def addbmm_(input: Array, batch1: Array, batch2: Array, *, beta=1, alpha=1):
     """`addbmm` in place. Alone of its family it makes a smaller input as large as the result."""
     found = addbmm(input, batch1, batch2, beta=beta, alpha=alpha)
     if input.shape != found.shape:
@@ -530,7 +530,7 @@ def multi_dot(tensors: list[Array]) -> Array:
 
 
 @composite(where="torch")
-def chain_matmul(*matrices):
+def chain_matmul(*matrices: Array):
     """The product of a chain of matrices, in the cheapest order."""
     if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)):
         matrices = matrices[0]
@@ -790,6 +790,8 @@ def linalg_cross(input: Array, other: Array, *, dim: int = -1) -> Array:
     """The cross products of vectors of length 3 along `dim`."""
     if input.ndim != other.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    if input.dtype != other.dtype:
+        raise RuntimeError(f"expected scalar type {scalar_name(input)} but found {scalar_name(other)}")
     kind = dt.promote(dt.of(input.dtype), dt.of(other.dtype)).np
     d = axis(dim, input.ndim)
     if input.shape[d] != 3 or other.shape[d] != 3:
@@ -805,7 +807,7 @@ def linalg_cross(input: Array, other: Array, *, dim: int = -1) -> Array:
 
 
 @composite(out="exact")
-def cross(input, other, dim=None):
+def cross(input: Array, other: Array, dim: int | None = None):
     """The cross products along `dim`, or along the first dimension of size 3."""
     if dim is None:
         shape = _batch_shape(input.shape, other.shape)

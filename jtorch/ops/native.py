@@ -65,13 +65,22 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
 
 
 @composite(where="torch", out="exact")
-def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
+def native_batch_norm(
+    input: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array | None,
+    running_var: Array | None,
+    training: bool,
+    momentum,
+    eps,
+):
     """batch_norm, the batch's mean and reciprocal standard deviation (empty when not training)."""
     return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
 @composite(where="torch", out="exact")
-def _native_batch_norm_legit(input, weight, bias, *rest):
+def _native_batch_norm_legit(input: Array, weight: Array | None, bias: Array | None, *rest):
     """`native_batch_norm`, or without running statistics: (input, weight, bias, training, momentum, eps)."""
     rest = rest if len(rest) == 5 else (None, None, *rest)
     return _batch_norm(input, weight, bias, *rest)
@@ -88,7 +97,7 @@ def _batch_norm_with_update(input, weight, bias, running_mean, running_var, mome
 
 
 @composite(where="torch", out="exact")
-def _softmax_backward_data(grad_output, output, dim, input_dtype):
+def _softmax_backward_data(grad_output: Array, output: Array, dim: int, input_dtype):
     """The cotangent of softmax's input."""
     return activation.softmax_grad(grad_output, output, dim).to(input_dtype)
 
@@ -133,7 +142,7 @@ _safe_softmax.lack(softmax_kernel_impl="complex")
 
 
 @composite(where="torch")
-def native_dropout(input, p, train):
+def native_dropout(input: Array, p, train):
     """dropout, and where elements were kept."""
     if train is False or p == 0:
         keep = input.detach().clone().fill_(1).to(dtypes.bool_)
@@ -146,13 +155,13 @@ def native_dropout(input, p, train):
 
 
 @composite(where="torch")
-def grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners):
+def grid_sampler_2d(input: Array, grid: Array, interpolation_mode: int, padding_mode: int, align_corners: bool):
     """`nn.functional.grid_sample` of images, its modes as numbers."""
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
 
 
 @composite(where="torch")
-def grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners):
+def grid_sampler_3d(input: Array, grid: Array, interpolation_mode: int, padding_mode: int, align_corners: bool):
     """`nn.functional.grid_sample` of volumes, its modes as numbers."""
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
 
@@ -197,52 +206,58 @@ def _of(name):
 
 
 @composite(where="torch.binary_cross_entropy_with_logits")
-def torch_binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None, reduction=0):
+def torch_binary_cross_entropy_with_logits(
+    input: Array, target: Array, weight: Array | None = None, pos_weight: Array | None = None, reduction=0
+):
     """`nn.functional.binary_cross_entropy_with_logits`, the reduction as a number."""
     fn = _of("binary_cross_entropy_with_logits")
     return fn(input, target, weight, reduction=_named(reduction), pos_weight=pos_weight)
 
 
 @composite(where="torch.cosine_embedding_loss")
-def torch_cosine_embedding_loss(input1, input2, target, margin=0.0, reduction=0):
+def torch_cosine_embedding_loss(input1: Array, input2: Array, target: Array, margin=0.0, reduction=0):
     """`nn.functional.cosine_embedding_loss`, the reduction as a number."""
     return _of("cosine_embedding_loss")(input1, input2, target, margin, reduction=_named(reduction))
 
 
 @composite(where="torch.hinge_embedding_loss")
-def torch_hinge_embedding_loss(input, target, margin=1.0, reduction=0):
+def torch_hinge_embedding_loss(input: Array, target: Array, margin=1.0, reduction=0):
     """`nn.functional.hinge_embedding_loss`, the reduction as a number."""
     return _of("hinge_embedding_loss")(input, target, margin, reduction=_named(reduction))
 
 
 @composite(where="torch.kl_div")
-def torch_kl_div(input, target, reduction=0, *, log_target=False):
+def torch_kl_div(input: Array, target: Array, reduction=0, *, log_target: bool = False):
     """`nn.functional.kl_div`, the reduction as a number."""
     return _of("kl_div")(input, target, reduction=_named(reduction), log_target=log_target)
 
 
 @composite(where="torch.margin_ranking_loss")
-def torch_margin_ranking_loss(input1, input2, target, margin=0.0, reduction=0):
+def torch_margin_ranking_loss(input1: Array, input2: Array, target: Array, margin=0.0, reduction=0):
     """`nn.functional.margin_ranking_loss`, the reduction as a number."""
     return _of("margin_ranking_loss")(input1, input2, target, margin, reduction=_named(reduction))
 
 
 @composite(where="torch.poisson_nll_loss")
-def torch_poisson_nll_loss(input, target, log_input, full, eps, reduction):
+def torch_poisson_nll_loss(input: Array, target: Array, log_input: bool, full: bool, eps, reduction):
     """`nn.functional.poisson_nll_loss`, the reduction as a number."""
     fn = _of("poisson_nll_loss")
     return fn(input, target, log_input, full, eps=eps, reduction=_named(reduction))
 
 
 @composite(where="torch.triplet_margin_loss")
-def torch_triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2.0, eps=1e-6, swap=False, reduction=0):
+def torch_triplet_margin_loss(
+    anchor: Array, positive: Array, negative: Array, margin=1.0, p=2.0, eps=1e-6, swap: bool = False, reduction=0
+):
     """`nn.functional.triplet_margin_loss`, the reduction as a number."""
     fn = _of("triplet_margin_loss")
     return fn(anchor, positive, negative, margin, p, eps, swap, reduction=_named(reduction))
 
 
 @composite(where="torch.ctc_loss")
-def torch_ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=0, zero_infinity=False):
+def torch_ctc_loss(
+    log_probs: Array, targets: Array, input_lengths, target_lengths, blank=0, reduction=0, zero_infinity: bool = False
+):
     """`nn.functional.ctc_loss`, the reduction as a number."""
     return functional_ctc_loss(
         log_probs, targets, input_lengths, target_lengths, blank, _named(reduction), zero_infinity
@@ -262,67 +277,67 @@ def _written(name, space="torch"):
 
 
 @_written("celu_")
-def torch_celu_(input, alpha=1.0):
+def torch_celu_(input: Array, alpha=1.0):
     """celu, in place."""
     return input.copy_(activation.celu(input, alpha))
 
 
 @_written("selu_")
-def torch_selu_(input):
+def torch_selu_(input: Array):
     """selu, in place."""
     return input.copy_(activation.selu(input))
 
 
 @_written("rrelu_")
-def torch_rrelu_(input, lower=1 / 8, upper=1 / 3, training=False):
+def torch_rrelu_(input: Array, lower=1 / 8, upper=1 / 3, training: bool = False):
     """rrelu, in place."""
     return activation.functional_rrelu(input, lower, upper, training, True)
 
 
 @_written("threshold_")
-def torch_threshold_(input, threshold, value):
+def torch_threshold_(input: Array, threshold, value):
     """threshold, in place."""
     return input.copy_(activation.threshold(input, threshold, value))
 
 
 @_written("alpha_dropout_")
-def torch_alpha_dropout_(input, p, train):
+def torch_alpha_dropout_(input: Array, p, train: bool):
     """alpha_dropout, in place."""
     return linear._dropped(linear.alpha_dropout_mask, input, p, train, True, error=RuntimeError)
 
 
 @_written("feature_dropout_")
-def torch_feature_dropout_(input, p, train):
+def torch_feature_dropout_(input: Array, p, train: bool):
     """feature_dropout, in place."""
     return linear._dropped(linear.dropout_mask, input, p, train, True, 2, RuntimeError)
 
 
 @composite(where="torch.feature_alpha_dropout")
-def torch_feature_alpha_dropout(input, p, train):
+def torch_feature_alpha_dropout(input: Array, p, train: bool):
     """Alpha dropout of whole channels, if `train`."""
     return linear._dropped(linear.alpha_dropout_mask, input, p, train, False, 2, RuntimeError)
 
 
 @_written("feature_alpha_dropout_")
-def torch_feature_alpha_dropout_(input, p, train):
+def torch_feature_alpha_dropout_(input: Array, p, train: bool):
     """feature_alpha_dropout, in place."""
     return linear._dropped(linear.alpha_dropout_mask, input, p, train, True, 2, RuntimeError)
 
 
 @_written("embedding_renorm_")
-def torch_embedding_renorm_(input, indices, max_norm, norm_type):
+def torch_embedding_renorm_(input: Array, indices: Array, max_norm, norm_type):
     """The rows that `indices` names scaled down to a norm of at most `max_norm`, in place."""
     return input.copy_(linear.embedding_renorm(input, indices, float(max_norm), float(norm_type)))
 
 
 @_written("as_strided_")
-def torch_as_strided_(input, size, stride, storage_offset=None):
+def torch_as_strided_(input: Array, size, stride, storage_offset=None):
     """`Tensor.as_strided_`."""
     return input.as_strided_(size, stride, storage_offset)
 
 
 @_written("fill_diagonal_", "Tensor")
-def fill_diagonal_(input, fill_value, wrap=False):
+def fill_diagonal_(input: Array, fill_value, wrap: bool = False):
     """Write a number to the diagonal; with `wrap`, of a tall matrix to its further diagonals too."""
     if input.dim() < 2:
         raise RuntimeError("dimensions must larger than 1")
@@ -346,13 +361,13 @@ def fill_diagonal_(input, fill_value, wrap=False):
 
 
 @composite(where="torch", out=True)
-def frobenius_norm(input, dim, keepdim=False):
+def frobenius_norm(input: Array, dim, keepdim: bool = False):
     """The square root of the sum of squared absolute values."""
     return _of("norm")(input, "fro", dim, keepdim)
 
 
 @composite(where="torch", out=True)
-def nuclear_norm(input, dim=(-2, -1), keepdim=False):
+def nuclear_norm(input: Array, dim=(-2, -1), keepdim: bool = False):
     """The sum of the singular values."""
     if isinstance(dim, bool):
         dim, keepdim = (-2, -1), dim
@@ -360,7 +375,7 @@ def nuclear_norm(input, dim=(-2, -1), keepdim=False):
 
 
 @composite(where="torch")
-def norm_except_dim(v, pow=2, dim=0):
+def norm_except_dim(v: Array, pow: int = 2, dim: int = 0):
     """The norm over all dimensions but one, which keep a size of 1."""
     if dim == -1:
         return _of("norm")(v, pow)

@@ -19,6 +19,7 @@ from .pool_shapes import (
     adaptive_size,
     check_adaptive,
     check_avg_pool,
+    check_fractional,
     check_max_pool,
     check_max_pool1d,
     check_max_pool1d_indices,
@@ -673,7 +674,8 @@ for _n, _record in enumerate((max_unpool1d, max_unpool2d, max_unpool3d), 1):
 for _n, _record in enumerate((fractional_max_pool2d_at, fractional_max_pool3d_at), 2):
 
     @_record.check
-    def _(input, *args, n=_n):
+    def _(input, samples, kernel_size, output_size, return_indices=False, n=_n):
+        check_fractional(n, input, kernel_size, output_size)
         need_floats(input, f"fractional_max_pool{n}d_out_frame")
 
 

@@ -277,3 +277,24 @@ def _check_unpooled_size(n, input, kernel_size, stride, padding, output_size):
             raise ValueError(
                 f'invalid output_size "{wanted}" (dim {dim} must be between {middle - step} and {middle + step})'
             )
+
+
+def check_fractional(n: int, input, kernel_size, output_size) -> None:
+    """Whether so many windows, of different starts, have room in each dimension."""
+    name = f"fractional_max_pool{n}d{'_out' if n == 3 else ''}()"
+    shape = tuple(input.shape)
+    if len(shape) not in (n + 1, n + 2):
+        raise RuntimeError(f"{name}: Expected {n + 1}D or {n + 2}D tensor, but got: {list(shape)}")
+    for at in range(len(shape) - n - 1, len(shape)):
+        if not shape[at]:
+            raise RuntimeError(
+                f"{name}: Expected input to have non-zero size for non-batch dimensions, but got{list(shape)} with "
+                f"dimension {at} being empty."
+            )
+    if isinstance(output_size, tuple) and len(output_size) != n:
+        many = {2: "two", 3: "three"}[n]
+        raise RuntimeError(f"fractional_max_pool{n}d: output_size must either be a single Int or tuple of {many} Ints")
+    sizes = zip(("time", "height", "width")[-n:], tuple_of(kernel_size, n), tuple_of(output_size, n), shape[-n:])
+    for side, kernel, out, size in sizes:
+        if out + kernel - 1 > size:
+            raise RuntimeError(f"{name}: pool {side} {kernel} too large relative to input {side} {size}")

@@ -46,7 +46,7 @@ fake_quantize_channels.vjp(input=lambda g, out1: jnp.where(out1, g, 0), scale=ZE
 
 
 @composite(where="torch")
-def fake_quantize_per_tensor_affine(input, scale, zero_point, quant_min, quant_max):
+def fake_quantize_per_tensor_affine(input: Array, scale, zero_point, quant_min, quant_max):
     """`input` rounded to a grid: (clamp(round(input / scale + zero_point), quant_min, quant_max) - zero_point) * scale.
 
     scale, zero_point: numbers, or tensors with one element. The gradient passes where nothing was clamped.
@@ -60,7 +60,7 @@ def fake_quantize_per_tensor_affine(input, scale, zero_point, quant_min, quant_m
 
 
 @composite(where="torch")
-def fake_quantize_per_channel_affine(input, scale, zero_point, axis, quant_min, quant_max):
+def fake_quantize_per_channel_affine(input: Array, scale: Array, zero_point: Array, axis: int, quant_min, quant_max):
     """fake_quantize_per_tensor_affine with a scale and zero point for each slice along `axis`."""
     if quant_min > quant_max:
         raise errors_extend.fake_range(quant_min, quant_max)

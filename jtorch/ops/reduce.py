@@ -231,7 +231,7 @@ mean.check(_check_mean)
 
 
 @composite(out=_nansum_out)
-def nanmean(input, dim=None, keepdim=False, *, dtype=None):
+def nanmean(input: Array, dim=None, keepdim: bool = False, *, dtype=None):
     """The mean over the given dimensions of the elements that are not nan."""
     if kind(input) in "bi":
         raise RuntimeError("nanmean(): expected input to have floating point or complex dtype but got " + _name(input))
@@ -413,19 +413,19 @@ def _overloaded(whole, along, binary, input, args, kwargs):
     if not args and set(kwargs) <= {"out"}:
         return whole(input, **kwargs)
     first = args[0] if args else kwargs.get("dim", kwargs.get("axis", kwargs.get("other")))
-    if "other" in kwargs or not isinstance(first, int):
+    if "other" in kwargs or not isinstance(first, int | np.integer):
         return binary(input, *args, **kwargs)
     return along(input, *args, **kwargs)
 
 
 @composite
-def max(input, *args, **kwargs):
+def max(input: Array, *args, **kwargs):
     """max(input), max(input, dim, keepdim=False) -> (values, indices), or max(input, other)."""
     return _overloaded(max_all, max_dim, maximum, input, args, kwargs)
 
 
 @composite
-def min(input, *args, **kwargs):
+def min(input: Array, *args, **kwargs):
     """min(input), min(input, dim, keepdim=False) -> (values, indices), or min(input, other)."""
     return _overloaded(min_all, min_dim, minimum, input, args, kwargs)
 
@@ -581,7 +581,7 @@ def _check_norm(input, p="fro", dim=None, keepdim=False, dtype=None):
 
 
 @composite
-def dist(input, other, p=2):
+def dist(input: Array, other: Array, p=2):
     """The p-norm of the difference."""
     if kind(input) in "bi" and kind(other) in "bi" and "i" in kind(input) + kind(other):
         raise RuntimeError(

@@ -93,7 +93,11 @@ def no_mean_of_integers(record):
         given.apply_defaults()
         at = given.arguments
         dtype = at["input"].dtype
-        if dtype.category <= INT and reduction_of(at["reduction"], at["size_average"], at["reduce"]) == "mean":
+        if (
+            dtype.category <= INT
+            and at["target"].dtype.category <= INT
+            and reduction_of(at["reduction"], at["size_average"], at["reduce"]) == "mean"
+        ):
             raise errors.mean_dtype(dtype)
 
 

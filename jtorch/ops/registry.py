@@ -170,9 +170,10 @@ class Record:
     def shown(self) -> str:
         """The name in errors: torch.special.zeta is special_zeta there, linalg.inv linalg_inv."""
         space = self.targets[0].partition(".")[0] if self.targets else ""
-        prefixed = space in ("special", "linalg", "fft") and f"torch.{self.name}" not in self.targets
-        prefixed = prefixed and not self.name.startswith(f"{space}_")
-        return f"{space}_{self.name}" if prefixed else self.name
+        names = [t.rpartition(".")[2] for t in self.targets]
+        name = self.name if self.name in names or not names else names[0]
+        prefixed = space in ("special", "linalg", "fft") and f"torch.{name}" not in self.targets
+        return f"{space}_{name}" if prefixed and not name.startswith(f"{space}_") else name
 
     @functools.cached_property
     def strict(self) -> bool:

@@ -391,7 +391,7 @@ def _check_input(input, hidden):
 
 
 @composite(where="torch")
-def lstm(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
+def lstm(input: Array, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
     """A stack of LSTM layers: the outputs, the last hidden states and the last cell states.
 
     `params`: for each layer and direction w_ih, w_hh, then b_ih, b_hh, then w_hr where hidden states are projected.
@@ -407,7 +407,7 @@ def lstm(input, hx, params, has_biases, num_layers, dropout, train, bidirectiona
 
 
 @composite(where="torch")
-def gru(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
+def gru(input: Array, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
     """A stack of GRU layers: the outputs and the last hidden states."""
     layer = lambda x, states, weights, reverse: gru_layer(x, *states, *weights, reverse)
     _check_input(input, hx)
@@ -415,7 +415,7 @@ def gru(input, hx, params, has_biases, num_layers, dropout, train, bidirectional
 
 
 @composite(where="torch")
-def rnn_tanh(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
+def rnn_tanh(input: Array, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
     """A stack of Elman layers with tanh: the outputs and the last hidden states."""
     layer = lambda x, states, weights, reverse: rnn_layer(x, *states, *weights, reverse, "tanh")
     _check_input(input, hx)
@@ -423,7 +423,7 @@ def rnn_tanh(input, hx, params, has_biases, num_layers, dropout, train, bidirect
 
 
 @composite(where="torch")
-def rnn_relu(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
+def rnn_relu(input: Array, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
     """A stack of Elman layers with relu: the outputs and the last hidden states."""
     layer = lambda x, states, weights, reverse: rnn_layer(x, *states, *weights, reverse, "relu")
     _check_input(input, hx)

@@ -184,7 +184,9 @@ no_differences.check(lambda input: _need_dims(input))
 
 
 @composite
-def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
+def diff(
+    input: Array, n: int = 1, dim: int = -1, prepend: Array | None = None, append: Array | None = None, *, out=None
+):
     """The n-th differences of neighbours along a dimension."""
     keep = {} if out is None else {"out": out}
     if n == 0:
@@ -259,7 +261,7 @@ for _record in (trapezoid, cumulative_trapezoid):
 
 
 @composite(where="torch")
-def gradient(input, *, spacing=None, dim=None, edge_order=1):
+def gradient(input: Array, *, spacing=None, dim=None, edge_order: int = 1):
     """Central differences along each dimension, one-sided at the ends; `spacing`: numbers or coordinates."""
     dims = list(range(input.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
     steps = _steps(input, spacing, dim, len(dims))

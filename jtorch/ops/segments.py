@@ -110,7 +110,17 @@ def _bounds_of(lengths: Array) -> Array:
 
 
 @composite(where="torch", aliases=("_segment_reduce",))
-def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, axis=0, unsafe=False, initial=None):
+def segment_reduce(
+    data: Array,
+    reduce: str,
+    *,
+    lengths: Array | None = None,
+    indices: Array | None = None,
+    offsets: Array | None = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial=None,
+):
     """The sum, mean, prod, max or min of each segment along `axis`, given by their lengths or their bounds."""
     axis = one_dim(axis, data.dim())
     if data.numel() < 0 or reduce not in _NAMES:

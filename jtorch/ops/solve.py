@@ -35,14 +35,20 @@ RETURN_FIELDS = {
 # ---------------------------------------------------------------- linear systems
 
 
+def _other_dtype(name, which, A, B):
+    return RuntimeError(
+        f"{name}: Expected {which} and B to have the same dtype, but found {which} of type {scalar_name(A)} "
+        f"and B of type {scalar_name(B)} instead"
+    )
+
+
 def _system(A, B, left, name, kernel=None):
     """A and B as batches of matrices, and whether B was one of vectors."""
     squares(A, name, kernel)
     if A.dtype != B.dtype:
-        raise RuntimeError(
-            f"{name}: Expected A and B to have the same dtype, but found A of type {scalar_name(A)} "
-            f"and B of type {scalar_name(B)} instead"
-        )
+        raise _other_dtype(name, "A", A, B)
+    if not B.ndim:
+        raise RuntimeError(f"{name}: The input tensor B must have at least 2 dimensions.")
     vector = B.ndim == 1 or (A.ndim - 1 == B.ndim and B.shape == A.shape[:-1])
     if vector and not left:
         raise RuntimeError(f"{name}: Vector broadcasting of the left hand side is not supported for left=False.")
@@ -77,16 +83,16 @@ def solve_and_info(A: Array, B: Array, left: bool) -> tuple[Array, Array]:
 solve_and_info.guards(B=False, out0=True)
 
 
-@composite(where="linalg", out=True)
-def solve(A, B, *, left=True):
+@composite(where="linalg", out="exact")
+def solve(A: Array, B: Array, *, left: bool = True):
     """The X with `A @ X = B`, or `X @ A = B` when not `left`."""
     X, info = solve_and_info(A, B, left)
     demand("torch.linalg.solve", UNSOLVABLE, info)
     return X
 
 
-@composite(where="linalg", out=True)
-def solve_ex(A, B, *, left=True, check_errors=False):
+@composite(where="linalg", out="exact")
+def solve_ex(A: Array, B: Array, *, left: bool = True, check_errors: bool = False):
     """`solve`, and 0 or the place of the first zero pivot."""
     X, info = solve_and_info(A, B, left)
     if check_errors:
@@ -94,19 +100,27 @@ def solve_ex(A, B, *, left=True, check_errors=False):
     return X, info
 
 
-@op(where="linalg", grad_name="LinalgSolveTriangularBackward0", strides=columns(0))
+@op(
+    where="linalg",
+    grad_name="LinalgSolveTriangularBackward0",
+    strides=columns(0),
+    out="expected scalar type {want} but found {have}",
+)
 def solve_triangular(A: Array, B: Array, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Array:
     """The X with `A @ X = B`, or `X @ A = B`, for a triangular A; the other triangle is not read."""
     square(A, "linalg.solve_triangular")
     supported(A, "triangular_solve_cpu")
-    A, B, vector = _system(A, B if B.ndim > 1 else B[:, None], left, "linalg.solve_triangular")
+    if B.ndim < 2:
+        raise RuntimeError("linalg.solve_triangular: The input tensor B must have at least 2 dimensions.")
+    B = (B.real if B.dtype.kind == "c" and A.dtype.kind != "c" else B).astype(A.dtype)  # as PyTorch, without a word
+    A, B, vector = _system(A, B, left, "linalg.solve_triangular")
     return lax.linalg.triangular_solve(A, B, left_side=left, lower=not upper, unit_diagonal=unitriangular)
 
 
 solve_triangular.guards(A=True, B=False, out=True)
 
 
-@op(where="torch Tensor", strides=columns(0, 1))
+@op(where="torch Tensor", strides=columns(0, 1), out="exact")
 def triangular_solve(
     b: Array, A: Array, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> tuple[Array, Array]:
@@ -138,11 +152,31 @@ def lstsq(
     """
     if A.ndim < 2:
         raise RuntimeError("torch.linalg.lstsq: input must have at least 2 dimensions.")
+    if B.ndim < 1:
+        raise RuntimeError("torch.linalg.lstsq: other must have at least 1 dimension.")
+    if not 0 <= A.ndim - B.ndim <= 1:
+        raise RuntimeError(
+            "torch.linalg.lstsq: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1"
+        )
+    if A.dtype != B.dtype:
+        raise RuntimeError(
+            "torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype "
+            f"{scalar_name(A)} and other's dtype {scalar_name(B)}"
+        )
     _lapack_only(A)
+    if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
+        raise RuntimeError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
     vector = B.ndim == 1 or (A.ndim - 1 == B.ndim and B.shape == A.shape[:-1])
     B = B[..., None] if vector else B
-    A, B = broadcast_batches(A, B)
     m, n = A.shape[-2:]
+    if B.shape[-2] != m:
+        raise RuntimeError("torch.linalg.lstsq: input.size(-2) should match other.size(-2)")
+    A, B = broadcast_batches(A, B)
+    if not A.size:
+        X = jnp.zeros((*A.shape[:-2], n, B.shape[-1]), A.dtype)
+        nothing = jnp.zeros((0,), real_dtype(A.dtype))
+        rank = jnp.zeros(A.shape[:-2], jnp.int64)
+        return X[..., 0] if vector else X, nothing, rank, nothing
     X = pseudo_inverse(A, None, rcond, False) @ B
     empty = jnp.zeros((0,), real_dtype(A.dtype))
     s = singular_values(lax.stop_gradient(A))
@@ -216,6 +250,12 @@ cholesky_inverse.vjp(L=lambda g, L, upper, out: cholesky_factor_grad(sandwich(ou
 
 def _lu_solved(LU, pivots, B, left, adjoint):
     inexact(LU, "torch.linalg.lu_solve", "linalg.lu_solve_cpu")
+    if LU.dtype != B.dtype:
+        raise _other_dtype("linalg.lu_solve", "LU", LU, B)
+    if pivots.dtype != np.int32:
+        raise RuntimeError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
+    if not pivots.ndim:
+        raise IndexError("Dimension specified as -1 but tensor has no dimensions")
     LU, B = broadcast_batches(LU, B)
     pivots = jnp.broadcast_to(pivots, LU.shape[:-1])
     perm = lax.linalg.lu_pivots_to_permutation(pivots - 1, LU.shape[-1])
@@ -237,13 +277,13 @@ def _lu_solve_strides(outs, LU, pivots, B, *, left=True, adjoint=False):
     return (columns(0)(outs)[0] if left else None,)
 
 
-@op(where="linalg.lu_solve", strides=_lu_solve_strides)
+@op(where="linalg.lu_solve", strides=_lu_solve_strides, out="exact")
 def linalg_lu_solve(LU: Array, pivots: Array, B: Array, *, left: bool = True, adjoint: bool = False) -> Array:
     """The X with `A @ X = B`, or `X @ A = B`, from A's `lu_factor`."""
     return _lu_solved(LU, pivots, B, left, adjoint)
 
 
-@op(where="torch Tensor", grad_name="LinalgLuSolveBackward0", strides=columns(0))
+@op(where="torch Tensor", grad_name="LinalgLuSolveBackward0", strides=columns(0), out="exact")
 def lu_solve(b: Array, LU_data: Array, LU_pivots: Array) -> Array:
     """The X with `A @ X = b`, from A's `lu_factor`."""
     return _lu_solved(LU_data, LU_pivots, b, True, False)
@@ -263,9 +303,30 @@ def _host_ldl_solve(LD, pivots, B, hermitian):
     return out.reshape(B.shape)
 
 
-@op(where="linalg", strides=columns(0))
+@op(where="linalg", strides=columns(0), out="exact")
 def ldl_solve(LD: Array, pivots: Array, B: Array, *, hermitian: bool = False) -> Array:
     """The X with `A @ X = B`, from A's `ldl_factor`."""
+    name = "torch.linalg.ldl_solve"
+    squares(LD, name)
+    if B.ndim < 2:
+        raise IndexError(f"Dimension out of range (expected to be in range of [-1, 0], but got -2)\n  of B in {name}")
+    if B.shape[-2] != LD.shape[-1]:
+        raise RuntimeError(
+            f"Incompatible matrix sizes for {name}: each A matrix is {LD.shape[-1]} by {LD.shape[-1]} but each b matrix "
+            f"is {B.shape[-2]} by {B.shape[-1]}"
+        )
+    if LD.dtype != B.dtype:
+        raise RuntimeError(
+            f"Expected b and A to have the same dtype, but found b of type {scalar_name(B)} and A of type "
+            f"{scalar_name(LD)} instead."
+        )
+    if pivots.dtype.kind not in "iu":
+        raise RuntimeError(f"{name}: Expected pivots to be integers. Got {scalar_name(pivots)}")
+    if pivots.shape != LD.shape[:-1]:
+        raise RuntimeError(
+            f"{name}: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
+            f"{list(pivots.shape)} instead"
+        )
     LD, B = broadcast_batches(LD, B)
     pivots = jnp.broadcast_to(pivots, LD.shape[:-1])
     out = jax.ShapeDtypeStruct(B.shape, B.dtype)
@@ -277,7 +338,7 @@ ldl_solve.vjp(LD=UNKNOWN, B=UNKNOWN)
 
 
 @composite(where="linalg", out=True)
-def tensorsolve(A, B, dims=None):
+def tensorsolve(A: Array, B: Array, dims=None):
     """The X with `tensordot(A, X, X.ndim) = B`; `dims` of A are moved to its end first."""
     if dims is not None:
         A = movedim(A, tuple(dims), tuple(range(-len(dims), 0)))

@@ -62,7 +62,7 @@ argsort.check(_check_sort)
 
 
 @composite(out="exact")
-def msort(input):
+def msort(input: Array):
     """The elements along the first dimension in order."""
     return sort(input, 0)[0]
 

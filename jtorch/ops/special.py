@@ -11,6 +11,7 @@ from jax import lax
 
 from .. import errors
 from ..core import dtype as dtypes
+from ..core.shapes import contiguous_strides
 from .arithmetic import sgn
 from .conversion import constant, is_number, kind, opmath, rounded
 from .logic import logical_and, logical_or, where
@@ -93,7 +94,8 @@ def polygamma_of(input: Array, n: int) -> Array:
 
 @jax.custom_jvp
 def _zeta(order, x):
-    """The Hurwitz zeta function; left of 0, which lax.zeta gets wrong, by steps to the right of it."""
+    """The Hurwitz zeta function; left of 0, which lax.zeta gets wrong, by steps to the right of it, or by reflection if those
+    were many."""
     steps = jnp.where(x > 0, 0, jnp.minimum(jnp.ceil(1 - x), _FAR))
 
     def advance(state):
@@ -103,7 +105,11 @@ def _zeta(order, x):
     last = jnp.max(steps, initial=0)
     start = (jnp.zeros((), x.dtype), jnp.zeros_like(x))
     skipped = lax.while_loop(lambda state: state[0] < last, advance, start)[1]
-    out = skipped + lax.zeta(order, x + steps)
+    far = (x > 1e9) & (x < jnp.inf)  # where the integral of t ** -order is all there is, which lax.zeta loses
+    near = skipped + lax.zeta(order, jnp.where(far, 1e9, x + steps))
+    out = jnp.where(far, (1 / (order - 1) + 0.5 / x) * x ** (1 - order) + 0 * near, near)
+    deep = x < -_FAR
+    out = lax.cond(jnp.any(deep), lambda: jnp.where(deep, _reflected_zeta(order, x), out), lambda: out)
     whole = (x <= 0) & (x == jnp.floor(x))
     out = jnp.where(whole | (order == 1), jnp.inf, out)
     undefined = (order < 1) | ((x < 0) & ~whole & (order != jnp.floor(order)))
@@ -113,10 +119,18 @@ def _zeta(order, x):
 _FAR = 64
 
 
+def _reflected_zeta(order, x):
+    """For whole orders: the terms left of 0 are those of two series to the right, the one less the other."""
+    first = x - jnp.floor(x)
+    left = lax.zeta(order, 1 - first) - lax.zeta(order, 1 - x)
+    return lax.zeta(order, first) + jnp.where(order % 2 == 0, left, -left)
+
+
 def _trigamma(x):
     """zeta(2, x), left of 1/2 by reflection: zeta(2, 1 - x) + zeta(2, x) = (pi / sin(pi x)) ** 2."""
     left = x < 0.5
     right = _zeta(jnp.full_like(x, 2), jnp.where(left, 1 - x, x))
+    right = jnp.where(jnp.isposinf(x), 0, right)
     return jnp.where(left, (jnp.pi / jnp.sin(jnp.pi * x)) ** 2 - right, right)
 
 
@@ -139,7 +153,7 @@ def _check_polygamma(input, n):
 
 
 @composite(name="polygamma_n_first", where="torch.polygamma special.polygamma", out=True)
-def polygamma(n, input):
+def polygamma(n: int, input: Array):
     """The n-th derivative of digamma."""
     return polygamma_of(input, n)
 
@@ -151,7 +165,13 @@ def _mvlgamma_out(want, have):
         )
 
 
-@op(promote=FLOAT, where="torch Tensor special.multigammaln", out=_mvlgamma_out, lacks={"arange_cpu": "complex"})
+@op(
+    promote=FLOAT,
+    where="torch Tensor special.multigammaln",
+    out=_mvlgamma_out,
+    lacks={"arange_cpu": "complex"},
+    strides=lambda outs, input, p: (contiguous_strides(tuple(input.shape)),),  # a sum over a last dimension of p
+)
 @opmath
 def mvlgamma(input: Array, p: int) -> Array:
     """The logarithm of the multivariate gamma function of dimension p."""
@@ -161,6 +181,8 @@ def mvlgamma(input: Array, p: int) -> Array:
 
 @mvlgamma.check
 def _check_mvlgamma(input, p):
+    if p < 1:
+        raise RuntimeError("p has to be greater than or equal to 1")
     if input.dtype.name == "bool":
         raise RuntimeError("The input tensor may not be a boolean tensor.")
 
@@ -558,9 +580,9 @@ def airy_ai(input: Array) -> Array:
 
 
 def _polynomial(x, n, first, step):
-    """P(0) = 1, P(1) = first(x), P(k + 1) = step(k, x, P(k), P(k - 1)); 0 for a negative degree."""
+    """P(0) = 1, P(1) = first(x), P(k + 1) = step(k, x, P(k), P(k - 1)); 0 for a degree that is negative or no number."""
     x, n = jnp.broadcast_arrays(jnp.asarray(x), jnp.asarray(n))
-    degree = jnp.trunc(n).astype(jnp.int64)
+    degree = jnp.where(jnp.isfinite(n), jnp.trunc(n), -1).astype(jnp.int64)
     top = jnp.max(degree, initial=0)
     one = jnp.ones_like(x)
 

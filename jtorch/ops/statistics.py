@@ -222,13 +222,13 @@ for _record in (median_dim, nanmedian_dim):
 
 
 @composite
-def median(input, dim=None, keepdim=False):
+def median(input: Array, dim: int | None = None, keepdim: bool = False):
     """median(input), or median(input, dim, keepdim=False) -> (values, indices): the lower median."""
     return median_all(input) if dim is None else median_dim(input, dim, keepdim)
 
 
 @composite
-def nanmedian(input, dim=None, keepdim=False):
+def nanmedian(input: Array, dim: int | None = None, keepdim: bool = False):
     """As median, over the elements that are not nan."""
     return nanmedian_all(input) if dim is None else nanmedian_dim(input, dim, keepdim)
 
@@ -354,7 +354,7 @@ for _record in (quantile, nanquantile):
 
 
 @composite
-def cov(input, *, correction=1, fweights=None, aweights=None):
+def cov(input: Array, *, correction: int = 1, fweights: Array | None = None, aweights: Array | None = None):
     """The covariances of the rows of a matrix, whose columns are observations with whole and with real weights."""
     if input.ndim > 2:
         raise RuntimeError(
@@ -416,7 +416,7 @@ def _weights(fweights, aweights, n):
 
 
 @composite
-def corrcoef(input):
+def corrcoef(input: Array):
     """The correlation coefficients of the rows of a matrix, whose columns are observations."""
     if input.ndim > 2:
         raise RuntimeError(

@@ -10,6 +10,7 @@ from jax import lax
 
 from .. import errors
 from ..core import dtype as dtypes
+from ..core.shapes import contiguous_strides
 from .arithmetic import sgn
 from .conversion import (
     _HALF,
@@ -68,10 +69,16 @@ def _power_of_ints(x, n):
     """Integer powers by squaring; a negative exponent gives 1 / x truncated."""
     out = jnp.ones(jnp.broadcast_shapes(x.shape, n.shape), x.dtype)
     base, left = x, jnp.maximum(n, 0)
-    for _ in range(7):  # beyond 2 ** 7 only 0, 1 and -1, or a wrapped value, are left: handled by parity
-        out = jnp.where(left & 1, out * base, out)
-        base, left = base * base, left >> 1
-    out = jnp.where(left > 0, out * jnp.power(base, jnp.maximum(left, 0)), out)
+
+    def advance(out, base, left):
+        return jnp.where(left & 1, out * base, out), base * base, left >> 1
+
+    for _ in range(6):
+        out, base, left = advance(out, base, left)
+    # an exponent beyond 2 ** 6 wraps, for any base but 0, 1 and -1: rare, so no more of these steps are taken than there is need for
+    out, base, left = lax.while_loop(
+        lambda state: jnp.any(state[2] > 0), lambda state: advance(*state), (out, base, left)
+    )
     if np.issubdtype(n.dtype, np.signedinteger):
         odd = jnp.where(n & 1, x, jnp.ones_like(x))
         inverse = jnp.where(x == 1, 1, jnp.where(x == -1, odd, 0)).astype(x.dtype)
@@ -94,7 +101,10 @@ def pow(input: Scalar, exponent: Scalar) -> Array:
         return _power_of_ints(input, exponent)
     if input.dtype.kind == "b":
         return jnp.logical_or(input, ~exponent)
-    return jnp.power(input, exponent)
+    out = jnp.power(input, exponent)
+    if out.dtype.kind == "c":  # exp(exponent * log(0)) is nan
+        out = jnp.where((input == 0) & (exponent.real > 0), 0, out)
+    return out
 
 
 def _pow_input(g, input, exponent):
@@ -518,7 +528,12 @@ hypot.lack(hypot_cpu="bool int complex")
 
 
 # ---- angles of complex numbers ----
-@op(promote=PROMOTE)
+def _angle_strides(outs, input):
+    """Row by row for complex numbers."""
+    return (contiguous_strides(tuple(input.shape)) if input.dtype.is_complex else None,)
+
+
+@op(promote=PROMOTE, strides=_angle_strides)
 @opmath
 def angle(input: Array) -> Array:
     """The argument of a complex number; 0 or pi for a real one."""

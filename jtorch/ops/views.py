@@ -106,7 +106,7 @@ def unsafe_view(input: Layout, size: VarInts) -> Layout:
 
 
 @composite(where="Tensor")
-def view_as(input, other):
+def view_as(input: Array, other: Array):
     """`input` in the shape of `other`."""
     return view_(input, tuple(other.shape))
 
@@ -184,7 +184,7 @@ def expand(input: Layout, size: VarInts, implicit: bool = False) -> Layout:
 
 
 @composite(where="Tensor")
-def expand_as(input, other):
+def expand_as(input: Array, other: Array):
     """`input` expanded to the shape of `other`."""
     return expand(input, tuple(other.shape))
 
@@ -292,7 +292,7 @@ def narrow_by_int(input: Layout, dim: int, start: int, length: int) -> Layout:
 
 
 @composite
-def narrow(input, dim, start, length):
+def narrow(input: Array, dim: int, start, length: int):
     """`length` elements of a dimension from `start` on, a number or a tensor of one integer."""
     if isinstance(start, registry.tensor_type):
         if start.ndim or start.dtype.category != INT:
@@ -454,11 +454,11 @@ def _cuts(cuts):
         if cuts.dtype.name != "int64":
             raise errors.cuts_dtype(cuts.dtype)
         cuts = cuts.tolist()
-    return tuple(cuts) if isinstance(cuts, tuple | list) else operator.index(cuts)
+    return tuple(map(operator.index, cuts)) if isinstance(cuts, tuple | list) else operator.index(cuts)
 
 
 @composite
-def tensor_split(input, indices_or_sections=None, dim=0, *, sections=None, indices=None):
+def tensor_split(input: Array, indices_or_sections=None, dim: int = 0, *, sections=None, indices=None):
     """Parts of a dimension: so many, as equal as can be, or cut before each of the indices."""
     if not input.shape:
         raise errors.tensor_split_scalar(0)
@@ -489,19 +489,19 @@ def _directed(name: str, input, cuts, least: int, dim: int):
 
 
 @composite
-def hsplit(input, indices_or_sections=None, *, sections=None, indices=None):
+def hsplit(input: Array, indices_or_sections=None, *, sections=None, indices=None):
     """Equal parts of the second dimension (of a vector: the first), or cut before each of the indices."""
     cuts = (indices_or_sections, sections, indices)
     return _directed("hsplit", input, cuts, 1, 0 if len(input.shape) == 1 else 1)
 
 
 @composite
-def vsplit(input, indices_or_sections=None, *, sections=None, indices=None):
+def vsplit(input: Array, indices_or_sections=None, *, sections=None, indices=None):
     """Equal parts of the first dimension, or cut before each of the indices."""
     return _directed("vsplit", input, (indices_or_sections, sections, indices), 2, 0)
 
 
 @composite
-def dsplit(input, indices_or_sections=None, *, sections=None, indices=None):
+def dsplit(input: Array, indices_or_sections=None, *, sections=None, indices=None):
     """Equal parts of the third dimension, or cut before each of the indices."""
     return _directed("dsplit", input, (indices_or_sections, sections, indices), 3, 2)

@@ -71,6 +71,8 @@ LAYOUTS = {
         t.nn.functional.conv2d(last(t, 1, 2, 3, 3)[0], t.ones(2, 2, 2, 2)),
         t.nn.functional.conv_transpose2d(t.ones(2, 3, 3), last(t, 2, 2, 2, 2)),
     ],
+    "angles": lambda t: [turned(t, 2, 3).angle(), turned(t, 2, 3).to(t.complex64).angle()],
+    "mvlgamma": lambda t: (turned(t, 2, 3) + 5).mvlgamma(2),
     "a format it is in already": lambda t: [
         turned(t, 2, 3).float(memory_format=t.contiguous_format),
         turned(t, 2, 3).to(memory_format=t.contiguous_format),
@@ -155,3 +157,107 @@ CALLS = {
 @pytest.mark.parametrize("name", CALLS)
 def test_calls(name):
     both(CALLS[name])
+
+
+INF, NAN = float("inf"), float("nan")
+
+
+# What was taken and is refused, or refused in another way: class and first words are compared. x: a square matrix.
+REFUSED = {
+    "a number to flip": lambda t, x: t.fliplr(3),
+    "a word to flip": lambda t, x: t.flipud("x"),
+    "an array to flip": lambda t, x: t.fliplr(np.ones((2, 2))),
+    "cov of a number": lambda t, x: t.cov(3),
+    "cov, whose correction is a bool": lambda t, x: t.cov(x, correction=True),
+    "cov, weighted by a number": lambda t, x: t.cov(x, fweights=3),
+    "blocks of numbers": lambda t, x: t.block_diag(x, 3),
+    "blocks in a list": lambda t, x: t.block_diag([x]),
+    "at least one number": lambda t, x: t.atleast_1d(x, 3),
+    "a list that is a tensor": lambda t, x: t.hstack(x),
+    "a stack of numbers": lambda t, x: t.vstack([x, 3]),
+    "grid of numbers": lambda t, x: t.meshgrid(3, indexing="ij"),
+    "where a number holds": lambda t, x: t.where(3),
+    "nonzero of a number": lambda t, x: t.nonzero(3),
+    "largest of a number": lambda t, x: t.max(3),
+    "difference of order True": lambda t, x: t.diff(x, n=True),
+    "inverse of a number": lambda t, x: t.linalg.inv(3),
+    "a factor whose flag is a word": lambda t, x: t.linalg.cholesky(x, upper="x"),
+    "polygamma of order True": lambda t, x: t.polygamma(True, x),
+    "embedding by a number": lambda t, x: t.embedding(x, 3),
+    "celu_ of a number": lambda t, x: t.celu_(3),
+    "how many elements a number has": lambda t, x: t.numel(3),
+    "whether a number is real": lambda t, x: t.is_floating_point(3),
+    "whether a number is conjugate": lambda t, x: t.is_conj(3),
+    "a number detached": lambda t, x: t.detach(3),
+    "a number cloned": lambda t, x: t.clone(3),
+    "a number flattened": lambda t, x: t.flatten(3),
+    "a number zeroed": lambda t, x: t.zero_(3),
+    "equal to a number": lambda t, x: t.equal(x, 3),
+    "drawn by a number": lambda t, x: t.bernoulli(3),
+    "sizes that begin with a bool": lambda t, x: t.zeros((True, 2)),
+    "sizes that end with one": lambda t, x: t.zeros((2, True)),
+    "rolled by True": lambda t, x: x.roll(True),
+    "rolled by half": lambda t, x: x.roll(1.5),
+    "turned over by a float": lambda t, x: x.flip((1.0,)),
+    "along a numpy int": lambda t, x: t.max(x, np.int64(1)),
+    "wrong degree": lambda t, x: t.mvlgamma(x + 5, 0),
+    "cross of two dtypes": lambda t, x: t.linalg.cross(t.ones(3), t.ones(3).long()),
+    "shifted along nothing": lambda t, x: t.fft.fftshift(x, dim=()),
+    "slices for a number": lambda t, x: t.index_add(t.tensor(1.0), 0, t.tensor([0]), t.ones(1)),
+    "a row that is copied to a matrix": lambda t, x: t.index_copy(x, 0, t.tensor([0]), t.ones(2)),
+    "joined into wholes": lambda t, x: t.cat([x, x], out=t.zeros(4, 2).long()),
+    "identity of size True": lambda t, x: t.eye(True),
+    "solved for a number": lambda t, x: t.linalg.solve(x, t.tensor(1.0)),
+    "copied by ints": lambda t, x: t.index_copy(x, 0, t.tensor([0]).int(), t.ones(1, 2)),
+    "least squares of two dtypes": lambda t, x: t.linalg.lstsq(x, x.double()),
+    "least squares of other batches": lambda t, x: t.linalg.lstsq(x, t.ones(2, 2, 1)),
+    "least squares by no driver": lambda t, x: t.linalg.lstsq(x, x, driver="x"),
+    "least squares of nothing": lambda t, x: list(t.linalg.lstsq(t.ones(0, 3), t.ones(0, 2))),
+    "LU of two dtypes": lambda t, x: t.linalg.lu_solve(x, t.tensor([1, 2]).int(), x.double()),
+    "LU by long pivots": lambda t, x: t.linalg.lu_solve(x, t.tensor([1, 2]), x),
+    "LDL of two dtypes": lambda t, x: t.linalg.ldl_solve(x, t.tensor([1, 2]).int(), x.double()),
+    "LDL of a vector": lambda t, x: t.linalg.ldl_solve(x, t.tensor([1, 2]).int(), t.ones(2)),
+    "LDL by other pivots": lambda t, x: t.linalg.ldl_solve(x, t.tensor(1).int(), x),
+    "triangle of two dtypes": lambda t, x: t.linalg.solve_triangular(x.double(), x, upper=True),
+    "out= wider than an inverse": lambda t, x: t.linalg.inv(x, out=x.double()),
+    "out= wider than a softmax": lambda t, x: t.softmax(x, 0, out=x.double()),
+    "out= wider than a norm": lambda t, x: t.linalg.vector_norm(x, out=t.zeros(()).double()),
+    "out= of another kind than an fft": lambda t, x: t.fft.fft(x, out=t.zeros(2, 2)),
+    "out= of complex for a real fft": lambda t, x: t.fft.irfft(x, out=t.zeros(2, 2).cfloat()),
+    "out= of complex for a real plane": lambda t, x: t.fft.hfft2(x, out=t.zeros(2, 2).cfloat()),
+    "out= of floats for eigenvalues": lambda t, x: t.linalg.eigvals(x, out=t.zeros(2)),
+    "wholes over 0": lambda t, x: x.long() // 0,
+    "wholes modulo 0": lambda t, x: t.fmod(x.long(), 0),
+    "mean of wholes and reals": lambda t, x: t.nn.functional.l1_loss(x.long(), x),
+    "windows without room": lambda t, x: t.nn.functional.fractional_max_pool2d(t.ones(1, 4, 4), 2, output_size=4),
+    "windows over too many": lambda t, x: t.nn.functional.fractional_max_pool2d(
+        t.ones(1, 1, 1, 4, 4), 2, output_size=1
+    ),
+    "divided from the right by a word": lambda t, x: x.__rtruediv__("a"),
+    "divided as in Python 2": lambda t, x: [x.__div__(2), x.clone().__idiv__(2)],
+    "turned round": lambda t, x: t.stack(list(reversed(t.tensor([[1.0, 2.0], [3.0, 4.0]])))),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name):
+    both(lambda t: REFUSED[name](t, t.eye(2)))
+
+
+VALUES = {
+    "wholes to a power that wraps": lambda t: (
+        t.tensor([10701, 3, -7, 1, -1]) ** t.tensor([-1113, 1113, 10701, 2**62, 2**62 + 1])
+    ),
+    "0 to a complex power": lambda t: t.pow(t.tensor([0j, 0j]), t.tensor([2 + 1j, 1 + 0j])) + 0,
+    "size of what is infinite": lambda t: t.abs(t.tensor([complex(INF, NAN), complex(NAN, -INF), 3 + 4j])),
+    "polynomials of no degree": lambda t: t.special.chebyshev_polynomial_t(
+        t.tensor([0.5, 0.5, 0.5, 0.5]), t.tensor([NAN, -1.0, 2.0, INF])
+    ),
+    "polygamma far to the left": lambda t: t.polygamma(2, t.tensor([-1001.25, -100.25, -70.0])),
+    "polygamma far to the right": lambda t: t.polygamma(1, t.tensor([INF, 1e10, 1e20])),
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values(name):
+    both(VALUES[name])
