@@ -7,8 +7,8 @@ import sys
 import pytest
 
 import jtorch
-from jtorch.distributed.elastic.multiprocessing import errors
 from jtorch.distributed import single
+from jtorch.distributed.elastic.multiprocessing import errors
 from tests.oracle import both, torch
 
 
@@ -124,7 +124,9 @@ def test_recorded_errors(monkeypatch, tmp_path):
             module.record(sys.exit)(3)
         said = json.loads(file.read_text())["message"]
         failure = module.ProcessFailure(0, 1, 1, str(file))
-        assert "boom" in said["extraInfo"].pop("py_callstack") and failure.timestamp == int(said["extraInfo"].pop("timestamp"))
+        assert "boom" in said["extraInfo"].pop("py_callstack") and failure.timestamp == int(
+            said["extraInfo"].pop("timestamp")
+        )
         found.append((said, failure.message["message"], module.record(_fails).__name__))
     assert found[0] == found[1]
     assert errors.ChildFailedError("main", {0: failure}).get_first_failure() == (0, failure)

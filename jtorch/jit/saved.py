@@ -35,7 +35,9 @@ def _save(self, f, _extra_files=None) -> None:
     save(self, f, _extra_files)
 
 
-traced.ScriptFunction.save = traced.ScriptModule.save = _save  # classes that this file needs, and so cannot be needed by
+traced.ScriptFunction.save = traced.ScriptModule.save = (
+    _save  # classes that this file needs, and so cannot be needed by
+)
 
 
 def load(f, map_location=None, extra=None):
@@ -57,7 +59,8 @@ def load(f, map_location=None, extra=None):
 
 def _foreign():
     return errors.unsupported(
-        "archives of PyTorch's TorchScript, which hold compiled code", "the model's Python code and torch.load of its state_dict"
+        "archives of PyTorch's TorchScript, which hold compiled code",
+        "the model's Python code and torch.load of its state_dict",
     )
 
 
@@ -176,14 +179,18 @@ def _read_graph(kept):
 
 def _signature(fn, skip):
     found = list(inspect.signature(fn).parameters.values())[skip:]
-    return [[p.name, _NO_DEFAULT if p.default is p.empty else _kept(p.default, f"the default of {p.name}")] for p in found]
+    return [
+        [p.name, _NO_DEFAULT if p.default is p.empty else _kept(p.default, f"the default of {p.name}")] for p in found
+    ]
 
 
 def _bound(signature, args, kwargs):
     given = dict(zip([n for n, _ in signature], args)) | kwargs
     missing = [n for n, default in signature if n not in given and default == _NO_DEFAULT]
     if missing or len(given) > len(signature):
-        raise RuntimeError(f"forward() is missing value for argument '{missing[0]}'" if missing else "forward() got too many arguments")
+        raise RuntimeError(
+            f"forward() is missing value for argument '{missing[0]}'" if missing else "forward() got too many arguments"
+        )
     return [given[n] if n in given else _given(default) for n, default in signature]
 
 
@@ -205,7 +212,9 @@ def _traced(run):
 
 def _read_traced(kept):
     spec, out_spec, places = kept["nesting"]
-    return tracing.Traced(_read_graph(kept["graph"]), treespec_loads(spec), None, treespec_loads(out_spec), _given(places))
+    return tracing.Traced(
+        _read_graph(kept["graph"]), treespec_loads(spec), None, treespec_loads(out_spec), _given(places)
+    )
 
 
 def _read_function(kept):
@@ -242,7 +251,9 @@ def _methods(of):
 def _home(cls):
     """Where in torch.nn a class is; None: it is a program's own."""
     holders = ["jtorch.nn", *(n for n in sys.modules if n.startswith("jtorch.nn.modules."))]
-    return next((h.removeprefix("jtorch.") for h in holders if getattr(sys.modules[h], cls.__name__, None) is cls), None)
+    return next(
+        (h.removeprefix("jtorch.") for h in holders if getattr(sys.modules[h], cls.__name__, None) is cls), None
+    )
 
 
 def _class(home, name):
@@ -270,7 +281,11 @@ def _module(of):
     if inner is of:
         kept["traced"] = {n: _traced(run) for n, run in of.__dict__.get("_traced", {}).items()}
         return kept | {"own": {}}
-    own = {n: v for n, v in inner.__dict__.items() if n not in _KEPT_APART and not n.endswith("_hooks") and "hooks_" not in n}
+    own = {
+        n: v
+        for n, v in inner.__dict__.items()
+        if n not in _KEPT_APART and not n.endswith("_hooks") and "hooks_" not in n
+    }
     if home is not None:
         kept["class"] = home
         kept["own"] = {n: _kept(v, f"{type(inner).__name__}.{n}") for n, v in own.items()}

@@ -84,7 +84,11 @@ def target_of(fn):
     if isinstance(fn, Method):
         return f"method:{fn.__name__}"
     name = getattr(fn, "__name__", "")
-    for space, (holder, names) in {"python": (builtins, _BUILTINS), "math": (math, _MATH), "operator": (operator, _OPERATORS)}.items():
+    for space, (holder, names) in {
+        "python": (builtins, _BUILTINS),
+        "math": (math, _MATH),
+        "operator": (operator, _OPERATORS),
+    }.items():
         if name in names and getattr(holder, name) is fn:
             return f"{space}:{name}"
     if OWN.get(name) is fn:

@@ -187,7 +187,9 @@ def test_traces_in_files():
     x = jtorch.linspace(-1, 1, 50).reshape(2, 1, 5, 5)
     made = jtorch.jit.trace(net, x[:1])
     read = reread(made)
-    assert jtorch.equal(read(x), net(x)) and repr(read) == repr(made) and list(read.state_dict()) == list(net.state_dict())
+    assert (
+        jtorch.equal(read(x), net(x)) and repr(read) == repr(made) and list(read.state_dict()) == list(net.state_dict())
+    )
     fn = jtorch.jit.trace(lambda a, b: (a[:, :, 1:] * b, {"sum": a.sum()}), (x, x[..., 1:, :]))
     same(reread(fn)(x, x[..., 1:, :])[1]["sum"], torch.tensor(0.0))
 
