@@ -105,6 +105,12 @@ mkldnn = _Backend("mkldnn", "XLA brings its own convolutions.", is_available=_no
 mkldnn.flags = _flags(mkldnn, ("enabled", "deterministic"))
 openmp = _Backend("openmp", "XLA brings its own threads.", is_available=_no)
 nnpack = _Backend("nnpack", "XLA brings its own convolutions.", is_available=_no)
+quantized = _Backend(
+    "quantized",
+    "There are no quantized tensors: no engine computes with them.",
+    engine="none",
+    supported_engines=["none"],
+)
 opt_einsum = _Backend(
     "opt_einsum", "einsum plans its contractions itself.", enabled=True, strategy="auto", is_available=_yes
 )

@@ -101,8 +101,10 @@ def type_(self, dtype=None, non_blocking=False):
         space = "torch." if self._spec.device is devices.cpu else f"torch.{self._spec.device.type}."
         return f"{space}{LEGACY_NAMES[self._spec.dtype.name]}"
     if isinstance(dtype, str):
-        name = dtype.rsplit(".", 1)[-1]
-        dtype = next(dtypes.ALL[k] for k, v in LEGACY_NAMES.items() if v == name)
+        known = {f"torch.{v}": dtypes.ALL[k] for k, v in LEGACY_NAMES.items()}
+        if dtype.replace(".cuda.", ".") not in known:
+            raise ValueError(f"invalid type: {dtype!r}")
+        dtype = known[dtype.replace(".cuda.", ".")]
     elif isinstance(dtype, type):
         dtype = getattr(dtype, "dtype", None) or creation.dtype_or_default(dtype)
     return to(self, dtype=dtype)

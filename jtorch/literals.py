@@ -24,8 +24,8 @@ def read(data):
         return data, dtypes.of(data.dtype), False
     if isinstance(data, jax.Array):
         return np.asarray(data), dtypes.of(data.dtype), False
-    if isinstance(data, str):
-        raise TypeError("new(): invalid data type 'str'")
+    if isinstance(data, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
     if _is_sequence(data) and not hasattr(data, "__array__"):
         return _read_sequence(data)
     if hasattr(data, "__array__"):
@@ -126,6 +126,8 @@ def _dtype_of_type(kind):
         raise TypeError(f"'{kind.__name__}' object cannot be interpreted as an integer")
     if hasattr(kind, "__index__"):
         return dtypes.int64
+    if issubclass(kind, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{kind.__name__}'")
     raise RuntimeError(f"Could not infer dtype of {kind.__name__}")
 
 

@@ -29,7 +29,7 @@ TYPE_CHECKING = typing.TYPE_CHECKING
 PRIVATE_OPS = ("unique_dim",)
 USE_GLOBAL_DEPS, USE_RTLD_GLOBAL_WITH_LIBTORCH = True, False
 has_lapack = has_spectral = True
-has_mkl = has_openmp = False
+has_mkl = has_openmp = has_cuda = has_cudnn = has_mps = has_mkldnn = False
 legacy_contiguous_format = contiguous_format
 jagged = layout_of("jagged")
 

@@ -1,9 +1,14 @@
 """torch.distributed in one process: what scripts made for torchrun call, against torch's gloo."""
 
+import importlib
+import json
+import sys
+
 import pytest
 
 import jtorch
 from jtorch.distributed import single
+from jtorch.distributed.elastic.multiprocessing import errors
 from tests.oracle import both, torch
 
 
@@ -104,3 +109,28 @@ def test_more_processes_are_refused(monkeypatch):
     with pytest.raises(RuntimeError, match=r"rank 0 of 2\n.*one process"):
         single.init_process_group("nccl")
     assert not single.is_initialized()
+
+
+def test_recorded_errors(monkeypatch, tmp_path):
+    """What the main function raises is written to the launcher's file, as torch writes it, and raised on."""
+    its = importlib.import_module("torch.distributed.elastic.multiprocessing.errors")
+    found = []
+    for module in (errors, its):
+        file = tmp_path / f"{module.__name__}.json"
+        monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", str(file))
+        with pytest.raises(ValueError, match="boom"):
+            module.record(_fails)("boom")
+        with pytest.raises(SystemExit):
+            module.record(sys.exit)(3)
+        said = json.loads(file.read_text())["message"]
+        failure = module.ProcessFailure(0, 1, 1, str(file))
+        assert "boom" in said["extraInfo"].pop("py_callstack") and failure.timestamp == int(
+            said["extraInfo"].pop("timestamp")
+        )
+        found.append((said, failure.message["message"], module.record(_fails).__name__))
+    assert found[0] == found[1]
+    assert errors.ChildFailedError("main", {0: failure}).get_first_failure() == (0, failure)
+
+
+def _fails(words):
+    raise ValueError(words)

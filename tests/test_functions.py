@@ -1,6 +1,7 @@
 """The generated functions: namespaces, aliases, names, documentation."""
 
 import inspect
+import pickle
 
 import numpy as np
 import pytest
@@ -152,3 +153,11 @@ def test_gradient_of_a_grid_that_lies_on_the_pixels():
         return theta.grad.numpy()
 
     np.testing.assert_allclose(slopes(jtorch), slopes(torch), rtol=1e-4)
+
+
+def test_functions_of_namespaces_are_pickled_by_name():
+    """Models keep functions as attributes, and loaders' workers and checkpoints of whole models pickle them."""
+    F, linalg = jtorch.nn.functional, jtorch.linalg
+    for fn in (F.gelu, F.relu, F.kl_div, F.cross_entropy, F.max_pool2d, linalg.norm, linalg.svd, jtorch.fft.fft, jtorch.special.erf, jtorch.add,
+               jtorch.atleast_2d, jtorch.sum, jtorch.Tensor.add):  # fmt: skip
+        assert pickle.loads(pickle.dumps(fn)) is fn, fn

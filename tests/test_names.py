@@ -45,7 +45,7 @@ RAISES = [
     "torch.autograd.variable(x)", "torch.nn.factory_kwargs({'other': 1})", "torch.lobpcg(x, k=1)",
 ]  # fmt: skip
 UNSUPPORTED = [
-    "torch.quantize_per_tensor(x, 1.0, 0, torch.qint8)", "x.to_mkldnn()", "torch.import_ir_module()", "torch.jit.load('x')",
+    "torch.quantize_per_tensor(x, 1.0, 0, torch.qint8)", "x.to_mkldnn()", "torch.import_ir_module()", "torch.utils.mobile_optimizer.optimize_for_mobile(None)",
     "torch.empty(2, dtype=torch.uint3)", "torch.empty(2, dtype=torch.qint8)",
 ]  # fmt: skip
 

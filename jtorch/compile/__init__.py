@@ -5,6 +5,7 @@ import sys
 from ..core import ledger
 from ..namespaces import Namespace
 from . import explain as _explain
+from . import failures
 from .region import Options, compile_function, compile_module, compile_with, reset
 
 explain = _explain.explain
@@ -22,11 +23,12 @@ def compile(
         dynamic: accepted; programs are made per shape
         backend: "xla" (also "inductor", "eager" and "aot_eager": "eager" runs op by op), or a function that is called with a
             torch.fx.GraphModule of the region and its inputs, and returns what runs instead (see compile/custom.py)
-        mode: "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs": all the same on XLA
+        mode: "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "lite": all the same on XLA
         options: backend options, accepted
         disable: return `model` unchanged
 
-    Raises RuntimeError for an unknown mode or backend, as PyTorch does.
+    Raises RuntimeError for an unknown mode, InvalidBackend (a RuntimeError too) for an unknown backend, AssertionError for what cannot
+    be called, and Unsupported (a RuntimeError) at the call where `fullgraph` was asked and the region breaks.
     Source: https://docs.pytorch.org/docs/stable/generated/torch.compile.html
     """
     settings = Options(fullgraph, dynamic, backend, mode, options)
@@ -41,13 +43,13 @@ def compile(
     if hasattr(model, "named_parameters"):
         return compile_module(model, settings)
     if not callable(model):
-        raise RuntimeError(f"torch.compile: expected a function or a Module, got {type(model).__name__}")
+        raise failures.not_callable(model)
     return compile_function(model, settings)
 
 
 class _CallablePackage(Namespace):
-    def __call__(self, model=None, **options):
-        return compile(model, **options)
+    def __call__(self, *model, **options):
+        return compile(*model, **options)
 
 
 sys.modules[__name__].__class__ = _CallablePackage

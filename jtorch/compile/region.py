@@ -6,10 +6,10 @@ from ..core.record import tls
 from ..core.shapes import is_dense
 from ..dispatch import write
 from ..tensor import Tensor, value_of, wrap
-from . import proof
+from . import failures, proof
 from .replay import Replay, Snapshot, flatten, rebuild_arguments
 
-_MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+_MODES = (None, "default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
 _BACKENDS = ("xla", "inductor", "eager", "aot_eager", "cudagraphs", "openxla")
 _TRIES = 4  # recordings that may end unproven before a region is recorded for good
 _ENTRIES = 16  # replays kept: one for each choice of guards
@@ -22,13 +22,11 @@ class Options:
 
     def __init__(self, fullgraph, dynamic, backend, mode, options):
         if mode not in _MODES:
-            raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(m for m in _MODES if m)}")
+            raise failures.unrecognized_mode(mode, _MODES[1:])
         if mode is not None and options is not None:
             raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
         if not callable(backend) and backend not in _BACKENDS:
-            raise RuntimeError(
-                f"Invalid backend: {backend!r}, see `torch._dynamo.list_backends()`: {', '.join(_BACKENDS)}"
-            )
+            raise failures.invalid_backend(backend, _BACKENDS)
         self.fullgraph = fullgraph
         self.dynamic = dynamic
         self.backend = backend
@@ -56,11 +54,7 @@ class Scope:
             self.unprovable = f"the kernel of {self.operator} needs values"
             return
         if self.fullgraph:
-            raise RuntimeError(
-                f"torch.compile(fullgraph=True): {self.name} breaks at {line}: {cause}\n"
-                "  a Python value was asked of a tensor there (item, bool, print, numpy, a shape that depends on data); "
-                "use torch.where, masked_fill or keep the value as a tensor, or drop fullgraph=True"
-            )
+            raise failures.breaks(self.name, line, cause)
         self.breaks.append((cause, line))
 
 
@@ -88,6 +82,7 @@ class Region:
             and self.eager(args, kwargs)
             or me.mode != "auto"
             or self.options.backend == "eager"
+            and not self.options.fullgraph
             or me.special is not None
             or me.function_modes
         ):
@@ -227,7 +222,7 @@ def compile_function(fn, options):
 
 def compile_module(module, options):
     """A module whose call is compiled; parameters, state_dict and attributes are those of the original."""
-    return _optimized_class()(module, Region(module.__call__, options, type(module).__name__))
+    return optimized_class()(module, Region(module.__call__, options, type(module).__name__))
 
 
 def compile_with(model, options):
@@ -238,15 +233,18 @@ def compile_with(model, options):
         return custom.captured(model, options)
     made = custom.Captured(model.__call__, options, type(model).__name__)
     _regions.append(made)
-    return _optimized_class()(model, made)
+    return optimized_class()(model, made)
 
 
 @functools.cache
-def _optimized_class():
+def optimized_class():
+    """The class of compiled modules."""
     from ..nn.modules.module import Module  # noqa: PLC0415  importing nn would double the time of `import jtorch`
 
     class OptimizedModule(Module):
         """What torch.compile makes of a Module."""
+
+        __qualname__ = "OptimizedModule"
 
         _torchdynamo_compiled = True
 

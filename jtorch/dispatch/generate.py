@@ -390,8 +390,18 @@ def function_of(record):
         else:
             fn = build_composite(record)
         found = _functions[record.name] = _public(record, fn)
+        space = record.targets[0].rpartition(".")[0] if record.targets else ""
+        if space and space != "Tensor" and f"torch.{record.name}" not in record.targets:
+            _at_home(found, space, record.targets[0].rpartition(".")[2])
+        elif space:
+            _at_home(found, "torch", record.name)
         override.publish((found,), generated=record.kind != "composite")
     return found
+
+
+def _at_home(fn, space, name):
+    """Say where a public function is, by which pickle refers to it: models keep `F.gelu` as an attribute."""
+    fn.__module__, fn.__qualname__ = "jtorch", name if space == "torch" else f"{space}.{name}"
 
 
 def _public(record, fn):
@@ -411,9 +421,8 @@ def copy_of(record, space, name):
     scope = dict(fn.__globals__) if "public" in fn.__globals__ else fn.__globals__
     made = _public(record, twin(fn, scope))
     made.__name__ = made.__qualname__ = name
-    if space == "Tensor":
-        made.__qualname__ = f"Tensor.{name}"
-    else:
+    _at_home(made, space, name)
+    if space != "Tensor":
         override.publish((made,), generated=record.kind != "composite")
     return made
 

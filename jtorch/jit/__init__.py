@@ -1,15 +1,16 @@
-"""torch.jit without TorchScript: scripting returns what it was given, since the recorder fuses Python as it runs.
-
-Tracing makes a graph that can be looked at, changed and run again.
+"""torch.jit without TorchScript: what is scripted runs as the Python that it is, which the recorder fuses, and its graph is for looking at
+and for files. Tracing makes a graph that can be looked at, changed and run again.
 """
 
 import builtins
 import contextlib
+import inspect
 from typing import Any, Final
 
 from .. import errors
 from ..futures import Future, fork, wait
-from . import opaque, traced, tracing
+from ..nn.modules.module import Module
+from . import opaque, saved, scripted, traced, tracing
 from .alias import AliasDb
 from .comments import merge_type_from_type_comment, parse_type_comment
 from .ir import Block, Graph, Node
@@ -55,8 +56,15 @@ class Attribute:
 
 
 def script(obj=None, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
-    """The function, module or class itself: it runs as Python, recorded and fused like everything else."""
-    return obj if obj is not None else lambda made: made
+    """A function or module that runs the same Python, recorded and fused like everything else, with `.graph` and `.save`.
+
+    A class, and what is neither function nor module, is returned as it is.
+    """
+    if obj is None:
+        return script
+    if builtins.isinstance(obj, Module):
+        return scripted.module(obj)
+    return scripted.function(obj) if inspect.isfunction(obj) else obj
 
 
 def script_if_tracing(fn):
@@ -64,7 +72,13 @@ def script_if_tracing(fn):
     return fn
 
 
-script_method = export = interface = script_if_tracing
+script_method = interface = script_if_tracing
+
+
+def export(fn):
+    """The function itself, marked: a saved module has it as a method."""
+    fn._jit_export = True
+    return fn
 
 
 def unused(fn):
@@ -158,13 +172,16 @@ def last_executed_optimized_graph():
 
 
 def save(m, f, _extra_files=None):
-    """Raises RuntimeError: there are no TorchScript archives."""
-    raise errors.unsupported("torch.jit.save", instead="torch.save(module.state_dict(), f)")
+    """Write a scripted or traced function or module to a file. NotImplementedError: something of it can't be kept; it says what."""
+    saved.save(m, f, _extra_files)
 
 
 def load(f, map_location=None, _extra_files=None, _restore_shapes=False):
-    """Raises RuntimeError: TorchScript archives hold compiled code."""
-    raise errors.unsupported("torch.jit.load", instead="the model's Python code and torch.load of its state_dict")
+    """What `save` has written: functions and modules that run their graphs, without the Python that they were made of.
+
+    Raises RuntimeError for archives of PyTorch's TorchScript, which hold compiled code.
+    """
+    return saved.load(f, map_location, _extra_files)
 
 
 # What torch and torch._C have from here.

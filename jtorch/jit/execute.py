@@ -88,6 +88,14 @@ def _loop(node, given, known):
     return carried
 
 
+def _method(node, given):
+    module, *args = given
+    names = node._argument_names[1:]
+    positional = sum(n is None for n in names)
+    fn = module if node.s("name") == "forward" else getattr(module, node.s("name"))
+    return fn(*args[:positional], **dict(zip(names[positional:], args[positional:])))
+
+
 def _attribute(node, given, known):
     return [getattr(given[0], node.s("name"))]
 
@@ -98,6 +106,8 @@ _PRIM = {
     "prim::Loop": _loop,
     "prim::GetAttr": _attribute,
     "prim::ListConstruct": lambda node, given, known: getattr(node, "_raw", None) or [list(given)],
+    "prim::DictConstruct": lambda node, given, known: [dict(zip(given[::2], given[1::2]))],
+    "prim::CallMethod": lambda node, given, known: _results(node, _method(node, given)),
     "prim::TupleConstruct": lambda node, given, known: [tuple(given)],
     "prim::ListUnpack": lambda node, given, known: list(given[0]),
     "prim::TupleUnpack": lambda node, given, known: list(given[0]),

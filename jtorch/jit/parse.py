@@ -233,3 +233,8 @@ def _number(word):
 def parse_ir(input, parse_tensor_constants=False) -> Graph:
     """The graph of a text such as `str(graph)`. RuntimeError, with the place: it is none."""
     return _Reader(input, parse_tensor_constants).graph()
+
+
+def read_type(text):
+    """The type that IR writes as `text`."""
+    return _Reader(text, False).type()

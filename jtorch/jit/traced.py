@@ -28,10 +28,6 @@ class ScriptFunction:
         """The graph, which is one for all inputs."""
         return self.graph
 
-    def save(self, f, _extra_files=None):
-        """Raises, as torch.jit.save."""
-        raise errors.unsupported("saving a traced function", instead="its Python code")
-
 
 class ScriptModule(Module):
     """The class of scripted and traced modules. A Module may derive from it, and runs as Python."""
@@ -50,6 +46,13 @@ class TracedModule(ScriptModule):
         self._original = type(module).__name__
         for name, child in module._modules.items():
             self._modules[name] = None if child is None else TracedModule(child)
+
+    @classmethod
+    def _named(cls, name):
+        made = object.__new__(cls)
+        Module.__init__(made)
+        made._original = name
+        return made
 
     @property
     def original_name(self) -> str:
@@ -93,10 +96,6 @@ class TopLevelTracedModule(TracedModule):
         if found is not None:
             return lambda *args, **kwargs: found((self,), args, kwargs)
         return super().__getattr__(name)
-
-    def save(self, f, _extra_files=None):
-        """Raises, as torch.jit.save."""
-        raise errors.unsupported("saving a traced module", instead="torch.save(module.state_dict(), f)")
 
 
 def trace(

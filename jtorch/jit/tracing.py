@@ -16,7 +16,7 @@ from ..overrides import TorchFunctionMode
 from ..tensor import Tensor
 from ..testing.comparison import assert_close
 from ..utils._pytree import tree_flatten, tree_leaves, tree_unflatten
-from . import calls, execute, types
+from . import calls, execute, targets, types
 from .ir import Graph
 
 
@@ -294,6 +294,9 @@ def _index_put_(self, indices, values):
 
 _slice._qualified_op_name, _index._qualified_op_name = "aten::slice", "aten::index"
 _index_put_._qualified_op_name = "aten::index_put_"
+
+
+targets.OWN.update((fn.__name__, fn) for fn in (_slice, _index, _index_put_))
 
 
 def _makes_constant(func):

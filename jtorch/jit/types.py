@@ -109,8 +109,9 @@ class ClassType(Type):
     @classmethod
     def of(cls, module):
         """The type of a module's class."""
-        home = type(module).__module__.replace("jtorch.", "torch.")
-        return cls.named(f"__torch__.{'' if home == '__main__' else home + '.'}{type(module).__name__}")
+        kind = type(getattr(module, "_inner", module))  # of a scripted module, the class that was scripted
+        home = kind.__module__.replace("jtorch.", "torch.")
+        return cls.named(f"__torch__.{'' if home == '__main__' else home + '.'}{kind.__name__}")
 
     @classmethod
     def named(cls, name):

@@ -579,6 +579,7 @@ def scatter_reduce(
     input: Array, dim: int, index: Array, src: Array, reduce: str, *, include_self: bool = True
 ) -> Array:
     """`input` with the `src` that meet at each place of `index` reduced: sum, prod, mean, amax or amin."""
+    reduce = {"max": "amax", "min": "amin"}.get(reduce, reduce)
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     kernel = f"scatter_gather_tensor_cpu_reduce_{reduce}"

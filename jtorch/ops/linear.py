@@ -95,7 +95,7 @@ def _dtype_error(input, weight, bias):
     if weight.ndim == 1:
         error = errors.dot_dtype if input.ndim == 1 else errors.mv_dtype
         return error(input.dtype, weight.dtype)
-    if bias is None and input.ndim != 2:
+    if bias is None:
         return errors.mm_dtype(input.dtype, weight.dtype)
     return errors.same_dtype("mat1", "mat2", input.dtype, weight.dtype)
 

@@ -51,9 +51,10 @@ def _is_class(target, shape, axis):
     return lax.broadcasted_iota(target.dtype, shape, axis) == jnp.expand_dims(target, axis)
 
 
-def _prepare_target(target, classes, ignore_index):
+def _prepare_target(target, ndim, ignore_index):
     """(targets in range, which of them count)."""
     target = target.astype(jnp.int32)
+    target = target.reshape(()) if ndim == 1 else target  # one sample's class may come as a vector of one
     valid = target != ignore_index
     return jnp.where(valid, target, 0), valid
 
@@ -69,7 +70,7 @@ def _class_weight(weight, target, valid, classes, dtype):
 def _nll(input, target, weight, ignore_index, reduction):
     axis = _class_axis(input.ndim)
     dtype = accumulator(input.dtype)
-    safe, valid = _prepare_target(target, input.shape[axis], ignore_index)
+    safe, valid = _prepare_target(target, input.ndim, ignore_index)
     w = _class_weight(weight, safe, valid, input.shape[axis], dtype)
     loss = -_take_class(input.astype(dtype), safe, axis) * w
     loss = jnp.where(valid, loss, 0)  # an ignored infinity counts nothing
@@ -99,13 +100,21 @@ def nll_loss(
 def _check_classes(input, target, weight, *, one_dim_target=True):
     if input.ndim == 0:
         raise ValueError(f"Expected 1 or more dimensions (got {input.ndim})")
-    if input.ndim > 1 and input.shape[0] != (target.shape[0] if target.ndim else 1):
-        given = target.shape[0] if target.ndim else 1
+    given = target.shape[0] if target.ndim else 0
+    if input.ndim > 1 and input.shape[0] != given:
         raise ValueError(f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({given}).")
+    if input.ndim < 3 and target.ndim > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if target.dtype.name not in ("int64", "uint8"):
         raise RuntimeError(f"expected target dtype to be Long or Byte, but got {scalar_name(target.dtype)}")
     wanted = (*tuple(input.shape)[:1], *tuple(input.shape)[2:]) if input.ndim > 1 else ()
-    if tuple(target.shape) != wanted:
+    if input.ndim == 1 and target.ndim == 1 and given != 1:
+        raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {given}")
+    if input.ndim == 4 and target.ndim != 3:
+        raise RuntimeError(
+            f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {target.ndim}"
+        )
+    if tuple(target.shape) != wanted and not (input.ndim == 1 and given == 1):
         if input.ndim == 4:
             raise RuntimeError(f"size mismatch (got input: {list(input.shape)} , target: {list(target.shape)}")
         raise RuntimeError(f"Expected target size {list(wanted)}, got {list(target.shape)}")
@@ -150,7 +159,7 @@ def nll_loss_grad(
     """The gradient of `nll_loss`: minus the target's weight at the target's class."""
     axis = _class_axis(input.ndim)
     dtype = accumulator(input.dtype)
-    safe, valid = _prepare_target(target, input.shape[axis], ignore_index)
+    safe, valid = _prepare_target(target, input.ndim, ignore_index)
     w = _class_weight(weight, safe, valid, input.shape[axis], dtype)
     row = -w * grad.astype(dtype)
     if reduction == "mean":
@@ -188,7 +197,7 @@ def _cross_entropy(input, target, weight, ignore_index, reduction, smoothing):
         if reduction == "mean":
             return (jnp.sum(loss) / builtins.max(loss.size, 1)).astype(input.dtype)
         return reduce_loss(loss, reduction, input.dtype)
-    safe, valid = _prepare_target(target, classes, ignore_index)
+    safe, valid = _prepare_target(target, input.ndim, ignore_index)
     w = _class_weight(weight, safe, valid, classes, dtype)
     loss = jnp.where(valid, -_take_class(logp, safe, axis) * w, 0)
     if smoothing:
@@ -276,7 +285,7 @@ def cross_entropy_grad(
     axis = _class_axis(input.ndim)
     classes = input.shape[axis]
     dtype = accumulator(input.dtype)
-    safe, valid = _prepare_target(target, classes, ignore_index)
+    safe, valid = _prepare_target(target, input.ndim, ignore_index)
     w = _class_weight(weight, safe, valid, classes, dtype)
     scale = grad.astype(dtype)
     if reduction == "mean":

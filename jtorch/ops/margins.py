@@ -114,6 +114,8 @@ def _(input1, input2, target, *args):
             f"{target.ndim}D target tensor expects {wanted}D input tensors, but found inputs with sizes "
             f"{list(input1.shape)} and {list(input2.shape)}."
         )
+    both = shapes.broadcast(tuple(input1.shape), tuple(input2.shape))
+    shapes.broadcast(tuple(target.shape), both[:-1])
 
 
 refuse(cosine_embedding_loss, lambda dtype: errors.complex_clamp(), COMPLEX)

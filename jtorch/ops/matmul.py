@@ -15,9 +15,9 @@ from .indexing import axis, ints, scalar_name, size_of
 from .registry import Array, Number, composite, op
 
 _C_NAMES = {
-    "Float": "float", "Double": "double", "Half": "c10::Half", "BFloat16": "c10::BFloat16", "Long": "int64_t",
+    "Float": "float", "Double": "double", "Half": "c10::Half", "BFloat16": "c10::BFloat16", "Long": "long int",
     "Int": "int", "Short": "short int", "Char": "signed char", "Byte": "unsigned char", "Bool": "bool",
-    "ComplexFloat": "c10::complex<float>", "ComplexDouble": "c10::complex<double>",
+    "UInt16": "short unsigned int", "UInt32": "unsigned int", "UInt64": "long unsigned int", "ComplexFloat": "c10::complex<float>", "ComplexDouble": "c10::complex<double>",
 }  # fmt: skip
 
 

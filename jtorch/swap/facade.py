@@ -11,7 +11,7 @@ from ..torch_version import TorchVersion
 class Torch(Namespace):
     """`torch`: jtorch's names, PyTorch's version, and PyTorch's submodules without having imported them."""
 
-    def __init__(self, package, exists):
+    def __init__(self, package, exists, shown):
         super().__init__("torch", package.__doc__)
         self.__dict__.update(
             __version__=TorchVersion(version.torch),
@@ -20,6 +20,7 @@ class Torch(Namespace):
             _jtorch=package,
             torch=self,  # annotations say torch.torch.Tensor
             _exists=exists,
+            _shown=shown,
         )
 
     def __getattr__(self, name):
@@ -35,6 +36,8 @@ class Torch(Namespace):
             if not self._exists(name):
                 raise AttributeError(f"module 'torch' has no attribute {name!r}")
             value = importlib.import_module(f"torch.{name}")
+        elif isinstance(value, type):
+            self._shown(value)
         self.__dict__[name] = value
         return value
 

@@ -177,11 +177,15 @@ def rename(module) -> None:
     """Have the classes that a module shows say the module that PyTorch has them in: programs read `type(x).__module__`."""
     for value in list(vars(module).values()):
         if isinstance(value, type):
-            at = getattr(value, "__module__", None)
-            if isinstance(at, str) and at.startswith("jtorch."):
-                home = table.home(at.removeprefix("jtorch."), value.__name__)
-                if home is not None:
-                    value.__module__ = f"torch.{home}" if home else "torch"
+            _rename_class(value)
+
+
+def _rename_class(cls):
+    at = getattr(cls, "__module__", None)
+    if _renaming[0] and isinstance(at, str) and at.startswith("jtorch."):
+        home = table.home(at.removeprefix("jtorch."), cls.__name__)
+        if home is not None:
+            cls.__module__ = f"torch.{home}" if home else "torch"
 
 
 # --- on and off ----------------------------------------------------------------------------------------------------
@@ -192,7 +196,7 @@ _facade: list[Torch] = []
 def facade() -> Torch:
     """The module that is `torch`: one for the life of the process."""
     if not _facade:
-        _facade.append(Torch(sys.modules["jtorch"], exists))
+        _facade.append(Torch(sys.modules["jtorch"], exists, _rename_class))
     return _facade[0]
 
 

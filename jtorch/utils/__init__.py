@@ -5,8 +5,8 @@ import importlib
 from . import data
 
 _MODULES = (
-    "_pytree", "benchmark", "checkpoint", "collect_env", "cpp_extension", "dlpack", "flop_counter", "hooks", "module_tracker", "serialization",
-    "tensorboard", "throughput_benchmark", "viz", "weak",
+    "_pytree", "benchmark", "checkpoint", "collect_env", "cpp_extension", "dlpack", "flop_counter", "hooks", "mobile_optimizer", "module_tracker",
+    "serialization", "tensorboard", "throughput_benchmark", "viz", "weak",
 )  # fmt: skip
 
 

@@ -6,6 +6,8 @@ import pytest
 import jtorch
 import jtorch.nn.functional as F
 from jtorch import nn
+from jtorch.compile import failures
+from jtorch.compile import region as regions
 from jtorch.core import ledger
 
 
@@ -193,8 +195,13 @@ def test_fullgraph_raises_at_the_break():
             return x + 1
         return x
 
-    with pytest.raises(RuntimeError, match="fullgraph=True.*breaks at .*test_region.py"):
+    with pytest.raises(failures.Unsupported, match="fullgraph=True.*breaks at .*test_region.py"):
         run(jtorch.ones(2))
+    with pytest.raises(failures.Unsupported):
+        jtorch.compile(run._torchdynamo_orig_callable, fullgraph=True, backend="eager")(jtorch.ones(2))
+    with pytest.raises(failures.InvalidBackend, match="Invalid backend: 'nope', see `torch._dynamo.list_backends"):
+        jtorch.compile(run, backend="nope")
+    assert isinstance(jtorch.compile(jtorch.nn.ReLU()), regions.optimized_class())
 
 
 def test_a_break_splits_the_region():

@@ -139,6 +139,9 @@ def test_containers():
         nn = torch.nn
         s = nn.Sequential(nn.Linear(1, 2), nn.ReLU(), nn.Linear(2, 1))
         s.append(nn.Tanh()).insert(1, nn.Sigmoid())
+        named = nn.Sequential()
+        named.add_module("first", nn.ReLU())
+        print(named.append(nn.Tanh()).insert(1, nn.ELU()))
         del s[0]
         s[0] = nn.ELU()
         s += nn.Sequential(nn.ReLU())

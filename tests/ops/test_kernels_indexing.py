@@ -70,6 +70,9 @@ ROWS = [
         for a, b in [(x, z)] + [(tied, tied[:2])] * (s and r != "prod")
     ],
     Row("scatter_reduce", (tied, 0, IDX, tied[:2], "prod")),
+    *[
+        Row("scatter_reduce", (x, 0, IDX, z, r), grad=False) for r in ("max", "min")
+    ],  # torch's derivative refuses these names
     Row("index_select", (x, 0, I3)),
     Row("index_select", (x3, 1, I3)),
     Row("index_add", (x, 0, I3, y), {"alpha": 2.0}),

@@ -35,6 +35,14 @@ NAMES = """
     assert cudnn.benchmark is False and torch.special.erf(torch.zeros(1)) == 0
     assert (type(torch.ones(1)).__module__, nn.Linear.__module__, Flatten.__module__) == (
         "torch", "torch.nn.modules.linear", "torch.nn.modules.flatten")
+    shown = {torch.Generator: "_C", torch.autocast: "amp.autocast_mode", torch.no_grad: "autograd.grad_mode", torch.finfo: "",
+             torch.jit.ScriptFunction: "jit", torch.optim.SGD: "optim.sgd", type(torch.compile(nn.ReLU())): "_dynamo.eval_frame",
+             torch.utils.hooks.RemovableHandle: "utils.hooks"}
+    import torch._dynamo.exc
+    shown[torch._dynamo.exc.Unsupported] = "_dynamo.exc"
+    wrong = {cls: cls.__module__ for cls, home in shown.items() if cls.__module__ != f"torch.{home}".rstrip(".")}
+    assert not wrong, wrong
+    assert isinstance(torch.compile(nn.ReLU()), torch._dynamo.eval_frame.OptimizedModule)
     try:
         import torch.nowhere
     except ModuleNotFoundError as error:

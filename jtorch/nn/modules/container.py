@@ -128,9 +128,11 @@ class Sequential(Module):
         n = len(self._modules)
         if not -n <= index <= n:
             raise IndexError(f"Index out of range: {index}")
-        modules = list(self)
-        modules.insert(index, module)
-        self._renumber(modules)
+        mutations[0] += 1
+        index += n if index < 0 else 0
+        for i in range(n, index, -1):  # names that are no numbers stay
+            self._modules[str(i)] = self._modules[str(i - 1)]
+        self._modules[str(index)] = module
         return self
 
     def extend(self, sequential):

@@ -7,11 +7,23 @@ from collections import Counter, defaultdict
 
 from ...compile import reset
 from ...compile.breaks import ExplainOutput, explain
+from ...compile.failures import (
+    BackendCompilerFailed,
+    FailOnRecompileLimitHit,
+    InternalTorchDynamoError,
+    InvalidBackend,
+    RecompileLimitExceeded,
+    TorchDynamoException,
+    Unsupported,
+)
+from ...compile.region import optimized_class
 from ...compiler import allow_in_graph, assume_constant_result, disable, is_compiling, list_backends
 from .settings import Settings
 
 __all__ = [
-    "ExplainOutput", "OptimizedModule", "TransformGetItemToIndex", "Unsupported", "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph", "explain", "forbid_in_graph",
+    "BackendCompilerFailed", "ExplainOutput", "FailOnRecompileLimitHit", "InternalTorchDynamoError", "InvalidBackend", "OptimizedModule",
+    "RecompileLimitExceeded", "TorchDynamoException", "TransformGetItemToIndex", "Unsupported",
+    "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph", "explain", "forbid_in_graph",
     "graph_break", "is_compiling", "is_dynamo_supported", "list_backends", "mark_dynamic", "mark_static", "mark_static_address",
     "maybe_mark_dynamic", "reset",
 ]  # fmt: skip
@@ -25,8 +37,7 @@ config = Settings(
 )  # fmt: skip
 
 
-class OptimizedModule:
-    """The class of modules that torch.compile wraps: nothing is of it, compiled modules are of their own class."""
+OptimizedModule = optimized_class()
 
 
 def graph_break(msg="") -> None:
@@ -71,33 +82,6 @@ class TransformGetItemToIndex:
 def is_compile_supported(device_type) -> bool:
     """True: every device has XLA."""
     return True
-
-
-# --- torch._dynamo.exc ---------------------------------------------------------------------------------------------
-
-
-class TorchDynamoException(RuntimeError):
-    """The base of what dynamo raises: packages catch these, nothing here raises them."""
-
-
-class InternalTorchDynamoError(TorchDynamoException):
-    """An error inside dynamo."""
-
-
-class Unsupported(TorchDynamoException):
-    """What dynamo cannot trace."""
-
-
-class BackendCompilerFailed(TorchDynamoException):
-    """An error of a compiler behind dynamo."""
-
-
-class RecompileLimitExceeded(Unsupported):
-    """Too many programs of one function."""
-
-
-class FailOnRecompileLimitHit(Exception):
-    """The same, where a program asked for an error."""
 
 
 # --- torch._dynamo.utils -------------------------------------------------------------------------------------------
