@@ -460,8 +460,9 @@ def _at_sight(prog):
     cold = {node.plan for node in prog.nodes if not node.plan.warm}
     if len(cold) <= config.cold_ops:
         return False
-    known = sum(node.plan.tries >= _TRIES or node.plan.warm > 0 for node in prog.nodes)
-    if known >= _MOSTLY * prog.n_nodes and len(cold) <= max(_FEW, _FRESH * prog.n_nodes):
+    tried = sorted((node.plan.tries if not node.plan.warm else _OFTEN for node in prog.nodes), reverse=True)
+    tries = tried[int(_MOSTLY * prog.n_nodes)]  # of most nodes at least
+    if tries >= _TRIES and len(cold) <= max(_FEW, _FRESH * prog.n_nodes * tries / _TRIES):
         prog.patience = _PATIENCE
         return False
     for plan in cold:
@@ -469,9 +470,10 @@ def _at_sight(prog):
     return True
 
 
-_TRIES = 3
+_TRIES, _OFTEN = 3, 1 << 20
 _MOSTLY = 0.7
-# So many ops, or this part of the nodes, may need executables of their own: one takes as long as eight nodes of a program.
+# So many ops, or this part of the nodes, may need executables of their own: one takes as long as eight nodes of a program. More when
+# more programs than the first few have been compiled in vain.
 _FEW, _FRESH = 16, 0.125
 _PATIENCE = 4  # programs that differ so seldom come back, and take seconds to compile
 
