@@ -4,6 +4,7 @@ import inspect
 
 from .. import aten, errors
 from ..core.dtype import dtype
+from ..nn.modules.module import Module
 from ..ops import registry
 from ..tensor import Tensor
 from ..utils._pytree import tree_leaves
@@ -92,12 +93,19 @@ def _method(node, given):
     module, *args = given
     names = node._argument_names[1:]
     positional = sum(n is None for n in names)
-    fn = module if node.s("name") == "forward" else getattr(module, node.s("name"))
+    name = node.s("name")
+    if not isinstance(module, Module) or name != "forward" and name not in module.__dict__.get("_methods", ()):
+        raise errors.unsupported(f"{type(module).__name__}.{name} in a graph", "the Python code")
+    fn = module if name == "forward" else getattr(module, name)
     return fn(*args[:positional], **dict(zip(names[positional:], args[positional:])))
 
 
 def _attribute(node, given, known):
-    return [getattr(given[0], node.s("name"))]
+    module, name = given[0], node.s("name")
+    found = getattr(module, name) if isinstance(module, Module) and not name.startswith("__") else len
+    if callable(found) and not isinstance(found, (Module, Tensor)):
+        raise errors.unsupported(f"{type(module).__name__}.{name} in a graph", "the Python code")
+    return [found]
 
 
 _PRIM = {

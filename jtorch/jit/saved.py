@@ -22,6 +22,7 @@ __all__ = ["load", "save"]
 _FORMAT = "jtorch.jit 1"
 _PLAIN = (bool, int, float, complex, str, type(None), Tensor, dtype)
 _NO_DEFAULT = "<none>"
+_KINDS = {kind.name: kind for kind in type(inspect.Parameter.KEYWORD_ONLY)}
 
 
 def save(of, f, extra=None) -> None:
@@ -35,13 +36,12 @@ def _save(self, f, _extra_files=None) -> None:
     save(self, f, _extra_files)
 
 
-traced.ScriptFunction.save = traced.ScriptModule.save = (
-    _save  # classes that this file needs, and so cannot be needed by
-)
+# Classes that this file needs, and so cannot be needed by.
+traced.ScriptFunction.save = traced.ScriptModule.save = _save
 
 
 def load(f, map_location=None, extra=None):
-    """What `save` has written. RuntimeError: the file is another's."""
+    """What `save` has written. RuntimeError: the file is another's, or damaged."""
     try:
         found = serialization.load(f, map_location=map_location, weights_only=True)
     except (OSError, KeyError) as error:
@@ -50,11 +50,14 @@ def load(f, map_location=None, extra=None):
         raise _foreign() from error
     if not isinstance(found, dict) or found.get("format") != _FORMAT:
         raise _foreign()
-    for name in extra or ():
-        if name in found["extra"]:
-            extra[name] = found["extra"][name]
-    kept = found["of"]
-    return _read_function(kept) if kept["is"] == "function" else _read_module(kept)
+    try:
+        for name in extra or ():
+            if name in found["extra"]:
+                extra[name] = found["extra"][name]
+        kept = found["of"]
+        return _read_function(kept) if kept["is"] == "function" else _read_module(kept)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise _foreign() from error
 
 
 def _foreign():
@@ -114,7 +117,7 @@ def _called(of):
     fn = targets.named(of[0])
     if len(of) == 3:
         return targets.Call(fn, of[1], tuple(of[2]))
-    kinds = {n: getattr(inspect.Parameter, k) for n, k in of[2].items()}
+    kinds = {n: _KINDS[k] for n, k in of[2].items()}
     return calls.Recipe(fn, kinds, tuple(of[1]), {k: _given(v) for k, v in of[3].items()})
 
 

@@ -4,18 +4,30 @@ import builtins
 import importlib
 import math
 import operator
+import re
 
 from .. import errors
+from ..core.device import Device
+from ..core.dtype import dtype
+from ..creation import finfo, iinfo
 from ..tensor import Tensor
 
 __all__ = ["Call", "named", "target_of"]
 
 _BUILTINS = "abs bool complex dict divmod enumerate float int isinstance len list max min pow print range round slice sorted str sum tuple zip".split()
 _MATH = [n for n in dir(math) if callable(getattr(math, n)) and not n.startswith("_")]
-_OPERATORS = [n for n in dir(operator) if n.strip("_").isalpha() and callable(getattr(operator, n)) and n not in ("attrgetter", "itemgetter", "methodcaller")]  # fmt: skip
+_MAKERS = ("attrgetter", "call", "itemgetter", "methodcaller")  # what these are given, or make, is called
+_OPERATORS = [
+    n for n in dir(operator) if n.strip("_").isalpha() and callable(getattr(operator, n)) and n not in _MAKERS
+]
 # Functions of tensors: what else is in these modules reads files, or sets things.
 _SPACES = ("", "nn.functional", "linalg", "fft", "special", "nn.init")
-_REFUSED = {"load", "save", "compile", "hub", "from_file", "import_ir_module"}
+_REFUSED = re.compile(
+    "(set|use|get|import|parse|prepare|autocast|install|as_torch|to_jax|from_jax|from_dlpack|to_dlpack|init_num|manual_seed|seed"
+    "|load|save|compile|hub|from_file|fork|wait|flush|synchronize|profiler|thread_safe)(_|$)"
+)
+# What values in a graph may be: with a module, a class or a function a file could get hold of anything.
+_VALUES = (Tensor, str, list, tuple, dict, int, float, complex, range, dtype, Device, finfo, iinfo, type(None))
 
 
 class Method:
@@ -25,12 +37,26 @@ class Method:
         self.__name__ = name
 
     def __call__(self, it, *args, **kwargs):
-        return getattr(it, self.__name__)(*args, **kwargs)
+        return of_value(it, self.__name__)(*args, **kwargs)
+
+
+def of_value(it, name):
+    """An attribute of a value. NotImplementedError: of something else, or a private one."""
+    if not isinstance(it, _VALUES) or name.startswith("_"):
+        raise _refused(it, name)
+    return getattr(it, name)
 
 
 def get(it, name):
-    """An attribute; the shape as a list."""
-    return list(it.shape) if name == "shape" else getattr(it, name)
+    """An attribute that is a value; the shape as a list."""
+    found = list(it.shape) if name == "shape" else of_value(it, name)
+    if not isinstance(found, _VALUES):
+        raise _refused(it, name)
+    return found
+
+
+def _refused(it, name):
+    return errors.unsupported(f"{type(it).__name__}.{name} in a graph", "the Python code")
 
 
 def select(x, dim, at):
@@ -97,7 +123,7 @@ def target_of(fn):
 
 
 def _torch_name(fn, name):
-    if name in _REFUSED or name.startswith("_") or not callable(fn) or isinstance(fn, type):
+    if _REFUSED.match(name) or name.startswith("_") or not callable(fn) or isinstance(fn, type):
         return None
     for space in _SPACES:
         holder = _holder(space)
@@ -117,7 +143,7 @@ def _holder(space):
 def named(name):
     """The function of a name that target_of gave. RuntimeError: a file has another."""
     space, _, each = name.partition(":")
-    if space == "method" and not each.startswith("__"):
+    if space == "method" and not each.startswith("_"):
         return Method(each)
     if space == "own" and each in OWN:
         return OWN[each]

@@ -7,6 +7,7 @@ from typing import Dict, List, Optional, Tuple  # noqa: UP035  as programs for T
 import pytest
 
 import jtorch
+from jtorch.jit import targets
 from tests import oracle
 
 torch = oracle.torch
@@ -236,3 +237,65 @@ def test_a_file_cannot_name_other_functions():
     file.seek(0)
     with pytest.raises(NotImplementedError, match="the function torch:load"):
         jtorch.jit.load(file)
+
+
+def stolen(change):
+    """A saved function whose file was changed by hand: the error that it ends in."""
+
+    @jtorch.jit.script
+    def f(x):
+        return x.abs().shape
+
+    file = io.BytesIO()
+    jtorch.jit.save(f, file)
+    kept = jtorch.load(io.BytesIO(file.getvalue()))
+    change(kept["of"]["graph"]["nodes"])
+    file = io.BytesIO()
+    jtorch.save(kept, file)
+    file.seek(0)
+    with pytest.raises(RuntimeError) as raised:
+        jtorch.jit.load(file)(jtorch.ones(2))
+    return str(raised.value)
+
+
+def called(name):
+    def change(nodes):
+        nodes[0]["call"] = [name, 1, []]
+
+    return change
+
+
+def got(*names, kind="prim::GetAttr"):
+    def change(nodes):
+        nodes[0] |= {"kind": kind, "call": None, "attributes": {"name": ["s", names[0]]}, "names": [None]}
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *map(called, (
+            "method:__class__", "method:_backward_hooks", "torch:load", "torch:install_as_torch", "torch.hub:load",
+            "torch:set_default_dtype", "python:eval", "python:getattr", "operator:attrgetter", "operator:call", "own:called", "os:system", "",
+        )),
+        got("__class__"), got("numpy"), got("register_hook"), got("numpy", kind="prim::CallMethod"),
+        lambda nodes: nodes[0].pop("outputs"), lambda nodes: nodes[0].update(inputs=[7]), lambda nodes: nodes[0].update(call=[1]),
+    ],
+)  # fmt: skip
+def test_a_hostile_file_gets_hold_of_nothing(change):
+    assert "does not support" in stolen(change)
+
+
+def test_a_graph_gets_values_only():
+    """What a function of values hands on is not asked for what lies behind it."""
+    for it, name in (
+        (jtorch.ones(1), "numpy"),
+        (jtorch.ones(1), "__class__"),
+        (jtorch.ones(1).numpy(), "T"),
+        (len, "__self__"),
+    ):
+        with pytest.raises(NotImplementedError, match="in a graph"):
+            targets.get(it, name)
+        with pytest.raises(NotImplementedError, match="in a graph"):
+            targets.Method("tofile")(jtorch.ones(1).numpy(), "file")
