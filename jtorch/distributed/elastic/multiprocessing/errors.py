@@ -30,8 +30,10 @@ class ErrorHandler:
         if path:
             more = {"py_callstack": traceback.format_exc(), "timestamp": str(int(time.time()))}
             os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
-            with open(path, "w") as f:
+            part = f"{path}.{os.getpid()}"
+            with open(part, "w") as f:
                 json.dump({"message": {"message": f"{type(e).__name__}: {e}", "extraInfo": more}}, f)
+            os.replace(part, path)
 
 
 def get_error_handler() -> ErrorHandler:
