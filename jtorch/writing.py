@@ -25,7 +25,7 @@ from .dispatch import (
     zeros_value,
 )  # fmt: skip
 from .dispatch.generate import build_view
-from .dispatch.write import half_overlap
+from .dispatch.write import began_at, half_overlap
 from .ops import registry
 from .reshaping import op_named, view_named
 from .tensor import Apart, Tensor, edge_of, seen_now, value_of
@@ -164,6 +164,11 @@ def resize_as_(self, other, memory_format=contiguous_format) -> Tensor:
 
 def _swap_meta(self, made):
     """Let a tensor take the layout of a view of itself (transpose_, squeeze_...)."""
+    if self._base is None:
+        storage = self._storage
+        storage.turned = {**getattr(storage, "turned", {}), self._spec: made._spec}
+        if made._edge is not None:
+            storage.written = (made._edge[0].name(), made._edge[1], began_at(storage))
     self._spec = made._spec
     self._offset = made._offset
     if made._edge is not None:

@@ -24,7 +24,7 @@ from .recurrence import again, graph_at, observer
 
 _by_sequence = attrgetter("sequence")
 _accumulating = threading.Lock()  # adding to .grad is a read and a write; backward may run in several threads
-DERIVATIVE = re.compile(r"Backward\d*$")
+DERIVATIVE = re.compile(r"Backward(?:0$|(?=[1-9]|$))")  # the number of a second form stays
 
 _add_plans: dict = {}
 
@@ -542,6 +542,8 @@ def modified(node, storage, version):
         i = saved_in[at + len(saved_in) - n_in] if n_in <= len(saved_in) else saved_in[0]
         spec = bwd.forward.operands[i]
         edge = written_since(node.edges[i], spec, storage, version)
+        for before, after in getattr(storage, "turned", {}).items():
+            spec = after if spec is before else spec
     else:
         guarded = [k for k in bwd.guard_out if k < bwd.forward.public]
         k = guarded[min(at - n_in, len(guarded) - 1)]

@@ -419,13 +419,13 @@ def _overloaded(whole, along, binary, input, args, kwargs):
 
 
 @composite
-def max(input: Array, *args, **kwargs):
+def max(input, *args, **kwargs):
     """max(input), max(input, dim, keepdim=False) -> (values, indices), or max(input, other)."""
     return _overloaded(max_all, max_dim, maximum, input, args, kwargs)
 
 
 @composite
-def min(input: Array, *args, **kwargs):
+def min(input, *args, **kwargs):
     """min(input), min(input, dim, keepdim=False) -> (values, indices), or min(input, other)."""
     return _overloaded(min_all, min_dim, minimum, input, args, kwargs)
 
