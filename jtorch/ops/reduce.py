@@ -407,6 +407,8 @@ for _record in (max_dim, min_dim):
 def _overloaded(whole, along, binary, input, args, kwargs):
     if is_number(input):
         name = binary.name.replace("imum", "")
+        if not args and not kwargs:
+            raise errors.argument(name, "input", "Tensor", input, 1)
         raise errors.combination(
             name, (input, *args), "(Tensor input), (Tensor input, int dim) or (Tensor input, Tensor other)"
         )
