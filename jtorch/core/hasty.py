@@ -16,6 +16,7 @@ LITTLE = 1 << 24  # bytes of all results of all nodes that may be computed in ha
 SMALL = 1 << 26  # bytes of one run: with more, running in haste takes longer than compiling
 SMALL_BY_OP = 1 << 18  # bytes of the operands and results of one operation
 UNALIKE = 0.5  # share of operations that are like no other before them in a program
+MANY = 32  # of them: with fewer, what the compiler takes is little, and an MLP's step was an eighth slower
 _EACH_LOOP = {"xla_cpu_use_fusion_emitters": False}
 _HASTE = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
 
@@ -33,11 +34,10 @@ def options(prog):
     """What the compiler is told of a program that is made with everything on, or None.
 
     XLA's fusion emitters take time for each kind of loop, and hardly any for the next one of a kind; without them every loop takes half
-    of that. The loops are as fast either way.
+    of that.
     """
-    if prog.device.type == "cpu" and len({node.plan for node in prog.nodes}) >= UNALIKE * len(prog.nodes):
-        return _EACH_LOOP
-    return None
+    kinds = len({node.plan for node in prog.nodes})
+    return _EACH_LOOP if prog.device.type == "cpu" and kinds >= max(MANY, UNALIKE * len(prog.nodes)) else None
 
 
 def _under(compiler_options, fn, usual, **donation):

@@ -81,8 +81,9 @@ def test_an_operation_by_itself_changes_its_executable_once():
             assert np.isfinite(y[:-1].numpy()).all()
 
 
-def test_what_has_few_loops_of_a_kind_is_told_to_the_compiler():
+def test_what_has_few_loops_of_a_kind_is_told_to_the_compiler(monkeypatch):
     """And a program that is made so runs inside somebody's jit too, where no options can be given."""
+    monkeypatch.setattr(hasty, "MANY", 4)
     told = {}
     for name, f in {"unalike": lambda x: x.sin().cos().tan().sum(), "alike": chain}.items():
         x = jtorch.ones(3, 6)
