@@ -166,7 +166,7 @@ def _swap_meta(self, made):
     """Let a tensor take the layout of a view of itself (transpose_, squeeze_...)."""
     if self._base is None:
         storage = self._storage
-        storage.turned = {**getattr(storage, "turned", {}), self._spec: made._spec}
+        storage.turned = dict.fromkeys((*getattr(storage, "turned", ()), self._spec), made._spec)
         if made._edge is not None:
             storage.written = (made._edge[0].name(), made._edge[1], began_at(storage))
     self._spec = made._spec

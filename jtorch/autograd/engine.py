@@ -542,8 +542,8 @@ def modified(node, storage, version):
         i = saved_in[at + len(saved_in) - n_in] if n_in <= len(saved_in) else saved_in[0]
         spec = bwd.forward.operands[i]
         edge = written_since(node.edges[i], spec, storage, version)
-        for before, after in getattr(storage, "turned", {}).items():
-            spec = after if spec is before else spec
+        if hasattr(storage, "turned"):
+            spec = storage.turned.get(spec, spec)
     else:
         guarded = [k for k in bwd.guard_out if k < bwd.forward.public]
         k = guarded[min(at - n_in, len(guarded) - 1)]

@@ -18,7 +18,7 @@ SMALL_BY_OP = 1 << 18  # bytes of the operands and results of one operation
 UNALIKE = 0.5  # share of operations that are like no other before them in a program
 MANY = 32  # of them: with fewer, what the compiler takes is little, and an MLP's step was an eighth slower
 _EACH_LOOP = {"xla_cpu_use_fusion_emitters": False}
-_HASTE = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+_HASTE = {"xla_backend_optimization_level": 0, **_EACH_LOOP}
 
 
 def wanted(prog) -> bool:

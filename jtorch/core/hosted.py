@@ -58,14 +58,13 @@ class Hosted:
 class _Walk:
     """The steps (function, places of its operands) of a jaxpr and the functions that it calls, each of which makes the next value."""
 
-    def __init__(self, n_values):
-        self.n_values = n_values
+    def __init__(self, n_operands):
+        self.n_operands = n_operands
         self.steps = []
 
     def step(self, run, places=()) -> int:
         self.steps.append((run, places))
-        self.n_values += 1
-        return self.n_values - 1
+        return self.n_operands + len(self.steps) - 1
 
     def constant(self, value, dtype) -> int:
         value = np.asarray(value, dtype)
@@ -191,11 +190,15 @@ def _reduce(function):
     return rule
 
 
-def _reshape(eqn):
+def _squeeze(eqn):
     shape = eqn.outvars[0].aval.shape
-    if eqn.params.get("dimensions") is not None:
-        raise NotHere
     return lambda x: x.reshape(shape)
+
+
+def _reshape(eqn):
+    if eqn.params["dimensions"] is not None:
+        raise NotHere
+    return _squeeze(eqn)
 
 
 def _cuts(sizes, axis):
@@ -225,7 +228,7 @@ _RULES = {
     "rev": lambda eqn: lambda x, dims=eqn.params["dimensions"]: np.flip(x, dims),
     "concatenate": lambda eqn: lambda *parts, dim=eqn.params["dimension"]: np.concatenate(parts, dim),
     "reshape": _reshape,
-    "squeeze": _reshape,
+    "squeeze": _squeeze,
     "slice": _slice,
     "dynamic_slice": _dynamic_slice,
     "dynamic_update_slice": _dynamic_update_slice,

@@ -24,7 +24,7 @@ class Storage:
     lie (dense, maybe permuted). A tensor whose spec *is* the storage's reads `value` as it stands.
     written: after a write on the tape, (name of the node, result number) that the written tensor then had, and the version
     with which a write gave it a history, or 0; for error words. None after a write inside func's transformations that is not under no_grad.
-    turned: the layout that a tensor on it had -> the one that `t_` and its like gave it; for error words too.
+    turned: the layouts that a tensor on it has had -> the one that `t_` and its like gave it last; for error words too.
     While memory is shared with numpy, `host` holds the buffer and `spec` is None, which sends every reader the slow way.
     """
 

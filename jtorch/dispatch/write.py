@@ -150,12 +150,12 @@ def write_on_tape(t, value, node, k=0, name="copy_"):
             "gradients through a write to a view of another dtype (view_as_real, real, imag)",
             "an out-of-place operation",
         )
-    base_before, before_edge = base._edge, t._edge
+    before_edge = t._edge
     base._edge = copy_slices(base, base_edge, t, None if node is None else (node, k))
     base._rg = False
     t._seen = None
     edge_of(t)
-    for x, e in ((base, base_before), (t, before_edge)):
+    for x, e in ((base, before), (t, before_edge)):
         if e is not None and e[0].retained:
             move_retained(x, e)
 

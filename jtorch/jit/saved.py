@@ -236,7 +236,7 @@ def _read_function(kept):
 
 
 def _methods(of):
-    """The methods that a scripted module has in its file: forward, those it calls, and those marked as exported."""
+    """name -> graph of the methods that a scripted module has in its file: forward, those it calls, and those marked as exported."""
     found, wanted = {}, ["forward"]
     kind = type(of._inner)
     wanted += [n for n in dir(kind) if getattr(inspect.getattr_static(kind, n, None), "_jit_export", False)]
@@ -244,8 +244,7 @@ def _methods(of):
         name = wanted.pop()
         if name in found:
             continue
-        graph = of.graph_of(name)
-        found[name] = {"graph": _graph(graph), "signature": _signature(getattr(kind, name), 1)}
+        graph = found[name] = of.graph_of(name)
         me = next(iter(graph.inputs()))
         wanted += [n.s("name") for n in graph.findAllNodes("prim::CallMethod") if next(iter(n.inputs())) is me]
     return found
@@ -293,14 +292,13 @@ def _module(of):
         kept["class"] = home
         kept["own"] = {n: _kept(v, f"{type(inner).__name__}.{n}") for n, v in own.items()}
         return kept
-    kept["methods"] = _methods(of)
-    used = {n.s("name") for m in _graphs_of(of, kept["methods"]) for n in m.findAllNodes("prim::GetAttr")}
+    graphs = _methods(of)
+    kept["methods"] = {
+        n: {"graph": _graph(graph), "signature": _signature(getattr(type(inner), n), 1)} for n, graph in graphs.items()
+    }
+    used = {n.s("name") for graph in graphs.values() for n in graph.findAllNodes("prim::GetAttr")}
     kept["own"] = {n: _kept(v, f"{type(inner).__name__}.{n}") for n, v in own.items() if n in used}
     return kept
-
-
-def _graphs_of(of, methods):
-    return [of.graph_of(name) for name in methods]
 
 
 class LoadedModule(traced.RecursiveScriptModule):

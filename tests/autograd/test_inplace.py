@@ -362,7 +362,7 @@ def cases():
             for write in (
                 lambda y, v: y.mul_(w), lambda y, v: v.mul_(w[:2]), lambda y, v: y.zero_(), lambda y, v: y.mul_(2.).mul_(w),
                 lambda y, v: v.mul_(w[:2]).add_(1), lambda y, v: y.copy_(w).mul_(2), lambda y, v: y.detach().add_(1),
-                lambda y, v: y.unsqueeze_(0).unsqueeze_(2),
+                lambda y, v: y.unsqueeze_(0).unsqueeze_(2), lambda y, v: y.unsqueeze_(0).squeeze_(0).unsqueeze_(0),
             ):
                 y = make()
                 v = y[0:2]
