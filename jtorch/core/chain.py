@@ -75,7 +75,7 @@ class Chain:
     about as long as for one run: the body is that of the loop.
     """
 
-    __slots__ = ("links", "length", "call", "n", "take")
+    __slots__ = ("links", "length", "call", "n", "take", "counts", "numbers")
 
     def __init__(self, links, args, length):
         self.links = links
@@ -83,6 +83,8 @@ class Chain:
         self.n = n = len(links.fed) + len(links.kept) + len(links.fresh)
         self.take = taker(links.sources)
         self.call = None
+        self.counts = {}  # numbers of runs, on the device
+        self.numbers = ((None,), None)  # the numbers of each run, and all of them stacked on the device
         shapes = [_shape(a) for a in args[:n]]
         numbers = [jax.ShapeDtypeStruct((length, *np.shape(a)), np.asarray(a).dtype) for a in args[n:]]
         shapes = self.split(shapes, [shapes] * length, numbers)
@@ -143,8 +145,31 @@ class Chain:
         n = self.n
         some = len(calls)
         calls = calls + calls[-1:] * (self.length - some)
-        numbers = [np.stack([args[k] for args in calls]) for k in range(n, len(calls[0]))]
-        return self.call(np.int32(some), *self.split(calls[0], calls, numbers))
+        count = self.counts.get(some)
+        if count is None:
+            count = self.counts[some] = self.sent(np.int32(some))
+        return self.call(count, *self.split(calls[0], calls, self.stacked([args[n:] for args in calls])))
+
+    def sent(self, value):
+        """A numpy value on the device of the runs."""
+        with jax.ensure_compile_time_eval():
+            return jax.device_put(value, self.links.program.device.jax)
+
+    def stacked(self, numbers):
+        """The numbers of all runs, stacked; on the device where they are those of all runs before."""
+        first = numbers[0]
+        one, sent = self.numbers
+        if all(map(is_, first, one)):
+            for others in numbers:
+                if not all(map(is_, first, others)):
+                    break
+            else:
+                if sent is None:
+                    sent = [self.sent(np.stack([x] * self.length)) for x in first]
+                    self.numbers = (first, sent)
+                return sent
+        self.numbers = (first, None)
+        return [np.stack(values) for values in zip(*numbers)]
 
 
 class Gathering:

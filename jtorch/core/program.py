@@ -1,27 +1,18 @@
 """Plans, and the programs made of them: run node by node at first sight, compiled as a whole when they come back."""
 
 import time
-from contextlib import nullcontext
 from operator import attrgetter
 from sys import getrefcount
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from .. import config
 from . import gather, hasty, ledger
 from .chain import beside, concretely
-
-
-class _Runtime:
-    def __repr__(self):
-        return "runtime"
-
+from .packing import RUNTIME, Packing, placed
 
 LATE = 16  # runs that a program with more results makes for another, before the other is compiled
-RUNTIME = _Runtime()  # stands in a state's key for numbers that are inputs of the program
-_NOTHING = nullcontext()
 
 
 class Plan:
@@ -77,12 +68,6 @@ _is_live = ALONE.__lt__
 _is_dead = ALONE.__ge__
 
 
-def placed(device):
-    """Where programs without inputs run: jax's default device, unless the graph is on another."""
-    place = device.jax
-    return _NOTHING if place is jax.devices()[0] else jax.default_device(place)
-
-
 class Program:
     """One graph with one choice of live results and dead inputs: its executable and its history."""
 
@@ -100,7 +85,7 @@ class Program:
         self.all_used = used == list(range(len(dead)))
         self.n_nodes = len(self.nodes)
         self.device = device
-        self.pack = _Packing(path, self.nodes)
+        self.pack = Packing(path, self.nodes, device)
         self.donate, self.out = _donations(self.nodes, self.out, used, dead)
         self.call = self.jit = None  # to be called with arrays; to be traced
         self.settled = False  # `call` stays as it is: made with everything on
@@ -256,64 +241,6 @@ def _donations(nodes, out, used, dead):
                 takers[new[i]] = position[i]
     last = len(used)
     return tuple(sorted(donate)), tuple(sorted(out, key=lambda r: takers.get(r, last)))
-
-
-class _Packing:
-    """Run-time numbers travel as at most one array a type: each argument of a jit call costs a microsecond."""
-
-    __slots__ = ("order", "kept", "places")
-
-    def __init__(self, path, nodes):
-        numbered = [node for node in path if node.numbers is RUNTIME]
-        needed = set(map(id, nodes))
-        self.order = numbered
-        self.kept = [k for k, node in enumerate(numbered) if id(node) in needed]
-        self.places = None
-
-    def pack(self, numbers):
-        """The arguments for these numbers (one tuple a node, in the order of recording)."""
-        if not self.kept:
-            return ()
-        flat = [x for k in self.kept for x in numbers[k]]
-        if self.places is None:
-            self.places = [_letter(x) for x in flat]
-        places = self.places
-        if len(flat) <= 2:
-            return tuple(flat)
-        groups = []
-        for letter, kind in _LETTERS:
-            group = [x for x, p in zip(flat, places) if p is letter]
-            if group:
-                groups.append(np.array(group, kind))
-        return tuple(groups)
-
-    def unpack(self, args):
-        """node -> its numbers, from the traced arguments."""
-        if not self.kept:
-            return {}
-        places = self.places
-        if len(places) <= 2:
-            flat = list(args)
-        else:
-            groups = {}
-            args = list(args)
-            for letter, _ in _LETTERS:
-                if letter in places:
-                    groups[letter] = iter(list(args.pop(0)))
-            flat = [next(groups[p]) for p in places]
-        result, at = {}, 0
-        for k in self.kept:
-            node = self.order[k]
-            result[node] = flat[at : at + node.plan.n_num]
-            at += node.plan.n_num
-        return result
-
-
-_LETTERS = (("f", np.float64), ("i", np.int64), ("c", np.complex128))
-
-
-def _letter(x):
-    return "c" if isinstance(x, complex) else "f" if isinstance(x, float) else "i"
 
 
 class _NoData:
@@ -481,7 +408,7 @@ _PATIENCE = 4  # programs that differ so seldom come back, and take seconds to c
 def run_nodes(nodes, inputs, numbers, out, prog=None):
     """Results `out` of a recorded path, each node run by its own executable."""
     if prog is None:
-        pack = _Packing(nodes, nodes)
+        pack = Packing(nodes, nodes)
         nodes = _needed(nodes, out)
     else:
         pack = prog.pack

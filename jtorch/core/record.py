@@ -14,6 +14,7 @@ from .. import config
 from . import device as devices
 from . import ledger, program
 from .keys import number_key
+from .packing import RUNTIME, placed
 
 
 class Pending:
@@ -34,7 +35,6 @@ class Pending:
 
 
 _NOTHING = nullcontext()
-RUNTIME = program.RUNTIME  # stands in a state's key for a number that is an input of the program
 
 
 _arrays: set[type] = set()  # types of concrete values seen so far; tracers are never among them
@@ -285,7 +285,7 @@ class EagerGraph:
         return plan.jit(*[v.get() if type(v) is Pending else v for v in (a, b, c)])
 
     def recn(self, plan, operands, numbers=()):
-        with program.placed(self.device) if not operands else _NOTHING:
+        with placed(self.device) if not operands else _NOTHING:
             out = plan.jit(*[v.get() if type(v) is Pending else v for v in operands], *numbers)
         return [out] if plan.n_out == 1 else list(out)
 

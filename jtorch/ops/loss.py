@@ -137,7 +137,7 @@ def _check_class_range(input, target, ignore_index):
     if not isinstance(target, np.ndarray) or not input.ndim:
         return
     classes = input.shape[_class_axis(input.ndim)]
-    if target.dtype == np.int64 and target.size and target.view(np.uint64).max() < classes:
+    if target.dtype == np.int64 and target.size and np.maximum.reduce(target.view(np.uint64), axis=None) < classes:
         return  # as unsigned numbers negative ones are large: one look for both ends
     bad = (target != ignore_index) & ((target < 0) | (target >= classes))
     if bad.any():

@@ -1,11 +1,11 @@
 """Programs: what is needed of a graph, what is donated, how run-time numbers travel."""
 
 import numpy as np
-import pytest
 
 import jtorch
 from jtorch.core import device, dtype, program, record
-from jtorch.core.program import RUNTIME, Plan
+from jtorch.core.packing import RUNTIME
+from jtorch.core.program import Plan
 from jtorch.core.spec import Spec
 
 F32 = Spec.dense((3,), dtype.float32, device.cpu)
@@ -95,21 +95,3 @@ def test_compiled_equals_run_by_op():
     for a, b in zip(by_op, fused, strict=True):
         np.testing.assert_array_equal(a, b)
     np.testing.assert_array_equal(fused[1], ((x - 1) * 3 + x + 1) * 0.5)
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 7])
-def test_numbers_travel_together(n):
-    state = path(*[(SCALED, (i - 1 if i else -1,), RUNTIME) for i in range(n)])
-    prog = program.Program(state, (False,) * (n - 1) + (True,), (False,), device.cpu)
-    numbers = [(float(i + 2),) for i in range(n)]
-    args = prog.pack.pack(numbers)
-    assert len(args) <= 2
-    prog.compile()
-    [got] = prog.call(np.ones(3, np.float32), *args)
-    np.testing.assert_allclose(got, np.prod([k for (k,) in numbers]) * np.ones(3))
-
-
-def test_numbers_of_unneeded_nodes_are_left_out():
-    state = path((SCALED, (-1,), RUNTIME), (SCALED, (-1,), RUNTIME))
-    prog = program.Program(state, (False, True), (False,), device.cpu)
-    assert prog.pack.pack([(5.0,), (7.0,)]) == (7.0,)
