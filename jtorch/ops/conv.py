@@ -32,11 +32,9 @@ __all__ = [
     "convolution",
 ]
 
-# Measured on the CPU, float32: an unrolled copy of the windows of about this size stays in the second-level
-# cache while the matmul reads it; below so many rows the matmul itself is slow.
-CHUNK_BYTES = 5 << 20
-CHUNK_ROWS = 512
-WHOLE_BYTES = 64 << 20  # largest copy of the windows that is made at once
+# Measured on the CPU, float32.
+FEW_IMAGES = 2  # up to so many a matmul with the windows, written out, beats the convolution for the weight's gradient
+WHOLE_BYTES = 64 << 20  # largest copy of the windows that is made
 TINY_MAP = 16  # up to so many output positions (4x4) a matmul beats the convolution
 
 
@@ -269,9 +267,27 @@ def _cpu_input_grad(g, w, size, geo: Geometry):
         if taps > 1:
             return _add_columns(cols, kernel, spatial, out, geo)
         return spread([cols[..., 0, :]], kernel, spatial, out, geo)
-    spec = jnp.transpose(w, (*range(2, n + 2), 1, 0))
-    x = jax.ShapeDtypeStruct((size[0], *spatial, channels), g.dtype)
-    return jax.linear_transpose(lambda x: _lax_conv(x, spec, geo, _dims(n, "*IO")), x)(g)[0]
+    need, reach = _need(kernel, out, geo), [d * (k - 1) for d, k in zip(geo.dilation, kernel)]
+    lo = [r - a for r, a in zip(reach, geo.lo)]
+    hi = [r + a + size - m for r, a, size, m in zip(reach, geo.lo, spatial, need)]
+    spec = barrier(jnp.transpose(jnp.flip(w, tuple(range(2, n + 2))), (*range(2, n + 2), 0, 1)))
+    return _in_order(g, spec, (1,) * n, zip(lo, hi), geo.stride, geo.dilation)
+
+
+def _in_order(x, w, stride, padding, lhs_dilation, rhs_dilation):
+    """A convolution with the dimensions where XLA's CPU runtime has them.
+
+    Inside a loop XLA does not put them in order, and a convolution with others takes 20 times as long.
+    """
+    return lax.conv_general_dilated(
+        x,
+        w,
+        stride,
+        list(padding),
+        lhs_dilation=lhs_dilation,
+        rhs_dilation=rhs_dilation,
+        dimension_numbers=_dims(w.ndim - 2, "*IO"),
+    )
 
 
 def spread(parts, kernel, spatial, out, geo: Geometry, at: int = 1):
@@ -299,33 +315,20 @@ def _cpu_weight_grad(x, g, size, geo: Geometry):
             lambda i, one: _cpu_weight_grad(_part(x, i, geo.groups), _part(g, i, geo.groups), sub, one), geo
         )
         return jnp.concatenate(parts, 0)
-    chunk = _chunk(x.shape[0], out, channels * math.prod(kernel), g.dtype.itemsize)
-    if channels < 16 or chunk is None:
-        shape = jax.ShapeDtypeStruct((*kernel, channels, features), g.dtype)
-        conv = lambda w: _lax_conv(x, w, geo, _dims(n, "*IO"))
-        return jnp.transpose(jax.linear_transpose(conv, shape)(g)[0], (n + 1, n, *range(n)))
-
-    def part(x, g):
+    rows, taps = math.prod(g.shape[:-1]), math.prod(kernel)
+    few = x.shape[0] <= FEW_IMAGES and rows * taps * channels * g.dtype.itemsize <= WHOLE_BYTES
+    if taps == 1 or few:
         # the narrow side on the left, and the result with its features first: its transpose back is cheap
-        g = g.reshape(-1, features)
-        return g.T @ _columns(x, kernel, out, geo)
-
-    if chunk == x.shape[0]:
-        flat = part(x, g)
-    else:
-        split = lambda a: a.reshape(-1, chunk, *a.shape[1:])
-        start = jnp.zeros((features, channels * math.prod(kernel)), g.dtype)
-        flat = lax.scan(lambda acc, xg: (acc + part(*xg), None), start, (split(x), split(g)))[0]
-    return first(flat.reshape(features, *kernel, channels))
-
-
-def _chunk(batch: int, out, width: int, itemsize: int) -> int | None:
-    """How many images to unroll at once for the weight gradient; None: too large, let XLA convolve."""
-    rows = math.prod(out)
-    fits = [m for m in range(1, batch + 1) if batch % m == 0 and m * rows * width * itemsize <= CHUNK_BYTES]
-    if fits and fits[-1] * rows >= CHUNK_ROWS:
-        return fits[-1]
-    return batch if batch * rows * width * itemsize <= WHOLE_BYTES else None
+        flat = g.reshape(rows, features).T @ _columns(x, kernel, out, geo)
+        return first(flat.reshape(features, *kernel, channels))
+    # Channels are its images, images its channels, and the cotangent is its kernel.
+    hi = [m - lo - size for m, lo, size in zip(_need(kernel, out, geo), geo.lo, x.shape[1:-1])]
+    if min(hi) < 0:
+        x = lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, 0), *((0, min(b, 0), 0) for b in hi), (0, 0, 0)])
+    x = barrier(jnp.swapaxes(x, 0, -1))
+    padding = zip(geo.lo, (max(b, 0) for b in hi))
+    w = _in_order(x, barrier(jnp.moveaxis(g, 0, -2)), geo.dilation, padding, (1,) * n, geo.stride)
+    return jnp.moveaxis(w, (0, -1), (1, 0))
 
 
 def _batched(x, n: int):
