@@ -20,27 +20,24 @@ SMALL = 1 << 26  # bytes of one run: with more, running in haste takes longer th
 SMALL_BY_OP = 1 << 18  # bytes of the operands and results of one operation
 UNALIKE = 0.5  # share of operations that are like no other before them in a program
 MANY = 32  # of them: with fewer, what the compiler takes is little, and an MLP's step was an eighth slower
+# What XLA takes from the library of kernels that it has for the CPU. Products together with what surrounds them, which it does not do by
+# itself: GPT 0.96, LSTM 0.94 of the time. And no convolutions: XLA's own take half as long (a ResNet's step 0.82).
+KERNELS = {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_DOT,LIBRARY_FUSION_TYPE_REDUCE"}
 _EACH_LOOP = {"xla_cpu_use_fusion_emitters": False}
 _HASTE = {"xla_backend_optimization_level": 0, **_EACH_LOOP}
 
 
 @functools.cache
 def _library() -> dict:
-    """Which kernels of its library XLA is to take on the CPU, where it can be told (jaxlib 0.10; not 0.7).
-
-    Products together with what surrounds them, which it does not by itself: GPT 0.96, LSTM 0.94 of the time. And no convolutions:
-    XLA's older ones take half as long (a ResNet's step 0.82).
-    """
-    option = "xla_cpu_experimental_ynn_fusion_type"
-    if option in os.environ.get("XLA_FLAGS", ""):
+    """KERNELS, unless XLA does not know of them (jaxlib 0.7) or the user has told it something else."""
+    if any(option in os.environ.get("XLA_FLAGS", "") for option in KERNELS):
         return {}
-    given = {option: "LIBRARY_FUSION_TYPE_DOT,LIBRARY_FUSION_TYPE_REDUCE"}
     try:
         with jax.ensure_compile_time_eval():
-            jax.jit(lambda: 0.0).lower().compile(compiler_options=given)
+            jax.jit(lambda: 0.0).lower().compile(compiler_options=KERNELS)
     except Exception:  # jaxlib says in several ways that it does not know an option
         return {}
-    return given
+    return KERNELS
 
 
 def wanted(prog) -> bool:

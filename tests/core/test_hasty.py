@@ -95,5 +95,17 @@ def test_what_has_few_loops_of_a_kind_is_told_to_the_compiler(monkeypatch):
         args = prog.arguments(graph.inputs, graph.numbers)
         inside = jax.jit(lambda *a, call=hasty.in_full(prog): call(*a))(*args)
         np.testing.assert_allclose(inside[0], f(x).numpy(), rtol=2e-6)
-    assert told["alike"] is None
-    assert told["unalike"]
+    each = hasty._EACH_LOOP.items()
+    assert not each <= (told["alike"] or {}).items()
+    assert each <= told["unalike"].items()
+
+
+def test_options_that_xla_does_not_know_are_left_out(monkeypatch):
+    hasty._library.cache_clear()
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_experimental_ynn_fusion_type=LIBRARY_FUSION_TYPE_REDUCE")
+    assert hasty._library() == {}, "the user has said it"
+    monkeypatch.delenv("XLA_FLAGS")
+    hasty._library.cache_clear()
+    monkeypatch.setattr(hasty, "KERNELS", {"xla_no_such_option": "x"})
+    assert hasty._library() == {}
+    hasty._library.cache_clear()

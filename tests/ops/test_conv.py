@@ -1,0 +1,64 @@
+"""The three maps of a convolution on the CPU: their forms, and PyTorch's numbers for geometries of all kinds."""
+
+import jax
+import numpy as np
+import pytest
+
+import jtorch
+from jtorch.ops import conv
+
+torch = pytest.importorskip("torch")
+
+DRAW = np.random.default_rng(0)
+
+# (spatial size, kernel, options)
+GEOMETRIES = [
+    ((9, 8), (3, 3), {}),
+    ((9, 8), (3, 3), {"padding": 1}),
+    ((9, 8), (3, 2), {"padding": (2, 0), "stride": (2, 3)}),
+    ((9, 8), (2, 2), {"stride": 2}),  # the last row is under no window
+    ((11, 10), (2, 3), {"stride": 3}),
+    ((9, 9), (3, 3), {"dilation": 2, "padding": 1}),
+    ((9, 9), (3, 3), {"dilation": (1, 2), "stride": 2, "padding": 3}),  # more padding than the kernel reaches
+    ((8, 7), (5, 3), {"padding": "same"}),
+    ((9, 8), (1, 1), {"stride": 2}),
+    ((4, 4), (3, 3), {"padding": 1}),
+    ((9, 8), (3, 3), {"groups": 2, "padding": 1}),
+    ((13,), (5,), {"stride": 2, "padding": 2}),
+    ((13,), (3,), {"dilation": 3}),
+    ((5, 6, 7), (3, 2, 3), {"stride": (1, 2, 2), "padding": 1}),
+]
+
+
+def gradients(lib, x, w, n, options):
+    x, w = lib.tensor(x, requires_grad=True), lib.tensor(w, requires_grad=True)
+    out = getattr(lib.nn.functional, f"conv{n}d")(x, w, **options)
+    first = lib.autograd.grad((out * out.detach()).sum(), (x, w), create_graph=True)
+    second = lib.autograd.grad(sum((g * g).sum() for g in first), (x, w))
+    return [t.detach().numpy() for t in (out, *first, *second)]
+
+
+@pytest.mark.parametrize("batch, channels", [(1, 4), (3, 4), (5, 18)])
+@pytest.mark.parametrize("size, kernel, options", GEOMETRIES, ids=str)
+def test_gradients(size, kernel, options, batch, channels):
+    x = DRAW.standard_normal((batch, channels, *size))
+    w = DRAW.standard_normal((6, channels // options.get("groups", 1), *kernel))
+    got, want = (gradients(lib, x, w, len(size), options) for lib in (jtorch, torch))
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("stride, batch", [(1, 3), (1, 32), (2, 3), (2, 32)])
+def test_dimensions_are_in_the_order_of_the_cpu(stride, batch):
+    """In a loop XLA's CPU compiler leaves others as they are, and they take 20 times as long."""
+    geo = conv._geometry((3, 3), stride, 1, 1, 1)
+    x, w = np.zeros((batch, 16, 12, 12), np.float32), np.zeros((8, 16, 3, 3), np.float32)
+    g = np.zeros((batch, 8, *geo.out((12, 12), (3, 3))), np.float32)
+    maps = (
+        lambda: conv._forward(x, w, None, geo),
+        lambda: conv._input_grad(g, w, x.shape, geo),
+        lambda: conv._weight_grad(x, g, w.shape, geo),
+    )
+    for one in maps:
+        [eqn] = [e for e in jax.make_jaxpr(one)().eqns if e.primitive.name == "conv_general_dilated"]
+        assert tuple(eqn.params["dimension_numbers"]) == ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
