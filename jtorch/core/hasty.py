@@ -20,24 +20,35 @@ SMALL = 1 << 26  # bytes of one run: with more, running in haste takes longer th
 SMALL_BY_OP = 1 << 18  # bytes of the operands and results of one operation
 UNALIKE = 0.5  # share of operations that are like no other before them in a program
 MANY = 32  # of them: with fewer, what the compiler takes is little, and an MLP's step was an eighth slower
-# What XLA takes from the library of kernels that it has for the CPU. Products together with what surrounds them, which it does not do by
-# itself: GPT 0.96, LSTM 0.94 of the time. And no convolutions: XLA's own take half as long (a ResNet's step 0.82).
-KERNELS = {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_DOT,LIBRARY_FUSION_TYPE_REDUCE"}
+# What XLA takes from the library of kernels that it has for the CPU: products and sums, but no convolutions, of which its own take half as
+# long (a ResNet's step 0.82). Large products together with what surrounds them (GPT 0.96, LSTM 0.94 of the time), small ones each by
+# itself (a deep MLP 0.89).
+_OF_LIBRARY = "xla_cpu_experimental_ynn_fusion_type"
+_KINDS = {
+    True: "LIBRARY_FUSION_TYPE_DOT,LIBRARY_FUSION_TYPE_REDUCE",
+    False: "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT,LIBRARY_FUSION_TYPE_REDUCE",
+}
+LARGE = 1 << 24  # bytes of all results of all nodes
 _EACH_LOOP = {"xla_cpu_use_fusion_emitters": False}
 _HASTE = {"xla_backend_optimization_level": 0, **_EACH_LOOP}
 
 
 @functools.cache
-def _library() -> dict:
-    """KERNELS, unless XLA does not know of them (jaxlib 0.7) or the user has told it something else."""
-    if any(option in os.environ.get("XLA_FLAGS", "") for option in KERNELS):
+def _library(large: bool) -> dict:
+    """The option about the library, unless XLA does not know it (jaxlib 0.7) or the user has told it something else."""
+    if _OF_LIBRARY in os.environ.get("XLA_FLAGS", ""):
         return {}
+    given = {_OF_LIBRARY: _KINDS[large]}
     try:
         with jax.ensure_compile_time_eval():
-            jax.jit(lambda: 0.0).lower().compile(compiler_options=KERNELS)
+            jax.jit(lambda: 0.0).lower().compile(compiler_options=given)
     except Exception:  # jaxlib says in several ways that it does not know an option
         return {}
-    return KERNELS
+    return given
+
+
+def _kernels(prog) -> dict:
+    return _library(_bytes(prog) > LARGE)
 
 
 def wanted(prog) -> bool:
@@ -58,7 +69,7 @@ def options(prog):
     if prog.device.type != "cpu":
         return None
     kinds = len({node.plan for node in prog.nodes})
-    return _library() | (_EACH_LOOP if kinds >= max(MANY, UNALIKE * len(prog.nodes)) else {}) or None
+    return _kernels(prog) | (_EACH_LOOP if kinds >= max(MANY, UNALIKE * len(prog.nodes)) else {}) or None
 
 
 def _under(compiler_options, fn, usual, **donation):
@@ -85,7 +96,7 @@ def in_full(prog):
 def of_program(prog):
     """What calls a program for its first runs; after these the program is called with everything on."""
     usual = prog.traced()
-    quick = _under(_HASTE | _library(), usual.__wrapped__, usual, donate_argnums=prog.donate)
+    quick = _under(_HASTE | _kernels(prog), usual.__wrapped__, usual, donate_argnums=prog.donate)
     left = min(ENOUGH + LITTLE // (_bytes(prog) + 1), MOST)
 
     def call(*args):

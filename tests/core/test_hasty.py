@@ -102,10 +102,11 @@ def test_what_has_few_loops_of_a_kind_is_told_to_the_compiler(monkeypatch):
 
 def test_options_that_xla_does_not_know_are_left_out(monkeypatch):
     hasty._library.cache_clear()
-    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_experimental_ynn_fusion_type=LIBRARY_FUSION_TYPE_REDUCE")
-    assert hasty._library() == {}, "the user has said it"
+    monkeypatch.setenv("XLA_FLAGS", f"--{hasty._OF_LIBRARY}=LIBRARY_FUSION_TYPE_REDUCE")
+    assert hasty._library(True) == {}, "the user has said it"
     monkeypatch.delenv("XLA_FLAGS")
     hasty._library.cache_clear()
-    monkeypatch.setattr(hasty, "KERNELS", {"xla_no_such_option": "x"})
-    assert hasty._library() == {}
+    monkeypatch.setattr(hasty, "_OF_LIBRARY", "xla_no_such_option")
+    assert hasty._library(True) == hasty._library(False) == {}
+    monkeypatch.undo()
     hasty._library.cache_clear()
