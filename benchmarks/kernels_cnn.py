@@ -24,6 +24,7 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 from jax import lax  # noqa: E402
 
+from jtorch.core import hasty  # noqa: E402
 from jtorch.ops import batchnorm, conv, loss, pool, rnn  # noqa: E402
 from jtorch.ops.registry import ZERO  # noqa: E402
 
@@ -55,7 +56,8 @@ def by_rules(op):
 
         def backward(saved, g):
             xs, out = saved
-            env = {**rest, **dict(zip(arrays, xs)), "g": g, "out": out}
+            parts = {f"out{k}": part for k, part in enumerate(out)} if isinstance(out, tuple) else {}
+            env = {**rest, **dict(zip(arrays, xs)), **parts, "g": g, "out": out}
             grads = []
             for name, x in zip(arrays, xs):
                 if not jnp.issubdtype(x.dtype, jnp.inexact):
@@ -165,6 +167,11 @@ def resnet(width, blocks=2):
     return (weights, norms, head), apply
 
 
+def told(ours):
+    """What jtorch tells the compiler of its own programs."""
+    return hasty.library(large=True) if ours else None
+
+
 def training_step(form, width):
     """(step, state): one step of SGD with momentum, running statistics included."""
     (weights, norms, head), apply = resnet(width)
@@ -183,7 +190,7 @@ def training_step(form, width):
     rng = np.random.default_rng(1)
     x = jnp.asarray(rng.standard_normal((BATCH, 3, 32, 32)), jnp.float32)
     target = jnp.asarray(rng.integers(0, CLASSES, BATCH))
-    compiled = jax.jit(step, donate_argnums=(0, 1, 2))
+    compiled = jax.jit(step, donate_argnums=(0, 1, 2), compiler_options=told(isinstance(form, Ours)))
     return lambda s: compiled(*s, x, target), (params, velocity, running)
 
 
@@ -244,7 +251,7 @@ def lstm_step(apply, width=256, length=128, batch=16):
         grad = jax.grad(lambda p: jnp.mean(apply(x, p) ** 2))(params)
         return jax.tree.map(lambda p, g: p - np.float32(0.1) * g, params, grad)
 
-    return jax.jit(step, donate_argnums=0), params
+    return jax.jit(step, donate_argnums=0, compiler_options=told(apply is our_lstm)), params
 
 
 def pool_step(form, window, stride, width=64):

@@ -1,6 +1,6 @@
 """How much faster is a small GPT's training step on jtorch's kernels than on jnp and jax.grad? (ratios, one process)
 
-python benchmarks/kernels_gpt.py [--plain-malloc] [--embedding]
+python benchmarks/kernels_gpt.py [--plain-malloc] [--embedding] [--products]
 """
 
 import ctypes
@@ -35,7 +35,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tests" / "ops"))
 
 from derived import derived  # noqa: E402
 
-from jtorch.ops import activation, attention, linear, norm  # noqa: E402
+from jtorch.core import hasty  # noqa: E402
+from jtorch.ops import activation, attention, backend, linear, norm  # noqa: E402
 
 LAYERS, WIDTH, HEADS, LENGTH, BATCH, VOCABULARY = 4, 128, 4, 128, 8, 100
 
@@ -139,7 +140,7 @@ def loss(ops, p, tokens, targets):
 
 
 def make_step(ops):
-    @functools.partial(jax.jit, donate_argnums=0)
+    @functools.partial(jax.jit, donate_argnums=0, compiler_options=None if ops is Naive else hasty.library(large=True))
     def step(state, tokens, targets):
         p, m, v, n = state
         value, grad = jax.value_and_grad(lambda p: loss(ops, p, tokens, targets))(p)
@@ -207,7 +208,33 @@ def embedding_forms(rows, width=128, uses=1024):
     print(f"rows {rows:6} uses {uses:6} width {width:5}: scatter, one-hot, sorted us", *line)
 
 
+def products(rows, columns, width, again=50):
+    """A weight's gradient, `a.T @ b`, in a loop: as it is written, and as `backend.matmul_tn` has it, microseconds."""
+    draw = np.random.default_rng(0)
+    a, b = (jnp.asarray(draw.standard_normal((rows, n)), jnp.float32) for n in (columns, width))
+
+    def loop(form):
+        def turn(_, a):
+            out = backend.barrier(form(a, b))
+            return a.at[0, 0].add(1e-9 * out[0, 0])
+
+        return jax.jit(lambda a: jax.lax.fori_loop(0, again, turn, a))
+
+    forms = [loop(form) for form in (lambda a, b: a.T @ b, backend.matmul_tn)]
+    times = [[] for _ in forms]
+    for _ in range(15):
+        for form, taken in zip(forms, times):
+            start = time.perf_counter()
+            jax.block_until_ready(form(a))
+            taken.append((time.perf_counter() - start) / again * 1e6)
+    plain, ours = (statistics.median(taken[2:]) for taken in times)
+    print(f"({columns}, {rows}) @ ({rows}, {width}): {plain:8.0f} us, matmul_tn {ours:8.0f} us, {plain / ours:.2f}")
+
+
 if __name__ == "__main__":
+    if "--products" in sys.argv:
+        for shape in ((32, 64, 64), (64, 256, 784), (64, 1024, 256), (1024, 384, 128), (1024, 128, 512)):
+            products(*shape)
     if "--embedding" in sys.argv:
         for rows in (100, 512, 2048, 8192, 50000):
             for uses in (128, 1024, 8192):

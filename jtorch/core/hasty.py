@@ -34,7 +34,7 @@ _HASTE = {"xla_backend_optimization_level": 0, **_EACH_LOOP}
 
 
 @functools.cache
-def _library(large: bool) -> dict:
+def library(large: bool) -> dict:
     """The option about the library, unless XLA does not know it (jaxlib 0.7) or the user has told it something else."""
     if _OF_LIBRARY in os.environ.get("XLA_FLAGS", ""):
         return {}
@@ -48,7 +48,7 @@ def _library(large: bool) -> dict:
 
 
 def _kernels(prog) -> dict:
-    return _library(_bytes(prog) > LARGE)
+    return library(_bytes(prog) > LARGE)
 
 
 def wanted(prog) -> bool:
