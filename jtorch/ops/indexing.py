@@ -171,7 +171,7 @@ def _only_mask(input, indices, values):
     return mask.reshape((1,) * d + mask.shape + (1,) * (input.ndim - d - mask.ndim))
 
 
-@op(inplace=True, strides=formats.keep_format)
+@op(inplace=True, apart=True, strides=formats.keep_format)
 def index_put(input: Array, indices: list[Array | None], values: Array, accumulate: bool = False) -> Array:
     """`input` with `values` written (or added) at the positions of `indices`.
 
@@ -419,7 +419,7 @@ def _scatter_name(args) -> str:
     return "ScatterBackward0" if getattr(src, "ndim", 0) else "ScatterBackward1"
 
 
-@op(inplace=True, grad_name=_scatter_name, out="exact")
+@op(inplace=True, apart=True, grad_name=_scatter_name, out="exact")
 def scatter(
     input: Array,
     dim: int,
@@ -472,7 +472,7 @@ def gather_padded(input: Array, dim: int, index: Array, shape: tuple) -> Array:
     return jnp.pad(out, [(0, n - m) for n, m in zip(shape, out.shape)])
 
 
-@op(inplace=True, out="exact")
+@op(inplace=True, apart=True, out="exact")
 def scatter_add(input: Array, dim: int, index: Array, src: Array) -> Array:
     """`input` with the elements of `src` added at `index` along `dim`."""
     dim, index, src = _scatter_at(input, dim, index, src)
@@ -574,7 +574,7 @@ def _reduce_into(input, at, src, reduce, include_self):
     return out // count if jnp.issubdtype(out.dtype, jnp.integer) else out / count
 
 
-@op(inplace=True, out="exact")
+@op(inplace=True, apart=True, out="exact")
 def scatter_reduce(
     input: Array, dim: int, index: Array, src: Array, reduce: str, *, include_self: bool = True
 ) -> Array:
@@ -804,7 +804,7 @@ def _refuse_reduction(input, reduce):
             raise errors.not_implemented(name, dt.of(input.dtype))
 
 
-@op(inplace=True, out="exact")
+@op(inplace=True, apart=True, out="exact")
 def index_reduce(
     input: Array, dim: int, index: Array, source: Array, reduce: str, *, include_self: bool = True
 ) -> Array:
@@ -866,7 +866,7 @@ take.guards(input=True)
 take.check_values(_check_flat)
 
 
-@op(inplace=True, strides=formats.keep_format)
+@op(inplace=True, apart=True, strides=formats.keep_format)
 def put(input: Array, index: Array, source: Array, accumulate: bool = False) -> Array:
     """`input` with `source` written (or added) at `index`, all three read as one line."""
     if source.dtype != input.dtype:
