@@ -17,7 +17,7 @@ from .core import storage as storages
 from .core.dtype import dtype as DType
 from .core.program import Plan
 from .core.record import tls
-from .core.spec import Spec
+from .core.spec import LARGEST, Spec
 from .core.storage import Storage
 from .dispatch import copy_to_out, function_of, zeros_value
 from .ops import registry
@@ -358,6 +358,8 @@ def scalar_tensor(value, *, dtype=None, device=None, requires_grad=False, layout
 
 def full_of(spec, value) -> Tensor:
     """A tensor with this spec, each element `value`."""
+    if spec.nbytes > LARGEST:
+        raise errors.storage_overflow(spec.shape)
     if (
         storages.on_host.always
         and spec.device is devices.cpu
@@ -579,6 +581,12 @@ def _between(name, start, end, steps, more, dtype, device, requires_grad, out):
         if not dtype.is_complex:
             raise errors.inferred_complex(name, dtype)
     dtype, steps = dtype_or_default(dtype), _count(name, start, end, steps)
+    if name == "linspace" and steps > 0:
+        if dtype is dtypes.bool_:
+            raise errors.not_implemented("linspace_cpu", dtype)
+        for x in (start, end):
+            if not isinstance(x, Tensor):
+                dtypes.check_number(x, dtype)
     if isinstance(start, Tensor) or isinstance(end, Tensor):
         place = devices.resolve(device)
         start, end = ((x if isinstance(x, Tensor) else tensor(x, dtype=_widest(x))).to(place) for x in (start, end))

@@ -200,8 +200,9 @@ def storage_offset(offset: int) -> RuntimeError:
     return RuntimeError(f"Tensor: invalid storage offset {offset}")
 
 
-def storage_overflow(shape, strides) -> RuntimeError:
-    return RuntimeError(f"Storage size calculation overflowed with sizes={_list(shape)} and strides={_list(strides)}")
+def storage_overflow(shape, strides=None) -> RuntimeError:
+    spaced = "" if strides is None else f" and strides={_list(strides)}"
+    return RuntimeError(f"Storage size calculation overflowed with sizes={_list(shape)}{spaced}")
 
 
 def storage_bounds(shape, strides, offset: int, itemsize: int, needed: int, numel: int) -> RuntimeError:

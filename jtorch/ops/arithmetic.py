@@ -27,7 +27,7 @@ from .conversion import (
     to_float,
 )
 from .logic import isfinite, isnan, logical_and, logical_or, where
-from .registry import PROMOTE, UNKNOWN, ZERO, Array, Number, Scalar, composite, op
+from .registry import FLOAT, PROMOTE, UNKNOWN, ZERO, Array, Number, Scalar, composite, op
 
 # ---- sums and products ----
 
@@ -152,6 +152,8 @@ def div(input: Scalar, other: Scalar, *, rounding_mode: str | None = None) -> Ar
     return _div(input, other, rounding_mode)
 
 
+# Of integers a number, too, becomes a float at once: it may not fit into their dtype.
+div.promotes = lambda statics: FLOAT if statics["rounding_mode"] is None else PROMOTE
 div.guards(
     input=lambda call: True if call["rounding_mode"] and "other" in call["needs"] else None,
     other=lambda call: True if call["rounding_mode"] and hasattr(call["other"], "shape") else None,
@@ -196,7 +198,7 @@ def _no_zero_division(input, other):
         raise RuntimeError("ZeroDivisionError")
 
 
-@op(promote=PROMOTE, numbers=True)
+@op(promote=FLOAT, numbers=True)
 def true_divide(input: Scalar, other: Scalar) -> Array:
     """The quotient, of integers in floating point."""
     return to_float(jnp.asarray(input)) / to_float(jnp.asarray(other))
@@ -517,6 +519,9 @@ def _clamp_check(input, min=None, max=None):
     found = common_dtype(input, min, max)
     if found.category == dtypes.COMPLEX:
         raise NotImplementedError("clamp is not supported for complex types")
+    for bound in (min, max):
+        if is_number(bound):
+            dtypes.check_number(bound, found)
     if found.category == dtypes.BOOL:
         bounds = [b for b in (min, max) if b is not None]
         if builtins.any(is_number(b) for b in bounds):
@@ -604,7 +609,7 @@ clamp_max.vjp(
 )
 
 
-@op(promote=PROMOTE)
+@op(promote=FLOAT)
 def copysign(input: Array, other: Scalar) -> Array:
     """The size of `input` with the sign of `other`."""
     return jnp.copysign(to_float(input), to_float(like(other, input)))

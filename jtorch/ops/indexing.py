@@ -459,6 +459,13 @@ scatter.vjp(
 scatter.check_values(_check_scatter)
 
 
+@scatter.check
+def _check_scattered(input, dim, index, src=None, *, value=None, reduce=None):
+    for number in (src, value):
+        if isinstance(number, int | float):
+            dt.check_number(number, input.dtype)
+
+
 @op(where="")
 def gather_padded(input: Array, dim: int, index: Array, shape: tuple) -> Array:
     """`gather`, filled up with zeros to `shape`: the derivative of a scatter in its source."""
@@ -756,6 +763,12 @@ def index_fill(input: Array, dim: int, index: Array, value: Scalar) -> Array:
     index = index.reshape(-1)
     at = _as_1d(input)[0].at[_along(dim, index)]
     return at.set(value.astype(input.dtype), mode=IN_BOUNDS).reshape(input.shape)
+
+
+@index_fill.check
+def _check_fill(input, dim, index, value):
+    if isinstance(value, int | float):
+        dt.check_number(value, input.dtype)
 
 
 @index_fill.check_values

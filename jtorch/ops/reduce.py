@@ -165,7 +165,7 @@ def _sum_dtype(x, dtype):
     return np.dtype(np.int64) if x.dtype.kind in "biu" else x.dtype
 
 
-@op(grad_name=_named("SumBackward0", "SumBackward1"))
+@op(grad_name=_named("SumBackward0", "SumBackward1"), follows_out=True)
 def sum(input: Array, dim: object = None, keepdim: bool = False, *, dtype: object = None) -> Array:
     """The sum over the given dimensions; of integers as int64."""
     x = convert(input, _sum_dtype(input, dtype))
@@ -245,7 +245,7 @@ def _name(x):
 
 
 # jax.vjp multiplies the other elements: right with zeros, and at every order
-@op(grad_name=_named("ProdBackward0", "ProdBackward1"))
+@op(grad_name=_named("ProdBackward0", "ProdBackward1"), follows_out=True)
 def prod(input: Array, dim: int | None = None, keepdim: bool = False, *, dtype: object = None) -> Array:
     """The product over a dimension, or of all elements."""
     x = convert(input, _sum_dtype(input, dtype))
