@@ -187,15 +187,17 @@ def _check_rounding(input, other, rounding_mode=None):
     d = common_dtype(input, other)
     if rounding_mode is not None and d.category in (dtypes.BOOL, dtypes.COMPLEX):
         raise errors.not_implemented(f"div_{rounding_mode}_cpu", d)
+    if rounding_mode is not None and d.category == dtypes.INT and is_number(other) and not other:
+        raise errors.division_by_zero()
 
 
 def _no_zero_division(input, other):
     """PyTorch raises for integers, on values; only what is already on the host is looked at."""
     if other is None or np.asarray(other).dtype.kind not in "biu" or np.all(other):
         return
-    # an unknown dividend may be floating point: only integers are ever handed to value checks
-    if input is not None and np.asarray(input).dtype.kind in "biu":
-        raise RuntimeError("ZeroDivisionError")
+    # A dividend that is not computed yet is of integers: of others there is a Spec.
+    if input is None or np.asarray(input).dtype.kind in "biu":
+        raise errors.division_by_zero()
 
 
 @op(promote=FLOAT, numbers=True)

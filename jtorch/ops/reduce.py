@@ -520,6 +520,15 @@ norm.guards(input=_unless_nuclear, out=_unless_nuclear)
 
 def _vector_norm(x, p, dims, keepdim):
     size = jnp.abs(x)
+    if (p == math.inf or p < 0) and not builtins.all(x.shape[d] for d in dims):
+        where = (
+            "an empty tensor because"
+            if len(dims) == x.ndim
+            else f"the dimension {dims[0]}because this dimension is empty and"
+        )
+        raise RuntimeError(
+            f"linalg.vector_norm cannot compute the {p:g} norm on {where} the operation does not have an identity"
+        )
     if p == math.inf:
         return jnp.max(size, axis=dims, keepdims=keepdim, initial=0)
     if p == -math.inf:

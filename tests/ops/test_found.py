@@ -187,6 +187,32 @@ RESULTS = {
     ],
     "fields of results": lambda t: [(r.n_fields, r.n_sequence_fields, r.__match_args__) for r in [t.sort(t.ones(2))]],
 }
+DIVIDED = {  # integers by 0
+    "rounded": lambda t: t.tensor([3, -3]).div(0, rounding_mode="trunc"),
+    "floor_divide_": lambda t: t.tensor([3, -3]).clone().floor_divide_(0),
+    "remainder_": lambda t: t.tensor([3, -3]).clone().remainder_(0),
+}
+SPECTRA = {
+    "too few rows": lambda t: t.istft(t.ones(2, 5) + 0j, 4),
+    "too few rows for all": lambda t: t.istft(t.ones(2, 5) + 0j, 4, onesided=False),
+    "no columns": lambda t: t.istft(t.ones(3, 0) + 0j, 4),
+    "too many dimensions": lambda t: t.istft(t.ones(1, 1, 3, 5) + 0j, 4),
+    "no step": lambda t: t.istft(t.ones(3, 5) + 0j, 4, hop_length=0),
+    "too large a step": lambda t: t.istft(t.ones(3, 5) + 0j, 4, hop_length=5),
+    "too long a window": lambda t: t.istft(t.ones(3, 5) + 0j, 4, win_length=5),
+    "a window of another length": lambda t: t.istft(t.ones(3, 5) + 0j, 4, window=t.ones(3)),
+    "complex numbers of half a spectrum": lambda t: t.istft(
+        t.ones(3, 5) + 0j, 4, window=t.ones(4), return_complex=True
+    ),
+    "half a spectrum of complex numbers": lambda t: t.stft(t.arange(16.0) + 0j, 4, onesided=True, return_complex=True),
+}
+NOTHING = {
+    "the largest": lambda t: t.zeros(0).norm(p=INF),
+    "the largest of rows": lambda t: t.zeros(2, 0).norm(INF, 1),
+    "the largest of columns": lambda t: t.zeros(2, 0).norm(INF, 0),
+    "below 0": lambda t: t.zeros(0).norm(p=-1),
+    "condition": lambda t: t.linalg.cond(t.zeros(0, 0)),
+}
 SIZES = {
     "too large for any memory": lambda t: t.zeros(2**61),
     "too many elements": lambda t: t.ones(1).expand(2**62, 4),
@@ -198,6 +224,21 @@ SIZES = {
 @pytest.mark.parametrize("name", NUMBERS)
 def test_numbers_that_do_not_fit(name):
     both(NUMBERS[name])
+
+
+@pytest.mark.parametrize("name", DIVIDED)
+def test_integers_divided_by_zero(name):
+    both(DIVIDED[name])
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+def test_spectra(name):
+    both(SPECTRA[name])
+
+
+@pytest.mark.parametrize("name", NOTHING)
+def test_norms_of_nothing(name):
+    both(NOTHING[name])
 
 
 @pytest.mark.parametrize("name", RESULTS)
