@@ -39,7 +39,7 @@ def to(self, *args, device=None, dtype=None, non_blocking=False, copy=False, mem
         dtype = spec.dtype
     elif type(dtype) is not DType:
         dtype = creation.dtype_or_default(dtype)
-    same_format = memory_format in (None, preserve_format) or memory_format is _suggested(self)
+    same_format = memory_format in (None, preserve_format) or memory_format is suggested_format(self)
     if place is spec.device and dtype is spec.dtype:
         if not copy and same_format:
             return self
@@ -55,7 +55,7 @@ def to(self, *args, device=None, dtype=None, non_blocking=False, copy=False, mem
     return made
 
 
-def _suggested(t):
+def suggested_format(t):
     """The format that PyTorch takes a tensor to be in: the channels last, or else row-major, whatever its strides."""
     if not formats.suggests_channels_last(t._spec):
         return contiguous_format
@@ -99,14 +99,22 @@ def type_(self, dtype=None, non_blocking=False):
     """The old-style type name, or the tensor in another dtype."""
     if dtype is None:
         space = "torch." if self._spec.device is devices.cpu else f"torch.{self._spec.device.type}."
-        return f"{space}{LEGACY_NAMES[self._spec.dtype.name]}"
+        name = self._spec.dtype.name
+        return f"{space}{LEGACY_NAMES.get(name) or name[:1].upper() + name[1:].replace('int', 'Int') + 'Tensor'}"
     if isinstance(dtype, str):
         known = {f"torch.{v}": dtypes.ALL[k] for k, v in LEGACY_NAMES.items()}
-        if dtype.replace(".cuda.", ".") not in known:
+        name = dtype.replace("torch.cuda.", "torch.")
+        if name not in known:
             raise ValueError(f"invalid type: {dtype!r}")
-        dtype = known[dtype.replace(".cuda.", ".")]
-    elif isinstance(dtype, type):
-        dtype = getattr(dtype, "dtype", None) or creation.dtype_or_default(dtype)
+        return to(self, dtype=known[name], device=self._spec.device if name == dtype else "cuda")
+    if dtype is Tensor:
+        return to(self, dtype=dtypes.default.dtype)
+    if isinstance(dtype, type):
+        if hasattr(dtype, "place"):  # torch.FloatTensor and its like
+            return to(self, dtype=dtype.dtype, device=dtype.place)
+        dtype = creation.dtype_or_default(dtype)
+    if not isinstance(dtype, DType):
+        raise TypeError("dtype must be a type, str, or dtype object")
     return to(self, dtype=dtype)
 
 

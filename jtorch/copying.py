@@ -6,7 +6,7 @@ import copyreg
 import jax
 import numpy as np
 
-from . import creation, errors_extend, printing
+from . import errors_extend, printing
 from .convert import as_numpy
 from .core import device as devices
 from .core import dtype as dtypes
@@ -16,7 +16,6 @@ from .core.spec import Spec
 from .core.storage import Storage
 from .dispatch import FAST
 from .reshaping import op_named, view_named
-from .storage_api import TypedStorage, UntypedStorage
 from .tensor import Tensor, grad_edge, make
 
 
@@ -183,24 +182,6 @@ def as_subclass(self, cls):
     made = view_named("alias", self)
     made.__class__ = cls
     return made
-
-
-def legacy_new(cls, *args, dtype=None, device=None, requires_grad=False):
-    """torch.Tensor(...): sizes, or data as float32."""
-    d = dtype or dtypes.default.dtype
-    if len(args) == 1 and isinstance(args[0], Tensor):
-        return make(args[0]._storage, args[0]._spec, args[0]._offset, cls)
-    if len(args) == 1 and isinstance(args[0], (TypedStorage, UntypedStorage)):
-        return args[0]._flat() if isinstance(args[0], TypedStorage) else args[0]._flat(d)
-    if len(args) == 1 and isinstance(args[0], (list, tuple, np.ndarray)) and not _is_size(args[0]):
-        made = creation.tensor(args[0], dtype=d)
-    else:
-        made = creation.empty(*args, dtype=d) if args else creation.empty(0, dtype=d)
-    return make(made._storage, made._spec, 0, cls)
-
-
-def _is_size(x):
-    return type(x).__name__ == "Size"
 
 
 def iterate(self):

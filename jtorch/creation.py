@@ -17,7 +17,7 @@ from .core import storage as storages
 from .core.dtype import dtype as DType
 from .core.program import Plan
 from .core.record import tls
-from .core.spec import Spec
+from .core.spec import LARGEST, Spec
 from .core.storage import Storage
 from .dispatch import copy_to_out, function_of, zeros_value
 from .ops import registry
@@ -230,20 +230,34 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False) -> 
         if requires_grad:
             return moved.detach().requires_grad_(True) if moved._edge is None else moved
         return moved.detach() if moved.requires_grad else moved
-    made = (
-        tensor(obj, dtype=dtype, device=device)
-        if copy or not isinstance(obj, np.ndarray)
-        else as_tensor(obj, dtype, device)
-    )
+    if _is_buffer(obj):
+        made = frombuffer(obj, dtype=dtypes.default.dtype if dtype is None else dtype)
+        made = (made.clone() if copy else made).to(device=devices.resolve(device))
+    elif copy or not isinstance(obj, np.ndarray):
+        if copy is False:
+            raise ValueError("can't alias arbitrary sequence into a tensor.")
+        made = tensor(obj, dtype=dtype, device=device)
+    else:
+        made = as_tensor(obj, dtype, device)
     return finish(made, requires_grad)
+
+
+def _is_buffer(x) -> bool:
+    if isinstance(x, (np.ndarray, np.generic)) or hasattr(x, "__dlpack__"):
+        return False
+    try:
+        memoryview(x)
+    except TypeError:
+        return False
+    return True
 
 
 def from_numpy(array) -> Tensor:
     """A CPU tensor that shares memory with a numpy array, both ways."""
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
-    dtypes.of(array.dtype)  # raises where there is no such dtype
     item = array.dtype.itemsize
+    dtypes.of(array.dtype.newbyteorder("="))  # raises where there is no such dtype
     if not array.dtype.isnative:
         raise ValueError(
             "given numpy array has byte order different from the native byte order. Conversion between byte orders is "
@@ -301,8 +315,36 @@ def from_jax(array) -> Tensor:
 
 def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False) -> Tensor:
     """A 1-D tensor on the memory of a Python buffer."""
-    array = np.frombuffer(buffer, dtype.np, count, offset)
-    t = from_numpy(array) if array.flags.writeable else from_array(array, devices.cpu)
+    try:
+        size, item = memoryview(buffer).nbytes, dtype.itemsize
+    except TypeError:
+        raise ValueError("object does not implement Python buffer protocol.") from None
+    if size == 0 or count == 0:
+        raise ValueError(f"both buffer length ({size}) and count ({count}) must not be 0")
+    if not 0 <= offset < size:
+        raise ValueError(
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({size} bytes) minus 1"
+        )
+    if count < 0 and (size - offset) % item:
+        raise ValueError(
+            f"buffer length ({size - offset} bytes) after offset ({offset} bytes) must be a multiple of element size ({item})"
+        )
+    if count > 0 and offset + count * item > size:
+        raise ValueError(
+            f"requested buffer length ({count} * {item} bytes) after offset ({offset} bytes) must not be greater than actual "
+            f"buffer length ({size} bytes)"
+        )
+    array = np.frombuffer(buffer, dtype.np, max(count, -1), offset)
+    if array.flags.writeable:
+        t = from_numpy(array)
+    else:
+        errors.warn(
+            "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can write to "
+            "the underlying (supposedly non-writable) buffer using the tensor. You may want to copy the buffer to protect its "
+            "data or make it writable before converting it to a tensor. This type of warning will be suppressed for the rest "
+            "of this program."
+        )
+        t = from_array(array, devices.cpu)
     return finish(t, requires_grad)
 
 
@@ -316,6 +358,8 @@ def scalar_tensor(value, *, dtype=None, device=None, requires_grad=False, layout
 
 def full_of(spec, value) -> Tensor:
     """A tensor with this spec, each element `value`."""
+    if spec.nbytes > LARGEST:
+        raise errors.storage_overflow(spec.shape)
     if (
         storages.on_host.always
         and spec.device is devices.cpu
@@ -389,6 +433,8 @@ def empty_strided(
         raise RuntimeError(
             f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides ({len(strides)})"
         )
+    if any(s < 0 for s in strides):
+        raise errors.storage_overflow(shape, strides)
     d, place = dtype_or_default(dtype), devices.resolve(device)
     extent = 1 + builtins.sum((n - 1) * s for n, s in zip(shape, strides)) if math.prod(shape) else 0
     base = Spec.dense((extent,), d, place)
@@ -535,6 +581,12 @@ def _between(name, start, end, steps, more, dtype, device, requires_grad, out):
         if not dtype.is_complex:
             raise errors.inferred_complex(name, dtype)
     dtype, steps = dtype_or_default(dtype), _count(name, start, end, steps)
+    if name == "linspace" and steps > 0:
+        if dtype is dtypes.bool_:
+            raise errors.not_implemented("linspace_cpu", dtype)
+        for x in (start, end):
+            if not isinstance(x, Tensor):
+                dtypes.check_number(x, dtype)
     if isinstance(start, Tensor) or isinstance(end, Tensor):
         place = devices.resolve(device)
         start, end = ((x if isinstance(x, Tensor) else tensor(x, dtype=_widest(x))).to(place) for x in (start, end))

@@ -6,7 +6,7 @@ import types
 
 from . import accelerator, errors, random, random_tensors
 from .core import device as devices
-from .legacy import CLASSES
+from .legacy import CUDA_CLASSES
 from .streams import Event, Stream, StreamContext, current_stream, default_stream, set_stream
 
 __all__ = [
@@ -326,7 +326,7 @@ def cudart():
     raise errors.unsupported("torch.cuda.cudart", instead="jax.profiler for traces")
 
 
-for _name, _class in CLASSES.items():
+for _name, _class in CUDA_CLASSES.items():
     globals()[_name] = _class
 
 

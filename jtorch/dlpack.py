@@ -7,7 +7,7 @@ from . import errors
 from .core import device as devices
 from .core import storage as storages
 from .core.dtype import complex32
-from .creation import from_jax, from_numpy
+from .creation import from_jax, from_numpy, strided
 from .tensor import Tensor, value_of
 
 _CPU = 1
@@ -29,12 +29,20 @@ class _Capsule:
 def from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor:
     """A tensor on the memory of an array of another library, or of a DLPack capsule (of CPU memory)."""
     if isinstance(ext_tensor, Tensor):
+        _check_export(ext_tensor)
         made = ext_tensor.detach()
     elif isinstance(ext_tensor, np.ndarray):
         made = from_numpy(ext_tensor)
+    elif hasattr(ext_tensor, "__dlpack__"):
+        made = _from_other(ext_tensor)
     else:
-        source = ext_tensor if hasattr(ext_tensor, "__dlpack__") else _Capsule(ext_tensor)
-        made = _from_other(source)
+        try:
+            made = _from_other(_Capsule(ext_tensor))
+        except ValueError:
+            raise RuntimeError(
+                "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might "
+                "have already constructed a tensor from it once."
+            ) from None
     if device is not None:
         made = made.to(device)
     return made.clone() if copy else made
@@ -47,19 +55,29 @@ def _from_other(source) -> Tensor:
         except (RuntimeError, BufferError):
             pass  # a dtype that numpy lacks
         else:
-            return from_numpy(array if array.flags.writeable else array.copy())
+            return from_numpy(array if array.flags.writeable else array.copy(order="K"))
     return from_jax(jax.dlpack.from_dlpack(source))
 
 
 def to_dlpack(tensor):
     """A DLPack capsule of a tensor's memory."""
-    return tensor.__dlpack__()
+    return tensor.detach().__dlpack__()
+
+
+def _check_export(t):
+    if t.requires_grad:
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if t.layout is not strided:
+        raise BufferError("Can't export tensors with layout other than torch.strided")
 
 
 def export(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     """Tensor.__dlpack__: CPU memory is shared with numpy first, so that the consumer may write to it."""
-    if self.requires_grad:
-        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    _check_export(self)
+    if stream is not None and not isinstance(stream, int):
+        raise TypeError("stream must be ``int`` or ``none``")
+    if stream is not None and self.device is devices.cpu:
+        raise AssertionError("stream should be None on cpu.")
     if self.dtype is complex32:
         raise errors.unsupported("torch.complex32 in DLPack", "view_as_real(), which shares its memory,")
     if self.device is devices.cpu and self.dtype.name in _SHARED:

@@ -200,8 +200,9 @@ def storage_offset(offset: int) -> RuntimeError:
     return RuntimeError(f"Tensor: invalid storage offset {offset}")
 
 
-def storage_overflow(shape, strides) -> RuntimeError:
-    return RuntimeError(f"Storage size calculation overflowed with sizes={_list(shape)} and strides={_list(strides)}")
+def storage_overflow(shape, strides=None) -> RuntimeError:
+    spaced = "" if strides is None else f" and strides={_list(strides)}"
+    return RuntimeError(f"Storage size calculation overflowed with sizes={_list(shape)}{spaced}")
 
 
 def storage_bounds(shape, strides, offset: int, itemsize: int, needed: int, numel: int) -> RuntimeError:
@@ -263,8 +264,8 @@ def directed_split_size(name: str, dim: int, length: int, parts: int) -> Runtime
     )
 
 
-def unbind_scalar() -> IndexError:
-    return IndexError("Dimension specified as 0 but tensor has no dimensions")
+def unbind_scalar(dim=0) -> IndexError:
+    return IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
 
 
 def movedim_count(source, destination) -> RuntimeError:
@@ -339,9 +340,9 @@ def no_such_argument(function: str, named) -> TypeError:
     )
 
 
-def combination(function: str, given, wanted: str) -> TypeError:
-    """Arguments that fit none of an op's forms; `wanted` says what would."""
-    kinds = ", ".join(map(type_name, given))
+def combination(function: str, given, wanted: str, named=()) -> TypeError:
+    """Arguments that fit none of an op's forms; `wanted` says what would. named: those given by name."""
+    kinds = ", ".join([*map(type_name, given), *(f"{k}={type_name(v)}" for k, v in dict(named).items())])
     return TypeError(
         f"{function}() received an invalid combination of arguments - got ({kinds}), but expected one of:\n  {wanted}"
     )
@@ -389,6 +390,13 @@ def division_by_zero() -> RuntimeError:
 
 def integer_power() -> RuntimeError:
     return RuntimeError("Integers to negative integer powers are not allowed.")
+
+
+def probability() -> RuntimeError:
+    return RuntimeError(
+        "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  "
+        "(Could this error message be improved?  If so, please report an enhancement request to PyTorch.)"
+    )
 
 
 def negative_std(std) -> RuntimeError:

@@ -1,6 +1,6 @@
 """Errors about arguments where ints or flags belong."""
 
-from .errors import type_name
+from .errors import c_type, type_name
 
 
 def int_element(function: str, name: str, position: int, at: int, got) -> TypeError:
@@ -28,6 +28,41 @@ def size_element(name, at: int, got, spread: bool) -> TypeError:
     )
 
 
+def legacy_device(wanted, got) -> RuntimeError:
+    """torch.FloatTensor(2, device="meta") and its like."""
+    return RuntimeError(f"legacy constructor expects device type: {wanted.type} but device type: {got.type} was passed")
+
+
+def legacy_dtype(wanted, got) -> TypeError:
+    """torch.FloatTensor(torch.ones(2).double()) and its like."""
+    shown = "TensorOptions(dtype={}, device=cpu, layout=Strided, requires_grad=false (default), pinned_memory=false (default), "
+    shown += "memory_format=(nullopt))"
+    return TypeError(f"expected {shown.format(c_type(wanted))} (got {shown.format(c_type(got))})")
+
+
 def flag(name: str, got) -> TypeError:
     """A flag of any factory that is no bool."""
     return TypeError(f"argument '{name}' must be bool, not {type_name(got)}")
+
+
+def broadcast_shapes(sizes) -> RuntimeError:
+    """Shapes that do not broadcast, by the first one that does not fit those before it."""
+    wanted = []
+    for at, size in enumerate(sizes):
+        wanted = [1] * (len(size) - len(wanted)) + wanted
+        for d in range(-1, -len(size) - 1, -1):
+            if size[d] not in (1, wanted[d]):
+                if wanted[d] != 1:
+                    return RuntimeError(
+                        f"Attempting to broadcast a dimension of length {size[d]} at {d}! Mismatching argument at index {at} had "
+                        f"{tuple(size)}; but expected shape should be broadcastable to {wanted}"
+                    )
+                wanted[d] = size[d]
+    return RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape")
+
+
+def cuts_rank(ndim: int) -> RuntimeError:
+    return RuntimeError(
+        "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got a tensor "
+        f"with {ndim} dims"
+    )

@@ -1,5 +1,7 @@
 """What making and sharing storage objects raises."""
 
+from .errors import c_type, scalar_name
+
 
 def bad_arguments(detail, kind, name="TypedStorage.__init__", forms=None) -> Exception:
     """A storage class was called with the wrong arguments; `kind`: the exception's class."""
@@ -27,6 +29,24 @@ def cannot_share() -> Exception:
     )
 
 
+def another_dtype(tensor: bool, got, wanted, legacy=False) -> Exception:
+    """set_ to the memory of a tensor, or of a storage, of another dtype; `legacy`: torch.FloatTensor and its like."""
+    if tensor:
+        return RuntimeError(f"Could not set tensor of type {c_type(got)} to a tensor of type {c_type(wanted)}")
+    return RuntimeError(
+        f"Expected a Storage of type {scalar_name(wanted) if legacy else c_type(wanted)} or an UntypedStorage, but got type {scalar_name(got)} for argument 1 "
+        "'storage'"
+    )
+
+
+def another_device(have, got) -> Exception:
+    """set_ to memory somewhere else."""
+    return RuntimeError(
+        f'Attempted to set the storage of a tensor on device "{have}" to a storage on different device "{got}".  This is no '
+        "longer allowed; the devices must match."
+    )
+
+
 def not_resizable() -> Exception:
-    """Memory that other processes map, too small for a new size."""
+    """Memory that numpy or other processes see, too small for a new size."""
     return RuntimeError("Trying to resize storage that is not resizable")

@@ -1,5 +1,9 @@
 """Random numbers into tensors that exist: uniform_, normal_ and so on."""
 
+import math
+
+import jax.numpy as jnp
+
 from . import errors
 from .convert import as_numpy
 from .core import draw, shapes
@@ -9,11 +13,25 @@ from .reshaping import view_named
 from .tensor import Tensor
 
 
+def _largest(d) -> float:
+    """The largest number of a float dtype; inf of others, which have no uniform numbers."""
+    return float(jnp.finfo(d.np).max) if d.is_floating_point else math.inf
+
+
 def uniform_(self, from_=0, to=1, *, generator=None, **named) -> Tensor:
     """Uniform numbers from [from, to)."""
     low = named.get("from", from_)
+    largest = _largest(self._spec.dtype)
+    for name, bound in (("from", low), ("to", to)):
+        if not abs(bound) <= largest:
+            raise RuntimeError(f"{name} is out of bounds for {errors.c_type(self._spec.dtype)}")
     if low > to:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low} > to={to}")
+    if to - low > largest:
+        raise RuntimeError(
+            f"uniform_ expects to-from <= std::numeric_limits<Float>::max(), but found to={to:g} and from={low:g} which result in "
+            "to-from to exceed the limit"
+        )
     g = generator_of(generator)
     return fill_random(self, lambda s: draw_uniform(g, s, self._spec.dtype, float(low), float(to)), "UniformBackward0")
 
@@ -35,6 +53,8 @@ def bernoulli_(self, p=0.5, *, generator=None) -> Tensor:
     if not isinstance(p, Tensor) and not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
     prob = float(p) if not isinstance(p, Tensor) else as_numpy(view_named("expand", p, tuple(self._spec.shape)))
+    if isinstance(p, Tensor) and not ((prob >= 0) & (prob <= 1)).all():
+        raise errors.probability()
     if isinstance(p, Tensor):
         prob = prob.transpose(memory_order(self._spec.strides))
     return fill_random(

@@ -1,26 +1,91 @@
-"""torch.FloatTensor and its like: constructors named after a dtype, from before dtypes were arguments."""
+"""Constructors from before dtypes were arguments: torch.Tensor(...), tensor.new(...), torch.FloatTensor(...) and its like."""
 
+import operator
+
+import numpy as np
+
+from . import creation, errors, errors_arguments, errors_storage
 from .convert import LEGACY_NAMES
-from .copying import legacy_new
+from .core import device as devices
 from .core import dtype as dtypes
-from .tensor import Tensor
+from .storage_api import TypedStorage, UntypedStorage
+from .tensor import Size, Tensor, make
+
+_FORMS = (
+    "(tuple of ints size), (object data), (Tensor other) or (Storage storage), each with torch.device device = None"
+)
+
+
+def legacy_new(cls, *args, **named) -> Tensor:
+    """torch.Tensor(...): sizes, data in the default dtype, or another tensor or storage, which it then shares."""
+    made = _new(args, named, dtypes.default.dtype, devices.cpu, any_dtype=True)
+    return make(made._storage, made._spec, made._offset, cls)
+
+
+def new(self, *args, **named) -> Tensor:
+    """torch.Tensor(...) with the dtype and the device of this tensor."""
+    return _new(args, named, self._spec.dtype, self._spec.device)
+
+
+def _new(args, named, dtype, place, any_dtype=False):
+    device = named.pop("device", None)
+    if set(named) - {"size", "data", "other", "storage"} or len(args) + len(named) > 1 and named:
+        raise errors.combination("new", args, _FORMS, named)
+    if device is not None and devices.resolve(device) is not place:
+        raise errors_arguments.legacy_device(place, devices.resolve(device))
+    args = args or tuple(named.values())
+    if not args:
+        return creation.empty(0, dtype=dtype, device=place)
+    first = args[0]
+    if len(args) > 1 or isinstance(first, Size) or "size" in named or _whole(first):
+        return creation.empty(*args, dtype=dtype, device=place)
+    if isinstance(first, Tensor):
+        if first._spec.dtype is not dtype and not any_dtype:
+            raise errors_arguments.legacy_dtype(dtype, first._spec.dtype)
+        return make(first._storage, first._spec, first._offset)
+    if isinstance(first, UntypedStorage):
+        return first._flat(dtype)
+    if isinstance(first, TypedStorage):
+        if first.dtype is not dtype:
+            raise errors_storage.another_dtype(False, first.dtype, dtype, legacy=True)
+        return first._flat()
+    if isinstance(first, str):
+        raise TypeError("new(): invalid data type 'str'")
+    if isinstance(first, dict) or not (hasattr(first, "__len__") and hasattr(first, "__getitem__")):
+        raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
+    return creation.tensor(first, dtype=dtype, device=place)
+
+
+def _whole(x) -> bool:
+    if isinstance(x, (bool, Tensor, np.ndarray)):
+        return False
+    try:
+        operator.index(x)
+    except TypeError:
+        return False
+    return True
 
 
 class _LegacyType(type):
-    """A class that only makes Tensors and recognises those of its dtype."""
+    """A class that only makes Tensors and recognises those of its dtype and device."""
 
-    def __call__(cls, *args, **options):
-        return legacy_new(Tensor, *args, dtype=cls.dtype, **options)
+    def __call__(cls, *args, **named):
+        return _new(args, named, cls.dtype, devices.resolve(cls.place))
 
     def __instancecheck__(cls, instance):
-        return isinstance(instance, Tensor) and instance.dtype is cls.dtype and instance.is_cpu
+        return isinstance(instance, Tensor) and instance.dtype is cls.dtype and instance.device.type == cls.place
 
 
-def _make(name, dtype):
-    return _LegacyType(name, (), {"dtype": dtype, "__module__": "torch", "__doc__": f"Makes tensors of {dtype}."})
+def _make(name, dtype, place):
+    return _LegacyType(
+        name,
+        (),
+        {"dtype": dtype, "place": place, "__module__": "torch", "__doc__": f"Makes tensors of {dtype} on {place}."},
+    )
 
 
-CLASSES = {name: _make(name, dtypes.ALL[d]) for d, name in LEGACY_NAMES.items()}
+CLASSES = {name: _make(name, dtypes.ALL[d], "cpu") for d, name in LEGACY_NAMES.items()}
+CUDA_CLASSES = {name: _make(name, dtypes.ALL[d], "cuda") for d, name in LEGACY_NAMES.items()}
 
 
 def set_default_tensor_type(t, set_default_dtype) -> None:

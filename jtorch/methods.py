@@ -12,7 +12,6 @@ from .copying import (
     contains,
     deepcopy,
     iterate,
-    legacy_new,
     make_subclass,
     make_wrapper_subclass,
     reduce_ex,
@@ -22,6 +21,7 @@ from .copying import (
 from .core import dtype as dtypes
 from .core import sharing
 from .inplace_random import bernoulli_, cauchy_, exponential_, geometric_, log_normal_, normal_, random_, uniform_
+from .legacy import legacy_new, new
 from .ops import registry
 from .random_tensors import fill_random, memory_order
 from .reshaping import (
@@ -51,13 +51,15 @@ def new_factory(name):
     def create(self, *args, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, **kw):
         if not args and "size" not in kw:
             raise errors.missing_argument(f"new_{name}", "size")
-        return make_one(
-            *args,
-            dtype=dtype or self._spec.dtype,
-            device=device or self._spec.device,
-            requires_grad=requires_grad,
-            **kw,
-        )
+        if name == "full" and args and isinstance(args[0], int):
+            raise errors.argument("new_full", "size", "tuple of ints", args[0], 1)
+        kind, place = dtype or self._spec.dtype, device or self._spec.device
+        try:
+            return make_one(*args, dtype=kind, device=place, requires_grad=requires_grad, **kw)
+        except TypeError as error:
+            if str(error).startswith(f"{name}()"):
+                raise TypeError(f"new_{error}") from None
+            raise
 
     create.__name__ = "new_" + name
     create.__doc__ = make_one.__doc__
@@ -67,11 +69,12 @@ def new_factory(name):
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """A tensor with a copy of `data`, in the dtype and on the device of this one."""
     if isinstance(data, Tensor):
-        return (
-            to(data.detach(), dtype=dtype or data._spec.dtype, device=device or data._spec.device)
-            .clone()
-            .requires_grad_(requires_grad)
+        errors.warn(
+            "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+            "sourceTensor.detach().clone().requires_grad_(True), rather than tensor.new_tensor(sourceTensor)."
         )
+        data = to(data.detach(), dtype=dtype or self._spec.dtype, device=device or self._spec.device)
+        return data.clone().requires_grad_(requires_grad)
     return creation.tensor(
         data, dtype=dtype or self._spec.dtype, device=device or self._spec.device, requires_grad=requires_grad
     )
@@ -92,34 +95,69 @@ def _unseen(self, array):
     return self
 
 
+def _part_setter(part):
+    def assign(self, value):
+        part(self).copy_(value)
+
+    return assign
+
+
 def _without_gradients(name, *tensors):
     if any(t.requires_grad for t in tensors):
         raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
 
 
+def _as_elements(t, results, shape):
+    """What a Python function gave for each element, as an array."""
+    for x in results:
+        if not hasattr(x, "__float__" if t.dtype.is_floating_point else "__index__") and not isinstance(
+            x, (float, complex)
+        ):
+            raise TypeError(
+                f"must be real number, not {errors.type_name(x)}"
+                if t.dtype.is_floating_point
+                else f"'{errors.type_name(x)}' object cannot be interpreted as an integer"
+            )
+    return np.array(results, t.dtype.np).reshape(shape)
+
+
+def _same_type(name, t, others):
+    """Raise unless the other tensors of map_ have the type of the first."""
+    for i, x in enumerate(others, 1):
+        argument = "other" if len(others) == 1 else "xy"[i - 1]
+        if not isinstance(x, Tensor):
+            raise errors.argument(name, argument, "Tensor", x, i)
+        if x.type() != t.type():
+            raise TypeError(f"{name}: expected {t.type()} for '{argument}' (got {x.type()})")
+
+
 def apply_(self, function):
     """Replace each element by function(element): a Python loop, for CPU tensors."""
     _without_gradients("apply_", self)
+    if self.device.type == "meta":
+        return self
     array = np.array(as_numpy(self))
-    flat = np.array([function(x) for x in array.reshape(-1).tolist()], array.dtype)
-    return _unseen(self, flat.reshape(array.shape))
+    return _unseen(self, _as_elements(self, [function(x) for x in array.reshape(-1).tolist()], array.shape))
 
 
 def map_(self, other, function):
     """Replace each element by function(element, other's element)."""
+    _same_type("map_", self, [other])
     _without_gradients("map_", self, other)
     a, b = np.array(as_numpy(self)), np.broadcast_to(as_numpy(other), self.shape)
-    flat = np.array([function(x, y) for x, y in zip(a.reshape(-1).tolist(), b.reshape(-1).tolist())], a.dtype)
-    return _unseen(self, flat.reshape(a.shape))
+    found = [function(x, y) for x, y in zip(a.reshape(-1).tolist(), b.reshape(-1).tolist())]
+    return _unseen(self, _as_elements(self, found, a.shape))
 
 
 def map2_(self, x, y, function):
     """Replace each element by function(element, x's element, y's element)."""
+    _same_type("map2_", self, [x, y])
     _without_gradients("map2_", self, x, y)
     a = np.array(as_numpy(self))
     others = [np.broadcast_to(as_numpy(t), self.shape).reshape(-1).tolist() for t in (x, y)]
-    flat = np.array([function(*each) for each in zip(a.reshape(-1).tolist(), *others)], a.dtype)
-    return _unseen(self, flat.reshape(a.shape))
+    return _unseen(
+        self, _as_elements(self, [function(*each) for each in zip(a.reshape(-1).tolist(), *others)], a.shape)
+    )
 
 
 def requires_grad_view(self):
@@ -261,7 +299,7 @@ def install():
     Tensor._make_wrapper_subclass = staticmethod(make_wrapper_subclass)
     Tensor._stack = staticmethod(lambda parts: op_named("stack")(parts))
     Tensor.as_subclass = as_subclass
-    Tensor.new = lambda self, *a, **k: legacy_new(Tensor, *a)
+    Tensor.new = new
     Tensor.__new__ = staticmethod(legacy_new)
     Tensor.pin_memory = lambda self, device=None: self
     Tensor.share_memory_ = share_memory_
@@ -284,7 +322,8 @@ def install():
     Tensor.grad_dtype = property(_grad_dtype)
     operators.install()
     for name in ("real", "imag"):
-        setattr(Tensor, name, property(getattr(complex_views, name)))
+        part = getattr(complex_views, name)
+        setattr(Tensor, name, property(part, _part_setter(part)))
 
 
 __all__ = ["TypedStorage", "UntypedStorage"]

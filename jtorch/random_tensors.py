@@ -44,7 +44,11 @@ default_generator = rng.default_generator
 
 
 def generator_of(generator):
-    return default_generator if generator is None else generator
+    if generator is None:
+        return default_generator
+    if not isinstance(generator, rng.Generator):
+        raise TypeError(f"expected a torch.Generator, but got {errors.type_name(generator)}")
+    return generator
 
 
 def manual_seed(seed) -> rng.Generator:
@@ -193,6 +197,11 @@ def randint(
             high = args[0]
         else:
             low = args[0]
+    if any(isinstance(x, float) for x in (low, high)):
+        given = [x for x in (low, high, size) if x is not None]
+        raise errors.combination(
+            "randint", given, "(int high, tuple of ints size) or (int low, int high, tuple of ints size)"
+        )
     low, high = 0 if low is None else int(low), int(high)
     int_bounds(low, high, dtype_or_default(dtype if dtype is not None or out is None else out.dtype, dtypes.int64))
     return _random(
@@ -207,6 +216,9 @@ def randint(
         lambda g, s, d: draw.randint(g, low, high, s, d.np),
         dtypes.int64,
     )
+
+
+_COUNTED = {"float16": 2049, "float32": (1 << 24) + 1, "float64": (1 << 53) + 1}
 
 
 def randperm(
@@ -224,6 +236,8 @@ def randperm(
     place = devices.resolve(device)
     if place.type == "meta":
         return finish(_undrawn((n,), d, place), requires_grad, out)
+    if n > _COUNTED.get(d.name, n):
+        raise RuntimeError(f"n cannot be greater than {_COUNTED[d.name]} for {dtypes.scalar_name(d)} type.")
     array = draw.randperm(generator_of(generator), n, np.int64).astype(d.np)
     return finish(from_array(array, place, d), requires_grad, out)
 
@@ -312,13 +326,17 @@ def memory_order(strides) -> list[int]:
 
 
 def fill_random(t, drawn, name):
-    """Fill a tensor in place with numbers drawn on the host, in the order of memory. name: of the tape's node.
+    """Fill a tensor in place with numbers drawn on the host, in the order of memory.
+
+    name: of the tape's node; none for a write that is no draw, in which elements that share memory may be written twice
 
     drawn: called with the sizes in that order
     """
     if tls.me.grad:
         check_inplace(t)
     spec = t._spec
+    if name and overlaps(spec):
+        raise errors.overlap()
     if spec.device.type == "meta":
         drawn((0,))  # raises for a dtype that it is not for; numbers there are none
         value = zeros_value(Spec.dense(spec.shape, spec.dtype, spec.device))
@@ -367,10 +385,7 @@ def bernoulli(input, p=None, *, generator=None, out=None) -> Tensor:
         return finish(_undrawn(spec.shape, spec.dtype if out is None else out.dtype, spec.device), False, out)
     probability = storages.numpy_of(input._storage, spec, input._offset) if p is None else p
     if p is None and probability.size and not ((probability >= 0) & (probability <= 1)).all():
-        raise RuntimeError(
-            "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  "
-            "(Could this error message be improved?  If so, please report an enhancement request to PyTorch.)"
-        )
+        raise errors.probability()
     if p is None:
         probability = probability.astype(np.float64 if spec.dtype is dtypes.float64 else np.float32)
     array = draw.bernoulli(generator_of(generator), probability, tuple(spec.shape), spec.dtype.np)
@@ -434,6 +449,10 @@ def normal(
 ):
     """Normal numbers with these means and deviations (numbers or tensors)."""
     if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
+        if size is None:
+            raise errors.combination(
+                "normal", [mean, std], "(Tensor mean, Tensor std) or (float mean, float std, tuple of ints size)"
+            )
         if std < 0:
             raise errors.negative_std(std)
         return _random(

@@ -2,7 +2,8 @@
 
 import builtins
 
-from . import errors, operators
+from . import errors, errors_arguments, operators
+from .core import dtype as dtypes
 from .core import shapes
 from .core.dtype import dtype as DType
 from .core.layout import view_strides
@@ -48,10 +49,13 @@ def reshape_function(input, shape) -> Tensor:
     return reshape(input, shape)
 
 
-def view(self, *size, dtype=None) -> Tensor:
+def view(self, *shape, size=None, dtype=None) -> Tensor:
     """The same storage in another shape, or read as another dtype."""
+    size = shape if size is None else (size,)
     if dtype is not None or (len(size) == 1 and isinstance(size[0], DType)):
         return view_dtype(self, dtype or size[0])
+    if not size or isinstance(size[0], (str, float)):
+        raise errors.combination("view", size, "(torch.dtype dtype) or (tuple of ints size)")
     return view_named("view", self, size_of(size))
 
 
@@ -61,13 +65,14 @@ def view_dtype(self, dtype) -> Tensor:
     if dtype is spec.dtype:
         return view_named("alias", self)
     old, new = spec.dtype.itemsize, dtype.itemsize
+    names = f"{dtypes.scalar_name(spec.dtype)} as {dtypes.scalar_name(dtype)}"
     shape, strides, offset = list(spec.shape), list(spec.strides), self._offset
     if old != new and not shape:
-        raise RuntimeError(f"self.dim() cannot be 0 to view {spec.dtype} as {dtype} (different element sizes)")
+        raise RuntimeError(f"self.dim() cannot be 0 to view {names} (different element sizes)")
     if old > new:
         if strides[-1] != 1:
             raise RuntimeError(
-                f"self.stride(-1) must be 1 to view {spec.dtype} as {dtype} (different element sizes), but got {strides[-1]}"
+                f"self.stride(-1) must be 1 to view {names} (different element sizes), but got {strides[-1]}"
             )
         ratio = old // new
         shape[-1] *= ratio
@@ -77,22 +82,22 @@ def view_dtype(self, dtype) -> Tensor:
         ratio = new // old
         if shape[-1] % ratio:
             raise RuntimeError(
-                f"self.size(-1) must be divisible by {ratio} to view {spec.dtype} as {dtype} (different element sizes), but "
+                f"self.size(-1) must be divisible by {ratio} to view {names} (different element sizes), but "
                 f"got {shape[-1]}"
             )
         if offset % ratio:
             raise RuntimeError(
-                f"self.storage_offset() must be divisible by {ratio} to view {spec.dtype} as {dtype} (different element "
+                f"self.storage_offset() must be divisible by {ratio} to view {names} (different element "
                 f"sizes), but got {offset}"
             )
         if strides[-1] != 1:
             raise RuntimeError(
-                f"self.stride(-1) must be 1 to view {spec.dtype} as {dtype} (different element sizes), but got {strides[-1]}"
+                f"self.stride(-1) must be 1 to view {names} (different element sizes), but got {strides[-1]}"
             )
         if any(s % ratio for s in strides[:-1]):
             bad = next(i for i, s in enumerate(strides[:-1]) if s % ratio)
             raise RuntimeError(
-                f"self.stride({bad}) must be divisible by {ratio} to view {spec.dtype} as {dtype} (different element sizes), "
+                f"self.stride({bad}) must be divisible by {ratio} to view {names} (different element sizes), "
                 f"but got {strides[bad]}"
             )
         shape[-1] //= ratio
@@ -123,10 +128,12 @@ def sum_to_size(self, *size) -> Tensor:
 def broadcast_shapes(*sizes):
     """The shape to which tensors of these shapes broadcast."""
     sizes = [(s,) if isinstance(s, int) else tuple(s) for s in sizes]
+    if any(n < 0 for s in sizes for n in s):
+        raise ValueError("Attempting to broadcast a dimension with negative length!")
     try:
         return Size(shapes.broadcast(*sizes)) if sizes else Size(())
     except RuntimeError:
-        raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape") from None
+        raise errors_arguments.broadcast_shapes(sizes) from None
 
 
 def flatten(input, start_dim=0, end_dim=-1) -> Tensor:
@@ -203,6 +210,9 @@ def transposed(self) -> Tensor:
 
 def matrix_transposed(self) -> Tensor:
     """The last two dimensions swapped."""
+    if self._spec.ndim == 0:
+        errors.warn("Tensor.mT is deprecated on 0-D tensors. This function is the identity in these cases.")
+        return view_named("alias", self)
     if self._spec.ndim < 2:
         raise RuntimeError(
             f"tensor.mT is only supported on matrices or batches of matrices. Got {self._spec.ndim}-D tensor."
@@ -212,7 +222,7 @@ def matrix_transposed(self) -> Tensor:
 
 def hermitian(self) -> Tensor:
     if self._spec.ndim not in (0, 2):
-        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self._spec.ndim}-D tensor.")
+        raise errors.matrix_rank(self._spec.ndim, "H")
     return op_named("conj")(transposed(self)) if self.is_complex() else transposed(self)
 
 

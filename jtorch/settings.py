@@ -22,7 +22,9 @@ _now = _Settings()
 
 def use_deterministic_algorithms(mode, *, warn_only=False) -> None:
     """Remembered: XLA's CPU programs are deterministic as they are."""
-    _now.deterministic, _now.warn_only = bool(mode), bool(warn_only)
+    if not isinstance(mode, bool):
+        raise errors.argument("_set_deterministic_algorithms", "mode", "bool", mode, 1)
+    _now.deterministic, _now.warn_only = mode, bool(warn_only)
 
 
 def are_deterministic_algorithms_enabled() -> bool:
@@ -37,6 +39,8 @@ def is_deterministic_algorithms_warn_only_enabled() -> bool:
 
 def set_deterministic_debug_mode(debug_mode) -> None:
     """0 or "default", 1 or "warn", 2 or "error": use_deterministic_algorithms by another name."""
+    if not isinstance(debug_mode, (str, int)):
+        raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
     names = ("default", "warn", "error")
     if isinstance(debug_mode, str):
         if debug_mode not in names:

@@ -99,7 +99,14 @@ class Tensor(metaclass=TensorMeta):
         """The shape, or the length of one dimension."""
         if dim is None:
             return self._spec.shape
-        return self._spec.shape[_wrap(dim, self._spec.ndim)]
+        try:
+            return self._spec.shape[_wrap(dim, self._spec.ndim)]
+        except TypeError:
+            raise errors.argument("size", "dim", "int", dim, 1) from None
+        except IndexError:
+            if self._spec.ndim:
+                raise
+            raise errors.unbind_scalar(dim) from None
 
     def stride(self, dim=None):
         """The strides in elements, or that of one dimension."""

@@ -5,16 +5,17 @@ import copy
 import numpy as np
 
 from . import creation, errors, errors_storage
-from .convert import to_device
+from .convert import suggested_format, to_device
 from .core import dtype as dtypes
 from .core import shapes, sharing
 from .core import storage as storages
+from .core.layout import Layout
 from .core.record import tls
 from .core.spec import Spec
 from .core.storage import Storage
 from .creation import (
-    contiguous_format,
     full_of,
+    preserve_format,
     size_of,
     strides_for,
 )  # fmt: skip
@@ -36,9 +37,12 @@ def _dual(t) -> bool:
     return tls.me.special is not None and "_tangent" in t.__dict__
 
 
-def copy_(self, src, non_blocking=False) -> Tensor:
-    """Write the elements of `src`, broadcast and converted."""
+def copy_(self, other, non_blocking=False) -> Tensor:
+    """Write the elements of `other`, broadcast and converted."""
+    src = other
     if not isinstance(src, Tensor):
+        if not isinstance(src, (int, float, complex)):
+            raise errors.argument("copy_", "other", "Tensor", src, 1)
         src = creation.tensor(src)
     if tls.me.grad:
         check_inplace(self, (src,))
@@ -117,49 +121,81 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor:
         self._storage, self._spec, self._offset = Storage(zeros_value(spec), spec), spec, 0
         self._storage.version = version
         return self
-    if isinstance(source, Tensor):
-        self._storage = source._storage
-        if size is None:
-            self._spec, self._offset = source._spec, source._offset
+    storage, spec = getattr(source, "_storage", None), self._spec
+    if not isinstance(storage, Storage) or (size is None and storage_offset):
+        raise errors.combination("set_", [source], "(Storage or Tensor source, int storage_offset, tuple of ints size)")
+    kind = getattr(source, "dtype", spec.dtype)  # bytes have none
+    if kind is not spec.dtype:
+        raise errors_storage.another_dtype(isinstance(source, Tensor), kind, spec.dtype)
+    if storage.base.device is not spec.device:
+        raise errors_storage.another_device(spec.device, storage.base.device)
+    if size is None:
+        if isinstance(source, Tensor):
+            self._storage, self._spec, self._offset = storage, source._spec, source._offset
             return self
-    else:
-        self._storage = source._storage
-        if size is None:
-            size = (self._storage.base.nbytes // self._spec.dtype.itemsize,)
+        size = (storage.base.nbytes // spec.dtype.itemsize,)
     size = tuple(size)
     stride = shapes.contiguous_strides(size) if stride is None else tuple(stride)
-    self._spec = Spec.of(size, tuple(stride), self._spec.dtype, self._storage.base.device)
-    self._offset = storage_offset
+    _bounded(size, stride, storage_offset)
+    _grow(storage, Layout(size, stride, storage_offset).storage_size(), spec.dtype)
+    self._storage, self._offset = storage, storage_offset
+    self._spec = Spec.of(size, stride, spec.dtype, spec.device)
     return self
 
 
-def resize_(self, *size, memory_format=contiguous_format) -> Tensor:
+def _bounded(size, stride, offset):
+    """Raise for what is the layout of no memory."""
+    if any(n < 0 for n in size):
+        raise errors.numel_overflow()
+    if len(size) != len(stride):
+        raise RuntimeError(f"unequal size length ({len(size)}) and stride length ({len(stride)})")
+    if any(s < 0 for s in stride):
+        raise errors.storage_overflow(size, stride)
+    if offset < 0:
+        raise errors.storage_offset(offset)
+
+
+def _grow(storage, count, dtype):
+    """Have a storage hold at least `count` elements of a dtype; the new ones are zeros."""
+    base = storage.base
+    wanted = -(-count * dtype.itemsize // base.dtype.itemsize)
+    if wanted <= base.numel:
+        return
+    host = storage.host
+    if host is not None and (sharing.is_shared(storage) or (host.shared() and not storages.on_host.always)):
+        raise errors_storage.not_resizable()
+    spec = Spec.dense((wanted,), base.dtype, base.device)
+    if base.device.type != "meta":
+        flat = np.zeros(wanted, base.dtype.memory)
+        flat[: base.numel] = storages.memory(storage)
+        storage.value = storages.to_device(dtypes.values(flat, base.dtype), base.device)
+    storage.spec = spec
+
+
+def resize_(self, *size, memory_format=None) -> Tensor:
     """Change the shape in place; the storage grows when it must, new elements are zeros."""
     if self.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
-    size = size_of(size)
+    size = size_of(size, "resize_")
     spec = self._spec
-    changes = tuple(size) != tuple(spec.shape)
+    if memory_format is None and size == tuple(spec.shape):
+        return self
+    _bounded(size, size, self._offset)
+    changes = size != tuple(spec.shape)
     new = Spec.of(size, tuple(strides_for(size, memory_format)), spec.dtype, spec.device)
-    need = self._offset + new.numel
-    base = self._storage.base
-    have = base.nbytes // spec.dtype.itemsize
-    if need > have:
-        if sharing.is_shared(self._storage):
-            raise errors_storage.not_resizable()
-        old = storages.numpy_of(self._storage, Spec.dense((have,), spec.dtype, spec.device), 0) if have else np.zeros(0)
-        flat = np.zeros(need, spec.dtype.np)
-        flat[:have] = old[:have]
-        self._storage.value = storages.to_device(flat, spec.device)
-        self._storage.spec = Spec.dense((need,), spec.dtype, spec.device)
+    _grow(self._storage, self._offset + new.numel, spec.dtype)
     self._storage.version += changes
     self._spec = new
     return self
 
 
-def resize_as_(self, other, memory_format=contiguous_format) -> Tensor:
-    """`resize_` to the shape of another tensor."""
-    return resize_(self, tuple(other._spec.shape))
+def resize_as_(self, the_template, *, memory_format=None) -> Tensor:
+    """`resize_` to the shape of another tensor; with preserve_format to its memory format too."""
+    if not isinstance(the_template, Tensor):
+        raise errors.argument("resize_as_", "the_template", "Tensor", the_template, 1)
+    if memory_format is preserve_format:
+        memory_format = suggested_format(the_template)
+    return resize_(self, tuple(the_template._spec.shape), memory_format=memory_format)
 
 
 def _swap_meta(self, made):

@@ -94,3 +94,19 @@ def test_poisson_of_one_rate_is_a_tensor_without_dimensions():
         return counts.shape == (), str(counts.dtype), abs(counts.item() - 1e6) < 1e4
 
     both(program)
+
+
+REFUSED = {
+    "normal without a size": lambda t: t.normal(0, 1),
+    "randint of floats": lambda t: t.randint(0, 2.5, (2,)),
+    "randperm beyond what halves count": lambda t: t.randperm(5000, dtype=t.float16),
+    "uniform_ beyond the dtype": lambda t: t.ones(3, dtype=t.float16).uniform_(0, 1e39),
+    "uniform_ from nan": lambda t: t.ones(3).uniform_(float("nan"), 1),
+    "uniform_ over too much": lambda t: t.ones(3).uniform_(-3e38, 3e38),
+    "bernoulli_ beyond 1": lambda t: t.ones(2).bernoulli_(t.tensor([1.5, 0.0])),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name):
+    both(REFUSED[name])

@@ -121,3 +121,23 @@ def test_betas_of_adam_are_floats():
         for kind in (T.optim.Adam, T.optim.AdamW):
             with pytest.raises(ValueError, match="betas must be either both floats or both Tensors"):
                 kind([T.ones(1, requires_grad=True)], betas=(0, 0.9))
+
+
+def test_deterministic_algorithms():
+    def program(t):
+        found = [t.utils.deterministic.fill_uninitialized_memory]
+        for change in (
+            lambda: t.use_deterministic_algorithms(True, warn_only=True),
+            lambda: t.use_deterministic_algorithms(1),
+            lambda: t.set_deterministic_debug_mode("error"),
+            lambda: t.set_deterministic_debug_mode(1.5),
+            lambda: t.use_deterministic_algorithms(False),
+        ):
+            try:
+                change()
+            except TypeError as error:
+                found.append(str(error))
+            found.append(t.get_deterministic_debug_mode())
+        return found
+
+    oracle.both(program)

@@ -192,3 +192,27 @@ def test_legacy_constructors():
             t.BoolTensor([True]),
         ]
     )
+
+
+SHAPES = {
+    "view by name": lambda t: t.ones(2, 3).view(size=(3, 2)).shape,
+    "view of nothing": lambda t: t.ones(2, 3).view(),
+    "view of a word": lambda t: t.ones(2, 3).view("a"),
+    "view as larger elements": lambda t: t.ones(3).view(t.float64),
+    "view as smaller elements": lambda t: t.ones(3, 2).t().view(t.int16),
+    "view of a number": lambda t: t.ones(()).view(t.int16),
+    "mT of a number": lambda t: t.ones(()).mT,
+    "H of more": lambda t: t.ones(2, 3, 4).H,
+    "size of a number": lambda t: t.ones(()).size(0),
+    "size by a word": lambda t: t.ones(2).size("a"),
+    "size by a tensor": lambda t: t.ones(2).size(t.tensor(0)),
+    "shapes that do not broadcast": lambda t: t.broadcast_shapes((2, 3), (4, 1, 3), (2, 2)),
+    "a shape below zero": lambda t: t.broadcast_shapes((-1,)),
+    "more dimensions than numpy has": lambda t: (t.ones([1] * 65) * 2).flatten().tolist(),
+    "split at a matrix": lambda t: t.tensor_split(t.ones(3), t.tensor([[1]])),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_shapes(name):
+    both(SHAPES[name])

@@ -288,11 +288,12 @@ def check_number(x, d: dtype) -> None:
         low = -info.max if isinstance(x, int) and not d.is_signed else info.min
         if not low <= x <= info.max:
             raise errors.not_representable(d)
-    elif d.name in ("float32", "complex64") and _SINGLE < abs(x) < float("inf"):
+    elif _LARGEST.get(d.name, np.inf) < abs(x) < float("inf"):
         raise errors.not_representable(d)
 
 
 _SINGLE = float(np.finfo(np.float32).max)
+_LARGEST = {"float32": _SINGLE, "complex64": _SINGLE, "float16": 65504.0, "bfloat16": float.fromhex("0x1.fep+127")}
 
 
 def can_cast(a: dtype, b: dtype) -> bool:

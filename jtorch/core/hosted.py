@@ -98,9 +98,9 @@ class _Walk:
 
 
 def _dtype(v):
-    """The dtype of a variable."""
+    """The dtype of a variable. numpy's arrays have 64 dimensions at most."""
     dtype = v.aval.dtype
-    if dtype not in _DTYPES:
+    if dtype not in _DTYPES or v.aval.ndim > 64:
         raise NotHere
     return dtype
 

@@ -1,7 +1,10 @@
 """Spec: the interned metadata of a tensor (shape, strides, dtype, device), compared by identity."""
 
+import math
+
 import jax
 
+from .. import errors
 from . import shapes
 from .device import Device
 from .dtype import dtype as DType
@@ -51,8 +54,11 @@ class Spec:
         key = (shape, strides, dtype, device)
         spec = _SPECS.get(key)
         if spec is None:
+            size = Size(shape)
+            if size.numel() > LARGEST:
+                raise errors.numel_overflow()
             spec = _SPECS[key] = Spec.__new__(Spec)
-            spec.shape = shape = Size(shape)
+            spec.shape = shape = size
             spec.strides = tuple(strides)
             spec.dtype = dtype
             spec.device = device
@@ -69,6 +75,8 @@ class Spec:
         key = (shape, dtype, device)
         spec = _DENSE.get(key)
         if spec is None:
+            if math.prod(shape) * dtype.itemsize > LARGEST:
+                raise errors.storage_overflow(shape)  # XLA would end the process
             spec = _DENSE[key] = Spec.of(tuple(shape), shapes.contiguous_strides(shape), dtype, device)
         return spec
 
@@ -79,6 +87,7 @@ class Spec:
         return f"Spec({tuple(self.shape)}, {self.strides}, {self.dtype}, {self.device})"
 
 
+LARGEST = 2**63 - 1
 _SPECS: dict[tuple, Spec] = {}
 _DENSE: dict[tuple, Spec] = {}
 

@@ -349,8 +349,11 @@ def memory(storage) -> np.ndarray:
     if storage.host is not None:
         return storage.host.buffer
     base = storage.spec
-    array = as_memory(np.asarray(realise(storage.value)), base.dtype.memory)
     order = sorted(range(base.ndim), key=lambda d: -base.strides[d])
+    value = realise(storage.value)
+    if base.ndim > 64:  # more than numpy's arrays can have
+        value, order = value.transpose(order).reshape(-1), [0]
+    array = as_memory(np.asarray(value), base.dtype.memory)
     return np.ascontiguousarray(array.transpose(order)).reshape(-1)
 
 

@@ -18,7 +18,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .. import errors
 from . import shapes
 from .layout import has_overlap
 
@@ -155,11 +154,11 @@ class Gather:
         return lax.gather(x, self._index(x, starts), numbers, block, mode=mode)
 
     def write(self, x, starts, value):
-        if has_overlap(self.sizes, self.strides):
-            raise errors.overlap()
+        # Elements that share memory are written one after the other: the last one stays.
+        apart = not has_overlap(self.sizes, self.strides)
         numbers = lax.ScatterDimensionNumbers(self._others(x), (self.axis,), (self.axis,))
         mode = lax.GatherScatterMode.PROMISE_IN_BOUNDS
-        return lax.scatter(x, self._index(x, starts), value, numbers, unique_indices=True, mode=mode)
+        return lax.scatter(x, self._index(x, starts), value, numbers, unique_indices=apart, mode=mode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +171,8 @@ class Broadcast:
         return lax.broadcast_in_dim(x, self.shape, self.dims)
 
     def write(self, x, starts, value):
-        raise errors.overlap()
+        sizes = dict(zip(self.dims, x.shape))
+        return value[tuple(slice(n - sizes[d], n) if d in sizes else -1 for d, n in enumerate(self.shape))]
 
 
 @dataclass(frozen=True, slots=True)

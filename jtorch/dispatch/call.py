@@ -32,7 +32,16 @@ from .plans import (
     return_type,
 )
 from .results import finish, put_on_tape
-from .write import check_inplace, copy_to_out, half_overlap, overlaps, overwritten, replace_storage, write_on_tape
+from .write import (
+    check_inplace,
+    copy_to_out,
+    half_overlap,
+    overlap,
+    overlaps,
+    overwritten,
+    replace_storage,
+    write_on_tape,
+)
 
 
 def slow(op, args, out=None, public=None):
@@ -227,6 +236,10 @@ def _dtype_of(value, specs):
 def _with_out(op, plan, me, tensors, call, out):
     outs = _outs(op, out, len(plan.specs) if plan.multiple else None)
     _keep_apart(op, outs, tensors)
+    if op.elementwise and any(
+        o is not t and o._storage is t._storage and half_overlap(o, t) for o in outs for t in tensors
+    ):
+        raise errors.input_overlap()
     if plan.diff:
         _off_tape(op, me, (*tensors, *outs))
     ruled = _check_out(op, outs, plan.specs)
@@ -249,8 +262,10 @@ def _make_room(outs, specs):
 
 
 def _keep_apart(op, outs, tensors):
-    if op.apart and any(o is t or (o._storage is t._storage and t._spec.numel) for o in outs for t in tensors):
-        raise errors.input_overlap()
+    if op.apart:
+        others = tensors[1:] if op.inplace else tensors  # what has a form in place may write to its input
+        if any(o is t or (o._storage is t._storage and t._spec.numel) for o in outs for t in others):
+            raise errors.input_overlap()
 
 
 def _outs(record, out, count):
@@ -354,6 +369,8 @@ def inplace(op, args, public=None):
     except TypeError:
         raise errors.unhashable(op.name, call.key) from None
     if plan is None:
+        if not overlaps(t._spec) and has_overlap(tuple(t._spec.shape), t._spec.strides):
+            raise errors.overlap()  # PyTorch reads some elements after it has written them
         plan = op.plans[key] = make_plan(op, call, inplace_spec=t._spec, method=True)
     if op.value_checks:
         _check_values(op, call)
@@ -368,6 +385,8 @@ def inplace(op, args, public=None):
         inplace(op, op.expanded(*args))
         return t
     if op.elementwise and any(x is not t and x._storage is t._storage and half_overlap(t, x) for x in tensors):
+        raise errors.input_overlap()
+    if op.apart and any(x._storage is t._storage and (x is t or overlap(t, x)) for x in tensors[1:]):
         raise errors.input_overlap()
     values = [value_of(x) for x in tensors]
     graph = me.graph

@@ -312,6 +312,9 @@ def _make_return_type(name, fields):
         "__repr__": show,
         "__slots__": (),
         "n_fields": len(fields),
+        "n_sequence_fields": len(fields),
+        "n_unnamed_fields": 0,
+        "__match_args__": tuple(fields),
         "__module__": "torch.return_types",
     }
     body["__reduce__"] = lambda self: (_rebuild_return, (name, tuple(self)))
@@ -324,7 +327,20 @@ def _rebuild_return(name, values):
     return _return_types[name](values) if name in _return_types else values
 
 
+_LINALG = (
+    "eigh",
+    "eig",
+    "lu_factor",
+    "lu_factor_ex",
+    "cholesky_ex",
+    "inv_ex",
+    "ldl_factor",
+    "ldl_factor_ex",
+    "solve_ex",
+    "lstsq",
+)
 PUBLIC_RETURN_NAMES = {"max_dim": "max", "min_dim": "min", "median_dim": "median", "nanmedian_dim": "nanmedian"}
+PUBLIC_RETURN_NAMES |= {name: f"linalg_{name}" for name in _LINALG}
 
 
 def key_spec():
@@ -340,7 +356,10 @@ def bind(op, call, specs):
             type(call.numbers[s[1]]) for p, s, r in zip(op.params, call.slots, op.roles) if r == SCALAR and s[0] == "n"
         ]
         target = result_dtype(used, kinds)
-        if op.promote is registry.FLOAT and target is not None and target.category < dtypes.FLOAT:
+        kind = op.promote
+        if op.promotes is not None:
+            kind = op.promotes({p.name: s[1] for p, s in zip(op.params, call.slots) if s[0] == "s"})
+        if kind is registry.FLOAT and target is not None and target.category < dtypes.FLOAT:
             target = dtypes.default.dtype
     slots = []
     for role, slot in zip(op.roles, call.slots):

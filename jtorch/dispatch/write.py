@@ -232,10 +232,15 @@ def overlaps(spec):
 
 def half_overlap(a, b) -> bool:
     """Whether two dense tensors on one storage share elements without being the same."""
+    if a._offset == b._offset and a._spec.numel == b._spec.numel and a._spec.strides == b._spec.strides:
+        return False
+    return overlap(a, b)
+
+
+def overlap(a, b) -> bool:
+    """Whether two dense tensors on one storage share elements."""
     for x in (a, b):
         if not x._spec.numel or not shapes.is_dense(tuple(x._spec.shape), x._spec.strides):
             return False
     first, second = a._offset, b._offset
-    if first == second and a._spec.numel == b._spec.numel:
-        return a._spec.strides != b._spec.strides
     return first < second + b._spec.numel and second < first + a._spec.numel

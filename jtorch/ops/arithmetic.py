@@ -27,7 +27,7 @@ from .conversion import (
     to_float,
 )
 from .logic import isfinite, isnan, logical_and, logical_or, where
-from .registry import PROMOTE, UNKNOWN, ZERO, Array, Number, Scalar, composite, op
+from .registry import FLOAT, PROMOTE, UNKNOWN, ZERO, Array, Number, Scalar, composite, op
 
 # ---- sums and products ----
 
@@ -152,6 +152,8 @@ def div(input: Scalar, other: Scalar, *, rounding_mode: str | None = None) -> Ar
     return _div(input, other, rounding_mode)
 
 
+# Of integers a number, too, becomes a float at once: it may not fit into their dtype.
+div.promotes = lambda statics: FLOAT if statics["rounding_mode"] is None else PROMOTE
 div.guards(
     input=lambda call: True if call["rounding_mode"] and "other" in call["needs"] else None,
     other=lambda call: True if call["rounding_mode"] and hasattr(call["other"], "shape") else None,
@@ -185,18 +187,20 @@ def _check_rounding(input, other, rounding_mode=None):
     d = common_dtype(input, other)
     if rounding_mode is not None and d.category in (dtypes.BOOL, dtypes.COMPLEX):
         raise errors.not_implemented(f"div_{rounding_mode}_cpu", d)
+    if rounding_mode is not None and d.category == dtypes.INT and is_number(other) and not other:
+        raise errors.division_by_zero()
 
 
 def _no_zero_division(input, other):
     """PyTorch raises for integers, on values; only what is already on the host is looked at."""
     if other is None or np.asarray(other).dtype.kind not in "biu" or np.all(other):
         return
-    # an unknown dividend may be floating point: only integers are ever handed to value checks
-    if input is not None and np.asarray(input).dtype.kind in "biu":
-        raise RuntimeError("ZeroDivisionError")
+    # A dividend that is not computed yet is of integers: of others there is a Spec.
+    if input is None or np.asarray(input).dtype.kind in "biu":
+        raise errors.division_by_zero()
 
 
-@op(promote=PROMOTE, numbers=True)
+@op(promote=FLOAT, numbers=True)
 def true_divide(input: Scalar, other: Scalar) -> Array:
     """The quotient, of integers in floating point."""
     return to_float(jnp.asarray(input)) / to_float(jnp.asarray(other))
@@ -517,6 +521,9 @@ def _clamp_check(input, min=None, max=None):
     found = common_dtype(input, min, max)
     if found.category == dtypes.COMPLEX:
         raise NotImplementedError("clamp is not supported for complex types")
+    for bound in (min, max):
+        if is_number(bound):
+            dtypes.check_number(bound, found)
     if found.category == dtypes.BOOL:
         bounds = [b for b in (min, max) if b is not None]
         if builtins.any(is_number(b) for b in bounds):
@@ -604,7 +611,7 @@ clamp_max.vjp(
 )
 
 
-@op(promote=PROMOTE)
+@op(promote=FLOAT)
 def copysign(input: Array, other: Scalar) -> Array:
     """The size of `input` with the sign of `other`."""
     return jnp.copysign(to_float(input), to_float(like(other, input)))

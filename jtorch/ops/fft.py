@@ -492,9 +492,48 @@ def stft_of(
     frames = _frames(input, n_fft, hop_length).astype(kind) * _window(window, win_length, n_fft, kind)
     norm = "ortho" if normalized else "backward"
     real = not jnp.issubdtype(kind, jnp.complexfloating)
+    if onesided and not real:
+        raise RuntimeError("Cannot have onesided output if window or input is complex")
     out = jnp.fft.rfft(frames, norm=norm) if real and onesided is not False else jnp.fft.fft(frames, norm=norm)
     out = jnp.swapaxes(out, -1, -2)
     return out if return_complex else jnp.stack([out.real, out.imag], -1)
+
+
+def _check_istft(input, window, n_fft, hop_length, win_length, center, normalized, onesided, length, return_complex):
+    if input.ndim < 2:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-input.ndim - 1}, {input.ndim}], but got -3)"
+        )
+    rows = input.shape[-2]
+    whole = rows == n_fft if onesided is None else not onesided
+    if not input.size:
+        problem = "input tensor cannot be empty."
+    elif input.ndim > 3:
+        problem = f"expected a tensor with 3 or 4 dimensions, but got {input.ndim + 1}"
+    elif rows != (n_fft if whole else n_fft // 2 + 1):
+        wanted = "n_fft when onesided=False" if whole else "n_fft / 2 + 1 when onesided=True"
+        problem = (
+            f"expected the frequency dimension (3rd to the last) of the input tensor to match {wanted}, but got {rows}"
+        )
+    elif not 0 < hop_length <= win_length:
+        problem = "expected 0 < hop_length <= win_length"
+    elif not 0 < win_length <= n_fft:
+        problem = "expected 0 < win_length <= n_fft"
+    elif window is not None and window.shape != (win_length,):
+        problem = "Invalid window shape. window has to be 1D and length of `win_length`"
+    elif return_complex and not whole:
+        raise RuntimeError("Cannot have onesided output if window or input is complex")
+    elif not return_complex and window is not None and jnp.issubdtype(window.dtype, jnp.complexfloating):
+        raise RuntimeError("Complex windows are incompatible with return_complex=False")
+    else:
+        return
+    shown = "None" if window is None else f"torch.{scalar_name(window)}Tensor{{{size_of(window.shape)}}}"
+    raise RuntimeError(
+        f"istft(CPU{scalar_name(input)}Type{size_of(input.shape)}, n_fft={n_fft}, hop_length={hop_length}, "
+        f"win_length={win_length}, window={shown}, center={int(center)}, normalized={int(normalized)}, "
+        f"onesided={None if onesided is None else int(onesided)}, length={length}, return_complex={int(return_complex)}) : "
+        f"{problem}"
+    )
 
 
 @op(where="", grad_name="SqueezeBackward1")
@@ -506,11 +545,12 @@ def istft_of(
     win_length: int,
     center: bool,
     normalized: bool,
-    onesided: bool,
+    onesided: bool | None,
     length: int | None,
     return_complex: bool,
 ) -> Array:
     """The signal whose short-time transforms come nearest to `input`."""
+    _check_istft(input, window, n_fft, hop_length, win_length, center, normalized, onesided, length, return_complex)
     real = jnp.finfo(input.dtype).dtype
     window = _window(window, win_length, n_fft, real if window is None else window.dtype)
     spectra = jnp.swapaxes(input, -1, -2)
@@ -589,8 +629,6 @@ def istft(
             "istft requires a complex-valued input tensor matching the output from stft with return_complex=True."
         )
     win_length = n_fft if win_length is None else win_length
-    if onesided is None:
-        onesided = input.shape[-2] != n_fft
     return istft_of(
         input, window, n_fft, hop_of(hop_length, n_fft), win_length, center, normalized, onesided, length,
         return_complex,

@@ -119,6 +119,8 @@ def _(input, pad, mode="constant", value=None):
         )
     sizes = [(input.ndim - 1 - i, input.shape[input.ndim - 1 - i], lo, hi) for i, (lo, hi) in enumerate(_pairs(pad))]
     if mode == "constant":
+        if value is not None:
+            dtypes.check_number(value, input.dtype)
         if any(lo + hi + size < 0 for _, size, lo, hi in sizes):
             raise RuntimeError("narrow(): length must be non-negative.")
         return

@@ -171,7 +171,7 @@ def _only_mask(input, indices, values):
     return mask.reshape((1,) * d + mask.shape + (1,) * (input.ndim - d - mask.ndim))
 
 
-@op(inplace=True, strides=formats.keep_format)
+@op(inplace=True, apart=True, strides=formats.keep_format)
 def index_put(input: Array, indices: list[Array | None], values: Array, accumulate: bool = False) -> Array:
     """`input` with `values` written (or added) at the positions of `indices`.
 
@@ -419,7 +419,7 @@ def _scatter_name(args) -> str:
     return "ScatterBackward0" if getattr(src, "ndim", 0) else "ScatterBackward1"
 
 
-@op(inplace=True, grad_name=_scatter_name, out="exact")
+@op(inplace=True, apart=True, grad_name=_scatter_name, out="exact")
 def scatter(
     input: Array,
     dim: int,
@@ -459,6 +459,13 @@ scatter.vjp(
 scatter.check_values(_check_scatter)
 
 
+@scatter.check
+def _check_scattered(input, dim, index, src=None, *, value=None, reduce=None):
+    for number in (src, value):
+        if isinstance(number, int | float):
+            dt.check_number(number, input.dtype)
+
+
 @op(where="")
 def gather_padded(input: Array, dim: int, index: Array, shape: tuple) -> Array:
     """`gather`, filled up with zeros to `shape`: the derivative of a scatter in its source."""
@@ -472,7 +479,7 @@ def gather_padded(input: Array, dim: int, index: Array, shape: tuple) -> Array:
     return jnp.pad(out, [(0, n - m) for n, m in zip(shape, out.shape)])
 
 
-@op(inplace=True, out="exact")
+@op(inplace=True, apart=True, out="exact")
 def scatter_add(input: Array, dim: int, index: Array, src: Array) -> Array:
     """`input` with the elements of `src` added at `index` along `dim`."""
     dim, index, src = _scatter_at(input, dim, index, src)
@@ -574,7 +581,7 @@ def _reduce_into(input, at, src, reduce, include_self):
     return out // count if jnp.issubdtype(out.dtype, jnp.integer) else out / count
 
 
-@op(inplace=True, out="exact")
+@op(inplace=True, apart=True, out="exact")
 def scatter_reduce(
     input: Array, dim: int, index: Array, src: Array, reduce: str, *, include_self: bool = True
 ) -> Array:
@@ -758,6 +765,12 @@ def index_fill(input: Array, dim: int, index: Array, value: Scalar) -> Array:
     return at.set(value.astype(input.dtype), mode=IN_BOUNDS).reshape(input.shape)
 
 
+@index_fill.check
+def _check_fill(input, dim, index, value):
+    if isinstance(value, int | float):
+        dt.check_number(value, input.dtype)
+
+
 @index_fill.check_values
 def _check_index_fill(input, dim, index, value):
     shape = _shape(input)
@@ -804,7 +817,7 @@ def _refuse_reduction(input, reduce):
             raise errors.not_implemented(name, dt.of(input.dtype))
 
 
-@op(inplace=True, out="exact")
+@op(inplace=True, apart=True, out="exact")
 def index_reduce(
     input: Array, dim: int, index: Array, source: Array, reduce: str, *, include_self: bool = True
 ) -> Array:
@@ -866,7 +879,7 @@ take.guards(input=True)
 take.check_values(_check_flat)
 
 
-@op(inplace=True, strides=formats.keep_format)
+@op(inplace=True, apart=True, strides=formats.keep_format)
 def put(input: Array, index: Array, source: Array, accumulate: bool = False) -> Array:
     """`input` with `source` written (or added) at `index`, all three read as one line."""
     if source.dtype != input.dtype:

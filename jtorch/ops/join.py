@@ -389,6 +389,10 @@ def repeat(input: Array, repeats: VarInts) -> Array:
     """Copies of `input` laid side by side: `repeats[i]` of them along dimension i."""
     if len(repeats) < input.ndim:
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
+    if any(n < 0 for n in repeats):
+        sizes = (1,) * (len(repeats) - input.ndim) + input.shape
+        made = [n * s for n, s in zip(repeats, sizes)]
+        raise RuntimeError(f"Trying to create tensor with negative dimension {next(n for n in made if n < 0)}: {made}")
     return jnp.tile(input, tuple(repeats))
 
 

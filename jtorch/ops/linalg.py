@@ -223,6 +223,8 @@ def cond(A: Array, p: float | str | None = None) -> Array:
     inexact(A, "linalg.cond")
     if p in (None, 2, -2):
         s = singular_values(A)
+        if not s.shape[-1]:
+            return jnp.zeros(s.shape[:-1], s.dtype)
         return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
     square(A, "linalg.cond")
     return matrix_norm.fn(A, p) * matrix_norm.fn(jnp.linalg.inv(A), p)

@@ -17,6 +17,16 @@ def where(condition: Array, input: Scalar, other: Scalar) -> Array:
     return jnp.where(condition, input, other)
 
 
+@where.check
+def _check_where(condition, input, other):
+    numbers = [x for x in (input, other) if isinstance(x, int | float)]
+    if len(numbers) == 1:
+        (whole,) = [x for x in (input, other) if x is not numbers[0]]
+        kind = getattr(whole, "dtype", None)
+        if kind is not None and kind.category == dtypes.INT and isinstance(numbers[0], int):
+            dtypes.check_number(numbers[0], kind)
+
+
 where.targets = []  # torch.where has a form with the condition alone, and as a method `self` comes second: see below
 where.inplace = False
 where.vjp(

@@ -10,7 +10,7 @@ from jax import lax
 from .. import errors
 from ..core import dtype as dt
 from ..core.shapes import broadcast
-from .conversion import rounded
+from .conversion import is_number, rounded
 from .indexing import IN_BOUNDS, axis, scalar_name, size_of
 from .registry import UNKNOWN, ZERO, Array, Number, Scalar, composite, op
 from .views import as_strided
@@ -34,6 +34,12 @@ def masked_fill(input: Array, mask: Array, value: Scalar) -> Array:
             f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
         )
     return jnp.where(mask, value.astype(input.dtype), input)
+
+
+@masked_fill.check
+def _check_fill(input, mask, value):
+    if is_number(value):
+        dt.check_number(value, input.dtype)
 
 
 @masked_fill.on_expanded

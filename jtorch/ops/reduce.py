@@ -165,7 +165,7 @@ def _sum_dtype(x, dtype):
     return np.dtype(np.int64) if x.dtype.kind in "biu" else x.dtype
 
 
-@op(grad_name=_named("SumBackward0", "SumBackward1"))
+@op(grad_name=_named("SumBackward0", "SumBackward1"), follows_out=True)
 def sum(input: Array, dim: object = None, keepdim: bool = False, *, dtype: object = None) -> Array:
     """The sum over the given dimensions; of integers as int64."""
     x = convert(input, _sum_dtype(input, dtype))
@@ -245,7 +245,7 @@ def _name(x):
 
 
 # jax.vjp multiplies the other elements: right with zeros, and at every order
-@op(grad_name=_named("ProdBackward0", "ProdBackward1"))
+@op(grad_name=_named("ProdBackward0", "ProdBackward1"), follows_out=True)
 def prod(input: Array, dim: int | None = None, keepdim: bool = False, *, dtype: object = None) -> Array:
     """The product over a dimension, or of all elements."""
     x = convert(input, _sum_dtype(input, dtype))
@@ -520,6 +520,15 @@ norm.guards(input=_unless_nuclear, out=_unless_nuclear)
 
 def _vector_norm(x, p, dims, keepdim):
     size = jnp.abs(x)
+    if (p == math.inf or p < 0) and not builtins.all(x.shape[d] for d in dims):
+        where = (
+            "an empty tensor because"
+            if len(dims) == x.ndim
+            else f"the dimension {dims[0]}because this dimension is empty and"
+        )
+        raise RuntimeError(
+            f"linalg.vector_norm cannot compute the {p:g} norm on {where} the operation does not have an identity"
+        )
     if p == math.inf:
         return jnp.max(size, axis=dims, keepdims=keepdim, initial=0)
     if p == -math.inf:

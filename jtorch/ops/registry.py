@@ -253,6 +253,7 @@ class Op(Record):
         self.plans: dict[tuple, Any] = {}
         self.guarded: dict[str, bool] = {}
         self.expanded: Callable | None = None
+        self.promotes: Callable | None = None  # promotion that depends on the static arguments: their dict -> kind
         self.order: Callable | None = None
 
     def vjp(self, **rules) -> "Op":

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import jax.numpy as jnp
 
-from .. import errors
+from .. import errors, errors_arguments
 from ..core import shapes, strided
 from ..core.dtype import INT
 from ..core.layout import Layout, view_strides
@@ -453,6 +453,8 @@ def _cuts(cuts):
     if isinstance(cuts, registry.tensor_type):
         if cuts.dtype.name != "int64":
             raise errors.cuts_dtype(cuts.dtype)
+        if len(cuts.shape) > 1:
+            raise errors_arguments.cuts_rank(len(cuts.shape))
         cuts = cuts.tolist()
     return tuple(map(operator.index, cuts)) if isinstance(cuts, tuple | list) else operator.index(cuts)
 

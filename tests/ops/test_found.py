@@ -144,6 +144,112 @@ CASES = HISTOGRAMS | {
     "normal with one mean resizes out=": lambda t: seeded(t).normal(2.0, t.ones(4, 3), out=t.empty(0)),
 }
 
+MASK = [True, False]
+
+
+def small(t, d):
+    return t.tensor([1, 100], dtype=getattr(t, d))
+
+
+# Numbers that the dtype of the tensor cannot hold.
+NUMBERS = {
+    "bytes by a larger number": lambda t: [
+        f(small(t, "uint8"))
+        for f in (lambda x: x / 256, lambda x: x.div(1000), lambda x: x.true_divide(300), lambda x: 300 / x)
+    ],
+    "ints by a larger number": lambda t: small(t, "int32") / 2**33,
+    "bytes by a larger number, rounded": lambda t: small(t, "int8").div(100, rounding_mode="floor"),
+    "copysign of bytes": lambda t: t.copysign(small(t, "uint8"), -300),
+    "masked_fill of halves": lambda t: small(t, "float16").masked_fill(t.tensor(MASK), -1e9),
+    "masked_fill_ of floats": lambda t: small(t, "float32").masked_fill_(t.tensor(MASK), 1e39),
+    "masked_fill of bytes": lambda t: small(t, "int8").masked_fill(t.tensor(MASK), 300),
+    "masked_fill with inf": lambda t: small(t, "float16").masked_fill(t.tensor(MASK), -INF),
+    "index_fill": lambda t: small(t, "int8").index_fill(0, t.tensor([0]), 300),
+    "scatter": lambda t: small(t, "float16").scatter(0, t.tensor([0]), 1e9),
+    "clamp": lambda t: small(t, "int8").clamp(0, 300),
+    "clamp of halves": lambda t: small(t, "float16").clamp(max=1e9),
+    "where": lambda t: t.where(t.tensor(MASK), small(t, "int8"), 300),
+    "where with halves": lambda t: t.where(t.tensor(MASK), small(t, "float16"), 2.5),
+    "full": lambda t: t.full((2,), 1e6, dtype=t.float16),
+    "fill_": lambda t: t.ones(2, dtype=t.bfloat16).fill_(3.395e38),
+    "linspace": lambda t: t.linspace(0, 300, 4, dtype=t.uint8),
+    "linspace of bools": lambda t: t.linspace(0, 1, 3, dtype=t.bool),
+}
+RESULTS = {
+    "sums in the dtype of out=": lambda t: [
+        getattr(t, f)(t.tensor([[1.5, 2.5], [3.0, 4.0]]), 0, out=t.empty(0, dtype=d))
+        for f in ("sum", "prod")
+        for d in (t.int64, t.float64, t.bool)
+    ],
+    "names of results": lambda t: [
+        type(getattr(t.linalg, f)(t.eye(2))).__name__
+        for f in ("eigh", "eig", "lu_factor", "cholesky_ex", "inv_ex", "ldl_factor")
+    ],
+    "fields of results": lambda t: [(r.n_fields, r.n_sequence_fields, r.__match_args__) for r in [t.sort(t.ones(2))]],
+}
+DIVIDED = {  # integers by 0
+    "rounded": lambda t: t.tensor([3, -3]).div(0, rounding_mode="trunc"),
+    "floor_divide_": lambda t: t.tensor([3, -3]).clone().floor_divide_(0),
+    "remainder_": lambda t: t.tensor([3, -3]).clone().remainder_(0),
+}
+SPECTRA = {
+    "too few rows": lambda t: t.istft(t.ones(2, 5) + 0j, 4),
+    "too few rows for all": lambda t: t.istft(t.ones(2, 5) + 0j, 4, onesided=False),
+    "no columns": lambda t: t.istft(t.ones(3, 0) + 0j, 4),
+    "too many dimensions": lambda t: t.istft(t.ones(1, 1, 3, 5) + 0j, 4),
+    "no step": lambda t: t.istft(t.ones(3, 5) + 0j, 4, hop_length=0),
+    "too large a step": lambda t: t.istft(t.ones(3, 5) + 0j, 4, hop_length=5),
+    "too long a window": lambda t: t.istft(t.ones(3, 5) + 0j, 4, win_length=5),
+    "a window of another length": lambda t: t.istft(t.ones(3, 5) + 0j, 4, window=t.ones(3)),
+    "complex numbers of half a spectrum": lambda t: t.istft(
+        t.ones(3, 5) + 0j, 4, window=t.ones(4), return_complex=True
+    ),
+    "half a spectrum of complex numbers": lambda t: t.stft(t.arange(16.0) + 0j, 4, onesided=True, return_complex=True),
+}
+NOTHING = {
+    "the largest": lambda t: t.zeros(0).norm(p=INF),
+    "the largest of rows": lambda t: t.zeros(2, 0).norm(INF, 1),
+    "the largest of columns": lambda t: t.zeros(2, 0).norm(INF, 0),
+    "below 0": lambda t: t.zeros(0).norm(p=-1),
+    "condition": lambda t: t.linalg.cond(t.zeros(0, 0)),
+}
+SIZES = {
+    "too large for any memory": lambda t: t.zeros(2**61),
+    "too many elements": lambda t: t.ones(1).expand(2**62, 4),
+    "repeated less than never": lambda t: t.ones(2).repeat(-1),
+    "repeated never": lambda t: t.ones(2).repeat(0, 2).shape,
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_that_do_not_fit(name):
+    both(NUMBERS[name])
+
+
+@pytest.mark.parametrize("name", DIVIDED)
+def test_integers_divided_by_zero(name):
+    both(DIVIDED[name])
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+def test_spectra(name):
+    both(SPECTRA[name])
+
+
+@pytest.mark.parametrize("name", NOTHING)
+def test_norms_of_nothing(name):
+    both(NOTHING[name])
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_results(name):
+    both(RESULTS[name])
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_sizes(name):
+    both(SIZES[name])
+
 
 @pytest.mark.parametrize("name", CASES)
 def test_found(name):

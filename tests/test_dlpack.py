@@ -1,0 +1,25 @@
+"""Arrays of other libraries as tensors and back."""
+
+import numpy as np
+import pytest
+
+from tests.oracle import both
+
+PASSED = {
+    "a tensor shares": lambda t: [(t.from_dlpack(x).add_(1), x) for x in [t.arange(3.0)]],
+    "an array": lambda t: t.from_dlpack(np.arange(3.0)),
+    "a capsule": lambda t: t.utils.dlpack.from_dlpack(t.utils.dlpack.to_dlpack(t.arange(6.0).view(2, 3).t())),
+    "a copy": lambda t: [(t.from_dlpack(x, copy=True).add_(1), x) for x in [t.arange(3.0)]],
+    "a leaf": lambda t: t.from_dlpack(t.ones(2, requires_grad=True)),
+    "a leaf as a capsule": lambda t: t.from_dlpack(t.utils.dlpack.to_dlpack(t.ones(2, requires_grad=True))),
+    "a sparse tensor": lambda t: t.from_dlpack(t.ones(2).to_sparse()),
+    "a number": lambda t: t.from_dlpack(5),
+    "a capsule twice": lambda t: [(t.from_dlpack(c), t.from_dlpack(c)) for c in [t.utils.dlpack.to_dlpack(t.ones(2))]],
+    "a stream by name": lambda t: t.ones(2).__dlpack__(stream="a"),
+    "a stream on the host": lambda t: t.ones(2).__dlpack__(stream=1),
+}
+
+
+@pytest.mark.parametrize("name", PASSED)
+def test_passed(name):
+    both(PASSED[name])

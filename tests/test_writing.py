@@ -1,0 +1,160 @@
+"""Writing to tensors as a whole: copy_, fill_, set_, resize_, apply_; what a write does to elements that share memory."""
+
+import numpy as np
+import pytest
+
+from tests.oracle import both
+
+
+def ramp(t, n=6):
+    return t.arange(float(n))
+
+
+def windows(t):
+    """Rows that overlap."""
+    return ramp(t).as_strided((3, 2), (1, 1))
+
+
+def after(x, *calls):
+    """A tensor after some calls in place."""
+    for call in calls:
+        call(x)
+    return x
+
+
+COPIES = {
+    "of a number": lambda t: (ramp(t).copy_(5), ramp(t).copy_(True)),
+    "of a list": lambda t: ramp(t, 2).copy_([1, 2]),
+    "of an array": lambda t: ramp(t, 2).copy_(np.ones(2)),
+    "of nothing": lambda t: ramp(t, 2).copy_(None),
+    "of a word": lambda t: ramp(t, 2).copy_("a"),
+    "by name": lambda t: ramp(t, 2).copy_(other=t.ones(2)),
+    "the parts of complex numbers": lambda t: [
+        after(t.zeros(2, dtype=t.complex64), lambda c: setattr(c, "real", t.tensor([3.0, 4.0]))),
+        after(t.zeros(2, dtype=t.complex64), lambda c: setattr(c, "imag", 2)),
+        after(ramp(t), lambda c: setattr(c, "real", t.ones(6))),
+    ],
+    "the imaginary part of real numbers": lambda t: after(ramp(t), lambda c: setattr(c, "imag", 2)),
+}
+RESIZED = {
+    "in one line": lambda t: ramp(t, 8)[::2].resize_(2, 2),
+    "to its own size": lambda t: ramp(t, 8)[::2].resize_(4),
+    "below zero": lambda t: ramp(t).resize_(2, -3),
+    "by a word": lambda t: ramp(t).resize_("a"),
+    "larger, in the middle": lambda t: [(w.resize_(4), v) for v in [ramp(t)] for w in [v[1:3]]],
+    "what is expanded": lambda t: t.ones(2).expand(3, 2).resize_(1, 2),
+    "channels last": lambda t: [
+        ramp(t, 8).resize_(1, 2, 2, 2, memory_format=t.channels_last),
+        ramp(t, 8).view(1, 2, 2, 2).resize_(1, 2, 2, 2, memory_format=t.channels_last),
+        ramp(t, 8).view(1, 2, 2, 2).contiguous(memory_format=t.channels_last).resize_(1, 2, 2, 2),
+    ],
+    "as another": lambda t: [
+        ramp(t, 8).resize_as_(other),
+        ramp(t, 8).resize_as_(other, memory_format=t.preserve_format),
+    ]
+    if (other := t.ones(1, 2, 2, 2).contiguous(memory_format=t.channels_last)) is not None
+    else None,
+    "as a number": lambda t: ramp(t).resize_as_(5),
+    "on meta": lambda t: t.ones(8, device="meta").resize_(20).shape,
+    "what numpy sees": lambda t: [x.resize_(5) for x in [ramp(t)] for seen in [x.numpy()] if x.resize_(2) is x],
+    "what numpy sees, larger": lambda t: [(x.resize_(9), seen) for x in [ramp(t)] for seen in [x.numpy()]],
+}  # fmt: skip
+SET = {
+    "to part of a storage": lambda t: t.empty(0).set_(ramp(t).untyped_storage(), 1, (2, 2), (2, 1)),
+    "beyond a storage": lambda t: [
+        (y.shape, y[:4], x.untyped_storage().nbytes()) for x in [ramp(t)] for y in [t.empty(0).set_(x, 2, (10,))]
+    ],
+    "to larger elements": lambda t: [
+        (y.shape, y[:1], y.untyped_storage().nbytes())
+        for y in [t.empty(0, dtype=t.float64).set_(ramp(t, 3).untyped_storage(), 0, (2,))]
+    ],
+    "beyond what numpy sees": lambda t: [
+        t.empty(0).set_(x, 0, (9,)) for x in [ramp(t)] for seen in [x.numpy()] if seen is not None
+    ],
+    "below a storage": lambda t: t.empty(0).set_(ramp(t).untyped_storage(), -1, (2,)),
+    "backwards": lambda t: t.empty(0).set_(ramp(t).untyped_storage(), 0, (2,), (-1,)),
+    "with other strides": lambda t: t.empty(0).set_(ramp(t), 1, (2,), (1, 2)),
+    "to another dtype": lambda t: t.empty(0).set_(t.ones(2).int()),
+    "to storage of another dtype": lambda t: t.empty(0).set_(t.ones(2).int().storage()),
+    "to another device": lambda t: t.empty(0).set_(t.ones(2, device="meta")),
+    "to a number": lambda t: t.empty(0).set_(5),
+    "empty_strided backwards": lambda t: t.empty_strided((2, 3), (-1, 2)),
+}
+SHARED = {  # elements that share memory
+    "fill_": lambda t: windows(t).fill_(2),
+    "zero_": lambda t: windows(t).zero_(),
+    "copy_": lambda t: windows(t).copy_(t.ones(3, 2)),
+    "copy_, the last stays": lambda t: t.zeros(6).as_strided((2, 3), (2, 1)).copy_(ramp(t).view(2, 3)),
+    "a row": lambda t: [after(x, lambda y: y[0].fill_(9)) for x in [windows(t)]],
+    "an element of what is expanded": lambda t: after(t.zeros(1).expand(3), lambda x: x[0].fill_(5)),
+    "numbers drawn": lambda t: t.zeros(1).expand(3).random_(0, 3),
+    "normal numbers drawn": lambda t: t.zeros(1).expand(3).normal_(),
+    "as it was after an error": lambda t: [x for x in [t.zeros(1).expand(3)] if raises(x.random_, 0, 3)],
+    "out= ahead": lambda t: [t.add(x[:3], 1, out=x[2:5]) for x in [ramp(t)]],
+    "out= turned": lambda t: [t.add(x, x.t(), out=x) for x in [ramp(t, 9).view(3, 3)]],
+    "out= itself": lambda t: [t.add(x[:3], 1, out=x[:3]) for x in [ramp(t)]],
+    "index_add_": lambda t: [x.index_add_(0, t.tensor([0, 1]), x[2:4]) for x in [ramp(t)]],
+    "index_copy_": lambda t: [x.index_copy_(0, t.tensor([0, 1]), x[2:4]) for x in [ramp(t)]],
+    "index_reduce_": lambda t: [x.index_reduce_(0, t.tensor([0, 1]), x[2:4], "prod") for x in [ramp(t)]],
+    "index_put_": lambda t: [x.index_put_((t.tensor([0, 1]),), x[2:4]) for x in [ramp(t)]],
+    "put_": lambda t: [x.put_(t.tensor([0, 1]), x[2:4]) for x in [ramp(t)]],
+    "scatter_": lambda t: [x.scatter_(0, t.tensor([0, 1]), x) for x in [ramp(t)]],
+    "scatter_add_": lambda t: [x.scatter_add_(0, t.tensor([0, 1]), x[2:4]) for x in [ramp(t)]],
+    "scatter_reduce_": lambda t: [x.scatter_reduce_(0, t.tensor([0, 1]), x[2:4], "sum") for x in [ramp(t)]],
+    "scatter_ of what has gaps": lambda t: [x.scatter_(0, t.tensor([0, 1]), x[::2]) for x in [ramp(t)]],
+    "out= of the input": lambda t: [
+        (t.scatter(x, 0, i, v, out=x), t.index_add(x, 0, i, v, out=x), t.index_copy(x, 0, i, v, out=x))
+        for x, i, v in [(ramp(t), t.tensor([0, 1]), t.ones(2))]
+    ],
+}
+APPLIED = {
+    "apply_ of words": lambda t: ramp(t, 2).apply_(lambda x: "a"),
+    "apply_ to ints": lambda t: t.ones(2, dtype=t.int64).apply_(lambda x: x + 2),
+    "apply_ on meta": lambda t: t.ones(2, device="meta").apply_(lambda x: x).shape,
+    "map_ of another type": lambda t: ramp(t, 2).map_(t.ones(2).int(), lambda a, b: a),
+    "map_ of a number": lambda t: ramp(t, 2).map_(5, lambda a, b: a),
+    "map2_": lambda t: ramp(t, 2).map2_(t.ones(2), t.ones(2), lambda a, b, c: a + b + c),
+}
+
+
+def raises(f, *args):
+    try:
+        f(*args)
+    except RuntimeError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_copy(name):
+    both(COPIES[name])
+
+
+@pytest.mark.parametrize("name", RESIZED)
+def test_resize(name):
+    both(RESIZED[name])
+
+
+@pytest.mark.parametrize("name", SET)
+def test_set(name):
+    both(SET[name])
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_shared_elements(name):
+    both(SHARED[name])
+
+
+@pytest.mark.parametrize("name", APPLIED)
+def test_functions_of_elements(name):
+    both(APPLIED[name])
+
+
+def test_computing_where_elements_share_memory_is_refused():
+    """PyTorch reads some of them after they have been written; the tensor stays as it was."""
+    import jtorch  # noqa: PLC0415  as the oracle does
+
+    x = windows(jtorch)
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        x.add_(1)
+    assert x.tolist() == [[0, 1], [1, 2], [2, 3]]
