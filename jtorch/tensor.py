@@ -546,10 +546,9 @@ def _is_wrapper(t):
 
 
 def _wrap(dim, ndim):
-    n = ndim or 1
-    if not -n <= dim < n:
-        raise errors.dim_range(dim, ndim)
-    return dim + n if dim < 0 else dim
+    if not -ndim <= dim < ndim:
+        raise errors.no_dimension(dim, ndim)
+    return dim + ndim if dim < 0 else dim
 
 
 # Above these bits a storage's version says in which of func's transformations it was made.

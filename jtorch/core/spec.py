@@ -1,10 +1,14 @@
 """Spec: the interned metadata of a tensor (shape, strides, dtype, device), compared by identity."""
 
+import operator
+
 import jax
 
 from . import shapes
 from .device import Device
 from .dtype import dtype as DType
+
+_tuple = tuple.__new__
 
 
 class Size(tuple):
@@ -12,6 +16,13 @@ class Size(tuple):
 
     __slots__ = ()
     _shown = "torch.Size"
+
+    def __new__(cls, sizes=()):
+        made = _tuple(cls, sizes)
+        for i, n in enumerate(made):
+            if type(n) is not int:
+                return _tuple(cls, [_int(i, n) for i, n in enumerate(made)])
+        return made
 
     def numel(self) -> int:
         n = 1
@@ -35,10 +46,17 @@ class Size(tuple):
 
     def __getitem__(self, i):
         got = tuple.__getitem__(self, i)
-        return Size(got) if type(i) is slice else got
+        return _tuple(Size, got) if type(i) is slice else got
 
     def __reduce__(self):
         return (Size, (tuple(self),))
+
+
+def _int(i, n) -> int:
+    try:
+        return operator.index(n)
+    except TypeError:
+        raise TypeError(f"torch.Size() takes an iterable of 'int' (item {i} is '{type(n).__name__}')") from None
 
 
 class Spec:
@@ -52,7 +70,7 @@ class Spec:
         spec = _SPECS.get(key)
         if spec is None:
             spec = _SPECS[key] = Spec.__new__(Spec)
-            spec.shape = shape = Size(shape)
+            spec.shape = shape = _tuple(Size, shape)
             spec.strides = tuple(strides)
             spec.dtype = dtype
             spec.device = device
