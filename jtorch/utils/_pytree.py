@@ -238,11 +238,15 @@ class TreeSpec:
         kind = _get_node_type(tree)
         both = STANDARD_DICT_TYPES
         if kind is not self.type and not (kind in both and self.type in both):
-            raise ValueError(f"Type mismatch; expected {self.type!r}, but got {kind!r}.")
+            raise ValueError(f"Node type mismatch; expected {self.type!r}, but got {kind!r}.")
         if kind in both:
             keys = self.entries()
             if len(tree) != len(keys) or set(tree) != set(keys):
-                raise ValueError(f"Node keys mismatch; expected {keys!r}, but got {list(tree)!r}.")
+                missing, extra = set(keys) - set(tree), set(tree) - set(keys)
+                words = (f"; missing key(s): {missing}" if missing else "") + (
+                    f"; extra key(s): {extra}" if extra else ""
+                )
+                raise ValueError(f"Node keys mismatch{words}.")
             children = [tree[k] for k in keys]
         else:
             children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
