@@ -241,12 +241,11 @@ class TreeSpec:
             raise ValueError(f"Node type mismatch; expected {self.type!r}, but got {kind!r}.")
         if kind in both:
             keys = self.entries()
-            if len(tree) != len(keys) or set(tree) != set(keys):
+            if len(tree) != len(keys):
+                raise ValueError(f"Node arity mismatch; expected {len(keys)}, but got {len(tree)}.")
+            if set(tree) != set(keys):  # as many, so that there is one of each kind
                 missing, extra = set(keys) - set(tree), set(tree) - set(keys)
-                words = (f"; missing key(s): {missing}" if missing else "") + (
-                    f"; extra key(s): {extra}" if extra else ""
-                )
-                raise ValueError(f"Node keys mismatch{words}.")
+                raise ValueError(f"Node keys mismatch; missing key(s): {missing}; extra key(s): {extra}.")
             children = [tree[k] for k in keys]
         else:
             children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
