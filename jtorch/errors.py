@@ -32,6 +32,11 @@ def dim_range(dim: int, ndim: int) -> IndexError:
     return IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})")
 
 
+def no_dimension(dim: int, ndim: int) -> IndexError:
+    """Where a tensor of no dimension has not even dimension 0."""
+    return dim_range(dim, ndim) if ndim else IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+
+
 def broadcast(a: int, b: int, dim: int) -> RuntimeError:
     return RuntimeError(
         f"The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {dim}"
@@ -264,8 +269,8 @@ def directed_split_size(name: str, dim: int, length: int, parts: int) -> Runtime
     )
 
 
-def unbind_scalar(dim=0) -> IndexError:
-    return IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+def unbind_scalar() -> IndexError:
+    return no_dimension(0, 0)
 
 
 def movedim_count(source, destination) -> RuntimeError:

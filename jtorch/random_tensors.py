@@ -3,9 +3,10 @@
 import math
 import operator
 
+import jax
 import numpy as np
 
-from . import errors
+from . import errors, traced_draws
 from .autograd.derive import differentiable
 from .autograd.mode import no_grad
 from .autograd.node import PythonNode, class_of
@@ -44,10 +45,11 @@ default_generator = rng.default_generator
 
 
 def generator_of(generator):
+    """The generator that a call draws from. Raises TypeError for what is no generator."""
     if generator is None:
         return default_generator
     if not isinstance(generator, rng.Generator):
-        raise TypeError(f"expected a torch.Generator, but got {errors.type_name(generator)}")
+        raise TypeError(f"argument 'generator' must be torch.Generator, not {type(generator).__name__}")
     return generator
 
 
@@ -82,12 +84,13 @@ def _random(name, args, size, generator, out, dtype, device, requires_grad, draw
     place = devices.resolve(device)
     if place.type == "meta":
         return finish(_undrawn(shape, d, place, drawn), requires_grad, out)
-    mapped = tls.me.extra.get("vmap_random")
-    if mapped is not None:
-        return finish(
-            from_jax(mapped.host(lambda s: drawn(generator_of(generator), s, d), tuple(shape))), requires_grad, out
-        )
-    return finish(from_array(drawn(generator_of(generator), shape, d), place, d), requires_grad, out)
+    return finish(_made(lambda s: drawn(generator_of(generator), s, d), tuple(shape), place, d), requires_grad, out)
+
+
+def _made(drawn, shape, place, d):
+    """The tensor of what `drawn(shape)` gives, or gives each slice of a vmap."""
+    array = traced_draws.host(drawn, shape)
+    return from_array(array, place, d) if isinstance(array, np.ndarray) else from_jax(array)
 
 
 def _undrawn(shape, d, place, drawn=None, strides=None):
@@ -238,8 +241,13 @@ def randperm(
         return finish(_undrawn((n,), d, place), requires_grad, out)
     if n > _COUNTED.get(d.name, n):
         raise RuntimeError(f"n cannot be greater than {_COUNTED[d.name]} for {dtypes.scalar_name(d)} type.")
-    array = draw.randperm(generator_of(generator), n, np.int64).astype(d.np)
-    return finish(from_array(array, place, d), requires_grad, out)
+
+    def drawn(shape):
+        gen = generator_of(generator)
+        rows = [draw.randperm(gen, n, np.int64) for _ in range(math.prod(shape[:-1]))]
+        return np.reshape(rows, shape).astype(d.np)
+
+    return finish(_made(drawn, (n,), place, d), requires_grad, out)
 
 
 def rand_like(
@@ -302,9 +310,8 @@ def _random_like(input, dtype, device, requires_grad, generator, drawn):
     d = dtype_or_default(dtype, spec.dtype)
     place = spec.device if device is None else devices.resolve(device)
     shape = tuple(spec.shape)
-    mapped = tls.me.extra.get("vmap_random")
-    if mapped is not None:
-        return finish(from_jax(mapped.host(lambda s: drawn(generator_of(generator), s, d), shape)), requires_grad)
+    if tls.me.extra.get("vmap_random") is not None:
+        return finish(_made(lambda s: drawn(generator_of(generator), s, d), shape, place, d), requires_grad)
     strides = tuple(shapes.empty_like_strides(shape, spec.strides))
     if place.type == "meta":
         return finish(_undrawn(shape, d, place, drawn, strides), requires_grad)
@@ -342,10 +349,14 @@ def fill_random(t, drawn, name):
         value = zeros_value(Spec.dense(spec.shape, spec.dtype, spec.device))
     else:
         order = memory_order(spec.strides)
-        array = np.asarray(drawn(tuple(spec.shape[i] for i in order)))
+        array = traced_draws.host(drawn, tuple(spec.shape[i] for i in order))
         if order != sorted(order):
             array = array.transpose(np.argsort(order))
-        value = storages.to_device(np.array(dtypes.held(array, spec.dtype), order="C"), spec.device)
+        value = (
+            array.astype(spec.dtype.np)
+            if isinstance(array, jax.Array)
+            else storages.to_device(np.array(dtypes.held(array, spec.dtype), order="C"), spec.device)
+        )
     write_on_tape(t, value, overwritten(t, name))
     return t
 
@@ -383,6 +394,11 @@ def bernoulli(input, p=None, *, generator=None, out=None) -> Tensor:
         raise errors.not_implemented("bernoulli_scalar_cpu_", spec.dtype)
     if spec.device.type == "meta":
         return finish(_undrawn(spec.shape, spec.dtype if out is None else out.dtype, spec.device), False, out)
+    given = traced_draws.traced(input)
+    if given is not None:
+        chances = given if p is None else np.broadcast_to(p, given.shape)
+        drawn = from_jax(traced_draws.bernoulli(chances, generator_of(generator)).astype(spec.dtype.np))
+        return finish(drawn, False, out)
     probability = storages.numpy_of(input._storage, spec, input._offset) if p is None else p
     if p is None and probability.size and not ((probability >= 0) & (probability <= 1)).all():
         raise errors.probability()
@@ -420,6 +436,10 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     if input._spec.device.type == "meta":
         shape = (*input.shape[:-1], int(num_samples))
         return finish(_undrawn(shape, dtypes.int64, input._spec.device), False, out)
+    given = traced_draws.traced(input)
+    if given is not None:
+        drawn = traced_draws.multinomial(given, int(num_samples), bool(replacement), generator_of(generator))
+        return finish(from_jax(drawn), False, out)
     weights = storages.numpy_of(input._storage, input._spec, input._offset)
     if not (np.isfinite(weights) & (weights >= 0)).all():
         words = (
@@ -481,7 +501,7 @@ def normal(
     d = _needs_float(some.dtype, "normal_kernel_cpu")
     if some.device.type == "meta":
         return finish(_undrawn(shape, d, some._spec.device), False, out)
-    unit = from_array(draw_normal(generator_of(generator), shape, d), some.device, d)
+    unit = _made(lambda s: draw_normal(generator_of(generator), s, d), shape, some.device, d)
     with no_grad():
         result = unit * std + mean
     if out is not None:

@@ -206,7 +206,7 @@ class UntypedStorage(StorageBase):
         return self
 
     def resize_(self, nbytes):
-        """Grow to so many bytes, or shrink."""
+        """Grow to so many bytes, or shrink; the storage itself."""
         item = self._storage.base.dtype.itemsize
         dtype = self._storage.base.dtype if nbytes % item == 0 else dtypes.uint8
         if nbytes > self.nbytes():
@@ -216,6 +216,7 @@ class UntypedStorage(StorageBase):
             spec = Spec.dense((kept.size,), dtype, self.device)
             self._storage.value, self._storage.spec = storages.to_device(kept, self.device), spec
             self._storage.version += 1
+        return self
 
     def byteswap(self, dtype):
         """Reverse the bytes of each element, in place; of a complex number's two halves each for itself."""

@@ -103,10 +103,6 @@ class Tensor(metaclass=TensorMeta):
             return self._spec.shape[_wrap(dim, self._spec.ndim)]
         except TypeError:
             raise errors.argument("size", "dim", "int", dim, 1) from None
-        except IndexError:
-            if self._spec.ndim:
-                raise
-            raise errors.unbind_scalar(dim) from None
 
     def stride(self, dim=None):
         """The strides in elements, or that of one dimension."""
@@ -553,10 +549,9 @@ def _is_wrapper(t):
 
 
 def _wrap(dim, ndim):
-    n = ndim or 1
-    if not -n <= dim < n:
-        raise errors.dim_range(dim, ndim)
-    return dim + n if dim < 0 else dim
+    if not -ndim <= dim < ndim:
+        raise errors.no_dimension(dim, ndim)
+    return dim + ndim if dim < 0 else dim
 
 
 # Above these bits a storage's version says in which of func's transformations it was made.

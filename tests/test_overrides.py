@@ -3,6 +3,8 @@
 import contextlib
 import copy
 import importlib
+import subprocess
+import sys
 
 import pytest
 
@@ -401,3 +403,24 @@ def test_functions_called_in_place(t):
     x = t.tensor([-1.0, 1.0]).as_subclass(Seen)
     t.nn.functional.relu(x, inplace=True)
     assert seen[0] == (t.nn.functional.relu, True) and x.tolist() == [0.0, 1.0]
+
+
+DUCK = """
+import sys, torch
+class Duck:
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return func.__name__, len(args)
+print(torch.add(Duck(), Duck()), torch.nn.functional.relu(Duck())[0], torch.split(Duck(), 2)[0], torch.ones(2) + Duck())
+"""
+
+
+def test_a_class_that_is_no_tensor(tmp_path):
+    """In a process without subclasses of Tensor, functions written by hand ask it once an operator has met it."""
+    path = tmp_path / "duck.py"
+    path.write_text(DUCK)
+    seen = []
+    for command in ([path], ["-m", "jtorch", "run", path]):
+        done = subprocess.run([sys.executable, *map(str, command)], capture_output=True, text=True, timeout=300)
+        seen.append((done.stdout, done.stderr[-300:]))
+    assert seen[0] == seen[1] and "relu" in seen[0][0]

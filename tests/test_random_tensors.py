@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.oracle import both
+import jtorch
+from tests.oracle import both, torch
 
 
 @pytest.mark.parametrize("seed", [0, 1, 1234567, 2**40])
@@ -37,6 +38,18 @@ def test_generators():
         return a, b, c, d, t.rand(2), g.initial_seed()
 
     both(program)
+
+
+def test_what_is_no_generator():
+    for call in (
+        lambda t: t.randperm(5, generator=3), lambda t: t.rand(2, generator="a"), lambda t: t.ones(2).normal_(generator=3),
+        lambda t: t.bernoulli(t.ones(2), generator=3), lambda t: t.multinomial(t.ones(2), 1, generator=3),
+        lambda t: t.randint(3, (2,), generator=3), lambda t: t.normal(0.0, 1.0, (2,), generator=3),
+        lambda t: t.poisson(t.ones(2), generator=3), lambda t: t.nn.init.uniform_(t.ones(2), generator=3),
+    ):  # fmt: skip
+        for t in (torch, jtorch):
+            with pytest.raises(TypeError, match="generator"):
+                call(t)
 
 
 _LAYOUTS = {

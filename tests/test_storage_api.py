@@ -10,6 +10,7 @@ import jtorch
 from tests.oracle import both
 
 UNTYPED = {
+    "resize_ gives itself": lambda t: [(s.resize_(n) is s, s.nbytes(), s.tolist()[:1]) for s in [t.UntypedStorage([1, 2])] for n in (1, 5, 5)],
     "empty": lambda t: len(t.UntypedStorage()),
     "of a size": lambda t: t.UntypedStorage(3).size(),
     "of bytes": lambda t: str(t.UntypedStorage([1, 2, 300])),

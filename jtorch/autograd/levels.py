@@ -107,6 +107,10 @@ class Level:
                 raise errors_func.batched_write()
         return value
 
+    def sliced(self, value) -> bool:
+        """Whether a value differs from slice to slice of this vmap."""
+        return isinstance(value, jax.core.Tracer) and self.trace.to_batch_info(value)[1] is not None
+
 
 _levels = itertools.count(1)
 

@@ -94,7 +94,9 @@ def uniform(gen: Generator, shape, dtype=np.float32, low: float = 0.0, high: flo
     if dtype == _F64:
         value = _unit64(gen, n)
         if (low, high) != (0.0, 1.0):
-            value = _fma64(value, float(high) - float(low), float(low))
+            span = float(high) - float(low)
+            unit = 2.0**-64 if span > 1e280 else 1.0  # an exact product overflows on the way where a number is so large
+            value = _fma64(value, span * unit, float(low) * unit) / unit
     else:
         value = _unit32(gen, n)
         if (low, high) != (0.0, 1.0):

@@ -142,7 +142,10 @@ class Generator:
         return self.set_state(state.get_state())
 
     def __reduce__(self):
-        return _restore, (type(self), self._device, self.get_state())
+        return type(self), (self.device,), (self._seed, None, self.get_state())
+
+    def __setstate__(self, state):
+        self.set_state(state[2])
 
     def __deepcopy__(self, memo):
         return self.clone_state()
@@ -175,10 +178,6 @@ class Generator:
         if j == 0 or self._keys is None:
             self._keys = _key_block(self._seed, i - j)
         return self._keys[j]
-
-
-def _restore(cls, device, state):
-    return cls(device).set_state(state)
 
 
 _KEY_BLOCK = 256  # keys made at once, so that one costs a list index

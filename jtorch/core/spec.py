@@ -1,6 +1,7 @@
 """Spec: the interned metadata of a tensor (shape, strides, dtype, device), compared by identity."""
 
 import math
+import operator
 
 import jax
 
@@ -9,12 +10,21 @@ from . import shapes
 from .device import Device
 from .dtype import dtype as DType
 
+_tuple = tuple.__new__
+
 
 class Size(tuple):
     """The shape of a tensor: a tuple of ints with `numel`."""
 
     __slots__ = ()
     _shown = "torch.Size"
+
+    def __new__(cls, sizes=()):
+        made = _tuple(cls, sizes)
+        for i, n in enumerate(made):
+            if type(n) is not int:
+                return _tuple(cls, [_int(i, n) for i, n in enumerate(made)])
+        return made
 
     def numel(self) -> int:
         n = 1
@@ -38,10 +48,17 @@ class Size(tuple):
 
     def __getitem__(self, i):
         got = tuple.__getitem__(self, i)
-        return Size(got) if type(i) is slice else got
+        return _tuple(Size, got) if type(i) is slice else got
 
     def __reduce__(self):
         return (Size, (tuple(self),))
+
+
+def _int(i, n) -> int:
+    try:
+        return operator.index(n)
+    except TypeError:
+        raise TypeError(f"torch.Size() takes an iterable of 'int' (item {i} is '{type(n).__name__}')") from None
 
 
 class Spec:
@@ -54,7 +71,7 @@ class Spec:
         key = (shape, strides, dtype, device)
         spec = _SPECS.get(key)
         if spec is None:
-            size = Size(shape)
+            size = _tuple(Size, shape)
             if size.numel() > LARGEST:
                 raise errors.numel_overflow()
             spec = _SPECS[key] = Spec.__new__(Spec)

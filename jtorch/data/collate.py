@@ -102,6 +102,11 @@ def collate(batch, *, collate_fn_map: dict[type | tuple[type, ...], Callable] | 
 
 def collate_tensor_fn(batch, *, collate_fn_map=None):
     """Tensors of one shape, stacked."""
+    if str(batch[0].layout) != "torch.strided":
+        raise RuntimeError(
+            "Batches of sparse tensors are not currently supported by the default collate_fn; please provide a custom "
+            "collate_fn to handle them appropriately."
+        )
     if on_host.always:
         stacked = _stacked_on_host(batch)
         if stacked is not None:

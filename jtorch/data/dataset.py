@@ -137,6 +137,14 @@ class ConcatDataset(Dataset[T]):
         start = self.cumulative_sizes[which - 1] if which else 0
         return self.datasets[which][idx - start]
 
+    @property
+    def cummulative_sizes(self) -> list[int]:
+        """The name that this had once."""
+        warnings.warn(
+            "`cummulative_sizes` attribute is renamed to `cumulative_sizes`", category=FutureWarning, stacklevel=2
+        )
+        return self.cumulative_sizes
+
 
 class ChainDataset(IterableDataset):
     """Iterable datasets, one after the other.

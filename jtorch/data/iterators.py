@@ -76,6 +76,8 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     """Loads a batch when it is asked for."""
 
     def __init__(self, loader):
+        if loader.num_workers == 0 and loader.timeout:
+            raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0")
         super().__init__(loader)
         if loader._iterable:
             self._fetch = fetch.from_iterable(

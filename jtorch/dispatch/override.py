@@ -36,7 +36,11 @@ def has_override(cls) -> bool:
     if cls in FAST or cls in LAYOUTS:
         return False
     found = getattr(cls, "__torch_function__", None)
-    return found is not None and found is not disabled_torch_function
+    if found is None or found is disabled_torch_function:
+        return False
+    if not STATE.armed:  # a class that is no subclass of Tensor: this is the first that is seen of it
+        arm()
+    return True
 
 
 def _note(found, a):

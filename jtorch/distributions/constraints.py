@@ -419,7 +419,7 @@ class _Cat(Constraint):
 
     def check(self, value):
         assert -value.dim() <= self.dim < value.dim(), (
-            f"dim {self.dim} out of range for tensor with {value.dim()} dimensions"
+            f"dim {self.dim} out of range for value with {value.dim()} dimensions"
         )
         starts = [0, *itertools.accumulate(self.lengths)]
         pieces = [value.narrow(self.dim, start, n) for start, n in zip(starts, self.lengths)]
@@ -445,7 +445,7 @@ class _Stack(Constraint):
 
     def check(self, value):
         assert -value.dim() <= self.dim < value.dim(), (
-            f"dim {self.dim} out of range for tensor with {value.dim()} dimensions"
+            f"dim {self.dim} out of range for value with {value.dim()} dimensions"
         )
         return torch.stack([c.check(v) for c, v in zip(self.cseq, value.unbind(self.dim))], self.dim)
 

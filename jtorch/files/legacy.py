@@ -16,7 +16,7 @@ from ..core import storage as storages
 from ..storage_api import TypedStorage, UntypedStorage
 from . import errors
 from .container import fill
-from .loading import described
+from .loading import as_text, described
 from .pickler import make_pickler
 from .state import session
 
@@ -109,6 +109,7 @@ class _Storages:
         return self._views[key]
 
     def fill(self, file, key, end, swapped):
+        key = as_text(key)
         key = str(key) if type(key) in (str, int) else None
         if key not in self._buffers:
             raise errors.CheckpointError("the file has bytes for a storage that no tensor uses")

@@ -191,12 +191,12 @@ def _trusting(module):
 
 def described(pid, fields) -> tuple:
     """The parts of a storage's id in a file, each of the type that it must have."""
-    if type(pid) is not tuple or not pid or _text(pid[0]) != "storage":
+    if type(pid) is not tuple or not pid or as_text(pid[0]) != "storage":
         raise errors.unsafe("Only persistent_load of storage is allowed")
     if len(pid) - 1 != fields:
         raise errors.unsafe(f"a storage in the file has {len(pid) - 1} properties, not {fields}")
     kind, key, location, numel = pid[1:5]
-    key, location = _text(key), _text(location)
+    key, location = as_text(key), as_text(location)
     if isinstance(kind, names.StorageType):
         dtype = kind.dtype
     elif kind is UntypedStorage:
@@ -212,7 +212,8 @@ def described(pid, fields) -> tuple:
     return dtype, key, location, numel
 
 
-def _text(x):
+def as_text(x):
+    """A name of a file as str: with encoding="bytes" those of Python 2 come as bytes."""
     return x.decode("ascii") if isinstance(x, bytes) else x
 
 

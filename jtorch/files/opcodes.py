@@ -6,6 +6,7 @@ run code or depend on the process: INST, OBJ, EXT, PERSID, and NEWOBJ_EX.
 
 import pickletools
 import struct
+from _compat_pickle import NAME_MAPPING
 from collections import Counter, OrderedDict
 
 from . import errors
@@ -20,6 +21,11 @@ _OLD_MODULES = {
     "__builtin__": "builtins", "copy_reg": "copyreg", "exceptions": "builtins", "cPickle": "pickle", "_abcoll": "collections.abc",
     "StringIO": "io", "cStringIO": "io",
 }  # fmt: skip
+
+
+def _modern(module, name) -> tuple[str, str]:
+    """The path of today for one that a pickle of protocol 2 names: `__builtin__.xrange` is `builtins.range`."""
+    return NAME_MAPPING.get((module, name), (_OLD_MODULES.get(module, module), name))
 
 
 class Source:
@@ -162,7 +168,7 @@ class Unpickler:
 
     def push_global(self):
         module, name = self.source.line().decode(), self.source.line().decode()
-        self.stack.append(self.names.find(_OLD_MODULES.get(module, module), name))
+        self.stack.append(self.names.find(*_modern(module, name)))
 
     def stack_global(self):
         name, module = self.pop(), self.pop()
@@ -382,7 +388,7 @@ def globals_in(data) -> set:
         for opcode, argument, _ in pickletools.genops(data):
             if opcode.name in ("GLOBAL", "INST"):
                 module, _, name = argument.partition(" ")
-                paths.add(f"{_OLD_MODULES.get(module, module)}.{name}")
+                paths.add(".".join(_modern(module, name)))
             elif opcode.name == "STACK_GLOBAL":
                 paths.add(".".join(map(str, strings[-2:])))
             elif opcode.name == "MEMOIZE":

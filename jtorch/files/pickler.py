@@ -109,7 +109,7 @@ def _reduce_tensor(x):
         return type(x), (x.requires_grad,)
     getstate = type(x).__getstate__
     state = own_state(x) if getstate is object.__getstate__ else x.__getstate__()
-    if type(x) is Parameter:
+    if issubclass(type(x), Parameter):  # as PyTorch, which does not note the class of a subclass
         data = make(x._storage, x._spec, x._offset)
         if state:
             return rebuild._rebuild_parameter_with_state, (data, x.requires_grad, OrderedDict(), state)

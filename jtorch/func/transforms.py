@@ -125,6 +125,8 @@ class _Scalar:
                 f"{_GRAD}: Expected f(*args) to return a scalar Tensor, got tensor with {out.ndim} dims. Maybe you wanted to use "
                 "the vjp or jacrev APIs instead?"
             )
+        if out.is_complex():
+            raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
         return self.results.take(out)
 
 
@@ -149,6 +151,8 @@ _WHOSE = {"vjp": "expected f(*primals)", "jvp": "Expected f(*args)", "jac": "Exp
 
 def all_tensors(out, name):
     """A result, checked to be of tensors that the transformation can differentiate."""
+    if name.startswith("vjp") and not flatten(out)[0]:
+        raise RuntimeError(f"{name}: Expected f to be a function that has non-empty output (got output = {out})")
     for x in flatten(out)[0]:
         if not isinstance(x, Tensor):
             raise RuntimeError(f"{name}: {_WHOSE[name[:3]]} to return only tensors, got unsupported type {type(x)}")
@@ -186,7 +190,7 @@ def vjp(func, *primals, has_aux=False):
     def pullback(cotangents, retain_graph=True, create_graph=None):
         leaves, tree = flatten(cotangents)
         expected = flatten(result)[1]
-        if tree != expected and not (len(leaves) == n == 1):
+        if tree != expected:
             raise RuntimeError(
                 f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. "
                 f"cotangents: {show(tree)}, primal output: {show(expected)}"
@@ -219,7 +223,8 @@ def vjp(func, *primals, has_aux=False):
 
 
 def _pulled(pull, cotangents, specs):
-    return [conjugate(g) for g in pull(tuple(cotangent(c, s) for c, s in zip(cotangents, specs)))]
+    given = (cotangent(c, s).astype(s.dtype.np) for c, s in zip(cotangents, specs))
+    return [conjugate(g) for g in pull(tuple(given))]
 
 
 def jvp(func, primals, tangents, *, strict=False, has_aux=False):

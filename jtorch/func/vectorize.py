@@ -69,7 +69,8 @@ def broadcast_prefix(prefix, tree):
             return None
         pairs = [(prefix[k], tree[k]) for k in tree]
     else:
-        if not isinstance(tree, (tuple, list)) or len(prefix) != len(tree):
+        kind = list if isinstance(prefix, list) else tuple
+        if not isinstance(tree, kind) or len(prefix) != len(tree):
             return None
         pairs = list(zip(prefix, tree))
     parts = [broadcast_prefix(p, t) for p, t in pairs]
@@ -125,7 +126,12 @@ def _run(func, args, kwargs, dims, size, out_dims, randomness):
                 out, written = arguments.call(func, slices)
                 written = [here.own(a) if in_axes[k] is None else a for a, (k, _, _) in zip(written, arguments.written)]
                 outs["dims"] = _out_dims(out_dims, out, func)
-                return (*results.take(out), *written)
+                arrays = results.take(out)
+                if any(d is None and here.sliced(a) for d, a in zip(outs["dims"], arrays)):
+                    raise ValueError(
+                        f"vmap({_name(func)}, ...): `{_name(func)}` can not return a BatchedTensor when out_dim is None"
+                    )
+                return (*arrays, *written)
 
         got = jax.vmap(one, in_axes=in_axes, out_axes=0, axis_size=size, axis_name=axis)(*arrays)
         dims = [*outs["dims"], *(in_axes[k] for k, _, _ in arguments.written)]
@@ -154,6 +160,11 @@ def _out_dims(out_dims, out, func):
                 f"vmap({_name(func)}, ...): `{_name(func)}` must only return Tensors, got type {type(x)}. Did you mean to set "
                 "out_dims= to None for output?"
             )
+    if not all(d is None or isinstance(d, int) for d in flatten(out_dims)[0]):
+        raise ValueError(
+            f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of ints "
+            "representing where in the outputs the vmapped dimension should appear."
+        )
     if isinstance(out, Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1:
         return [out_dims[0]]
     flat = broadcast_prefix(out_dims, out)
@@ -215,6 +226,8 @@ class randomness_of:
         """Numbers drawn on the host: one set, or one for each slice."""
         self.allow()
         how, axis, size = self.entry
+        if self.outer is not None:
+            draw = functools.partial(self.outer.host, draw)
         if how == "same":
             return jnp.asarray(draw(shape))
         return jnp.asarray(draw((size, *shape)))[jax.lax.axis_index(axis)]

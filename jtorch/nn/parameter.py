@@ -64,11 +64,11 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return result
 
     def __reduce_ex__(self, proto):
-        return _rebuild_parameter, (type(self), self.data, self.requires_grad, copying.own_state(self))
+        return _rebuild_parameter, (self.data, self.requires_grad, copying.own_state(self))
 
 
-def _rebuild_parameter(cls, data, requires_grad, state):
-    made = cls(data, requires_grad)
+def _rebuild_parameter(data, requires_grad, state):
+    made = Parameter(data, requires_grad)
     made.__dict__.update(state)
     return made
 

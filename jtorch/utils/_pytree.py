@@ -238,11 +238,14 @@ class TreeSpec:
         kind = _get_node_type(tree)
         both = STANDARD_DICT_TYPES
         if kind is not self.type and not (kind in both and self.type in both):
-            raise ValueError(f"Type mismatch; expected {self.type!r}, but got {kind!r}.")
+            raise ValueError(f"Node type mismatch; expected {self.type!r}, but got {kind!r}.")
         if kind in both:
             keys = self.entries()
-            if len(tree) != len(keys) or set(tree) != set(keys):
-                raise ValueError(f"Node keys mismatch; expected {keys!r}, but got {list(tree)!r}.")
+            if len(tree) != len(keys):
+                raise ValueError(f"Node arity mismatch; expected {len(keys)}, but got {len(tree)}.")
+            if set(tree) != set(keys):  # as many, so that there is one of each kind
+                missing, extra = set(keys) - set(tree), set(tree) - set(keys)
+                raise ValueError(f"Node keys mismatch; missing key(s): {missing}; extra key(s): {extra}.")
             children = [tree[k] for k in keys]
         else:
             children, context = SUPPORTED_NODES[kind].flatten_fn(tree)

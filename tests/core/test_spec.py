@@ -2,6 +2,8 @@
 
 import pickle
 
+import pytest
+
 from jtorch.core import device, dtype
 from jtorch.core.spec import Size, Spec
 from tests.oracle import both
@@ -33,6 +35,18 @@ def test_size_is_a_tuple():
         ]  # fmt: skip
 
     both(program)
+
+
+@pytest.mark.parametrize("items", [[2.0, 3], "ab", 3, [None], [True], (1, 2.5), range(3)], ids=str)
+def test_sizes_are_ints(items):
+    both(lambda torch: repr(torch.Size(items)))
+    both(lambda torch: repr(torch.Size([torch.tensor(2), 3])))
+
+
+@pytest.mark.parametrize("ndim, dim", [(0, 0), (0, -1), (1, 1), (2, -3)])
+def test_a_dimension_that_is_not_there(ndim, dim):
+    both(lambda torch: torch.ones((2,) * ndim).size(dim))
+    both(lambda torch: torch.ones((2,) * ndim).stride(dim=dim))
 
 
 def test_size_pickles():

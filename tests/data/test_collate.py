@@ -5,6 +5,7 @@ import collections
 import numpy as np
 import pytest
 
+import jtorch
 from jtorch.data import collate as ours
 
 torch = pytest.importorskip("torch")
@@ -72,6 +73,11 @@ def test_errors(batch, same_error):
             ours.default_collate(batch)
         return
     same_error(lambda: theirs.default_collate(batch), lambda: ours.default_collate(batch))
+
+
+def test_sparse_tensors_are_refused(same_error):
+    sparse = torch.eye(2).to_sparse(), jtorch.eye(2).to_sparse()
+    same_error(lambda: theirs.default_collate([sparse[0]] * 2), lambda: ours.default_collate([sparse[1]] * 2))
 
 
 def test_own_map(same):

@@ -170,6 +170,10 @@ def test_errors(settings, same_error):
     same_error(lambda: theirs.DataLoader([1], **settings), lambda: data.DataLoader([1], **settings))
 
 
+def test_a_timeout_without_workers(same_error):
+    same_error(lambda: iter(theirs.DataLoader([1], timeout=5)), lambda: iter(data.DataLoader([1], timeout=5)))
+
+
 @pytest.mark.parametrize("settings", STREAM_ERRORS, ids=str)
 def test_iterable_errors(settings, same_error):
     a, b = stream(theirs, 3), stream(data, 3)

@@ -32,6 +32,8 @@ def test_concat(same, same_error):
     for i in range(-len(a), len(a)):
         same(a[i], b[i])
     same_error(lambda: a[-16], lambda: b[-16])
+    with pytest.warns(FutureWarning, match="is renamed to `cumulative_sizes`"):
+        assert b.cummulative_sizes == a.cumulative_sizes
     same_error(lambda: theirs.ConcatDataset([]), lambda: data.ConcatDataset([]))
 
 

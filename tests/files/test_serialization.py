@@ -6,6 +6,7 @@ import io
 import mmap
 import os
 import pickle
+import re
 import subprocess
 import sys
 
@@ -42,6 +43,10 @@ class Plain:
 
 class Sub(jtorch.Tensor):
     """A tensor subclass of the user."""
+
+
+class Special(jtorch.nn.Parameter):
+    """A parameter class of the user."""
 
 
 def function():
@@ -167,6 +172,42 @@ def test_tensor_subclasses_and_attributes():
         a, b = jtorch.load(f)
     assert type(a) is Sub and a.tag == "t" and a.tolist() == [0, 1, 2, 3]
     assert type(b) is jtorch.nn.Parameter and b.tag == 3 and b.requires_grad
+
+
+def test_a_parameter_of_a_users_class_comes_back_as_a_parameter():
+    p = Special(jtorch.ones(2))
+    p.tag = 3
+    for got in (there_and_back(jtorch, p), there_and_back(torch, p_of_torch()), pickle.loads(pickle.dumps(p))):
+        assert type(got).__name__ == "Parameter" and got.tag == 3 and got.requires_grad
+    assert type(copy.deepcopy(p)) is Special
+
+
+def p_of_torch():
+    """The same in PyTorch, whose answer is the one wanted."""
+    p = type("Special", (torch.nn.Parameter,), {})(torch.ones(2))
+    p.tag = 3
+    return p
+
+
+def test_names_of_python_2_are_those_of_today():
+    f = io.BytesIO()
+    torch.save([range(3), int], f)
+    for module in (torch, jtorch):
+        f.seek(0)
+        assert sorted(module.serialization.get_unsafe_globals_in_checkpoint(f)) == ["builtins.int", "builtins.range"]
+        f.seek(0)
+        with module.serialization.safe_globals([range, int]):
+            assert module.load(f) == [range(3), int]
+
+
+def test_names_of_storages_as_bytes():
+    f = io.BytesIO()
+    torch.save([torch.ones(2), "text"], f, _use_new_zipfile_serialization=False)
+    # As Python 2 wrote text: SHORT_BINSTRING in the place of BINUNICODE.
+    old = re.sub(rb"X(.)\0\0\0", rb"U\1", f.getvalue(), flags=re.DOTALL)
+    for options in ({"weights_only": False, "encoding": "bytes"}, {"weights_only": False, "encoding": "latin1"}):
+        got, want = (module.load(io.BytesIO(old), **options) for module in (jtorch, torch))
+        assert got[0].tolist() == want[0].tolist() == [1, 1] and got[1] == want[1]
 
 
 @pytest.mark.parametrize(

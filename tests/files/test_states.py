@@ -1,6 +1,7 @@
 """Training goes on where the other library's file left it: models, optimizers, schedulers."""
 
 import io
+import pickle
 
 import numpy as np
 import pytest
@@ -127,3 +128,21 @@ def test_scaler_and_averaged_models():
     jtorch.save(averaged.state_dict(), f)
     got = torch.load(f_at_start(f))
     assert list(got) == list(averaged.state_dict()) and int(got["n_averaged"]) == 1
+
+
+def test_generators():
+    f = io.BytesIO()
+    g = torch.Generator().manual_seed(7)
+    torch.rand(3, generator=g)
+    torch.save(g, f)
+    f.seek(0)
+    mine = jtorch.load(f, weights_only=False)
+    back = pickle.loads(pickle.dumps(mine))
+    assert type(mine) is type(back) is jtorch.Generator and mine.initial_seed() == back.initial_seed() == 7
+    want = torch.rand(3, generator=g).tolist()
+    assert jtorch.rand(3, generator=mine).tolist() == jtorch.rand(3, generator=back).tolist() == want
+    f = io.BytesIO()
+    jtorch.save(mine, f)
+    f.seek(0)
+    theirs = torch.load(f, weights_only=False)
+    assert torch.rand(3, generator=theirs).tolist() == jtorch.rand(3, generator=mine).tolist()

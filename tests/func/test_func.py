@@ -191,6 +191,47 @@ functional_call(bn, (dict(bn.named_parameters()), buffers), (m[:, :3],))
 print(bn.num_batches_tracked.item(), buffers["num_batches_tracked"].item(), bn.running_mean.tolist())
 del net, bn, params
 """,
+    "functional_call_names": """
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = torch.nn.Linear(2, 1, dtype=torch.float64)
+        self.b = self.a
+        self.scale = torch.ones(1, dtype=torch.float64)
+        self.number = 3
+    def forward(self, x):
+        return self.a(x) * self.scale
+net = Net()
+w, x2 = torch.ones(1, 2, dtype=torch.float64), x[:2]
+for values in (
+    {"a.weight": w, "b.weight": w.clone()}, {"a.weight": w, "b.weight": w}, {"a.weight": 3}, {"a.bias": None}, {"scale": w[0, :1] * 5},
+    {"a": w}, {"": w}, {"a.weight.c": w}, {"c.d": w}, {"a.c": w}, {"number": w}, {"number.x": w}, {"new": w},
+):
+    for tie in (True, False):
+        attempt(functional_call, net, values, (x2,), tie_weights=tie)
+print(functional_call(net, {"scale": w[0, :1] * 5}, (x2,)).item(), net.scale, hasattr(net, "new"), net(x2).item())
+del net, w, x2
+""",
+    "vmap_out_dims": """
+y = m * 2
+def pair(a):
+    return a, [a, one]
+for f, dims in (
+    (torch.sin, None), (lambda a: one, None), (lambda a: (a, one), (0, None)), (lambda a: (a, one), (None, 0)), (torch.sin, "a"),
+    (lambda a: (a,), [0]), (lambda a: [a, a], (0, 1)), (lambda a: [a, a], [0, 1]), (pair, (0, [1, None])), (pair, (0, (1, None))),
+    (lambda a: {"k": a}, {"k": 1}), (lambda a: {"k": a}, {"j": 1}),
+):
+    for size in (None, 1):
+        attempt(lambda: vmap(f, out_dims=dims, chunk_size=size)(y))
+""",
+    "pullbacks": """
+attempt(lambda: vjp(lambda a: {"k": a}, one)[1]({"j": one}))
+attempt(lambda: vjp(lambda a: {"k": a}, one)[1]({"k": one}))
+attempt(lambda: vjp(lambda a: [], one))
+attempt(lambda: vjp(lambda a: a * 2, one)[1](one.float()))
+attempt(lambda: vjp(lambda a: a.float() * 2, one)[1](one))
+attempt(lambda: grad(lambda a: (a * 2j).sum())(one))
+""",
     "ensembles": """
 torch.manual_seed(0)
 nets = [torch.nn.Linear(3, 2).double() for _ in range(4)]
@@ -248,3 +289,50 @@ def test_randomness_of_vmap():
         assert 0.4 < (other[a] != 0).float().mean().item() < 0.6
         for b in range(a):
             assert 0.4 < (other[a] == other[b]).float().mean().item() < 0.6
+
+
+DRAWS = {
+    "randn": lambda a: jtorch.randn(50),
+    "rand_like": lambda a: jtorch.rand_like(a),
+    "randperm": lambda a: jtorch.randperm(50),
+    "randint": lambda a: jtorch.randint(1000, (50,)),
+    "normal": lambda a: jtorch.normal(a * 0, 1.0),
+    "normal_": lambda a: a.clone().normal_(),
+    "into a new tensor": lambda a: jtorch.empty(50).uniform_(),
+    "exponential_": lambda a: jtorch.empty_like(a).exponential_(),
+    "bernoulli_": lambda a: a.clone().bernoulli_(0.5),
+    "bernoulli": lambda a: jtorch.bernoulli(a * 0 + 0.5),
+    "bernoulli of a number": lambda a: jtorch.bernoulli(a, 0.5),
+    "multinomial": lambda a: jtorch.multinomial(a, 50),
+    "multinomial with replacement": lambda a: jtorch.multinomial(a, 60, True),
+    "gumbel_softmax": lambda a: jtorch.nn.functional.gumbel_softmax(a),
+    "nested": lambda a: jtorch.vmap(lambda b: jtorch.randn(2), randomness="different")(a),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_draws_inside_vmap(name):
+    x = jtorch.ones(3, 50)
+    with pytest.raises(RuntimeError, match="randomness error mode"):
+        jtorch.vmap(DRAWS[name])(x)
+    a, b, c = (y.tolist() for y in jtorch.vmap(DRAWS[name], randomness="same")(x))
+    assert a == b == c
+    a, b, c = (y.tolist() for y in jtorch.vmap(DRAWS[name], randomness="different")(x))
+    assert a != b and b != c and a != c
+    if "multi" in name or name == "randperm":
+        assert all(0 <= i < 50 for i in a) and (len(set(a)) == 50 or len(a) > 50)
+
+
+def test_draws_from_probabilities_of_slices():
+    weights = jtorch.tensor([[0.0, 1.0, 0.0], [0.25, 0.25, 0.5]]).expand(2, 3)
+    drawn = jtorch.vmap(lambda w: jtorch.multinomial(w, 4000, True), randomness="different")(weights)
+    assert (drawn[0] == 1).all() and 0.47 < (drawn[1] == 2).float().mean() < 0.53
+    drawn = jtorch.vmap(jtorch.bernoulli, randomness="different")(
+        jtorch.tensor([0.0, 1.0, 0.3])[:, None].expand(3, 4000)
+    )
+    assert (
+        drawn[0].sum() == 0
+        and drawn[1].sum() == 4000
+        and 0.27 < drawn[2].mean() < 0.33
+        and drawn.dtype is jtorch.float32
+    )

@@ -6,7 +6,7 @@ import pytest
 
 import jtorch
 from jtorch.utils import _pytree as ours
-from tests.oracle import torch
+from tests.oracle import both, torch
 
 theirs = torch.utils._pytree
 Point = collections.namedtuple("Point", "x y")
@@ -73,3 +73,11 @@ def test_registered_class():
         ours.register_pytree_node(Pair, None, None)
     found = ours.tree_map(lambda x: x * 2, [Pair(1, 2)])[0]
     assert (found.a, found.b) == (2, 4)
+
+
+@pytest.mark.parametrize(
+    "one, other",
+    [([1], (1,)), ({"a": 1}, {"b": 1}), ({"a": 1, "b": 2}, {"a": 1}), ({"a": 1}, {"a": 1, "b": 2}), ([1, 2], [1])],
+)
+def test_trees_that_differ(one, other):
+    both(lambda torch: torch.utils._pytree.tree_map(lambda a, b: a + b, one, other))
