@@ -25,13 +25,15 @@ def represent(self, *, tensor_contents=None):
     value = self._storage.value
     if isinstance(value, jax.core.Tracer):
         return f"tensor(<traced {spec.dtype.name}{list(spec.shape)}>)"
-    with_param = isinstance(self, parameter_class())
-    name = "tensor" if type(self) in FAST else type(self).__name__
-    return printing.format_tensor(
+    plain = type(self) is Tensor or type(self) is parameter_class()
+    text = printing.format_tensor(
         None if spec.device.type == "meta" else as_numpy(self), dtype=spec.dtype, shape=tuple(spec.shape), requires_grad=self.requires_grad,
-        grad_fn_name=node_name(self), device=None if spec.device is devices.cpu else str(spec.device), is_param=with_param,
-        class_name=name,
+        grad_fn_name=node_name(self), device=None if spec.device is devices.cpu else str(spec.device),
+        class_name="tensor" if plain else type(self).__name__,
     )  # fmt: skip
+    if not plain and isinstance(self, parameter_class()):
+        text = f"Parameter({text})"
+    return f"Parameter containing:\n{text}" if issubclass(type(self), parameter_class()) else text
 
 
 def node_name(t):

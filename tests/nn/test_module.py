@@ -60,6 +60,8 @@ ERRORS = {
     "missing key": lambda t, nn, B: nn.Linear(1, 1).load_state_dict({}),
     "unexpected key": lambda t, nn, B: nn.Linear(1, 1, bias=False).load_state_dict(nn.Linear(1, 1).state_dict()),
     "size": lambda t, nn, B: nn.Linear(1, 1).load_state_dict(nn.Linear(2, 1).state_dict()),
+    "buffer over an attribute": lambda t, nn, B: setattr(nn.Linear(1, 1), "in_features", nn.Buffer(t.zeros(1))),
+    "from meta": lambda t, nn, B: nn.Linear(1, 1).to("meta").to("cpu"),
     "not a tensor": lambda t, nn, B: nn.Linear(1, 1, bias=False).load_state_dict({"weight": 3}),
     "not a dict": lambda t, nn, B: nn.Linear(1, 1).load_state_dict(3),
     "sequential index": lambda t, nn, B: nn.Sequential(nn.ReLU())[3],
@@ -300,3 +302,17 @@ def test_functional_call():
         ]
 
     both(run)
+
+
+def test_repr_of_parameters_of_other_classes():
+    def program(torch):
+        class Marked(torch.Tensor):
+            pass
+
+        class Own(torch.nn.Parameter):
+            pass
+
+        makers = torch.nn.Parameter, Own, lambda t: torch.nn.Parameter(t.as_subclass(Marked))
+        return [repr(make(torch.ones(2))) for make in makers]
+
+    both(program)
