@@ -12,6 +12,7 @@ from .core import device as devices
 from .core import dtype as dtypes
 from .core import storage as storages
 from .core.program import NO_DATA
+from .core.record import tls
 from .core.spec import Spec
 from .core.storage import Storage
 from .dispatch import FAST
@@ -152,6 +153,8 @@ def make_subclass(cls, data, require_grad=False):
     if not issubclass(cls, Tensor):
         raise errors_extend.not_a_subclass()
     made = make(data._storage, data._spec, data._offset, cls)
+    if require_grad and data.is_inference() and not tls.me.inference:
+        raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
     made._rg = bool(require_grad)
     if require_grad and data._spec.dtype.category < dtypes.FLOAT:
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")

@@ -67,6 +67,10 @@ def new_factory(name):
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """A tensor with a copy of `data`, in the dtype and on the device of this one."""
     if isinstance(data, Tensor):
+        errors.warn(
+            "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+            "sourceTensor.detach().clone().requires_grad_(True), rather than tensor.new_tensor(sourceTensor)."
+        )
         return (
             to(data.detach(), dtype=dtype or data._spec.dtype, device=device or data._spec.device)
             .clone()
