@@ -26,11 +26,14 @@ def represent(self, *, tensor_contents=None):
     value = self._storage.value
     if isinstance(value, jax.core.Tracer):
         return f"tensor(<traced {spec.dtype.name}{list(spec.shape)}>)"
+    level, tangent = self.__dict__.get("_tangent", (None, None))
+    if level is not tls.me.extra.get("dual"):
+        tangent = None
     plain = type(self) is Tensor or type(self) is parameter_class()
     text = printing.format_tensor(
         None if spec.device.type == "meta" else as_numpy(self), dtype=spec.dtype, shape=tuple(spec.shape), requires_grad=self.requires_grad,
         grad_fn_name=node_name(self), device=None if spec.device is devices.cpu else str(spec.device),
-        class_name="tensor" if plain else type(self).__name__,
+        class_name="tensor" if plain else type(self).__name__, tangent=None if tangent is None else represent(tangent),
     )  # fmt: skip
     if not plain and isinstance(self, parameter_class()):
         text = f"Parameter({text})"

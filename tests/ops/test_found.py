@@ -148,3 +148,15 @@ CASES = HISTOGRAMS | {
 @pytest.mark.parametrize("name", CASES)
 def test_found(name):
     both(CASES[name])
+
+
+@pytest.mark.parametrize("mask", [None, "bool", "float32"])
+def test_attention_without_keys(mask):
+    def program(t):
+        q, k, v = (t.ones(1, 2, n, 4, requires_grad=True) for n in (3, 0, 0))
+        given = None if mask is None else t.zeros(3, 0, dtype=getattr(t, mask))
+        out = t.nn.functional.scaled_dot_product_attention(q, k, v, given)
+        out.sum().backward()
+        return out.detach(), q.grad, k.grad, v.grad
+
+    both(program, layout=False)
