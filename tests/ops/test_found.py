@@ -160,3 +160,14 @@ def test_attention_without_keys(mask):
         return out.detach(), q.grad, k.grad, v.grad
 
     both(program, layout=False)
+
+
+@pytest.mark.parametrize("shape", [(4,), (3, 4), (2, 3, 4)])
+def test_linear_with_no_outputs(shape):
+    def program(t):
+        x, w, b = t.ones(shape, requires_grad=True), t.ones(0, 4, requires_grad=True), t.ones(0, requires_grad=True)
+        out = t.nn.functional.linear(x, w, b)
+        out.sum().backward()
+        return out.detach(), x.grad, w.grad, b.grad
+
+    both(program, layout=False)
