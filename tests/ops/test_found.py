@@ -171,3 +171,18 @@ def test_linear_with_no_outputs(shape):
         return out.detach(), x.grad, w.grad, b.grad
 
     both(program, layout=False)
+
+
+EMPTY_IMAGES = {
+    "grid_sample": lambda t, F: F.grid_sample(t.ones(1, 2, 0, 3), t.zeros(1, 2, 2, 2), align_corners=False),
+    "grid_sample of no image": lambda t, F: F.grid_sample(t.ones(0, 2, 3, 3), t.zeros(0, 2, 2, 2), align_corners=False),
+    "nearest, no channels": lambda t, F: F.interpolate(t.ones(2, 0, 4), 3),
+    "bilinear, no channels": lambda t, F: F.interpolate(t.ones(2, 0, 4, 4), 3, mode="bilinear"),
+    "area, no channels": lambda t, F: F.interpolate(t.ones(2, 0, 4, 4), 3, mode="area"),
+    "bicubic, no images": lambda t, F: F.interpolate(t.ones(0, 2, 4, 4), 3, mode="bicubic"),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY_IMAGES)
+def test_empty_images(name):
+    both(lambda t: EMPTY_IMAGES[name](t, t.nn.functional), layout=False)
