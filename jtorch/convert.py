@@ -10,6 +10,7 @@ from .core import dtype as dtypes
 from .core import shapes
 from .core import storage as storages
 from .core.dtype import dtype as DType
+from .core.program import NO_DATA
 from .core.record import tls
 from .core.spec import Spec
 from .creation import MemoryFormat, channels_last, channels_last_3d, contiguous_format, preserve_format
@@ -65,7 +66,9 @@ def suggested_format(t):
 def to_device(t, place):
     host = t._storage.host
     value = host.arrived(place.jax) if host is not None and host.spec is t._spec else None
-    if value is None:
+    if place.type == "meta" and not isinstance(value_of(t), jax.core.Tracer):
+        value = NO_DATA
+    elif value is None:
         value = value_of(t)
         if not isinstance(value, jax.core.Tracer):
             value = jax.device_put(storages.realise(value), place.jax)

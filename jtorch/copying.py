@@ -12,6 +12,7 @@ from .core import device as devices
 from .core import dtype as dtypes
 from .core import storage as storages
 from .core.program import NO_DATA
+from .core.record import tls
 from .core.spec import Spec
 from .core.storage import Storage
 from .dispatch import FAST
@@ -24,13 +25,18 @@ def represent(self, *, tensor_contents=None):
     value = self._storage.value
     if isinstance(value, jax.core.Tracer):
         return f"tensor(<traced {spec.dtype.name}{list(spec.shape)}>)"
-    with_param = isinstance(self, parameter_class())
-    name = "tensor" if type(self) in FAST else type(self).__name__
-    return printing.format_tensor(
+    level, tangent = self.__dict__.get("_tangent", (None, None))
+    if level is not tls.me.extra.get("dual"):
+        tangent = None
+    plain = type(self) is Tensor or type(self) is parameter_class()
+    text = printing.format_tensor(
         None if spec.device.type == "meta" else as_numpy(self), dtype=spec.dtype, shape=tuple(spec.shape), requires_grad=self.requires_grad,
-        grad_fn_name=node_name(self), device=None if spec.device is devices.cpu else str(spec.device), is_param=with_param,
-        class_name=name,
+        grad_fn_name=node_name(self), device=None if spec.device is devices.cpu else str(spec.device),
+        class_name="tensor" if plain else type(self).__name__, tangent=None if tangent is None else represent(tangent),
     )  # fmt: skip
+    if not plain and isinstance(self, parameter_class()):
+        text = f"Parameter({text})"
+    return f"Parameter containing:\n{text}" if issubclass(type(self), parameter_class()) else text
 
 
 def node_name(t):
@@ -149,6 +155,8 @@ def make_subclass(cls, data, require_grad=False):
     if not issubclass(cls, Tensor):
         raise errors_extend.not_a_subclass()
     made = make(data._storage, data._spec, data._offset, cls)
+    if require_grad and data.is_inference() and not tls.me.inference:
+        raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
     made._rg = bool(require_grad)
     if require_grad and data._spec.dtype.category < dtypes.FLOAT:
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")

@@ -302,6 +302,16 @@ def warn(message: str, category=UserWarning) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
+def warn_once(message: str, category=UserWarning) -> None:
+    """Warn as `warn` does, but only the first time in this process."""
+    if message not in _said:
+        _said.add(message)
+        warn(message, category)
+
+
+_said: set = set()
+
+
 def type_name(value) -> str:
     """The name of a value's type in PyTorch's errors about arguments: torch.dtype, with its module, of its own types and numpy's."""
     cls = type(value)

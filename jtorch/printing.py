@@ -84,7 +84,6 @@ def format_tensor(
     requires_grad: bool = False,
     grad_fn_name: str | None = None,
     device: str | None = None,
-    is_param: bool = False,
     class_name: str = "tensor",
     tangent: str | None = None,
 ) -> str:
@@ -97,7 +96,6 @@ def format_tensor(
         requires_grad: whether it does, for a leaf
         grad_fn_name: the name of the node that computed it
         device: the device's name if it is not the default one
-        is_param: print as an `nn.Parameter`
         class_name: another name for a subclass of Tensor
         tangent: the printed tangent of a dual tensor
     """
@@ -116,8 +114,7 @@ def format_tensor(
     if tangent is not None:
         notes.append(f"tangent={tangent}")
     body = "..." if array is None else format_values(array, shape, indent)
-    text = with_notes(f"{class_name}({body}", notes, indent)
-    return f"Parameter containing:\n{text}" if is_param else text
+    return with_notes(f"{class_name}({body}", notes, indent)
 
 
 def is_usual(dtype) -> bool:

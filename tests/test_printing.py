@@ -109,7 +109,6 @@ def test_notes():
     x = torch.ones(3, requires_grad=True)
     check(x, requires_grad=True)
     check(x + 1, grad_fn_name="AddBackward0", requires_grad=True)
-    check(torch.nn.Parameter(torch.ones(2, 2)), requires_grad=True, is_param=True)
     for n in range(1, 20):  # every place at which the note may have to go to the next line
         y = torch.rand(n, dtype=torch.float64, requires_grad=True)
         check(y * 2, grad_fn_name="MulBackward0")

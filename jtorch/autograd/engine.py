@@ -195,7 +195,7 @@ class Run:
     def hooked_node(self, hooks, value, spec):
         given = (self.tensor(value, spec),)
         for hook in list(hooks.values()):
-            given = _replaced(hook, given, hook(given))
+            given = replaced(hook, given, hook(given))
         return self.untensor(given[0])
 
     def tensor(self, value, spec):
@@ -371,7 +371,7 @@ class Run:
             got = node.apply(*given)
             if node.hooks:
                 for hook in list(node.hooks.values()):
-                    got = _replaced(hook, tuple(got), hook(tuple(got), tuple(given)))
+                    got = replaced(hook, tuple(got), hook(tuple(got), tuple(given)))
         finally:
             me.grad = before
         for e, g in zip(node.edges, got):
@@ -404,7 +404,7 @@ class Run:
                     tensor._grad = given[k] if tensor._grad is None else tensor._grad + given[k]
             for kind, _, hook in hooks:
                 if kind == "node" and needed:
-                    given = list(_replaced(hook, given, hook(tuple(given))))
+                    given = list(replaced(hook, given, hook(tuple(given))))
         finally:
             me.grad = saved
         return [self.untensor(g) for g in given]
@@ -416,7 +416,7 @@ class Run:
         inputs = tuple(self.tensor(given[i], bwd.forward.operands[i]) if i in given else None for i in seen)
         results = tuple(self.tensor(g, node.out_spec(k)) for k, g in enumerate(grads))
         for hook in list(node.hooks.values()):
-            inputs = _replaced(hook, inputs, hook(inputs, results))
+            inputs = replaced(hook, inputs, hook(inputs, results))
         final = dict(zip(seen, inputs))
         values = [self.untensor(final[i]) for i in bwd.positions]
         return values, range(len(values)), there
@@ -488,7 +488,7 @@ def _plain(spec):
     return Spec.dense(tuple(spec.shape), spec.dtype, spec.device)
 
 
-def _replaced(hook, before, got):
+def replaced(hook, before, got):
     """The gradients after a hook on a node, checked against those that it was given."""
     if got is None:
         return before

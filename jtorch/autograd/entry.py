@@ -20,6 +20,8 @@ def _sequence(x):
 def _edge(x):
     """Where the gradient of a tensor or a GradientEdge goes."""
     if not hasattr(x, "node"):
+        if not isinstance(x, Tensor):
+            raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(x).__name__}")
         return (x, 0) if x._rg and x._edge is None else grad_edge(x)
     return (x.node.variable, 0) if isinstance(x.node, AccumulateGrad) else (x.node, x.output_nr)
 
@@ -98,6 +100,12 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     roots = _roots(outputs)
     keep = create_graph if retain_graph is None else retain_graph
     pairs = _pairs(started, outputs, create_graph)
+    if create_graph:
+        errors.warn_once(
+            "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can "
+            "cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use this "
+            "function, make sure to reset the .grad fields of your parameters to None after use to break the cycle and avoid the leak."
+        )
     if inputs is None:
         engine.backward(roots, pairs, keep, create_graph)
         return
@@ -169,6 +177,11 @@ def grad(
 
 def _batched(outputs, wanted, grads, keep, create_graph, allow_unused, materialize):
     """One run a row of the batched gradients; the rows' programs are one and the same."""
+    if all(g is None for g in grads):
+        raise ValueError(
+            "vmap(vjp, in_dims=0, ...)(<inputs>): Got in_dim=0 for some input, but that input is a Tensor of dimensionality 0 so "
+            "expected in_dim to satisfy 0 <= in_dim < 0."
+        )
     for k, (out, g) in enumerate(zip(outputs, grads)):
         if g is not None and tuple(g.shape[1:]) != tuple(_spec_of(out).shape):
             raise RuntimeError(

@@ -242,6 +242,8 @@ class dual_level:
 
 def make_dual(tensor, tangent, *, level=None):
     """A view of `tensor` that carries `tangent`."""
+    if level:
+        raise RuntimeError("Invalid level given to _make_dual")
     if tls.me.extra.get("dual") is None:
         raise RuntimeError(
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
@@ -263,6 +265,8 @@ def make_dual(tensor, tangent, *, level=None):
 
 def unpack_dual(tensor, *, level=None):
     """(primal, tangent) of a tensor; the tangent is None for one that is not dual."""
+    if level:
+        raise RuntimeError("Invalid level given to _fw_primal")
     if tls.me.extra.get("dual") is None:
         return UnpackedDualTensor(tensor, None)
     tangent = tangent_of(tensor)

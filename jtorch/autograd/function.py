@@ -189,6 +189,11 @@ class _Context(PythonNode, FunctionCtx):
             raise RuntimeError(f"expected Variable or None (got {type(g).__name__})")
         if self.edges[k] is None:
             return None
+        if not g.dtype.is_floating_point and g.dtype.is_complex != spec.dtype.is_complex:
+            raise RuntimeError(
+                "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex) to be true, but got false.  "
+                "(Could this error message be improved?  If so, please report an enhancement request to PyTorch.)"
+            )
         if tuple(g.shape) != tuple(spec.shape):
             if not _expandable(tuple(spec.shape), tuple(g.shape)):
                 raise RuntimeError(

@@ -254,9 +254,12 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
     return _back(result, many_out)
 
 
-def _scalar(func, where, squeeze=True):
+def _scalar(func, where, strict, squeeze=True):
     def checked(*args):
         out = func(*args)
+        outputs, _ = _checked(out, "outputs of the user-provided function", where)
+        if strict:
+            _strict_outputs(outputs, "outputs")
         if not isinstance(out, Tensor):
             raise RuntimeError(f"The function given to {where} should return a single Tensor")
         if out.numel() != 1:
@@ -271,7 +274,7 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
     items, many = _checked(inputs, "inputs", "hessian")
     if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError(_STRATEGIES)
-    scalar = _scalar(func, "hessian")
+    scalar = _scalar(func, "hessian", strict)
 
     def first(*args):
         if outer_jacobian_strategy == "forward-mode":
@@ -297,9 +300,7 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
         items, many = _checked(inputs, "inputs", "vhp")
         items = _inputs(items, create_graph)
         vs = _vector(v, items, many, "vhp", "input to the user-provided function")
-        output = _scalar(func, "vhp", squeeze=False)(*items)
-        if strict:
-            _strict_outputs((output,), "outputs")
+        output = _scalar(func, "vhp", strict, squeeze=False)(*items)
         first = _gradients((output,), items, (_op_like(output),), True)
         if strict:
             _strict_jacobian(first)
@@ -314,9 +315,7 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
         items, many = _checked(inputs, "inputs", "hvp")
         items = _inputs(items, create_graph)
         vs = _vector(v, items, many, "hvp", "input to the user-provided function")
-        output = _scalar(func, "hvp", squeeze=False)(*items)
-        if strict:
-            _strict_outputs((output,), "outputs")
+        output = _scalar(func, "hvp", strict, squeeze=False)(*items)
         first = _gradients((output,), items, (_op_like(output),), True)
         if strict:
             _strict_jacobian(first)

@@ -5,6 +5,7 @@ import contextlib
 import functools
 import threading
 from collections import namedtuple
+from collections.abc import Iterable
 
 from ..core.record import tls
 from ..handles import RemovableHandle
@@ -39,6 +40,8 @@ def get_gradient_edge(tensor) -> GradientEdge:
 
 def increment_version(tensor) -> None:
     """Say that a tensor, or each of several, has been written to in a way that autograd does not see."""
+    if not isinstance(tensor, Iterable):
+        raise RuntimeError("increment_version expect a Iterable[Tensor] as input")
     for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
         t._storage.version += 1
 
@@ -149,7 +152,7 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
         return _MultiHandle([t.register_hook(once) for t in tensors if t.requires_grad])
     tensors = tuple(tensors)
     targets = [edge_of(t) for t in tensors]
-    if any(e is not None and isinstance(e[0], tape.Nowhere) for e in targets):
+    if any(e is None or isinstance(e[0], tape.Nowhere) for e in targets):
         raise AssertionError("Expected gradient function to be set")
 
     def hook_for(k):
@@ -157,7 +160,7 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
             run = _current_run()
             with lock:
                 if state.get("run") is not run:
-                    state.update(run=run, left=sum(run.reaches(e) for e in targets if e), grads=[None] * len(tensors))
+                    state.update(run=run, left=sum(run.reaches(e) for e in targets), grads=[None] * len(tensors))
                 grads = state["grads"]
                 grads[k] = grad
                 state["left"] -= 1
@@ -167,7 +170,7 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
 
         return collect
 
-    return _MultiHandle([t.register_hook(hook_for(k)) for k, t in enumerate(tensors) if t.requires_grad])
+    return _MultiHandle([t.register_hook(hook_for(k)) for k, t in enumerate(tensors)])
 
 
 def _current_run():

@@ -1,94 +1,10 @@
 """Modules as functions of their parameters: functional_call and stack_module_state."""
 
-import contextlib
-
 import jax
 
 from ..files.interchange import from_jax, to_jax
-from ..nn.modules.module import Module
+from ..nn.utils.stateless import _reparametrize_module
 from ..ops import registry
-from ..tensor import Tensor
-
-
-def _entries(module):
-    """name -> (dict that holds it, key), of all parameters and buffers, tied ones under each name."""
-    found = {}
-    for prefix, m in module.named_modules(remove_duplicate=False):
-        for held in (m._parameters, m._buffers):
-            for key in held:
-                found[f"{prefix}.{key}" if prefix else key] = (held, key)
-    return found
-
-
-def _same_tensors(entries, name):
-    held, key = entries[name]
-    original = held[key]
-    return [n for n, (h, k) in entries.items() if original is not None and h[k] is original]
-
-
-@contextlib.contextmanager
-def _swapped(module, values, tie_weights, strict):
-    entries = _entries(module)
-    unknown = [n for n in values if n not in entries]
-    chosen = {}
-    for name, value in values.items():
-        if name in entries:
-            if value is not None and not isinstance(value, Tensor):
-                raise TypeError(f"{value} is not an instance of torch.Tensor")
-            tied = _same_tensors(entries, name) if tie_weights else [name]
-            if any(other in values and values[other] is not value for other in tied):
-                raise ValueError(
-                    f"functional_call got multiple values for keys {sorted(tied)}, which are tied. "
-                    "Consider using tie_weights=False"
-                )
-            for other in tied:
-                if other not in values:
-                    chosen[other] = value
-            chosen[name] = value
-    if strict:
-        missing = [n for n in entries if n not in chosen and entries[n][0][entries[n][1]] is not None]
-        if missing or unknown:
-            parts = []
-            if unknown:
-                parts.append("Unexpected key(s): " + ", ".join(map(repr, unknown)) + ".")
-            if missing:
-                parts.append("Missing key(s): " + ", ".join(map(repr, missing)) + ".")
-            raise RuntimeError(f"Error(s) in reparametrizing for {type(module).__name__}:\n\t" + "\n\t".join(parts))
-    places = {n: entries[n] for n in chosen} | {n: _attribute(module, n) for n in unknown}
-    chosen |= {n: values[n] for n in unknown}
-    before = {}
-    try:
-        for name, (held, key) in places.items():
-            before[name] = held.get(key, _NOTHING)
-            held[key] = chosen[name]
-        yield
-    finally:
-        for name, value in before.items():
-            held, key = places[name]
-            if value is _NOTHING:
-                held.pop(key, None)
-            else:
-                held[key] = value
-
-
-_NOTHING = object()
-
-
-def _attribute(module, name):
-    """(dict that holds it, key) of an attribute that is no parameter and no buffer, of a module or of one below."""
-    if not name:
-        raise KeyError('tensor name can\'t be empty string ""')
-    *path, key = name.split(".")
-    for n, part in enumerate(path):
-        if not hasattr(module, part):
-            raise AttributeError(f"{module._get_name()} has no attribute `{part}`")
-        module = getattr(module, part)
-        if not isinstance(module, Module):
-            raise TypeError(f"submodule `{'.'.join(path[: n + 1])}`: {module} is not an instance of torch.nn.Module")
-    there = getattr(module, key, None)
-    if there is not None and not isinstance(there, Tensor):
-        raise TypeError(f"attribute `{name}`: {there} is not an instance of torch.Tensor")
-    return module.__dict__, key
 
 
 def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True, strict=False):
@@ -121,7 +37,7 @@ def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, 
     arrays = any(isinstance(v, jax.Array) for v in values.values())
     if arrays:
         values, args, kwargs = from_jax(values), from_jax(args), from_jax(kwargs)
-    with _swapped(module, values, tie_weights, strict):
+    with _reparametrize_module(module, values, tie_weights, strict):
         result = module(*args, **kwargs)
     return to_jax(result) if arrays else result
 

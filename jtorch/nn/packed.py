@@ -32,6 +32,8 @@ class PackedSequence(_Fields):
 
     def __new__(cls, data, batch_sizes=None, sorted_indices=None, unsorted_indices=None):
         if batch_sizes is None:
+            if not (isinstance(data, (list, tuple)) and len(data) == 2):
+                raise AssertionError("Expected data to be a list or tuple of length 2")
             data, batch_sizes = data
         if unsorted_indices is None:
             unsorted_indices = invert_permutation(sorted_indices)
@@ -139,14 +141,22 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
         enforce_sorted: the lengths must fall; otherwise the batch is sorted here
     """
     lengths = _lengths(lengths)
-    if not lengths or min(lengths) <= 0:
-        raise RuntimeError(
-            "Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0"
-        )
+    sorted_indices = None
+    if not enforce_sorted:  # a batch of more sequences than there are lengths loses the rest
+        order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+        lengths = [lengths[i] for i in order]
+        sorted_indices = torch.tensor(order, dtype=dtypes.int64, device=input.device)
+        input = input.index_select(0 if batch_first else 1, sorted_indices)
+    if not input.numel():
+        raise RuntimeError("Cannot pack empty tensors.")
     if len(lengths) != input.size(0 if batch_first else 1):
         raise RuntimeError(
             f"Expected `len(lengths)` to be equal to batch_size, but got {len(lengths)} "
             f"(batch_size={input.size(0 if batch_first else 1)})"
+        )
+    if lengths[-1] <= 0:
+        raise RuntimeError(
+            "Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0"
         )
     if enforce_sorted:
         if any(a < b for a, b in zip(lengths, lengths[1:])):
@@ -156,13 +166,6 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
                 "to pack_padded_sequence and/or pack_sequence to sidestep this "
                 "requirement if you do not need ONNX exportability."
             )
-        order = None
-        sorted_indices = None
-    else:
-        order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
-        lengths = [lengths[i] for i in order]
-        sorted_indices = torch.tensor(order, dtype=dtypes.int64, device=input.device)
-        input = input.index_select(0 if batch_first else 1, sorted_indices)
     sizes = [sum(n > t for n in lengths) for t in range(lengths[0])]
     steps = input if not batch_first else input.transpose(0, 1)
     # one gather over the flattened (L N), in the order of the packing
@@ -203,10 +206,12 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
     index = torch.tensor(where, dtype=dtypes.int64, device=data.device)
     padded = torch.cat([data, gap]).index_select(0, index).reshape(longest, batch, *data.shape[1:])
     lengths = torch.tensor([sum(n > i for n in sizes) for i in range(batch)], dtype=dtypes.int64)
+    if batch_first:
+        padded = padded.transpose(0, 1)
     if sequence.unsorted_indices is not None:
-        padded = padded.index_select(1, sequence.unsorted_indices)
+        padded = padded.index_select(0 if batch_first else 1, sequence.unsorted_indices)
         lengths = lengths[sequence.unsorted_indices.cpu()]
-    return (padded.transpose(0, 1) if batch_first else padded), lengths
+    return padded, lengths
 
 
 def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):

@@ -37,6 +37,8 @@ def _grouped(query: Array, x: Array, enable_gqa: bool) -> Array:
 
 def _probabilities(query, key, mask, is_causal, scale):
     scores = _dot(query, key.mT) * scale
+    if not scores.shape[-1]:  # no keys at all: nothing to find the largest of, and zeros in the end
+        return scores
     if is_causal:
         rows, columns = scores.shape[-2:]
         mask = jnp.tril(jnp.ones((rows, columns), bool))

@@ -664,7 +664,7 @@ def _c_name(spec) -> str:
     return {
         "Half": "c10::Half",
         "BFloat16": "c10::BFloat16",
-        "Long": "long long",
+        "Long": "long int",
         "Byte": "unsigned char",
     }.get(name, name.lower())
 

@@ -408,8 +408,8 @@ def _sample(input, grid, mode, padding_mode, align_corners):
     n = input.ndim - 2
     spatial = input.shape[2:]
     dtype = accumulator(input.dtype)
-    flat = input.astype(dtype).reshape(*input.shape[:2], -1)
-    points = grid.astype(dtype).reshape(grid.shape[0], -1, n)
+    flat = input.astype(dtype).reshape(*input.shape[:2], math.prod(input.shape[2:]))
+    points = grid.astype(dtype).reshape(grid.shape[0], math.prod(grid.shape[1:-1]), n)
     # the grid has x first, the image y first
     places = [_unnormalize(points[..., n - 1 - i], spatial[i], align_corners) for i in range(n)]
     bound = lambda x, size: _bounded(x, size, padding_mode, align_corners)
@@ -430,7 +430,7 @@ def _sample(input, grid, mode, padding_mode, align_corners):
             taps.append((index, math.prod((x - f) if c else (f + 1 - x) for x, f, c in zip(places, floors, corner))))
     # all taps in one gather
     index = [jnp.concatenate([tap[0][i] for tap in taps], 1) for i in range(n)]
-    picked = _pick(flat, index, spatial).reshape(*flat.shape[:2], len(taps), -1)
+    picked = _pick(flat, index, spatial).reshape(*flat.shape[:2], len(taps), points.shape[1])
     total = sum(picked[:, :, k] * (w if isinstance(w, int) else w[:, None]) for k, (_, w) in enumerate(taps))
     return total.reshape(*input.shape[:2], *grid.shape[1:-1]).astype(input.dtype)
 
@@ -474,6 +474,12 @@ def _(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
         raise RuntimeError(
             f"grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got {sizes}"
         )
+    for dim, n in enumerate(input.shape[2:], 2):
+        if n == 0:
+            raise RuntimeError(
+                "grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes "
+                f"{list(input.shape)} with dimension {dim} being empty"
+            )
     if mode == "bicubic" and input.ndim != 4:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
     need_floats(input, f"grid_sampler_{input.ndim - 2}d_cpu{'_kernel_impl' if input.ndim == 4 else ''}")
@@ -697,6 +703,8 @@ def _(
         raise RuntimeError(
             f"Input and output sizes should be greater than 0, but got input ({sizes(spatial)}) output ({sizes(out)})"
         )
+    if mode != "area" and input.shape[1] == 0:
+        raise RuntimeError(f"Non-empty {n + 2}D data tensor expected but got a tensor with sizes {list(input.shape)}")
     _check_interpolated(input, mode, out, antialias)
 
 

@@ -102,7 +102,7 @@ def _dtype_error(input, weight, bias):
 
 def _cotangent(g: Array, weight_ndim: int) -> Array:
     # Stored first, so that its producers are not computed again inside each matmul that reads it.
-    return backend.materialize(g.reshape(-1, g.shape[-1] if weight_ndim == 2 else 1))
+    return backend.materialize(_rows(g) if weight_ndim == 2 else g.reshape(g.size, 1))
 
 
 @op(where="")

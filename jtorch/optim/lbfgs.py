@@ -152,7 +152,8 @@ class LBFGS(Optimizer):
     def _gather_flat_grad(self):
         parts = []
         for p in self._all:
-            g = torch.zeros(p.numel(), dtype=p.dtype, device=p.device) if p.grad is None else p.grad.reshape(-1)
+            g = torch.zeros(p.numel(), dtype=p.dtype, device=p.device) if p.grad is None else p.grad
+            g = (g.to_dense() if g.is_sparse else g).reshape(-1)
             parts.append(torch.view_as_real(g).reshape(-1) if p.is_complex() else g)
         return torch.cat(parts, 0)
 

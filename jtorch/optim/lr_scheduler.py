@@ -198,6 +198,10 @@ class LRScheduler:
             )
 
 
+class _LRScheduler(LRScheduler):
+    """The older name of the base class, for schedules that derive from it."""
+
+
 class _LambdaBase(LRScheduler):
     def __init__(self, optimizer, lr_lambda, last_epoch=-1):
         self.optimizer = optimizer

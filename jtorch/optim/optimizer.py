@@ -67,7 +67,7 @@ def _with_hooks(step):
     def call(self, *args, **kwargs):
         if _global_pre_hooks or self._optimizer_step_pre_hooks:
             full = (self, *args)
-            for hook in (*self._optimizer_step_pre_hooks.values(), *_global_pre_hooks.values()):
+            for hook in (*_global_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):
                 result = hook(self, full, kwargs)
                 if result is not None:
                     if not (isinstance(result, tuple) and len(result) == 2):
@@ -182,11 +182,11 @@ class Optimizer:
         self._fused = FusedGroup(self)
 
     def __repr__(self):
-        lines = [type(self).__name__ + " ("]
+        text = type(self).__name__ + " ("
         for i, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {i}")
-            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
-        return "\n".join(lines) + "\n)"
+            options = (f"    {key}: {group[key]}\n" for key in sorted(group) if key != "params")
+            text += f"\nParameter Group {i}\n" + "".join(options)
+        return text + ")"
 
     # hooks
 
@@ -337,12 +337,10 @@ class Optimizer:
         if any(id(p) in known for p in params):
             raise ValueError("some parameters appear in more than one parameter group")
         if self.param_groups and ("param_names" in param_group) != ("param_names" in self.param_groups[0]):
-            now, before = (
-                ("with names", "without names") if "param_names" in param_group else ("without names", "with names")
-            )
+            now = "with" if "param_names" in param_group else "without"
             raise ValueError(
                 "all optimizer param groups should be with/without names. "
-                f"cannot add param group {now} to the optimizer {before}"
+                f"cannot add param group {now} names to the optimizer"
             )
         mutations[0] += 1
         self.param_groups.append(param_group)

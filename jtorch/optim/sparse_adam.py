@@ -34,7 +34,7 @@ class SparseAdam(Optimizer):
         ]
         if complex_:
             raise ValueError(f"Complex params at indices {complex_}: SparseAdam does not support complex parameters")
-        sparse = [i for i, p in enumerate(p for group in self.param_groups for p in group["params"]) if p.is_sparse]
+        sparse = [[i, j] for i, g in enumerate(self.param_groups) for j, p in enumerate(g["params"]) if p.is_sparse]
         if sparse:
             raise ValueError(f"Sparse params at indices {sparse}: SparseAdam requires dense parameter tensors")
 

@@ -284,6 +284,17 @@ z = y.exp()
 s = z.grad_fn._saved_result.tolist()
 a = y.grad_fn._saved_self.tolist()
 """,
+    "arguments": """
+x = T(1., 2.)
+y = x * 2
+attempt(torch.autograd.grad, y.sum(), [x, 3])
+attempt(torch.autograd.grad, y.sum(), x, is_grads_batched=True)
+attempt(torch.autograd.graph.increment_version, 3)
+attempt(torch.autograd.graph.register_multi_grad_hook, (x, torch.ones(1)), print)
+with torch.inference_mode():
+    data = torch.ones(2)
+attempt(torch.nn.Parameter, data)
+""",
     "warnings": """
 import warnings
 x = T(1., 2.)

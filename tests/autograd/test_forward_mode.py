@@ -19,6 +19,15 @@ def tangent(x):
 """
 
 PROGRAMS = {
+    "shown": """
+x, y, v = data()
+with fw.dual_level():
+    print(dual(x.detach(), v), dual(x.detach(), v) * 2)
+    attempt(fw.make_dual, x, v, level=1)
+    attempt(fw.unpack_dual, dual(x.detach(), v), level=1)
+    kept = dual(y.detach(), v)
+print(kept)
+""",
     "forward_over_reverse": """
 class Cube(torch.autograd.Function):
     @staticmethod

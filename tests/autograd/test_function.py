@@ -379,6 +379,20 @@ x = T(1., 2.)
 Outer.apply(x).sum().backward()
 g = x.grad
 """,
+    "gradients_of_another_kind": """
+class Other(Function):
+    @staticmethod
+    def forward(ctx, x, to):
+        ctx.to = to
+        return x * 1
+    @staticmethod
+    def backward(ctx, g):
+        return ctx.to(g), None
+for to in (lambda g: g * 1j, lambda g: g.long(), lambda g: g.double(), lambda g: g.half()):
+    for x in (T(1., 2.), torch.ones(2, dtype=torch.complex64, requires_grad=True)):
+        attempt(lambda: Other.apply(x, to).abs().sum().backward())
+        print(x.grad)
+""",
     "list_and_none_arguments": """
 class Sum(Function):
     @staticmethod

@@ -17,6 +17,10 @@ PROGRAMS = {
 F = torch.autograd.functional
 x = T(1., 2., grad=False)
 for f in (F.hessian, F.vhp, F.hvp):
+    for wrong in (lambda a: 3, lambda a: (a.sum(), 3), lambda a: (a.sum(),), lambda a: a.detach().sum(), lambda a: a.detach()):
+        for strict in (True, False):
+            attempt(f, wrong, x, strict=strict, **({} if f is F.hessian else {"v": x}))
+for f in (F.hessian, F.vhp, F.hvp):
     attempt(f, lambda a: a.sum(), x, strict=True, **({} if f is F.hessian else {"v": x}))
 attempt(F.jacobian, lambda a: a, [x])
 attempt(F.jacobian, lambda a: a, x, strategy="foo")

@@ -60,6 +60,8 @@ ERRORS = {
     "missing key": lambda t, nn, B: nn.Linear(1, 1).load_state_dict({}),
     "unexpected key": lambda t, nn, B: nn.Linear(1, 1, bias=False).load_state_dict(nn.Linear(1, 1).state_dict()),
     "size": lambda t, nn, B: nn.Linear(1, 1).load_state_dict(nn.Linear(2, 1).state_dict()),
+    "buffer over an attribute": lambda t, nn, B: setattr(nn.Linear(1, 1), "in_features", nn.Buffer(t.zeros(1))),
+    "from meta": lambda t, nn, B: nn.Linear(1, 1).to("meta").to("cpu"),
     "not a tensor": lambda t, nn, B: nn.Linear(1, 1, bias=False).load_state_dict({"weight": 3}),
     "not a dict": lambda t, nn, B: nn.Linear(1, 1).load_state_dict(3),
     "sequential index": lambda t, nn, B: nn.Sequential(nn.ReLU())[3],
@@ -298,5 +300,67 @@ def test_functional_call():
             call(m, {"0.weight": torch.ones(2, 2), "1.weight": torch.zeros(2, 2)}, x, tie_weights=False),
             m[0].weight is m[1].weight,
         ]
+
+    both(run)
+
+
+def test_repr_of_parameters_of_other_classes():
+    def program(torch):
+        class Marked(torch.Tensor):
+            pass
+
+        class Own(torch.nn.Parameter):
+            pass
+
+        makers = torch.nn.Parameter, Own, lambda t: torch.nn.Parameter(t.as_subclass(Marked))
+        return [repr(make(torch.ones(2))) for make in makers]
+
+    both(program)
+
+
+FUNCTIONAL_CALLS = {
+    "unknown name": ({"nope": 1.0}, {}),
+    "unknown name in a submodule": ({"inner.nope": 1.0}, {}),
+    "unknown submodule": ({"nope.weight": 1.0}, {}),
+    "strict": ({"weight": 1.0, "nope": 1.0}, {"strict": True}),
+    "a module": ({"inner": 1.0}, {}),
+    "an attribute": ({"number": 1.0}, {}),
+    "through a tensor": ({"weight.nope": 1.0}, {}),
+    "no name": ({"": 1.0}, {}),
+    "no value": ({"weight": None}, {}),
+    "a number": ({"weight": 3}, {}),
+    "tied": ({"tied": 3.0}, {}),
+    "tied, two values": ({"weight": 1.0, "tied": 3.0}, {}),
+    "tied, apart": ({"weight": 1.0, "tied": 3.0}, {"tie_weights": False}),
+    "a buffer that is replaced": ({"buffer": 5.0}, {}),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONAL_CALLS)
+@pytest.mark.parametrize("where", ["func", "stateless"])
+def test_functional_call_by_name(where, name):
+    def run(torch):
+        nn = torch.nn
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = self.tied = nn.Parameter(torch.ones(1))
+                self.inner = nn.Linear(1, 1)
+                self.number = 3
+                self.register_buffer("buffer", torch.ones(1))
+
+            def forward(self, x):
+                self.buffer = self.buffer + 1
+                return x * self.weight + self.tied * self.buffer
+
+        net, (given, options) = Net(), FUNCTIONAL_CALLS[name]
+        given = {k: torch.full((1,), v) if isinstance(v, float) else v for k, v in given.items()}
+        call = torch.func.functional_call if where == "func" else nn.utils.stateless.functional_call
+        try:
+            result = call(net, given, torch.ones(1), **options)
+        except Exception as e:
+            result = type(e).__name__, str(e)
+        return result, given, dict(net.named_buffers()), sorted(net.state_dict()), hasattr(net, "nope")
 
     both(run)

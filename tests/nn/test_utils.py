@@ -85,6 +85,11 @@ def test_packed_recurrence(kind):
 PACK_ERRORS = {
     "order": lambda r, t: r.pack_padded_sequence(t.ones(3, 2), [1, 2]),
     "zero": lambda r, t: r.pack_padded_sequence(t.ones(3, 2), [3, 0]),
+    "order before size": lambda r, t: r.pack_padded_sequence(t.ones(3, 2), [-1, 2]),
+    "size": lambda r, t: r.pack_padded_sequence(t.ones(3, 2), [3]),
+    "no lengths": lambda r, t: r.pack_padded_sequence(t.ones(3, 2), [], enforce_sorted=False),
+    "pair": lambda r, t: r.PackedSequence(t.ones(3)),
+    "no steps": lambda r, t: t.nn.GRU(2, 3)(t.ones(0, 1, 2)),
     "total": lambda r, t: r.pad_packed_sequence(r.pack_padded_sequence(t.ones(3, 2), [3, 1]), total_length=1),
 }
 
@@ -147,7 +152,8 @@ def test_orthogonal(map_name):
         torch.manual_seed(0)
         m = torch.nn.utils.parametrizations.orthogonal(torch.nn.Linear(3, 3), orthogonal_map=map_name)
         w = m.weight
-        return (w @ w.T).detach()
+        (w * torch.arange(9.0).view(3, 3)).sum().backward()
+        return (w @ w.T).detach(), m.parametrizations.weight.original.grad
 
     both(run, layout=False, least=(1e-5, 1e-5))
 
@@ -191,3 +197,61 @@ def test_fuse():
 
 def test_skip_init():
     both(lambda torch: torch.nn.utils.skip_init(torch.nn.Linear, 2, 3).weight.shape)
+
+
+RIGHT_INVERSES = {
+    "dtype": lambda x: x.double(),
+    "number": lambda x: 3,
+    "one tensor": lambda x: x,
+    "too many": lambda x: (x, x, x),
+    "numbers": lambda x: (x, 3),
+    "dtypes": lambda x: (x, x.double()),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT_INVERSES)
+@pytest.mark.parametrize("tensors", [1, 2])
+def test_right_inverse_is_checked(tensors, name):
+    """What `right_inverse` gives for a new value is held to what it gave first."""
+
+    def run(torch):
+        class Sum(torch.nn.Module):
+            later = False
+
+            def forward(self, *parts):
+                return sum(parts)
+
+            def right_inverse(self, x):
+                if self.later:
+                    return RIGHT_INVERSES[name](x)
+                return x if tensors == 1 else (x, x)
+
+        layer, parts = torch.nn.Linear(2, 2), Sum()
+        parametrize = importlib.import_module(torch.__name__ + ".nn.utils.parametrize")
+        parametrize.register_parametrization(layer, "weight", parts, unsafe=True)
+        parts.later = True
+        layer.weight = torch.ones(2, 2)
+        return layer.weight
+
+    both(run)
+
+
+def test_packing_part_of_a_batch():
+    """With enforce_sorted=False a batch of more sequences than there are lengths loses the rest."""
+
+    def run(torch):
+        r = torch.nn.utils.rnn
+        packed = r.pack_padded_sequence(torch.arange(12.0).view(4, 3), [2, 3], enforce_sorted=False)
+        return list(packed), r.pad_packed_sequence(packed, True), r.unpack_sequence(packed)
+
+    both(run)
+
+
+def test_spectral_norm_in_metadata():
+    def run(torch):
+        layer = torch.nn.utils.spectral_norm(torch.nn.Linear(2, 2))
+        noted = layer.state_dict()._metadata
+        torch.nn.utils.remove_spectral_norm(layer)
+        return dict(noted), dict(layer.state_dict()._metadata)
+
+    both(run)

@@ -254,3 +254,41 @@ def test_sizes(name):
 @pytest.mark.parametrize("name", CASES)
 def test_found(name):
     both(CASES[name])
+
+
+@pytest.mark.parametrize("mask", [None, "bool", "float32"])
+def test_attention_without_keys(mask):
+    def program(t):
+        q, k, v = (t.ones(1, 2, n, 4, requires_grad=True) for n in (3, 0, 0))
+        given = None if mask is None else t.zeros(3, 0, dtype=getattr(t, mask))
+        out = t.nn.functional.scaled_dot_product_attention(q, k, v, given)
+        out.sum().backward()
+        return out.detach(), q.grad, k.grad, v.grad
+
+    both(program, layout=False)
+
+
+@pytest.mark.parametrize("shape", [(4,), (3, 4), (2, 3, 4)])
+def test_linear_with_no_outputs(shape):
+    def program(t):
+        x, w, b = t.ones(shape, requires_grad=True), t.ones(0, 4, requires_grad=True), t.ones(0, requires_grad=True)
+        out = t.nn.functional.linear(x, w, b)
+        out.sum().backward()
+        return out.detach(), x.grad, w.grad, b.grad
+
+    both(program, layout=False)
+
+
+EMPTY_IMAGES = {
+    "grid_sample": lambda t, F: F.grid_sample(t.ones(1, 2, 0, 3), t.zeros(1, 2, 2, 2), align_corners=False),
+    "grid_sample of no image": lambda t, F: F.grid_sample(t.ones(0, 2, 3, 3), t.zeros(0, 2, 2, 2), align_corners=False),
+    "nearest, no channels": lambda t, F: F.interpolate(t.ones(2, 0, 4), 3),
+    "bilinear, no channels": lambda t, F: F.interpolate(t.ones(2, 0, 4, 4), 3, mode="bilinear"),
+    "area, no channels": lambda t, F: F.interpolate(t.ones(2, 0, 4, 4), 3, mode="area"),
+    "bicubic, no images": lambda t, F: F.interpolate(t.ones(0, 2, 4, 4), 3, mode="bicubic"),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY_IMAGES)
+def test_empty_images(name):
+    both(lambda t: EMPTY_IMAGES[name](t, t.nn.functional), layout=False)

@@ -1,6 +1,7 @@
 """Every optimizer: six steps with the same gradients, a state dict in the middle, against torch."""
 
 import copy
+import importlib
 import warnings
 
 import numpy as np
@@ -137,6 +138,9 @@ ERRORS = {
     "lbfgs": lambda t, p: t.optim.LBFGS([{"params": [p]}, {"params": [t.nn.Parameter(t.ones(1))]}]),
     "sparse adam": lambda t, p: t.optim.SparseAdam([p], betas=(0, 1)),
     "sparse adam, dense gradient": lambda t, p: ((p * p).sum().backward(), t.optim.SparseAdam([p]).step()),
+    "sparse parameter": lambda t, p: t.optim.SparseAdam([t.eye(2).to_sparse().requires_grad_()]),
+    "group without names": lambda t, p: t.optim.SGD([("a", p)]).add_param_group({"params": t.nn.Parameter(t.ones(1))}),
+    "group with names": lambda t, p: t.optim.SGD([p]).add_param_group({"params": [("a", t.nn.Parameter(t.ones(1)))]}),
     "abstract": lambda t, p: t.optim.Optimizer([p], {}).step(),
 }
 
@@ -145,6 +149,46 @@ ERRORS = {
 def test_error(name):
     got = both(lambda t: ERRORS[name](t, t.nn.Parameter(t.ones(2))))
     assert got.error is not None
+
+
+def test_hooks_of_all_optimizers_come_first_before_and_last_after_a_step():
+    def run(t):
+        log = []
+        module = importlib.import_module(t.__name__ + ".optim.optimizer")
+        p = t.nn.Parameter(t.ones(1))
+        optimizer = t.optim.SGD([p])
+        optimizer.register_step_pre_hook(lambda *_: log.append("own before"))
+        optimizer.register_step_post_hook(lambda *_: log.append("own after"))
+        handles = (
+            module.register_optimizer_step_pre_hook(lambda *_: log.append("every before")),
+            module.register_optimizer_step_post_hook(lambda *_: log.append("every after")),
+        )
+        optimizer.step()
+        for handle in handles:
+            handle.remove()
+        return log
+
+    both(run)
+
+
+def test_repr():
+    def run(t):
+        parts = [{"params": t.nn.Parameter(t.ones(1)), "lr": 0.1 * i} for i in range(3)]
+        empty = t.optim.Adam(parts[:1])
+        empty.param_groups.clear()
+        return repr(t.optim.SGD(parts)), repr(empty)
+
+    both(run)
+
+
+def test_lbfgs_with_sparse_gradients():
+    def run(t):
+        p = t.nn.Parameter(t.eye(2))
+        p.grad = t.eye(2).to_sparse()
+        t.optim.LBFGS([p]).step(lambda: t.tensor(1.0))
+        return p.detach()
+
+    both(run)
 
 
 def test_hooks_and_closure():

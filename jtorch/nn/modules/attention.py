@@ -8,6 +8,7 @@ from jtorch.nn import functional as F
 from jtorch.nn import init
 from jtorch.nn.modules.container import ModuleList
 from jtorch.nn.modules.dropout import Dropout
+from jtorch.nn.modules.encoder_padding import leaves_padding_out, with_zeros_at_padding
 from jtorch.nn.modules.linear import Linear, NonDynamicallyQuantizableLinear
 from jtorch.nn.modules.module import Module
 from jtorch.nn.modules.normalization import LayerNorm
@@ -338,7 +339,8 @@ class TransformerEncoder(Module):
         encoder_layer: the layer that is copied
         num_layers: how often
         norm: a module applied at the end
-        enable_nested_tensor, mask_check: accepted; there are no nested tensors here
+        enable_nested_tensor: give zeros for padding in evaluation without gradients, as PyTorch's nested tensors do
+        mask_check: only where the padding is at the end
     """
 
     def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True):
@@ -347,7 +349,7 @@ class TransformerEncoder(Module):
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
-        self.use_nested_tensor = False
+        self.use_nested_tensor = enable_nested_tensor and leaves_padding_out(encoder_layer, TransformerEncoderLayer)
         self.mask_check = mask_check
 
     def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
@@ -360,6 +362,7 @@ class TransformerEncoder(Module):
         output = src
         for module in self.layers:
             output = module(output, src_mask=mask, is_causal=is_causal, src_key_padding_mask=src_key_padding_mask)
+        output = with_zeros_at_padding(self, src, output, mask, src_key_padding_mask)
         return output if self.norm is None else self.norm(output)
 
 

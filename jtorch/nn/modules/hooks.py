@@ -1,9 +1,12 @@
 """The hooks of a Module: handles, registries local and global, and the call that runs them."""
 
+import functools
 import warnings
 import weakref
 from collections import OrderedDict
 
+from jtorch import errors
+from jtorch.autograd.engine import replaced
 from jtorch.autograd.function import Function
 from jtorch.autograd.mode import is_grad_enabled
 from jtorch.handles import RemovableHandle, mutations
@@ -121,17 +124,16 @@ class BackwardHookFunction(Function):
     """The identity, whose backward shows `callback` the gradients of a module's inputs (or outputs) all at once."""
 
     @staticmethod
-    def forward(ctx, callback, *args):
+    def forward(ctx, callback, missing_as_zeros, *args):
         ctx.callback = callback
-        ctx.set_materialize_grads(False)
-        ctx.mark_non_differentiable(*[a for a in args if not a.requires_grad])
-        return tuple(a.view_as(a) for a in args)
+        ctx.set_materialize_grads(missing_as_zeros)
+        results = tuple(a.view_as(a) for a in args)
+        ctx.mark_non_differentiable(*[r for r, a in zip(results, args) if not a.requires_grad])
+        return results
 
     @staticmethod
     def backward(ctx, *grads):
-        needs = ctx.needs_input_grad[1:]
-        grads = tuple(g if need else None for g, need in zip(grads, needs))
-        return None, *ctx.callback(grads)
+        return None, None, *ctx.callback(grads)
 
 
 class BackwardHook:
@@ -146,7 +148,7 @@ class BackwardHook:
         self.outputs, self.n_outputs = None, 0
 
     def setup_input_hook(self, args):
-        args, self.inputs = self._wrap(args, self._after_inputs)
+        args, self.inputs = self._wrap(args, self._after_inputs, True)
         self.n_inputs = len(args)
         return args
 
@@ -154,17 +156,17 @@ class BackwardHook:
         single = isinstance(result, Tensor)
         if single:
             result = (result,)
-        result, self.outputs = self._wrap(result, self._before_outputs)
+        result, self.outputs = self._wrap(result, self._before_outputs, False)
         self.n_outputs = len(result)
         return result[0] if single else result
 
     @staticmethod
-    def _wrap(values, callback):
+    def _wrap(values, callback, missing_as_zeros):
         where = [i for i, v in enumerate(values) if isinstance(v, Tensor)]
         tensors = [values[i] for i in where]
         if not (any(t.requires_grad for t in tensors) and is_grad_enabled()):
             return values, None
-        new = BackwardHookFunction.apply(callback, *tensors)
+        new = BackwardHookFunction.apply(callback, missing_as_zeros, *tensors)
         out = list(values)
         for i, t in zip(where, new):
             out[i] = t
@@ -173,10 +175,7 @@ class BackwardHook:
     def _after_inputs(self, grad_input):
         if self.grad_outputs is None:
             return grad_input  # the gradient reached the inputs without passing the outputs (double backward)
-        grads = [None] * self.n_inputs
-        for i, g in zip(self.inputs, grad_input):
-            grads[i] = g
-        grads = tuple(grads)
+        grads = _placed(self.inputs, grad_input, self.n_inputs)
         for hook in self.hooks:
             new = hook(self.module, grads, self.grad_outputs)
             if new is None:
@@ -187,31 +186,34 @@ class BackwardHook:
                 )
             grads = new
         self.grad_outputs = None
-        return tuple(grads[i] for i in self.inputs)
+        return replaced(_joint, grad_input, tuple(grads[i] for i in self.inputs))
 
     def _before_outputs(self, grad_output):
-        grads = [None] * self.n_outputs
-        for i, g in zip(self.outputs, grad_output):
-            grads[i] = g
-        self.grad_outputs = tuple(grads)
+        grads = _placed(self.outputs, grad_output, self.n_outputs)
+        self.grad_outputs = grads
         for hook in self.pre_hooks:
             new = hook(self.module, self.grad_outputs)
             if new is None:
                 continue
-            if isinstance(new, Tensor):
-                new = (new,)
             if len(new) != self.n_outputs:
                 raise RuntimeError(
                     "Backward pre hook returned an invalid number of grad_output, "
                     f"got {len(new)}, but expected {self.n_outputs}"
                 )
-            self.grad_outputs = tuple(new)
-        result = tuple(self.grad_outputs[i] for i in self.outputs)
+            self.grad_outputs = new
+        new = self.grad_outputs
         if self.inputs is None:
             self._without_input_gradient()
-        return result
+        if new is grads:
+            return grad_output
+        return replaced(_joint, grad_output, tuple(new[i] for i in self.outputs))
 
     def _without_input_gradient(self):
+        errors.warn(
+            "Full backward hook is firing when gradients are computed with respect to module outputs since no inputs require "
+            "gradients. See https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
+            "#torch.nn.Module.register_full_backward_hook for more details."
+        )
         nothing = (None,) * self.n_inputs
         for hook in self.hooks:
             new = hook(self.module, nothing, self.grad_outputs)
@@ -223,12 +225,28 @@ class BackwardHook:
         self.grad_outputs = None
 
 
+def _placed(where, tensors, n):
+    """A tuple of n with the tensors at their positions, None elsewhere."""
+    values = [None] * n
+    for i, t in zip(where, tensors):
+        values[i] = t
+    return tuple(values)
+
+
+def _joint():
+    """Stands for all hooks of a module in errors, under the name that PyTorch gives them there."""
+
+
+_joint.__name__ = "hook"
+
+
 class _BoundBackwardHook:
     """A legacy backward hook bound to its module; it must not keep the module alive."""
 
     def __init__(self, hook, module):
         self.hook = hook
         self.module = weakref.ref(module)
+        functools.update_wrapper(self, hook)
 
     def __call__(self, grad_input, grad_output):
         return self.hook(self.module(), grad_input, grad_output)

@@ -10,6 +10,7 @@ from jtorch.autograd.mode import no_grad
 from jtorch.core import dtype as dtypes
 from jtorch.core.device import device as device_type
 from jtorch.core.record import gradients_dropped
+from jtorch.creation import MemoryFormat
 from jtorch.handles import mutations
 from jtorch.nn.modules.conversion import CONVERSION, converted
 from jtorch.nn.modules.hooks import (
@@ -299,7 +300,6 @@ class Module(HookMixin, StateMixin):
                 persistent = value.persistent
             else:
                 persistent = name not in self._non_persistent_buffers_set
-            self._forget(name, d, params, modules)
             self.register_buffer(name, value, persistent)
         else:
             object.__setattr__(self, name, value)
@@ -673,4 +673,8 @@ def _parse_to(*args, **kwargs):
         device, dtype = other.device, other.dtype
     if device is not None and not isinstance(device, device_type):
         device = device_type(device)
+    if memory_format is not None and not isinstance(memory_format, MemoryFormat):
+        raise TypeError(
+            f"to() received an invalid combination of arguments - got (memory_format={typename(memory_format)}, )"
+        )
     return device, dtype, options, memory_format

@@ -292,7 +292,8 @@ class RNNBase(Module):
             state = tuple(state) if len(state) > 1 else state[0]
             return output, self.permute_hidden(state, unsorted_indices)
         if input.dim() not in (2, 3):
-            raise ValueError(f"{self._get_name()}: Expected input to be 2D or 3D, got {input.dim()}D instead")
+            tensor = " tensor" if self.mode.startswith("RNN") else ""
+            raise ValueError(f"{self._get_name()}: Expected input to be 2D or 3D, got {input.dim()}D{tensor} instead")
         batched = input.dim() == 3
         if batched:
             self._check_batched(hx)
@@ -302,6 +303,8 @@ class RNNBase(Module):
         if hx is None:
             hx = self._start(input, self._batch(input, None))
         self.check_forward_args(input, hx, None)
+        if input.shape[1 if self.batch_first else 0] == 0:
+            raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
         output, *state = self._scan(input, hx)
         state = tuple(state) if len(state) > 1 else state[0]
         if not batched:

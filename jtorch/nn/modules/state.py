@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import jax
 import numpy as np
 
-from jtorch import creation
+from jtorch import creation, errors
 from jtorch.autograd.mode import no_grad
 from jtorch.core import device as devices
 from jtorch.handles import RemovableHandle, mutations
@@ -153,7 +153,12 @@ class StateMixin:
             prefix: put before every name
             keep_vars: give the parameters themselves, not detached tensors
         """
-        if args:  # the positional form is deprecated, and still used
+        if args:
+            errors.warn(
+                "Positional args are being deprecated, use kwargs instead. Refer to "
+                "https://pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.state_dict for details.",
+                FutureWarning,
+            )
             destination = args[0] if destination is None else destination
             if len(args) > 1 and prefix == "":
                 prefix = args[1]

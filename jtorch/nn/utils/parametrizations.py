@@ -49,9 +49,11 @@ class _Orthogonal(Module):
         if wide:
             X, n, k = X.mT, k, n
         if self.orthogonal_map == "householder":
-            tau = 2.0 / (1.0 + (X * X).tril(diagonal=-1).sum(dim=-2))
-            Q = torch.lookup("linalg", "householder_product")(X, tau)
-            Q = Q * X.diagonal(dim1=-2, dim2=-1).to(Q.dtype).unsqueeze(-2)
+            vectors = X.tril(diagonal=-1)
+            tau = 2.0 / (1.0 + (vectors * vectors).sum(dim=-2))
+            Q = torch.lookup("linalg", "householder_product")(vectors, tau)
+            signs = X.diagonal(dim1=-2, dim2=-1).detach()  # 1 or -1, chosen once and not trained
+            Q = Q * signs.trunc().unsqueeze(-2)
         else:
             X = X.tril()
             if n != k:

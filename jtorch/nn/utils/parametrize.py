@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+from collections.abc import Sequence
 
 from jtorch.autograd.mode import no_grad
 from jtorch.handles import mutations
@@ -141,9 +142,37 @@ class ParametrizationList(ModuleList):
                     value = module.right_inverse(value)
                 else:
                     raise RuntimeError(f"parametrization {type(module).__name__} does not implement right_inverse.")
-            values = (value,) if self.is_tensor else tuple(value)
-            for original, new in zip(self._originals(), values):
+            for original, new in zip(self._originals(), self._checked(value)):
                 original.data = new.data
+
+    def _checked(self, value):
+        """What the last `right_inverse` gave as a tuple of tensors, each with the dtype of its original."""
+        if self.is_tensor:
+            if not isinstance(value, Tensor):
+                raise ValueError(f"`right_inverse` should return a tensor. Got {type(value).__name__}")
+            if value.dtype != self.original.dtype:
+                raise ValueError(
+                    f"The tensor returned by `right_inverse` has dtype {value.dtype} while `original` has dtype {self.original.dtype}"
+                )
+            return (value,)
+        if not isinstance(value, Sequence):
+            raise ValueError(f"'right_inverse' must return a sequence of tensors. Got {type(value).__name__}.")
+        if len(value) != self.ntensors:
+            raise ValueError(
+                f"'right_inverse' must return a sequence of tensors of length {self.ntensors}. "
+                f"Got a sequence of length {len(value)}."
+            )
+        for i, (new, original) in enumerate(zip(value, self._originals())):
+            if not isinstance(new, Tensor):
+                raise ValueError(
+                    "'right_inverse' must return a sequence of tensors or reference-type opaques. "
+                    f"Got element {i} of type {type(new).__name__}."
+                )
+            if new.dtype != original.dtype:
+                raise ValueError(
+                    f"Tensor {i} returned by `right_inverse` has dtype {new.dtype} while `original{i}` has dtype {original.dtype}"
+                )
+        return tuple(value)
 
     def forward(self):
         x = self[0](*self._originals())
@@ -311,8 +340,6 @@ def transfer_parametrizations_and_params(from_module, to_module, tensor_name=Non
         return to_module
     names = [tensor_name] if tensor_name is not None else list(from_module.parametrizations)
     for name in names:
-        if not is_parametrized(from_module, name):
-            continue
         for parametrization in from_module.parametrizations[name]:
             if not is_parametrized(to_module, name) or parametrization not in list(to_module.parametrizations[name]):
                 register_parametrization(to_module, name, parametrization)

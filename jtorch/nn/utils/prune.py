@@ -64,7 +64,10 @@ class BasePruningMethod(ABC):
         if importance_scores is None:
             importance_scores = original
         elif importance_scores.shape != original.shape:
-            raise AssertionError(f"importance_scores should have the same shape as parameter {name} of {module}")
+            raise AssertionError(
+                f"importance_scores should have the same shape as parameter {name} of {module}, "
+                f"got {importance_scores.shape} vs {original.shape}"
+            )
         if old:
             key, earlier = old[0]
             del module._forward_pre_hooks[key]
@@ -97,7 +100,9 @@ class BasePruningMethod(ABC):
         """`t` with pruned entries set to zero."""
         if importance_scores is not None:
             if importance_scores.shape != t.shape:
-                raise AssertionError("importance_scores should have the same shape as tensor t")
+                raise AssertionError(
+                    f"importance_scores should have the same shape as tensor t, got {importance_scores.shape} vs {t.shape}"
+                )
         else:
             importance_scores = t
         default_mask = default_mask if default_mask is not None else torch.ones_like(t)

@@ -85,7 +85,22 @@ class SpectralNorm:
         module.register_buffer(name + "_u", u)
         module.register_buffer(name + "_v", v)
         module.register_forward_pre_hook(fn)
+        module._register_state_dict_hook(_VersionNote(name))
         return fn
+
+
+class _VersionNote:
+    """Writes into a state_dict's metadata which kind of normalisation made it."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __call__(self, module, state_dict, prefix, local_metadata):
+        notes = local_metadata.setdefault("spectral_norm", {})
+        key = f"{self.name}.version"
+        if key in notes:
+            raise RuntimeError(f"Unexpected key in metadata['spectral_norm']: {key}")
+        notes[key] = SpectralNorm._version
 
 
 def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
@@ -108,5 +123,9 @@ def remove_spectral_norm(module, name="weight"):
         if isinstance(hook, SpectralNorm) and hook.name == name:
             hook.remove(module)
             del module._forward_pre_hooks[k]
+            for key, note in module._state_dict_hooks.items():
+                if isinstance(note, _VersionNote) and note.name == name:
+                    del module._state_dict_hooks[key]
+                    break
             return module
     raise ValueError(f"spectral_norm of '{name}' not found in {module}")

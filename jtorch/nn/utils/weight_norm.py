@@ -1,5 +1,6 @@
 """The older form of weight normalisation: hooks instead of a parametrization."""
 
+from jtorch import errors
 from jtorch import functions as torch
 from jtorch.nn.modules.module import Module
 from jtorch.nn.parameter import Parameter, is_lazy
@@ -64,6 +65,10 @@ def weight_norm(module: Module, name="weight", dim=0):
 
     Deprecated: use `parametrizations.weight_norm`.
     """
+    errors.warn(
+        "`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.",
+        FutureWarning,
+    )
     WeightNorm.apply(module, name, dim)
     return module
 
