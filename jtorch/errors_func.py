@@ -9,6 +9,13 @@ def requires_grad_inside() -> RuntimeError:
     )
 
 
+def traced_hook() -> NotImplementedError:
+    return NotImplementedError(
+        "jtorch does not call hooks of tensors that are made inside torch.func's transformations\n"
+        "  use an autograd.Function whose backward does what the hook is to do, or backward() outside of them, instead"
+    )
+
+
 def backward_inside() -> RuntimeError:
     return RuntimeError(
         "backward() called inside a functorch transform. This is not supported, please use functorch.grad or functorch.vjp instead "

@@ -392,6 +392,8 @@ class Tensor(metaclass=TensorMeta):
 
     def register_hook(self, hook):
         """Call hook(grad) when this tensor's gradient has been computed; what it returns replaces the gradient."""
+        if tls.me.extra.get("transforms") and self.requires_grad and storages.is_traced(self._storage.value):
+            raise errors_func.traced_hook()
         edge = grad_edge(self)
         if edge is None:
             if not self.requires_grad:

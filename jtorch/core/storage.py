@@ -367,6 +367,11 @@ def unshare(storage, whole=False):
     storage._host = None
 
 
+def is_traced(value) -> bool:
+    """Whether a value stands for an argument of a transformation of jax, or follows from one."""
+    return isinstance(value, jax.core.Tracer)
+
+
 def numpy_of(storage, spec, offset) -> np.ndarray:
     """The tensor's elements as numpy sees them now, without sharing."""
     if storage.host is not None:

@@ -2,6 +2,8 @@
 
 import pytest
 
+import jtorch
+
 pytest.importorskip("torch")
 
 from tests.autograd.programs import run
@@ -116,3 +118,18 @@ kept = models[0].running_mean
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_inside(name):
     run(PROGRAMS[name])
+
+
+def test_a_hook_that_would_not_be_called_is_refused():
+    def hooked(x):
+        y = x.sin()
+        y.register_hook(lambda g: g * 2)
+        return y.sum()
+
+    with pytest.raises(NotImplementedError, match="hooks of tensors that are made inside torch.func"):
+        jtorch.func.grad(hooked)(jtorch.ones(2))
+    outside = jtorch.ones(2, requires_grad=True)
+    seen = []
+    outside.register_hook(lambda g: seen.append(g))
+    (outside * jtorch.func.grad(lambda x: x.sin().sum())(jtorch.ones(2))).sum().backward()
+    assert len(seen) == 1
