@@ -8,7 +8,7 @@ import operator
 import jax
 import numpy as np
 
-from . import errors, errors_arguments, literals
+from . import errors, errors_arguments, errors_storage, literals
 from .autograd.derive import differentiable
 from .core import device as devices
 from .core import dtype as dtypes
@@ -359,7 +359,7 @@ def scalar_tensor(value, *, dtype=None, device=None, requires_grad=False, layout
 def full_of(spec, value) -> Tensor:
     """A tensor with this spec, each element `value`."""
     if spec.nbytes > LARGEST:
-        raise errors.storage_overflow(spec.shape)
+        raise errors_storage.storage_overflow(spec.shape)
     if (
         storages.on_host.always
         and spec.device is devices.cpu
@@ -434,7 +434,7 @@ def empty_strided(
             f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides ({len(strides)})"
         )
     if any(s < 0 for s in strides):
-        raise errors.storage_overflow(shape, strides)
+        raise errors_storage.storage_overflow(shape, strides)
     d, place = dtype_or_default(dtype), devices.resolve(device)
     extent = 1 + builtins.sum((n - 1) * s for n, s in zip(shape, strides)) if math.prod(shape) else 0
     base = Spec.dense((extent,), d, place)

@@ -201,15 +201,6 @@ def negative_stride(strides) -> RuntimeError:
     return RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {_list(strides)}")
 
 
-def storage_offset(offset: int) -> RuntimeError:
-    return RuntimeError(f"Tensor: invalid storage offset {offset}")
-
-
-def storage_overflow(shape, strides=None) -> RuntimeError:
-    spaced = "" if strides is None else f" and strides={_list(strides)}"
-    return RuntimeError(f"Storage size calculation overflowed with sizes={_list(shape)}{spaced}")
-
-
 def storage_bounds(shape, strides, offset: int, itemsize: int, needed: int, numel: int) -> RuntimeError:
     """`needed` and `numel` count elements: what the layout spans, and what the storage holds."""
     return RuntimeError(
@@ -282,10 +273,6 @@ def movedim_count(source, destination) -> RuntimeError:
 
 def movedim_repeated(name: str, dims) -> RuntimeError:
     return RuntimeError(f"movedim: repeated dim in `{name}` ({_list(dims)})")
-
-
-def numel_overflow() -> RuntimeError:
-    return RuntimeError("numel: integer multiplication overflow")
 
 
 def is_ours(file: str) -> bool:

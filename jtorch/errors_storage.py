@@ -1,6 +1,6 @@
 """What making and sharing storage objects raises."""
 
-from .errors import c_type, scalar_name
+from .errors import _list, c_type, scalar_name
 
 
 def bad_arguments(detail, kind, name="TypedStorage.__init__", forms=None) -> Exception:
@@ -50,3 +50,16 @@ def another_device(have, got) -> Exception:
 def not_resizable() -> Exception:
     """Memory that numpy or other processes see, too small for a new size."""
     return RuntimeError("Trying to resize storage that is not resizable")
+
+
+def storage_offset(offset: int) -> RuntimeError:
+    return RuntimeError(f"Tensor: invalid storage offset {offset}")
+
+
+def storage_overflow(shape, strides=None) -> RuntimeError:
+    spaced = "" if strides is None else f" and strides={_list(strides)}"
+    return RuntimeError(f"Storage size calculation overflowed with sizes={_list(shape)}{spaced}")
+
+
+def numel_overflow() -> RuntimeError:
+    return RuntimeError("numel: integer multiplication overflow")

@@ -146,13 +146,13 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor:
 def _bounded(size, stride, offset):
     """Raise for what is the layout of no memory."""
     if any(n < 0 for n in size):
-        raise errors.numel_overflow()
+        raise errors_storage.numel_overflow()
     if len(size) != len(stride):
         raise RuntimeError(f"unequal size length ({len(size)}) and stride length ({len(stride)})")
     if any(s < 0 for s in stride):
-        raise errors.storage_overflow(size, stride)
+        raise errors_storage.storage_overflow(size, stride)
     if offset < 0:
-        raise errors.storage_offset(offset)
+        raise errors_storage.storage_offset(offset)
 
 
 def _grow(storage, count, dtype):

@@ -5,7 +5,7 @@ from math import gcd, prod
 
 import numpy as np
 
-from .. import errors
+from .. import errors, errors_storage
 from . import shapes
 
 __all__ = ["Layout", "has_overlap", "view_strides"]
@@ -153,7 +153,7 @@ class Layout:
                 stride = 0
             sizes[dim], strides[dim] = size, stride
         if any(n < 0 for n in sizes):
-            raise errors.numel_overflow()
+            raise errors_storage.numel_overflow()
         return Layout(tuple(sizes), tuple(strides), self.offset)
 
     def view(self, shape: Sequence[int]) -> "Layout":
@@ -171,10 +171,10 @@ class Layout:
         if any(s < 0 for s in strides):
             raise errors.negative_stride(strides)
         if any(n < 0 for n in shape):
-            raise errors.storage_overflow(shape, strides)
+            raise errors_storage.storage_overflow(shape, strides)
         offset = self.offset if offset is None else offset
         if offset < 0:
-            raise errors.storage_offset(offset)
+            raise errors_storage.storage_offset(offset)
         return Layout(tuple(shape), tuple(strides), offset)
 
     def unfold(self, dim: int, size: int, step: int) -> "Layout":

@@ -5,7 +5,7 @@ import operator
 
 import jax
 
-from .. import errors
+from .. import errors_storage
 from . import shapes
 from .device import Device
 from .dtype import dtype as DType
@@ -73,7 +73,7 @@ class Spec:
         if spec is None:
             size = _tuple(Size, shape)
             if size.numel() > LARGEST:
-                raise errors.numel_overflow()
+                raise errors_storage.numel_overflow()
             spec = _SPECS[key] = Spec.__new__(Spec)
             spec.shape = shape = size
             spec.strides = tuple(strides)
@@ -93,7 +93,7 @@ class Spec:
         spec = _DENSE.get(key)
         if spec is None:
             if math.prod(shape) * dtype.itemsize > LARGEST:
-                raise errors.storage_overflow(shape)  # XLA would end the process
+                raise errors_storage.storage_overflow(shape)  # XLA would end the process
             spec = _DENSE[key] = Spec.of(tuple(shape), shapes.contiguous_strides(shape), dtype, device)
         return spec
 

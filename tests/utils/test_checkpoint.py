@@ -364,7 +364,9 @@ def last_program(monkeypatch):
         call = self.call
 
         def first(*args):
-            seen.append((call, [jax.ShapeDtypeStruct(a.shape, a.dtype) if hasattr(a, "shape") else a for a in args]))
+            seen.append(
+                (self.traced(), [jax.ShapeDtypeStruct(a.shape, a.dtype) if hasattr(a, "shape") else a for a in args])
+            )
             self.call = call
             return call(*args)
 
