@@ -104,7 +104,7 @@ def train(name, data, test, epochs, device):
 
 
 def throughput(name, mode, data, seconds, device):
-    """Training steps a second in one of jtorch's modes, once it is warm."""
+    """Training steps a second in one of jtorch's modes, once it is warm: what comes often is compiled beside the loop."""
     x, y = (t.to(device) for t in next(iter(DataLoader(data, batch_size=BATCH))))
     with torch.execution_mode("eager" if mode == "eager" else "auto"):
         _, _, step = make(name, device)
@@ -116,7 +116,8 @@ def throughput(name, mode, data, seconds, device):
                 loss = step(x, y)
             loss.item()
 
-        for _ in range(12):
+        warm = time.perf_counter() + 2 * seconds
+        while time.perf_counter() < warm:
             block()
         steps, start = 0, time.perf_counter()
         while time.perf_counter() - start < seconds:

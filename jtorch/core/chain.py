@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from . import hasty, ledger
+from .packing import placed
 
 LONGEST = 5  # runs in one program
 WATCHED = 32  # runs in a row that nobody has looked at before it is worth while
@@ -85,7 +86,7 @@ class Chain:
         self.call = None
         self.counts = {}  # numbers of runs, on the device
         self.numbers = ((None,), None)  # the numbers of each run, and all of them stacked on the device
-        shapes = [_shape(a) for a in args[:n]]
+        shapes = [abstract(a) for a in args[:n]]
         numbers = [jax.ShapeDtypeStruct((length, *np.shape(a)), np.asarray(a).dtype) for a in args[n:]]
         shapes = self.split(shapes, [shapes] * length, numbers)
         beside(self.compile, jax.ShapeDtypeStruct((), np.int32), *shapes)
@@ -152,8 +153,8 @@ class Chain:
 
     def sent(self, value):
         """A numpy value on the device of the runs."""
-        with jax.ensure_compile_time_eval():
-            return jax.device_put(value, self.links.program.device.jax)
+        with jax.ensure_compile_time_eval(), placed(self.links.program.device):
+            return jnp.asarray(value)
 
     def stacked(self, numbers):
         """The numbers of all runs, stacked; on the device where they are those of all runs before."""
@@ -308,5 +309,13 @@ def taker(positions):
     return itemgetter(*positions)
 
 
-def _shape(value):
-    return jax.ShapeDtypeStruct(value.shape, value.dtype, sharding=value.sharding)
+def abstract(x):
+    """What a program is compiled for, of one argument.
+
+    A sharding is named only where the array is committed to it: results of a program for which one was named are committed, and
+    the programs that they go into next would be compiled once more for that.
+    """
+    if not isinstance(x, jax.Array):
+        return x
+    sharding = x.sharding if x.committed else None
+    return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding, weak_type=x.aval.weak_type)

@@ -41,8 +41,11 @@ class Hosted:
         with np.errstate(all="ignore"):
             for run, places in self.steps:
                 values.append(run(*[values[k] for k in places]))
-        # Copies: a result must not share memory with an operand, which may be donated later.
-        made = jax.device_put([np.array(values[k], order="C") for k in self.results], self.plan.device.jax)
+        # Copies: a result must not share memory with an operand, which may be donated later. Not committed to the device where that
+        # goes without saying, as the results of programs are not: for others programs would be compiled once more.
+        place = self.plan.device.jax
+        copies = [np.array(values[k], order="C") for k in self.results]
+        made = jax.device_put(copies, None if place is jax.devices()[0] else place)
         return made if self.plan.n_out > 1 else made[0]
 
     def look(self, args):

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from .. import config
 from . import gather, hasty, ledger
-from .chain import beside, concretely
+from .chain import abstract, beside, concretely
 from .packing import RUNTIME, Packing, placed
 
 LATE = 16  # runs that a program with more results makes for another, before the other is compiled
@@ -154,7 +154,7 @@ class Program:
         self.spared += 1
         if self.spared == LATE:
             ledger.compiled(self, "optimizer.step")
-            beside(self._compile_for, list(map(_abstract, args)))
+            beside(self._compile_for, list(map(abstract, args)))
         return False
 
     def _compile_for(self, args):
@@ -173,13 +173,6 @@ class Program:
         self.call = call
         self.settled = True
         self.ahead = None
-
-
-def _abstract(x):
-    """What a program is compiled for, of one argument."""
-    if not isinstance(x, jax.Array):
-        return x
-    return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding, weak_type=x.aval.weak_type)
 
 
 def _plain(x):

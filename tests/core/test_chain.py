@@ -128,3 +128,21 @@ def test_constants_that_change_make_a_chain_without_constants(runs):
 
     torch.testing.assert_close(torch.tensor(train(jtorch)), torch.tensor(train(torch)), rtol=1e-4, atol=1e-6)
     assert runs
+
+
+@pytest.mark.parametrize("every", [1000, 6])
+def test_results_are_committed_to_no_device(every, runs):
+    """One kind of array, whoever made it: a program is compiled once more for arguments of the other kind."""
+    model = jtorch.nn.Linear(4, 2)
+    optimizer = jtorch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    x = jtorch.ones(3, 4)
+    found = set()
+    for i in range(60):
+        loss = zero_first(model, optimizer, x)
+        if i % every == every - 1:
+            loss.item()
+            found.update(p.__jax_array__().committed for p in model.parameters())
+        chain.compiled_beside()
+    found.update(v.__jax_array__().committed for v in (*model.parameters(), loss.detach()))
+    assert found == {False}
+    assert runs

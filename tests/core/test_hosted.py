@@ -116,3 +116,10 @@ def test_results_do_not_share_memory_with_what_is_donated():
         jtorch.synchronize()
     assert z.tolist() == [[1.0] * 5]
     assert y.tolist() == [[1.0]] * 5
+
+
+def test_results_are_committed_to_no_device():
+    spec = Spec.dense((3, 4), float32, device.cpu)
+    plan = Plan(None, "copy", lambda x: x[::-1], (spec,), specs=(spec,))
+    run = Hosted(plan, plan.jit)
+    assert not run(X).committed and not plan.jit(X).committed
