@@ -15,11 +15,20 @@ from jtorch.core.program import Plan
 from jtorch.core.spec import Spec
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4) - 5
+
+
+def part(x, begin, end):
+    """Every second column; jax 0.7 has a gather for `x[:, ::2]`."""
+    return jax.lax.slice(x, begin, end, (1, 2))
+
+
 KERNELS = {
-    "slices and joins": lambda x: jnp.concatenate([x[1:, ::2], x[:2, 1::2] * 2], 1),
+    "slices and joins": lambda x: jnp.concatenate([part(x, (1, 0), (3, 4)), part(x, (0, 1), (2, 4)) * 2], 1),
     "a write": lambda x: jax.lax.dynamic_update_slice(x, x[:1] + 1, (np.int32(2), np.int32(-9))),
     "a window": lambda x: jax.lax.dynamic_slice(x, (np.int32(7), np.int32(1)), (2, 2)),
-    "a derivative": lambda x: jax.linear_transpose(lambda a: a[::2, 1:3].T, x)(jnp.ones((2, 2), x.dtype))[0],
+    "a derivative": lambda x: jax.linear_transpose(lambda a: part(a, (0, 1), (3, 4)).T, x)(jnp.ones((2, 3), x.dtype))[
+        0
+    ],
     "padding inside": lambda x: jax.lax.pad(x, jnp.float32(7), [(1, 0, 2), (0, 2, 0)]),
     "choices": lambda x: jnp.where(x > 0, x, -x) / jnp.maximum(jnp.abs(x), 1),
     "no answers": lambda x: jnp.sqrt(x) / 0,
