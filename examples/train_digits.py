@@ -116,7 +116,7 @@ def throughput(name, mode, data, seconds, device):
                 loss = step(x, y)
             loss.item()
 
-        warm = time.perf_counter() + 2 * seconds
+        warm = time.perf_counter() + 4 * seconds
         while time.perf_counter() < warm:
             block()
         steps, start = 0, time.perf_counter()
