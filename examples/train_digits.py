@@ -107,9 +107,8 @@ def throughput(name, mode, data, seconds, device):
     """Training steps a second in one of jtorch's modes, once it is warm: what comes often is compiled beside the loop."""
     x, y = (t.to(device) for t in next(iter(DataLoader(data, batch_size=BATCH))))
     with torch.execution_mode("eager" if mode == "eager" else "auto"):
-        _, _, step = make(name, device)
-        if mode == "compile":
-            step = torch.compile(step)
+        step = make(name, device)[2]
+        step = torch.compile(step) if mode == "compile" else step
 
         def block():
             for _ in range(10):
