@@ -260,10 +260,6 @@ def directed_split_size(name: str, dim: int, length: int, parts: int) -> Runtime
     )
 
 
-def unbind_scalar() -> IndexError:
-    return no_dimension(0, 0)
-
-
 def movedim_count(source, destination) -> RuntimeError:
     return RuntimeError(
         f"movedim: Invalid source or destination dims: source ({_list(source)} dims) should contain the same "

@@ -85,7 +85,7 @@ class Chain:
         self.take = taker(links.sources)
         self.call = None
         self.counts = {}  # numbers of runs, on the device
-        self.numbers = ((None,), None)  # the numbers of each run, and all of them stacked on the device
+        self.numbers = ((None,), None)  # those of the last run, and as many as there are runs stacked on the device
         shapes = [abstract(a) for a in args[:n]]
         numbers = [jax.ShapeDtypeStruct((length, *np.shape(a)), np.asarray(a).dtype) for a in args[n:]]
         shapes = self.split(shapes, [shapes] * length, numbers)
@@ -158,18 +158,13 @@ class Chain:
 
     def stacked(self, numbers):
         """The numbers of all runs, stacked; on the device where they are those of all runs before."""
-        first = numbers[0]
-        one, sent = self.numbers
-        if all(map(is_, first, one)):
-            for others in numbers:
-                if not all(map(is_, first, others)):
-                    break
-            else:
-                if sent is None:
-                    sent = [self.sent(np.stack([x] * self.length)) for x in first]
-                    self.numbers = (first, sent)
-                return sent
-        self.numbers = (first, None)
+        last, sent = self.numbers
+        if all(all(map(is_, each, last)) for each in numbers):
+            if sent is None:
+                sent = [self.sent(np.stack([x] * self.length)) for x in last]
+                self.numbers = (last, sent)
+            return sent
+        self.numbers = (numbers[-1], None)
         return [np.stack(values) for values in zip(*numbers)]
 
 

@@ -34,17 +34,21 @@ _HASTE = {"xla_backend_optimization_level": 0, **_EACH_LOOP}
 
 
 @functools.cache
-def library(large: bool) -> dict:
-    """The option about the library, unless XLA does not know it (jaxlib 0.7) or the user has told it something else."""
+def _tells() -> bool:
+    """Whether XLA knows the option about the library (jaxlib 0.7 does not), and the user has told it nothing else."""
     if _OF_LIBRARY in os.environ.get("XLA_FLAGS", ""):
-        return {}
-    given = {_OF_LIBRARY: _KINDS[large]}
+        return False
     try:
         with jax.ensure_compile_time_eval():
-            jax.jit(lambda: 0.0).lower().compile(compiler_options=given)
+            jax.jit(lambda: 0.0).lower().compile(compiler_options={_OF_LIBRARY: _KINDS[True]})
     except Exception:  # jaxlib says in several ways that it does not know an option
-        return {}
-    return given
+        return False
+    return True
+
+
+def library(large: bool) -> dict:
+    """The option about the library for a large program or a small one, where it can be told."""
+    return {_OF_LIBRARY: _KINDS[large]} if _tells() else {}
 
 
 def _kernels(prog) -> dict:

@@ -21,7 +21,7 @@ class NotHere(Exception):
 class Hosted:
     """Runs a plan by numpy, if it can be; if not, and while jax traces, `otherwise` does."""
 
-    __slots__ = ("plan", "otherwise", "dtypes", "steps", "results")
+    __slots__ = ("plan", "otherwise", "dtypes", "steps", "results", "place")
 
     def __init__(self, plan, otherwise):
         self.plan = plan
@@ -43,9 +43,7 @@ class Hosted:
                 values.append(run(*[values[k] for k in places]))
         # Copies: a result must not share memory with an operand, which may be donated later. Not committed to the device where that
         # goes without saying, as the results of programs are not: for others programs would be compiled once more.
-        place = self.plan.device.jax
-        copies = [np.array(values[k], order="C") for k in self.results]
-        made = jax.device_put(copies, None if place is jax.devices()[0] else place)
+        made = jax.device_put([np.array(values[k], order="C") for k in self.results], self.place)
         return made if self.plan.n_out > 1 else made[0]
 
     def look(self, args):
@@ -54,6 +52,8 @@ class Hosted:
         walk = _Walk(len(args))
         self.results = walk.through(closed, range(len(args)))
         self.dtypes = list(map(_dtype, closed.jaxpr.invars))
+        place = self.plan.device.jax
+        self.place = None if place is jax.devices()[0] else place
         self.steps = walk.steps
         self.plan.enough = ENOUGH
 

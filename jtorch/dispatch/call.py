@@ -236,9 +236,7 @@ def _dtype_of(value, specs):
 def _with_out(op, plan, me, tensors, call, out):
     outs = _outs(op, out, len(plan.specs) if plan.multiple else None)
     _keep_apart(op, outs, tensors)
-    if op.elementwise and any(
-        o is not t and o._storage is t._storage and half_overlap(o, t) for o in outs for t in tensors
-    ):
+    if op.elementwise and any(_shifted(o, tensors) for o in outs):
         raise errors.input_overlap()
     if plan.diff:
         _off_tape(op, me, (*tensors, *outs))
@@ -259,6 +257,11 @@ def _make_room(outs, specs):
     for o, spec in zip(outs, specs):
         if not o._spec.numel and o._spec.shape != spec.shape:
             replace_storage(o, Spec.dense(tuple(spec.shape), o._spec.dtype, spec.device))
+
+
+def _shifted(t, tensors):
+    """Whether an operand shares elements with `t` that it has in other places."""
+    return any(x is not t and x._storage is t._storage and half_overlap(t, x) for x in tensors)
 
 
 def _keep_apart(op, outs, tensors):
@@ -384,7 +387,7 @@ def inplace(op, args, public=None):
         )
         inplace(op, op.expanded(*args))
         return t
-    if op.elementwise and any(x is not t and x._storage is t._storage and half_overlap(t, x) for x in tensors):
+    if op.elementwise and _shifted(t, tensors):
         raise errors.input_overlap()
     if op.apart and any(x._storage is t._storage and (x is t or overlap(t, x)) for x in tensors[1:]):
         raise errors.input_overlap()

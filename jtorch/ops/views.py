@@ -150,7 +150,7 @@ def unflatten(input: Layout, dim: int, sizes: tuple) -> Layout:
     if not sizes:
         raise errors.unflatten_empty()
     if not input.shape:
-        raise errors.unflatten_failed(str(errors.unbind_scalar()))
+        raise errors.unflatten_failed(str(errors.no_dimension(0, 0)))
     length = input.shape[dim]
     try:
         sizes = shapes.infer_size(sizes, length)
@@ -439,7 +439,7 @@ def unbind(input: Layout, dim: int = 0) -> Layouts:
     """The slices of a dimension, which disappears."""
     if not input.shape:
         input.dim(dim)
-        raise errors.unbind_scalar()
+        raise errors.no_dimension(0, 0)
     dim = input.dim(dim)
     return tuple(input.select(dim, i) for i in range(input.shape[dim]))
 

@@ -101,12 +101,12 @@ def test_what_has_few_loops_of_a_kind_is_told_to_the_compiler(monkeypatch):
 
 
 def test_options_that_xla_does_not_know_are_left_out(monkeypatch):
-    hasty.library.cache_clear()
+    hasty._tells.cache_clear()
     monkeypatch.setenv("XLA_FLAGS", f"--{hasty._OF_LIBRARY}=LIBRARY_FUSION_TYPE_REDUCE")
     assert hasty.library(True) == {}, "the user has said it"
     monkeypatch.delenv("XLA_FLAGS")
-    hasty.library.cache_clear()
+    hasty._tells.cache_clear()
     monkeypatch.setattr(hasty, "_OF_LIBRARY", "xla_no_such_option")
     assert hasty.library(True) == hasty.library(False) == {}
     monkeypatch.undo()
-    hasty.library.cache_clear()
+    hasty._tells.cache_clear()
