@@ -58,8 +58,8 @@ class Links:
             bool(self.fed)
             and set(self.fed) <= set(self.program.donate)
             and (sum(args[k].nbytes for k in self.fresh) + self.results_nbytes()) * LONGEST <= MOST
-            and all(isinstance(a, jax.Array) for a in plain)
-            and len({device for a in plain for device in a.devices()}) == 1
+            and all(isinstance(a, (jax.Array, np.ndarray)) for a in plain)
+            and len({device for a in plain if isinstance(a, jax.Array) for device in a.devices()}) == 1
         )
 
     def results_nbytes(self) -> int:
@@ -72,24 +72,30 @@ class Links:
 class Chain:
     """Up to `length` runs of a program, each fed with the results of the one before.
 
-    The loop is compiled beside the training, in a thread of its own; until that is done, `call` is None. Compiling takes
+    What is new at each run is stacked where it comes from the host (`numbers`: the program's numbers, keys of random numbers), and one
+    argument a run where it is on the device (`fresh`). The loop is compiled beside the training, in a thread of its own; until that is done, `call` is None. Compiling takes
     about as long as for one run: the body is that of the loop.
     """
 
-    __slots__ = ("links", "length", "call", "n", "take", "counts", "numbers")
+    __slots__ = ("links", "length", "call", "fresh", "numbers", "take", "counts", "last")
 
     def __init__(self, links, args, length):
         self.links = links
         self.length = length
-        self.n = n = len(links.fed) + len(links.kept) + len(links.fresh)
+        self.fresh = [k for k in links.fresh if isinstance(args[k], jax.Array)]
+        self.numbers = [k for k in links.fresh if k not in self.fresh]
+        self.numbers += range(len(links.fed) + len(links.kept) + len(links.fresh), len(args))
         self.take = taker(links.sources)
         self.call = None
         self.counts = {}  # numbers of runs, on the device
-        self.numbers = ((None,), None)  # those of the last run, and as many as there are runs stacked on the device
-        shapes = [abstract(a) for a in args[:n]]
-        numbers = [jax.ShapeDtypeStruct((length, *np.shape(a)), np.asarray(a).dtype) for a in args[n:]]
+        self.last = {}  # of each number that of the last run, and as many as there are runs stacked on the device
+        shapes = [abstract(a) for a in args]
+        numbers = [jax.ShapeDtypeStruct((length, *np.shape(a)), np.asarray(a).dtype) for a in self.numbers_of(args)]
         shapes = self.split(shapes, [shapes] * length, numbers)
         beside(self.compile, jax.ShapeDtypeStruct((), np.int32), *shapes)
+
+    def numbers_of(self, args):
+        return list(map(args.__getitem__, self.numbers))
 
     def split(self, first, calls, numbers):
         """The arguments of the loop: what goes round, what stays, what is new at each run, the numbers of each run."""
@@ -97,7 +103,7 @@ class Chain:
         return (
             [first[k] for k in links.fed],
             [first[k] for k in links.kept],
-            [[call[k] for call in calls] for k in links.fresh],
+            [[call[k] for call in calls] for k in self.fresh],
             numbers,
         )
 
@@ -115,14 +121,16 @@ class Chain:
         fresh = [taking(values) for values in fresh]
 
         def one(at, state):
-            args = [None] * self.n
+            args = [None] * (len(state) + len(constants) + len(fresh) + len(numbers))
             for k, value in zip(links.fed, state):
                 args[k] = value
             for k, value in zip(links.kept, constants):
                 args[k] = value
-            for k, take in zip(links.fresh, fresh):
+            for k, take in zip(self.fresh, fresh):
                 args[k] = take(at)
-            outs = links.program.traced()(*args, *[values[at] for values in numbers])
+            for k, values in zip(self.numbers, numbers):
+                args[k] = values[at]
+            outs = links.program.traced()(*args)
             after = [jax.lax.convert_element_type(v, s.dtype) for v, s in zip(self.take(outs), state)]
             return after, {k: outs[k] for k in links.places}
 
@@ -143,13 +151,12 @@ class Chain:
 
     def run(self, calls):
         """(what the last run hands on, of each run the wanted results) for the arguments of all runs."""
-        n = self.n
         some = len(calls)
         calls = calls + calls[-1:] * (self.length - some)
         count = self.counts.get(some)
         if count is None:
             count = self.counts[some] = self.sent(np.int32(some))
-        return self.call(count, *self.split(calls[0], calls, self.stacked([args[n:] for args in calls])))
+        return self.call(count, *self.split(calls[0], calls, self.stacked(list(map(self.numbers_of, calls)))))
 
     def sent(self, value):
         """A numpy value on the device of the runs."""
@@ -157,15 +164,18 @@ class Chain:
             return jnp.asarray(value)
 
     def stacked(self, numbers):
-        """The numbers of all runs, stacked; on the device where they are those of all runs before."""
-        last, sent = self.numbers
-        if all(all(map(is_, each, last)) for each in numbers):
+        """The numbers of all runs, each stacked; on the device where it is that of all runs before."""
+        return [self.column(k, values) for k, values in enumerate(zip(*numbers))]
+
+    def column(self, k, values):
+        last, sent = self.last.get(k, (None, None))
+        if all(value is last for value in values):
             if sent is None:
-                sent = [self.sent(np.stack([x] * self.length)) for x in last]
-                self.numbers = (last, sent)
+                sent = self.sent(np.stack(values))
+                self.last[k] = (last, sent)
             return sent
-        self.numbers = (numbers[-1], None)
-        return [np.stack(values) for values in zip(*numbers)]
+        self.last[k] = (values[-1], None)
+        return np.stack(values)
 
 
 class Gathering:

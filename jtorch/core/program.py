@@ -323,14 +323,19 @@ def _resolve(graph):
         [source] = sources
         if source is not None and source.gathers:
             return  # all are results of runs that gather, as in most steps
-    left = []
+    gathering, left = [], []
     for k in graph.unresolved:
         v = inputs[k]
         if v.value is None and v.graph.gathers:
+            gathering.append(k)
+        else:
+            inputs[k] = v.get()  # which may make the runs that gather
+        v = None
+    for k in gathering:
+        if inputs[k].value is None:
             left.append(k)
         else:
-            inputs[k] = v.get()
-        v = None
+            inputs[k] = inputs[k].value
     graph.unresolved = left
 
 

@@ -93,6 +93,29 @@ def test_training(step, every, optimizer, compiled, runs):
     assert runs, "no steps were run together"
 
 
+def dropping(mode, compiled):
+    """Losses of a training with dropout."""
+    with jtorch.execution_mode(mode):
+        jtorch.manual_seed(0)
+        model = jtorch.nn.Sequential(jtorch.nn.Linear(4, 8), jtorch.nn.Dropout(0.5), jtorch.nn.Linear(8, 2))
+        optimizer = jtorch.optim.SGD(model.parameters(), lr=0.01)
+        call = jtorch.compile(zero_first) if compiled else zero_first
+        x = jtorch.full((3, 4), 0.5)
+        seen = []
+        for _ in range(STEPS):
+            seen.append(call(model, optimizer, x).detach())
+            chain.compiled_beside()
+        return jtorch.stack(seen).tolist()
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["auto", "compile"])
+def test_each_run_of_a_chain_draws_its_own_numbers(compiled, runs):
+    got = dropping("auto", compiled)
+    assert runs, "no steps were run together"
+    assert got == pytest.approx(dropping("eager", False), rel=1e-5)
+    assert len(set(got)) > STEPS / 2
+
+
 def test_one_look_at_each_step_makes_no_chain(runs):
     training(jtorch, zero_first, 1, "SGD")
     assert not runs

@@ -51,7 +51,7 @@ def test_a_chain_sees_numbers_of_single_runs():
     a, b = 2.0, 3.0
     made = Chain.__new__(Chain)
     made.links = Links(prog, [0], [0], [], [], [0])
-    made.length, made.numbers = 4, ((None,), None)
+    made.length, made.last = 4, {}
     for runs in ([a, a, a, a], [a, a, a, a], [a, b, a, a], [a, a, a, b], [b, b, b, b], [b, b, b, b]):
         [got] = made.stacked([[k] for k in runs])
         np.testing.assert_array_equal(got, runs)
