@@ -12,10 +12,12 @@ from jtorch import config
 from jtorch import errors_nn as errors
 from jtorch.core import rng
 
-from .backend import accumulator, barrier, materialize, matmul_tn
+from .backend import accumulator, barrier, materialize, matmul_tn, on_cpu
 from .join import cat, stack
 from .linear import torch_dropout
 from .registry import Array, Key, composite, op
+
+HALVED = 5 << 20  # multiplications of the product of one step
 
 
 def _linear(x, w, b):
@@ -33,10 +35,10 @@ def _before(first, sequence, reverse):
     return jnp.concatenate([first[None], sequence[:-1]])
 
 
-# A cell is two functions. `step(state, x, w, b)`: from the state (h, ...), the input's part of the gates and the weight
-# transposed to the next state and what the derivative keeps. `back(d, kept, after, before)`: from the derivative of the
-# new state, what was kept and the states after and before, to the derivatives of the input's part, of the hidden part,
-# and of the state before except through the hidden part.
+# A cell is three functions. `step(state, x, w, b)`: from the state (h, ...), the input's part of the gates and the weight
+# transposed to the next state and what the derivative keeps. `factors(kept, after, before)`, of all steps at once, before the
+# backward loop: from what was kept and the states after and before, what `back` needs. `back(d, factors)`: from the derivative of
+# the new state to the derivatives of the input's part, of the hidden part, and of the state before except through the hidden part.
 
 
 def _lstm_step(state, x, w, b):
@@ -47,14 +49,17 @@ def _lstm_step(state, x, w, b):
     return (o * jnp.tanh(c), c), jnp.concatenate([i, f, g, o], -1)
 
 
-def _lstm_back(d, kept, after, before):
-    dh, dc = d
+def _lstm_factors(kept, after, before):
     i, f, g, o = jnp.split(kept, 4, -1)
     t = jnp.tanh(after[1])
-    dc = dc + dh * o * (1 - t * t)
-    di, df, dg, do = dc * g, dc * before[1], dc * i, dh * t
-    gates = [di * i * (1 - i), df * f * (1 - f), dg * (1 - g * g), do * o * (1 - o)]
-    gates = jnp.concatenate(gates, -1)
+    gates = [g * i * (1 - i), before[1] * f * (1 - f), i * (1 - g * g), t * o * (1 - o)]
+    return o * (1 - t * t), jnp.concatenate(gates, -1), f
+
+
+def _lstm_back(d, factors):
+    (dh, dc), (through, gates, f) = d, factors
+    dc = dc + dh * through
+    gates = jnp.concatenate([dc, dc, dc, dh], -1) * gates
     return gates, gates, (None, dc * f)
 
 
@@ -68,11 +73,15 @@ def _gru_step(state, x, w, b):
     return (n + z * (h - n),), jnp.concatenate([r, z, n, hn], -1)
 
 
-def _gru_back(d, kept, after, before):
-    (dh,), (h,) = d, before
+def _gru_factors(kept, after, before):
     r, z, n, hn = jnp.split(kept, 4, -1)
-    dn = dh * (1 - z) * (1 - n * n)
-    dr, dz = dn * hn * r * (1 - r), dh * (h - n) * z * (1 - z)
+    return (1 - z) * (1 - n * n), hn * r * (1 - r), (before[0] - n) * z * (1 - z), r, z
+
+
+def _gru_back(d, factors):
+    (dh,), (new, reset, update, r, z) = d, factors
+    dn = dh * new
+    dr, dz = dn * reset, dh * update
     return jnp.concatenate([dr, dz, dn], -1), jnp.concatenate([dr, dz, dn * r], -1), (dh * z,)
 
 
@@ -81,8 +90,12 @@ def _tanh_step(state, x, w, b):
     return (h,), ()
 
 
-def _tanh_back(d, kept, after, before):
-    gate = d[0] * (1 - after[0] * after[0])
+def _tanh_factors(kept, after, before):
+    return 1 - after[0] * after[0]
+
+
+def _tanh_back(d, factors):
+    gate = d[0] * factors
     return gate, gate, (None,)
 
 
@@ -91,22 +104,50 @@ def _relu_step(state, x, w, b):
     return (h,), ()
 
 
-def _relu_back(d, kept, after, before):
-    gate = jnp.where(after[0] > 0, d[0], 0)
+def _relu_factors(kept, after, before):
+    return after[0] > 0
+
+
+def _relu_back(d, factors):
+    gate = jnp.where(factors, d[0], 0)
     return gate, gate, (None,)
 
 
 CELLS = {
-    "lstm": (_lstm_step, _lstm_back),
-    "gru": (_gru_step, _gru_back),
-    "tanh": (_tanh_step, _tanh_back),
-    "relu": (_relu_step, _relu_back),
+    "lstm": (_lstm_step, _lstm_factors, _lstm_back),
+    "gru": (_gru_step, _gru_factors, _gru_back),
+    "tanh": (_tanh_step, _tanh_factors, _tanh_back),
+    "relu": (_relu_step, _relu_factors, _relu_back),
 }
+
+
+def _in_halves(state, w) -> bool:
+    """Whether a loop over steps is to take each half of the batch by itself: on the CPU, where two products of which each is one
+    thread's take less time than one of two threads' (benchmarks/kernels_cnn.py)."""
+    rows = state[0].shape[0]
+    return on_cpu() and rows % 2 == 0 and rows * w.size >= HALVED
+
+
+def _scan(body, state, each, reverse, w):
+    """`lax.scan` of a body in which the rows of the batch, the first dimension of everything, do not meet. w: the weight of its product."""
+    if not _in_halves(state, w):
+        return lax.scan(body, state, each, reverse=reverse)
+    halves = lambda tree: [
+        jax.tree.map(part, tree) for part in (lambda a: a[: len(a) // 2], lambda a: a[len(a) // 2 :])
+    ]
+    whole = lambda parts: jax.tree.map(lambda *ab: jnp.concatenate(ab), *parts)
+
+    def both(states, at):
+        made = [body(*one) for one in zip(states, halves(at))]
+        return [state for state, _ in made], whole([kept for _, kept in made])
+
+    states, made = lax.scan(both, halves(state), each, reverse=reverse)
+    return whole(states), made
 
 
 def _run(kind, x, state, w_ih, w_hh, b_ih, b_hh, reverse):
     """(the states after each step, what the derivative keeps of each step)."""
-    step, _ = CELLS[kind]
+    step, _, _ = CELLS[kind]
     inner = None
     if kind == "gru":
         inner = b_hh  # its last third acts inside the reset gate
@@ -119,23 +160,23 @@ def _run(kind, x, state, w_ih, w_hh, b_ih, b_hh, reverse):
         state, kept = step(state, x, w, inner)
         return state, (state, kept)
 
-    _, (states, kept) = lax.scan(body, state, gates, reverse=reverse)
+    _, (states, kept) = _scan(body, state, gates, reverse, w)
     return states, kept
 
 
 def _gate_grads_from(kind, out_grad, last_grads, states, kept, first, w_hh, reverse):
     """(of the input's part of the gates, of the hidden part, of each of the first states)."""
-    _, back = CELLS[kind]
-    before = tuple(_before(f, s, reverse) for f, s in zip(first, states))
+    _, factors, back = CELLS[kind]
+    factors = barrier(factors(kept, states, tuple(_before(f, s, reverse) for f, s in zip(first, states))))
 
     def body(d, at):
-        g, kept, after, before = at
-        by_input, by_hidden, rest = back((d[0] + g, *d[1:]), kept, after, before)
+        g, factors = at
+        by_input, by_hidden, rest = back((d[0] + g, *d[1:]), factors)
         dh = by_hidden @ w_hh
         d = (dh if rest[0] is None else dh + rest[0], *rest[1:])
         return d, (by_input, by_hidden)
 
-    d, (by_input, by_hidden) = lax.scan(body, last_grads, (out_grad, kept, states, before), reverse=not reverse)
+    d, (by_input, by_hidden) = _scan(body, last_grads, (out_grad, factors), not reverse, w_hh)
     return by_input, by_hidden, d
 
 

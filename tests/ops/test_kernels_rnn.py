@@ -1,0 +1,40 @@
+"""Loops of recurrent layers, whole and with the batch in halves: outputs, gradients, and second gradients are PyTorch's."""
+
+import pytest
+
+import jtorch
+from jtorch.ops import rnn
+from tests.oracle import torch
+
+CELLS = {
+    "lstm": lambda t, **kw: t.nn.LSTM(3, 4, **kw),
+    "gru": lambda t, **kw: t.nn.GRU(3, 4, **kw),
+    "tanh": lambda t, **kw: t.nn.RNN(3, 4, **kw),
+    "relu": lambda t, **kw: t.nn.RNN(3, 4, nonlinearity="relu", **kw),
+}
+
+
+def seen(t, kind, batch, **options):
+    t.manual_seed(0)
+    model = CELLS[kind](t, **options).double()
+    x = t.linspace(-1, 1, 5 * batch * 3, dtype=t.float64).sin().reshape(5, batch, 3).requires_grad_()
+    out, state = model(x)
+    last = state[1] if kind == "lstm" else state
+    loss = (out**2).sum() + (last * 0.5).sum()
+    wanted = [x, *model.parameters()]
+    grads = t.autograd.grad(loss, wanted, create_graph=True)
+    twice = t.autograd.grad(sum((g**2).sum() for g in grads), wanted)
+    return [v.detach().tolist() for v in (out, last, *grads, *twice)]
+
+
+@pytest.mark.parametrize("batch", [4, 5])
+@pytest.mark.parametrize("options", [{}, {"bidirectional": True, "num_layers": 2}], ids=["plain", "both ways"])
+@pytest.mark.parametrize("kind", CELLS)
+def test_loops_over_halves_of_the_batch(kind, options, batch, monkeypatch):
+    halved = []
+    whole = rnn._in_halves
+    monkeypatch.setattr(rnn, "HALVED", 0)
+    monkeypatch.setattr(rnn, "_in_halves", lambda *args: halved.append(whole(*args)) or halved[-1])
+    for got, want in zip(seen(jtorch, kind, batch, **options), seen(torch, kind, batch, **options), strict=True):
+        torch.testing.assert_close(torch.tensor(got), torch.tensor(want), rtol=1e-9, atol=1e-11)
+    assert set(halved) == {batch == 4}
