@@ -291,3 +291,15 @@ def wrong_arguments(name, signature, given) -> TypeError:
 def type_comment(words) -> RuntimeError:
     """What reading a comment of types says."""
     return RuntimeError(words)
+
+
+def no_overload_to_keep(op) -> ValueError:
+    """An entry of a selective checkpoint's list that is no operator with its signature."""
+    more, cls = "", str(type(op))
+    if hasattr(op, "overloads"):
+        cls = "<class 'torch._ops.OpOverloadPacket'>"
+        more = (
+            "Please update the OpOverloadPacket to a specific OpOverload."
+            "For example, if you have `torch.ops.aten.mm`, change it to `torch.ops.aten.mm.default`."
+        )
+    return ValueError(f"Expected op in `op_list` to be an OpOverload but got: {op} of type {cls}. {more}")
