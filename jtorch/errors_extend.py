@@ -24,8 +24,9 @@ def needs_torch_dispatch(cls) -> TypeError:
 
 
 def no_values(name, cls) -> RuntimeError:
+    which = f", got {cls.__name__}" if name == "tolist" else "."
     return RuntimeError(
-        f".{name}() is not supported for tensor subclasses.\n  a {cls.__name__} made by _make_wrapper_subclass has no elements of "
+        f".{name}() is not supported for tensor subclasses{which}\n  a {cls.__name__} made by _make_wrapper_subclass has no elements of "
         "its own: unwrap it first"
     )
 
