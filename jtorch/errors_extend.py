@@ -304,3 +304,18 @@ def no_overload_to_keep(op) -> ValueError:
             "For example, if you have `torch.ops.aten.mm`, change it to `torch.ops.aten.mm.default`."
         )
     return ValueError(f"Expected op in `op_list` to be an OpOverload but got: {op} of type {cls}. {more}")
+
+
+def opcheck_of_what(op) -> ValueError:
+    """opcheck of what is no operator."""
+    return ValueError(
+        f"opcheck(op, ...): op must be instance of torch._ops.OpOverload, e.g. torch.ops.aten.sin.default, got {type(op)}"
+    )
+
+
+def opcheck_by_what(test_utils) -> ValueError:
+    """opcheck by a test that there is not."""
+    return ValueError(
+        f"opcheck(op, ..., test_utils={test_utils}), expected test_utils to be subset of ('test_schema', "
+        "'test_autograd_registration', 'test_faketensor', 'test_aot_dispatch_static', 'test_aot_dispatch_dynamic') but it was not"
+    )

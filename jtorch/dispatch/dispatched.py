@@ -87,6 +87,8 @@ class OpOverloadPacket:
     def __getattr__(self, overload):
         if overload.startswith("_"):
             raise AttributeError(overload)
+        if "_fixed" in self.__dict__:  # of torch.library: its overloads are those that were defined
+            raise AttributeError(f"The underlying op of '{self}' has no overload name '{overload}'")
         made = self.__dict__[overload] = OpOverload(self, overload, self._fn)
         return made
 
