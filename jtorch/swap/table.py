@@ -3,7 +3,7 @@
 # Top-level modules that are under the same name in jtorch, with all that is inside them.
 SAME = frozenset((
     "__future__", "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft",
-    "func", "futures", "fx", "hub", "jit", "library", "linalg", "masked", "mps", "mtia", "multiprocessing", "nested", "nn",
+    "func", "futures", "fx", "hub", "jit", "library", "linalg", "masked", "monitor", "mps", "mtia", "multiprocessing", "nested", "nn",
     "onnx", "ops", "optim", "overrides", "profiler", "quasirandom", "random", "return_types", "serialization", "signal", "sparse",
     "special", "storage", "testing", "torch_version", "types", "typing", "utils", "version", "xpu",
 ))  # fmt: skip
