@@ -113,6 +113,7 @@ _MADE_HERE = {
     "_softmax": _softmax_of("softmax"),
     "_log_softmax": _softmax_of("log_softmax"),
     "equal": methods.equal,
+    "index": lambda self, indices: self[tuple(slice(None) if i is None else i for i in indices)],
     "lift_fresh": lambda self: self,
     "lift_fresh_copy": lambda self: self.clone(),
     "sym_size": lambda self, dim=None: self.shape if dim is None else self.shape[dim],

@@ -68,7 +68,7 @@ def deepcopy(self, memo):
     new_storage = memo.get(key)
     if new_storage is None:
         base = self._storage.base
-        value = storages.read(self._storage, base, 0)
+        value = None if self._storage.value is None else storages.read(self._storage, base, 0)
         new_storage = memo[key] = Storage(value, base)
         memo[("keep", id(self._storage))] = self._storage
     made = make(new_storage, self._spec, self._offset, type(self))
@@ -90,6 +90,12 @@ def shallow_copy(self):
 
 
 def reduce_ex(self, protocol):
+    if self._storage.value is None and hasattr(type(self), "__torch_dispatch__"):
+        spec = self._spec
+        return (
+            rebuild_wrapper,
+            (type(self), tuple(spec.shape), spec.strides, spec.dtype, str(spec.device), self._offset, self.requires_grad, own_state(self)),
+        )  # fmt: skip
     return (
         rebuild,
         (type(self), self._storage, tuple(self._spec.shape), self._spec.strides, self._spec.dtype, self._offset,
@@ -122,6 +128,15 @@ def rebuild(cls, storage, shape, strides, dtype, offset, requires_grad, state):
     """A tensor out of a pickle."""
     made = make(storage, Spec.of(tuple(shape), tuple(strides), dtype, storage.base.device), offset, cls)
     made._rg = requires_grad
+    made.__dict__.update(state)
+    return made
+
+
+def rebuild_wrapper(cls, shape, strides, dtype, device, offset, requires_grad, state):
+    """A wrapper out of a pickle: what it wraps is among its attributes."""
+    made = make_wrapper_subclass(
+        cls, shape, strides=strides, storage_offset=offset, dtype=dtype, device=device, requires_grad=requires_grad
+    )
     made.__dict__.update(state)
     return made
 

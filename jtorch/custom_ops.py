@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from . import errors_extend
 from .amp.autocast import autocast, is_autocast_enabled
-from .aten import OpOverloadPacket, namespace
+from .aten import OpOverload, OpOverloadPacket, namespace
 from .autograd.function import Function
 from .autograd.levels import array_of
 from .autograd.mode import no_grad
@@ -41,9 +41,12 @@ class Operator:
         if packet is None:
             packet = OpOverloadPacket(space, name, self)
             setattr(namespace(space), name, packet)
-        self.overload = getattr(packet, schema.overload_name or "default")
-        self.overload._fn = self
+        word = schema.overload_name or "default"
+        self.overload = packet.__dict__[word] = OpOverload(packet, word, self)
         self.overload._schema = schema
+        packet._fixed = True
+        if packet._fn is not self:
+            packet._fn = _Overloads([*getattr(packet._fn, "operators", (packet._fn,)), self])
         self.__doc__ = None
         key = f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name
         OPERATORS[key] = self
@@ -208,6 +211,25 @@ class Operator:
 
         outs = call(*[array_of(flat[k]) for k in slots])
         return _unflatten(iter(map(from_jax, outs)), made[0])[0]
+
+
+class _Overloads:
+    """An operator of several signatures: the first that takes the arguments runs."""
+
+    def __init__(self, operators):
+        self.operators = operators
+        self.__doc__ = None
+
+    def __call__(self, *args, **kwargs):
+        refused = None
+        for operator in self.operators:
+            try:
+                operator.schema.bind(args, kwargs)
+            except RuntimeError as error:
+                refused = refused or error
+                continue
+            return operator(*args, **kwargs)
+        raise refused
 
 
 class VmapInfo:

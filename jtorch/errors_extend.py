@@ -24,8 +24,9 @@ def needs_torch_dispatch(cls) -> TypeError:
 
 
 def no_values(name, cls) -> RuntimeError:
+    which = f", got {cls.__name__}" if name == "tolist" else "."
     return RuntimeError(
-        f".{name}() is not supported for tensor subclasses.\n  a {cls.__name__} made by _make_wrapper_subclass has no elements of "
+        f".{name}() is not supported for tensor subclasses{which}\n  a {cls.__name__} made by _make_wrapper_subclass has no elements of "
         "its own: unwrap it first"
     )
 
@@ -291,3 +292,30 @@ def wrong_arguments(name, signature, given) -> TypeError:
 def type_comment(words) -> RuntimeError:
     """What reading a comment of types says."""
     return RuntimeError(words)
+
+
+def no_overload_to_keep(op) -> ValueError:
+    """An entry of a selective checkpoint's list that is no operator with its signature."""
+    more, cls = "", str(type(op))
+    if hasattr(op, "overloads"):
+        cls = "<class 'torch._ops.OpOverloadPacket'>"
+        more = (
+            "Please update the OpOverloadPacket to a specific OpOverload."
+            "For example, if you have `torch.ops.aten.mm`, change it to `torch.ops.aten.mm.default`."
+        )
+    return ValueError(f"Expected op in `op_list` to be an OpOverload but got: {op} of type {cls}. {more}")
+
+
+def opcheck_of_what(op) -> ValueError:
+    """opcheck of what is no operator."""
+    return ValueError(
+        f"opcheck(op, ...): op must be instance of torch._ops.OpOverload, e.g. torch.ops.aten.sin.default, got {type(op)}"
+    )
+
+
+def opcheck_by_what(test_utils) -> ValueError:
+    """opcheck by a test that there is not."""
+    return ValueError(
+        f"opcheck(op, ..., test_utils={test_utils}), expected test_utils to be subset of ('test_schema', "
+        "'test_autograd_registration', 'test_faketensor', 'test_aot_dispatch_static', 'test_aot_dispatch_dynamic') but it was not"
+    )

@@ -367,4 +367,8 @@ def _take_on_host(view, advanced):
 Tensor.__getitem__ = getitem
 Tensor.__setitem__ = setitem
 Tensor.__delitem__ = delitem
+for _name in ("__getitem__", "__setitem__", "__delitem__"):  # what a __torch_function__ asks a method's name for
+    _method = getattr(Tensor, _name)
+    _method.__name__, _method.__qualname__ = _name, f"Tensor.{_name}"
+del _name, _method
 __all__ = ["getitem", "setitem", "write"]

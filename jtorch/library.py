@@ -44,7 +44,7 @@ def _operator(op) -> Operator:
     if isinstance(op, CustomOpDef):
         return op._operator
     if isinstance(op, OpOverloadPacket):
-        op = op.default
+        op = op._qualified_op_name
     name = op.name() if isinstance(op, OpOverload) else op
     found = OPERATORS.get(name) or OPERATORS.get(name.removesuffix(".default"))
     if found is None:
@@ -165,13 +165,25 @@ def wrap_triton(triton_kernel, /):
 triton_op.__unsupported__ = wrap_triton.__unsupported__ = True
 
 
-def define(qualname, schema, *, lib=None, tags=(), alias_analysis=""):
-    """Define an operator "namespace::name" by its schema, "(Tensor x, int n=1) -> Tensor"."""
+def define(qualname, schema, alias_analysis="", *, lib=None, tags=()):
+    """Define an operator "namespace::name" by its schema, "(Tensor x, int n=1) -> Tensor"; of a Library, with its implementation."""
+    if isinstance(qualname, Library):
+        return _defining(qualname, schema, alias_analysis)
     space, colons, _ = qualname.partition("::")
     if not colons:
         raise errors_extend.qualified_name(qualname)
-    made = Schema(qualname + schema, space)
-    return _define(made)
+    _define(Schema(qualname + schema, space))
+    return None
+
+
+def _defining(lib, schema, alias_analysis):
+    name = lib.define(schema, alias_analysis)
+
+    def decorate(fn):
+        lib.impl(name, fn)
+        return fn
+
+    return decorate
 
 
 def _define(schema):
@@ -181,12 +193,24 @@ def _define(schema):
     return Operator(schema, opaque=False)
 
 
-@_decorator
-def impl(qualname, types, fn, *, lib=None):
-    """An implementation for device types ("cpu", "cuda", "default") or a dispatch key; also a decorator."""
-    for kind in _types(types):
-        _operator(qualname).kernels[kind] = fn
-    return fn
+def impl(qualname, types, func=None, *, lib=None):
+    """An implementation for device types ("cpu", "cuda", "default") or a dispatch key; also a decorator.
+
+    As a decorator impl(lib, name, dispatch_key="") too, of an operator of a Library.
+    """
+    if isinstance(qualname, Library):
+
+        def decorate(fn):
+            qualname.impl(types, fn, func or "")
+            return fn
+
+        return decorate
+
+    def register(fn):
+        for kind in _types(types):
+            _operator(qualname).kernels[kind] = fn
+
+    return register if func is None else register(func)
 
 
 @_decorator
@@ -343,12 +367,18 @@ def opcheck(op, args, kwargs=None, *, test_utils=_TESTS, raise_exception=True, a
 
     {test: "SUCCESS" or the error}; with raise_exception the first error is raised.
     """
+    if not isinstance(op, (CustomOpDef, OpOverload, OpOverloadPacket)):
+        raise errors_extend.opcheck_of_what(op)
+    test_utils = (test_utils,) if isinstance(test_utils, str) else tuple(test_utils)
+    if not set(test_utils) <= {*_TESTS, "test_aot_dispatch_static"}:
+        raise errors_extend.opcheck_by_what(test_utils)
     operator, kwargs, results = _operator(op), kwargs or {}, {}
     tests = {
         "test_schema": _writes_what_it_says, "test_autograd_registration": _has_a_gradient,
         "test_faketensor": _fake_agrees, "test_aot_dispatch_dynamic": _has_a_gradient,
+        "test_aot_dispatch_static": _has_a_gradient,
     }  # fmt: skip
-    for name in (test_utils,) if isinstance(test_utils, str) else test_utils:
+    for name in test_utils:
         try:
             tests[name](operator, args, kwargs)
             results[name] = "SUCCESS"

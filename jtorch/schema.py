@@ -277,6 +277,8 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name=None) -> str:
         hints = {n: p.annotation for n, p in signature.parameters.items()} | {"return": signature.return_annotation}
     parts, starred = [], False
     for n, (name, p) in enumerate(signature.parameters.items()):
+        if p.kind not in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY):
+            raise errors_extend.infer("We do not support positional-only args, varargs, or varkwargs.", signature)
         if p.kind is p.KEYWORD_ONLY and not starred:
             parts.append("*")
             starred = True
@@ -285,7 +287,23 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name=None) -> str:
         kind = _type_of(hints[name])
         if kind is None:
             raise errors_extend.infer(f"Parameter {name} has unsupported type {p.annotation}.", signature)
-        if name in mutates_args or mutates_args == "unknown" and kind.startswith("Tensor"):
+        if mutates_args != "unknown" and name in mutates_args and not kind.startswith("Tensor"):
+            raise errors_extend.infer(
+                f"Parameter {name} is in mutable_args but only Tensors or collections of Tensors can be mutated",
+                signature,
+            )
+        if isinstance(p.default, (list, dict, set)):
+            raise errors_extend.infer(
+                f"Parameter {name} has an unsupported default value type {type(p.default)}. Please file an issue on GitHub so we can "
+                "prioritize this.",
+                signature,
+            )
+        if (
+            mutates_args == "unknown"
+            and kind.startswith("Tensor")
+            or mutates_args != "unknown"
+            and name in mutates_args
+        ):
             kind = f"Tensor(a{n}!){kind.removeprefix('Tensor')}"
         default = (
             ""
@@ -295,7 +313,11 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name=None) -> str:
         parts.append(f"{kind} {name}{default}")
     unknown = set(() if mutates_args == "unknown" else mutates_args) - signature.parameters.keys()
     if unknown:
-        raise errors_extend.infer(f"{unknown} in mutates_args were not found in the custom op's signature.", signature)
+        raise errors_extend.infer(
+            f"{unknown} in mutates_args were not found in the custom op's signature. mutates_args should contain the names of all "
+            "args that the custom op mutates, or just the string 'unknown' if you don't know.",
+            signature,
+        )
     returns = hints.get("return", signature.return_annotation)
     text = f"({', '.join(parts)}) -> {_results(returns, signature)}"
     return text if op_name is None else op_name + text

@@ -178,3 +178,13 @@ def test_a_file_is_replaced_whole(tmp_path, monkeypatch):
     with pytest.raises(ZeroDivisionError):
         export.save(export.export(nn.Tanh(), (jtorch.ones(2),)), path)
     assert path.read_bytes() == before and [f.name for f in tmp_path.iterdir()] == ["program.pt2"]
+
+
+def test_dims():
+    """Names and bounds of sizes are looked at as PyTorch does."""
+    a, b = export.dims("a", "b", min=2, max=5)
+    assert (a.__name__, b.min, b.max) == ("a", 2, 5)
+    with pytest.raises(AssertionError, match="Cannot create Dim with inconsistent min=5, max=2"):
+        export.Dim("a", min=5, max=2)
+    with pytest.raises(AssertionError, match="Dim name must be a valid identifier, got 1a"):
+        export.Dim("1a")

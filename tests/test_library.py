@@ -278,3 +278,59 @@ def test_registrations_for_operators_of_a_refused_library_are_inert(tmp_path):
         jtorch.ops.refused.clear()
     with pytest.raises(RuntimeError, match="absent::nms"):
         jtorch.library.register_fake("absent::nms", len)
+
+
+def overloads(t):
+    lib = t.library.Library("tests_overloads", "DEF")
+    lib.define("foo(Tensor x, int y=2) -> Tensor")
+    lib.define("foo.half(Tensor x, float y) -> Tensor")
+    lib.impl("foo", lambda x, y=2: x * y, "CPU")
+    t.library.impl(lib, "foo.half", "CPU")(lambda x, y: x - y)
+    x = t.ones(2)
+    ops = t.ops.tests_overloads
+    found = [ops.foo(x), ops.foo(x, 5), ops.foo(x, 2.5), ops.foo(x=x, y=7), ops.foo.half(x, 2.5), ops.foo.default(x, 3)]
+    with pytest.raises(AttributeError) as unknown:
+        _ = ops.foo.bogus
+    t.library.define(lib, "late(Tensor x) -> Tensor")(lambda x: x + 100)
+    return (
+        [v.tolist() for v in found],
+        str(unknown.value),
+        ops.late(x).tolist(),
+        t.library.define("tests_overloads2::f", "() -> ()"),
+    )
+
+
+def refusals(t):
+    def varied(*x):
+        pass
+
+    def written(x, y):
+        pass
+
+    def listed(x, y=[1]):
+        pass
+
+    tensor, hints = t.Tensor, {"x": t.Tensor, "y": int, "return": t.Tensor}
+    varied.__annotations__, written.__annotations__ = {"x": tensor, "return": tensor}, hints
+    listed.__annotations__ = hints | {"y": list[int]}
+    op = sin_op(t, "tests_refusals::sin2")
+    said = []
+    for attempt in (
+        lambda: t.library.infer_schema(varied, mutates_args=()),
+        lambda: t.library.infer_schema(written, mutates_args={"y"}),
+        lambda: t.library.infer_schema(written, mutates_args={"z"}),
+        lambda: t.library.infer_schema(listed, mutates_args=()),
+        lambda: t.library.opcheck(lambda x: x, (t.ones(2),)),
+        lambda: t.library.opcheck(op, (t.ones(2),), test_utils="bogus"),
+    ):
+        with pytest.raises(Exception) as error:
+            attempt()
+        said.append(
+            (type(error.value).__name__, str(error.value).replace("jtorch", "torch").replace("torch.tensor.", "torch."))
+        )
+    return said
+
+
+@pytest.mark.parametrize("program", [overloads, refusals])
+def test_like_torch(program):
+    assert program(jtorch) == program(torch)

@@ -28,7 +28,24 @@ VmapInfo = namedtuple("VmapInfo", ("batch_size", "randomness"))
 def tangent_of(t):
     """The tangent of a dual tensor at the present level, or None."""
     entry = t.__dict__.get("_tangent")
-    return entry[1] if entry is not None and entry[0] is tls.me.extra.get("dual") else None
+    level = tls.me.extra.get("dual")
+    if entry is not None and entry[0] is level:
+        return entry[1]
+    base = t._base
+    if level is None or base is None or "_tangent" not in base.__dict__:
+        return None
+    return _seen_through(t, base)
+
+
+def _seen_through(t, base):
+    """A view's tangent, where its base became dual after the view was made."""
+    whole = tangent_of(base)
+    if whole is None or not base.is_contiguous() or not whole.is_contiguous():
+        return None
+    offset = t.storage_offset() - base.storage_offset() + whole.storage_offset()
+    seen = whole.as_strided(t.shape, t.stride(), offset)
+    set_tangent(t, seen)
+    return seen
 
 
 def set_tangent(t, tangent):
@@ -323,7 +340,12 @@ def push(cls, ctx, args, output):
             _zeros(a._spec) if t is None and isinstance(a, Tensor) and differentiable(a._spec) else t
             for t, a in zip(tangents, args)
         ]
-    got = cls.jvp(ctx, *tangents)
+    me = tls.me
+    special, me.special = me.special, me.extra["dual"].outer  # what is kept may be dual, the tangents are not
+    try:
+        got = cls.jvp(ctx, *tangents)
+    finally:
+        me.special = special
     ctx.to_save, ctx.kept = None, before
     outs = output if isinstance(output, tuple) else (output,)
     given = [a for a in args if isinstance(a, Tensor)]

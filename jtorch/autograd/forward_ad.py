@@ -1,5 +1,6 @@
 """torch.autograd.forward_ad: dual tensors. Inside a dual level every op on a dual tensor also computes its tangent."""
 
+import contextlib
 from collections import namedtuple
 
 import jax
@@ -75,7 +76,9 @@ def _dual_call(op, args, inplace_call):
     finally:
         nodes, level.recorded = level.recorded, None
     if nodes and moved:
-        nodes[0].metadata[_SAVED] = (level, given, moved)
+        # A later write goes into the tangents themselves.
+        kept = [None if t is None else wrap(value_of(t), t._spec, edge_of(t)) for t in given]
+        nodes[0].metadata[_SAVED] = (level, kept, moved)
     for t, made in zip(outs, moved):
         if made is not None:
             _give(t, made, inplace_call)
@@ -131,19 +134,12 @@ def _zero(primal):
 
 
 def _give(t, tangent, written):
-    """Make `tangent` the tangent of a result; what is written in place to a view is written to its base's tangent too."""
-    if not written or t._base is None:
-        set_tangent(t, tangent)
-        return
-    seen = tangent_of(t)
-    if seen is None and t._base.is_contiguous():
-        base = tangent_of(t._base)
-        if base is None:
-            base = zeros_like(t._base, requires_grad=False)
-            set_tangent(t._base, base)
-        seen = base.as_strided(
-            t.shape, t.stride(), t.storage_offset() - t._base.storage_offset() + base.storage_offset()
-        )
+    """Make `tangent` the tangent of a result; a write goes into the tangent that is there, which views share."""
+    seen = tangent_of(t) if written else None
+    if written and seen is None and t._base is not None and t._base.is_contiguous():
+        if tangent_of(t._base) is None:
+            set_tangent(t._base, zeros_like(t._base, requires_grad=False))
+        seen = tangent_of(t)
     if seen is None:
         set_tangent(t, tangent)
         return
@@ -215,7 +211,8 @@ def enter_dual_level() -> int:
     level = _Level(me.special)
     me.extra["dual"] = level
     me.extra.setdefault("run_class", _DualRun)
-    me.special = level.handle
+    if _is_fwd_grad_enabled():
+        me.special = level.handle
     return 0
 
 
@@ -225,9 +222,38 @@ def exit_dual_level(*, level=None) -> None:
     found = me.extra.pop("dual", None)
     if found is None:
         raise RuntimeError("Dual level must be a positive number.")
-    me.special = found.outer
+    if me.special == found.handle:
+        me.special = found.outer
     if me.extra.get("run_class") is _DualRun:
         del me.extra["run_class"]
+
+
+def _is_fwd_grad_enabled() -> bool:
+    return not tls.me.extra.get("no_tangents", False)
+
+
+class _set_fwd_grad_enabled(contextlib.ContextDecorator):
+    """Whether ops compute tangents, from the call on and as a context."""
+
+    def __init__(self, mode: bool):
+        self.prev, self.mode = _is_fwd_grad_enabled(), mode
+        _enable(mode)
+
+    def __enter__(self):
+        _enable(self.mode)
+
+    def __exit__(self, *exc):
+        _enable(self.prev)
+
+
+def _enable(mode):
+    me = tls.me
+    me.put("no_tangents", not mode)
+    level = me.extra.get("dual")
+    if level is not None and mode and me.special is level.outer:
+        me.special = level.handle
+    elif level is not None and not mode and me.special == level.handle:
+        me.special = level.outer
 
 
 class dual_level:
@@ -275,7 +301,9 @@ def unpack_dual(tensor, *, level=None):
     me = tls.me
     special, me.special = me.special, None  # the primal is a view without the tangent
     try:
-        return UnpackedDualTensor(call_view(registry.VIEWS["alias"], tensor, ()), tangent)
+        primal = call_view(registry.VIEWS["alias"], tensor, ())
+        set_tangent(primal, None)
+        return UnpackedDualTensor(primal, tangent)
     finally:
         me.special = special
 

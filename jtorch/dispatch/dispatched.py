@@ -3,9 +3,15 @@
 What is seen is the op table's own ops: `linear` is one op here, not `t` and `addmm`. Gradients are not recorded through a subclass.
 """
 
+import math
+import sys
+
+import numpy as np
+
 from .. import errors, errors_extend
 from ..core import dtype as dtypes
 from ..core.record import tls
+from ..core.shapes import wrap_dim
 from ..tensor import Tensor, edge_of
 
 _TENSOR = {"add", "sub", "mul", "div", "rsub", "bitwise_and", "bitwise_or", "bitwise_xor"}
@@ -81,6 +87,8 @@ class OpOverloadPacket:
     def __getattr__(self, overload):
         if overload.startswith("_"):
             raise AttributeError(overload)
+        if "_fixed" in self.__dict__:  # of torch.library: its overloads are those that were defined
+            raise AttributeError(f"The underlying op of '{self}' has no overload name '{overload}'")
         made = self.__dict__[overload] = OpOverload(self, overload, self._fn)
         return made
 
@@ -175,11 +183,15 @@ _METHODS = {
     "fill_": "fill_",
     "zero_": "zero_",
     "copy_": "copy_",
+    **{f"{n}_like": f"{n}_like" for n in ("empty", "full", "ones", "rand", "randn", "zeros")},
+    **{f"new_{n}": f"new_{n}" for n in ("empty", "full", "ones", "zeros")},
+    "equal": "equal",
 }
 _CASTS = {
     "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "long": "int64", "int": "int32",
     "short": "int16", "char": "int8", "byte": "uint8", "bool": "bool",
 }  # fmt: skip
+_NUMBERS = {"__bool__": bool, "__float__": float, "__int__": int, "__index__": int, "__complex__": complex}
 _VALUES = {"numpy", "tolist", "item", "__array__", "__float__", "__int__", "__bool__", "__complex__", "__index__"}
 
 
@@ -189,8 +201,13 @@ def dispatch_method(name, args, kwargs):
     cls = type(self)
     if self._storage.value is not None and name in _VALUES:
         return False, None
+    if name == "item" or name in _NUMBERS:
+        found = _operator("_local_scalar_dense", cls, (self,), {})
+        return True, _NUMBERS[name](found) if name in _NUMBERS else found
     if name in _VALUES:
         raise errors_extend.no_values(name, cls)
+    if name == "data_ptr" and self._storage.value is None:
+        return True, 0
     if name == "__repr__":
         return True, f"{cls.__name__}(size={tuple(self._spec.shape)}, dtype={self._spec.dtype})"
     if name == "to" and (kwargs.get("dtype") is not None or len(args) > 1 and isinstance(args[1], dtypes.dtype)):
@@ -200,11 +217,23 @@ def dispatch_method(name, args, kwargs):
     if name in ("view", "reshape"):
         shape = args[1] if len(args) == 2 and isinstance(args[1], (tuple, list)) else args[1:]
         return True, _operator("view", cls, (self, list(shape)), {})
-    if name == "__getitem__" and type(args[1]) is int:
-        return True, _operator("select", cls, (self, 0, args[1]), {}, "int")
+    if name == "new_tensor" or name == "new_zeros" and kwargs.get("size") is not None:
+        return False, None
+    if name in ("new_zeros", "new_ones", "new_empty") and (len(args) > 2 or len(args) == 2 and type(args[1]) is int):
+        args = (self, list(args[1:]))
+    if name in ("flatten", "ravel"):
+        return True, _operator("view", cls, (self, _joined(self._spec.shape, *args[1:], **kwargs)), {})
+    if name == "real" and not self._spec.dtype.is_complex:
+        return True, self
+    if name == "__getitem__":
+        return True, _indexed(self, args[1])
+    if name == "__setitem__":
+        return True, _set(self, args[1], args[2])
     if name == "T":
         return True, _operator("permute", cls, (self, list(range(self._spec.ndim))[::-1]), {})
-    if name == "mT":
+    if name == "data":
+        return True, _operator("detach", cls, (self,), {})
+    if name == "mT" or name in ("H", "mH") and not self._spec.dtype.is_complex:
         return True, _operator("transpose", cls, (self, -2, -1), {}, "int")
     operator = _METHODS.get(name)
     return (True, _operator(operator, cls, args, kwargs)) if operator is not None else (False, None)
@@ -213,3 +242,66 @@ def dispatch_method(name, args, kwargs):
 def _operator(name, cls, args, kwargs, overload="default"):
     packet = packet_of(name, None)
     return _ask(getattr(packet, overload), (cls,), args, kwargs)
+
+
+def _joined(shape, start_dim=0, end_dim=-1):
+    """The shape of `flatten`."""
+    first, last = wrap_dim(start_dim, len(shape)), wrap_dim(end_dim, len(shape))
+    return [*shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :]]
+
+
+# --- indexing, in the operators that PyTorch makes of it ----------------------------------------------------------------
+
+
+def _parts(self, index):
+    """(the view that ints, slices, None and Ellipsis pick, the indices by tensor of that view or None)."""
+    index = index if isinstance(index, tuple) else (index,)
+    used = sum(_dims_of(i) for i in index)
+    if any(i is Ellipsis for i in index):
+        at = next(k for k, i in enumerate(index) if i is Ellipsis)
+        index = (*index[:at], *[slice(None)] * (self._spec.ndim - used), *index[at + 1 :])
+    found, dim, by_tensor = self, 0, []
+    for i in index:
+        if isinstance(i, (int, np.integer)) and not isinstance(i, bool):
+            found = _operator("select", type(found), (found, dim, int(i)), {}, "int")
+            continue
+        if i is None:
+            found = _operator("unsqueeze", type(found), (found, dim), {})
+        elif isinstance(i, slice):
+            if i != slice(None):
+                stop = sys.maxsize if i.stop is None else i.stop
+                given = (found, dim, i.start or 0, stop, *(() if i.step is None else (i.step,)))
+                found = _operator("slice", type(found), given, {}, "Tensor")
+        else:
+            i = i if isinstance(i, Tensor) else FROM_HOST[0](np.asarray(i))
+            by_tensor += [None] * (dim - len(by_tensor)) + [i]
+            dim += _dims_of(i) - 1
+        dim += 1
+    return found, by_tensor
+
+
+def _dims_of(i):
+    if i is None or i is Ellipsis:
+        return 0
+    return i._spec.ndim if isinstance(i, Tensor) and i._spec.dtype.category == dtypes.BOOL else 1
+
+
+def _indexed(self, index):
+    found, by_tensor = _parts(self, index)
+    if by_tensor:
+        return _operator("index", type(found), (found, by_tensor), {}, "Tensor")
+    return _operator("alias", type(found), (found,), {}) if found is self else found
+
+
+def _set(self, index, value):
+    found, by_tensor = _parts(self, index)
+    if by_tensor:
+        value = value if isinstance(value, Tensor) else FROM_HOST[0](value, dtype=self._spec.dtype)
+        _operator("index_put_", type(found), (found, by_tensor, value), {})
+    elif isinstance(value, Tensor):
+        _operator("copy_", type(found), (found, value), {})
+    else:
+        _operator("fill_", type(found), (found, value), {}, "Scalar")
+
+
+FROM_HOST: list = [None]  # numpy array -> Tensor, set by the creation functions

@@ -21,7 +21,7 @@ from .. import errors_extend
 from ..core.record import tls
 from ..ops import registry
 from ..tensor import CONSTANTS, HOOKS, Tensor, disabled_torch_function, unusual
-from .dispatched import dispatch, dispatch_method, has_dispatch
+from .dispatched import FROM_HOST, dispatch, dispatch_method, has_dispatch
 from .plans import FAST
 from .view import call_view
 
@@ -127,7 +127,12 @@ def default(cls, func, types, args=(), kwargs=None):
     before = me.overriding
     me.overriding = min(before, 1)
     try:
-        result = func(*args, **kwargs) if kwargs else func(*args)
+        if args and isinstance(args[0], Tensor) and has_dispatch(type(args[0])):
+            handled, result = dispatch_method(getattr(func, "__name__", ""), args, kwargs or {})
+        else:
+            handled = False
+        if not handled:
+            result = func(*args, **kwargs) if kwargs else func(*args)
     finally:
         me.overriding = before
     return result if func in NOWRAP else convert(result, cls)
@@ -237,7 +242,6 @@ def _binary(name, fn):
 
 
 CONSTANTS["asked"] = dispatch_method
-FROM_HOST: list = [None]  # numpy array -> Tensor, set by the creation functions
 
 
 class _Property:
@@ -252,8 +256,10 @@ class _Property:
     def __get__(self, instance, owner=None):
         if instance is None:
             return self.property
-        if self.name in ("T", "mT") and has_dispatch(type(instance)):
-            return dispatch_method(self.name, (instance,), {})[1]
+        if self.name in ("T", "mT", "H", "mH", "data", "real") and has_dispatch(type(instance)):
+            handled, result = dispatch_method(self.name, (instance,), {})
+            if handled:
+                return result
         return self._ask(self.property.__get__, (instance,))
 
     def __set__(self, instance, value):
@@ -379,6 +385,10 @@ class Entry:
             relevant = () if self.factory else asked_now(me, args, kwargs)
             if relevant or me.function_modes and me.overriding:
                 return override(self.public, relevant, args, kwargs)
+        if args and isinstance(args[0], Tensor) and has_dispatch(type(args[0])):
+            handled, result = dispatch_method(self.public.__name__, args, kwargs)
+            if handled:
+                return result
         return WATCH[0](self, args, kwargs) if WATCH else self.run(args, kwargs)
 
     def run(self, args, kwargs):

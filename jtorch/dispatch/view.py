@@ -1,5 +1,7 @@
 """Calls of view ops: a new tensor on the same storage, and its place on the tape."""
 
+from itertools import repeat
+
 from .. import errors
 from ..autograd import node as tape
 from ..autograd.derive import differentiable
@@ -98,8 +100,8 @@ def _dual_view(me, view, t, statics):
     try:
         out = call_view(view, t, statics)
         if level is me.extra.get("dual"):
-            seen = call_view(view, tangent, statics)
-            pairs = [(out, seen)] if isinstance(out, Tensor) else zip(out, seen)
+            seen = tangent if tangent is None else call_view(view, tangent, statics)
+            pairs = [(out, seen)] if isinstance(out, Tensor) else zip(out, seen or repeat(None))
             for v, tv in pairs:
                 v.__dict__["_tangent"] = (level, tv)
     finally:

@@ -26,11 +26,19 @@ class Dim:
     STATIC = None
 
     def __init__(self, name, *, min=None, max=None):
+        low = 0 if min is None else min
+        assert name.isidentifier(), f"Dim name must be a valid identifier, got {name}"
+        assert max is None or max > low, f"Cannot create Dim with inconsistent min={low}, max={max}"
         self.__name__ = self.name = name
-        self.min, self.max = 0 if min is None else min, max
+        self.min, self.max = low, max
 
     def __repr__(self):
         return f"Dim('{self.name}', min={self.min}, max={self.max})"
+
+
+def dims(*names, min=None, max=None) -> tuple:
+    """A Dim of each name, all with the same bounds."""
+    return tuple(Dim(name, min=min, max=max) for name in names)
 
 
 def export(

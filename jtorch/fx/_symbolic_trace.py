@@ -4,6 +4,7 @@ import builtins
 import collections
 import functools
 import inspect
+import itertools
 import math
 import sys
 import warnings
@@ -18,7 +19,8 @@ from ..utils import _pytree
 from . import tracing_state
 from .graph import Graph
 from .graph_module import GraphModule
-from .proxy import ParameterProxy, Proxy, TraceError, TracerBase, base_types
+from .proxy import ParameterProxy, Proxy, TracerBase, base_types
+from .tree_codegen import _PyTreeCodeGen, _PyTreeInfo
 
 # Functions that `wrap` has named: (id of a module's globals, name) -> (globals, the module's name).
 _wrapped_fns_to_patch: dict = {}
@@ -269,20 +271,30 @@ class Tracer(TracerBase):
             if code.co_flags & inspect.CO_VARKEYWORDS:
                 args.append(self.create_proxy("placeholder", "**" + rest.pop(0), (), {}))
             root_fn = _all_by_position(fn, len(args))
-        for value in fixed.values():
-            if not isinstance(value, (*base_types, PHBase)):
-                raise TraceError(
-                    "concrete_args that are nested, or of classes that a graph has no constants for, are not supported: give leaves"
-                )
-        return root_fn, args
+        if all(_pytree.tree_is_leaf(value) for value in fixed.values()):
+            return root_fn, args
+        flat, in_spec = _pytree.tree_flatten(tuple(args))
+        self.graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo(list(code.co_varnames[:total]), in_spec, None)))
+
+        def flattened(*leaves):
+            results, out_spec = _pytree.tree_flatten(root_fn(*in_spec.unflatten(leaves)))
+            codegen = self.graph._codegen
+            codegen.pytree_info = codegen.pytree_info._replace(out_spec=out_spec)
+            return results
+
+        return flattened, flat
 
     def _placeholder(self, name, fixed, signature, fn):
         default = signature.parameters[name].default
         default = () if default is inspect.Parameter.empty else (default,)
         if name not in fixed:
             return self.create_proxy("placeholder", name, default, {}, type_expr=fn.__annotations__.get(name))
-        value = fixed[name]
-        out = self.create_proxy("placeholder", f"{name}_1", default, {})
+        count = itertools.count(1)
+        return _pytree.tree_map(lambda leaf: self._specialized(name, next(count), leaf, default), fixed[name])
+
+    def _specialized(self, name, number, value, default):
+        """What stands for a leaf of a concrete argument: a placeholder, or the value itself with a look at what is given."""
+        out = self.create_proxy("placeholder", f"{name}_{number}", default, {})
         if isinstance(value, PHBase):
             return out
         if value is None:

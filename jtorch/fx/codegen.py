@@ -16,6 +16,7 @@ from ..core import device as devices
 from ..core.dtype import dtype
 from ..creation import Layout_, MemoryFormat
 from ..utils import _pytree
+from . import _pytree as fx_pytree
 from .node import Node, _get_qualified_name, _type_repr, map_arg
 
 magic_methods = {
@@ -46,7 +47,7 @@ def torch_module():
 known_globals = {
     "inf": ("from math import inf", math.inf), "nan": ("from math import nan", math.nan), "NoneType": ("NoneType = type(None)", type(None)),
     "torch": ("import torch", None), "device": ("from torch import device", devices.Device),
-    "fx_pytree": ("import torch.fx._pytree as fx_pytree", None), "pytree": ("import torch.utils._pytree as pytree", _pytree),
+    "fx_pytree": ("import torch.fx._pytree as fx_pytree", fx_pytree), "pytree": ("import torch.utils._pytree as pytree", _pytree),
 }  # fmt: skip
 
 

@@ -155,6 +155,9 @@ class GraphModule(Module):
 
     def recompile(self) -> PythonCode:
         """Make forward from the graph as it is now."""
+        info = getattr(self._graph._codegen, "pytree_info", None)
+        if info is not None:
+            self._in_spec, self._out_spec = info.in_spec, info.out_spec
         found = self._graph.python_code("self")
         self._code = found.src
         forward = _forward_from_src(found.src, found.globals)
@@ -257,6 +260,9 @@ class GraphModule(Module):
         (folder / "__init__.py").write_text("from .module import *\n", encoding="utf-8")
 
     def __reduce__(self):
+        info = getattr(self._graph._codegen, "pytree_info", None)
+        if info is not None:
+            self._in_spec, self._out_spec = info.in_spec, info.out_spec
         found = self._graph.python_code("self")
         body = {k: v for k, v in self.__dict__.items() if k != "_graph"}
         body["_graphmodule_cls_name"] = type(self).__name__

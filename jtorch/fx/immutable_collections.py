@@ -4,10 +4,10 @@ from ..utils import _pytree
 
 
 def _refuse(self, *args, **kwargs):
-    raise NotImplementedError(
+    raise TypeError(
         f"'{type(self).__name__}' object does not support mutation. If you are attempting to modify the kwargs or args of a torch.fx.Node "
-        "object,\ninstead create a new copy of it and assign the copy to the node:\n    new_args = ... # copy and mutate args\n"
-        "    node.args = new_args"
+        "object,\ninstead create a new copy of it and assign the copy to the node:\n\n    new_args = ...  # copy and mutate args\n"
+        "    node.args = new_args\n"
     )
 
 

@@ -102,7 +102,7 @@ class Node:
 
     def __init__(self, graph, name, op, target, args, kwargs, return_type=None):
         if op not in _LEGAL_OPS:
-            raise AssertionError(f"op '{op}' is not one of {_LEGAL_OPS}")
+            raise AssertionError(f"op '{op}' is not in _legal_ops")
         if op == "call_function":
             if not callable(target):
                 raise ValueError(

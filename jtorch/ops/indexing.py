@@ -201,6 +201,22 @@ def index_put(input: Array, indices: list[Array | None], values: Array, accumula
     return added(input, where, values) if accumulate else at.set(values, mode=IN_BOUNDS)
 
 
+@index_put.on_expanded
+def _(input, indices, values, accumulate=False):
+    indices = [*indices] + [None] * (input.ndim - len(indices))
+    for d, (n, stride) in enumerate(zip(input.shape, input.stride())):
+        if stride != 0 or n == 1:
+            continue
+        index = indices[d] if len(indices) == input.ndim else None
+        by_mask = any(i is not None and i.dtype.name in ("bool", "uint8") for i in indices)
+        if by_mask or accumulate or index is None and values.numel() > 1:
+            raise errors.overlap()  # which of several values stays depends on PyTorch's order
+        input = input.narrow(d, 0, 1)
+        if index is not None:
+            indices[d] = index * 0
+    return input, indices, values, accumulate
+
+
 @op(where="")
 def index_zero(input: Array, indices: list[Array | None]) -> Array:
     """`input` with zeros at `indices`."""
@@ -763,6 +779,15 @@ def index_fill(input: Array, dim: int, index: Array, value: Scalar) -> Array:
     index = index.reshape(-1)
     at = _as_1d(input)[0].at[_along(dim, index)]
     return at.set(value.astype(input.dtype), mode=IN_BOUNDS).reshape(input.shape)
+
+
+@index_fill.on_expanded
+def _(input, dim, index, value):
+    place = dim % max(input.ndim, 1)
+    for d, (n, stride) in enumerate(zip(input.shape, input.stride())):
+        if stride == 0 and n > 1:
+            input, index = input.narrow(d, 0, 1), index * 0 if d == place else index
+    return input, dim, index, value
 
 
 @index_fill.check

@@ -5,6 +5,7 @@ from .session import (
     ExecutionTraceObserver,
     ProfilerAction,
     ProfilerActivity,
+    _KinetoProfile,  # noqa: F401
     kineto_available,
     profile,
     record_function,

@@ -28,6 +28,7 @@ class ProfilerAction(enum.Enum):
     WARMUP = 1
     RECORD = 2
     RECORD_AND_SAVE = 3
+    DEVICE_STOPPED = 4
 
 
 class ProfilerActivity(enum.Enum):
@@ -75,8 +76,11 @@ def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0)
         return ProfilerAction.RECORD if at < length - 1 else ProfilerAction.RECORD_AND_SAVE
 
     assert wait >= 0 and warmup >= 0 and active > 0 and repeat >= 0 and skip_first >= 0, (
-        "Invalid profiler schedule arguments"
+        f"Invalid profiler schedule arguments. Got wait={wait} (need >= 0), warmup={warmup} (need >= 0), active={active} (need > 0), "
+        f"repeat={repeat} (need >= 0), skip_first={skip_first} (need >= 0)."
     )
+    if warmup == 0:
+        errors.warn("Profiler won't be using warmup, this can skew profiler results", UserWarning)
     return action
 
 
@@ -149,8 +153,10 @@ class profile:
         with_stack=False, with_flops=False, with_modules=False, experimental_config=None, execution_trace_observer=None,
         acc_events=False, use_cuda=None, custom_trace_id_callback=None, post_processing_timeout_s=None,
     ):  # fmt: skip
-        self.activities = set(activities) if activities else supported_activities()
+        self.activities = supported_activities() if activities is None else set(activities)
+        assert self.activities, "No valid profiler activities found"
         self.schedule = schedule or (lambda step: ProfilerAction.RECORD)
+        self._on = False
         self._stepwise = schedule is not None
         self.on_trace_ready = on_trace_ready
         self.step_num = 0
@@ -177,6 +183,7 @@ class profile:
         """Begin with step 0."""
         if _active:
             raise RuntimeError("another profile is being taken: jax records one at a time")
+        self._on = True
         self.current_action = self.schedule(0)
         self._turn(self.current_action)
 
@@ -185,6 +192,7 @@ class profile:
         if self._recording:
             self._end_step()
             self._save()
+        self._on = False
         self.current_action = ProfilerAction.NONE
 
     def step(self) -> None:
@@ -193,6 +201,8 @@ class profile:
             self._end_step()
         before = self.current_action
         self.step_num += 1
+        if not self._on:
+            return
         self.current_action = self.schedule(self.step_num)
         if before is ProfilerAction.RECORD_AND_SAVE or (
             before is ProfilerAction.RECORD and self.current_action in (ProfilerAction.NONE, ProfilerAction.WARMUP)
@@ -291,6 +301,7 @@ class profile:
 
     def export_stacks(self, path, metric="self_cpu_time_total"):
         """Write one line a stack of calls, with the sum of a time. `with_stack=True` is needed for stacks."""
+        assert self._noted["stacks"], "export_stacks() requires with_stack=True"
         self.events().export_stacks(path, metric)
 
     def export_memory_timeline(self, path, device=None):

@@ -48,6 +48,11 @@ class Torch(Namespace):
 _MISSING = object()
 
 
+def _public(module):
+    """What a star import takes from a module."""
+    return getattr(module, "__all__", None) or [n for n in dir(module) if not n.startswith("_")]
+
+
 class Union(Namespace):
     """A module of PyTorch whose names are in several modules of jtorch."""
 
@@ -56,6 +61,8 @@ class Union(Namespace):
         self.__dict__["_sources"] = sources
 
     def __getattr__(self, name):
+        if name == "__all__":
+            return list(dict.fromkeys(n for source in self._sources for n in _public(source)))
         if name.startswith("__"):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         for source in self._sources:

@@ -3,7 +3,7 @@
 # Top-level modules that are under the same name in jtorch, with all that is inside them.
 SAME = frozenset((
     "__future__", "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft",
-    "func", "futures", "fx", "hub", "jit", "library", "linalg", "masked", "mps", "mtia", "multiprocessing", "nested", "nn",
+    "func", "futures", "fx", "hub", "jit", "library", "linalg", "masked", "monitor", "mps", "mtia", "multiprocessing", "nested", "nn",
     "onnx", "ops", "optim", "overrides", "profiler", "quasirandom", "random", "return_types", "serialization", "signal", "sparse",
     "special", "storage", "testing", "torch_version", "types", "typing", "utils", "version", "xpu",
 ))  # fmt: skip
@@ -32,6 +32,7 @@ ELSEWHERE = {
     "_logging": ("swap.internal.logging",),
     "_lowrank": ("lowrank", "functions"),
     "__config__": ("swap.internal.build",),
+    "_ops": ("dispatch.dispatched", "aten"),
     "_subclasses": ("swap.internal.fake",),
     "_subclasses.fake_tensor": ("swap.internal.fake",),
     "_tensor": ("tensor",),
@@ -63,7 +64,6 @@ ELSEWHERE = {
     "fx.experimental.proxy_tensor": ("swap.internal.fake",),
     "hub": ("hub", "swap.internal.hub", "swap.internal.model_zoo"),
     "utils._triton": ("swap.internal.triton",),
-    "utils.checkpoint": ("utils.checkpoint", "swap.internal.recompute"),
     "utils.model_zoo": ("swap.internal.model_zoo",),
     **{f"onnx.symbolic_opset{n}": ("onnx.symbolic_opset",) for n in range(7, 21)},
     **{f"masked.{part}": ("masked",) for part in ("maskedtensor", "maskedtensor.core", "maskedtensor.creation", "_ops")},
@@ -106,6 +106,7 @@ ELSEWHERE = {
     "nn.parallel.data_parallel": ("nn.parallel",),
     **{f"nn.parallel.{n}": ("nn.parallel.replicas",) for n in ("parallel_apply", "replicate", "scatter_gather")},
     "nn.utils._named_member_accessor": ("swap.internal.members",),
+    **dict.fromkeys(("nn.utils._expanded_weights", "nn.utils._per_sample_grad"), ("func.per_sample",)),
 }  # fmt: skip
 _QUANTIZATION = ("ao", "ao.nn", "ao.nn.quantized", "ao.quantization", "nn.quantized", "quantization")
 ELSEWHERE |= {name: ("swap.internal.quantization", "swap.internal.quantized_dynamic") for name in _QUANTIZATION}

@@ -1,12 +1,11 @@
 """torch.utils._pytree: nested containers taken apart into leaves and put together again, with a registry of node types."""
 
 import dataclasses
-import functools
 import json
-import types
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from typing import Any, NamedTuple
 
+from ..core.spec import Size
 from ._pytree_keys import (
     GetAttrKey,
     MappingKey,
@@ -19,13 +18,15 @@ from ._pytree_keys import (
     is_structseq_instance,
     key_get,
     keystr,
+    map_only,
 )
 
 __all__ = [
     "GetAttrKey", "LeafSpec", "MappingKey", "PyTree", "PyTreeSpec", "SequenceKey", "TreeSpec", "is_namedtuple", "is_namedtuple_class",
     "is_namedtuple_instance", "is_structseq", "is_structseq_class", "is_structseq_instance", "key_get", "keystr",
-    "register_dataclass", "register_pytree_node", "tree_all", "tree_any", "tree_flatten", "tree_flatten_with_path", "tree_is_leaf",
-    "tree_iter", "tree_leaves", "tree_leaves_with_path", "tree_map", "tree_map_", "tree_map_only", "tree_map_with_path",
+    "Context", "DumpableContext", "FlattenFn", "FromDumpableContextFn", "ToDumpableContextFn", "UnflattenFn", "register_constant",
+    "register_dataclass", "register_pytree_node", "tree_all", "tree_all_only", "tree_any", "tree_any_only", "tree_flatten", "tree_flatten_with_path", "tree_is_leaf",
+    "tree_iter", "tree_leaves", "tree_leaves_with_path", "tree_map", "tree_map_", "tree_map_only", "tree_map_only_", "tree_map_with_path",
     "tree_structure", "tree_unflatten", "treespec_dumps", "treespec_loads", "treespec_pprint",
 ]  # fmt: skip
 
@@ -103,6 +104,15 @@ def register_dataclass(cls, *, field_names=None, drop_field_names=None, serializ
     register_pytree_node(cls, split, join, serialized_type_name=serialized_type_name, flatten_with_keys_fn=keyed)
 
 
+def register_constant(cls) -> None:
+    """Make a class a container of nothing: its values are part of the spec, by `__eq__` and `__hash__`."""
+    if cls.__eq__ is object.__eq__:
+        raise TypeError("register_constant(cls) expects `cls` to have a non-default `__eq__` implementation.")
+    if cls.__hash__ is None:
+        raise TypeError("register_constant(cls) expects `cls` to have a non-default `__hash__` implementation.")
+    register_pytree_node(cls, lambda v: ([], v), lambda _, v: v, flatten_with_keys_fn=lambda v: ([], v))
+
+
 def _deregister_pytree_node(cls) -> None:
     SUPPORTED_NODES.pop(cls, None)
 
@@ -143,7 +153,11 @@ register_pytree_node(
     namedtuple, lambda v: (list(v), type(v)), lambda children, cls: cls(*children), serialized_type_name="collections.namedtuple",
     flatten_with_keys_fn=lambda v: ([(GetAttrKey(f), getattr(v, f)) for f in v._fields], type(v)),
 )  # fmt: skip
-BUILTIN_TYPES = frozenset(SUPPORTED_NODES)
+register_pytree_node(
+    Size, lambda v: (list(v), None), lambda children, _: tuple(children), serialized_type_name="torch.Size",
+    flatten_with_keys_fn=lambda v: (_positions(v), None),
+)  # fmt: skip
+BUILTIN_TYPES = frozenset(SUPPORTED_NODES) - {Size}
 # Packages that register classes of their own reuse these.
 _tuple_flatten, _tuple_unflatten, _tuple_flatten_with_keys = SUPPORTED_NODES[tuple][1:4]
 _list_flatten, _list_unflatten, _list_flatten_with_keys = SUPPORTED_NODES[list][1:4]
@@ -168,6 +182,7 @@ def tree_is_leaf(tree, is_leaf=None) -> bool:
 
 
 _is_leaf = tree_is_leaf
+_is_namedtuple_instance = is_namedtuple_instance
 
 
 # --- specs ---------------------------------------------------------------------------------------------------------
@@ -356,26 +371,6 @@ def tree_map_(func, tree, *rests, is_leaf=None):
     leaves, spec = tree_flatten(tree, is_leaf)
     deque(map(func, leaves, *(spec.flatten_up_to(r) for r in rests)), maxlen=0)
     return tree
-
-
-def map_only(type_or_types_or_pred, /):
-    """A decorator: the function is applied to values of these types (or to those that a predicate picks) alone."""
-    pick = type_or_types_or_pred
-    if isinstance(pick, (type, tuple, types.UnionType)):
-        wanted = lambda x: isinstance(x, pick)
-    elif callable(pick):
-        wanted = pick
-    else:
-        raise TypeError("Argument must be a type, a tuple of types, or a callable.")
-
-    def wrapper(func):
-        @functools.wraps(func)
-        def wrapped(x):
-            return func(x) if wanted(x) else x
-
-        return wrapped
-
-    return wrapper
 
 
 def tree_map_only(type_or_types_or_pred, /, func, tree, is_leaf=None):

@@ -1,6 +1,8 @@
 """Paths into nested containers, one key a step, and the tuples that have names."""
 
 import dataclasses
+import functools
+import types
 from typing import Any
 
 
@@ -97,3 +99,23 @@ def is_structseq(obj) -> bool:
 def is_structseq_instance(obj) -> bool:
     """Whether a value is a C struct sequence."""
     return is_structseq_class(type(obj))
+
+
+def map_only(type_or_types_or_pred, /):
+    """A decorator: the function is applied to values of these types (or to those that a predicate picks) alone."""
+    pick = type_or_types_or_pred
+    if isinstance(pick, (type, tuple, types.UnionType)):
+        wanted = lambda x: isinstance(x, pick)
+    elif callable(pick):
+        wanted = pick
+    else:
+        raise TypeError("Argument must be a type, a tuple of types, or a callable.")
+
+    def wrapper(func):
+        @functools.wraps(func)
+        def wrapped(x):
+            return func(x) if wanted(x) else x
+
+        return wrapped
+
+    return wrapper

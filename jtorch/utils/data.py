@@ -7,6 +7,7 @@ from .. import data as _data
 from ..data import *  # noqa: F403
 from ..data import collate, dataloader, datapipes, dataset, distributed, fetch, sampler, worker
 
+__all__ = _data.__all__  # or a star import would take the submodules along: one is named iter, one map
 _DatasetKind = _data._DatasetKind
 
 _utils = types.ModuleType(f"{__name__}._utils", "Where PyTorch keeps the parts of its loader.")

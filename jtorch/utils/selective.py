@@ -3,10 +3,15 @@
 import enum
 from collections import defaultdict
 
+from .. import errors_extend
 from ..core.record import tls
-from ..dispatch import function_of, slow
+from ..dispatch import dispatched, slow
 from ..ops import registry
 from ..tensor import Tensor, value_of
+
+# What PyTorch computes in parts: whoever asks to keep a part gets the whole.
+_PARTS = {"linear": {"mm", "addmm"}, "matmul": {"mm", "bmm"}}
+SAC_IGNORED_OPS = set()  # ops that a policy is not asked about
 
 
 class CheckpointPolicy(enum.Enum):
@@ -64,7 +69,9 @@ class _Watch:
         finally:
             me.special = self.handle
         answer = self.policy(
-            SelectiveCheckpointContext(is_recompute=self.is_recompute, op_output=result), function_of(op), *args
+            SelectiveCheckpointContext(is_recompute=self.is_recompute, op_output=result),
+            dispatched.overload_of(op, args),
+            *args,
         )
         if isinstance(answer, bool):
             answer = CheckpointPolicy.MUST_SAVE if answer else CheckpointPolicy.PREFER_RECOMPUTE
@@ -84,7 +91,11 @@ def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mu
     A policy is called as policy(ctx, op, *args, **kwargs) and answers with a CheckpointPolicy.
     """
     if isinstance(policy_fn_or_list, list):
+        for op in policy_fn_or_list:
+            if isinstance(op, dispatched.OpOverloadPacket) or not callable(op):
+                raise errors_extend.no_overload_to_keep(op)
         names = {_name(f) for f in policy_fn_or_list}
+        names |= {whole for whole, parts in _PARTS.items() if names & parts}
 
         def policy(ctx, op, *args, **kwargs):
             return CheckpointPolicy.MUST_SAVE if _name(op) in names else CheckpointPolicy.PREFER_RECOMPUTE

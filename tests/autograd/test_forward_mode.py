@@ -121,6 +121,59 @@ with fw.dual_level():
     k = tangent(d)
 del d, e, z, w
 """,
+    "views_and_writes": """
+x, y, v = data()
+x, y = x.detach(), y.detach()
+got = []
+with fw.dual_level():
+    a = torch.zeros(3, dtype=torch.float64)
+    early = a.view(3, 1)
+    a.copy_(dual(x, v))
+    late = a[1:]
+    b = a * a
+    got += [tangent(early), tangent(late), tangent(b)]
+    a.mul_(2)
+    got += [tangent(q) for q in (a, early, late, b)]
+    late.add_(dual(x, v)[1:])
+    early[0] = dual(y, v)[2]
+    got += [tangent(q) for q in (a, early, late)]
+    p = fw.unpack_dual(a).primal
+    got += [tangent(p), tangent(p.view(3, 1)), tangent(p[1:] * 2), [tangent(q) for q in p.split(2)]]
+del a, early, late, b, p
+""",
+    "jvp_of_what_is_kept": """
+_, _, v = data()
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_forward(x)
+        return x ** 2
+    @staticmethod
+    def jvp(ctx, t):
+        return 2 * ctx.saved_tensors[0] * t
+with fw.dual_level():
+    made = Square.apply(dual(v, v))
+    t = fw.unpack_dual(made).tangent
+    print(t, tangent(t), tangent(made * 2))
+del made, t
+""",
+    "switched_off": """
+_, _, v = data()
+print(fw._is_fwd_grad_enabled())
+with fw._set_fwd_grad_enabled(False):
+    print(fw._is_fwd_grad_enabled())
+    with fw.dual_level():
+        d = dual(v, v)
+        got = [tangent(d * 2), tangent(torch.sin(d))]
+with fw.dual_level():
+    d = dual(v, v)
+    with fw._set_fwd_grad_enabled(False):
+        got.append(tangent(d * 2))
+        with fw._set_fwd_grad_enabled(True):
+            got.append(tangent(d * 2))
+    got.append(tangent(d * 2))
+del d
+""",
     "ops": """
 x, y, v = data()
 x, y = x.detach(), y.detach()

@@ -296,3 +296,42 @@ def test_files_both_ways(writer, reader):
     x = [[1.0, -1.0, 0.5]]
     assert again(reader.tensor(x))[0].tolist() == pytest.approx(made(writer.tensor(x))[0].tolist())
     assert isinstance(again, reader.fx.GraphModule) and again.code == made.code
+
+
+def _chosen(x, y, z):
+    if y:
+        return x
+    return {"sum": z["a"] + z["b"][0], "x": [x]}
+
+
+def _total(d):
+    return sum(d.values())
+
+
+@pytest.mark.filterwarnings("ignore:`isinstance.treespec, LeafSpec:FutureWarning")  # PyTorch copying its own
+def test_nested_concrete_arguments():
+    """Containers of PH are taken apart by the code, and results put together again."""
+    found = []
+    for t in (torch, jtorch):
+        PH = t.fx._symbolic_trace.PH
+        made = t.fx.symbolic_trace(_chosen, concrete_args={"y": False, "z": {"a": PH, "b": [PH]}})
+        total = t.fx.symbolic_trace(_total, concrete_args={"d": {"p": PH, "q": PH}})
+        with pytest.raises(AssertionError, match="y has been specialized to have value False"):
+            made(1, True, {"a": 2, "b": [3]})
+        ran = t.fx.Interpreter(made).run(1, False, {"a": 2, "b": [3]})
+        again = copy.deepcopy(made)(1, False, {"a": 2, "b": [3, 4]})
+        found.append((made.code, total.code, total({"p": 2, "q": 5}), ran, again, str(made.graph)))
+    assert found[0] == found[1]
+
+
+@BOTH
+def test_what_fx_calls_wrong(t):
+    graph = t.fx.Graph()
+    x = graph.placeholder("x")
+    node = graph.call_function(operator.add, ([x, (x, {"q": x})], 1))
+    with pytest.raises(TypeError, match="does not support mutation"):
+        node.args[0].append(3)
+    with pytest.raises(TypeError, match="does not support mutation"):
+        node.args[0][1][1]["z"] = 3
+    with pytest.raises(AssertionError, match="op 'bad' is not in _legal_ops"):
+        graph.create_node("bad", "x")

@@ -57,6 +57,27 @@ def test_steps(tmp_path):
     assert list(tmp_path.glob("*.pt.trace.json")) and list(tmp_path.rglob("*.xplane.pb"))
 
 
+def test_a_step_after_the_end_records_nothing():
+    with profile() as prof:
+        jtorch.ones(2).sum().item()
+    prof.step()
+    with profile():
+        pass
+
+
+def test_arguments_are_looked_at(tmp_path):
+    with pytest.raises(AssertionError, match="No valid profiler activities found"):
+        profile(activities=[])
+    with pytest.raises(AssertionError, match=r"Got wait=-1 \(need >= 0\)"):
+        schedule(wait=-1, warmup=1, active=1)
+    with pytest.warns(UserWarning, match="won't be using warmup"):
+        schedule(wait=1, warmup=0, active=1)
+    with profile() as prof:
+        pass
+    with pytest.raises(AssertionError, match="requires with_stack=True"):
+        prof.export_stacks(str(tmp_path / "stacks"))
+
+
 def test_one_at_a_time():
     with profile():
         with pytest.raises(RuntimeError, match="another profile is being taken"):

@@ -41,6 +41,8 @@ def test_trees_and_gradients():
     "wrong, kind",
     [
         (lambda: higher_order.scan(3, X, X), RuntimeError),
+        (lambda: higher_order.scan(lambda c, x: (c, x), 3, X), RuntimeError),
+        (lambda: higher_order.scan(lambda c, x: (c, x), X, X, reverse=1), RuntimeError),
         (lambda: higher_order.scan(lambda c, x: (c, x), X, X, dim=7), IndexError),
         (lambda: higher_order.scan(lambda c, x: ([c], x), X, X), RuntimeError),
         (lambda: higher_order.associative_scan(jtorch.add, X, 0, combine_mode="nope"), ValueError),

@@ -157,7 +157,17 @@ PRIVATE = """
         CheckpointImpl, CheckpointWrapper, apply_activation_checkpointing, checkpoint_wrapper)
     from torch.hub import tqdm
     from torch.utils._triton import has_triton
-    from torch.utils.checkpoint import check_backward_validity, detach_variable
+    from torch.utils.checkpoint import DefaultDeviceType, check_backward_validity, detach_variable
+    from torch.nn.utils._per_sample_grad import call_for_per_sample_grads
+    from torch._ops import OpOverload, OpOverloadPacket
+
+    assert isinstance(torch.ops.aten.add.Tensor, OpOverload) and isinstance(torch.ops.aten.add, torch._ops.OpOverloadPacket)
+    assert DefaultDeviceType.get_device_type() == "cpu" and call_for_per_sample_grads(nn.Linear(1, 1))
+    shadowed = {}
+    exec("from torch.utils.data import *", shadowed)
+    assert "map" not in shadowed and "iter" not in shadowed and "_DatasetKind" in shadowed
+    exec("from torch.profiler.profiler import *; from torch.autograd import *; from torch.amp.autocast_mode import *", shadowed)
+    assert shadowed["schedule"] and shadowed["gradcheck"] and shadowed["custom_fwd"]
 
     assert issubclass(Unsupported, TorchDynamoException) and not has_triton() and not counters["frames"]
     with warnings.catch_warnings(record=True) as said:

@@ -215,7 +215,15 @@ for answer in (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE, Checkpo
     ref = data()
     f(*ref, 3.).sum().backward()
     print(torch.allclose(x.grad, ref[0].grad), torch.allclose(w.grad, ref[1].grad))
-attempt(create_selective_checkpoint_contexts, 3)
+for wrong in (3, [3], [torch.ops.aten.sin]):
+    attempt(create_selective_checkpoint_contexts, wrong)
+seen = set()
+def asked(ctx, op, *args, **kwargs):
+    seen.add((str(op), op is torch.ops.aten.sin.default, op == torch.ops.aten.exp.default, ctx.is_recompute))
+    return CheckpointPolicy.MUST_SAVE if op is torch.ops.aten.sin.default else CheckpointPolicy.PREFER_RECOMPUTE
+checkpoint(lambda x: x.sin().exp(), x, use_reentrant=False, context_fn=lambda: create_selective_checkpoint_contexts(asked))
+print(sorted(seen))
+del asked, wrong
 again = []
 def some(ctx, op, *args, **kwargs):
     again.append(ctx.is_recompute)

@@ -41,8 +41,13 @@ def scan(combine_fn, init, xs, *, dim=0, reverse=False):
     """
     if not callable(combine_fn):
         raise RuntimeError("Combine_fn must be a callable, but got " + str(combine_fn))
+    if not isinstance(reverse, bool):
+        raise RuntimeError(f"Reverse must be a bool, but got {type(reverse)}")
     if not _pytree.tree_flatten(xs)[0]:
         return init, []
+    for x in _pytree.tree_leaves(init):
+        if not isinstance(x, Tensor):
+            raise RuntimeError(f"All init leaves must be a Tensor but got {x}")
     leaves, tree, size = _slices(xs, dim)
     carry, made = init, [None] * size
     for k in reversed(range(size)) if reverse else range(size):
