@@ -32,6 +32,7 @@ from .plans import (
     return_type,
 )
 from .results import finish, put_on_tape
+from .statics import check_statics, statics_of
 from .write import (
     check_inplace,
     copy_to_out,
@@ -193,6 +194,7 @@ _DYNAMIC = {"nonzero_rows": "nonzero", "nonzero_tuple": "nonzero"}  # an op of o
 
 def _dynamic(op, call, out=None):
     """An op whose result's shape depends on values: run at once on concrete arrays."""
+    check_statics(op, statics_of(op, call))
     specs = [t._spec for t in call.tensors]
     slots, target = bind(op, call, specs)
     for check in op.checks:

@@ -126,18 +126,25 @@ class _Body:
         self.emit(depth, f"return finish(plan, me, {operands}, {values})" if tensors else self.fallback)
 
 
-# Checks of numbers, which a plan does not know: source lines that go first.
-_GUARDS = {
-    "pow": (
-        "if type(exponent) is int and exponent < 0 and type(input) in fast and input._spec.dtype.category < 2:",
-        "    raise integer_power()",
-    ),
-} | dict.fromkeys(
-    ("floor_divide", "fmod", "remainder"),
-    (
-        "if type(other) is int and not other and type(input) in fast and input._spec.dtype.category < 2:",
-        "    raise division_by_zero()",
-    ),
+# What a plan does not know, whose key takes True for 1: numbers, and flags in the place of a dimension. Source lines that go first.
+_GUARDS = (
+    {
+        "pow": (
+            "if type(exponent) is int and exponent < 0 and type(input) in fast and input._spec.dtype.category < 2:",
+            "    raise integer_power()",
+        ),
+    }
+    | dict.fromkeys(
+        ("floor_divide", "fmod", "remainder"),
+        (
+            "if type(other) is int and not other and type(input) in fast and input._spec.dtype.category < 2:",
+            "    raise division_by_zero()",
+        ),
+    )
+    | dict.fromkeys(
+        ("var", "std", "var_mean", "std_mean"),
+        ("if dim is True or dim is False:", "    dim, unbiased = None, dim"),
+    )
 )
 
 

@@ -359,8 +359,8 @@ def _unnormalize(x, size, align_corners):
 
 
 def _clip(x, size):
-    # PyTorch's gradient vanishes on the border itself too
-    return jnp.where(x <= 0, 0, jnp.where(x >= size - 1, size - 1, x))
+    # PyTorch's gradient vanishes on the border itself too; nan is 0
+    return jnp.where(x > 0, jnp.where(x >= size - 1, size - 1, x), 0)
 
 
 def _reflect(x, size, align_corners):
@@ -600,7 +600,9 @@ def _interpolate_name(args):
 
 
 def _interpolate_strides(outs, input, size=None, scale_factor=None, mode="nearest", *rest):
-    return formats.follow_planes(outs, input) if mode == "area" else formats.follow(outs, input)
+    if mode != "area":
+        return formats.follow(outs, input)
+    return formats.follow_line(outs, input) if input.ndim == 3 else formats.follow_planes(outs, input)
 
 
 @op(where="nn.functional", grad_name=_interpolate_name, out=False, strides=_interpolate_strides)

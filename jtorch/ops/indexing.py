@@ -3,6 +3,7 @@
 import builtins
 import functools
 import math
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -251,7 +252,13 @@ def _clamped(input, indices):
     return _index_tuple(input, kept)
 
 
-@op(where="", differentiable=False)
+def _by_coordinate(outs, indices, shape):
+    """As the quotients of `indices` and a vector lie."""
+    operands = [((*indices.shape, 1), (*indices.strides, 1)), ((len(shape),), (1,))]
+    return (shapes.elementwise_strides(tuple(outs[0].shape), operands),)
+
+
+@op(where="", differentiable=False, strides=_by_coordinate)
 def unraveled(indices: Array, shape: tuple) -> Array:
     """The coordinates of flat positions in a tensor of this shape, as a last dimension."""
     indices = indices.astype(jnp.int64)
@@ -267,7 +274,12 @@ def unravel_index(indices, shape):
     """The coordinates of flat positions in a tensor of this shape, one tensor a dimension."""
     if indices.dtype.category != dt.INT:
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    if not isinstance(shape, int | Sequence):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    for n in shape:
+        if not isinstance(n, int):
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(n)}")
     if builtins.any(n < 0 for n in shape):
         raise ValueError(f"'shape' cannot have negative values, but got {shape}")
     return unbind(unraveled(indices, shape), -1) if shape else ()

@@ -22,6 +22,7 @@ from .reduction import (
     by_reduction,
     check_reduction,
     floats_only,
+    into_input,
     loss_op,
     no_mean_of_integers,
     reduce_loss,
@@ -435,13 +436,13 @@ def _(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0)
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
 
 
-@op(where="nn.functional", promote=PROMOTE, inplace=False, out=False)
+@op(where="nn.functional", elementwise=True, inplace=False, out=False)
 def huber_loss(
     input: Array, target: Array, reduction: str = "mean", delta: float = 1.0, weight: Array | None = None
 ) -> Array:
-    """Half the squared difference, and linear where the difference is above `delta`."""
+    """Half the squared difference, and linear where the difference is above `delta`; in the dtype of `input`."""
     d = jnp.abs(input - target)
-    loss = jnp.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta))
+    loss = jnp.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta)).astype(input.dtype)
     if weight is not None:
         loss = loss * weight
         if reduction == "mean":
@@ -454,6 +455,7 @@ def _(input, target, reduction="mean", delta=1.0, weight=None):
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     check_reduction(None, None, reduction)
+    into_input(input, target)
     warn_sizes(input, target)
 
 

@@ -868,7 +868,7 @@ def cdist(
     if diff.shape[-1] == 0:
         return jnp.zeros(diff.shape[:-1], kind)
     if p == 0:
-        return (diff != 0).sum(-1).astype(kind)
+        return jnp.where(jnp.isnan(diff), diff, diff != 0).sum(-1)
     if p == 1:
         return diff.sum(-1)
     if p == 2:

@@ -234,10 +234,10 @@ def _max_pool_op(n: int, grad_name: str):
 @_max_pool_op(1, "SqueezeBackward1")
 def max_pool1d(
     input: Array,
-    kernel_size,
-    stride=None,
-    padding=0,
-    dilation=1,
+    kernel_size: int | tuple,
+    stride: int | tuple | None = None,
+    padding: int | tuple = 0,
+    dilation: int | tuple = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Array:
@@ -248,10 +248,10 @@ def max_pool1d(
 @_max_pool_op(2, "MaxPool2DWithIndicesBackward0")
 def max_pool2d(
     input: Array,
-    kernel_size,
-    stride=None,
-    padding=0,
-    dilation=1,
+    kernel_size: int | tuple,
+    stride: int | tuple | None = None,
+    padding: int | tuple = 0,
+    dilation: int | tuple = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Array:
@@ -262,10 +262,10 @@ def max_pool2d(
 @_max_pool_op(3, "MaxPool3DWithIndicesBackward0")
 def max_pool3d(
     input: Array,
-    kernel_size,
-    stride=None,
-    padding=0,
-    dilation=1,
+    kernel_size: int | tuple,
+    stride: int | tuple | None = None,
+    padding: int | tuple = 0,
+    dilation: int | tuple = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Array:
@@ -340,7 +340,12 @@ def _avg_pool(n, input, kernel_size, stride, padding, ceil_mode, count_include_p
 
 @op(where="torch nn.functional", grad_name="SqueezeBackward1", out=False, strides=formats.follow_line)
 def avg_pool1d(
-    input: Array, kernel_size, stride=None, padding=0, ceil_mode: bool = False, count_include_pad: bool = True
+    input: Array,
+    kernel_size: int | tuple,
+    stride: int | tuple | None = None,
+    padding: int | tuple = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
 ) -> Array:
     """The mean of each window of the last dimension; padding counts unless `count_include_pad` is False."""
     return _avg_pool(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
@@ -357,9 +362,9 @@ def _(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include
 @op(where="nn.functional _C._nn", out="exact", grad_name="AvgPool2DBackward0", strides=formats.follow)
 def avg_pool2d(
     input: Array,
-    kernel_size,
-    stride=None,
-    padding=0,
+    kernel_size: int | tuple,
+    stride: int | tuple | None = None,
+    padding: int | tuple = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
@@ -379,9 +384,9 @@ def _(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include
 @op(where="nn.functional _C._nn", out="exact", grad_name="AvgPool3DBackward0")
 def avg_pool3d(
     input: Array,
-    kernel_size,
-    stride=None,
-    padding=0,
+    kernel_size: int | tuple,
+    stride: int | tuple | None = None,
+    padding: int | tuple = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,

@@ -1,0 +1,116 @@
+"""What calls of every operator with odd arguments found: flags, words and numbers out of place, nans, other dtypes."""
+
+import pytest
+
+from tests.oracle import both
+
+INF, NAN = float("inf"), float("nan")
+HUGE = 2**63
+
+
+def rows(t):
+    return t.tensor([[1.0, NAN], [2, 3], [INF, 3], [INF, 4], [-INF, 3]])
+
+
+def bytes_of(t):
+    return t.tensor([[248, 255, 252], [254, 249, 3]], dtype=t.uint8)
+
+
+def odd_grid(t):
+    return t.tensor([[[[NAN, NAN], [NAN, 0.0], [0.0, NAN], [INF, 0.0], [-INF, 0.0], [0.1, 0.2]]]])
+
+
+def sampled(t, **how):
+    return t.nn.functional.grid_sample(t.arange(1.0, 17).view(1, 1, 4, 4), odd_grid(t), align_corners=False, **how)
+
+
+VALUES = {
+    "polygamma beside a nan": lambda t: t.polygamma(2, t.tensor([-1.7658, -4.3228, NAN, 3.0])),
+    "zeta beside a nan": lambda t: t.special.zeta(t.tensor(2.0), t.tensor([-1.75, -4.25, NAN])),
+    "normalized nans": lambda t: [
+        t.nn.functional.normalize(t.tensor([[1e3, INF, 1, NAN], [NAN, 1, 2, 3], [0, 0, 0, 0]]), p=p)
+        for p in (2.0, 1.0, INF)
+    ],
+    "flag, then dimension of its value": lambda t: [
+        f(t.arange(6.0).view(2, 3), x) for f in (t.var, t.std, t.var_mean, t.std_mean) for x in (True, 1, False, 0)
+    ],
+    "how many differ, of nans": lambda t: [t.pdist(rows(t), p=0), t.cdist(rows(t), rows(t), p=0)],
+    "areas of bytes": lambda t: [
+        t.trapezoid(bytes_of(t)),
+        t.trapezoid(bytes_of(t), dx=2),
+        t.trapezoid(bytes_of(t), dim=0),
+        t.trapezoid(bytes_of(t), t.tensor([[-8.0, -0.5, 3.0], [-3.0, 5.0, 1.0]])),
+        t.cumulative_trapezoid(bytes_of(t)),
+        t.cumulative_trapezoid(bytes_of(t), t.tensor([[-8.0, -0.5, 3.0], [-3.0, 5.0, 1.0]])),
+    ],
+    "areas to infinity": lambda t: [t.trapezoid(t.tensor([-INF, -INF, 1.0]), dx=2.0), t.trapezoid(t.tensor([1.0]))],
+    "points nowhere": lambda t: [
+        sampled(t, mode=m, padding_mode=p) for m in ("bilinear", "nearest") for p in ("zeros", "border", "reflection")
+    ],
+    "losses in the dtype of the input": lambda t: [
+        f(t.tensor([1.0, -2.0], dtype=a), t.tensor([1, -1], dtype=b), reduction=r)
+        for f in (t.nn.functional.huber_loss, t.nn.functional.soft_margin_loss)
+        for a, b in ((t.float16, t.float32), (t.float32, t.float64), (t.float64, t.float32), (t.float32, t.int64))
+        for r in ("none", "mean", "sum")
+    ],
+    "areas of a transposed line": lambda t: t.nn.functional.interpolate(
+        t.arange(24.0).view(2, 4, 3).transpose(1, 2), 6, mode="area"
+    ),
+    "coordinates of a turned matrix": lambda t: t.unravel_index(t.tensor([[3, 8, 13], [0, 5, 10]]).t(), (4, 5)),
+    "tiles by name": lambda t: [t.tile(t.ones(2), dims=(2, 2)), t.ones(2).tile(2, 3), t.ones(2).tile((2,))],
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values(name):
+    both(VALUES[name])
+
+
+# x: ones, two rows of three. Class and first words are compared.
+REFUSED = {
+    "dimension of a view, as a method": lambda t, x: x.unsqueeze(1.5),
+    "dimension of a view, as a function": lambda t, x: t.unsqueeze(x, 1.5),
+    "other tensor, as a method": lambda t, x: x.view_as(3),
+    "int of 65 bits": lambda t, x: x.sum(HUGE),
+    "int of 65 bits for a view": lambda t, x: x.unsqueeze(-HUGE - 1),
+    "ints of 65 bits": lambda t, x: x.roll((1,), (HUGE,)),
+    "window of 65 bits": lambda t, x: t.nn.functional.avg_pool2d(x[None], HUGE),
+    "None among ints": lambda t, x: x.permute((1, None)),
+    "None first among ints": lambda t, x: x.permute((None, 1)),
+    "word among dimensions": lambda t, x: t.sum(x, (1, "a")),
+    "float for dimensions": lambda t, x: x.amax(1.5),
+    "flag of a pool": lambda t, x: t.nn.functional.avg_pool2d(x[None], 2, ceil_mode=1),
+    "window that begins with a flag": lambda t, x: t.nn.functional.avg_pool2d(x[None], (True, 2)),
+    "window of a float": lambda t, x: t.nn.functional.max_pool2d(x[None], 1.5),
+    "distance that is None": lambda t, x: t.cosine_similarity(x, x, eps=None),
+    "dtype that is a number": lambda t, x: t.softmax(x, 0, dtype=1),
+    "flag of what has no shape yet": lambda t, x: t.nonzero(x, as_tuple=1),
+    "flag of unique": lambda t, x: t.unique_consecutive(x, return_counts="a"),
+    "triangle of a float": lambda t, x: t.triu_indices(2.5, 3),
+    "triangle of a flag": lambda t, x: t.tril_indices(True, 3),
+    "rows into wholes": lambda t, x: t.vstack((x, x), out=x.long()),
+    "coordinates in floats": lambda t, x: t.unravel_index(t.tensor([1]), (4.5, 5)),
+    "coordinates in a word": lambda t, x: t.unravel_index(t.tensor([1]), "a"),
+    "triangular system of two dtypes": lambda t, x: t.triangular_solve(x, t.eye(2).double()),
+    "triangular system of a vector": lambda t, x: t.triangular_solve(x[0], t.eye(3)),
+    "triangular system of other sizes": lambda t, x: t.triangular_solve(x, t.eye(3)),
+    "system without a triangle": lambda t, x: t.triangular_solve(x, x),
+    "too large for float32": lambda t, x: t.nn.functional.threshold(x, 0.0, 1e39),
+    "too large a bound": lambda t, x: t.nn.functional.hardtanh(x, -1e39, 1),
+    "too large for a half": lambda t, x: t.nn.functional.hardshrink(x.half(), 1e6),
+    "too large a slope": lambda t, x: t.nn.functional.leaky_relu(x, 1e39),
+    "too large for a byte": lambda t, x: t.nn.functional.threshold(x.to(t.int8), 1, 300),
+    "lambda that is infinite": lambda t, x: t.nn.functional.softshrink(x, INF),
+    "lambda that is nan": lambda t, x: t.nn.functional.softshrink(x, NAN),
+    "slopes without end": lambda t, x: t.nn.functional.rrelu(x, 0.1, INF),
+    "too large a factor": lambda t, x: t.add(x, x, alpha=1e39),
+    "too large a factor for bytes": lambda t, x: t.add(x.to(t.int8), x.to(t.int8), alpha=300),
+    "too large a factor of a product": lambda t, x: t.addmm(x, x, t.eye(3), beta=1e39),
+    "loss of a complex target": lambda t, x: t.nn.functional.soft_margin_loss(x, x.cfloat()),
+    "loss of wholes": lambda t, x: t.nn.functional.huber_loss(x.long(), x),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name):
+    both(lambda t: REFUSED[name](t, t.ones(2, 3)))
