@@ -283,6 +283,9 @@ def _outs(record, out, count):
         raise errors.argument(record.shown, "out", "tuple of Tensors", out)
     if len(out) != count:
         raise errors.out_count(count, len(out))
+    for at, t in enumerate(out):
+        if not isinstance(t, Tensor):
+            raise errors.list_element(at, t, record.keywords[0])
     return tuple(out)
 
 

@@ -87,7 +87,12 @@ class Call:
                 slots.append(("k", len(tensors)))
                 tensors.append(None)
             elif role == LIST:
-                if isinstance(a, Tensor) or not (a is None or hasattr(a, "__iter__")):
+                if (
+                    isinstance(a, Tensor)
+                    or a is None
+                    and param.default is param.empty
+                    or not (a is None or hasattr(a, "__iter__"))
+                ):
                     raise _wrong(op, param, "tuple of Tensors", a, args)
                 entries, marks = [], []
                 for at, x in enumerate(a if a is not None else ()):

@@ -672,6 +672,7 @@ def _check(name, input, weight, bias, stride, padding, output_padding, dilation,
     _check_shapes(shape if input.ndim == n + 2 else [1, *shape], list(weight.shape), bias, groups, transposed)
     _check_dtype(n, input.dtype, transposed)
     if transposed:
+        _check_extent(tuple(weight.shape[2:]))
         _check_transposed_size(n, input, weight, stride, padding, output_padding, dilation)
     else:
         _check_kernel_fits(input.shape[-n:], weight.shape[2:], stride, padding, dilation, groups)
@@ -740,7 +741,17 @@ def _times(sizes) -> str:
     return f"({' x '.join(map(str, sizes))})"
 
 
+def _check_extent(kernel):
+    """Refuse kernels without elements."""
+    if 0 in kernel:
+        names = ("depth", "height", "width")
+        sizes = kernel if len(kernel) > 1 else (1, *kernel)
+        shown = " ".join(f"kernel_{name}: {k}" for name, k in zip(names[-len(sizes) :], sizes))
+        raise RuntimeError(f"kernel size should be greater than zero, but got {shown}")
+
+
 def _check_kernel_fits(spatial, kernel, stride, padding, dilation, groups):
+    _check_extent(tuple(kernel))
     geo = _geometry(kernel, stride, padding, dilation, groups)
     padded = [s + lo + hi for s, lo, hi in zip(spatial, geo.lo, geo.hi)]
     reach = [d * (k - 1) + 1 for d, k in zip(geo.dilation, kernel)]

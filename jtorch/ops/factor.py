@@ -257,6 +257,28 @@ def ormqr(input: Array, tau: Array, other: Array, left: bool = True, transpose: 
 ormqr.guards(out=True)
 
 
+@ormqr.check
+def _check_ormqr(input, tau, other, left=True, transpose=False):
+    if input.ndim < 2 or other.ndim < 2:
+        return
+    size = f"input.ndim is equal to {input.ndim}"
+    if tau.ndim != input.ndim - 1:
+        raise RuntimeError(
+            f"torch.ormqr: Expected tau to have one dimension less than input, but got tau.ndim equal to {tau.ndim} and {size}"
+        )
+    if other.ndim != input.ndim:
+        raise RuntimeError(
+            "torch.ormqr: Expected other to have the same number of dimensions as input, but got other.ndim equal to "
+            f"{other.ndim} and {size}"
+        )
+    for name, x in (("tau", tau), ("other", other)):
+        if x.dtype is not input.dtype:
+            raise RuntimeError(
+                f"torch.ormqr: Expected input and {name} to have the same dtype, but input has dtype"
+                f"{dt.scalar_name(input.dtype)} and {name} has dtype {dt.scalar_name(x.dtype)}"
+            )
+
+
 # ---------------------------------------------------------------- singular values
 
 

@@ -915,6 +915,14 @@ put.vjp(
     input=lambda g, index, accumulate: g if accumulate else put_zero(g, index),
     source=lambda g, index, source: take_like(g, index, tuple(source.shape)),
 )
+
+
+@put.check
+def _check_put(input, index, source, accumulate=False):
+    if index.dtype is not dt.int64:
+        raise RuntimeError(f"put_(): Expected a long tensor for index, but got {dt.scalar_name(index.dtype)}")
+
+
 put.check_values(lambda input, index, *rest, **kw: _check_flat(input, index))
 
 

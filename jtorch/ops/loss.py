@@ -540,7 +540,7 @@ binary_cross_entropy.vjp(
 )
 
 
-@loss_op("BinaryCrossEntropyWithLogitsBackward0", promote=PROMOTE, strides=formats.other_first)
+@loss_op("BinaryCrossEntropyWithLogitsBackward0", elementwise=True, strides=formats.other_first)
 def binary_cross_entropy_with_logits(
     input: Array,
     target: Array,
@@ -550,13 +550,13 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: Array | None = None,
 ) -> Array:
-    """Cross entropy of the sigmoid of logits with targets in [0, 1]; `pos_weight` scales the positive part."""
+    """Cross entropy of the sigmoid of logits with targets in [0, 1]; `pos_weight` scales the positive part. In the targets' dtype."""
     tail = jnp.logaddexp(-input, jnp.zeros((), input.dtype))  # -log(sigmoid(input)), smooth at 0 too
     factor = tail if pos_weight is None else tail * (1 + (pos_weight - 1) * target)
     loss = (1 - target) * input + factor
     if weight is not None:
         loss = loss * weight
-    return reduce_loss(loss, reduction_of(reduction, size_average, reduce))
+    return reduce_loss(loss.astype(target.dtype), reduction_of(reduction, size_average, reduce))
 
 
 @binary_cross_entropy_with_logits.check

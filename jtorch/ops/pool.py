@@ -239,7 +239,7 @@ def max_pool1d(
     padding: int | tuple = 0,
     dilation: int | tuple = 1,
     ceil_mode: bool = False,
-    return_indices: bool = False,
+    return_indices: object = False,
 ) -> Array:
     """The largest element of each window of the last dimension, and where it is if `return_indices`."""
     return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
@@ -253,7 +253,7 @@ def max_pool2d(
     padding: int | tuple = 0,
     dilation: int | tuple = 1,
     ceil_mode: bool = False,
-    return_indices: bool = False,
+    return_indices: object = False,
 ) -> Array:
     """The largest element of each window of the last two dimensions, and where it is if `return_indices`."""
     return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
@@ -267,7 +267,7 @@ def max_pool3d(
     padding: int | tuple = 0,
     dilation: int | tuple = 1,
     ceil_mode: bool = False,
-    return_indices: bool = False,
+    return_indices: object = False,
 ) -> Array:
     """The largest element of each window of the last three dimensions, and where it is if `return_indices`."""
     return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)

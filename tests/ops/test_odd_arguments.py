@@ -57,6 +57,16 @@ VALUES = {
         t.arange(24.0).view(2, 4, 3).transpose(1, 2), 6, mode="area"
     ),
     "coordinates of a turned matrix": lambda t: t.unravel_index(t.tensor([[3, 8, 13], [0, 5, 10]]).t(), (4, 5)),
+    "logits in the dtype of the targets": lambda t: [
+        t.nn.functional.binary_cross_entropy_with_logits(
+            t.tensor([1.0, -2.0], dtype=a), t.tensor([1.0, 0.0], dtype=b), weight=w, reduction=r
+        )
+        for a, b in ((t.float64, t.float32), (t.float32, t.float16), (t.float32, t.float64))
+        for w in (None, t.tensor([1.0, 2.0]))
+        for r in ("none", "mean")
+    ],
+    "normal of tensors and a size": lambda t: t.normal(t.tensor(1.5), 0.3, (2, 2)).shape,
+    "positions if asked for by an int": lambda t: t.nn.functional.max_pool2d(t.ones(1, 2, 2), 2, return_indices=1),
     "tiles by name": lambda t: [t.tile(t.ones(2), dims=(2, 2)), t.ones(2).tile(2, 3), t.ones(2).tile((2,))],
 }
 
@@ -107,6 +117,29 @@ REFUSED = {
     "too large a factor for bytes": lambda t, x: t.add(x.to(t.int8), x.to(t.int8), alpha=300),
     "too large a factor of a product": lambda t, x: t.addmm(x, x, t.eye(3), beta=1e39),
     "loss of a complex target": lambda t, x: t.nn.functional.soft_margin_loss(x, x.cfloat()),
+    "out= of what are no tensors": lambda t, x: t.topk(x, 1, out=(3, 4)),
+    "out= of a factory": lambda t, x: t.zeros(2, out=[x]),
+    "out= of another dtype for noise": lambda t, x: t.randn(2, dtype=t.float32, out=x.double()),
+    "device by a number": lambda t, x: t.zeros(2, device=1),
+    "no list": lambda t, x: t.stack(None),
+    "shape of a number": lambda t, x: x.reshape_as(3),
+    "number that is a list": lambda t, x: t.scalar_tensor([0]),
+    "deviation that is nan": lambda t, x: t.normal(1.5, NAN, (2,)),
+    "noise below None": lambda t, x: t.randint(2, 10, None),
+    "kernel without elements": lambda t, x: t.nn.functional.conv1d(x[None], t.ones(3, 2, 0)),
+    "kernel without elements, transposed": lambda t, x: t.nn.functional.conv_transpose2d(
+        x[None, None], t.ones(1, 3, 1, 0)
+    ),
+    "padding below 0": lambda t, x: t.nn.functional.unfold(x[None], 2, padding=-1),
+    "dilation of 0": lambda t, x: t.nn.functional.unfold(x[None], 2, dilation=0),
+    "three strides": lambda t, x: t.nn.functional.unfold(x[None], 2, stride=(1, 2, 1)),
+    "bias of another dtype": lambda t, x: t.nn.functional.bilinear(x, x, t.ones(4, 3, 3), t.ones(4).half()),
+    "put by ints": lambda t, x: x.put(t.tensor([0]).int(), t.ones(1)),
+    "reflections of another dtype": lambda t, x: t.ormqr(t.eye(2), t.ones(2), x.double()),
+    "reflections of other ranks": lambda t, x: t.ormqr(t.eye(2), t.ones(2), x[None]),
+    "complex among the ordered": lambda t, x: t.searchsorted(t.ones(1), t.tensor([1j])),
+    "bounds of no dimension": lambda t, x: t.searchsorted(t.tensor(0.0), t.ones(1)),
+    "order in ints": lambda t, x: t.searchsorted(t.ones(1), t.ones(1), sorter=t.tensor([0]).int()),
     "loss of wholes": lambda t, x: t.nn.functional.huber_loss(x.long(), x),
 }
 
