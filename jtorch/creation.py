@@ -608,7 +608,7 @@ def _widest(x):
 def _count(name, start, end, steps):
     """The number of steps, which torch wants as an integer."""
     steps = number_of(steps)
-    if not isinstance(steps, int):
+    if not isinstance(steps, int) or isinstance(steps, bool):
         kinds = ", ".join(type(x).__name__ for x in (start, end, steps))
         raise TypeError(f"{name}() received an invalid combination of arguments - got ({kinds})")
     return steps

@@ -235,6 +235,20 @@ def householder_product(A: Array, tau: Array) -> Array:
 householder_product.guards(out=True)
 
 
+@householder_product.check
+def _check_householder_product(A, tau):
+    if tau.ndim != A.ndim - 1:
+        raise RuntimeError(
+            "torch.linalg.householder_product: Expected tau to have one dimension less than input, but got tau.ndim equal to "
+            f"{tau.ndim} and input.ndim is equal to {A.ndim}"
+        )
+    if tau.dtype is not A.dtype:
+        raise RuntimeError(
+            f"torch.linalg.householder_product: tau dtype {dt.scalar_name(tau.dtype)} does not match input dtype "
+            f"{dt.scalar_name(A.dtype)}"
+        )
+
+
 _ORMQR_OUT = "torch.ormqr: Expected input and result to have the same dtype, but input has dtype{want} and result has dtype {have}"
 
 

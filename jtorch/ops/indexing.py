@@ -711,6 +711,12 @@ def index_add(input: Array, dim: int, index: Array, source: Array, *, alpha: Num
     return added(full, _along(dim, index), scaled).reshape(input.shape)
 
 
+@index_add.check
+def _check_index_add(input, dim, index, source, alpha=1):
+    if index.dtype not in (dt.int32, dt.int64):
+        raise RuntimeError(f"index_add_(): Expected dtype int32/int64 for index but got: {dt.scalar_name(index.dtype)}")
+
+
 index_add.check_values(lambda input, dim, index, *rest, **kw: _check_along(input, dim, index))
 
 

@@ -11,6 +11,7 @@ from jax import lax
 from .. import errors
 from ..core import dtype as dt
 from ..core import shapes
+from . import formats
 from .indexing import IN_BOUNDS, axes, axis, index_select, ints, narrow, size_of
 from .registry import Array, VarInts, composite, op
 from .views import expand, reshape, unsqueeze
@@ -318,7 +319,7 @@ def combinations(input: Array, r: int = 2, with_replacement: bool = False):
 # ---------------------------------------------------------------- flips, rolls, repeats
 
 
-@op
+@op(strides=formats.keep_format)
 def flip(input: Array, dims: VarInts) -> Array:
     """The order of the elements reversed along `dims`."""
     return lax.rev(input, axes(dims, input.ndim)) if input.ndim else input

@@ -9,7 +9,7 @@ from jax import lax
 
 from .. import errors
 from ..core import dtype as dt
-from ..core.shapes import broadcast
+from ..core.shapes import broadcast, contiguous_strides
 from .conversion import is_number, rounded
 from .indexing import IN_BOUNDS, axis, scalar_name, size_of
 from .registry import UNKNOWN, ZERO, Array, Number, Scalar, composite, op
@@ -18,7 +18,7 @@ from .views import as_strided
 # ---------------------------------------------------------------- masks
 
 
-@op(elementwise=True)
+@op(elementwise=True, strides=lambda outs, *args: (contiguous_strides(tuple(outs[0].shape)),))
 def masked_fill(input: Array, mask: Array, value: Scalar) -> Array:
     """`input` with one value where `mask` holds; the result keeps the dtype of `input`."""
     if mask.dtype != np.bool_:

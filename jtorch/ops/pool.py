@@ -449,7 +449,7 @@ def _unless_mean(call):
 
 
 @op(where="torch nn.functional", grad_name=_adaptive_name(1), out=False, strides=formats.follow_line)
-def adaptive_avg_pool1d(input: Array, output_size) -> Array:
+def adaptive_avg_pool1d(input: Array, output_size: int | tuple) -> Array:
     """The mean of each of `output_size` windows that cover the last dimension evenly."""
     return _adaptive_avg_pool(1, input, output_size)
 
@@ -513,6 +513,10 @@ def _largest_at(x, starts, sizes, n):
     inside = jnp.broadcast_to(inside, (*lead, *outs, *tall)).reshape(index.shape)
     values = jnp.where(inside, values, jnp.asarray(_lowest(x.dtype), x.dtype))
     choice = jnp.argmax(values, -1, keepdims=True)
+    if jnp.issubdtype(values.dtype, jnp.floating):  # of nans PyTorch takes the last
+        found = jnp.isnan(values)
+        last = taps - 1 - jnp.argmax(found[..., ::-1], -1, keepdims=True)
+        choice = jnp.where(found.any(-1, keepdims=True), last, choice)
     pick = lambda a: jnp.take_along_axis(a, choice, -1)[..., 0]
     return pick(values), pick(index).astype(jnp.int64)
 

@@ -57,6 +57,29 @@ VALUES = {
         t.arange(24.0).view(2, 4, 3).transpose(1, 2), 6, mode="area"
     ),
     "coordinates of a turned matrix": lambda t: t.unravel_index(t.tensor([[3, 8, 13], [0, 5, 10]]).t(), (4, 5)),
+    "complex without end": lambda t: [
+        f(t.tensor([complex(x, y) for x in (INF, -INF, NAN, 1.0) for y in (INF, -INF, NAN, 0.0, 1.0)])).abs()
+        for f in (t.exp, t.sqrt, t.log)
+    ],
+    "filled under a mask, turned": lambda t: [
+        t.arange(30.0).view(5, 6).t().masked_fill(t.ones(6, 5).bool(), v) for v in (1.0, t.tensor(2.0))
+    ],
+    "turned over, turned": lambda t: [
+        t.arange(24.0).view(2, 3, 4).mT.flip(0),
+        t.fliplr(t.arange(24.0).view(2, 3, 4).mT),
+        t.arange(24.0).view(2, 3, 4)[:, :, ::2].flip(1),
+        t.ones(2, 1, 3).expand(2, 4, 3).flip(0),
+    ],
+    "last of the nans": lambda t: [
+        t.nn.functional.adaptive_max_pool1d(t.tensor([[[NAN, 1, NAN, 2, 3, NAN, 0]]]), 3, return_indices=True),
+        t.nn.functional.fractional_max_pool2d(
+            t.tensor([[[NAN, 1, NAN, 2, 3, NAN], [1, 2, NAN, 3, NAN, 0]]]),
+            (2, 2),
+            output_size=(1, 3),
+            _random_samples=t.tensor([[[0.5, 0.5]]]),
+            return_indices=True,
+        ),
+    ],
     "logits in the dtype of the targets": lambda t: [
         t.nn.functional.binary_cross_entropy_with_logits(
             t.tensor([1.0, -2.0], dtype=a), t.tensor([1.0, 0.0], dtype=b), weight=w, reduction=r
@@ -140,6 +163,14 @@ REFUSED = {
     "complex among the ordered": lambda t, x: t.searchsorted(t.ones(1), t.tensor([1j])),
     "bounds of no dimension": lambda t, x: t.searchsorted(t.tensor(0.0), t.ones(1)),
     "order in ints": lambda t, x: t.searchsorted(t.ones(1), t.ones(1), sorter=t.tensor([0]).int()),
+    "products of two dtypes": lambda t, x: t.linalg.vecdot(x, x.double()),
+    "product into another dtype": lambda t, x: t.linalg.vecdot(x, x, out=t.zeros(2).double()),
+    "Householder's of two dtypes": lambda t, x: t.linalg.householder_product(t.eye(2), t.ones(2).double()),
+    "Householder's of other ranks": lambda t, x: t.linalg.householder_product(t.eye(2), t.ones(1, 2)),
+    "flag among numbers": lambda t, x: t.isin(True, x),
+    "complex among numbers": lambda t, x: t.isin(1j, x),
+    "added by floats": lambda t, x: t.index_add(x, 0, t.ones(2), x),
+    "added by flags": lambda t, x: t.index_add(x, 0, t.tensor([True, False]), x),
     "loss of wholes": lambda t, x: t.nn.functional.huber_loss(x.long(), x),
 }
 
