@@ -57,6 +57,7 @@ def slow(op, args, out=None, public=None):
         if handled:
             return result
     if out is not None and op.follows_out:
+        _outs(op, out, None)
         args = [out.dtype if p.name == "dtype" and a is None else a for p, a in zip(op.params, args)]
     try:
         call = Call(op, args)
@@ -223,7 +224,7 @@ def _dynamic(op, call, out=None):
     if not multiple:
         if out is None:
             return results[0]
-        _keep_apart(op, (out,), call.tensors)
+        _keep_apart(op, _outs(op, out, None), call.tensors)
         return into_out(op, out, results[0])
     names = RETURN_FIELDS.get(op.name)
     return tuple(results) if names is None else return_type(op.name, names)(results)
