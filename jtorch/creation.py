@@ -350,11 +350,11 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False) -> Ten
     return finish(t, requires_grad)
 
 
-def scalar_tensor(value, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=None) -> Tensor:
+def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=None) -> Tensor:
     """A 0-d tensor of the default dtype unless told otherwise."""
-    if isinstance(value, (str, list, tuple)) or value is None:
-        raise errors.argument("scalar_tensor", "s", "Number", value, 1)
-    return tensor(value, dtype=dtype_or_default(dtype), device=device, requires_grad=requires_grad)
+    if isinstance(s, (str, list, tuple)) or s is None:
+        raise errors.argument("scalar_tensor", "s", "Number", s, 1)
+    return tensor(s, dtype=dtype_or_default(dtype), device=device, requires_grad=requires_grad)
 
 
 # --- from sizes --------------------------------------------------------------------------------------------------------

@@ -94,6 +94,33 @@ VALUES = {
 }
 
 
+# PyTorch's functions take these names, whatever its documentation says.
+NAMED = {
+    "linalg.eig": {"input": "m"}, "linalg.eigh": {"input": "m"}, "linalg.eigvals": {"input": "m"}, "linalg.eigvalsh": {"input": "m"},
+    "linalg.cholesky": {"input": "m"}, "linalg.cholesky_ex": {"input": "m"}, "linalg.matrix_exp": {"input": "m"},
+    "linalg.householder_product": {"input": "m", "tau": "v"}, "linalg.ldl_factor": {"input": "m"},
+    "linalg.ldl_factor_ex": {"input": "m"}, "linalg.lstsq": {"input": "m", "b": "m"}, "linalg.vector_norm": {"input": "m"},
+    "linalg.matrix_norm": {"input": "m"}, "linalg.norm": {"input": "m"}, "linalg.tensorsolve": {"input": "m", "other": "v"},
+    "det": {"input": "m"}, "linalg.det": {"A": "m"}, "slogdet": {"input": "m"}, "inverse": {"input": "m"}, "linalg.inv": {"A": "m"},
+    "cholesky_inverse": {"input": "m"}, "cholesky_solve": {"input": "m", "input2": "m"}, "orgqr": {"input": "m", "input2": "v"},
+    "ormqr": {"input": "m", "input2": "v", "input3": "m"}, "triangular_solve": {"input": "m", "A": "m"},
+    "special.airy_ai": {"x": "v"}, "special.spherical_bessel_j0": {"x": "v"}, "special.scaled_modified_bessel_k0": {"x": "v"},
+    "constant_pad_nd": {"input": "v", "pad": (1, 1)}, "scalar_tensor": {"s": 2},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_names(name):
+    def program(t):
+        given = {"m": t.eye(2), "v": t.ones(2)}
+        function = t
+        for part in name.split("."):
+            function = getattr(function, part)
+        return function(**{k: given.get(v, v) for k, v in NAMED[name].items()})
+
+    both(program)
+
+
 @pytest.mark.parametrize("name", VALUES)
 def test_values(name):
     both(VALUES[name])
