@@ -78,6 +78,8 @@ def strides_for(shape, memory_format):
     """The strides of a fresh tensor in a memory format."""
     if memory_format is None or memory_format is contiguous_format:
         return shapes.contiguous_strides(tuple(shape))
+    if not isinstance(memory_format, MemoryFormat):
+        raise TypeError(f"argument 'memory_format' must be torch.memory_format, not {errors.type_name(memory_format)}")
     want = 4 if memory_format is channels_last else 5
     if len(shape) != want:
         raise RuntimeError(f"required rank {want} tensor to use {memory_format.name} format")
@@ -348,9 +350,11 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False) -> Ten
     return finish(t, requires_grad)
 
 
-def scalar_tensor(value, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=None) -> Tensor:
+def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=None) -> Tensor:
     """A 0-d tensor of the default dtype unless told otherwise."""
-    return tensor(value, dtype=dtype_or_default(dtype), device=device, requires_grad=requires_grad)
+    if isinstance(s, (str, list, tuple)) or s is None:
+        raise errors.argument("scalar_tensor", "s", "Number", s, 1)
+    return tensor(s, dtype=dtype_or_default(dtype), device=device, requires_grad=requires_grad)
 
 
 # --- from sizes --------------------------------------------------------------------------------------------------------
@@ -394,7 +398,7 @@ def _sized(name, value, args, size, dtype, device, requires_grad, out, memory_fo
     _layout(layout)
     shape = nonnegative(size_of(args if size is None else (size,), name), name)
     if out is not None:
-        _fits_out(dtype, out)
+        check_out(name, dtype, out)
         dtype = dtype or out.dtype
         device = device or out.device
     d = dtype_or_default(dtype, default, name)
@@ -549,8 +553,10 @@ def full_like(
     return _like(input, fill_value, dtype, device, requires_grad, memory_format, layout)
 
 
-def _fits_out(dtype, out):
-    """torch's error for an explicit dtype that is not that of out=."""
+def check_out(name, dtype, out):
+    """torch's errors for an out= that is no tensor, and for an explicit dtype that it does not have."""
+    if out is not None and not isinstance(out, Tensor):
+        raise errors.argument(name, "out", "Tensor", out)
     if out is not None and dtype is not None and dtype_or_default(dtype) is not out.dtype:
         want, have = (dtypes.scalar_name(d) for d in (dtype_or_default(dtype), out.dtype))
         raise RuntimeError(f"dtype {want} does not match dtype of out parameter ({have})")
@@ -602,7 +608,7 @@ def _widest(x):
 def _count(name, start, end, steps):
     """The number of steps, which torch wants as an integer."""
     steps = number_of(steps)
-    if not isinstance(steps, int):
+    if not isinstance(steps, int) or isinstance(steps, bool):
         kinds = ", ".join(type(x).__name__ for x in (start, end, steps))
         raise TypeError(f"{name}() received an invalid combination of arguments - got ({kinds})")
     return steps
@@ -635,7 +641,7 @@ def arange(
         last = given[1] if len(given) > 1 else end
         by = given[2] if len(given) > 2 else step
     first, last, by = number_of(first), number_of(last), 1 if by is None else number_of(by)
-    _fits_out(dtype, out)
+    check_out("arange", dtype, out)
     if dtype is None:
         dtype = (
             out.dtype
@@ -664,7 +670,7 @@ def linspace(
     start, end, steps, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ):
     """`steps` numbers evenly spaced from start to end."""
-    _fits_out(dtype, out)
+    check_out("linspace", dtype, out)
     return _between("linspace", start, end, steps, (), dtype, device, requires_grad, out)
 
 
@@ -682,7 +688,7 @@ def logspace(
     pin_memory=False,
 ):
     """`steps` numbers from base**start to base**end, evenly spaced on a logarithmic scale."""
-    _fits_out(dtype, out)
+    check_out("logspace", dtype, out)
     return _between("logspace", start, end, steps, (base,), dtype, device, requires_grad, out)
 
 
@@ -691,7 +697,7 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_g
     for at, (name, size) in enumerate((("n", n), ("m", m)), 1):
         if isinstance(size, (bool, float)):
             raise errors.argument("eye", name, "int", size, at)
-    _fits_out(dtype, out)
+    check_out("eye", dtype, out)
     dtype = out.dtype if dtype is None and out is not None else dtype
     return factory("eye", (n, m), dtype_or_default(dtype), device, requires_grad, out)
 

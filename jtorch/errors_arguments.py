@@ -4,11 +4,24 @@ from .errors import c_type, type_name
 
 
 def int_element(function: str, name: str, position: int, at: int, got) -> TypeError:
-    """Several ints, with something among them that is none."""
+    """Several ints, with something among them that is none: the first is looked at before the others are unpacked."""
+    if at:
+        return unpacked(function, name, at, f'type must be tuple of ints,but got {type_name(got)}"')
     return TypeError(
         f"{function}(): argument '{name}' (position {position}) must be tuple of ints, but found element of type "
         f"{type_name(got)} at pos {at}"
     )
+
+
+def unpacked(function: str, name: str, at: int, why: str) -> TypeError:
+    """An element of several ints that cannot be made one."""
+    return TypeError(f"{function}(): argument '{name}' failed to unpack the object at pos {at + 1} with error \"{why}")
+
+
+def overflow(function: str | None = None, name: str = "", at: int = 0) -> Exception:
+    """An int of more than 64 bits; of several, one that stands at `at`."""
+    words = "Overflow when unpacking long long"
+    return ValueError(words) if function is None else unpacked(function, name, at, words)
 
 
 def size_element(name, at: int, got, spread: bool) -> TypeError:

@@ -195,10 +195,10 @@ def bilinear_bias(got: int, expected: int) -> RuntimeError:
     return RuntimeError(f"bilinear(): bias size does not match weight size: got {got} but expected {expected}")
 
 
-def bilinear_dtypes(a, b, weight) -> RuntimeError:
+def bilinear_dtypes(a, b, weight, bias) -> RuntimeError:
     return RuntimeError(
         f"All tensors must have the same dtype, got input1: {_c_name(a)}, input2: {_c_name(b)}, "
-        f"weight: {_c_name(weight)}"
+        f"weight: {_c_name(weight)}{'' if bias is None else f', bias: {_c_name(bias)}'}"
     )
 
 

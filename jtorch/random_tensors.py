@@ -16,7 +16,7 @@ from .core import dtype as dtypes
 from .core import storage as storages
 from .core.record import tls
 from .core.spec import Spec
-from .creation import dtype_or_default, finish, from_array, from_jax, nonnegative, number_of, size_of
+from .creation import check_out, dtype_or_default, finish, from_array, from_jax, nonnegative, number_of, size_of
 from .dispatch import check_inplace, overlaps, overwritten, write_on_tape, zeros_value
 from .tensor import Tensor, edge_of, wrap
 
@@ -80,6 +80,7 @@ def set_rng_state(new_state) -> None:
 
 def _random(name, args, size, generator, out, dtype, device, requires_grad, drawn, default=None):
     shape = nonnegative(size_of(args if size is None else (size,), name), name)
+    check_out(name, dtype, out)
     d = dtype_or_default(dtype if dtype is not None or out is None else out.dtype, default)
     place = devices.resolve(device)
     if place.type == "meta":
@@ -200,8 +201,9 @@ def randint(
             high = args[0]
         else:
             low = args[0]
-    if any(isinstance(x, float) for x in (low, high)):
-        given = [x for x in (low, high, size) if x is not None]
+    low, high = number_of(low), number_of(high)
+    if any(isinstance(x, (float, bool)) for x in (low, high)) or high is None or not isinstance(size, (tuple, list)):
+        given = [*([] if low is None else [low]), *([] if high is None else [high]), size]
         raise errors.combination(
             "randint", given, "(int high, tuple of ints size) or (int low, int high, tuple of ints size)"
         )
@@ -299,6 +301,10 @@ def randint_like(
         low, high = given
     elif given:
         high = given[0]
+    if any(isinstance(x, (float, bool)) for x in (low, high)) or high is None or len(given) > 2:
+        raise errors.combination(
+            "randint_like", [input, *args], "(Tensor input, int high) or (Tensor input, int low, int high)"
+        )
     lo, hi = 0 if low is None else int(low), int(high)
     return _random_like(
         input, dtype, device, requires_grad, generator, lambda g, s, d: draw.randint(g, *int_bounds(lo, hi, d), s, d.np)
@@ -468,12 +474,16 @@ def normal(
     pin_memory=None,
 ):
     """Normal numbers with these means and deviations (numbers or tensors)."""
+    if size is not None:  # then they are numbers
+        mean, std = number_of(mean), number_of(std)
+        if not isinstance(size, (tuple, list)):
+            raise errors.combination("normal", [mean, std, size], "(float mean, float std, tuple of ints size)")
     if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
         if size is None:
             raise errors.combination(
                 "normal", [mean, std], "(Tensor mean, Tensor std) or (float mean, float std, tuple of ints size)"
             )
-        if std < 0:
+        if not std >= 0:
             raise errors.negative_std(std)
         return _random(
             "normal",

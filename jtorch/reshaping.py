@@ -109,6 +109,8 @@ def view_dtype(self, dtype) -> Tensor:
 
 def reshape_as(self, other) -> Tensor:
     """The same elements in the shape of another tensor."""
+    if not isinstance(other, Tensor):
+        raise errors.argument("reshape_as", "other", "Tensor", other, 1)
     return reshape(self, tuple(other._spec.shape))
 
 

@@ -108,6 +108,8 @@ def resolve(device) -> Device:
     """The device that a tensor asked for on `device` (name, index, Device or None) gets, checked to exist."""
     if device is None:
         return _stack[-1] if _stack else (_default[0] or cpu)
+    if type(device) is int and accelerator() is None:
+        raise RuntimeError("Cannot access accelerator device when none is available.")
     d = device if type(device) is Device else Device(device)
     if d.type == "cpu":
         return cpu

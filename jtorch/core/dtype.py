@@ -292,8 +292,13 @@ def check_number(x, d: dtype) -> None:
         raise errors.not_representable(d)
 
 
-_SINGLE = float(np.finfo(np.float32).max)
+_DOUBLE, _SINGLE = float(np.finfo(np.float64).max), float(np.finfo(np.float32).max)
 _LARGEST = {"float32": _SINGLE, "complex64": _SINGLE, "float16": 65504.0, "bfloat16": float.fromhex("0x1.fep+127")}
+
+
+def largest(d: dtype) -> float:
+    """The largest finite number of a dtype of floats."""
+    return _LARGEST.get(d.name, _DOUBLE)
 
 
 def can_cast(a: dtype, b: dtype) -> bool:

@@ -32,6 +32,7 @@ from .plans import (
     return_type,
 )
 from .results import finish, put_on_tape
+from .statics import check_statics, statics_of
 from .write import (
     check_inplace,
     copy_to_out,
@@ -56,6 +57,7 @@ def slow(op, args, out=None, public=None):
         if handled:
             return result
     if out is not None and op.follows_out:
+        _outs(op, out, None)
         args = [out.dtype if p.name == "dtype" and a is None else a for p, a in zip(op.params, args)]
     try:
         call = Call(op, args)
@@ -193,6 +195,7 @@ _DYNAMIC = {"nonzero_rows": "nonzero", "nonzero_tuple": "nonzero"}  # an op of o
 
 def _dynamic(op, call, out=None):
     """An op whose result's shape depends on values: run at once on concrete arrays."""
+    check_statics(op, statics_of(op, call))
     specs = [t._spec for t in call.tensors]
     slots, target = bind(op, call, specs)
     for check in op.checks:
@@ -221,7 +224,7 @@ def _dynamic(op, call, out=None):
     if not multiple:
         if out is None:
             return results[0]
-        _keep_apart(op, (out,), call.tensors)
+        _keep_apart(op, _outs(op, out, None), call.tensors)
         return into_out(op, out, results[0])
     names = RETURN_FIELDS.get(op.name)
     return tuple(results) if names is None else return_type(op.name, names)(results)
@@ -281,6 +284,9 @@ def _outs(record, out, count):
         raise errors.argument(record.shown, "out", "tuple of Tensors", out)
     if len(out) != count:
         raise errors.out_count(count, len(out))
+    for at, t in enumerate(out):
+        if not isinstance(t, Tensor):
+            raise errors.list_element(at, t, record.keywords[0])
     return tuple(out)
 
 

@@ -30,6 +30,26 @@ _RENAMED = {
 # What takes any of these takes all of numpy's spellings. Functions without a dimension, such as add, are the hottest that there
 # are: to let them take `x1=` would cost each of their calls.
 _RENAMES = frozenset(("dim", "keepdim", "dim0", "dim1"))
+# Where PyTorch's functions take other names than its documentation says: {record: {name: the record's own}}. Both are taken.
+_SPELLED = dict.fromkeys(
+    (
+        "eig", "eigh", "eigvals", "eigvalsh", "linalg_cholesky", "cholesky_ex", "matrix_exp", "ldl_factor", "ldl_factor_ex",
+        "solve_triangular", "tensorinv", "det", "slogdet", "inv", "matrix_norm", "linalg_norm",
+    ),
+    {"input": "A"},
+) | {
+    "householder_product": {"input": "A", "input2": "tau"}, "ormqr": {"input2": "tau", "input3": "other"},
+    "lstsq": {"input": "A", "b": "B"}, "tensorsolve": {"input": "A", "other": "B"}, "vector_norm": {"input": "x"},
+    "cholesky_inverse": {"input": "L"}, "cholesky_solve": {"input": "B", "input2": "L"}, "triangular_solve": {"input": "b"},
+    "lu_solve": {"input": "b"}, "one_hot": {"input": "tensor"}, "constant_pad_nd": {"pad": "padding"},
+} | dict.fromkeys(
+    ("airy_ai", "spherical_bessel_j0", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1"), {"x": "input"}
+)  # fmt: skip
+
+
+def _tolerant(record) -> bool:
+    """Whether a function takes other names for some of its parameters."""
+    return record.name in _SPELLED or not _RENAMES.isdisjoint(p.name for p in record.params)
 
 
 def _signature_source(record):
@@ -38,14 +58,15 @@ def _signature_source(record):
     A required `dim` has a default too, since it may be given as `axis`; `Call` finds it missing. So has the `input` beside it.
     """
     parts, defaults, star, optional = [], {}, False, False
-    tolerant = not _RENAMES.isdisjoint(p.name for p in record.params)
+    tolerant = _tolerant(record)
+    spelled = {*_RENAMED.values(), *_SPELLED.get(record.name, {}).values()}
     for p in record.params:
         if p.kind is p.KEYWORD_ONLY and not star:
             parts.append("*")
             star = True
         if getattr(record, "roles", None) and record.roles[record.params.index(p)] == KEY:
             continue
-        optional = optional or tolerant and p.name in _RENAMED.values() and p.default is p.empty and not star
+        optional = optional or tolerant and p.name in spelled and p.default is p.empty and not star
         if p.default is p.empty and optional:
             defaults["_missing"] = MISSING
             parts.append(f"{p.name}=_missing")
@@ -126,18 +147,25 @@ class _Body:
         self.emit(depth, f"return finish(plan, me, {operands}, {values})" if tensors else self.fallback)
 
 
-# Checks of numbers, which a plan does not know: source lines that go first.
-_GUARDS = {
-    "pow": (
-        "if type(exponent) is int and exponent < 0 and type(input) in fast and input._spec.dtype.category < 2:",
-        "    raise integer_power()",
-    ),
-} | dict.fromkeys(
-    ("floor_divide", "fmod", "remainder"),
-    (
-        "if type(other) is int and not other and type(input) in fast and input._spec.dtype.category < 2:",
-        "    raise division_by_zero()",
-    ),
+# What a plan does not know, whose key takes True for 1: numbers, and flags in the place of a dimension. Source lines that go first.
+_GUARDS = (
+    {
+        "pow": (
+            "if type(exponent) is int and exponent < 0 and type(input) in fast and input._spec.dtype.category < 2:",
+            "    raise integer_power()",
+        ),
+    }
+    | dict.fromkeys(
+        ("floor_divide", "fmod", "remainder"),
+        (
+            "if type(other) is int and not other and type(input) in fast and input._spec.dtype.category < 2:",
+            "    raise division_by_zero()",
+        ),
+    )
+    | dict.fromkeys(
+        ("var", "std", "var_mean", "std_mean"),
+        ("if dim is True or dim is False:", "    dim, unbiased = None, dim"),
+    )
 )
 
 
@@ -156,7 +184,7 @@ def build(op):
     if op.out:
         parts += ([] if star else ["*"]) + ["out=None"]
     names = [p.name for p in op.params]
-    tolerant = not _RENAMES.isdisjoint(names)
+    tolerant = _tolerant(op)
     if tolerant:
         parts.append("**named")
     args = ", ".join("None" if r == KEY else n for n, r in zip(names, op.roles)) + ","
@@ -266,7 +294,7 @@ def renamed(record, args, out, named):
     names = [p.name for p in record.params]
     values = dict(zip(names, args))
     for name, value in named.items():
-        to = _RENAMED.get(name)
+        to = _SPELLED.get(record.name, _RENAMED).get(name) or _RENAMED.get(name)
         if to not in values or to not in _RENAMES and values[to] is not MISSING:
             raise errors.no_such_argument(record.name, named)
         values[to] = value
@@ -336,7 +364,7 @@ def _with_spellings(record):
     """The function of a composite as it is called: of one that PyTorch has in C, one that asks what kinds of arguments it is given,
     as its annotations say; of one with a dimension, one that takes numpy's spellings too."""
     of_torch = any(t.startswith(("torch.", "Tensor.")) for t in record.targets)
-    tolerant = of_torch and not _RENAMES.isdisjoint(p.name for p in record.params)
+    tolerant = _tolerant(record) if of_torch else record.name in _SPELLED
     kinds = asked_kinds(record) if record.strict else ()
     if not tolerant and not kinds:
         return record.fn

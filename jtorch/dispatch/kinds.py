@@ -2,12 +2,14 @@
 
 import functools
 import inspect
+import sys
 
 from .. import errors
 from ..ops.registry import LIST, OPTIONAL, TENSOR
 from ..tensor import Tensor
 from . import override
-from .plans import FAST, check_statics, static
+from .plans import FAST
+from .statics import check_statics, is_method, static
 
 # A condition in source for each kind: whether an argument may be of another. It is cheap; `check_kinds` then looks closely.
 _OF_ROLE = {
@@ -35,7 +37,8 @@ def asked_kinds(record) -> list[str]:
 
 
 def check_kinds(record, values) -> None:
-    """Raise a TypeError for the first argument that is not of its parameter's kind."""
+    """Raise a TypeError for the first argument that is not of its parameter's kind. Called by generated functions."""
+    method = is_method(sys._getframe(1))
     for at, (p, role, a) in enumerate(zip(record.params, record.roles, values)):
         if p.annotation is p.empty:
             continue
@@ -44,14 +47,14 @@ def check_kinds(record, values) -> None:
             _check_list(a[0] if listed else a, 0)
         elif role in (TENSOR, OPTIONAL):
             if not (_serves(a) or a is None and role == OPTIONAL):
-                position = None if p.kind is p.KEYWORD_ONLY else at + 1
+                position = None if p.kind is p.KEYWORD_ONLY else at + 1 - method
                 raise errors.argument(record.shown, p.name, "Tensor", a, position)
         elif role == LIST:
             if not isinstance(a, (list, tuple)):
-                raise errors.argument(record.shown, p.name, "tuple of Tensors", a, at + 1)
+                raise errors.argument(record.shown, p.name, "tuple of Tensors", a, at + 1 - method)
             _check_list(a, at)
         else:
-            check_statics(record, [(at, static(a))])
+            check_statics(record, [(at, static(a))], method=method)
 
 
 def of_tensor(fn, name):

@@ -5,7 +5,7 @@ import functools
 import jax
 import numpy as np
 
-from .. import errors, errors_arguments
+from .. import errors
 from ..autograd.derive import Binding, HalfBinding, differentiable
 from ..core import device as devices
 from ..core import dtype as dtypes
@@ -15,6 +15,7 @@ from ..core.spec import Spec
 from ..ops import registry
 from ..ops.registry import KEY, LIST, NUMBER, OPTIONAL, SCALAR, STATIC, TENSOR
 from ..tensor import Tensor
+from .statics import check_statics, static, statics_of
 
 NUMBER_TYPES = frozenset((float, int, bool, complex))
 
@@ -86,7 +87,12 @@ class Call:
                 slots.append(("k", len(tensors)))
                 tensors.append(None)
             elif role == LIST:
-                if isinstance(a, Tensor) or not (a is None or hasattr(a, "__iter__")):
+                if (
+                    isinstance(a, Tensor)
+                    or a is None
+                    and param.default is param.empty
+                    or not (a is None or hasattr(a, "__iter__"))
+                ):
                     raise _wrong(op, param, "tuple of Tensors", a, args)
                 entries, marks = [], []
                 for at, x in enumerate(a if a is not None else ()):
@@ -169,62 +175,11 @@ def scalar(op, param, role, a, args=()):
     raise _wrong(op, param, "Tensor" if role == SCALAR else "Number", a, args)
 
 
-_PLAIN = {bool: bool, int: int, str: str, bool | None: bool, int | None: int, str | None: str}
-
-
-def check_statics(record, statics, *, method=False, name=None):
-    """Raise where a bool, an int or a string is wanted and something else is given: asked for each plan, not each call.
-
-    statics: pairs (position in the signature, value). PyTorch counts a method's arguments without the tensor itself, and says no
-    position of what comes by keyword, as flags mostly do.
-    """
-    if not record.strict:
-        return
-    for at, a in statics:
-        p = record.params[at]
-        if p.annotation in _INTS:
-            _check_ints(name or record.shown, p, a, at + 1 - method)
-        kind = _PLAIN.get(p.annotation)
-        if kind is None or a is p.default or type(a) is kind or (a is None and p.annotation is not kind):
-            continue
-        if not isinstance(a, kind) or isinstance(a, bool):
-            position = at + 1 - method if p.default is p.empty or p.name == "dim" else None
-            raise errors.argument(name or record.shown, p.name, kind.__name__, a, position)
-
-
-_INTS = {registry.VarInts, tuple, list[int], int | tuple, int | tuple | None}
-
-
-def _check_ints(function, p, a, position):
-    """Raise where ints are wanted and there is a float or a word, or a bool in the first place, which is where PyTorch looks."""
-    if isinstance(a, (bool, float, str)):
-        raise errors.argument(function, p.name, "tuple of ints", a, position)
-    for at, x in enumerate(a if isinstance(a, tuple) else ()):
-        if isinstance(x, (float, str)) or x is a[0] and isinstance(x, bool):
-            raise errors_arguments.int_element(function, p.name, position, at, x)
-
-
-def static(a):
-    """A static argument in hashable, canonical form."""
-    if isinstance(a, (list, tuple)):
-        return tuple(static(x) for x in a)
-    if isinstance(a, Tensor):
-        return a.item() if a._spec.ndim == 0 else tuple(a.tolist())
-    if isinstance(a, np.generic):
-        return a.item()
-    if isinstance(a, np.ndarray):
-        return tuple(static(x) for x in a.tolist())
-    if type(a) is type:  # dtype=float
-        return dtypes.PYTHON.get(a, a)
-    return a
-
-
 def make_plan(op, call, inplace_spec=None, method=False):
     """Specialise an op: promotion, checks, shape inference, result strides. Errors are PyTorch's."""
     if not call.tensors and op.promote is not registry.NONE and not op.numbers:
         raise no_such_call(op, call.numbers)
-    statics = [(k, s[1]) for k, (r, s) in enumerate(zip(op.roles, call.slots)) if r == STATIC]
-    check_statics(op, statics, method=method, name=None if inplace_spec is None else op.name + "_")
+    check_statics(op, statics_of(op, call), method=method, name=None if inplace_spec is None else op.name + "_")
     operands = [t._spec for t in call.tensors if t is not None]
     kinds = tuple(type(x) for x in call.numbers)
     slots, target = bind(op, call, operands)
@@ -233,6 +188,7 @@ def make_plan(op, call, inplace_spec=None, method=False):
     for check in op.checks:
         op.invoke(check, check_arguments(slots, specs, call.numbers))
     check_dtype(op, target, specs)
+    _check_factors(op, call, target or (specs[0].dtype if specs else None))
     shape = None
     if op.elementwise:
         shape = shapes.broadcast(*[tuple(s.shape) for s in specs])
@@ -279,6 +235,19 @@ def make_plan(op, call, inplace_spec=None, method=False):
     plan.simple = plan.n_out == 1 and not plan.multiple
     plan.out_edges = [k if differentiable(s) and k not in op.constant else None for k, s in enumerate(plan.specs)]
     return plan
+
+
+_FACTORS = {"alpha", "beta", "value"}
+
+
+def _check_factors(op, call, dtype):
+    """Raise for a factor that is too large for what it multiplies. Only the numbers of the first such call are looked at."""
+    for p, role, slot in zip(op.params, op.roles, call.slots):
+        if role == NUMBER and slot[0] == "n" and p.name in _FACTORS and dtype is not None:
+            # PyTorch computes halves in float32, some of them
+            dtypes.check_number(
+                call.numbers[slot[1]], dtypes.float32 if dtype.itemsize == 2 and dtype.is_floating_point else dtype
+            )
 
 
 def _fields(op, plan):

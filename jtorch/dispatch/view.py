@@ -1,5 +1,6 @@
 """Calls of view ops: a new tensor on the same storage, and its place on the tape."""
 
+import sys
 from itertools import repeat
 
 from .. import errors
@@ -11,7 +12,8 @@ from ..core.layout import Layout
 from ..core.record import tls
 from ..core.spec import Spec
 from ..tensor import Apart, Tensor, edge_of, make, seen_now
-from .plans import MISSING, check_statics, static
+from .plans import MISSING
+from .statics import check_statics, is_method, static
 
 _new = object.__new__
 # How a view was made off the tape, whatever its base was made by.
@@ -60,7 +62,7 @@ def call_view(view, t, statics):
         if MISSING in statics:
             raise errors.missing_argument(view.name, view.params[1 + statics.index(MISSING)].name)
         statics = static(statics)
-        check_statics(view, enumerate(statics, 1), method=f"Tensor.{view.name}" in view.targets)
+        check_statics(view, enumerate(statics, 1), method=is_method(sys._getframe(1)))
         plan = view.plans[spec, statics] = ViewPlan(view, spec, statics)
     edge = edge_of(t) if me.grad else None
     base = t if t._base is None else t._base

@@ -357,10 +357,17 @@ def rrelu_noise(input: Array, lower: float, upper: float, *, key: Key) -> tuple[
 rrelu_noise.vjp(input=lambda g, out1: g * out1)
 
 
-@rrelu_noise.check
-def _(input, lower, upper, *, key=None):
+def _check_slopes(lower, upper):
+    for name, x in (("lower", lower), ("upper", upper)):
+        if not math.isfinite(x):
+            raise RuntimeError(f"rrelu: {name} bound must be finite, got {x:g}")
     if lower > upper:
         raise errors.rrelu_bounds()
+
+
+@rrelu_noise.check
+def _(input, lower, upper, *, key=None):
+    _check_slopes(lower, upper)
     if not input.dtype.is_floating_point or input.dtype is dtypes.float16:
         raise errors.not_implemented("rrelu_with_noise_out_cpu", input.dtype)
 
@@ -372,10 +379,7 @@ def rrelu_mean(input: Array, lower: float, upper: float) -> Array:
     return jnp.where(input > 0, input, input * jnp.asarray((lower + upper) / 2, input.dtype))
 
 
-@rrelu_mean.check
-def _(input, lower, upper):
-    if lower > upper:
-        raise errors.rrelu_bounds()
+rrelu_mean.check(lambda input, lower, upper: _check_slopes(lower, upper))
 
 
 floats_only(rrelu_mean, "leaky_relu_cpu")
@@ -619,5 +623,29 @@ floats_only(hardshrink, "hardshrink_cpu")
 def _(input, lambd=0.5):
     if not input.dtype.is_floating_point:
         raise errors.not_implemented("softshrink_check", input.dtype)
-    if lambd < 0:
+    if not 0 <= lambd <= dtypes.largest(input.dtype):
         raise errors.softshrink_lambda(lambd, input.dtype)
+
+
+def _fitting(record, *names, wide=True):
+    """Refuse numbers too large for the elements; `wide`: halves are computed in float32."""
+    signature = record.signature
+
+    @record.check
+    def check(*args, **kwargs):
+        given = signature.bind(*args, **kwargs)
+        given.apply_defaults()
+        at = given.arguments
+        dtype = at["input"].dtype
+        for name in names:
+            dtypes.check_number(at[name], dtypes.float32 if wide and dtype.itemsize == 2 else dtype)
+
+
+_fitting(threshold, "threshold")
+_fitting(threshold, "value", wide=False)
+_fitting(hardtanh, "min_val", "max_val", wide=False)
+_fitting(hardshrink, "lambd", wide=False)
+_fitting(softplus, "beta", "threshold")
+_fitting(leaky_relu, "negative_slope")
+_fitting(elu, "alpha")
+_fitting(celu, "alpha")

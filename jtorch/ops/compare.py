@@ -90,5 +90,7 @@ def isin(elements: Scalar, test_elements: Scalar, *, assume_unique: bool = False
 @isin.check
 def _check_isin(elements, test_elements, assume_unique=False, invert=False):
     for x in (elements, test_elements):
-        if not is_number(x) and x.dtype.category in (dtypes.BOOL, dtypes.COMPLEX):
-            raise RuntimeError(f"Unsupported input type encountered for isin(): {dtypes.scalar_name(x.dtype)}")
+        kind = dtypes.of_number(x) if is_number(x) else x.dtype
+        if kind.category in (dtypes.BOOL, dtypes.COMPLEX):
+            wide = dtypes.complex128 if is_number(x) and kind.is_complex else kind
+            raise RuntimeError(f"Unsupported input type encountered for isin(): {dtypes.scalar_name(wide)}")

@@ -463,7 +463,13 @@ def _conv_op(name: str):
 
 @_conv_op("conv1d")
 def conv1d(
-    input: Array, weight: Array, bias: Array | None = None, stride=1, padding=0, dilation=1, groups: int = 1
+    input: Array,
+    weight: Array,
+    bias: Array | None = None,
+    stride: int | tuple = 1,
+    padding: int | tuple | str = 0,
+    dilation: int | tuple = 1,
+    groups: int = 1,
 ) -> Array:
     """Cross-correlation of (N, C, L) or (C, L) with a weight (O, C/groups, K).
 
@@ -474,7 +480,13 @@ def conv1d(
 
 @_conv_op("conv2d")
 def conv2d(
-    input: Array, weight: Array, bias: Array | None = None, stride=1, padding=0, dilation=1, groups: int = 1
+    input: Array,
+    weight: Array,
+    bias: Array | None = None,
+    stride: int | tuple = 1,
+    padding: int | tuple | str = 0,
+    dilation: int | tuple = 1,
+    groups: int = 1,
 ) -> Array:
     """Cross-correlation of (N, C, H, W) or (C, H, W) with a weight (O, C/groups, KH, KW).
 
@@ -485,7 +497,13 @@ def conv2d(
 
 @_conv_op("conv3d")
 def conv3d(
-    input: Array, weight: Array, bias: Array | None = None, stride=1, padding=0, dilation=1, groups: int = 1
+    input: Array,
+    weight: Array,
+    bias: Array | None = None,
+    stride: int | tuple = 1,
+    padding: int | tuple | str = 0,
+    dilation: int | tuple = 1,
+    groups: int = 1,
 ) -> Array:
     """Cross-correlation of (N, C, D, H, W) or (C, D, H, W) with a weight (O, C/groups, KD, KH, KW).
 
@@ -548,11 +566,11 @@ def conv_transpose1d(
     input: Array,
     weight: Array,
     bias: Array | None = None,
-    stride=1,
-    padding=0,
-    output_padding=0,
+    stride: int | tuple = 1,
+    padding: int | tuple = 0,
+    output_padding: int | tuple = 0,
     groups: int = 1,
-    dilation=1,
+    dilation: int | tuple = 1,
 ) -> Array:
     """The transpose of `conv1d` in its input: (N, C, L) with a weight (C, O/groups, K)."""
     return _conv_transpose(input, weight, bias, stride, padding, output_padding, groups, dilation)
@@ -563,11 +581,11 @@ def conv_transpose2d(
     input: Array,
     weight: Array,
     bias: Array | None = None,
-    stride=1,
-    padding=0,
-    output_padding=0,
+    stride: int | tuple = 1,
+    padding: int | tuple = 0,
+    output_padding: int | tuple = 0,
     groups: int = 1,
-    dilation=1,
+    dilation: int | tuple = 1,
 ) -> Array:
     """The transpose of `conv2d` in its input: (N, C, H, W) with a weight (C, O/groups, KH, KW)."""
     return _conv_transpose(input, weight, bias, stride, padding, output_padding, groups, dilation)
@@ -578,11 +596,11 @@ def conv_transpose3d(
     input: Array,
     weight: Array,
     bias: Array | None = None,
-    stride=1,
-    padding=0,
-    output_padding=0,
+    stride: int | tuple = 1,
+    padding: int | tuple = 0,
+    output_padding: int | tuple = 0,
     groups: int = 1,
-    dilation=1,
+    dilation: int | tuple = 1,
 ) -> Array:
     """The transpose of `conv3d` in its input: (N, C, D, H, W) with a weight (C, O/groups, KD, KH, KW)."""
     return _conv_transpose(input, weight, bias, stride, padding, output_padding, groups, dilation)
@@ -654,6 +672,7 @@ def _check(name, input, weight, bias, stride, padding, output_padding, dilation,
     _check_shapes(shape if input.ndim == n + 2 else [1, *shape], list(weight.shape), bias, groups, transposed)
     _check_dtype(n, input.dtype, transposed)
     if transposed:
+        _check_extent(tuple(weight.shape[2:]))
         _check_transposed_size(n, input, weight, stride, padding, output_padding, dilation)
     else:
         _check_kernel_fits(input.shape[-n:], weight.shape[2:], stride, padding, dilation, groups)
@@ -722,7 +741,17 @@ def _times(sizes) -> str:
     return f"({' x '.join(map(str, sizes))})"
 
 
+def _check_extent(kernel):
+    """Refuse kernels without elements."""
+    if 0 in kernel:
+        names = ("depth", "height", "width")
+        sizes = kernel if len(kernel) > 1 else (1, *kernel)
+        shown = " ".join(f"kernel_{name}: {k}" for name, k in zip(names[-len(sizes) :], sizes))
+        raise RuntimeError(f"kernel size should be greater than zero, but got {shown}")
+
+
 def _check_kernel_fits(spatial, kernel, stride, padding, dilation, groups):
+    _check_extent(tuple(kernel))
     geo = _geometry(kernel, stride, padding, dilation, groups)
     padded = [s + lo + hi for s, lo, hi in zip(spatial, geo.lo, geo.hi)]
     reach = [d * (k - 1) + 1 for d, k in zip(geo.dilation, kernel)]

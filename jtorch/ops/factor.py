@@ -235,6 +235,20 @@ def householder_product(A: Array, tau: Array) -> Array:
 householder_product.guards(out=True)
 
 
+@householder_product.check
+def _check_householder_product(A, tau):
+    if tau.ndim != A.ndim - 1:
+        raise RuntimeError(
+            "torch.linalg.householder_product: Expected tau to have one dimension less than input, but got tau.ndim equal to "
+            f"{tau.ndim} and input.ndim is equal to {A.ndim}"
+        )
+    if tau.dtype is not A.dtype:
+        raise RuntimeError(
+            f"torch.linalg.householder_product: tau dtype {dt.scalar_name(tau.dtype)} does not match input dtype "
+            f"{dt.scalar_name(A.dtype)}"
+        )
+
+
 _ORMQR_OUT = "torch.ormqr: Expected input and result to have the same dtype, but input has dtype{want} and result has dtype {have}"
 
 
@@ -255,6 +269,28 @@ def ormqr(input: Array, tau: Array, other: Array, left: bool = True, transpose: 
 
 
 ormqr.guards(out=True)
+
+
+@ormqr.check
+def _check_ormqr(input, tau, other, left=True, transpose=False):
+    if input.ndim < 2 or other.ndim < 2:
+        return
+    size = f"input.ndim is equal to {input.ndim}"
+    if tau.ndim != input.ndim - 1:
+        raise RuntimeError(
+            f"torch.ormqr: Expected tau to have one dimension less than input, but got tau.ndim equal to {tau.ndim} and {size}"
+        )
+    if other.ndim != input.ndim:
+        raise RuntimeError(
+            "torch.ormqr: Expected other to have the same number of dimensions as input, but got other.ndim equal to "
+            f"{other.ndim} and {size}"
+        )
+    for name, x in (("tau", tau), ("other", other)):
+        if x.dtype is not input.dtype:
+            raise RuntimeError(
+                f"torch.ormqr: Expected input and {name} to have the same dtype, but input has dtype"
+                f"{dt.scalar_name(input.dtype)} and {name} has dtype {dt.scalar_name(x.dtype)}"
+            )
 
 
 # ---------------------------------------------------------------- singular values

@@ -255,6 +255,7 @@ def _(input, kernel_size, dilation=1, padding=0, stride=1):
             f"Dimension out of range (expected to be in range of [{-input.ndim}, {input.ndim - 1}], but got 2)"
         )
     spatial = tuple(input.shape[-2:])
+    _check_window(kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
     kernel, geo, out = _blocks(spatial, kernel_size, dilation, padding, stride)
     if any(o < 1 for o in out):
         out = tuple(max(o, 0) for o in out)
@@ -264,6 +265,21 @@ def _(input, kernel_size, dilation=1, padding=0, stride=1):
             "but its components must be at least one."
         )
     _check_columns(input, "im2col_out_cpu")
+
+
+def _check_window(**sizes):
+    """Refuse sizes of windows in the plane that are not two, or not positive (the padding: negative)."""
+    for name, x in sizes.items():
+        if isinstance(x, tuple) and len(x) not in (1, 2) or x == ():
+            raise RuntimeError(f"It is expected {name} equals to 2, but got size {len(x)}")
+    for name, x in sizes.items():
+        height, width = tuple_of(x, 2)
+        short = name.removesuffix("_size")
+        shown = f"{short}_height: {height} {short}_width: {width}"
+        if name == "padding" and min(height, width) < 0:
+            raise RuntimeError(f"padding should be non-negative, but got pad_height: {height} pad_width: {width}")
+        if name != "padding" and min(height, width) <= 0:
+            raise RuntimeError(f"{name.replace('_', ' ')} should be greater than zero, but got {shown}")
 
 
 def _check_columns(input, kernel):
@@ -359,8 +375,8 @@ def _unnormalize(x, size, align_corners):
 
 
 def _clip(x, size):
-    # PyTorch's gradient vanishes on the border itself too
-    return jnp.where(x <= 0, 0, jnp.where(x >= size - 1, size - 1, x))
+    # PyTorch's gradient vanishes on the border itself too; nan is 0
+    return jnp.where(x > 0, jnp.where(x >= size - 1, size - 1, x), 0)
 
 
 def _reflect(x, size, align_corners):
@@ -600,7 +616,9 @@ def _interpolate_name(args):
 
 
 def _interpolate_strides(outs, input, size=None, scale_factor=None, mode="nearest", *rest):
-    return formats.follow_planes(outs, input) if mode == "area" else formats.follow(outs, input)
+    if mode != "area":
+        return formats.follow(outs, input)
+    return formats.follow_line(outs, input) if input.ndim == 3 else formats.follow_planes(outs, input)
 
 
 @op(where="nn.functional", grad_name=_interpolate_name, out=False, strides=_interpolate_strides)

@@ -3,6 +3,7 @@
 import builtins
 import functools
 import math
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -267,7 +268,13 @@ def _clamped(input, indices):
     return _index_tuple(input, kept)
 
 
-@op(where="", differentiable=False)
+def _by_coordinate(outs, indices, shape):
+    """As the quotients of `indices` and a vector lie."""
+    operands = [((*indices.shape, 1), (*indices.strides, 1)), ((len(shape),), (1,))]
+    return (shapes.elementwise_strides(tuple(outs[0].shape), operands),)
+
+
+@op(where="", differentiable=False, strides=_by_coordinate)
 def unraveled(indices: Array, shape: tuple) -> Array:
     """The coordinates of flat positions in a tensor of this shape, as a last dimension."""
     indices = indices.astype(jnp.int64)
@@ -283,7 +290,12 @@ def unravel_index(indices, shape):
     """The coordinates of flat positions in a tensor of this shape, one tensor a dimension."""
     if indices.dtype.category != dt.INT:
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    if not isinstance(shape, int | Sequence):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    for n in shape:
+        if not isinstance(n, int):
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(n)}")
     if builtins.any(n < 0 for n in shape):
         raise ValueError(f"'shape' cannot have negative values, but got {shape}")
     return unbind(unraveled(indices, shape), -1) if shape else ()
@@ -715,6 +727,12 @@ def index_add(input: Array, dim: int, index: Array, source: Array, *, alpha: Num
     return added(full, _along(dim, index), scaled).reshape(input.shape)
 
 
+@index_add.check
+def _check_index_add(input, dim, index, source, alpha=1):
+    if index.dtype not in (dt.int32, dt.int64):
+        raise RuntimeError(f"index_add_(): Expected dtype int32/int64 for index but got: {dt.scalar_name(index.dtype)}")
+
+
 index_add.check_values(lambda input, dim, index, *rest, **kw: _check_along(input, dim, index))
 
 
@@ -928,6 +946,14 @@ put.vjp(
     input=lambda g, index, accumulate: g if accumulate else put_zero(g, index),
     source=lambda g, index, source: take_like(g, index, tuple(source.shape)),
 )
+
+
+@put.check
+def _check_put(input, index, source, accumulate=False):
+    if index.dtype is not dt.int64:
+        raise RuntimeError(f"put_(): Expected a long tensor for index, but got {dt.scalar_name(index.dtype)}")
+
+
 put.check_values(lambda input, index, *rest, **kw: _check_flat(input, index))
 
 

@@ -11,6 +11,7 @@ from jax import lax
 from .. import errors
 from ..core import dtype as dt
 from ..core import shapes
+from . import formats
 from .indexing import IN_BOUNDS, axes, axis, index_select, ints, narrow, size_of
 from .registry import Array, VarInts, composite, op
 from .views import expand, reshape, unsqueeze
@@ -175,7 +176,7 @@ def _three_dims(x):
     return unsqueeze(x, -1) if x.ndim == 2 else x
 
 
-@composite(where="torch", out=True)
+@composite(where="torch", out=_cat_out)
 def hstack(tensors: list[Array]):
     """The tensors joined along columns; vectors end to end."""
     _some(tensors, "hstack")
@@ -183,21 +184,21 @@ def hstack(tensors: list[Array]):
     return cat(rows, 0 if rows[0].ndim == 1 else 1)
 
 
-@composite(where="torch", aliases=("row_stack",), out=True)
+@composite(where="torch", aliases=("row_stack",), out=_cat_out)
 def vstack(tensors: list[Array]):
     """The tensors joined along rows; a vector is a row."""
     _some(tensors, "vstack")
     return cat([atleast_2d(t) for t in tensors], 0)
 
 
-@composite(where="torch", out=True)
+@composite(where="torch", out=_cat_out)
 def dstack(tensors: list[Array]):
     """The tensors joined along the third dimension."""
     _some(tensors, "dstack")
     return cat([atleast_3d(t) for t in tensors], 2)
 
 
-@composite(where="torch", out=True)
+@composite(where="torch", out=_cat_out)
 def column_stack(tensors: list[Array]):
     """The tensors joined along columns; a vector is a column."""
     _some(tensors, "column_stack")
@@ -318,7 +319,7 @@ def combinations(input: Array, r: int = 2, with_replacement: bool = False):
 # ---------------------------------------------------------------- flips, rolls, repeats
 
 
-@op
+@op(strides=formats.keep_format)
 def flip(input: Array, dims: VarInts) -> Array:
     """The order of the elements reversed along `dims`."""
     return lax.rev(input, axes(dims, input.ndim)) if input.ndim else input
@@ -397,10 +398,9 @@ def repeat(input: Array, repeats: VarInts) -> Array:
 
 
 @composite
-def tile(input: Array, *dims):
+def tile(input: Array, dims: VarInts):
     """`repeat`, where missing leading counts are ones."""
-    counts = tuple(dims[0]) if len(dims) == 1 and not isinstance(dims[0], int | float | str) else dims
-    return repeat(input, (1,) * (input.ndim - len(counts)) + tuple(counts))
+    return repeat(input, (1,) * (input.ndim - len(dims)) + tuple(dims))
 
 
 @op(where="")

@@ -153,8 +153,8 @@ def _(input1, input2, weight, bias=None):
             raise errors.bilinear_features(i, x.shape[-1], weight.shape[i])
     if bias is not None and bias.shape[0] != weight.shape[0]:
         raise errors.bilinear_bias(bias.shape[0], weight.shape[0])
-    if not input1.dtype is input2.dtype is weight.dtype:
-        raise errors.bilinear_dtypes(input1.dtype, input2.dtype, weight.dtype)
+    if not input1.dtype is input2.dtype is weight.dtype or bias is not None and bias.dtype is not weight.dtype:
+        raise errors.bilinear_dtypes(input1.dtype, input2.dtype, weight.dtype, None if bias is None else bias.dtype)
     if input1.dtype is dtypes.bool_ and input1.numel:
         raise errors.not_implemented("bmm", input1.dtype)
 

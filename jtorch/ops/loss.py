@@ -22,6 +22,7 @@ from .reduction import (
     by_reduction,
     check_reduction,
     floats_only,
+    into_input,
     loss_op,
     no_mean_of_integers,
     reduce_loss,
@@ -435,13 +436,13 @@ def _(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0)
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
 
 
-@op(where="nn.functional", promote=PROMOTE, inplace=False, out=False)
+@op(where="nn.functional", elementwise=True, inplace=False, out=False)
 def huber_loss(
     input: Array, target: Array, reduction: str = "mean", delta: float = 1.0, weight: Array | None = None
 ) -> Array:
-    """Half the squared difference, and linear where the difference is above `delta`."""
+    """Half the squared difference, and linear where the difference is above `delta`; in the dtype of `input`."""
     d = jnp.abs(input - target)
-    loss = jnp.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta))
+    loss = jnp.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta)).astype(input.dtype)
     if weight is not None:
         loss = loss * weight
         if reduction == "mean":
@@ -454,6 +455,7 @@ def _(input, target, reduction="mean", delta=1.0, weight=None):
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     check_reduction(None, None, reduction)
+    into_input(input, target)
     warn_sizes(input, target)
 
 
@@ -538,7 +540,7 @@ binary_cross_entropy.vjp(
 )
 
 
-@loss_op("BinaryCrossEntropyWithLogitsBackward0", promote=PROMOTE, strides=formats.other_first)
+@loss_op("BinaryCrossEntropyWithLogitsBackward0", elementwise=True, strides=formats.other_first)
 def binary_cross_entropy_with_logits(
     input: Array,
     target: Array,
@@ -548,13 +550,13 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: Array | None = None,
 ) -> Array:
-    """Cross entropy of the sigmoid of logits with targets in [0, 1]; `pos_weight` scales the positive part."""
+    """Cross entropy of the sigmoid of logits with targets in [0, 1]; `pos_weight` scales the positive part. In the targets' dtype."""
     tail = jnp.logaddexp(-input, jnp.zeros((), input.dtype))  # -log(sigmoid(input)), smooth at 0 too
     factor = tail if pos_weight is None else tail * (1 + (pos_weight - 1) * target)
     loss = (1 - target) * input + factor
     if weight is not None:
         loss = loss * weight
-    return reduce_loss(loss, reduction_of(reduction, size_average, reduce))
+    return reduce_loss(loss.astype(target.dtype), reduction_of(reduction, size_average, reduce))
 
 
 @binary_cross_entropy_with_logits.check

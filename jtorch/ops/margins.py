@@ -16,6 +16,7 @@ from .reduction import (
     REDUCTIONS,
     by_reduction,
     floats_only,
+    into_input,
     loss_op,
     no_mean_of_integers,
     reduce_loss,
@@ -319,10 +320,10 @@ def multilabel_soft_margin_loss(
 floats_only(multilabel_soft_margin_loss, "log_sigmoid_cpu")
 
 
-@loss_op("SoftMarginLossBackward0", promote=PROMOTE)
+@loss_op("SoftMarginLossBackward0", elementwise=True)
 def soft_margin_loss(input: Array, target: Array, size_average=None, reduce=None, reduction: str = "mean") -> Array:
-    """log(1 + exp(-target * input))."""
-    loss = -_log_sigmoid(target * input)
+    """log(1 + exp(-target * input)), in the dtype of `input`."""
+    loss = -_log_sigmoid(target * input).astype(input.dtype)
     return reduce_loss(loss, reduction_of(reduction, size_average, reduce))
 
 
@@ -333,3 +334,4 @@ def _(input, target, *args):
         raise errors.bool_neg()
     if input.dtype.category == INT:
         raise errors.result_cast(dtypes.default.dtype, input.dtype)
+    into_input(input, target)

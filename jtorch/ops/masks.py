@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .. import errors
+from .. import errors, errors_storage
 from ..core import dtype as dt
-from ..core.shapes import broadcast
+from ..core.shapes import broadcast, contiguous_strides
 from .conversion import is_number, rounded
 from .indexing import IN_BOUNDS, axis, scalar_name, size_of
 from .registry import UNKNOWN, ZERO, Array, Number, Scalar, composite, op
@@ -18,7 +18,7 @@ from .views import as_strided
 # ---------------------------------------------------------------- masks
 
 
-@op(elementwise=True)
+@op(elementwise=True, strides=lambda outs, *args: (contiguous_strides(tuple(outs[0].shape)),))
 def masked_fill(input: Array, mask: Array, value: Scalar) -> Array:
     """`input` with one value where `mask` holds; the result keeps the dtype of `input`."""
     if mask.dtype != np.bool_:
@@ -412,6 +412,11 @@ def bincount(input: Array, weights: Array | None = None, minlength: int = 0) -> 
         raise RuntimeError("minlength should be >= 0")
     if values.ndim != 1 or (values.size and values.min() < 0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    most = int(values.max()) if values.size else -1
+    if most == 2**63 - 1:  # numpy would write before its memory
+        raise RuntimeError(f"maximum value of input overflowed, it should be < {most} but got {most}")
+    if most >= 2**60 - 1:
+        raise errors_storage.storage_overflow((most + 1,))
     if weights is None:
         return jnp.asarray(np.bincount(values, minlength=minlength).astype(np.int64))
     weights = np.asarray(weights)

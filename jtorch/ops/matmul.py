@@ -817,16 +817,19 @@ def cross(input: Array, other: Array, dim: int | None = None):
     return linalg_cross(input, other, dim=dim)
 
 
-@op(where="linalg", grad_name="SumBackward1")
+@op(where="linalg", grad_name="SumBackward1", out="linalg.vecdot: Expected out of dtype{want} but found {have}")
 def vecdot(x: Array, y: Array, *, dim: int = -1) -> Array:
     """The sums of `conj(x) * y` along `dim`."""
     if not jnp.issubdtype(x.dtype, jnp.inexact):
         raise RuntimeError(f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {scalar_name(x)}")
+    if x.dtype != y.dtype:
+        raise RuntimeError(
+            f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type {scalar_name(x)} and y of type "
+            f"{scalar_name(y)} instead"
+        )
     _batch_shape(x.shape, y.shape)
-    kind = dt.promote(dt.of(x.dtype), dt.of(y.dtype)).np
-    x, y = x.astype(kind), y.astype(kind)
     product = _conj(x) * y
-    return product.sum(axis(dim, product.ndim), dtype=kind)
+    return product.sum(axis(dim, product.ndim), dtype=x.dtype)
 
 
 def _cdist_name(args) -> str:
@@ -868,7 +871,7 @@ def cdist(
     if diff.shape[-1] == 0:
         return jnp.zeros(diff.shape[:-1], kind)
     if p == 0:
-        return (diff != 0).sum(-1).astype(kind)
+        return jnp.where(jnp.isnan(diff), diff, diff != 0).sum(-1)
     if p == 1:
         return diff.sum(-1)
     if p == 2:

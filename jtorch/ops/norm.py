@@ -404,7 +404,7 @@ def normalize(input: Array, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps:
     x = _wide(input)
     norm = _norm(x, p, dim, keepdims=True)
     floor = jnp.asarray(eps, norm.dtype)
-    return (x / jnp.where(norm > floor, norm, floor).astype(x.dtype)).astype(input.dtype)
+    return (x / jnp.where(norm < floor, floor, norm).astype(x.dtype)).astype(input.dtype)
 
 
 @normalize.check
@@ -462,12 +462,18 @@ def _(x1, x2, p=2.0, eps=1e-6, keepdim=False):
         raise errors.bool_minus(two=True)
 
 
+def _distance(difference: Array, p: float) -> Array:
+    """The p-norms of rows. Of order 0 those of nans are nan, which count as one element elsewhere."""
+    out = _norm(difference, p, -1, False)
+    return jnp.where(jnp.isnan(difference).any(-1), jnp.nan, out).astype(out.dtype) if p == 0 else out
+
+
 @op(where="torch nn.functional", out=False)
 def pdist(input: Array, p: float = 2.0) -> Array:
     """The p-norm distances between the rows of a matrix, each pair once: (0, 1), (0, 2), ..., (1, 2), ..."""
     first, second = np.triu_indices(input.shape[0], 1)
     difference = input[first] - input[second]
-    return _norm(difference, p, -1, False) if difference.size else jnp.zeros(len(first), input.dtype)
+    return _distance(difference, p) if difference.size else jnp.zeros(len(first), input.dtype)
 
 
 pdist.guards(input=True, out=True)

@@ -234,12 +234,12 @@ def _max_pool_op(n: int, grad_name: str):
 @_max_pool_op(1, "SqueezeBackward1")
 def max_pool1d(
     input: Array,
-    kernel_size,
-    stride=None,
-    padding=0,
-    dilation=1,
+    kernel_size: int | tuple,
+    stride: int | tuple | None = None,
+    padding: int | tuple = 0,
+    dilation: int | tuple = 1,
     ceil_mode: bool = False,
-    return_indices: bool = False,
+    return_indices: object = False,
 ) -> Array:
     """The largest element of each window of the last dimension, and where it is if `return_indices`."""
     return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
@@ -248,12 +248,12 @@ def max_pool1d(
 @_max_pool_op(2, "MaxPool2DWithIndicesBackward0")
 def max_pool2d(
     input: Array,
-    kernel_size,
-    stride=None,
-    padding=0,
-    dilation=1,
+    kernel_size: int | tuple,
+    stride: int | tuple | None = None,
+    padding: int | tuple = 0,
+    dilation: int | tuple = 1,
     ceil_mode: bool = False,
-    return_indices: bool = False,
+    return_indices: object = False,
 ) -> Array:
     """The largest element of each window of the last two dimensions, and where it is if `return_indices`."""
     return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
@@ -262,12 +262,12 @@ def max_pool2d(
 @_max_pool_op(3, "MaxPool3DWithIndicesBackward0")
 def max_pool3d(
     input: Array,
-    kernel_size,
-    stride=None,
-    padding=0,
-    dilation=1,
+    kernel_size: int | tuple,
+    stride: int | tuple | None = None,
+    padding: int | tuple = 0,
+    dilation: int | tuple = 1,
     ceil_mode: bool = False,
-    return_indices: bool = False,
+    return_indices: object = False,
 ) -> Array:
     """The largest element of each window of the last three dimensions, and where it is if `return_indices`."""
     return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
@@ -340,7 +340,12 @@ def _avg_pool(n, input, kernel_size, stride, padding, ceil_mode, count_include_p
 
 @op(where="torch nn.functional", grad_name="SqueezeBackward1", out=False, strides=formats.follow_line)
 def avg_pool1d(
-    input: Array, kernel_size, stride=None, padding=0, ceil_mode: bool = False, count_include_pad: bool = True
+    input: Array,
+    kernel_size: int | tuple,
+    stride: int | tuple | None = None,
+    padding: int | tuple = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
 ) -> Array:
     """The mean of each window of the last dimension; padding counts unless `count_include_pad` is False."""
     return _avg_pool(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
@@ -357,9 +362,9 @@ def _(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include
 @op(where="nn.functional _C._nn", out="exact", grad_name="AvgPool2DBackward0", strides=formats.follow)
 def avg_pool2d(
     input: Array,
-    kernel_size,
-    stride=None,
-    padding=0,
+    kernel_size: int | tuple,
+    stride: int | tuple | None = None,
+    padding: int | tuple = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
@@ -379,9 +384,9 @@ def _(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include
 @op(where="nn.functional _C._nn", out="exact", grad_name="AvgPool3DBackward0")
 def avg_pool3d(
     input: Array,
-    kernel_size,
-    stride=None,
-    padding=0,
+    kernel_size: int | tuple,
+    stride: int | tuple | None = None,
+    padding: int | tuple = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
@@ -444,7 +449,7 @@ def _unless_mean(call):
 
 
 @op(where="torch nn.functional", grad_name=_adaptive_name(1), out=False, strides=formats.follow_line)
-def adaptive_avg_pool1d(input: Array, output_size) -> Array:
+def adaptive_avg_pool1d(input: Array, output_size: int | tuple) -> Array:
     """The mean of each of `output_size` windows that cover the last dimension evenly."""
     return _adaptive_avg_pool(1, input, output_size)
 
@@ -508,6 +513,10 @@ def _largest_at(x, starts, sizes, n):
     inside = jnp.broadcast_to(inside, (*lead, *outs, *tall)).reshape(index.shape)
     values = jnp.where(inside, values, jnp.asarray(_lowest(x.dtype), x.dtype))
     choice = jnp.argmax(values, -1, keepdims=True)
+    if jnp.issubdtype(values.dtype, jnp.floating):  # of nans PyTorch takes the last
+        found = jnp.isnan(values)
+        last = taps - 1 - jnp.argmax(found[..., ::-1], -1, keepdims=True)
+        choice = jnp.where(found.any(-1, keepdims=True), last, choice)
     pick = lambda a: jnp.take_along_axis(a, choice, -1)[..., 0]
     return pick(values), pick(index).astype(jnp.int64)
 

@@ -166,7 +166,7 @@ def _sum_dtype(x, dtype):
 
 
 @op(grad_name=_named("SumBackward0", "SumBackward1"), follows_out=True)
-def sum(input: Array, dim: object = None, keepdim: bool = False, *, dtype: object = None) -> Array:
+def sum(input: Array, dim: int | tuple | None = None, keepdim: bool = False, *, dtype: object = None) -> Array:
     """The sum over the given dimensions; of integers as int64."""
     x = convert(input, _sum_dtype(input, dtype))
     return jnp.sum(x, axis=all_dims(dim, input.ndim), keepdims=keepdim, dtype=x.dtype)
@@ -186,7 +186,7 @@ def _nansum_out(want, have):
 
 
 @op(out=_nansum_out)
-def nansum(input: Array, dim: object = None, keepdim: bool = False, *, dtype: object = None) -> Array:
+def nansum(input: Array, dim: int | tuple | None = None, keepdim: bool = False, *, dtype: object = None) -> Array:
     """The sum over the given dimensions, nan counted as 0."""
     if input.dtype.kind not in "biu":
         input = jnp.where(jnp.isnan(input), jnp.zeros((), input.dtype), input)
@@ -203,7 +203,7 @@ nansum.vjp(
     grad_name=_named("MeanBackward0", "MeanBackward1"),
     out=general_cast("mean.dtype_out(): input types can't be cast to the desired output type {have}"),
 )
-def mean(input: Array, dim: object = None, keepdim: bool = False, *, dtype: object = None) -> Array:
+def mean(input: Array, dim: int | tuple | None = None, keepdim: bool = False, *, dtype: object = None) -> Array:
     """The mean over the given dimensions."""
     x = input if dtype is None else convert(input, dtype.np)
     n = _size(x.shape, dim)
@@ -264,7 +264,7 @@ def _logsumexp_out(want, have):
 
 @op(out=_logsumexp_out)
 @opmath
-def logsumexp(input: Array, dim: object, keepdim: bool = False) -> Array:
+def logsumexp(input: Array, dim: int | tuple | None, keepdim: bool = False) -> Array:
     """log(sum(exp(input))) over the given dimensions, without overflow."""
     input = to_float(input)
     dims = all_dims(dim, input.ndim)
@@ -286,7 +286,7 @@ logsumexp.vjp(
 
 
 @op(differentiable=False, out=False)
-def count_nonzero(input: Array, dim: object = None) -> Array:
+def count_nonzero(input: Array, dim: int | tuple | None = None) -> Array:
     """The number of non-zero elements over the given dimensions."""
     return jnp.sum(input != 0, axis=all_dims(dim, input.ndim), dtype=jnp.int64)
 
@@ -312,13 +312,13 @@ _any, _all = _truth("any", jnp.any), _truth("all", jnp.all)
 
 
 @op(differentiable=False, out=_truth_out("any"))
-def any(input: Array, dim: object = None, keepdim: bool = False) -> Array:
+def any(input: Array, dim: int | tuple | None = None, keepdim: bool = False) -> Array:
     """Whether an element is non-zero."""
     return _any(input, dim, keepdim)
 
 
 @op(differentiable=False, out=_truth_out("all"))
-def all(input: Array, dim: object = None, keepdim: bool = False) -> Array:
+def all(input: Array, dim: int | tuple | None = None, keepdim: bool = False) -> Array:
     """Whether all elements are non-zero."""
     return _all(input, dim, keepdim)
 
@@ -332,13 +332,13 @@ _SAME_AS_INPUT = (
 
 
 @op(out=_SAME_AS_INPUT)
-def amax(input: Array, dim: object = (), keepdim: bool = False) -> Array:
+def amax(input: Array, dim: int | tuple | None = (), keepdim: bool = False) -> Array:
     """The largest element over the given dimensions; nan if there is one."""
     return jnp.max(input, axis=all_dims(dim, input.ndim), keepdims=keepdim)
 
 
 @op(out=_SAME_AS_INPUT)
-def amin(input: Array, dim: object = (), keepdim: bool = False) -> Array:
+def amin(input: Array, dim: int | tuple | None = (), keepdim: bool = False) -> Array:
     """The smallest element over the given dimensions; nan if there is one."""
     return jnp.min(input, axis=all_dims(dim, input.ndim), keepdims=keepdim)
 
@@ -501,7 +501,9 @@ def _power_of(p):
 
 
 @op(grad_name="LinalgVectorNormBackward0", out="exact")
-def norm(input: Array, p: object = "fro", dim: object = None, keepdim: bool = False, dtype: object = None) -> Array:
+def norm(
+    input: Array, p: object = "fro", dim: int | tuple | None = None, keepdim: bool = False, dtype: object = None
+) -> Array:
     """The p-norm over the given dimensions."""
     x = input if dtype is None else convert(input, dtype.np)
     if p == "nuc":

@@ -5,7 +5,7 @@ import warnings
 import jax.numpy as jnp
 
 from jtorch import errors_nn as errors
-from jtorch.core.dtype import INT
+from jtorch.core.dtype import INT, promote
 
 from .backend import need_floats
 from .registry import op
@@ -99,6 +99,12 @@ def no_mean_of_integers(record):
             and reduction_of(at["reduction"], at["size_average"], at["reduce"]) == "mean"
         ):
             raise errors.mean_dtype(dtype)
+
+
+def into_input(input, target):
+    """Refuse a target that takes the loss to another kind of number than the input, whose dtype the loss has."""
+    if target.dtype.category > input.dtype.category:
+        raise errors.result_cast(promote(input.dtype, target.dtype), input.dtype)
 
 
 def warn_sizes(input, target):

@@ -116,6 +116,9 @@ SPACES = (
 )  # fmt: skip
 
 
+# Of the functions of nn.functional those that PyTorch has in C, and factories.
+_IN_C = frozenset("avg_pool2d avg_pool3d gelu linear logsigmoid softplus softshrink tril_indices triu_indices".split())
+
 # Called instead of the kernel when an argument is a Tensor; set by dispatch, which alone knows Tensor.
 tensor_call: Callable[["Record", tuple, dict], Any] | None = None
 tensor_type: type = _Marker  # until dispatch names Tensor: a class that no argument has
@@ -178,7 +181,9 @@ class Record:
     @functools.cached_property
     def strict(self) -> bool:
         """Whether PyTorch's function is one in C, which takes no int for a bool; its functions in Python do."""
-        return any(t.partition(".")[0] in ("torch", "Tensor", "linalg", "fft", "special") for t in self.targets)
+        return self.name in _IN_C or any(
+            t.partition(".")[0] in ("torch", "Tensor", "linalg", "fft", "special") for t in self.targets
+        )
 
     def invoke(self, fn, values):
         """Call `fn`, which has this record's signature, with a value for each parameter."""

@@ -206,16 +206,13 @@ def _check_diff(input, n=1, dim=-1, prepend=None, append=None):
         raise RuntimeError(f"order must be non-negative but got {n}")
 
 
-def _panels(y, x, dx, dim):
-    y = to_float(y)
+def _panels(y, x, dim):
+    """Twice the areas of the panels. Neighbours are added in the dtype that they have, so bytes wrap, as PyTorch's do."""
     before, after = _slices(y, dim)
-    if x is None:
-        return (before + after) * (like(dx, y) / 2)
     if x.ndim == 1 and y.ndim > 1:
         x = x.reshape([-1 if d == dim else 1 for d in range(y.ndim)])
-    axis = x.ndim - y.ndim + dim
-    left, right = _slices(x, axis)
-    return (before + after) * (right - left) / 2
+    left, right = _slices(x, x.ndim - y.ndim + dim)
+    return to_float(before + after) * (right - left)
 
 
 @op(where="torch", aliases=("trapz",), out=False)
@@ -224,7 +221,10 @@ def trapezoid(y: Array, x: Array | None = None, *, dx: Number = 1, dim: int = -1
     dim = one_dim(dim, y.ndim)
     if y.shape[dim] == 0:
         return jnp.sum(to_float(y), axis=dim)
-    return jnp.sum(_panels(y, x, dx, dim), axis=dim)
+    if x is not None:
+        return jnp.sum(_panels(y, x, dim), axis=dim) / 2
+    ends = to_float(lax.index_in_dim(y, 0, dim, False) + lax.index_in_dim(y, -1, dim, False))
+    return (to_float(jnp.sum(y, axis=dim)) - ends * 0.5) * like(dx, ends)
 
 
 trapezoid.guards(y=False, x=False)
@@ -246,7 +246,11 @@ trapezoid.grad_name = lambda args: "MulBackward1" if args["x"] is None else "Div
 def cumulative_trapezoid(y: Array, x: Array | None = None, *, dx: Number = 1, dim: int = -1) -> Array:
     """The running area under y by the trapezoidal rule."""
     dim = one_dim(dim, y.ndim)
-    return jnp.cumsum(_panels(y, x, dx, dim), axis=dim)
+    if x is not None:
+        return jnp.cumsum(_panels(y, x, dim), axis=dim) / 2
+    before, after = _slices(y, dim)
+    both = before + after
+    return jnp.cumsum(to_float(both) * (like(dx, to_float(both)) / 2), axis=dim)
 
 
 cumulative_trapezoid.guards(y=False, x=False)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ..core import dtype as dtypes
 from .factor import lapack, ldl_kind, lu_info, permutation, singular_values
 from .indexing import scalar_name
 from .linalg import pseudo_inverse, tolerance
@@ -134,6 +135,28 @@ def triangular_solve(
 
 
 triangular_solve.guards(out0=True)
+
+
+@triangular_solve.check
+def _check_triangular_solve(b, A, upper=True, transpose=False, unitriangular=False):
+    if A.dtype is not b.dtype:
+        raise RuntimeError(
+            f"Expected b and A to have the same dtype, but found b of type {dtypes.scalar_name(b.dtype)} and A of type "
+            f"{dtypes.scalar_name(A.dtype)} instead."
+        )
+    for name, x in (("b", b), ("A", A)):
+        if x.ndim < 2:
+            raise RuntimeError(
+                f"torch.triangular_solve: Expected {name} to have at least 2 dimensions, but it has {x.ndim} dimensions instead"
+            )
+    rows, columns = A.shape[-2:]
+    if rows != columns:
+        raise RuntimeError(f"A must be batches of square matrices, but they are {rows} by {columns} matrices")
+    if rows != b.shape[-2]:
+        raise RuntimeError(
+            f"Incompatible matrix sizes for triangular_solve: each A matrix is {rows} by {rows} but each b matrix is "
+            f"{b.shape[-2]} by {b.shape[-1]}"
+        )
 
 
 def _lapack_only(A):

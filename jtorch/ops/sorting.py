@@ -169,7 +169,17 @@ def _check_searchsorted(sorted_sequence, input, out_int32=False, right=False, si
         raise RuntimeError(
             "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True"
         )
+    if not is_number(input) and not sorted_sequence.ndim and sorted_sequence.numel:
+        raise RuntimeError(
+            "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension"
+        )
+    if sorter is not None and sorter.dtype is not dtypes.int64:
+        raise RuntimeError(
+            f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {dtypes.scalar_name(sorter.dtype)}"
+        )
     _check_ordered(sorted_sequence)
+    if not is_number(input) and kind(input) == "c":
+        _check_ordered(input)
     shape = getattr(input, "shape", ())
     if len(sorted_sequence.shape) != 1 and sorted_sequence.shape[:-1] != shape[:-1]:
         raise RuntimeError(

@@ -96,7 +96,7 @@ def polygamma_of(input: Array, n: int) -> Array:
 def _zeta(order, x):
     """The Hurwitz zeta function; left of 0, which lax.zeta gets wrong, by steps to the right of it, or by reflection if those
     were many."""
-    steps = jnp.where(x > 0, 0, jnp.minimum(jnp.ceil(1 - x), _FAR))
+    steps = jnp.where(x <= 0, jnp.minimum(jnp.ceil(1 - x), _FAR), 0)  # not of nan: the largest counts for all
 
     def advance(state):
         k, total = state

@@ -59,7 +59,7 @@ def _power_by_constant(x, n):
         whole = lax.integer_pow(x, builtins.abs(builtins.int(n)))
         return 1 / whole if n < 0 else whole
     if n == 0.5:
-        return jnp.sqrt(x)
+        return _root(x)
     if n == -0.5:
         return 1 / jnp.sqrt(x)
     return None
@@ -204,7 +204,19 @@ square.vjp(input=lambda g, input: g * conj_of(input + input))
 @op(promote=FLOAT)
 def sqrt(input: Array) -> Array:
     """The square root."""
-    return jnp.sqrt(input)
+    return _root(input)
+
+
+def _root(x):
+    out = jnp.sqrt(x)
+    if x.dtype.kind == "c":  # of -inf + nan j the imaginary part is known, where XLA has nan, as in `exp` and `log`
+        up, side = (
+            jnp.asarray(builtins.complex(math.inf, math.nan), x.dtype),
+            jnp.asarray(builtins.complex(math.nan, math.inf), x.dtype),
+        )
+        out = jnp.where(jnp.isinf(x.real) & jnp.isnan(x.imag), jnp.where(x.real > 0, up, side), out)
+        out = jnp.where(jnp.isnan(x.real) & jnp.isinf(x.imag), lax.complex(jnp.abs(x.imag), x.imag), out)
+    return out
 
 
 sqrt.vjp(input=lambda g, out: g / conj_of(out * 2))
@@ -235,7 +247,12 @@ reciprocal.vjp(input=lambda g, out: -g * conj_of(out * out))
 @op(promote=FLOAT)
 def exp(input: Array) -> Array:
     """e to the power of each element."""
-    return jnp.exp(input)
+    out = jnp.exp(input)
+    if input.dtype.kind == "c":  # the size is known without a direction
+        known = jnp.isinf(input.real) & ~jnp.isfinite(input.imag)
+        large = jnp.asarray(builtins.complex(math.inf, math.nan), input.dtype)
+        out = jnp.where(known, jnp.where(input.real > 0, large, 0), out)
+    return out
 
 
 exp.vjp(input=lambda g, out: g * conj_of(out))
@@ -263,7 +280,12 @@ expm1.vjp(input=lambda g, out: g * conj_of(out + 1))
 @op(promote=FLOAT)
 def log(input: Array) -> Array:
     """The natural logarithm."""
-    return jnp.log(input)
+    out = jnp.log(input)
+    if input.dtype.kind == "c":
+        re, im = input.real, input.imag
+        known = (jnp.isinf(re) & jnp.isnan(im)) | (jnp.isnan(re) & jnp.isinf(im))
+        out = jnp.where(known, jnp.asarray(builtins.complex(math.inf, math.nan), input.dtype), out)
+    return out
 
 
 log.vjp(input=lambda g, input: g / conj_of(input))

@@ -1,0 +1,82 @@
+"""Static arguments: their canonical form, and what may stand for an int, a flag, a number or a word."""
+
+import typing
+
+import numpy as np
+
+from .. import errors, errors_arguments
+from ..core import dtype as dtypes
+from ..ops import registry
+from ..ops.registry import STATIC
+from ..tensor import Tensor
+
+_PLAIN = {bool: bool, int: int, str: str, bool | None: bool, int | None: int, str | None: str}
+_INT64 = range(-(2**63), 2**63)
+
+
+def check_statics(record, statics, *, method=False, name=None):
+    """Raise where a bool, a number, an int or a string is wanted and something else is given: asked for each plan, not each call.
+
+    statics: pairs (position in the signature, value). PyTorch counts a method's arguments without the tensor itself, and says no
+    position of what comes by keyword, as flags mostly do.
+    """
+    if not record.strict:
+        return
+    for at, a in statics:
+        p = record.params[at]
+        position = at + 1 - method if p.default is p.empty or p.name == "dim" else None
+        if p.annotation in _INTS and not (type(a) is str and str in typing.get_args(p.annotation)):
+            _check_ints(name or record.shown, p, a, at + 1 - method)
+        if p.annotation is float and a is not p.default and isinstance(a, (str, complex, tuple, type(None))):
+            raise errors.argument(name or record.shown, p.name, "float", a, position)
+        if p.name == "dtype" and not (a is None or isinstance(a, dtypes.dtype)):
+            raise errors.argument(name or record.shown, "dtype", "torch.dtype", a)
+        kind = _PLAIN.get(p.annotation)
+        if kind is None or a is p.default or (a is None and p.annotation is not kind):
+            continue
+        if type(a) is int and kind is int and a not in _INT64:
+            raise errors_arguments.overflow()
+        if type(a) is not kind and (not isinstance(a, kind) or isinstance(a, bool)):
+            raise errors.argument(name or record.shown, p.name, kind.__name__, a, position)
+
+
+_INTS = {registry.VarInts, tuple, list[int], int | tuple, int | tuple | None, int | tuple | str}
+
+
+def _check_ints(function, p, a, position):
+    """Raise where ints are wanted and there is anything else, or a bool in the first place, which is where PyTorch looks."""
+    if isinstance(a, (bool, float, str)):
+        raise errors.argument(function, p.name, "tuple of ints", a, position)
+    if type(a) is int and a not in _INT64:
+        raise errors_arguments.overflow()
+    for at, x in enumerate(a if isinstance(a, tuple) else ()):
+        if x is None or isinstance(x, (float, str, complex)) or not at and isinstance(x, bool):
+            raise errors_arguments.int_element(function, p.name, position, at, x)
+        if type(x) is int and x not in _INT64:
+            raise errors_arguments.overflow(function, p.name, at)
+
+
+def is_method(frame) -> bool:
+    """Whether the generated function that runs in this frame is a method: PyTorch's count its arguments without the tensor."""
+    public = frame.f_globals.get("public")
+    return public is not None and public.__qualname__.startswith("Tensor.")
+
+
+def statics_of(op, call):
+    """The static arguments of a call, with their positions."""
+    return [(k, s[1]) for k, (r, s) in enumerate(zip(op.roles, call.slots)) if r == STATIC]
+
+
+def static(a):
+    """A static argument in hashable, canonical form."""
+    if isinstance(a, (list, tuple)):
+        return tuple(static(x) for x in a)
+    if isinstance(a, Tensor):
+        return a.item() if a._spec.ndim == 0 else tuple(a.tolist())
+    if isinstance(a, np.generic):
+        return a.item()
+    if isinstance(a, np.ndarray):
+        return tuple(static(x) for x in a.tolist())
+    if type(a) is type:  # dtype=float
+        return dtypes.PYTHON.get(a, a)
+    return a

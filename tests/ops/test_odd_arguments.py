@@ -1,0 +1,211 @@
+"""What calls of every operator with odd arguments found: flags, words and numbers out of place, nans, other dtypes."""
+
+import pytest
+
+from tests.oracle import both
+
+INF, NAN = float("inf"), float("nan")
+HUGE = 2**63
+
+
+def rows(t):
+    return t.tensor([[1.0, NAN], [2, 3], [INF, 3], [INF, 4], [-INF, 3]])
+
+
+def bytes_of(t):
+    return t.tensor([[248, 255, 252], [254, 249, 3]], dtype=t.uint8)
+
+
+def odd_grid(t):
+    return t.tensor([[[[NAN, NAN], [NAN, 0.0], [0.0, NAN], [INF, 0.0], [-INF, 0.0], [0.1, 0.2]]]])
+
+
+def sampled(t, **how):
+    return t.nn.functional.grid_sample(t.arange(1.0, 17).view(1, 1, 4, 4), odd_grid(t), align_corners=False, **how)
+
+
+VALUES = {
+    "polygamma beside a nan": lambda t: t.polygamma(2, t.tensor([-1.7658, -4.3228, NAN, 3.0])),
+    "zeta beside a nan": lambda t: t.special.zeta(t.tensor(2.0), t.tensor([-1.75, -4.25, NAN])),
+    "normalized nans": lambda t: [
+        t.nn.functional.normalize(t.tensor([[1e3, INF, 1, NAN], [NAN, 1, 2, 3], [0, 0, 0, 0]]), p=p)
+        for p in (2.0, 1.0, INF)
+    ],
+    "flag, then dimension of its value": lambda t: [
+        f(t.arange(6.0).view(2, 3), x) for f in (t.var, t.std, t.var_mean, t.std_mean) for x in (True, 1, False, 0)
+    ],
+    "how many differ, of nans": lambda t: [t.pdist(rows(t), p=0), t.cdist(rows(t), rows(t), p=0)],
+    "areas of bytes": lambda t: [
+        t.trapezoid(bytes_of(t)),
+        t.trapezoid(bytes_of(t), dx=2),
+        t.trapezoid(bytes_of(t), dim=0),
+        t.trapezoid(bytes_of(t), t.tensor([[-8.0, -0.5, 3.0], [-3.0, 5.0, 1.0]])),
+        t.cumulative_trapezoid(bytes_of(t)),
+        t.cumulative_trapezoid(bytes_of(t), t.tensor([[-8.0, -0.5, 3.0], [-3.0, 5.0, 1.0]])),
+    ],
+    "areas to infinity": lambda t: [t.trapezoid(t.tensor([-INF, -INF, 1.0]), dx=2.0), t.trapezoid(t.tensor([1.0]))],
+    "points nowhere": lambda t: [
+        sampled(t, mode=m, padding_mode=p) for m in ("bilinear", "nearest") for p in ("zeros", "border", "reflection")
+    ],
+    "losses in the dtype of the input": lambda t: [
+        f(t.tensor([1.0, -2.0], dtype=a), t.tensor([1, -1], dtype=b), reduction=r)
+        for f in (t.nn.functional.huber_loss, t.nn.functional.soft_margin_loss)
+        for a, b in ((t.float16, t.float32), (t.float32, t.float64), (t.float64, t.float32), (t.float32, t.int64))
+        for r in ("none", "mean", "sum")
+    ],
+    "areas of a transposed line": lambda t: t.nn.functional.interpolate(
+        t.arange(24.0).view(2, 4, 3).transpose(1, 2), 6, mode="area"
+    ),
+    "coordinates of a turned matrix": lambda t: t.unravel_index(t.tensor([[3, 8, 13], [0, 5, 10]]).t(), (4, 5)),
+    "complex without end": lambda t: [
+        f(t.tensor([complex(x, y) for x in (INF, -INF, NAN, 1.0) for y in (INF, -INF, NAN, 0.0, 1.0)])).abs()
+        for f in (t.exp, t.sqrt, t.log)
+    ],
+    "filled under a mask, turned": lambda t: [
+        t.arange(30.0).view(5, 6).t().masked_fill(t.ones(6, 5).bool(), v) for v in (1.0, t.tensor(2.0))
+    ],
+    "turned over, turned": lambda t: [
+        t.arange(24.0).view(2, 3, 4).mT.flip(0),
+        t.fliplr(t.arange(24.0).view(2, 3, 4).mT),
+        t.arange(24.0).view(2, 3, 4)[:, :, ::2].flip(1),
+        t.ones(2, 1, 3).expand(2, 4, 3).flip(0),
+    ],
+    "last of the nans": lambda t: [
+        t.nn.functional.adaptive_max_pool1d(t.tensor([[[NAN, 1, NAN, 2, 3, NAN, 0]]]), 3, return_indices=True),
+        t.nn.functional.fractional_max_pool2d(
+            t.tensor([[[NAN, 1, NAN, 2, 3, NAN], [1, 2, NAN, 3, NAN, 0]]]),
+            (2, 2),
+            output_size=(1, 3),
+            _random_samples=t.tensor([[[0.5, 0.5]]]),
+            return_indices=True,
+        ),
+    ],
+    "logits in the dtype of the targets": lambda t: [
+        t.nn.functional.binary_cross_entropy_with_logits(
+            t.tensor([1.0, -2.0], dtype=a), t.tensor([1.0, 0.0], dtype=b), weight=w, reduction=r
+        )
+        for a, b in ((t.float64, t.float32), (t.float32, t.float16), (t.float32, t.float64))
+        for w in (None, t.tensor([1.0, 2.0]))
+        for r in ("none", "mean")
+    ],
+    "normal of tensors and a size": lambda t: t.normal(t.tensor(1.5), 0.3, (2, 2)).shape,
+    "positions if asked for by an int": lambda t: t.nn.functional.max_pool2d(t.ones(1, 2, 2), 2, return_indices=1),
+    "tiles by name": lambda t: [t.tile(t.ones(2), dims=(2, 2)), t.ones(2).tile(2, 3), t.ones(2).tile((2,))],
+}
+
+
+# PyTorch's functions take these names, whatever its documentation says.
+NAMED = {
+    "linalg.eig": {"input": "m"}, "linalg.eigh": {"input": "m"}, "linalg.eigvals": {"input": "m"}, "linalg.eigvalsh": {"input": "m"},
+    "linalg.cholesky": {"input": "m"}, "linalg.cholesky_ex": {"input": "m"}, "linalg.matrix_exp": {"input": "m"},
+    "linalg.householder_product": {"input": "m", "tau": "v"}, "linalg.ldl_factor": {"input": "m"},
+    "linalg.ldl_factor_ex": {"input": "m"}, "linalg.lstsq": {"input": "m", "b": "m"}, "linalg.vector_norm": {"input": "m"},
+    "linalg.matrix_norm": {"input": "m"}, "linalg.norm": {"input": "m"}, "linalg.tensorsolve": {"input": "m", "other": "v"},
+    "det": {"input": "m"}, "linalg.det": {"A": "m"}, "slogdet": {"input": "m"}, "inverse": {"input": "m"}, "linalg.inv": {"A": "m"},
+    "cholesky_inverse": {"input": "m"}, "cholesky_solve": {"input": "m", "input2": "m"}, "orgqr": {"input": "m", "input2": "v"},
+    "ormqr": {"input": "m", "input2": "v", "input3": "m"}, "triangular_solve": {"input": "m", "A": "m"},
+    "special.airy_ai": {"x": "v"}, "special.spherical_bessel_j0": {"x": "v"}, "special.scaled_modified_bessel_k0": {"x": "v"},
+    "constant_pad_nd": {"input": "v", "pad": (1, 1)}, "scalar_tensor": {"s": 2},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_names(name):
+    def program(t):
+        given = {"m": t.eye(2), "v": t.ones(2)}
+        function = t
+        for part in name.split("."):
+            function = getattr(function, part)
+        return function(**{k: given.get(v, v) for k, v in NAMED[name].items()})
+
+    both(program)
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values(name):
+    both(VALUES[name])
+
+
+# x: ones, two rows of three. Class and first words are compared.
+REFUSED = {
+    "dimension of a view, as a method": lambda t, x: x.unsqueeze(1.5),
+    "dimension of a view, as a function": lambda t, x: t.unsqueeze(x, 1.5),
+    "other tensor, as a method": lambda t, x: x.view_as(3),
+    "int of 65 bits": lambda t, x: x.sum(HUGE),
+    "int of 65 bits for a view": lambda t, x: x.unsqueeze(-HUGE - 1),
+    "ints of 65 bits": lambda t, x: x.roll((1,), (HUGE,)),
+    "window of 65 bits": lambda t, x: t.nn.functional.avg_pool2d(x[None], HUGE),
+    "None among ints": lambda t, x: x.permute((1, None)),
+    "None first among ints": lambda t, x: x.permute((None, 1)),
+    "word among dimensions": lambda t, x: t.sum(x, (1, "a")),
+    "float for dimensions": lambda t, x: x.amax(1.5),
+    "flag of a pool": lambda t, x: t.nn.functional.avg_pool2d(x[None], 2, ceil_mode=1),
+    "window that begins with a flag": lambda t, x: t.nn.functional.avg_pool2d(x[None], (True, 2)),
+    "window of a float": lambda t, x: t.nn.functional.max_pool2d(x[None], 1.5),
+    "distance that is None": lambda t, x: t.cosine_similarity(x, x, eps=None),
+    "dtype that is a number": lambda t, x: t.softmax(x, 0, dtype=1),
+    "flag of what has no shape yet": lambda t, x: t.nonzero(x, as_tuple=1),
+    "flag of unique": lambda t, x: t.unique_consecutive(x, return_counts="a"),
+    "triangle of a float": lambda t, x: t.triu_indices(2.5, 3),
+    "triangle of a flag": lambda t, x: t.tril_indices(True, 3),
+    "rows into wholes": lambda t, x: t.vstack((x, x), out=x.long()),
+    "coordinates in floats": lambda t, x: t.unravel_index(t.tensor([1]), (4.5, 5)),
+    "coordinates in a word": lambda t, x: t.unravel_index(t.tensor([1]), "a"),
+    "triangular system of two dtypes": lambda t, x: t.triangular_solve(x, t.eye(2).double()),
+    "triangular system of a vector": lambda t, x: t.triangular_solve(x[0], t.eye(3)),
+    "triangular system of other sizes": lambda t, x: t.triangular_solve(x, t.eye(3)),
+    "system without a triangle": lambda t, x: t.triangular_solve(x, x),
+    "too large for float32": lambda t, x: t.nn.functional.threshold(x, 0.0, 1e39),
+    "too large a bound": lambda t, x: t.nn.functional.hardtanh(x, -1e39, 1),
+    "too large for a half": lambda t, x: t.nn.functional.hardshrink(x.half(), 1e6),
+    "too large a slope": lambda t, x: t.nn.functional.leaky_relu(x, 1e39),
+    "too large for a byte": lambda t, x: t.nn.functional.threshold(x.to(t.int8), 1, 300),
+    "lambda that is infinite": lambda t, x: t.nn.functional.softshrink(x, INF),
+    "lambda that is nan": lambda t, x: t.nn.functional.softshrink(x, NAN),
+    "slopes without end": lambda t, x: t.nn.functional.rrelu(x, 0.1, INF),
+    "too large a factor": lambda t, x: t.add(x, x, alpha=1e39),
+    "too large a factor for bytes": lambda t, x: t.add(x.to(t.int8), x.to(t.int8), alpha=300),
+    "too large a factor of a product": lambda t, x: t.addmm(x, x, t.eye(3), beta=1e39),
+    "loss of a complex target": lambda t, x: t.nn.functional.soft_margin_loss(x, x.cfloat()),
+    "out= of what are no tensors": lambda t, x: t.topk(x, 1, out=(3, 4)),
+    "out= of a sum that is no tensor": lambda t, x: t.cumsum(x, 0, out=[x]),
+    "out= of a choice that is no tensor": lambda t, x: t.masked_select(x, x > 0, out=[x]),
+    "counts of the largest number": lambda t, x: t.bincount(t.tensor([HUGE - 1])),
+    "counts up to a large number": lambda t, x: t.bincount(t.tensor([0, 2**62])),
+    "out= of a factory": lambda t, x: t.zeros(2, out=[x]),
+    "out= of another dtype for noise": lambda t, x: t.randn(2, dtype=t.float32, out=x.double()),
+    "device by a number": lambda t, x: t.zeros(2, device=1),
+    "no list": lambda t, x: t.stack(None),
+    "shape of a number": lambda t, x: x.reshape_as(3),
+    "number that is a list": lambda t, x: t.scalar_tensor([0]),
+    "deviation that is nan": lambda t, x: t.normal(1.5, NAN, (2,)),
+    "noise below None": lambda t, x: t.randint(2, 10, None),
+    "kernel without elements": lambda t, x: t.nn.functional.conv1d(x[None], t.ones(3, 2, 0)),
+    "kernel without elements, transposed": lambda t, x: t.nn.functional.conv_transpose2d(
+        x[None, None], t.ones(1, 3, 1, 0)
+    ),
+    "padding below 0": lambda t, x: t.nn.functional.unfold(x[None], 2, padding=-1),
+    "dilation of 0": lambda t, x: t.nn.functional.unfold(x[None], 2, dilation=0),
+    "three strides": lambda t, x: t.nn.functional.unfold(x[None], 2, stride=(1, 2, 1)),
+    "bias of another dtype": lambda t, x: t.nn.functional.bilinear(x, x, t.ones(4, 3, 3), t.ones(4).half()),
+    "put by ints": lambda t, x: x.put(t.tensor([0]).int(), t.ones(1)),
+    "reflections of another dtype": lambda t, x: t.ormqr(t.eye(2), t.ones(2), x.double()),
+    "reflections of other ranks": lambda t, x: t.ormqr(t.eye(2), t.ones(2), x[None]),
+    "complex among the ordered": lambda t, x: t.searchsorted(t.ones(1), t.tensor([1j])),
+    "bounds of no dimension": lambda t, x: t.searchsorted(t.tensor(0.0), t.ones(1)),
+    "order in ints": lambda t, x: t.searchsorted(t.ones(1), t.ones(1), sorter=t.tensor([0]).int()),
+    "products of two dtypes": lambda t, x: t.linalg.vecdot(x, x.double()),
+    "product into another dtype": lambda t, x: t.linalg.vecdot(x, x, out=t.zeros(2).double()),
+    "Householder's of two dtypes": lambda t, x: t.linalg.householder_product(t.eye(2), t.ones(2).double()),
+    "Householder's of other ranks": lambda t, x: t.linalg.householder_product(t.eye(2), t.ones(1, 2)),
+    "flag among numbers": lambda t, x: t.isin(True, x),
+    "complex among numbers": lambda t, x: t.isin(1j, x),
+    "added by floats": lambda t, x: t.index_add(x, 0, t.ones(2), x),
+    "added by flags": lambda t, x: t.index_add(x, 0, t.tensor([True, False]), x),
+    "loss of wholes": lambda t, x: t.nn.functional.huber_loss(x.long(), x),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name):
+    both(lambda t: REFUSED[name](t, t.ones(2, 3)))
