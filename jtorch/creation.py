@@ -348,9 +348,9 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False) -> Ten
     return finish(t, requires_grad)
 
 
-def scalar_tensor(value, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=None) -> Tensor:
+def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=None) -> Tensor:
     """A 0-d tensor of the default dtype unless told otherwise."""
-    return tensor(value, dtype=dtype_or_default(dtype), device=device, requires_grad=requires_grad)
+    return tensor(s, dtype=dtype_or_default(dtype), device=device, requires_grad=requires_grad)
 
 
 # --- from sizes --------------------------------------------------------------------------------------------------------

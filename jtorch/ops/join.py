@@ -397,8 +397,9 @@ def repeat(input: Array, repeats: VarInts) -> Array:
 
 
 @composite
-def tile(input: Array, *dims):
+def tile(input: Array, *counts, dims=None):
     """`repeat`, where missing leading counts are ones."""
+    dims = counts if dims is None else (dims,)
     counts = tuple(dims[0]) if len(dims) == 1 and not isinstance(dims[0], int | float | str) else dims
     return repeat(input, (1,) * (input.ndim - len(counts)) + tuple(counts))
 
