@@ -34,9 +34,9 @@ def view_named(name, t, *statics):
     return call_view(registry.VIEWS[name], t, statics)
 
 
-def reshape(input, *shape) -> Tensor:
+def reshape(input, *size, shape=None) -> Tensor:
     """The same elements in another shape: a view where one layout can say it, else a copy."""
-    size = size_of(shape)
+    size = size_of(size if shape is None else (shape,))
     spec = input._spec
     size = shapes.infer_size(size, spec.numel)
     if view_strides(tuple(spec.shape), spec.strides, size) is None:
@@ -114,9 +114,9 @@ def reshape_as(self, other) -> Tensor:
     return reshape(self, tuple(other._spec.shape))
 
 
-def sum_to_size(self, *size) -> Tensor:
+def sum_to_size(self, *sizes, size=None) -> Tensor:
     """The sum over the dimensions along which `size` would broadcast to this tensor's shape."""
-    size, shape = size_of(size), tuple(self._spec.shape)
+    size, shape = size_of(sizes if size is None else (size,)), tuple(self._spec.shape)
     lead = len(shape) - len(size)
     if lead < 0 or any(n not in (1, m) for n, m in zip(size, shape[lead:])):
         raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(shape)}}}.")

@@ -172,11 +172,11 @@ def _grow(storage, count, dtype):
     storage.spec = spec
 
 
-def resize_(self, *size, memory_format=None) -> Tensor:
+def resize_(self, *sizes, size=None, memory_format=None) -> Tensor:
     """Change the shape in place; the storage grows when it must, new elements are zeros."""
     if self.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
-    size = size_of(size, "resize_")
+    size = size_of(sizes if size is None else (size,), "resize_")
     spec = self._spec
     if memory_format is None and size == tuple(spec.shape):
         return self

@@ -3,6 +3,7 @@
 import pytest
 
 import jtorch
+from jtorch.dispatch import old_order
 from tests.oracle import both
 
 
@@ -152,3 +153,50 @@ def test_the_class_of_a_wrapper_is_asked_to_detach():
         assert type(made) is Scaled
         assert made.elem.tolist() == [1.0, 1.0]
     assert parameter.requires_grad
+
+
+OLD_ORDER = (
+    "x.clone().add_(0.5, y)", "t.add(x, 0.5, y)", "x.add(2, y)", "x.clone().sub_(0.5, y)", "t.sub(x, 2, y, out=t.zeros(2, 2))",
+    "x.clone().addcmul_(0.5, y, x)", "x.clone().addcdiv_(-0.5, y, y + 1)", "t.addcmul(x, 0.5, y, x)", "t.addcdiv(x, 0.5, y, x)",
+    "t.addmm(0.5, x, 2.0, y, x)", "t.addmm(0.5, x, y, x)", "x.addmm(0.5, 2.0, y, x)", "x.addmm(0.5, y, x)",
+    "x.clone().addmm_(0.5, 2, y, x)", "t.baddbmm(0.5, x[None], 2, y[None], x[None])", "t.addmv(0.5, x[0], 2, y, x[0])",
+    "t.addr(0.5, x, 2, y[0], x[0])", "t.addbmm(0.5, x, 2, y[None], x[None])", "x.addbmm(0.5, 2, y[None], x[None])",
+    "x.add(y, 3)", "x.clone().add_(y, 3)", "t.addmm(x, y, y, 3)", "x.addcmul(y, y, 0.5)", "t.add(x, 0.5, y, 3)", "x.sub(0.5, 2)",
+    "t.add(x, 0.5, y, alpha=2)", "x.add(0.5, z.requires_grad_())", "x.add_(0.5, 2)", "t.add(1, 2, 3)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("call", OLD_ORDER)
+def test_numbers_before_tensors(call):
+    """The order of arguments of PyTorch's first years, which it has deprecated and takes."""
+
+    def program(t):
+        x, y, z = t.arange(4.0).view(2, 2) + 1, t.ones(2, 2) * 3, t.ones(2, 2)
+        try:
+            return [eval(call, {"t": t, "x": x, "y": y, "z": z})]
+        except TypeError:
+            return ["TypeError"]
+
+    both(program)
+
+
+def test_old_order_warns_once(monkeypatch):
+    monkeypatch.setattr(old_order, "_said", [False])
+    x = jtorch.ones(2)
+    with pytest.warns(
+        UserWarning, match="This overload of add_ is deprecated:\n\tadd_\\(Number alpha, Tensor other\\)"
+    ) as said:
+        x.add_(0.5, jtorch.ones(2)).add_(0.5, jtorch.ones(2))
+    assert len(said) == 1 and "\tadd_(Tensor other, *, Number alpha" in str(said[0].message)
+
+
+def test_rows_of_sparse_indices():
+    def program(t):
+        rows, starts, columns = t.tensor([0, 0, 2, 3]), t.tensor([0, 2, 2, 3]), t.tensor([0, 1, 0])
+        return [
+            t._convert_indices_from_coo_to_csr(rows, 5), t._convert_indices_from_coo_to_csr(rows, size=5, out_int32=True),
+            t._convert_indices_from_coo_to_csr(rows[:0], 2), t._convert_indices_from_csr_to_coo(starts, columns),
+            t._convert_indices_from_csr_to_coo(starts, columns, transpose=True, out_int32=True),
+        ]  # fmt: skip
+
+    both(program)

@@ -134,3 +134,10 @@ def test_recorded_errors(monkeypatch, tmp_path):
 
 def _fails(words):
     raise ValueError(words)
+
+
+def test_distributed_autograd_is_not_there():
+    module = importlib.import_module("jtorch.distributed.autograd")
+    assert not module.is_available()
+    with pytest.raises(NotImplementedError, match="several machines"), module.context():
+        pass

@@ -104,3 +104,37 @@ def test_values_and_refusals():
     ):
         with pytest.raises(TypeError):
             call()
+
+
+# Calls by the names of PyTorch's parser, which are not those of its documentation.
+NAMED = (
+    "t.linalg.norm(x, keepdims=True)", "t.linalg.norm(input=x, ord=1, axis=0)", "t.linalg.vector_norm(x1=x, axis=1, keepdims=True)",
+    "t.linalg.cholesky(input=s)", "t.linalg.cholesky_ex(a=s)[0]", "t.linalg.cond(input=s)", "t.linalg.eigh(x=s)[0]",
+    "t.linalg.eigvalsh(input=s)", "t.linalg.eigvals(input=s).real", "t.linalg.ldl_factor(input=s)[0]", "t.linalg.matrix_exp(input=s)",
+    "t.linalg.matrix_norm(input=s, keepdims=True)", "t.linalg.matrix_rank(input=s)", "t.linalg.pinv(input=s)", "t.det(input=s)",
+    "t.linalg.lstsq(input=s, b=s)[0]", "t.inverse(x=s)", "t.slogdet(input=s)[1]", "t.matrix_exp(input=s)", "t.cholesky_inverse(input=s)",
+    "t.cholesky_solve(input=s, input2=s)", "t.special.airy_ai(x=x)", "t.special.hermite_polynomial_h(x=x, n=2)",
+    "x.reshape(shape=(3, 2))", "x.tile(dims=(2,))", "t.tile(x, dims=(2, 1))",
+    "x.clone().resize_(size=(6,))", "x.sum_to_size(size=(1, 3))", "t.split(tensor=x, split_size_or_sections=1)", "t.scalar_tensor(s=2)",
+    "x.clone().cumsum_(axis=0)", "x.clone().renorm_(p=2, axis=0, maxnorm=1)",
+    "t.det()", "t.linalg.inv(input=s, x=s)", "t.linalg.norm(x, axes=1)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("call", NAMED)
+def test_names_of_the_parser(call):
+    outcome = []
+    for t in (torch, jtorch):
+        scope = {"t": t, "x": t.arange(6.0).view(2, 3) + 1, "s": t.tensor([[2.0, 0.5], [0.5, 1.0]])}
+        try:
+            found = eval(call, scope)
+            found = found if isinstance(found, tuple) else (found,)
+            outcome.append([tuple(p.shape) for p in found] + [n for p in found for n in p.reshape(-1).tolist()])
+        except TypeError as error:
+            outcome.append(type(error))
+    if isinstance(outcome[0], type) or isinstance(outcome[1], type):
+        assert outcome[0] is outcome[1]
+    else:
+        shapes = len([x for x in outcome[0] if isinstance(x, tuple)])
+        assert outcome[0][:shapes] == outcome[1][:shapes]
+        assert outcome[1][shapes:] == pytest.approx(outcome[0][shapes:], rel=1e-4, abs=1e-5)

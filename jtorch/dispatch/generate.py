@@ -16,7 +16,7 @@ from ..core.spec import Size
 from ..ops import registry
 from ..ops.registry import KEY, LIST, NUMBER, OPTIONAL, SCALAR, STATIC, TENSOR, VarInts
 from ..tensor import Tensor
-from . import override
+from . import old_order, override
 from .call import check_values, inplace, into_out, slow
 from .kinds import asked_kinds, check_kinds
 from .plans import DEFAULT, FAST, MISSING, NUMBER_TYPES, RETURN_FIELDS, return_type
@@ -30,26 +30,29 @@ _RENAMED = {
 # What takes any of these takes all of numpy's spellings. Functions without a dimension, such as add, are the hottest that there
 # are: to let them take `x1=` would cost each of their calls.
 _RENAMES = frozenset(("dim", "keepdim", "dim0", "dim1"))
+# A matrix or vector by the letter of the documentation. PyTorch takes `input=` for it, in some functions alone.
+_LETTERS = frozenset(("A", "B", "L", "b", "x"))
 # Where PyTorch's functions take other names than its documentation says: {record: {name: the record's own}}. Both are taken.
-_SPELLED = dict.fromkeys(
-    (
-        "eig", "eigh", "eigvals", "eigvalsh", "linalg_cholesky", "cholesky_ex", "matrix_exp", "ldl_factor", "ldl_factor_ex",
-        "solve_triangular", "tensorinv", "det", "slogdet", "inv", "matrix_norm", "linalg_norm",
-    ),
-    {"input": "A"},
-) | {
-    "householder_product": {"input": "A", "input2": "tau"}, "ormqr": {"input2": "tau", "input3": "other"},
-    "lstsq": {"input": "A", "b": "B"}, "tensorsolve": {"input": "A", "other": "B"}, "vector_norm": {"input": "x"},
-    "cholesky_inverse": {"input": "L"}, "cholesky_solve": {"input": "B", "input2": "L"}, "triangular_solve": {"input": "b"},
-    "lu_solve": {"input": "b"}, "one_hot": {"input": "tensor"}, "constant_pad_nd": {"pad": "padding"},
-} | dict.fromkeys(
-    ("airy_ai", "spherical_bessel_j0", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1"), {"x": "input"}
-)  # fmt: skip
+_SPELLED = {
+    "lstsq": {"b": "B"}, "cholesky_solve": {"input2": "L"}, "split": {"tensor": "input"}, "one_hot": {"input": "tensor"},
+    "householder_product": {"input2": "tau"}, "ormqr": {"input2": "tau", "input3": "other"}, "tensorsolve": {"other": "B"},
+    "constant_pad_nd": {"pad": "padding"},
+}  # fmt: skip
+_OF_C = ("torch.", "Tensor.", "linalg.", "special.", "fft.")
+_COLD = ("linalg.", "special.", "fft.")
 
 
-def _tolerant(record) -> bool:
-    """Whether a function takes other names for some of its parameters."""
-    return record.name in _SPELLED or not _RENAMES.isdisjoint(p.name for p in record.params)
+def _tolerant(record):
+    """Whether a function takes other names of its arguments: at the price of an empty dict a call."""
+    names = [p.name for p in record.params]
+    if record.name in _SPELLED or not _RENAMES.isdisjoint(names):
+        return True
+    cold = bool(record.targets) and all(t.startswith(_COLD) for t in record.targets)
+    return cold or _is_of_c(record) and names[0] in _LETTERS
+
+
+def _is_of_c(record):
+    return any(t.startswith(_OF_C) for t in record.targets)
 
 
 def _signature_source(record):
@@ -60,13 +63,14 @@ def _signature_source(record):
     parts, defaults, star, optional = [], {}, False, False
     tolerant = _tolerant(record)
     spelled = {*_RENAMED.values(), *_SPELLED.get(record.name, {}).values()}
-    for p in record.params:
+    for at, p in enumerate(record.params):
         if p.kind is p.KEYWORD_ONLY and not star:
             parts.append("*")
             star = True
         if getattr(record, "roles", None) and record.roles[record.params.index(p)] == KEY:
             continue
-        optional = optional or tolerant and p.name in spelled and p.default is p.empty and not star
+        renames = p.name in spelled or not at and p.name in _LETTERS
+        optional = optional or tolerant and renames and p.default is p.empty and not star
         if p.default is p.empty and optional:
             defaults["_missing"] = MISSING
             parts.append(f"{p.name}=_missing")
@@ -81,6 +85,11 @@ def _signature_source(record):
     return parts, defaults, star
 
 
+def _late_names(op):
+    """Names for arguments that come after the tensors in the order of arguments that PyTorch has deprecated."""
+    return [f"_{p.name}" for p, r in zip(op.params, op.roles) if r == NUMBER] if op.name in old_order.FORMS else []
+
+
 class _Body:
     """The body of a public function: one branch for each kind of call that has a plan of its own.
 
@@ -91,6 +100,7 @@ class _Body:
     def __init__(self, op, fallback):
         self.op = op
         self.fallback = fallback
+        self.late = None
         self.lines = []
         self.params = list(zip([p.name for p in op.params], op.roles, [p.default for p in op.params]))
 
@@ -123,8 +133,12 @@ class _Body:
                 key, numbers = [*key, f"kind_{name}"], [*numbers, name]
             elif role == NUMBER:
                 if default is not inspect.Parameter.empty:
-                    self.emit(depth, f"if {name} is _d_{name}:")
+                    late = self.late if self.late == f"_{name}" else None
+                    self.emit(depth, f"if {name} is {late or f'_d_{name}'}:")
                     self.walk(at, depth + 1, [*key, "default"], tensors, numbers)
+                    if late:
+                        self.emit(depth, f"if {late} is not _d_{name}:")
+                        self.emit(depth + 1, self.fallback)
                 self.emit(depth, f"kind_{name} = type({name})")
                 self.emit(depth, f"if kind_{name} not in number_types:")
                 self.emit(depth + 1, self.fallback)
@@ -184,11 +198,16 @@ def build(op):
     if op.out:
         parts += ([] if star else ["*"]) + ["out=None"]
     names = [p.name for p in op.params]
+    late = _late_names(op)
+    parts[len(op.params) - len(late) : len(op.params) - len(late)] = [f"{n}=_d_{late[0][1:]}" for n in late]
     tolerant = _tolerant(op)
     if tolerant:
         parts.append("**named")
     args = ", ".join("None" if r == KEY else n for n, r in zip(names, op.roles)) + ","
     body = _Body(op, f"return slow(_op, ({args}), {'out' if op.out else 'None'}, public)")
+    if late:
+        body.late, scope["old"] = late[0], old_order.slow
+        body.fallback = f"return old(_op, ({args}), ({', '.join(late)},), {'out' if op.out else 'None'}, public)"
     if tolerant:
         body.emit(0, "if named:")
         body.emit(1, f"return renamed(_op, ({args}), {'out' if op.out else 'None'}, named)")
@@ -289,18 +308,21 @@ def spread(record, fn):
     return call
 
 
-def renamed(record, args, out, named):
+def renamed(record, args, out, named, public=None):
     """A call with numpy's spellings of arguments (axis=, keepdims=), which PyTorch accepts too."""
     names = [p.name for p in record.params]
     values = dict(zip(names, args))
+    spelled = _SPELLED.get(record.name, {})
     for name, value in named.items():
-        to = _SPELLED.get(record.name, _RENAMED).get(name) or _RENAMED.get(name)
+        to = spelled.get(name) or _RENAMED.get(name, name)
+        if to == "input" and "input" not in values:
+            to = names[0]
         if to not in values or to not in _RENAMES and values[to] is not MISSING:
             raise errors.no_such_argument(record.name, named)
         values[to] = value
     if out is not None:
         values["out"] = out
-    fn = function_of(record)
+    fn = public or function_of(record)
     n, _ = record.keywords
     return fn(*[values[k] for k in names[:n]], **{k: v for k, v in values.items() if k not in names[:n]})
 
@@ -309,7 +331,17 @@ def build_inplace(op):
     """The method `op_`."""
     parts, scope, _ = _signature_source(op)
     names = ["None" if r == KEY else p.name for p, r in zip(op.params, op.roles)]
-    fn = _compile(op, parts, [f"return _inplace(_op, ({', '.join(names)},))"], scope)
+    args, lines, late = ", ".join(names), [], _late_names(op)
+    if late:
+        scope["old"] = old_order.reordered
+        parts[len(op.params) - len(late) : len(op.params) - len(late)] = [f"{n}=_d_{late[0][1:]}" for n in late]
+        given = ", ".join([*(n for n in names if f"_{n}" not in late), *late])
+        numbers = "".join(f"{n[1:]}, " for n in late)
+        lines = [f"if {late[0]} is not _d_{late[0][1:]}:", f"    return old(_op, ({given}), ({numbers}), None, public)"]
+    if not _RENAMES.isdisjoint(names):
+        parts.append("**named")
+        lines += ["if named:", f"    return renamed(_op, ({args},), None, named, public)"]
+    fn = _compile(op, parts, [*lines, f"return _inplace(_op, ({args},))"], scope)
     fn.__name__ = fn.__qualname__ = op.name + "_"
     return fn
 
@@ -363,8 +395,7 @@ def build_composite(record):
 def _with_spellings(record):
     """The function of a composite as it is called: of one that PyTorch has in C, one that asks what kinds of arguments it is given,
     as its annotations say; of one with a dimension, one that takes numpy's spellings too."""
-    of_torch = any(t.startswith(("torch.", "Tensor.")) for t in record.targets)
-    tolerant = _tolerant(record) if of_torch else record.name in _SPELLED
+    tolerant = (record.name in _SPELLED or _is_of_c(record)) and _tolerant(record)
     kinds = asked_kinds(record) if record.strict else ()
     if not tolerant and not kinds:
         return record.fn

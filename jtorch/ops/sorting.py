@@ -297,3 +297,23 @@ def _check_unique_dim(input, dim):
         return
     if input.shape[one_dim(dim, input.ndim)] or input.shape.count(0) != 1:
         raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
+
+
+# ---- rows of sparse matrices: sorted, so found by binary search ----
+
+
+@op(where="torch", differentiable=False)
+def _convert_indices_from_coo_to_csr(input: Array, size: int, *, out_int32: bool = False) -> Array:
+    """Where each of `size` rows begins in sorted row indices, and their number."""
+    return _search(input, jnp.arange(size + 1, dtype=input.dtype), False, out_int32)
+
+
+@op(where="torch", differentiable=False)
+def _convert_indices_from_csr_to_coo(
+    crow_indices: Array, col_indices: Array, *, out_int32: bool = False, transpose: bool = False
+) -> Array:
+    """(2, n): the row of each element and its column; `transpose`: the column first."""
+    at = jnp.arange(col_indices.shape[-1], dtype=crow_indices.dtype)
+    rows = _search(crow_indices, at, True, out_int32) - 1
+    pair = (rows, col_indices.astype(rows.dtype))
+    return jnp.stack(pair[::-1] if transpose else pair)

@@ -364,3 +364,19 @@ def test_functional_call_by_name(where, name):
         return result, given, dict(net.named_buffers()), sorted(net.state_dict()), hasattr(net, "nope")
 
     both(run)
+
+
+def test_functions_on_a_class():
+    """What PyTorch has in C does not bind to the instance; what it has in Python does."""
+
+    def program(t):
+        class Net(t.nn.Module):
+            convolve, activate, norm, own = t.conv2d, t.relu, t.linalg.vector_norm, staticmethod(t.sigmoid)
+            dense, bound, joined = t.nn.functional.linear, t.nn.functional.relu, t.einsum
+
+        net = Net()
+        found = [net.activate(t.ones(2)), net.norm(t.ones(4)), net.own(t.zeros(2)), net.dense(t.ones(2), t.ones(3, 2))]
+        found.append(net.convolve(t.ones(1, 1, 3, 3), weight=t.ones(1, 1, 2, 2)))
+        return [*found, *(hasattr(f, "__self__") for f in (net.bound, net.joined))]
+
+    both(program)

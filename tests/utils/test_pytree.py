@@ -1,6 +1,7 @@
 """Nested containers: the same leaves, specs and texts as PyTorch's."""
 
 import collections
+from collections import OrderedDict, defaultdict, deque, namedtuple
 
 import pytest
 
@@ -81,3 +82,20 @@ def test_registered_class():
 )
 def test_trees_that_differ(one, other):
     both(lambda torch: torch.utils._pytree.tree_map(lambda a, b: a + b, one, other))
+
+
+def test_functions_of_the_builtin_containers():
+    def program(t):
+        p = t.utils._pytree
+        point = namedtuple("point", "a b")
+        found = []
+        for name, value in (
+            ("tuple", (1, 2)), ("list", [1, 2]), ("dict", {"a": 1}), ("odict", OrderedDict(a=1)), ("ordereddict", OrderedDict(b=2)),
+            ("defaultdict", defaultdict(int, a=1)), ("deque", deque([1, 2], 3)),
+        ):  # fmt: skip
+            leaves, context = getattr(p, f"_{name}_flatten")(value)
+            found += [leaves, getattr(p, f"_{name}_unflatten")(leaves, context) == value]
+        leaves, context = p._namedtuple_flatten(point(1, 2))
+        return [*found, leaves, p._namedtuple_unflatten(leaves, context)]
+
+    both(program)

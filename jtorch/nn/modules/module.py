@@ -27,6 +27,7 @@ from jtorch.nn.modules.hooks import (
     register_module_parameter_registration_hook,
 )
 from jtorch.nn.modules.state import StateMixin
+from jtorch.nn.modules.unbound import leave_unbound
 from jtorch.nn.parameter import Buffer, Parameter
 from jtorch.tensor import Tensor
 
@@ -88,6 +89,10 @@ class Module(HookMixin, StateMixin):
     training: bool
     call_super_init = False
     _compiled_call_impl = None
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        leave_unbound(cls)
 
     def __init__(self, *args, **kwargs):
         if not self.call_super_init:

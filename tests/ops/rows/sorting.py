@@ -1,7 +1,7 @@
 """Rows of jtorch/ops/sorting.py."""
 
 from .. import defined
-from . import row
+from . import T, row
 
 ROWS = [
     row("sort", only=defined.sort, why="among equal values any index is right"),
@@ -10,6 +10,9 @@ ROWS = [
     row("kthvalue", only=defined.picked(1), why="among equal values any index is right"),
     row("searchsorted"),
     row("bucketize"),
+    # Random indices are not sorted: more than one of them is in tests/test_dispatch.py.
+    row("_convert_indices_from_coo_to_csr", samples=[[T(1, kind="int"), 2], [T(0, kind="int"), 3]]),
+    row("_convert_indices_from_csr_to_coo", samples=[[T(1, kind="int"), T(0, kind="int")]]),
     row(
         "unique",
         only=defined.unique,
