@@ -5,29 +5,10 @@ import threading
 import pytest
 
 import jtorch
-from jtorch.compile import waiting
-from jtorch.core import chain, gather, program, record
+from jtorch.core import chain, record
 from tests.oracle import torch
 
 STEPS = 60
-
-
-@pytest.fixture
-def runs(monkeypatch):
-    """Chains are made early, however slow the machine is; the lengths of those that have run."""
-    monkeypatch.setattr(program, "LATE", 2)
-    monkeypatch.setattr(chain, "SHORT", 60.0)
-    monkeypatch.setattr(chain, "WATCHED", 8)
-    monkeypatch.setattr(gather, "WATCHED", 4)
-    lengths = []
-
-    def run(one, gathering, calls, results):
-        lengths.append(len(calls))
-        return chain.run_chained(one, gathering, calls, results)
-
-    monkeypatch.setattr(gather, "run_chained", run)
-    monkeypatch.setattr(waiting, "run_chained", run)
-    return lengths
 
 
 def zero_first(model, optimizer, x):
