@@ -1,9 +1,24 @@
 """torch.distributed.fsdp: modules spread over processes, of which there are none. One process sees all devices."""
 
+from dataclasses import dataclass
+from enum import Enum
+
 from .. import errors
+from ..nn.modules.batchnorm import _BatchNorm
 from ..nn.modules.module import Module
 
-__all__ = ["FSDPModule", "FullyShardedDataParallel", "MixedPrecision", "ShardingStrategy", "fully_shard"]
+__all__ = [
+    "BackwardPrefetch",
+    "CPUOffload",
+    "FSDPModule",
+    "FullyShardedDataParallel",
+    "MixedPrecision",
+    "MixedPrecisionPolicy",
+    "OptimStateKeyType",
+    "ShardingStrategy",
+    "StateDictType",
+    "fully_shard",
+]
 
 
 def _refuse(name):
@@ -25,17 +40,58 @@ class FullyShardedDataParallel(Module):
         _refuse("FullyShardedDataParallel")
 
 
+@dataclass
 class MixedPrecision:
     """The dtypes of a FullyShardedDataParallel: kept."""
 
-    def __init__(self, **dtypes):
-        self.__dict__.update(dtypes)
+    param_dtype: object = None
+    reduce_dtype: object = None
+    buffer_dtype: object = None
+    keep_low_precision_grads: bool = False
+    cast_forward_inputs: bool = False
+    cast_root_forward_inputs: bool = True
+    _module_classes_to_ignore: tuple = (_BatchNorm,)
 
 
-class ShardingStrategy:
+@dataclass(frozen=True)
+class MixedPrecisionPolicy:
+    """The dtypes of fully_shard: kept."""
+
+    param_dtype: object = None
+    reduce_dtype: object = None
+    output_dtype: object = None
+    cast_forward_inputs: bool = True
+
+
+@dataclass
+class CPUOffload:
+    """Whether a FullyShardedDataParallel keeps its parameters on the host: kept."""
+
+    offload_params: bool = False
+
+
+class ShardingStrategy(Enum):
     """How a FullyShardedDataParallel is spread."""
 
-    FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD = range(1, 5)
+    FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD, _HYBRID_SHARD_ZERO2 = range(1, 6)
+
+
+class BackwardPrefetch(Enum):
+    """When a FullyShardedDataParallel fetches the next parameters in the backward pass."""
+
+    BACKWARD_PRE, BACKWARD_POST = 1, 2
+
+
+class StateDictType(Enum):
+    """Which state_dict a FullyShardedDataParallel gives."""
+
+    FULL_STATE_DICT, LOCAL_STATE_DICT, SHARDED_STATE_DICT = 1, 2, 3
+
+
+class OptimStateKeyType(Enum):
+    """What the keys of an optimizer's state are."""
+
+    PARAM_NAME, PARAM_ID = 1, 2
 
 
 def fully_shard(module, **kwargs):

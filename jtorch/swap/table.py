@@ -53,6 +53,8 @@ ELSEWHERE = {
     "distributed.algorithms._checkpoint.checkpoint_wrapper": ("swap.internal.checkpoint_wrapper",),
     "distributed._composable": ("distributed.fsdp",),
     "distributed._composable.fsdp": ("distributed.fsdp",),
+    "distributed.fsdp.api": ("distributed.fsdp",),
+    "distributed.fsdp.fully_sharded_data_parallel": ("distributed.fsdp",),
     "distributed.fsdp.wrap": ("distributed.wrap",),
     "distributed._tensor": ("distributed.tensor",),
     "distributed._tensor.experimental": ("distributed.tensor",),

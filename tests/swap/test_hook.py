@@ -155,6 +155,8 @@ PRIVATE = """
     from torch._tensor_str import printoptions
     from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import (
         CheckpointImpl, CheckpointWrapper, apply_activation_checkpointing, checkpoint_wrapper)
+    from torch.distributed.fsdp.api import CPUOffload, ShardingStrategy
+    from torch.distributed.fsdp.fully_sharded_data_parallel import FullyShardedDataParallel, OptimStateKeyType
     from torch.hub import tqdm
     from torch.utils._triton import has_triton
     from torch.utils.checkpoint import DefaultDeviceType, check_backward_validity, detach_variable
@@ -162,6 +164,8 @@ PRIVATE = """
     from torch._ops import OpOverload, OpOverloadPacket
 
     assert isinstance(torch.ops.aten.add.Tensor, OpOverload) and isinstance(torch.ops.aten.add, torch._ops.OpOverloadPacket)
+    assert issubclass(FullyShardedDataParallel, nn.Module) and OptimStateKeyType.PARAM_ID.value == 2
+    assert ShardingStrategy.NO_SHARD.name == "NO_SHARD" and not CPUOffload().offload_params
     assert DefaultDeviceType.get_device_type() == "cpu" and call_for_per_sample_grads(nn.Linear(1, 1))
     shadowed = {}
     exec("from torch.utils.data import *", shadowed)
