@@ -562,7 +562,7 @@ def _filter(mode, x):
     return np.where(x < 1, near, np.where(x < 2, far, 0))
 
 
-def _smooth_taps(size, out, factor, align_corners, mode):
+def smooth_taps(size, out, factor, align_corners, mode):
     """Taps of a filter as wide as an output pixel where it is larger than an input pixel."""
     scale = _scale(size, out, factor, align_corners)
     wide = {"bilinear": 2, "bicubic": 4, "lanczos": 6}[mode]
@@ -592,6 +592,34 @@ def _apply_taps(x, axis, index, weight):
         w = jnp.asarray(weight[:, k].reshape(shape), x.dtype)
         total = total + jnp.take(x, index[:, k], axis, indices_are_sorted=True) * w
     return total
+
+
+def resample(input, taps):
+    """The input with each axis of `taps` resampled by its (index, weight)."""
+    if input.dtype == jnp.uint8:
+        for axis in sorted(taps, reverse=True):
+            input = _apply_to_bytes(input, axis, *taps[axis])
+        return input
+    x = input.astype(accumulator(input.dtype))
+    for axis in sorted(taps):
+        x = _apply_taps(x, axis, *taps[axis])
+    return x.astype(input.dtype)
+
+
+def _apply_to_bytes(x, axis, index, weight):
+    """PyTorch's arithmetic of bytes: whole weights, as fine as 16 bits hold the largest, and bytes after each dimension."""
+    rows = np.arange(len(index))[:, None]
+    matrix = np.zeros((len(index), x.shape[axis]))
+    np.add.at(matrix, (rows, index), weight)
+    bits = min(math.ceil(math.log2((2**15 - 0.5) / matrix.max())) - 1, 22)
+    matrix = np.trunc(matrix * 2**bits + np.copysign(0.5, matrix))
+    # positions beyond the edge are the edge's: their weights are in its first tap
+    again = np.stack([(index[:, :k] == index[:, k : k + 1]).any(1) for k in range(index.shape[1])], 1)
+    whole = np.where(again, 0, matrix[rows, index])
+    # many taps are a matrix product, of doubles because those of integers are slow; all numbers are below 2^31
+    total = _apply_taps(x.astype(jnp.int32 if index.shape[1] <= 8 else jnp.float64), axis, index, whole)
+    total = (total.astype(jnp.int32) + (1 << bits - 1)) >> bits
+    return jnp.clip(total, 0, 255).astype(x.dtype)
 
 
 def _resized(shape, size, scale_factor):
@@ -639,21 +667,16 @@ def interpolate(
         return mean_windows(len(out), input, out)
     if mode in ("nearest", "nearest-exact"):
         return _nearest(input, out, factors, mode == "nearest-exact")
-    integer = jnp.issubdtype(input.dtype, jnp.integer)
-    x = input.astype(jnp.float32 if integer else accumulator(input.dtype))
+    taps = {}
     for axis, (target, factor) in enumerate(zip(out, factors), 2):
         if target == input.shape[axis] and (align_corners or not factor or factor == 1):
             continue
         if antialias:
-            taps = _smooth_taps(input.shape[axis], target, factor, align_corners, mode)
+            taps[axis] = smooth_taps(input.shape[axis], target, factor, align_corners, mode)
         else:
             kind = _cubic_taps if mode == "bicubic" else _linear_taps
-            taps = kind(input.shape[axis], target, factor, align_corners)
-        x = _apply_taps(x, axis, *taps)
-    if integer:
-        info = jnp.iinfo(input.dtype)
-        x = jnp.clip(jnp.round(x), info.min, info.max)
-    return x.astype(input.dtype)
+            taps[axis] = kind(input.shape[axis], target, factor, align_corners)
+    return resample(input, taps)
 
 
 def _nearest(x, out, factors, exact):

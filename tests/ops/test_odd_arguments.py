@@ -90,6 +90,35 @@ VALUES = {
     ],
     "normal of tensors and a size": lambda t: t.normal(t.tensor(1.5), 0.3, (2, 2)).shape,
     "positions if asked for by an int": lambda t: t.nn.functional.max_pool2d(t.ones(1, 2, 2), 2, return_indices=1),
+    "weighted by size": lambda t: [
+        t.nn.functional.huber_loss(
+            t.arange(6.0).view(2, 3), t.ones(2, 3), weight=t.arange(1.0, 7).view(2, 3), reduction=r
+        )
+        for r in ("none", "mean", "sum")
+    ],
+    "smoothed by less than nothing": lambda t: [
+        t.nn.functional.cross_entropy(t.arange(6.0).view(2, 3), y, label_smoothing=s)
+        for s in (-1, -0.5, 0.5)
+        for y in (t.tensor([0, 2]), t.ones(2, 3) / 3)
+    ],
+    "reductions by unknown numbers": lambda t: [
+        t.hinge_embedding_loss(t.arange(6.0), t.ones(6), 1.0, 5),
+        t.kl_div(t.arange(6.0), t.ones(6), -1),
+        t.poisson_nll_loss(t.arange(6.0), t.ones(6), True, False, 1e-8, 5),
+    ],
+    "bytes resampled": lambda t: [
+        t.nn.functional.interpolate((t.arange(3 * n * m) * 53 % 256).view(1, 3, n, m).byte(), size, mode=mode, **how)
+        for n, m, size in ((16, 16, (7, 9)), (9, 13, (9, 5)), (8, 8, (8, 21)), (20, 30, (41, 3)), (5, 4, (200, 150)))
+        for mode in ("bilinear", "bicubic")
+        for how in ({}, {"align_corners": True}, {"antialias": True})
+    ],
+    "bytes resampled by factors": lambda t: [
+        t.nn.functional.interpolate(
+            (t.arange(360) * 53 % 256).view(1, 3, 10, 12).byte(), scale_factor=f, mode=mode, antialias=a
+        )
+        for f in (0.3, 2.5, (1.7, 0.6))
+        for mode, a in (("bilinear", False), ("bicubic", False), ("bicubic", True), ("lanczos", True))
+    ],
     "tiles by name": lambda t: [t.tile(t.ones(2), dims=(2, 2)), t.ones(2).tile(2, 3), t.ones(2).tile((2,))],
 }
 
@@ -202,6 +231,38 @@ REFUSED = {
     "complex among numbers": lambda t, x: t.isin(1j, x),
     "added by floats": lambda t, x: t.index_add(x, 0, t.ones(2), x),
     "added by flags": lambda t, x: t.index_add(x, 0, t.tensor([True, False]), x),
+    **{
+        f"flag or number of a loss: {name}": lambda t, x, f=name, a=arguments: getattr(t.nn.functional, f)(x, x, **a)
+        for name, arguments in {
+            "poisson_nll_loss": {"log_input": "x"},
+            "kl_div": {"log_target": "x"},
+            "smooth_l1_loss": {"beta": "x"},
+            "huber_loss": {"delta": None},
+            "cross_entropy": {"label_smoothing": "x"},
+            "hinge_embedding_loss": {"margin": "x"},
+        }.items()
+    },
+    "eps of a loss": lambda t, x: t.nn.functional.poisson_nll_loss(x, x, eps=None),
+    "ignored class that is a float": lambda t, x: t.nn.functional.cross_entropy(x, x[:, 0].long(), ignore_index=1.5),
+    "ignored class that is a word": lambda t, x: t.nn.functional.nll_loss(x, x[:, 0].long(), ignore_index="x"),
+    "swap by a number": lambda t, x: t.nn.functional.triplet_margin_loss(x, x, x, swap=1),
+    "margin by a word": lambda t, x: t.nn.functional.triplet_margin_loss(x, x, x, margin="x"),
+    "power of a margin": lambda t, x: t.nn.functional.multi_margin_loss(x, x[:, 0].long(), p="x"),
+    "weight of another dtype": lambda t, x: t.nn.functional.multi_margin_loss(x, x[:, 0].long(), weight=x[0].double()),
+    "weights of another shape": lambda t, x: t.nn.functional.mse_loss(x, x, weight=x[0]),
+    "weights of another shape, huber": lambda t, x: t.nn.functional.huber_loss(x, x, weight=x[0]),
+    "reduction by a number, poisson": lambda t, x: t.nn.functional.poisson_nll_loss(x, x, reduction=1),
+    "reduction by a number, gaussian": lambda t, x: t.nn.functional.gaussian_nll_loss(x, x, x, reduction=1),
+    "reduction by a word, labels": lambda t, x: t.nn.functional.multilabel_soft_margin_loss(x, x, reduction="x"),
+    "labels in flags": lambda t, x: t.nn.functional.multilabel_soft_margin_loss(x, x > 0),
+    "labels of another size": lambda t, x: t.nn.functional.multilabel_soft_margin_loss(x, t.ones(3, 3)),
+    "a label alone": lambda t, x: t.nn.functional.multilabel_soft_margin_loss(x[0, 0], x[0, 0]),
+    "signs of another size": lambda t, x: t.nn.functional.hinge_embedding_loss(x, t.ones(2)),
+    "ranks of another size": lambda t, x: t.nn.functional.margin_ranking_loss(x[0], x[0], t.ones(2)),
+    "variance below 0": lambda t, x: t.nn.functional.gaussian_nll_loss(x, x, -1.0),
+    "labels out of range": lambda t, x: t.nn.functional.multilabel_margin_loss(x, t.tensor([[0, 1, 3], [0, 1, 2]])),
+    "label out of range": lambda t, x: t.nn.functional.multi_margin_loss(x, t.tensor([0, 3])),
+    "weight that is a matrix": lambda t, x: t.nn.MultiMarginLoss(weight=x),
     "loss of wholes": lambda t, x: t.nn.functional.huber_loss(x.long(), x),
 }
 
