@@ -1,6 +1,7 @@
 """Ops on images and sequences: padding, resampling, sampling on a grid, windows as columns, shuffles of pixels."""
 
 import math
+import warnings
 
 import jax.numpy as jnp
 import numpy as np
@@ -350,9 +351,20 @@ def affine_grid_generator(theta: Array, size: tuple, align_corners: bool) -> Arr
     return grid.reshape(size[0], *spatial, len(spatial))
 
 
+CORNERS_WARNING = (
+    "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. "
+    "Please specify align_corners=True if the old behavior is desired. "
+    "See the documentation of grid_sample for details."
+)
+
+
 @composite(where="nn.functional")
 def affine_grid(theta, size, align_corners=None):
     """A sampling grid (N, H, W, 2) or (N, D, H, W, 3) from affine matrices."""
+    if not theta.dtype.is_floating_point:
+        raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
+    if align_corners is None:
+        warnings.warn(CORNERS_WARNING, stacklevel=2)
     size = tuple(size)
     shown = f"({', '.join(map(str, size))})"
     if len(size) not in (4, 5):
@@ -367,6 +379,12 @@ def affine_grid(theta, size, align_corners=None):
         )
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {shown}")
+    if align_corners and min(size[2:]) == 1:
+        warnings.warn(
+            "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True. "
+            "This is not an intended use case of affine_grid. See the documentation of affine_grid for details.",
+            stacklevel=2,
+        )
     return affine_grid_generator(theta, size, bool(align_corners))
 
 
@@ -478,6 +496,8 @@ def _(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
             "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', "
             f"but got: '{padding_mode}'"
         )
+    if align_corners is None:
+        warnings.warn(CORNERS_WARNING, stacklevel=2)
     sizes = f"input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
     if input.shape[0] != grid.shape[0]:
         raise RuntimeError(f"grid_sampler(): expected grid and input to have same batch size, but got {sizes}")
@@ -776,19 +796,26 @@ def _check_mode(input, mode):
         raise NotImplementedError(f"Got {input.ndim}D input, but {mode} mode needs {need}D input")
 
 
+def _warn_older(name):
+    warnings.warn(f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=3)
+
+
 @composite(where="nn.functional")
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
     """The older name of `interpolate`."""
+    _warn_older("upsample")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 @composite(where="nn.functional")
 def upsample_nearest(input, size=None, scale_factor=None):
     """`interpolate` by the nearest element."""
+    _warn_older("upsample_nearest")
     return interpolate(input, size, scale_factor, "nearest")
 
 
 @composite(where="nn.functional")
 def upsample_bilinear(input, size=None, scale_factor=None):
     """`interpolate`, bilinear, corners aligned."""
+    _warn_older("upsample_bilinear")
     return interpolate(input, size, scale_factor, "bilinear", True)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.oracle import both
+import jtorch
+from tests.oracle import both, torch
 
 INF, NAN = float("inf"), float("nan")
 HUGE = 2**63
@@ -105,6 +106,16 @@ VALUES = {
         t.hinge_embedding_loss(t.arange(6.0), t.ones(6), 1.0, 5),
         t.kl_div(t.arange(6.0), t.ones(6), -1),
         t.poisson_nll_loss(t.arange(6.0), t.ones(6), True, False, 1e-8, 5),
+    ],
+    "batch_norm of halves": lambda t: [
+        t.nn.functional.batch_norm(t.arange(12.0, dtype=d).view(4, 3), *stats, training=k)
+        for d in (t.float16, t.bfloat16)
+        for k in (False, True)
+        for stats in (
+            (t.zeros(3), t.ones(3)),
+            (t.zeros(3), t.ones(3), t.ones(3), t.ones(3)),
+            (t.zeros(3, dtype=d), t.ones(3, dtype=d), t.ones(3, dtype=d), t.ones(3, dtype=d)),
+        )
     ],
     "bytes resampled": lambda t: [
         t.nn.functional.interpolate((t.arange(3 * n * m) * 53 % 256).view(1, 3, n, m).byte(), size, mode=mode, **how)
@@ -248,6 +259,36 @@ REFUSED = {
     "swap by a number": lambda t, x: t.nn.functional.triplet_margin_loss(x, x, x, swap=1),
     "margin by a word": lambda t, x: t.nn.functional.triplet_margin_loss(x, x, x, margin="x"),
     "power of a margin": lambda t, x: t.nn.functional.multi_margin_loss(x, x[:, 0].long(), p="x"),
+    "one statistic": lambda t, x: t.nn.functional.batch_norm(x, t.zeros(3), None, training=True),
+    "the other statistic": lambda t, x: t.nn.functional.batch_norm(x, None, t.zeros(3), training=True),
+    **{
+        f"{what} of another dtype, batch_norm {training}": lambda t, x, w=what, k=training: t.nn.functional.batch_norm(
+            x,
+            training=k,
+            **{
+                n: t.ones(3, dtype=t.float64 if n == w else None)
+                for n in ("running_mean", "running_var", "weight", "bias")
+            },
+        )
+        for what in ("running_mean", "running_var", "weight", "bias")
+        for training in (False, True)
+    },
+    "doubles, batch_norm": lambda t, x: t.nn.functional.batch_norm(x.double(), t.zeros(3), t.ones(3)),
+    "doubles, batch_norm in training": lambda t, x: t.nn.functional.batch_norm(
+        x.double(), t.zeros(3), t.ones(3), t.ones(3), training=True
+    ),
+    "halves of two kinds, batch_norm": lambda t, x: t.nn.functional.batch_norm(
+        x.half(), t.zeros(3).half(), t.ones(3).half(), t.ones(3), t.ones(3)
+    ),
+    "weights of halves, batch_norm": lambda t, x: t.nn.functional.batch_norm(
+        x.half(), t.zeros(3), t.ones(3), t.ones(3).half(), t.ones(3).half()
+    ),
+    "batch_norm of no tensor": lambda t, x: t.nn.functional.batch_norm(1, x, x),
+    **{
+        f"{name} of no tensor": lambda t, x, f=name: getattr(t.nn.functional, f)(1)
+        for name in ("dropout", "alpha_dropout", "feature_alpha_dropout")
+    },
+    "affine matrices of ints": lambda t, x: t.nn.functional.affine_grid(x[None].int(), (1, 1, 2, 2)),
     "weight of another dtype": lambda t, x: t.nn.functional.multi_margin_loss(x, x[:, 0].long(), weight=x[0].double()),
     "weights of another shape": lambda t, x: t.nn.functional.mse_loss(x, x, weight=x[0]),
     "weights of another shape, huber": lambda t, x: t.nn.functional.huber_loss(x, x, weight=x[0]),
@@ -270,3 +311,23 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name):
     both(lambda t: REFUSED[name](t, t.ones(2, 3)))
+
+
+WARNED = {
+    "corners of samples": lambda f, t: f.grid_sample(t.zeros(1, 1, 4, 4), t.zeros(1, 2, 2, 2)),
+    "corners of a grid": lambda f, t: f.affine_grid(t.eye(2, 3)[None], (1, 1, 2, 2)),
+    "unit grid": lambda f, t: f.affine_grid(t.eye(2, 3)[None], (1, 1, 1, 2), align_corners=True),
+    "upsample": lambda f, t: f.upsample(t.zeros(1, 1, 4, 4), 2),
+    "upsample_nearest": lambda f, t: f.upsample_nearest(t.zeros(1, 1, 4, 4), 2),
+    "upsample_bilinear": lambda f, t: f.upsample_bilinear(t.zeros(1, 1, 4, 4), 2),
+}
+
+
+@pytest.mark.parametrize("name", WARNED)
+def test_warned(name):
+    words = []
+    for t in (torch, jtorch):
+        with pytest.warns(UserWarning) as caught:
+            WARNED[name](t.nn.functional, t)
+        words.append([str(w.message) for w in caught])
+    assert words[0] == words[1]
