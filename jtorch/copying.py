@@ -68,7 +68,8 @@ def deepcopy(self, memo):
     new_storage = memo.get(key)
     if new_storage is None:
         base = self._storage.base
-        value = None if self._storage.value is None else storages.read(self._storage, base, 0)
+        nothing = self._storage.value is None and self._storage.host is None  # of the meta device
+        value = None if nothing else storages.read(self._storage, base, 0)
         new_storage = memo[key] = Storage(value, base)
         memo[("keep", id(self._storage))] = self._storage
     made = make(new_storage, self._spec, self._offset, type(self))

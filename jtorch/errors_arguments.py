@@ -79,3 +79,13 @@ def cuts_rank(ndim: int) -> RuntimeError:
         "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got a tensor "
         f"with {ndim} dims"
     )
+
+
+def mixed_norm(dtype) -> RuntimeError:
+    """Statistics or parameters of batch_norm in another dtype than its input."""
+    words = (
+        "all inputs must share same datatype."
+        if dtype.name == "float64"
+        else "expect parameter to have scalar type of Float"
+    )
+    return RuntimeError(f"mixed dtype (CPU): {words}")

@@ -63,3 +63,12 @@ def storage_overflow(shape, strides=None) -> RuntimeError:
 
 def numel_overflow() -> RuntimeError:
     return RuntimeError("numel: integer multiplication overflow")
+
+
+def history_to_process() -> RuntimeError:
+    """A tensor that autograd computed is sent to another process."""
+    return RuntimeError(
+        "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support crossing process "
+        "boundaries.  If you just want to transfer the data, call detach() on the tensor before serializing (e.g., putting it "
+        "on the queue)."
+    )

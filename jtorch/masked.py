@@ -251,6 +251,17 @@ def _item(func, name, args, kwargs):
     return _plain(args[0]).item()
 
 
+def _bool(func, name, args, kwargs):
+    if args[0].numel() > 1:
+        raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+    return bool(_item(func, name, args, kwargs))
+
+
+def _dense(func, name, args, kwargs):
+    """The layout of a mask is its data's: both are strided here."""
+    return _wrap(_plain(args[0]).clone(), args[0]._masked_mask.clone())
+
+
 def _attribute(func, args):
     found = func(*args)
     return _wrap(found, args[0]._masked_mask) if isinstance(found, Tensor) and len(args) == 1 else found
@@ -259,6 +270,7 @@ def _attribute(func, args):
 _RULES = {
     **dict.fromkeys((*_UNARY, *_BINARY), _elementwise), **dict.fromkeys(_THROUGH, _through), **dict.fromkeys(_REDUCING, _reduction),
     "softmax": _softmax, "log_softmax": _softmax, "where": _where, "item": _item,
+    "__bool__": _bool, "to_dense": _dense,
 }  # fmt: skip
 
 

@@ -4,6 +4,7 @@ import copy
 import io
 import os
 import pickle
+from multiprocessing.reduction import ForkingPickler
 
 import pytest
 
@@ -109,3 +110,16 @@ def test_memory_is_given_back():
 def test_processes_start_anew_unless_asked():
     assert mp.get_context().get_start_method() == "spawn" and mp.get_start_method() == "spawn"
     assert mp.get_context("fork").get_start_method() == "fork"
+
+
+def test_what_autograd_computed_is_not_sent():
+    with pytest.raises(RuntimeError, match="Cowardly refusing to serialize non-leaf tensor"):
+        ForkingPickler.dumps(jtorch.ones(2, requires_grad=True) * 2)
+    ForkingPickler.dumps((jtorch.ones(2, requires_grad=True) * 2).detach())
+
+
+def test_words_of_sharing():
+    with pytest.raises(AssertionError, match="invalid sharing strategy 'x', expected one of"):
+        mp.set_sharing_strategy("x")
+    failed = mp.ProcessExitedException("words", 1, 23, -9, "SIGKILL")
+    assert (failed.error_index, failed.error_pid, failed.exit_code, failed.signal_name) == (1, 23, -9, "SIGKILL")

@@ -3,7 +3,9 @@
 import multiprocessing as _python
 from multiprocessing import *  # noqa: F403
 
+from .. import errors_storage
 from ..core import sharing
+from ..tensor import Tensor
 from .context import CONTEXT
 from .context import Process as Process
 from .spawn import (
@@ -18,10 +20,22 @@ from .spawn import (
 
 __all__ = [
     *_python.__all__, "ProcessContext", "ProcessException", "ProcessExitedException", "ProcessRaisedException", "SpawnContext",
-    "get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy", "spawn", "start_processes",
+    "get_all_sharing_strategies", "get_sharing_strategy", "init_reductions", "set_sharing_strategy", "spawn", "start_processes",
 ]  # fmt: skip
 
-sharing.reduction()
+
+def init_reductions() -> None:
+    """Tell Python's pickler for processes of tensors: shared ones travel as handles, and none with a history."""
+    sharing.reduction().ForkingPickler.register(Tensor, _reduce)
+
+
+def _reduce(tensor):
+    if tensor.requires_grad and not tensor.is_leaf:
+        raise errors_storage.history_to_process()
+    return tensor.__reduce_ex__(2)
+
+
+init_reductions()
 for _name in _python.__all__:
     if hasattr(_python.context.BaseContext, _name) and _name != "Process":
         globals()[_name] = getattr(CONTEXT, _name)
@@ -36,7 +50,8 @@ def get_all_sharing_strategies() -> set:
 
 def set_sharing_strategy(new_strategy) -> None:
     """Accepted: memory is always handed over by its descriptor. Raises AssertionError for an unknown name."""
-    assert new_strategy in get_all_sharing_strategies()
+    known = get_all_sharing_strategies()
+    assert new_strategy in known, f"invalid sharing strategy {new_strategy!r}, expected one of {known}"
     _strategy[0] = new_strategy
 
 

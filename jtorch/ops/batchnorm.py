@@ -6,7 +6,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from jtorch import errors_arguments
 from jtorch import errors_nn as errors
+from jtorch.core import dtype as dtypes
 from jtorch.core.record import tls
 
 from . import channels, formats
@@ -172,21 +174,43 @@ def _check_floats(input):
         raise errors.not_implemented("batch_norm", input.dtype)
 
 
+def _check_dtypes(input, *statistics, weight, bias):
+    """Parameters and statistics have the dtype of the input; those of halves may all be floats."""
+    given = [a.dtype for a in (weight, bias, *statistics) if a is not None]
+    if not given:
+        return
+    first = given[0]
+    mixed = input.dtype.itemsize == 2 and first is dtypes.float32
+    if not (first is input.dtype or mixed) or (mixed and len(set(given)) > 1):
+        raise errors_arguments.mixed_norm(input.dtype)
+    for other in given:
+        if other is not first:
+            raise errors.scalar_type(first, other)
+
+
 @batch_norm_train.check
 def _(input, weight, bias, eps):
     _check_channels(input, weight=weight, bias=bias)
     _check_floats(input)
+    _check_dtypes(input, weight=weight, bias=bias)
+
+
+@batch_norm_update.check
+def _(running, batch, momentum, factor):
+    if running.dtype is not batch.dtype and running.dtype.itemsize > 2:  # the statistics of halves are floats
+        raise errors.scalar_type(batch.dtype, running.dtype)
 
 
 @batch_norm_eval.check
 def _(input, running_mean, running_var, weight, bias, eps):
     _check_channels(input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
     _check_floats(input)
+    _check_dtypes(input, running_mean, running_var, weight=weight, bias=bias)
 
 
 @composite(where="nn.functional")
 def batch_norm(
-    input,
+    input: Array,
     running_mean=None,
     running_var=None,
     weight=None,
@@ -207,6 +231,8 @@ def batch_norm(
             name = "running_mean" if running_mean is None else "running_var"
             raise RuntimeError(f"{name} must be defined in evaluation mode")
         return batch_norm_eval(input, running_mean, running_var, weight, bias, eps)
+    if (running_mean is None) is not (running_var is None):
+        raise ValueError("running_mean and running_var must either both be None or neither be None")
     _check_channels(input, running_mean=running_mean, running_var=running_var)
     out, mean, var = batch_norm_train(input, weight, bias, eps)
     if running_mean is not None and count:  # an empty batch says nothing

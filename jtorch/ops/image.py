@@ -1,6 +1,7 @@
 """Ops on images and sequences: padding, resampling, sampling on a grid, windows as columns, shuffles of pixels."""
 
 import math
+import warnings
 
 import jax.numpy as jnp
 import numpy as np
@@ -350,9 +351,20 @@ def affine_grid_generator(theta: Array, size: tuple, align_corners: bool) -> Arr
     return grid.reshape(size[0], *spatial, len(spatial))
 
 
+CORNERS_WARNING = (
+    "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. "
+    "Please specify align_corners=True if the old behavior is desired. "
+    "See the documentation of grid_sample for details."
+)
+
+
 @composite(where="nn.functional")
 def affine_grid(theta, size, align_corners=None):
     """A sampling grid (N, H, W, 2) or (N, D, H, W, 3) from affine matrices."""
+    if not theta.dtype.is_floating_point:
+        raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
+    if align_corners is None:
+        warnings.warn(CORNERS_WARNING, stacklevel=2)
     size = tuple(size)
     shown = f"({', '.join(map(str, size))})"
     if len(size) not in (4, 5):
@@ -367,6 +379,12 @@ def affine_grid(theta, size, align_corners=None):
         )
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {shown}")
+    if align_corners and min(size[2:]) == 1:
+        warnings.warn(
+            "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True. "
+            "This is not an intended use case of affine_grid. See the documentation of affine_grid for details.",
+            stacklevel=2,
+        )
     return affine_grid_generator(theta, size, bool(align_corners))
 
 
@@ -478,6 +496,8 @@ def _(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
             "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', "
             f"but got: '{padding_mode}'"
         )
+    if align_corners is None:
+        warnings.warn(CORNERS_WARNING, stacklevel=2)
     sizes = f"input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
     if input.shape[0] != grid.shape[0]:
         raise RuntimeError(f"grid_sampler(): expected grid and input to have same batch size, but got {sizes}")
@@ -562,7 +582,7 @@ def _filter(mode, x):
     return np.where(x < 1, near, np.where(x < 2, far, 0))
 
 
-def _smooth_taps(size, out, factor, align_corners, mode):
+def smooth_taps(size, out, factor, align_corners, mode):
     """Taps of a filter as wide as an output pixel where it is larger than an input pixel."""
     scale = _scale(size, out, factor, align_corners)
     wide = {"bilinear": 2, "bicubic": 4, "lanczos": 6}[mode]
@@ -592,6 +612,34 @@ def _apply_taps(x, axis, index, weight):
         w = jnp.asarray(weight[:, k].reshape(shape), x.dtype)
         total = total + jnp.take(x, index[:, k], axis, indices_are_sorted=True) * w
     return total
+
+
+def resample(input, taps):
+    """The input with each axis of `taps` resampled by its (index, weight)."""
+    if input.dtype == jnp.uint8:
+        for axis in sorted(taps, reverse=True):
+            input = _apply_to_bytes(input, axis, *taps[axis])
+        return input
+    x = input.astype(accumulator(input.dtype))
+    for axis in sorted(taps):
+        x = _apply_taps(x, axis, *taps[axis])
+    return x.astype(input.dtype)
+
+
+def _apply_to_bytes(x, axis, index, weight):
+    """PyTorch's arithmetic of bytes: whole weights, as fine as 16 bits hold the largest, and bytes after each dimension."""
+    rows = np.arange(len(index))[:, None]
+    matrix = np.zeros((len(index), x.shape[axis]))
+    np.add.at(matrix, (rows, index), weight)
+    bits = min(math.ceil(math.log2((2**15 - 0.5) / matrix.max())) - 1, 22)
+    matrix = np.trunc(matrix * 2**bits + np.copysign(0.5, matrix))
+    # positions beyond the edge are the edge's: their weights are in its first tap
+    again = np.stack([(index[:, :k] == index[:, k : k + 1]).any(1) for k in range(index.shape[1])], 1)
+    whole = np.where(again, 0, matrix[rows, index])
+    # many taps are a matrix product, of doubles because those of integers are slow; all numbers are below 2^31
+    total = _apply_taps(x.astype(jnp.int32 if index.shape[1] <= 8 else jnp.float64), axis, index, whole)
+    total = (total.astype(jnp.int32) + (1 << bits - 1)) >> bits
+    return jnp.clip(total, 0, 255).astype(x.dtype)
 
 
 def _resized(shape, size, scale_factor):
@@ -639,21 +687,16 @@ def interpolate(
         return mean_windows(len(out), input, out)
     if mode in ("nearest", "nearest-exact"):
         return _nearest(input, out, factors, mode == "nearest-exact")
-    integer = jnp.issubdtype(input.dtype, jnp.integer)
-    x = input.astype(jnp.float32 if integer else accumulator(input.dtype))
+    taps = {}
     for axis, (target, factor) in enumerate(zip(out, factors), 2):
         if target == input.shape[axis] and (align_corners or not factor or factor == 1):
             continue
         if antialias:
-            taps = _smooth_taps(input.shape[axis], target, factor, align_corners, mode)
+            taps[axis] = smooth_taps(input.shape[axis], target, factor, align_corners, mode)
         else:
             kind = _cubic_taps if mode == "bicubic" else _linear_taps
-            taps = kind(input.shape[axis], target, factor, align_corners)
-        x = _apply_taps(x, axis, *taps)
-    if integer:
-        info = jnp.iinfo(input.dtype)
-        x = jnp.clip(jnp.round(x), info.min, info.max)
-    return x.astype(input.dtype)
+            taps[axis] = kind(input.shape[axis], target, factor, align_corners)
+    return resample(input, taps)
 
 
 def _nearest(x, out, factors, exact):
@@ -753,19 +796,26 @@ def _check_mode(input, mode):
         raise NotImplementedError(f"Got {input.ndim}D input, but {mode} mode needs {need}D input")
 
 
+def _warn_older(name):
+    warnings.warn(f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=3)
+
+
 @composite(where="nn.functional")
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
     """The older name of `interpolate`."""
+    _warn_older("upsample")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 @composite(where="nn.functional")
 def upsample_nearest(input, size=None, scale_factor=None):
     """`interpolate` by the nearest element."""
+    _warn_older("upsample_nearest")
     return interpolate(input, size, scale_factor, "nearest")
 
 
 @composite(where="nn.functional")
 def upsample_bilinear(input, size=None, scale_factor=None):
     """`interpolate`, bilinear, corners aligned."""
+    _warn_older("upsample_bilinear")
     return interpolate(input, size, scale_factor, "bilinear", True)

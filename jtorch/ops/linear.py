@@ -523,19 +523,19 @@ def _dropped_by_host(input, p, features, alpha=False):
 
 
 @composite(where="nn.functional.dropout")
-def functional_dropout(input, p=0.5, training=True, inplace=False):
+def functional_dropout(input: Array, p=0.5, training=True, inplace=False):
     """Zero elements at probability `p` and scale the rest by 1 / (1 - p), in training."""
     return _dropped(dropout_mask, input, p, training, inplace)
 
 
 @composite(where="nn.functional.alpha_dropout")
-def functional_alpha_dropout(input, p=0.5, training=False, inplace=False):
+def functional_alpha_dropout(input: Array, p=0.5, training=False, inplace=False):
     """Dropout that keeps the mean and variance of inputs from selu."""
     return _dropped(alpha_dropout_mask, input, p, training, inplace)
 
 
 @composite(where="nn.functional")
-def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
+def feature_alpha_dropout(input: Array, p=0.5, training=False, inplace=False):
     """Alpha dropout of whole channels."""
     return _dropped(alpha_dropout_mask, input, p, training, inplace, features=2)
 

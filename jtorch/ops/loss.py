@@ -20,6 +20,7 @@ from .backend import accumulator
 from .reduction import (
     REDUCTIONS,
     by_reduction,
+    check_plain,
     check_reduction,
     floats_only,
     into_input,
@@ -84,7 +85,7 @@ def _nll_name(args):
     return "NllLossBackward0" if args["input"].ndim <= 2 else "NllLoss2DBackward0"
 
 
-@loss_op(_nll_name)
+@loss_op(_nll_name, function="nll_loss_nd")
 def nll_loss(
     input: Array,
     target: Array,
@@ -186,6 +187,7 @@ def _cross_entropy(input, target, weight, ignore_index, reduction, smoothing):
     axis = _class_axis(input.ndim)
     classes = input.shape[axis]
     dtype = accumulator(input.dtype)
+    smoothing = builtins.max(smoothing, 0)  # a negative one is none
     logp = _log_softmax(input.astype(dtype), axis)
     shape = [1] * input.ndim
     shape[axis] = classes
@@ -213,10 +215,10 @@ def _cross_entropy_name(args):
     reduction = reduction_of(args["reduction"], args["size_average"], args["reduce"])
     if args["target"].dtype.is_floating_point:
         return "DivBackward1" if reduction == "mean" else "NegBackward0"
-    return "AddBackward0" if args["label_smoothing"] else _nll_name(args)
+    return "AddBackward0" if args["label_smoothing"] > 0 else _nll_name(args)
 
 
-@loss_op(_cross_entropy_name)
+@loss_op(_cross_entropy_name, function="cross_entropy_loss")
 def cross_entropy(
     input: Array,
     target: Array,
@@ -253,7 +255,7 @@ def _(
     reduction="mean",
     label_smoothing=0.0,
 ):
-    if not 0.0 <= label_smoothing <= 1.0:
+    if label_smoothing > 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
     if input.ndim and tuple(input.shape) == tuple(target.shape):
         if not target.dtype.is_floating_point:
@@ -286,6 +288,7 @@ def cross_entropy_grad(
     axis = _class_axis(input.ndim)
     classes = input.shape[axis]
     dtype = accumulator(input.dtype)
+    label_smoothing = builtins.max(label_smoothing, 0)
     safe, valid = _prepare_target(target, input.ndim, ignore_index)
     w = _class_weight(weight, safe, valid, classes, dtype)
     scale = grad.astype(dtype)
@@ -322,6 +325,7 @@ def cross_entropy_soft_grad(
     axis = _class_axis(input.ndim)
     classes = input.shape[axis]
     dtype = accumulator(input.dtype)
+    label_smoothing = builtins.max(label_smoothing, 0)
     logp = _log_softmax(input.astype(dtype), axis)
     soft = target.astype(dtype) * (1 - label_smoothing) + label_smoothing / classes
     scale = grad.astype(dtype)
@@ -444,14 +448,13 @@ def huber_loss(
     d = jnp.abs(input - target)
     loss = jnp.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta)).astype(input.dtype)
     if weight is not None:
-        loss = loss * weight
-        if reduction == "mean":
-            return jnp.sum(loss) / jnp.sum(jnp.broadcast_to(weight, loss.shape))
+        loss = loss * weight  # the mean is over all elements, unlike those of mse_loss and l1_loss
     return reduce_loss(loss, reduction)
 
 
 @huber_loss.check
 def _(input, target, reduction="mean", delta=1.0, weight=None):
+    check_plain(huber_loss, dict(zip(huber_loss.signature.parameters, (input, target, reduction, delta, weight))))
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     check_reduction(None, None, reduction)
@@ -465,6 +468,16 @@ for _record in (mse_loss, l1_loss, smooth_l1_loss):
     def _(input, target, *args):
         warn_sizes(input, target)
         shapes.broadcast(tuple(input.shape), tuple(target.shape))
+
+
+for _record in (mse_loss, l1_loss, huber_loss):
+    _weight_at = [p.name for p in _record.params].index("weight")
+
+    @_record.check
+    def _(*args, weight_at=_weight_at):
+        weight = args[weight_at]
+        if weight is not None and tuple(weight.shape) != shapes.broadcast(tuple(args[0].shape), tuple(args[1].shape)):
+            raise ValueError("Weights and input must have the same size.")
 
 
 for _record, _kernel in ((mse_loss, "mse_cpu"), (smooth_l1_loss, "smooth_l1_cpu"), (huber_loss, "huber_cpu")):
@@ -572,7 +585,13 @@ def _(input, target, weight=None, size_average=None, reduce=None, reduction="mea
 floats_only(binary_cross_entropy_with_logits, "log_sigmoid_cpu")
 
 
-@loss_op(by_reduction("SubBackward0"), (*REDUCTIONS, "batchmean"), promote=PROMOTE, strides=formats.other_first)
+@loss_op(
+    by_reduction("SubBackward0"),
+    (*REDUCTIONS, "batchmean"),
+    named=("log_target",),
+    promote=PROMOTE,
+    strides=formats.other_first,
+)
 def kl_div(
     input: Array,
     target: Array,
@@ -592,7 +611,7 @@ def kl_div(
 
 @kl_div.check
 def _(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
-    shapes.broadcast(tuple(input.shape), tuple(target.shape))
+    shapes.broadcast(tuple(target.shape), tuple(input.shape))
     if reduction == "mean" and size_average is None and reduce is None:
         warnings.warn(
             "reduction: 'mean' divides the total loss by both the batch size and the support size."
@@ -610,7 +629,7 @@ for _kind, _categories in (("Integral", (BOOL, INT)), ("Complex", (COMPLEX,))):
             raise RuntimeError(f"kl_div: {kind} inputs not supported.")
 
 
-@loss_op(by_reduction("SubBackward0"), promote=FLOAT)
+@loss_op(by_reduction("SubBackward0"), words=" is not a valid value for reduction", promote=FLOAT)
 def poisson_nll_loss(
     input: Array,
     target: Array,
@@ -669,10 +688,16 @@ def _(input, target, var, full=False, eps=1e-6, reduction="mean"):
     if hasattr(var, "shape") and _fit_var(tuple(input.shape), tuple(var.shape)) is None:
         raise ValueError("var is of incorrect size")
     if reduction not in REDUCTIONS:
-        raise ValueError(f"{reduction} is not valid")
+        raise ValueError(reduction + " is not valid")
     shapes.broadcast(tuple(input.shape), tuple(target.shape))
     dtype = var.dtype if hasattr(var, "shape") else input.dtype
     if dtype.category == COMPLEX:
         raise errors.not_implemented("lt_cpu", dtype)
     if dtype.category != FLOATING:
         raise errors.clamp_cast(dtype)
+
+
+@gaussian_nll_loss.check_values
+def _(input, target, var, *args):
+    if isinstance(var, (int, float)) and var < 0:
+        raise ValueError("var has negative entry/entries")

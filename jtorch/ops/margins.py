@@ -26,6 +26,10 @@ from .reduction import (
 from .registry import FLOAT, PROMOTE, Array, composite
 
 
+def _fit(a, b):
+    shapes.broadcast(tuple(a.shape), tuple(b.shape))
+
+
 def _positive_part(x):
     """max(x, 0) with the gradient of PyTorch's clamp_min: one at zero."""
     return jnp.where(x < 0, 0, x)
@@ -48,6 +52,7 @@ def hinge_embedding_loss(
 
 
 hinge_embedding_loss.guards(input=False)
+hinge_embedding_loss.check(lambda input, target, *args: _fit(target, input))
 
 
 refuse(hinge_embedding_loss, lambda dtype: errors.complex_clamp(), COMPLEX)
@@ -80,6 +85,7 @@ def _(input1, input2, target, *args):
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
             f"input1: {input1.shape}, input2: {input2.shape}, target: {target.shape} "
         )
+    shapes.broadcast(tuple(target.shape), shapes.broadcast(tuple(input1.shape), tuple(input2.shape)))
 
 
 refuse(margin_ranking_loss, lambda dtype: errors.complex_clamp(), COMPLEX)
@@ -185,7 +191,7 @@ def triplet_margin_with_distance_loss(
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     if distance_function is None:
-        return triplet_margin_loss(anchor, positive, negative, margin, 2, 1e-6, swap, reduction=reduction)
+        return triplet_margin_loss(anchor, positive, negative, margin, 2, 1e-6, bool(swap), reduction=reduction)
     near, far = distance_function(anchor, positive), distance_function(anchor, negative)
     if swap:
         far = minimum(far, distance_function(positive, negative))
@@ -235,6 +241,7 @@ def _(input, target, p=1, margin=1.0, weight=None, *args):
         raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
 
 
+multi_margin_loss.check(lambda input, target, p=1, margin=1.0, weight=None, *args: _needs_dtype(weight, input.dtype))
 floats_only(multi_margin_loss, "multi_margin_loss_cpu_kernel", halves=False)
 
 
@@ -244,9 +251,13 @@ def _check_labelled(input):
         raise errors.labelled_shape(input.shape)
 
 
+def _needs_dtype(x, dtype):
+    if x is not None and x.dtype is not dtype:
+        raise errors.scalar_type(dtype, x.dtype)
+
+
 def _needs_long(target):
-    if target.dtype is not dtypes.int64:
-        raise errors.scalar_type(dtypes.int64, target.dtype)
+    _needs_dtype(target, dtypes.int64)
 
 
 multi_margin_loss.check(lambda input, target, *args: _needs_long(target))
@@ -300,7 +311,7 @@ def _log_sigmoid(x):
     return jnp.minimum(x, 0) - jnp.log1p(jnp.exp(-jnp.abs(x)))
 
 
-@loss_op(by_reduction("DivBackward0"), promote=PROMOTE, elementwise=False)
+@loss_op(by_reduction("DivBackward0"), words=" is not valid", promote=PROMOTE, elementwise=False)
 def multilabel_soft_margin_loss(
     input: Array,
     target: Array,
@@ -318,6 +329,17 @@ def multilabel_soft_margin_loss(
 
 
 floats_only(multilabel_soft_margin_loss, "log_sigmoid_cpu")
+
+
+@multilabel_soft_margin_loss.check
+def _(input, target, weight=None, *args):
+    if target.dtype.category == BOOL:
+        raise errors.bool_minus(two=False)
+    both = shapes.broadcast(tuple(target.shape), tuple(input.shape))
+    if not both:
+        raise IndexError("Dimension specified as -1 but tensor has no dimensions")
+    if weight is not None:
+        shapes.broadcast(both, tuple(weight.shape))
 
 
 @loss_op("SoftMarginLossBackward0", elementwise=True)

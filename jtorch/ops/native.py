@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from .. import errors
 from ..core import dtype as dtypes
 from . import activation, batchnorm, formats, image, linear, norm, pool, registry
-from .backend import accumulator, need_floats
+from .backend import need_floats
 from .conversion import to_float
 from .ctc import ctc_loss as functional_ctc_loss
 from .image import grid_sampler
@@ -179,10 +179,11 @@ def _upsample_bilinear2d_aa(
     """`nn.functional.interpolate` with antialias; the scales, where given, are those of the coordinates."""
     scales = (scales_h, scales_w) if scale_factors is None else scale_factors
     size = output_size or [math.floor(n * f) for n, f in zip(input.shape[2:], scales, strict=True)]
-    x = input.astype(accumulator(input.dtype))
-    for axis, (n, factor) in enumerate(zip(size, scales, strict=True), 2):
-        x = image._apply_taps(x, axis, *image._smooth_taps(x.shape[axis], n, factor, align_corners, "bilinear"))
-    return x.astype(input.dtype)
+    taps = [
+        image.smooth_taps(old, n, factor, align_corners, "bilinear")
+        for old, n, factor in zip(input.shape[2:], size, scales, strict=True)
+    ]
+    return image.resample(input, dict(enumerate(taps, 2)))
 
 
 @_upsample_bilinear2d_aa.check
@@ -198,7 +199,7 @@ _REDUCTIONS = ("none", "mean", "sum")
 
 
 def _named(reduction):
-    return _REDUCTIONS[reduction]
+    return _REDUCTIONS[reduction] if 0 <= reduction < 3 else "none"  # as PyTorch, which asks for the mean and the sum
 
 
 def _of(name):
@@ -207,7 +208,7 @@ def _of(name):
 
 @composite(where="torch.binary_cross_entropy_with_logits")
 def torch_binary_cross_entropy_with_logits(
-    input: Array, target: Array, weight: Array | None = None, pos_weight: Array | None = None, reduction=0
+    input: Array, target: Array, weight: Array | None = None, pos_weight: Array | None = None, reduction: int = 0
 ):
     """`nn.functional.binary_cross_entropy_with_logits`, the reduction as a number."""
     fn = _of("binary_cross_entropy_with_logits")
@@ -215,31 +216,31 @@ def torch_binary_cross_entropy_with_logits(
 
 
 @composite(where="torch.cosine_embedding_loss")
-def torch_cosine_embedding_loss(input1: Array, input2: Array, target: Array, margin=0.0, reduction=0):
+def torch_cosine_embedding_loss(input1: Array, input2: Array, target: Array, margin=0.0, reduction: int = 0):
     """`nn.functional.cosine_embedding_loss`, the reduction as a number."""
     return _of("cosine_embedding_loss")(input1, input2, target, margin, reduction=_named(reduction))
 
 
 @composite(where="torch.hinge_embedding_loss")
-def torch_hinge_embedding_loss(input: Array, target: Array, margin=1.0, reduction=0):
+def torch_hinge_embedding_loss(input: Array, target: Array, margin=1.0, reduction: int = 0):
     """`nn.functional.hinge_embedding_loss`, the reduction as a number."""
     return _of("hinge_embedding_loss")(input, target, margin, reduction=_named(reduction))
 
 
 @composite(where="torch.kl_div")
-def torch_kl_div(input: Array, target: Array, reduction=0, *, log_target: bool = False):
+def torch_kl_div(input: Array, target: Array, reduction: int = 0, *, log_target: bool = False):
     """`nn.functional.kl_div`, the reduction as a number."""
     return _of("kl_div")(input, target, reduction=_named(reduction), log_target=log_target)
 
 
 @composite(where="torch.margin_ranking_loss")
-def torch_margin_ranking_loss(input1: Array, input2: Array, target: Array, margin=0.0, reduction=0):
+def torch_margin_ranking_loss(input1: Array, input2: Array, target: Array, margin=0.0, reduction: int = 0):
     """`nn.functional.margin_ranking_loss`, the reduction as a number."""
     return _of("margin_ranking_loss")(input1, input2, target, margin, reduction=_named(reduction))
 
 
 @composite(where="torch.poisson_nll_loss")
-def torch_poisson_nll_loss(input: Array, target: Array, log_input: bool, full: bool, eps, reduction):
+def torch_poisson_nll_loss(input: Array, target: Array, log_input: bool, full: bool, eps, reduction: int):
     """`nn.functional.poisson_nll_loss`, the reduction as a number."""
     fn = _of("poisson_nll_loss")
     return fn(input, target, log_input, full, eps=eps, reduction=_named(reduction))
@@ -247,7 +248,7 @@ def torch_poisson_nll_loss(input: Array, target: Array, log_input: bool, full: b
 
 @composite(where="torch.triplet_margin_loss")
 def torch_triplet_margin_loss(
-    anchor: Array, positive: Array, negative: Array, margin=1.0, p=2.0, eps=1e-6, swap: bool = False, reduction=0
+    anchor: Array, positive: Array, negative: Array, margin=1.0, p=2.0, eps=1e-6, swap: bool = False, reduction: int = 0
 ):
     """`nn.functional.triplet_margin_loss`, the reduction as a number."""
     fn = _of("triplet_margin_loss")
@@ -256,7 +257,13 @@ def torch_triplet_margin_loss(
 
 @composite(where="torch.ctc_loss")
 def torch_ctc_loss(
-    log_probs: Array, targets: Array, input_lengths, target_lengths, blank=0, reduction=0, zero_infinity: bool = False
+    log_probs: Array,
+    targets: Array,
+    input_lengths,
+    target_lengths,
+    blank=0,
+    reduction: int = 0,
+    zero_infinity: bool = False,
 ):
     """`nn.functional.ctc_loss`, the reduction as a number."""
     return functional_ctc_loss(

@@ -116,8 +116,11 @@ SPACES = (
 )  # fmt: skip
 
 
-# Of the functions of nn.functional those that PyTorch has in C, and factories.
-_IN_C = frozenset("avg_pool2d avg_pool3d gelu linear logsigmoid softplus softshrink tril_indices triu_indices".split())
+# Of the functions of nn.functional those that PyTorch has in C or that hand their tensor to one, and factories.
+_IN_C = frozenset(
+    "avg_pool2d avg_pool3d gelu linear logsigmoid softplus softshrink tril_indices triu_indices batch_norm functional_dropout "
+    "functional_alpha_dropout feature_alpha_dropout".split()
+)
 
 # Called instead of the kernel when an argument is a Tensor; set by dispatch, which alone knows Tensor.
 tensor_call: Callable[["Record", tuple, dict], Any] | None = None

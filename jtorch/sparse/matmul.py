@@ -105,7 +105,7 @@ def _masked_product(pattern, a, b):
 def _sparse_sparse(a, b):
     """sparse @ sparse: each value of a meets the row of b that its column names."""
     kind = a._kind
-    a, b = (coalesce(x) if x._kind == "coo" else to_sparse(x) for x in (a, b))
+    a, b = (coalesce(to_sparse(x)) for x in (a, b))  # rows in order: those of columns or blocks are not
     (n, _), (_, k) = a._spec.shape, b._spec.shape
     mine, theirs = host(a._at[0]), host(b._at[0])
     first, last = np.searchsorted(theirs[0], mine[1], "left"), np.searchsorted(theirs[0], mine[1], "right")

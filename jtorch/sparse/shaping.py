@@ -130,6 +130,8 @@ def unsqueeze(input, dim):
 @handles("index_select")
 def index_select(input, dim, index):
     """The slices that `index` names, in its order."""
+    if input._kind != "coo":
+        raise errors_sparse.no_kernel("index_select", False)
     dim, n = shapes.wrap_dim(dim, input._spec.ndim), input.sparse_dim()
     shape = list(input._spec.shape)
     wanted = host(index).reshape(-1).astype(np.int64)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.oracle import both
+import jtorch
+from tests.oracle import both, torch
 
 INF, NAN = float("inf"), float("nan")
 HUGE = 2**63
@@ -90,6 +91,45 @@ VALUES = {
     ],
     "normal of tensors and a size": lambda t: t.normal(t.tensor(1.5), 0.3, (2, 2)).shape,
     "positions if asked for by an int": lambda t: t.nn.functional.max_pool2d(t.ones(1, 2, 2), 2, return_indices=1),
+    "weighted by size": lambda t: [
+        t.nn.functional.huber_loss(
+            t.arange(6.0).view(2, 3), t.ones(2, 3), weight=t.arange(1.0, 7).view(2, 3), reduction=r
+        )
+        for r in ("none", "mean", "sum")
+    ],
+    "smoothed by less than nothing": lambda t: [
+        t.nn.functional.cross_entropy(t.arange(6.0).view(2, 3), y, label_smoothing=s)
+        for s in (-1, -0.5, 0.5)
+        for y in (t.tensor([0, 2]), t.ones(2, 3) / 3)
+    ],
+    "reductions by unknown numbers": lambda t: [
+        t.hinge_embedding_loss(t.arange(6.0), t.ones(6), 1.0, 5),
+        t.kl_div(t.arange(6.0), t.ones(6), -1),
+        t.poisson_nll_loss(t.arange(6.0), t.ones(6), True, False, 1e-8, 5),
+    ],
+    "batch_norm of halves": lambda t: [
+        t.nn.functional.batch_norm(t.arange(12.0, dtype=d).view(4, 3), *stats, training=k)
+        for d in (t.float16, t.bfloat16)
+        for k in (False, True)
+        for stats in (
+            (t.zeros(3), t.ones(3)),
+            (t.zeros(3), t.ones(3), t.ones(3), t.ones(3)),
+            (t.zeros(3, dtype=d), t.ones(3, dtype=d), t.ones(3, dtype=d), t.ones(3, dtype=d)),
+        )
+    ],
+    "bytes resampled": lambda t: [
+        t.nn.functional.interpolate((t.arange(3 * n * m) * 53 % 256).view(1, 3, n, m).byte(), size, mode=mode, **how)
+        for n, m, size in ((16, 16, (7, 9)), (9, 13, (9, 5)), (8, 8, (8, 21)), (20, 30, (41, 3)), (5, 4, (200, 150)))
+        for mode in ("bilinear", "bicubic")
+        for how in ({}, {"align_corners": True}, {"antialias": True})
+    ],
+    "bytes resampled by factors": lambda t: [
+        t.nn.functional.interpolate(
+            (t.arange(360) * 53 % 256).view(1, 3, 10, 12).byte(), scale_factor=f, mode=mode, antialias=a
+        )
+        for f in (0.3, 2.5, (1.7, 0.6))
+        for mode, a in (("bilinear", False), ("bicubic", False), ("bicubic", True), ("lanczos", True))
+    ],
     "tiles by name": lambda t: [t.tile(t.ones(2), dims=(2, 2)), t.ones(2).tile(2, 3), t.ones(2).tile((2,))],
 }
 
@@ -202,6 +242,68 @@ REFUSED = {
     "complex among numbers": lambda t, x: t.isin(1j, x),
     "added by floats": lambda t, x: t.index_add(x, 0, t.ones(2), x),
     "added by flags": lambda t, x: t.index_add(x, 0, t.tensor([True, False]), x),
+    **{
+        f"flag or number of a loss: {name}": lambda t, x, f=name, a=arguments: getattr(t.nn.functional, f)(x, x, **a)
+        for name, arguments in {
+            "poisson_nll_loss": {"log_input": "x"},
+            "kl_div": {"log_target": "x"},
+            "smooth_l1_loss": {"beta": "x"},
+            "huber_loss": {"delta": None},
+            "cross_entropy": {"label_smoothing": "x"},
+            "hinge_embedding_loss": {"margin": "x"},
+        }.items()
+    },
+    "eps of a loss": lambda t, x: t.nn.functional.poisson_nll_loss(x, x, eps=None),
+    "ignored class that is a float": lambda t, x: t.nn.functional.cross_entropy(x, x[:, 0].long(), ignore_index=1.5),
+    "ignored class that is a word": lambda t, x: t.nn.functional.nll_loss(x, x[:, 0].long(), ignore_index="x"),
+    "swap by a number": lambda t, x: t.nn.functional.triplet_margin_loss(x, x, x, swap=1),
+    "margin by a word": lambda t, x: t.nn.functional.triplet_margin_loss(x, x, x, margin="x"),
+    "power of a margin": lambda t, x: t.nn.functional.multi_margin_loss(x, x[:, 0].long(), p="x"),
+    "one statistic": lambda t, x: t.nn.functional.batch_norm(x, t.zeros(3), None, training=True),
+    "the other statistic": lambda t, x: t.nn.functional.batch_norm(x, None, t.zeros(3), training=True),
+    **{
+        f"{what} of another dtype, batch_norm {training}": lambda t, x, w=what, k=training: t.nn.functional.batch_norm(
+            x,
+            training=k,
+            **{
+                n: t.ones(3, dtype=t.float64 if n == w else None)
+                for n in ("running_mean", "running_var", "weight", "bias")
+            },
+        )
+        for what in ("running_mean", "running_var", "weight", "bias")
+        for training in (False, True)
+    },
+    "doubles, batch_norm": lambda t, x: t.nn.functional.batch_norm(x.double(), t.zeros(3), t.ones(3)),
+    "doubles, batch_norm in training": lambda t, x: t.nn.functional.batch_norm(
+        x.double(), t.zeros(3), t.ones(3), t.ones(3), training=True
+    ),
+    "halves of two kinds, batch_norm": lambda t, x: t.nn.functional.batch_norm(
+        x.half(), t.zeros(3).half(), t.ones(3).half(), t.ones(3), t.ones(3)
+    ),
+    "weights of halves, batch_norm": lambda t, x: t.nn.functional.batch_norm(
+        x.half(), t.zeros(3), t.ones(3), t.ones(3).half(), t.ones(3).half()
+    ),
+    "batch_norm of no tensor": lambda t, x: t.nn.functional.batch_norm(1, x, x),
+    **{
+        f"{name} of no tensor": lambda t, x, f=name: getattr(t.nn.functional, f)(1)
+        for name in ("dropout", "alpha_dropout", "feature_alpha_dropout")
+    },
+    "affine matrices of ints": lambda t, x: t.nn.functional.affine_grid(x[None].int(), (1, 1, 2, 2)),
+    "weight of another dtype": lambda t, x: t.nn.functional.multi_margin_loss(x, x[:, 0].long(), weight=x[0].double()),
+    "weights of another shape": lambda t, x: t.nn.functional.mse_loss(x, x, weight=x[0]),
+    "weights of another shape, huber": lambda t, x: t.nn.functional.huber_loss(x, x, weight=x[0]),
+    "reduction by a number, poisson": lambda t, x: t.nn.functional.poisson_nll_loss(x, x, reduction=1),
+    "reduction by a number, gaussian": lambda t, x: t.nn.functional.gaussian_nll_loss(x, x, x, reduction=1),
+    "reduction by a word, labels": lambda t, x: t.nn.functional.multilabel_soft_margin_loss(x, x, reduction="x"),
+    "labels in flags": lambda t, x: t.nn.functional.multilabel_soft_margin_loss(x, x > 0),
+    "labels of another size": lambda t, x: t.nn.functional.multilabel_soft_margin_loss(x, t.ones(3, 3)),
+    "a label alone": lambda t, x: t.nn.functional.multilabel_soft_margin_loss(x[0, 0], x[0, 0]),
+    "signs of another size": lambda t, x: t.nn.functional.hinge_embedding_loss(x, t.ones(2)),
+    "ranks of another size": lambda t, x: t.nn.functional.margin_ranking_loss(x[0], x[0], t.ones(2)),
+    "variance below 0": lambda t, x: t.nn.functional.gaussian_nll_loss(x, x, -1.0),
+    "labels out of range": lambda t, x: t.nn.functional.multilabel_margin_loss(x, t.tensor([[0, 1, 3], [0, 1, 2]])),
+    "label out of range": lambda t, x: t.nn.functional.multi_margin_loss(x, t.tensor([0, 3])),
+    "weight that is a matrix": lambda t, x: t.nn.MultiMarginLoss(weight=x),
     "loss of wholes": lambda t, x: t.nn.functional.huber_loss(x.long(), x),
 }
 
@@ -209,3 +311,23 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name):
     both(lambda t: REFUSED[name](t, t.ones(2, 3)))
+
+
+WARNED = {
+    "corners of samples": lambda f, t: f.grid_sample(t.zeros(1, 1, 4, 4), t.zeros(1, 2, 2, 2)),
+    "corners of a grid": lambda f, t: f.affine_grid(t.eye(2, 3)[None], (1, 1, 2, 2)),
+    "unit grid": lambda f, t: f.affine_grid(t.eye(2, 3)[None], (1, 1, 1, 2), align_corners=True),
+    "upsample": lambda f, t: f.upsample(t.zeros(1, 1, 4, 4), 2),
+    "upsample_nearest": lambda f, t: f.upsample_nearest(t.zeros(1, 1, 4, 4), 2),
+    "upsample_bilinear": lambda f, t: f.upsample_bilinear(t.zeros(1, 1, 4, 4), 2),
+}
+
+
+@pytest.mark.parametrize("name", WARNED)
+def test_warned(name):
+    words = []
+    for t in (torch, jtorch):
+        with pytest.warns(UserWarning) as caught:
+            WARNED[name](t.nn.functional, t)
+        words.append([str(w.message) for w in caught])
+    assert words[0] == words[1]

@@ -245,7 +245,22 @@ def test_check_sparse_tensor_invariants():
     both(program, layout=False)
 
 
+@pytest.mark.parametrize("left", ("coo", "csr", "csc"))
+@pytest.mark.parametrize("right", ("coo", "csr", "csc", "bsr", "bsc"))
+def test_products_of_any_order_of_values(left, right):
+    """Values stored by column or by block meet the same rows as those stored by row."""
+    a, b = torch.arange(16.0).view(4, 4) % 3, torch.arange(8.0).view(4, 2) % 5
+
+    def made(x, layout):
+        x = jtorch.tensor(x.tolist())
+        size = ((2, 2),) if layout[0] == "b" else ()
+        return x.to_sparse() if layout == "coo" else getattr(x, f"to_sparse_{layout}")(*size)
+
+    assert (made(a, left) @ made(b, right)).to_dense().tolist() == (a @ b).tolist()
+
+
 REFUSED = {
+    "rows of csr": lambda s: s.csr.index_select(0, s.t.tensor([1])),
     "slice": lambda s: s.coo[0:1],
     "mask": lambda s: s.coo[s.full > 1],
     "exp": lambda s: s.coo.exp(),
