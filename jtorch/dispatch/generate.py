@@ -85,11 +85,6 @@ def _signature_source(record):
     return parts, defaults, star
 
 
-def _late_names(op):
-    """Names for arguments that come after the tensors in the order of arguments that PyTorch has deprecated."""
-    return [f"_{p.name}" for p, r in zip(op.params, op.roles) if r == NUMBER] if op.name in old_order.FORMS else []
-
-
 class _Body:
     """The body of a public function: one branch for each kind of call that has a plan of its own.
 
@@ -198,7 +193,7 @@ def build(op):
     if op.out:
         parts += ([] if star else ["*"]) + ["out=None"]
     names = [p.name for p in op.params]
-    late = _late_names(op)
+    late = old_order.names(op)
     parts[len(op.params) - len(late) : len(op.params) - len(late)] = [f"{n}=_d_{late[0][1:]}" for n in late]
     tolerant = _tolerant(op)
     if tolerant:
@@ -223,7 +218,7 @@ def build(op):
         body.walk(0, 0, [], [], [])
     else:
         body.emit(0, body.fallback)
-    return _compile(op, parts, body.lines, scope)
+    return old_order.hidden(late, _compile(op, parts, body.lines, scope))
 
 
 def build_operator(op):
@@ -331,7 +326,7 @@ def build_inplace(op):
     """The method `op_`."""
     parts, scope, _ = _signature_source(op)
     names = ["None" if r == KEY else p.name for p, r in zip(op.params, op.roles)]
-    args, lines, late = ", ".join(names), [], _late_names(op)
+    args, lines, late = ", ".join(names), [], old_order.names(op)
     if late:
         scope["old"] = old_order.reordered
         parts[len(op.params) - len(late) : len(op.params) - len(late)] = [f"{n}=_d_{late[0][1:]}" for n in late]
@@ -341,7 +336,7 @@ def build_inplace(op):
     if not _RENAMES.isdisjoint(names):
         parts.append("**named")
         lines += ["if named:", f"    return renamed(_op, ({args},), None, named, public)"]
-    fn = _compile(op, parts, [*lines, f"return _inplace(_op, ({args},))"], scope)
+    fn = old_order.hidden(late, _compile(op, parts, [*lines, f"return _inplace(_op, ({args},))"], scope))
     fn.__name__ = fn.__qualname__ = op.name + "_"
     return fn
 

@@ -4,6 +4,8 @@ Programs and optimizers of its first years call so. Names with a line before the
 a call; they have a number's default otherwise, and a plain call does not look at them.
 """
 
+import inspect
+
 from .. import errors
 from ..ops.registry import NUMBER
 from ..tensor import Tensor
@@ -20,6 +22,21 @@ FORMS = {"add": _THREE, "sub": _THREE, "addcmul": _FOUR, "addcdiv": _FOUR} | dic
     ("addmm", "addmv", "addr", "addbmm", "baddbmm"), _FIVE
 )
 _said = [False]  # PyTorch says it once in a process
+
+
+def names(op):
+    """Names for arguments that come after the tensors in this order."""
+    return [f"_{p.name}" for p, r in zip(op.params, op.roles) if r == NUMBER] if op.name in FORMS else []
+
+
+def hidden(late, fn):
+    """The function, whose signature does not show these names."""
+    if late:
+        signature = inspect.signature(fn)
+        fn.__signature__ = signature.replace(
+            parameters=[p for p in signature.parameters.values() if p.name not in late]
+        )
+    return fn
 
 
 def slow(op, args, late, out, public):
@@ -40,19 +57,19 @@ def reordered(op, given, named, out, public):
         "T" if isinstance(a, Tensor) else "N" if isinstance(a, (int, float, complex)) else "?" for a in given
     )
     form = FORMS[op.name].get(kinds)
-    names, name = [p.name for p in op.params], public.__name__
-    now = [f"{'Tensor' if r != NUMBER else '*, Number'} {n}" for n, r in zip(names, op.roles)][1:]
+    params, name = [p.name for p in op.params], public.__name__
+    now = [f"{'Tensor' if r != NUMBER else '*, Number'} {n}" for n, r in zip(params, op.roles)][1:]
     wanted = f"({', '.join(now)})"
     if form is None or any(a is not default for a in named):
         raise errors.combination(name, given, wanted)
     if not _said[0]:
         _said[0] = True
         errors.warn(
-            f"This overload of {name} is deprecated:\n\t{name}({form.format(*names)})\n"
+            f"This overload of {name} is deprecated:\n\t{name}({form.format(*params)})\n"
             f"Consider using one of the following signatures instead:\n\t{name}{wanted}"
         )
     kinds = "TNT" if FORMS[op.name] is _THREE else kinds
     tensors = [a for a, k in zip(given, kinds) if k == "T"]
-    numbers = [n for n, r in zip(names, op.roles) if r == NUMBER]
+    numbers = [n for n, r in zip(params, op.roles) if r == NUMBER]
     named = dict(zip(numbers, [a for a, k in zip(given, kinds) if k == "N"]))
     return public(*tensors, **named, **({} if out is None else {"out": out}))

@@ -368,6 +368,7 @@ class Entry:
         self.plain = fn.__code__
         self.real = types.FunctionType(fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
         self.real.__kwdefaults__ = fn.__kwdefaults__
+        vars(self.real).update(vars(fn))
         template = _look.__code__
         self.asking = template.replace(
             co_consts=tuple(self if c == "entry" else c for c in template.co_consts),

@@ -71,4 +71,4 @@ def _put(args):
     return "aten::index_put_" if any(isinstance(p, (Tensor, list)) for p in parts) else "aten::copy_"
 
 
-_BY_ARGUMENTS = {"getitem": _index, "setitem": _put}
+_BY_ARGUMENTS = {"__getitem__": _index, "__setitem__": _put}
