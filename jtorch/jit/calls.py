@@ -66,6 +66,9 @@ class Recipe:
         return self.fn(*args, **named)
 
 
+_UNSEEN = {"key", "shape", "size"}  # where they are None: the key of random numbers; what `*args` has been given, by name
+
+
 def _bound(fn, args, kwargs):
     """({name: kind}, {name: value}) with defaults; a list for `*args`."""
     try:
@@ -83,7 +86,7 @@ def _bound(fn, args, kwargs):
             kinds |= dict.fromkeys(value, inspect.Parameter.KEYWORD_ONLY)
             values |= value
             continue
-        if value is None and (name == "out" or name == "key" and p.kind is p.KEYWORD_ONLY):
+        if value is None and (name == "out" or p.kind is p.KEYWORD_ONLY and name in _UNSEEN):
             continue
         if p.kind is p.VAR_POSITIONAL:
             if not value and name not in written:
