@@ -73,8 +73,8 @@ class Chain:
     """Up to `length` runs of a program, each fed with the results of the one before.
 
     What is new at each run is stacked where it comes from the host (`numbers`: the program's numbers, keys of random numbers), and one
-    argument a run where it is on the device (`fresh`). The loop is compiled beside the training, in a thread of its own; until that is done, `call` is None. Compiling takes
-    about as long as for one run: the body is that of the loop.
+    argument a run where it is on the device (`fresh`). The loop is compiled beside the training, in a thread of its own; until that is
+    done, `call` is None. Compiling takes about as long as for one run: the body is that of the loop.
     """
 
     __slots__ = ("links", "length", "call", "fresh", "numbers", "take", "counts", "last")

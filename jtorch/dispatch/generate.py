@@ -194,7 +194,7 @@ def build(op):
         parts += ([] if star else ["*"]) + ["out=None"]
     names = [p.name for p in op.params]
     late = old_order.names(op)
-    parts[len(op.params) - len(late) : len(op.params) - len(late)] = [f"{n}=_d_{late[0][1:]}" for n in late]
+    old_order.put(parts, op, late)
     tolerant = _tolerant(op)
     if tolerant:
         parts.append("**named")
@@ -329,7 +329,7 @@ def build_inplace(op):
     args, lines, late = ", ".join(names), [], old_order.names(op)
     if late:
         scope["old"] = old_order.reordered
-        parts[len(op.params) - len(late) : len(op.params) - len(late)] = [f"{n}=_d_{late[0][1:]}" for n in late]
+        old_order.put(parts, op, late)
         given = ", ".join([*(n for n in names if f"_{n}" not in late), *late])
         numbers = "".join(f"{n[1:]}, " for n in late)
         lines = [f"if {late[0]} is not _d_{late[0][1:]}:", f"    return old(_op, ({given}), ({numbers}), None, public)"]

@@ -29,6 +29,13 @@ def names(op):
     return [f"_{p.name}" for p, r in zip(op.params, op.roles) if r == NUMBER] if op.name in FORMS else []
 
 
+def put(parts, op, late):
+    """Put the names into a parameter list, after the tensors."""
+    if late:
+        at = len(op.params) - len(late)
+        parts[at:at] = [f"{n}=_d_{late[0][1:]}" for n in late]
+
+
 def hidden(late, fn):
     """The function, whose signature does not show these names."""
     if late:

@@ -66,7 +66,11 @@ class Recipe:
         return self.fn(*args, **named)
 
 
-_UNSEEN = {"key", "shape", "size"}  # where they are None: the key of random numbers; what `*args` has been given, by name
+_UNSEEN = {
+    "key",
+    "shape",
+    "size",
+}  # where they are None: the key of random numbers; what `*args` has been given, by name
 
 
 def _bound(fn, args, kwargs):

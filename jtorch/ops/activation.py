@@ -629,13 +629,10 @@ def _(input, lambd=0.5):
 
 def _fitting(record, *names, wide=True):
     """Refuse numbers too large for the elements; `wide`: halves are computed in float32."""
-    signature = record.signature
 
     @record.check
     def check(*args, **kwargs):
-        given = signature.bind(*args, **kwargs)
-        given.apply_defaults()
-        at = given.arguments
+        at = record.arguments(args, kwargs)
         dtype = at["input"].dtype
         for name in names:
             dtypes.check_number(at[name], dtypes.float32 if wide and dtype.itemsize == 2 else dtype)

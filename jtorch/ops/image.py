@@ -17,6 +17,7 @@ from .conv import Geometry, spread, tuple_of, windows
 from .pool import _adaptive_avg_pool as mean_windows
 from .pool_shapes import check_adaptive
 from .registry import Array, composite, op
+from .taps import cubic, cubic_taps, linear_taps, nearest_taps, resample, smooth_taps
 
 # Padding.
 
@@ -426,13 +427,6 @@ def _pick(flat, index, spatial):
     return jnp.where(valid[:, None], got, 0)
 
 
-def _cubic(t, a=-0.75):
-    """The weights of the four taps around a point `t` past the second."""
-    near = lambda x: ((a + 2) * x - (a + 3)) * x * x + 1
-    far = lambda x: ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-    return far(t + 1), near(t), near(1 - t), far(2 - t)
-
-
 def _whole(x):
     """A coordinate as an integer; what is not finite lies outside."""
     return jnp.where(jnp.isfinite(x) & (jnp.abs(x) < 2.0**30), x, -100).astype(jnp.int32)
@@ -452,7 +446,7 @@ def _sample(input, grid, mode, padding_mode, align_corners):
         taps.append(([_whole(jnp.round(bound(x, s))) for x, s in zip(places, spatial)], 1))
     elif mode == "bicubic":
         floors = [jnp.floor(x) for x in places]
-        weights = [_cubic(x - lax.stop_gradient(f)) for x, f in zip(places, floors)]
+        weights = [cubic(x - lax.stop_gradient(f)) for x, f in zip(places, floors)]
         for at in np.ndindex(4, 4):
             index = [_whole(bound(f + (k - 1), s)) for f, k, s in zip(floors, at, spatial)]
             taps.append((index, weights[0][at[0]] * weights[1][at[1]]))
@@ -530,116 +524,7 @@ def grid_sampler(input: Array, grid: Array, interpolation_mode: int, padding_mod
     return grid_sample(input, grid, mode, ("zeros", "border", "reflection")[padding_mode], align_corners)
 
 
-# Resampling. Each mode is, in each dimension, a fixed matrix from input to output positions, given by taps.
-
-MATRIX_SIZE = 128  # up to here the matrix is multiplied as it stands; above, tap by tap
-
-
-def _scale(size, out, factor, align_corners):
-    if align_corners:
-        return (size - 1) / (out - 1) if out > 1 else 0.0
-    return 1 / factor if factor else size / out
-
-
-def _source(size, out, factor, align_corners, clamp):
-    """The input coordinate of each output position."""
-    scale = _scale(size, out, factor, align_corners)
-    at = np.arange(out)
-    x = at * scale if align_corners else (at + 0.5) * scale - 0.5
-    return np.maximum(x, 0) if clamp else x
-
-
-def _nearest_taps(size, out, factor, exact):
-    scale = np.float32(1 / factor if factor else size / out)
-    at = np.arange(out, dtype=np.float32)
-    index = np.floor((at + np.float32(0.5)) * scale if exact else at * scale).astype(np.int64)
-    return np.minimum(index, size - 1)[:, None], np.ones((out, 1))
-
-
-def _linear_taps(size, out, factor, align_corners):
-    x = _source(size, out, factor, align_corners, True)
-    low = np.minimum(np.floor(x).astype(np.int64), size - 1)
-    t = np.clip(x - low, 0, 1)
-    return np.stack([low, np.minimum(low + 1, size - 1)], 1), np.stack([1 - t, t], 1)
-
-
-def _cubic_taps(size, out, factor, align_corners):
-    x = _source(size, out, factor, align_corners, False)
-    low = np.floor(x).astype(np.int64)
-    index = np.clip(low[:, None] + np.arange(-1, 3), 0, size - 1)
-    return index, np.stack(_cubic(x - low), 1)
-
-
-def _filter(mode, x):
-    x = np.abs(x)
-    if mode == "bilinear":
-        return np.maximum(1 - x, 0)
-    if mode == "lanczos":
-        return np.where(x < 3, np.sinc(x) * np.sinc(x / 3), 0)
-    a = -0.5
-    near = ((a + 2) * x - (a + 3)) * x * x + 1
-    far = (((x - 5) * x + 8) * x - 4) * a
-    return np.where(x < 1, near, np.where(x < 2, far, 0))
-
-
-def smooth_taps(size, out, factor, align_corners, mode):
-    """Taps of a filter as wide as an output pixel where it is larger than an input pixel."""
-    scale = _scale(size, out, factor, align_corners)
-    wide = {"bilinear": 2, "bicubic": 4, "lanczos": 6}[mode]
-    shrink = max(scale, 1.0)
-    support = wide / 2 * shrink
-    center = scale * (np.arange(out) + 0.5)
-    first = np.maximum((center - support + 0.5).astype(np.int64), 0)
-    stop = np.minimum((center + support + 0.5).astype(np.int64), size)
-    index = first[:, None] + np.arange(int((stop - first).max()))
-    weight = _filter(mode, (index - center[:, None] + 0.5) / shrink)
-    weight = np.where(index < stop[:, None], weight, 0)
-    return np.minimum(index, size - 1), weight / weight.sum(1, keepdims=True)
-
-
-def _apply_taps(x, axis, index, weight):
-    size, out = x.shape[axis], len(index)
-    if max(size, out) <= MATRIX_SIZE or index.shape[1] > 8:
-        matrix = np.zeros((out, size))
-        np.add.at(matrix, (np.arange(out)[:, None], index), weight)
-        matrix = jnp.asarray(matrix, x.dtype)
-        moved = jnp.tensordot(x, matrix, ((axis,), (1,)), precision=lax.Precision.HIGHEST)
-        return jnp.moveaxis(moved, -1, axis)
-    shape = [1] * x.ndim
-    shape[axis] = out
-    total = 0
-    for k in range(index.shape[1]):
-        w = jnp.asarray(weight[:, k].reshape(shape), x.dtype)
-        total = total + jnp.take(x, index[:, k], axis, indices_are_sorted=True) * w
-    return total
-
-
-def resample(input, taps):
-    """The input with each axis of `taps` resampled by its (index, weight)."""
-    if input.dtype == jnp.uint8:
-        for axis in sorted(taps, reverse=True):
-            input = _apply_to_bytes(input, axis, *taps[axis])
-        return input
-    x = input.astype(accumulator(input.dtype))
-    for axis in sorted(taps):
-        x = _apply_taps(x, axis, *taps[axis])
-    return x.astype(input.dtype)
-
-
-def _apply_to_bytes(x, axis, index, weight):
-    """PyTorch's arithmetic of bytes: whole weights, as fine as 16 bits hold the largest, and bytes after each dimension."""
-    rows = np.arange(len(index))[:, None]
-    matrix = np.zeros((len(index), x.shape[axis]))
-    np.add.at(matrix, (rows, index), weight)
-    bits = min(math.ceil(math.log2((2**15 - 0.5) / matrix.max())) - 1, 22)
-    matrix = np.trunc(matrix * 2**bits + np.copysign(0.5, matrix))
-    # positions beyond the edge are the edge's: their weights are in its first tap
-    again = np.stack([(index[:, :k] == index[:, k : k + 1]).any(1) for k in range(index.shape[1])], 1)
-    whole = np.where(again, 0, matrix[rows, index])
-    # many taps are a matrix product, of doubles because those of integers are slow; all numbers are below 2^31
-    total = _apply_taps(x.astype(jnp.int32 if index.shape[1] <= 8 else jnp.float64), axis, index, whole)
-    total = (total.astype(jnp.int32) + (1 << bits - 1)) >> bits
-    return jnp.clip(total, 0, 255).astype(x.dtype)
+# Resampling. Each mode is, in each dimension, a fixed matrix from input to output positions, given by taps (taps.py).
 
 
 def _resized(shape, size, scale_factor):
@@ -694,7 +579,7 @@ def interpolate(
         if antialias:
             taps[axis] = smooth_taps(input.shape[axis], target, factor, align_corners, mode)
         else:
-            kind = _cubic_taps if mode == "bicubic" else _linear_taps
+            kind = cubic_taps if mode == "bicubic" else linear_taps
             taps[axis] = kind(input.shape[axis], target, factor, align_corners)
     return resample(input, taps)
 
@@ -702,7 +587,7 @@ def interpolate(
 def _nearest(x, out, factors, exact):
     for axis, (target, factor) in enumerate(zip(out, factors), 2):
         size = x.shape[axis]
-        index = _nearest_taps(size, target, factor, exact)[0][:, 0]
+        index = nearest_taps(size, target, factor, exact)[0][:, 0]
         if target % size == 0 and (index == np.arange(target) // (target // size)).all():
             # whole copies: a broadcast, whose derivative is a sum and not a scatter
             times = target // size

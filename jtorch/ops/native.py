@@ -6,13 +6,14 @@ import jax.numpy as jnp
 
 from .. import errors
 from ..core import dtype as dtypes
-from . import activation, batchnorm, formats, image, linear, norm, pool, registry
+from . import activation, batchnorm, formats, linear, norm, pool, registry
 from .backend import need_floats
 from .conversion import to_float
 from .ctc import ctc_loss as functional_ctc_loss
 from .image import grid_sampler
 from .reduce import one_dim
 from .registry import Array, composite, op
+from .taps import resample, smooth_taps
 
 # ---- normalisations that return their statistics ----
 
@@ -180,10 +181,10 @@ def _upsample_bilinear2d_aa(
     scales = (scales_h, scales_w) if scale_factors is None else scale_factors
     size = output_size or [math.floor(n * f) for n, f in zip(input.shape[2:], scales, strict=True)]
     taps = [
-        image.smooth_taps(old, n, factor, align_corners, "bilinear")
+        smooth_taps(old, n, factor, align_corners, "bilinear")
         for old, n, factor in zip(input.shape[2:], size, scales, strict=True)
     ]
-    return image.resample(input, dict(enumerate(taps, 2)))
+    return resample(input, dict(enumerate(taps, 2)))
 
 
 @_upsample_bilinear2d_aa.check

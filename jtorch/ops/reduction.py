@@ -81,13 +81,10 @@ def loss_op(name_of_grad=None, allowed=REDUCTIONS, *, words=None, function=None,
 
     def decorate(fn):
         record = op(where="nn.functional", grad_name=name_of_grad, inplace=False, out=False, **options)(fn)
-        signature = record.signature
 
         @record.check
         def check(*args, **kwargs):
-            given = signature.bind(*args, **kwargs)
-            given.apply_defaults()
-            at = given.arguments
+            at = record.arguments(args, kwargs)
             check_reduction(at["size_average"], at["reduce"], at["reduction"], allowed, words)
             check_plain(record, at, function, named)
 
@@ -120,13 +117,10 @@ def floats_only(record, kernel: str, *, halves: bool = True):
 
 
 def no_mean_of_integers(record):
-    signature = record.signature
 
     @record.check
     def check(*args, **kwargs):
-        given = signature.bind(*args, **kwargs)
-        given.apply_defaults()
-        at = given.arguments
+        at = record.arguments(args, kwargs)
         dtype = at["input"].dtype
         if (
             dtype.category <= INT

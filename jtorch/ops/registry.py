@@ -188,6 +188,12 @@ class Record:
             t.partition(".")[0] in ("torch", "Tensor", "linalg", "fft", "special") for t in self.targets
         )
 
+    def arguments(self, args, kwargs) -> dict:
+        """{parameter: value} of a call, defaults included."""
+        given = self.signature.bind(*args, **kwargs)
+        given.apply_defaults()
+        return given.arguments
+
     def invoke(self, fn, values):
         """Call `fn`, which has this record's signature, with a value for each parameter."""
         n, named = self.keywords

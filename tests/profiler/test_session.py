@@ -60,9 +60,12 @@ def test_steps(tmp_path):
 def test_a_step_after_the_end_records_nothing():
     with profile() as prof:
         jtorch.ones(2).sum().item()
+    before = len(prof.events())
     prof.step()
-    with profile():
-        pass
+    assert len(prof.events()) == before
+    with profile() as later:
+        jtorch.ones(2).sum().item()
+    assert later.events()
 
 
 def test_arguments_are_looked_at(tmp_path):
