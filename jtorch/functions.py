@@ -30,7 +30,7 @@ _FAMILIES = (
     "activation", "arithmetic", "attention", "batchnorm", "compare", "conv", "conversion", "copies",
     "create", "ctc", "draws", "factor", "fft", "grouped", "histograms", "image", "indexing", "join", "linalg",
     "linear", "logic", "loss", "margins", "masked", "masks", "matmul", "native", "norm", "pool", "quantize", "reduce",
-    "rnn", "rows", "scans", "segments", "solve", "sorting", "special", "statistics", "transcendental", "views",
+    "rnn", "rnn_stacks", "rows", "scans", "segments", "solve", "sorting", "special", "statistics", "transcendental", "views",
     "windows",
 )  # fmt: skip
 for _family in _FAMILIES:

@@ -1,10 +1,20 @@
-"""Batches of sequences of unequal length: padded, packed, and back."""
+"""Batches of sequences of unequal length: padded, packed, and back.
+
+What has been packed stays padded until somebody looks at the elements: recurrent layers and `pad_packed_sequence` take the padded
+form, whose shapes do not change with every batch's lengths, so that a loop over batches is one program.
+"""
 
 from collections import namedtuple
 from collections.abc import Iterable
 
+import numpy as np
+
 from jtorch import functions as torch
 from jtorch.core import dtype as dtypes
+from jtorch.core.record import Pending, tls
+from jtorch.core.storage import numpy_of
+from jtorch.creation import from_array
+from jtorch.sampling import on_host
 from jtorch.tensor import Tensor
 
 __all__ = [
@@ -28,7 +38,10 @@ class PackedSequence(_Fields):
     step, `sorted_indices` how the batch was sorted by length.
     """
 
-    __slots__ = ()
+    # (L, N, *) in the order of the packing, zero outside the sequences: stands for `data` until that is asked for. From then on
+    # `data` is what counts, which may be written to and have hooks.
+    _padded = None
+    _data = None
 
     def __new__(cls, data, batch_sizes=None, sorted_indices=None, unsorted_indices=None):
         if batch_sizes is None:
@@ -46,6 +59,37 @@ class PackedSequence(_Fields):
                 "https://pytorch.org/docs/stable/nn.html#torch.nn.utils.rnn.pack_sequence"
             )
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
+
+    @classmethod
+    def of_padded(cls, padded, batch_sizes, sorted_indices, unsorted_indices):
+        """Packed sequences whose elements are those of a padded (L, N, *) batch, sorted by length."""
+        self = super().__new__(cls, None, batch_sizes, sorted_indices, unsorted_indices)
+        self._padded = padded
+        return self
+
+    @property
+    def data(self):
+        """The elements (sum of the lengths, *)."""
+        if self._padded is not None:
+            self._data, self._padded = _packed(self._padded, self.batch_sizes), None
+        return tuple.__getitem__(self, 0) if self._data is None else self._data
+
+    def padded(self):
+        """(L, N, *) in the order of the packing, zero outside the sequences."""
+        return _unpacked(self.data, self.batch_sizes) if self._padded is None else self._padded
+
+    def __iter__(self):
+        yield self.data
+        yield from tuple.__getitem__(self, slice(1, None))
+
+    def __getitem__(self, k):
+        return tuple(self)[k] if isinstance(k, slice) or k in (0, -4) else tuple.__getitem__(self, k)
+
+    def __repr__(self):
+        return f"PackedSequence({', '.join(f'{n}={v!r}' for n, v in zip(self._fields, self))})"
+
+    def __reduce__(self):
+        return type(self), tuple(self)
 
     def to(self, *args, **kwargs):
         """The same with `data` moved or cast; the indices follow to the device."""
@@ -114,6 +158,39 @@ class PackedSequence(_Fields):
         return self.data.is_pinned()
 
 
+def inside(batch_sizes) -> np.ndarray:
+    """(L, N): whether a sequence reaches a step."""
+    sizes = batch_sizes.numpy()
+    return np.arange(sizes[0]) < sizes[:, None]
+
+
+def _packed(padded, batch_sizes):
+    """The elements of a padded batch, sorted by length, step by step."""
+    where = torch.from_numpy(np.flatnonzero(inside(batch_sizes))).to(padded.device)
+    return padded.reshape(-1, *padded.shape[2:]).index_select(0, where)
+
+
+def _unpacked(data, batch_sizes):
+    """The padded batch of these elements, zero outside the sequences."""
+    reached = inside(batch_sizes)
+    # all gaps point to one row of zeros at the end
+    where = np.where(reached, np.cumsum(reached).reshape(reached.shape) - 1, len(data)).reshape(-1)
+    gap = torch.zeros((1, *data.shape[1:]), dtype=data.dtype, device=data.device)
+    rows = torch.cat([data, gap]).index_select(0, torch.from_numpy(where).to(data.device))
+    return rows.reshape(*reached.shape, *data.shape[1:])
+
+
+def repacked(padded, batch_sizes, function):
+    """A padded batch of which a function has taken the packed elements."""
+    return _unpacked(function(_packed(padded, batch_sizes)), batch_sizes)
+
+
+def _mask(batch_sizes, like):
+    """`inside` as a tensor that broadcasts to the padded batch `like` from the left."""
+    mask = torch.from_numpy(inside(batch_sizes)).to(like.device)
+    return mask.reshape(*mask.shape, *[1] * (like.dim() - 2))
+
+
 def invert_permutation(permutation):
     """The permutation that undoes this one; None for None."""
     if permutation is None:
@@ -141,11 +218,12 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
         enforce_sorted: the lengths must fall; otherwise the batch is sorted here
     """
     lengths = _lengths(lengths)
-    sorted_indices = None
+    sorted_indices = unsorted = None
     if not enforce_sorted:  # a batch of more sequences than there are lengths loses the rest
         order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
         lengths = [lengths[i] for i in order]
         sorted_indices = torch.tensor(order, dtype=dtypes.int64, device=input.device)
+        unsorted = torch.tensor(np.argsort(order), dtype=dtypes.int64, device=input.device)
         input = input.index_select(0 if batch_first else 1, sorted_indices)
     if not input.numel():
         raise RuntimeError("Cannot pack empty tensors.")
@@ -166,14 +244,17 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
                 "to pack_padded_sequence and/or pack_sequence to sidestep this "
                 "requirement if you do not need ONNX exportability."
             )
-    sizes = [sum(n > t for n in lengths) for t in range(lengths[0])]
-    steps = input if not batch_first else input.transpose(0, 1)
-    # one gather over the flattened (L N), in the order of the packing
-    batch = len(lengths)
-    where = [t * batch + i for t, n in enumerate(sizes) for i in range(n)]
-    flat = steps.reshape(steps.shape[0] * batch, *steps.shape[2:])
-    data = flat.index_select(0, torch.tensor(where, dtype=dtypes.int64, device=input.device))
-    return PackedSequence(data, torch.tensor(sizes, dtype=dtypes.int64), sorted_indices, None)
+    steps = input.transpose(0, 1) if batch_first else input
+    if lengths[0] > steps.shape[0]:
+        raise RuntimeError(f"A sequence of length {lengths[0]} cannot be taken from {steps.shape[0]} steps")
+    sizes = torch.from_numpy((np.array(lengths) > np.arange(lengths[0])[:, None]).sum(1))
+    steps = steps[: lengths[0]]
+    return PackedSequence.of_padded(
+        torch.where(_mask(sizes, steps), steps, torch.zeros((), dtype=steps.dtype, device=steps.device)),
+        sizes,
+        sorted_indices,
+        unsorted,
+    )
 
 
 def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None):
@@ -184,8 +265,8 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
         padding_value: what fills the rest. Default: 0
         total_length: pad to this length
     """
-    sizes = [int(n) for n in sequence.batch_sizes.tolist()]
-    longest, batch = len(sizes), sizes[0]
+    reached = inside(sequence.batch_sizes)
+    longest = len(reached)
     if total_length is not None:
         if total_length < longest:
             raise ValueError(
@@ -193,19 +274,12 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
                 "of the longest sequence in input, but got "
                 f"total_length={total_length} and max sequence length being {longest}"
             )
-        longest = total_length
-    data = sequence.data
-    starts = [0]
-    for n in sizes:
-        starts.append(starts[-1] + n)
-    # one row of padding at the end of the data, to which all gaps point
-    where = [
-        starts[t] + i if t < len(sizes) and i < sizes[t] else starts[-1] for t in range(longest) for i in range(batch)
-    ]
-    gap = torch.full((1, *data.shape[1:]), padding_value, dtype=data.dtype, device=data.device)
-    index = torch.tensor(where, dtype=dtypes.int64, device=data.device)
-    padded = torch.cat([data, gap]).index_select(0, index).reshape(longest, batch, *data.shape[1:])
-    lengths = torch.tensor([sum(n > i for n in sizes) for i in range(batch)], dtype=dtypes.int64)
+    padded = sequence.padded()
+    fill = torch.full((), padding_value, dtype=padded.dtype, device=padded.device)
+    padded = torch.where(_mask(sequence.batch_sizes, padded), padded, fill)
+    if total_length is not None and total_length > longest:
+        padded = torch.cat([padded, fill.expand(total_length - longest, *padded.shape[1:])])
+    lengths = torch.from_numpy(reached.sum(0))
     if batch_first:
         padded = padded.transpose(0, 1)
     if sequence.unsorted_indices is not None:
@@ -234,14 +308,38 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
         raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
     longest = max(s.size(0) for s in sequences)
     first = sequences[0]
+    if all(map(_at_hand, sequences)) and len({tuple(s.shape[1:]) for s in sequences}) == 1:
+        return _padded_on_host(sequences, longest, batch_first, padding_value, padding_side)
     rows = []
     for s in sequences:
+        s = s.to(first.dtype)
         short = longest - s.size(0)
         if short:
             gap = torch.full((short, *s.shape[1:]), padding_value, dtype=first.dtype, device=first.device)
             s = torch.cat([s, gap] if padding_side == "right" else [gap, s])
         rows.append(s)
     return torch.stack(rows, 0 if batch_first else 1)
+
+
+def _at_hand(t) -> bool:
+    """Whether the values of a tensor can be read now, and nobody has to know that they are."""
+    value = t._storage.value
+    if type(t) is not Tensor or t.requires_grad or type(value) is Pending and value.value is None:
+        return False
+    return on_host(t) and tls.me.special is None
+
+
+def _padded_on_host(sequences, longest, batch_first, padding_value, side):
+    """The same by numpy: lengths differ from batch to batch, and every set of lengths would be a recorded graph of its own."""
+    first = sequences[0]
+    fill = torch.full((), padding_value, dtype=first.dtype)
+    shape = (len(sequences), longest, *first.shape[1:])
+    out = np.full(shape, numpy_of(fill._storage, fill._spec, 0), first.dtype.np)
+    for row, s in zip(out, sequences):
+        n = s.size(0)
+        row[slice(n) if side == "right" else slice(longest - n, None)] = numpy_of(s._storage, s._spec, s._offset)
+    out = out if batch_first else out.swapaxes(0, 1)
+    return from_array(out, first.device, first.dtype)
 
 
 def unpad_sequence(padded_sequences, lengths, batch_first=False):

@@ -8,14 +8,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jtorch import config
 from jtorch import errors_nn as errors
-from jtorch.core import rng
 
 from .backend import accumulator, barrier, materialize, matmul_tn, on_cpu
-from .join import cat, stack
-from .linear import torch_dropout
-from .registry import Array, Key, composite, op
+from .registry import Array, op
 
 HALVED = 5 << 20  # multiplications of the product of one step
 
@@ -145,7 +141,7 @@ def _scan(body, state, each, reverse, w):
     return whole(states), made
 
 
-def _run(kind, x, state, w_ih, w_hh, b_ih, b_hh, reverse):
+def _run(kind, x, state, w_ih, w_hh, b_ih, b_hh, reverse, valid):
     """(the states after each step, what the derivative keeps of each step)."""
     step, _, _ = CELLS[kind]
     inner = None
@@ -156,35 +152,41 @@ def _run(kind, x, state, w_ih, w_hh, b_ih, b_hh, reverse):
     gates = _linear(x, w_ih, b_ih)
     w = materialize(w_hh.T)
 
-    def body(state, x):
-        state, kept = step(state, x, w, inner)
-        return state, (state, kept)
+    def body(state, at):
+        x, v = at
+        after, kept = step(state, x, w, inner)
+        after = after if v is None else tuple(jnp.where(v, a, s) for a, s in zip(after, state))
+        return after, (after, kept)
 
-    _, (states, kept) = _scan(body, state, gates, reverse, w)
+    _, (states, kept) = _scan(body, state, (gates, valid), reverse, w)
     return states, kept
 
 
-def _gate_grads_from(kind, out_grad, last_grads, states, kept, first, w_hh, reverse):
+def _gate_grads_from(kind, out_grad, last_grads, states, kept, first, w_hh, reverse, valid):
     """(of the input's part of the gates, of the hidden part, of each of the first states)."""
     _, factors, back = CELLS[kind]
     factors = barrier(factors(kept, states, tuple(_before(f, s, reverse) for f, s in zip(first, states))))
 
     def body(d, at):
-        g, factors = at
-        by_input, by_hidden, rest = back((d[0] + g, *d[1:]), factors)
+        g, factors, v = at
+        d = d[0] + g, *d[1:]
+        by_input, by_hidden, rest = back(d, factors)
+        if v is not None:
+            by_input, by_hidden = jnp.where(v, by_input, 0), jnp.where(v, by_hidden, 0)
         dh = by_hidden @ w_hh
-        d = (dh if rest[0] is None else dh + rest[0], *rest[1:])
-        return d, (by_input, by_hidden)
+        before = (dh if rest[0] is None else dh + rest[0], *rest[1:])
+        before = before if v is None else tuple(jnp.where(v, b, a) for b, a in zip(before, d))
+        return before, (by_input, by_hidden)
 
-    d, (by_input, by_hidden) = _scan(body, last_grads, (out_grad, factors), not reverse, w_hh)
+    d, (by_input, by_hidden) = _scan(body, last_grads, (out_grad, factors, valid), not reverse, w_hh)
     return by_input, by_hidden, d
 
 
-def _pull(kind, reverse, grads, arrays):
+def _pull(kind, reverse, grads, arrays, valid):
     """The gradients in (x, first states, w_ih, w_hh, b_ih, b_hh), through the loop itself."""
 
     def run(x, first, *weights):
-        states, _ = _run(kind, x, first, *weights, reverse)
+        states, _ = _run(kind, x, first, *weights, reverse, valid)
         return states[0], tuple(_end(s, reverse) for s in states)
 
     return jax.vjp(run, *arrays)[1](grads)
@@ -194,12 +196,14 @@ def _end(sequence, reverse):
     return sequence[0] if reverse else sequence[-1]
 
 
-def _gradients(kind, reverse, out_grad, last_grads, arrays, states, kept):
+def _gradients(kind, reverse, valid, out_grad, last_grads, arrays, states, kept):
     @jax.custom_jvp
     def fast(grads, arrays, states, kept):
         out_grad, last_grads = grads
         x, first, w_ih, w_hh, b_ih, b_hh = arrays
-        by_input, by_hidden, by_first = _gate_grads_from(kind, out_grad, last_grads, states, kept, first, w_hh, reverse)
+        by_input, by_hidden, by_first = _gate_grads_from(
+            kind, out_grad, last_grads, states, kept, first, w_hh, reverse, valid
+        )
         # one loop, whichever of the gradients are wanted: the rules of all arguments then share it
         by_input, by_hidden, by_first = barrier((by_input, by_hidden, by_first))
         flat = lambda a: a.reshape(-1, a.shape[-1])
@@ -216,31 +220,35 @@ def _gradients(kind, reverse, out_grad, last_grads, arrays, states, kept):
     @fast.defjvp
     def _(primals, tangents):
         # what was kept depends on the arguments: derivatives of higher order go through the loop itself
-        pull = lambda grads, arrays: _pull(kind, reverse, grads, arrays)
+        pull = lambda grads, arrays: _pull(kind, reverse, grads, arrays, valid)
         return fast(*primals), jax.jvp(pull, primals[:2], tangents[:2])[1]
 
     return fast((out_grad, last_grads), arrays, states, kept)
 
 
-def _layer(kind, x, first, w_ih, w_hh, b_ih, b_hh, reverse):
+def _layer(kind, x, first, w_ih, w_hh, b_ih, b_hh, reverse, valid):
     dtype = x.dtype
     wide = lambda a: None if a is None else a.astype(accumulator(dtype))
     first = tuple(map(wide, first))
-    states, kept = _run(kind, wide(x), first, wide(w_ih), wide(w_hh), wide(b_ih), wide(b_hh), reverse)
+    states, kept = _run(kind, wide(x), first, wide(w_ih), wide(w_hh), wide(b_ih), wide(b_hh), reverse, _column(valid))
     narrow = lambda a: a.astype(dtype)
     return narrow(states[0]), *(narrow(_end(s, reverse)) for s in states), *states, kept
 
 
-def _layer_grad(kind, grads, x, first, w_ih, w_hh, b_ih, b_hh, saved, reverse):
+def _column(valid):
+    return None if valid is None else valid[..., None]
+
+
+def _layer_grad(kind, grads, x, first, w_ih, w_hh, b_ih, b_hh, saved, reverse, valid):
     dtype = accumulator(x.dtype)
     n = len(first)
     wide = lambda t: jax.tree.map(lambda a: a.astype(dtype), t)
     arrays = wide((x, tuple(first), w_ih, w_hh, b_ih, b_hh))
     states, kept = tuple(saved[:n]), saved[n] if len(saved) > n else ()
     if not x.size:
-        by = _pull(kind, reverse, (wide(grads[0]), tuple(wide(grads[1:]))), arrays)
+        by = _pull(kind, reverse, (wide(grads[0]), tuple(wide(grads[1:]))), arrays, _column(valid))
     else:
-        by = _gradients(kind, reverse, wide(grads[0]), tuple(wide(grads[1:])), arrays, states, kept)
+        by = _gradients(kind, reverse, _column(valid), wide(grads[0]), tuple(wide(grads[1:])), arrays, states, kept)
     flat = (by[0], *by[1], *by[2:])
     given = (x, *first, w_ih, w_hh, b_ih, b_hh)
     return tuple(None if b is None or a is None else a.astype(b.dtype) for a, b in zip(flat, given))
@@ -256,17 +264,28 @@ def lstm_layer(
     b_ih: Array | None,
     b_hh: Array | None,
     reverse: bool,
+    valid: Array | None = None,
 ) -> Array:
-    """One direction of one LSTM layer over (T, N, I): the outputs, the last hidden state, the last cell state."""
-    return _layer("lstm", input, (h0, c0), w_ih, w_hh, b_ih, b_hh, reverse)
+    """One direction of one LSTM layer over (T, N, I): the outputs, the last hidden state, the last cell state.
+
+    `valid` (T, N), here and in the other layers: the steps that a row of the batch takes; at others it keeps its state.
+    """
+    return _layer("lstm", input, (h0, c0), w_ih, w_hh, b_ih, b_hh, reverse, valid)
 
 
 @op(where="", hidden=2, grad_name="StackBackward0")
 def gru_layer(
-    input: Array, h0: Array, w_ih: Array, w_hh: Array, b_ih: Array | None, b_hh: Array | None, reverse: bool
+    input: Array,
+    h0: Array,
+    w_ih: Array,
+    w_hh: Array,
+    b_ih: Array | None,
+    b_hh: Array | None,
+    reverse: bool,
+    valid: Array | None = None,
 ) -> Array:
     """One direction of one GRU layer over (T, N, I): the outputs and the last hidden state."""
-    return _layer("gru", input, (h0,), w_ih, w_hh, b_ih, b_hh, reverse)
+    return _layer("gru", input, (h0,), w_ih, w_hh, b_ih, b_hh, reverse, valid)
 
 
 @op(where="", hidden=1, grad_name="StackBackward0")
@@ -279,34 +298,35 @@ def rnn_layer(
     b_hh: Array | None,
     reverse: bool,
     nonlinearity: str,
+    valid: Array | None = None,
 ) -> Array:
     """One direction of one Elman layer over (T, N, I): the outputs and the last hidden state."""
-    return _layer(nonlinearity, input, (h0,), w_ih, w_hh, b_ih, b_hh, reverse)[:-1]
+    return _layer(nonlinearity, input, (h0,), w_ih, w_hh, b_ih, b_hh, reverse, valid)[:-1]
 
 
 def _lstm_rule(i):
-    def rule(g, input, h0, c0, w_ih, w_hh, b_ih, b_hh, reverse, out):
-        return _layer_grad("lstm", g, input, (h0, c0), w_ih, w_hh, b_ih, b_hh, out[3:], reverse)[i]
+    def rule(g, input, h0, c0, w_ih, w_hh, b_ih, b_hh, reverse, valid, out):
+        return _layer_grad("lstm", g, input, (h0, c0), w_ih, w_hh, b_ih, b_hh, out[3:], reverse, valid)[i]
 
     return rule
 
 
 def _gru_rule(i):
-    def rule(g, input, h0, w_ih, w_hh, b_ih, b_hh, reverse, out):
-        return _layer_grad("gru", g, input, (h0,), w_ih, w_hh, b_ih, b_hh, out[2:], reverse)[i]
+    def rule(g, input, h0, w_ih, w_hh, b_ih, b_hh, reverse, valid, out):
+        return _layer_grad("gru", g, input, (h0,), w_ih, w_hh, b_ih, b_hh, out[2:], reverse, valid)[i]
 
     return rule
 
 
 def _rnn_rule(i):
-    def rule(g, input, h0, w_ih, w_hh, b_ih, b_hh, reverse, nonlinearity, out):
-        return _layer_grad(nonlinearity, g, input, (h0,), w_ih, w_hh, b_ih, b_hh, out[2:], reverse)[i]
+    def rule(g, input, h0, w_ih, w_hh, b_ih, b_hh, reverse, nonlinearity, valid, out):
+        return _layer_grad(nonlinearity, g, input, (h0,), w_ih, w_hh, b_ih, b_hh, out[2:], reverse, valid)[i]
 
     return rule
 
 
 for _record, _rule in ((lstm_layer, _lstm_rule), (gru_layer, _gru_rule), (rnn_layer, _rnn_rule)):
-    _names = [p.name for p in _record.params if p.name not in ("reverse", "nonlinearity")]
+    _names = [p.name for p in _record.params if p.name not in ("reverse", "nonlinearity", "valid")]
     _record.vjp(**{name: _rule(i) for i, name in enumerate(_names)})
 
 
@@ -321,17 +341,20 @@ def lstm_projected_layer(
     b_hh: Array | None,
     w_hr: Array,
     reverse: bool,
+    valid: Array | None = None,
 ) -> Array:
     """An LSTM layer whose hidden state is projected by `w_hr` after each step."""
     gates = _linear(input, w_ih, None if b_ih is None else b_ih + b_hh)
     w = materialize(w_hh.T)
 
-    def body(state, x):
+    def body(state, at):
+        x, v = at
         (h, c), _ = _lstm_step(state, x, w, None)
-        h = h @ w_hr.T
-        return (h, c), h
+        after = (h @ w_hr.T, c)
+        after = after if v is None else tuple(jnp.where(v, a, s) for a, s in zip(after, state))
+        return after, after[0]
 
-    (h, c), out = lax.scan(body, (h0, c0), gates, reverse=reverse)
+    (h, c), out = lax.scan(body, (h0, c0), (gates, _column(valid)), reverse=reverse)
     return out, h, c
 
 
@@ -394,78 +417,3 @@ def _check_cell(input, states, w_ih, w_hh):
 lstm_cell.check(lambda input, hx, w_ih, w_hh, *biases: _check_cell(input, hx, w_ih, w_hh))
 for _cell in (gru_cell, rnn_tanh_cell, rnn_relu_cell):
     _cell.check(lambda input, hx, w_ih, w_hh, *biases: _check_cell(input, (hx,), w_ih, w_hh))
-
-
-@op(where="", grad_name="MulBackward0")
-def between_layers(input: Array, p: float, *, key: Key) -> Array:
-    """Dropout of one layer's outputs."""
-    keep = rng.bernoulli(key, 1.0 - p, input.shape)
-    return jnp.where(keep, input / (1 - p) if p < 1 else 0, 0).astype(input.dtype)
-
-
-def _stacked(layer, input, states, params, has_biases, num_layers, p, train, bidirectional, batch_first):
-    """Run `layer(x, states, weights, reverse)` for each layer and direction: the outputs, the last states stacked."""
-    x = input.transpose(0, 1) if batch_first else input
-    directions = 2 if bidirectional else 1
-    each = len(params) // (num_layers * directions)
-    ends = []
-    for depth in range(num_layers):
-        if depth and p and train:
-            x = torch_dropout(x, p, True) if config.host_dropout else between_layers(x, p)
-        outs = []
-        for way in range(directions):
-            i = depth * directions + way
-            weights = list(params[i * each : (i + 1) * each])
-            if not has_biases:
-                weights[2:2] = [None, None]
-            out, *last = layer(x, [s[i] for s in states], weights, way == 1)
-            outs.append(out)
-            ends.append(last)
-        x = outs[0] if directions == 1 else cat(outs, -1)
-    last = [stack([end[k] for end in ends]) for k in range(len(states))]
-    return (x.transpose(0, 1) if batch_first else x), *last
-
-
-def _check_input(input, hidden):
-    if input.ndim != 3:
-        raise RuntimeError(f"input must have 3 dimensions, got {input.ndim}")
-
-
-@composite(where="torch")
-def lstm(input: Array, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
-    """A stack of LSTM layers: the outputs, the last hidden states and the last cell states.
-
-    `params`: for each layer and direction w_ih, w_hh, then b_ih, b_hh, then w_hr where hidden states are projected.
-    """
-
-    def layer(x, states, weights, reverse):
-        if len(weights) == 5:
-            return lstm_projected_layer(x, *states, *weights, reverse)
-        return lstm_layer(x, *states, *weights, reverse)
-
-    _check_input(input, hx)
-    return _stacked(layer, input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
-
-
-@composite(where="torch")
-def gru(input: Array, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
-    """A stack of GRU layers: the outputs and the last hidden states."""
-    layer = lambda x, states, weights, reverse: gru_layer(x, *states, *weights, reverse)
-    _check_input(input, hx)
-    return _stacked(layer, input, [hx], params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
-
-
-@composite(where="torch")
-def rnn_tanh(input: Array, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
-    """A stack of Elman layers with tanh: the outputs and the last hidden states."""
-    layer = lambda x, states, weights, reverse: rnn_layer(x, *states, *weights, reverse, "tanh")
-    _check_input(input, hx)
-    return _stacked(layer, input, [hx], params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
-
-
-@composite(where="torch")
-def rnn_relu(input: Array, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
-    """A stack of Elman layers with relu: the outputs and the last hidden states."""
-    layer = lambda x, states, weights, reverse: rnn_layer(x, *states, *weights, reverse, "relu")
-    _check_input(input, hx)
-    return _stacked(layer, input, [hx], params, has_biases, num_layers, dropout, train, bidirectional, batch_first)

@@ -1,4 +1,4 @@
-"""nn.utils: clipping, packing, norms, parametrizations, pruning, fusing."""
+"""nn.utils: clipping, norms, parametrizations, pruning, fusing."""
 
 import importlib
 
@@ -43,60 +43,6 @@ def test_clip_errors():
         torch.nn.utils.clip_grad_norm_([p], 1.0, error_if_nonfinite=True)
 
     assert both(run).error is not None
-
-
-@pytest.mark.parametrize("batch_first", [False, True])
-def test_packing(batch_first):
-    def run(torch):
-        r = torch.nn.utils.rnn
-        torch.manual_seed(0)
-        parts = [torch.randn(n, 2) for n in (3, 5, 1)]
-        padded = r.pad_sequence(parts, batch_first, -1.0)
-        packed = r.pack_padded_sequence(padded, [3, 5, 1], batch_first, enforce_sorted=False)
-        back, lengths = r.pad_packed_sequence(packed, batch_first, 9.0, total_length=6)
-        return [
-            padded,
-            *packed,
-            back,
-            lengths,
-            r.unpack_sequence(packed),
-            # a copy: torch transposes the tensor that it is given, in place
-            r.unpad_sequence(padded.clone(), lengths, batch_first),
-            r.pad_sequence(parts, padding_side="left"),
-        ]
-
-    both(run, layout=False)
-
-
-@pytest.mark.parametrize("kind", ["RNN", "LSTM", "GRU"])
-def test_packed_recurrence(kind):
-    def run(torch):
-        r = torch.nn.utils.rnn
-        torch.manual_seed(0)
-        layer = getattr(torch.nn, kind)(2, 3, 2, bidirectional=True)
-        x = torch.randn(5, 3, 2, requires_grad=True)
-        out, state = layer(r.pack_padded_sequence(x, [3, 5, 1], enforce_sorted=False))
-        out.data.square().sum().backward()
-        return out.data.detach(), x.grad, [s.detach() for s in (state if kind == "LSTM" else [state])]
-
-    both(run, layout=False, least=(1e-4, 1e-5))
-
-
-PACK_ERRORS = {
-    "order": lambda r, t: r.pack_padded_sequence(t.ones(3, 2), [1, 2]),
-    "zero": lambda r, t: r.pack_padded_sequence(t.ones(3, 2), [3, 0]),
-    "order before size": lambda r, t: r.pack_padded_sequence(t.ones(3, 2), [-1, 2]),
-    "size": lambda r, t: r.pack_padded_sequence(t.ones(3, 2), [3]),
-    "no lengths": lambda r, t: r.pack_padded_sequence(t.ones(3, 2), [], enforce_sorted=False),
-    "pair": lambda r, t: r.PackedSequence(t.ones(3)),
-    "no steps": lambda r, t: t.nn.GRU(2, 3)(t.ones(0, 1, 2)),
-    "total": lambda r, t: r.pad_packed_sequence(r.pack_padded_sequence(t.ones(3, 2), [3, 1]), total_length=1),
-}
-
-
-@pytest.mark.parametrize("name", PACK_ERRORS)
-def test_pack_error(name):
-    assert both(lambda t: PACK_ERRORS[name](t.nn.utils.rnn, t)).error is not None
 
 
 @pytest.mark.parametrize("style", ["hook", "parametrization"])
@@ -232,17 +178,6 @@ def test_right_inverse_is_checked(tensors, name):
         parts.later = True
         layer.weight = torch.ones(2, 2)
         return layer.weight
-
-    both(run)
-
-
-def test_packing_part_of_a_batch():
-    """With enforce_sorted=False a batch of more sequences than there are lengths loses the rest."""
-
-    def run(torch):
-        r = torch.nn.utils.rnn
-        packed = r.pack_padded_sequence(torch.arange(12.0).view(4, 3), [2, 3], enforce_sorted=False)
-        return list(packed), r.pad_packed_sequence(packed, True), r.unpack_sequence(packed)
 
     both(run)
 

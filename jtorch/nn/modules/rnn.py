@@ -9,8 +9,9 @@ from jtorch.handles import mutations
 from jtorch.nn import functional as F
 from jtorch.nn import init
 from jtorch.nn.modules.module import Module
-from jtorch.nn.packed import PackedSequence
+from jtorch.nn.packed import PackedSequence, inside, repacked
 from jtorch.nn.parameter import Parameter
+from jtorch.ops.rnn_stacks import stack_of_lengths
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
 
@@ -226,57 +227,15 @@ class RNNBase(Module):
             self.batch_first,
         )
 
-    def _scan_packed(self, data, hx, batch_sizes):
-        """All layers over packed data: each direction in runs of steps that have the same batch size."""
-        sizes = [int(n) for n in batch_sizes.tolist()]
-        runs, at, step = [], 0, 0
-        while step < len(sizes):
-            n = sizes[step]
-            steps = sum(1 for m in sizes[step:] if m == n)
-            runs.append((n, at, steps))
-            at, step = at + n * steps, step + steps
-        state = hx if isinstance(hx, tuple) else (hx,)
-        finals = []
-        directions = self._directions()
-        for layer in range(self.num_layers):
-            if layer > 0 and self.dropout > 0:
-                data = F.dropout(data, self.dropout, self.training)
-            outputs = []
-            for direction in range(directions):
-                i = layer * directions + direction
-                weights = self.all_weights[i]
-                out, last = self._scan_runs(data, [h[i] for h in state], weights, runs, direction == 1)
-                outputs.append(out)
-                finals.append(last)
-            data = outputs[0] if directions == 1 else torch.cat(outputs, -1)
-        return data, *(torch.stack(parts) for parts in zip(*finals))
-
-    def _scan_runs(self, data, first, weights, runs, reverse):
-        """One layer in one direction; sequences leave (or, in reverse, enter) the batch between runs."""
-        function = self._function()
-        now = [h[: runs[-1][0]] if reverse else h for h in first]
-        outputs, left = [], []
-        for n, at, steps in reversed(runs) if reverse else runs:
-            have = now[0].shape[0]
-            if n > have:
-                now = [torch.cat([h, start[have:n]]) for h, start in zip(now, first)]
-            elif n < have:
-                left.append([h[n:] for h in now])
-                now = [h[:n] for h in now]
-            x = data[at : at + n * steps].reshape(steps, n, data.shape[-1])
-            if reverse:
-                x = x.flip(0)
-            hx = tuple(h.unsqueeze(0) for h in now)
-            hx = hx if len(hx) > 1 else hx[0]
-            out, *now = function(x, hx, weights, self.bias, 1, 0.0, self.training, False, False)
-            now = [h.squeeze(0) for h in now]
-            if reverse:
-                out = out.flip(0)
-            outputs.append(out.reshape(steps * n, out.shape[-1]))
-        if reverse:
-            outputs.reverse()
-        last = [torch.cat([h, *(gone[k] for gone in reversed(left))]) for k, h in enumerate(now)]
-        return torch.cat(outputs), last
+    def _scan_packed(self, input, hx):
+        """All layers over packed sequences; each keeps its state once it has ended."""
+        _, batch_sizes, sorted_indices, unsorted_indices = tuple.__iter__(input)
+        drop = lambda x: repacked(x, batch_sizes, lambda data: F.dropout(data, self.dropout, True))
+        output, *state = stack_of_lengths(
+            self.mode, input.padded(), torch.from_numpy(inside(batch_sizes)).to(hx[0].device), hx, self._flat_weights, self.bias,
+            self.num_layers, self.dropout, self.training, self.bidirectional, drop,
+        )  # fmt: skip
+        return PackedSequence.of_padded(output, batch_sizes, sorted_indices, unsorted_indices), state
 
     def forward(self, input, hx=None):
         """Run over a sequence (or a PackedSequence) from the state `hx` (default: zeros).
@@ -284,13 +243,12 @@ class RNNBase(Module):
         Returns the outputs of the last layer and the last state.
         """
         if isinstance(input, PackedSequence):
-            data, batch_sizes, sorted_indices, unsorted_indices = input
-            hx = self._start(data, int(batch_sizes[0])) if hx is None else self.permute_hidden(hx, sorted_indices)
-            self.check_forward_args(data, hx, batch_sizes)
-            output, *state = self._scan_packed(data, hx, batch_sizes)
-            output = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
+            row = input.padded()[0]
+            hx = self._start(row, len(row)) if hx is None else self.permute_hidden(hx, input.sorted_indices)
+            self.check_forward_args(row, hx, input.batch_sizes)
+            output, state = self._scan_packed(input, hx if isinstance(hx, tuple) else (hx,))
             state = tuple(state) if len(state) > 1 else state[0]
-            return output, self.permute_hidden(state, unsorted_indices)
+            return output, self.permute_hidden(state, input.unsorted_indices)
         if input.dim() not in (2, 3):
             tensor = " tensor" if self.mode.startswith("RNN") else ""
             raise ValueError(f"{self._get_name()}: Expected input to be 2D or 3D, got {input.dim()}D{tensor} instead")
