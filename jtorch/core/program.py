@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from .. import config
-from . import gather, hasty, ledger
+from . import by_numpy, gather, hasty, ledger
 from .chain import abstract, beside, concretely
 from .packing import RUNTIME, Packing, placed
 
@@ -25,6 +25,7 @@ class Plan:
     __slots__ = (
         "op", "name", "fn", "specs", "n_out", "n_num", "kinds", "runtime", "device", "nbytes", "jit", "warm", "operands", "bwd",
         "grad_name", "extra", "diff", "public", "multiple", "fields", "out_edges", "simple", "tries", "first", "enough",
+        "steps",
     )  # fmt: skip
 
     def __init__(self, op, name, fn, operands, kinds=(), runtime=False, specs=None, device=None):
@@ -38,6 +39,7 @@ class Plan:
         self.jit = jax.jit(fn, inline=True)
         self.first = None  # runs it by itself, the first times
         self.enough = hasty.ENOUGH_BY_OP  # how many times
+        self.steps = None  # how numpy runs it, once it has been asked to; False if it does not
         self.warm = 0  # runs by itself
         self.tries = 0  # programs that were compiled at first sight with it among their nodes
         self.bwd = {}
@@ -74,6 +76,7 @@ class Program:
     __slots__ = (
         "nodes", "out", "used", "all_used", "donate", "pack", "call", "runs", "device", "entry", "n_nodes", "interpret",
         "gathering", "place", "jit", "ahead", "spared", "patience", "settled",
+        "by_numpy", "fuller",
     )  # fmt: skip
 
     def __init__(self, state, live, dead, device):
@@ -91,10 +94,12 @@ class Program:
         self.settled = False  # `call` stays as it is: made with everything on
         self.runs = 0
         self.patience = 1  # runs by op before it is compiled
+        self.by_numpy = False  # these runs are numpy's
         self.entry = None
         self.interpret = None
         self.gathering = None
         self.place = None  # index of a result -> its place among `out`, once runs gather
+        self.fuller = None  # which results that program has, until it is made
         self.ahead = None  # a program with more results that runs for this one until this one is compiled
         self.spared = 0  # runs that it has made
 
@@ -282,13 +287,15 @@ def run(graph, cause, scope, thread=None):
         inputs[graph.unresolved[0]].graph.drain()
         _resolve(graph)
     numbers = graph.numbers
+    if prog.fuller is not None and (prog.runs or not by_numpy.wanted(prog)):
+        _look_ahead(state, prog, dead)
     if prog.ahead is not None:
         ahead = prog.ahead
         if not prog.ready(prog.arguments(inputs, numbers)):
             prog = ahead
     started = time.perf_counter()
     if prog.call is None and (prog.runs >= prog.patience or scope is not None or _at_sight(prog)):
-        prog.compile(scope is None and cause != "compiled region")
+        prog.compile(scope is None and cause != "compiled region" and not prog.by_numpy)
         ledger.compiled(prog, cause)
     if prog.call is None:
         how = "by op"
@@ -367,13 +374,18 @@ def _new_program(state, live, dead, device):
             prog = other
             break
     state.programs[live, dead] = prog
-    fuller = tuple(alive or i in state.grads for i, alive in enumerate(live)) if state.grads else live
-    if fuller != live:
+    if state.grads:
         # Gradients that have died unseen may be seen at another step of the same kind: one program is compiled for both.
-        ahead = state.programs.get((fuller, dead)) or _new_program(state, fuller, dead, device)
-        if ahead.donate == prog.donate and prog.call is None:
-            prog.ahead = ahead
+        fuller = tuple(alive or i in state.grads for i, alive in enumerate(live))
+        prog.fuller = fuller if fuller != live and prog.call is None else None
     return prog
+
+
+def _look_ahead(state, prog, dead):
+    fuller, prog.fuller = prog.fuller, None
+    ahead = state.programs.get((fuller, dead)) or _new_program(state, fuller, dead, prog.device)
+    if ahead.donate == prog.donate and prog.call is None:
+        prog.ahead = ahead
 
 
 def _at_sight(prog):
@@ -382,6 +394,10 @@ def _at_sight(prog):
     A loop whose graph is another one at each pass (by an episode's length, a sentence's, a slice's) would compile for ever:
     where most nodes are of ops that several programs compiled so have had, each op gets its executable instead.
     """
+    if by_numpy.wanted(prog):
+        prog.patience = by_numpy.ENOUGH
+        prog.by_numpy = True
+        return False
     cold = {node.plan for node in prog.nodes if not node.plan.warm}
     if len(cold) <= config.cold_ops:
         return False
@@ -404,13 +420,16 @@ _PATIENCE = 4  # programs that differ so seldom come back, and take seconds to c
 
 
 def run_nodes(nodes, inputs, numbers, out, prog=None):
-    """Results `out` of a recorded path, each node run by its own executable."""
+    """Results `out` of a recorded path, each node run by its own executable or by numpy."""
     if prog is None:
         pack = Packing(nodes, nodes)
         nodes = _needed(nodes, out)
     else:
         pack = prog.pack
     at = {id(node): k for k, node in enumerate(pack.order)}
+    if prog is not None and prog.by_numpy:
+        numbers_of = lambda node: numbers[at[id(node)]] if node.numbers is RUNTIME else tuple(map(_plain, node.numbers))
+        return by_numpy.run(nodes, inputs, numbers_of, out, prog.device)
     last = {}
     for k, node in enumerate(nodes):
         for i in node.ids:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import jtorch
-from jtorch.core import hasty, program
+from jtorch.core import by_numpy, hasty, program
 
 LIMIT = 40  # more runs than a small program makes in haste
 pytestmark = pytest.mark.usefixtures("own_programs")
@@ -13,7 +13,8 @@ pytestmark = pytest.mark.usefixtures("own_programs")
 
 @pytest.fixture
 def made(monkeypatch):
-    """The programs that were made in haste."""
+    """The programs that were made in haste: those that numpy does not run."""
+    monkeypatch.setattr(by_numpy, "LITTLE", -1)
     programs = []
     usual = hasty.of_program
     monkeypatch.setattr(hasty, "of_program", lambda prog: programs.append(prog) or usual(prog))

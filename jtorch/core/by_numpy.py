@@ -1,0 +1,68 @@
+"""Graphs run by numpy, node by node, without a compiler: those of loops that make another graph at each pass.
+
+A decoder that makes a sentence longer by one word, batches as long as their longest text, networks of another depth each time: what
+is compiled for such a graph is seldom used again.
+"""
+
+import numpy as np
+
+from .hosted import Steps, place_of, put
+from .numpy_rules import ALIKE, DTYPES, NotHere
+
+ENOUGH = 2  # runs of a program by numpy before it is compiled
+LITTLE = 1 << 26  # bytes of all results of all nodes: with more, numpy takes longer than compiling
+FEW = 6  # operations that numpy does not do, each of which has an executable made
+
+
+def wanted(prog) -> bool:
+    """Whether numpy can run a program in a moment."""
+    if prog.device.type != "cpu":
+        return False
+    plans = [node.plan for node in prog.nodes]
+    return sum(plan.nbytes for plan in plans) <= LITTLE and len({p for p in plans if not _known(p)}) <= FEW
+
+
+def _known(plan) -> bool:
+    """Whether numpy has its dtypes, and has not been found to lack a rule."""
+    if plan.steps is None and not DTYPES.issuperset(s.dtype.np for s in (*plan.specs, *plan.operands)):
+        plan.steps = False
+    return plan.steps is not False
+
+
+def run(nodes, inputs, numbers_of, out, device):
+    """Results `out` of a path of nodes. numbers_of: node -> the numbers it is called with."""
+    last = {}
+    for k, node in enumerate(nodes):
+        for i in node.ids:
+            last[i] = k
+    keep = set(out)
+    env = {}
+    with np.errstate(all="ignore"):
+        for k, node in enumerate(nodes):
+            results = _results(node.plan, [inputs[~i] if i < 0 else env[i] for i in node.ids], numbers_of(node))
+            env.update(zip(range(node.first, node.count), results))
+            for i in node.ids:
+                if i >= 0 and last[i] == k and i not in keep:
+                    env.pop(i, None)
+    return put([env[i] for i in out], place_of(device))
+
+
+def _results(plan, args, numbers):
+    steps = plan.steps
+    if steps is None:
+        steps = plan.steps = _steps(plan, args, numbers)
+    if steps:
+        try:
+            return steps.run((*args, *numbers))
+        except NotHere:  # these values
+            pass
+    made = plan.jit(*args, *numbers)
+    return list(map(np.asarray, made if plan.n_out > 1 else (made,)))
+
+
+def _steps(plan, args, numbers):
+    """How numpy runs a plan; False if it does not."""
+    try:
+        return Steps(plan.jit.trace(*args, *numbers).jaxpr, ALIKE)
+    except NotHere:
+        return False

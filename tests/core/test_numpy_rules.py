@@ -1,0 +1,126 @@
+"""core/numpy_rules.py: each rule gives what the compiled primitive gives, up to rounding."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from jtorch.core.hosted import Steps
+from jtorch.core.numpy_rules import ALIKE, NotHere
+
+X = np.linspace(-2.3, 2.1, 24, dtype=np.float32).reshape(2, 3, 4)
+ODD = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, -2.5, np.inf, -np.inf, np.nan, 3e38, 88.9, -104.0], np.float32)
+K = np.array([[2, 0, 1], [1, 1, 0]])
+IMAGE = np.sin(np.arange(2 * 4 * 7 * 6, dtype=np.float32)).reshape(2, 4, 7, 6)
+
+
+def conv(x, w, **options):
+    return lax.conv_general_dilated(x, w, **{"window_strides": (1, 1), "padding": "SAME", **options})
+
+
+def weight(*shape):
+    return np.cos(np.arange(np.prod(shape), dtype=np.float32)).reshape(shape)
+
+
+def gathered(x, indices, mode, **dims):
+    dims = lax.GatherDimensionNumbers(
+        **{"offset_dims": (), "collapsed_slice_dims": (), "start_index_map": (0,), **dims}
+    )
+    sizes = tuple(
+        1 if d in dims.collapsed_slice_dims or d in dims.operand_batching_dims else min(n, 2)
+        for d, n in enumerate(x.shape)
+    )
+    return lax.gather(x, indices, dims, sizes, mode=mode)
+
+
+MODES = ("clip", "fill", "promise_in_bounds")
+KERNELS = {
+    **{name: (getattr(jnp, name), [ODD]) for name in (
+        "exp", "exp2", "log", "log1p", "expm1", "tanh", "sin", "cos", "sign", "floor", "ceil", "cbrt", "isfinite", "round", "square", "sqrt",
+    )},
+    "tan": (jnp.tan, [X]),
+    "half away": (lambda x: lax.round(x, lax.RoundingMethod.AWAY_FROM_ZERO), [np.append(ODD, [0.49999997, 1.5]).astype(np.float32)]),
+    "rsqrt": (lax.rsqrt, [ODD]),
+    "sigmoid": (jax.nn.sigmoid, [ODD]),
+    "silu": (jax.nn.silu, [X]),
+    "gelu": (lambda x: jax.nn.gelu(x, approximate=False), [X]),
+    "softmax": (jax.nn.softmax, [X]),
+    "erf": (lax.erf, [ODD]),
+    "erfc": (lax.erfc, [X]),
+    "lgamma": (lax.lgamma, [np.abs(X)]),
+    "pow": (lambda x, y: x**y, [np.abs(ODD), ODD]),
+    "whole powers": (lambda x: (lax.integer_pow(x, 3), lax.integer_pow(x, -2)), [ODD]),
+    "rem": (lax.rem, [ODD, np.float32(0.75)]),
+    "atan2": (jnp.arctan2, [ODD, ODD[::-1].copy()]),
+    "clamp": (lambda x: lax.clamp(np.float32(-1), x, np.float32(2)), [ODD]),
+    "to whole numbers": (lambda x: x.astype(jnp.int32), [X]),
+    "to flags": (lambda x: x.astype(bool), [ODD]),
+    "prod": (lambda x: x.prod(1), [X]),
+    "argmax": (lambda x: (jnp.argmax(x, 1), jnp.argmin(x, 0)), [X]),
+    "argmax of nan": (lambda x: (jnp.argmax(x), jnp.argmin(x)), [ODD]),
+    "running": (lambda x: (jnp.cumsum(x, 1), jnp.cumprod(x, 0), lax.cummax(x, 2), lax.cummin(x, 1, reverse=True), lax.cumsum(x, 2, reverse=True)), [X]),
+    "sort": (lambda x: (jnp.sort(x), jnp.argsort(x, stable=True)), [ODD]),
+    "sort pairs": (lambda x: lax.sort((x, x * 2), dimension=1, num_keys=1), [X]),
+    "product": (lambda x, w: x @ w, [X, weight(4, 5)]),
+    "batched product": (lambda x, w: jnp.einsum("bij,bkj->bik", x, w), [X, weight(2, 5, 4)]),
+    "two dimensions summed": (lambda x, w: jnp.einsum("bij,jib->", x, w), [X, weight(4, 3, 2)]),
+    "product of nothing": (lambda x, w: (x[:, :, :0] @ w[:0], x[:0] @ w), [X, weight(4, 5)]),
+    "whole numbers' product": (lambda k: k @ k.T, [K]),
+    "rows": (lambda x, k: x[k], [X, K % 2]),
+    "elements": (lambda x, k: x[k & 1, k, 1:3], [X, K]),
+    "last dimension": (lambda x, k: jnp.take_along_axis(x, k[..., None], 2), [X, K]),
+    "windows": (lambda x, k: tuple(gathered(x, k[..., :1], m, offset_dims=(1, 2, 3)) for m in ("clip", "fill")), [X, K * 3 - 1]),
+    "batched windows": (
+        lambda x, k: gathered(x, k[..., None], "clip", offset_dims=(2,), collapsed_slice_dims=(1,), start_index_map=(1,),
+                              operand_batching_dims=(0,), start_indices_batching_dims=(0,)), [X, K]),
+    "rows outside": (lambda x, k: tuple(x.at[k].get(mode=m) for m in ("clip", "fill")), [X, K * 3 - 2]),
+    "whole numbers outside": (lambda x, k: x.at[k].get(mode="fill"), [K, K * 3]),
+    "write rows": (lambda x, k: tuple(x.at[k[:, 0] & 1].set(x[:, ::-1] * 2, mode=m) for m in MODES), [X, K]),
+    "add rows": (lambda x, k: x.at[k].add(jnp.ones((2, 3, 3, 4), x.dtype), mode="drop"), [X, K - 1]),
+    "add elements": (lambda x, k: x.at[k & 1, k, 1].add(2.0), [X, K]),
+    "write windows": (lambda x: x.at[:, 1:, 2].set(7), [X]),
+    "embedding's gradient": (lambda w, k: jax.grad(lambda w: (w[k] ** 2).sum())(w), [weight(5, 3), K]),
+    "conv": (conv, [IMAGE, weight(6, 4, 3, 3)]),
+    "conv in steps": (lambda x, w: conv(x, w, window_strides=(2, 3), padding=[(0, 1), (2, 0)], rhs_dilation=(2, 1)), [IMAGE, weight(6, 4, 2, 3)]),
+    "conv in groups": (lambda x, w: conv(x, w, feature_group_count=2), [IMAGE, weight(6, 2, 3, 3)]),
+    "conv's gradients": (lambda x, w: jax.grad(lambda x, w: (conv(x, w, window_strides=(2, 2)) ** 2).sum(), (0, 1))(x, w), [IMAGE, weight(6, 4, 3, 3)]),
+    "conv cut": (lambda x, w: conv(x, w, padding=[(-1, 0), (2, -2)]), [IMAGE, weight(6, 4, 3, 3)]),
+    "max pool": (lambda x: lax.reduce_window(x, -np.inf, lax.max, (1, 1, 3, 2), (1, 1, 2, 2), ((0, 0), (0, 0), (1, 1), (0, 1))), [IMAGE]),
+    "sum pool": (lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 1, 2, 2), (1, 1, 1, 2), "VALID"), [IMAGE]),
+    "scan": (lambda x: lax.scan(lambda c, a: (c * 0.5 + a, (c.sum(), c)), x[0], x, reverse=True), [X]),
+    "while": (lambda x: lax.while_loop(lambda c: c[0] < 5, lambda c: (c[0] + 1, c[1] * x), (0, x))[1], [X]),
+    "cond": (lambda x: lax.cond(x[0, 0, 0] > 0, lambda x: x + 1, lambda x: x - 1, x), [X]),
+    "barrier": (lambda x: lax.optimization_barrier((x, x + 1)), [X]),
+    "a custom derivative": (lambda x: jax.grad(lambda x: jax.nn.relu(x).sum())(x), [X]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_as_compiled(name):
+    fn, arrays = KERNELS[name]
+    steps = Steps(jax.make_jaxpr(fn)(*arrays), ALIKE)
+    with np.errstate(all="ignore"):
+        found = steps.run(arrays)
+    expected = jax.tree.leaves(jax.jit(fn)(*arrays))
+    for e, f in zip(expected, found, strict=True):
+        assert (e.shape, e.dtype) == (f.shape, f.dtype)
+        np.testing.assert_allclose(f, e, rtol=3e-6, atol=5e-6)
+
+
+@pytest.mark.parametrize("value", [3e9, -3e9, np.nan, np.inf])
+def test_what_does_not_fit_is_left_to_the_compiler(value):
+    steps = Steps(jax.make_jaxpr(lambda x: x.astype(jnp.int32))(np.float32(0)), ALIKE)
+    assert steps.run([np.float32(-7.9)]) == [-7]
+    with pytest.raises(NotHere):
+        steps.run([np.float32(value)])
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [lambda x: x.astype(jnp.bfloat16), lambda x: x.astype(complex), lambda x: x.astype(int) // 3, lax.bessel_i0e],
+    ids=["short", "complex", "whole", "no rule"],
+)
+def test_what_numpy_does_otherwise(fn):
+    with pytest.raises(NotHere):
+        Steps(jax.make_jaxpr(fn)(X), ALIKE)
