@@ -4,6 +4,7 @@ A decoder that makes a sentence longer by one word, batches as long as their lon
 is compiled for such a graph is seldom used again.
 """
 
+import jax
 import numpy as np
 
 from .hosted import Steps, place_of, put
@@ -11,6 +12,7 @@ from .numpy_rules import ALIKE, DTYPES, NotHere
 
 ENOUGH = 2  # runs of a program by numpy before it is compiled
 LITTLE = 1 << 26  # bytes of all results of all nodes: with more, numpy takes longer than compiling
+NEVER = ()  # as the steps of a plan: a program that it is part of is XLA's
 FEW = 6  # operations that numpy does not do, each of which has an executable made
 
 
@@ -19,14 +21,22 @@ def wanted(prog) -> bool:
     if prog.device.type != "cpu":
         return False
     plans = [node.plan for node in prog.nodes]
-    return sum(plan.nbytes for plan in plans) <= LITTLE and len({p for p in plans if not _known(p)}) <= FEW
+    if sum(plan.nbytes for plan in plans) > LITTLE:
+        return False
+    lacking = {plan for plan in plans if not _known(plan)}
+    return len(lacking) <= FEW and not any(plan.steps is NEVER for plan in lacking)
+
+
+def spread(inputs) -> bool:
+    """Whether an input lies on several devices, as its program's results then shall."""
+    return jax.local_device_count() > 1 and any(isinstance(x, jax.Array) and len(x.devices()) > 1 for x in inputs)
 
 
 def _known(plan) -> bool:
     """Whether numpy has its dtypes, and has not been found to lack a rule."""
     if plan.steps is None and not DTYPES.issuperset(s.dtype.np for s in (*plan.specs, *plan.operands)):
         plan.steps = False
-    return plan.steps is not False
+    return plan.steps is None or bool(plan.steps)
 
 
 def run(nodes, inputs, numbers_of, out, device):

@@ -294,7 +294,7 @@ def run(graph, cause, scope, thread=None):
         if not prog.ready(prog.arguments(inputs, numbers)):
             prog = ahead
     started = time.perf_counter()
-    if prog.call is None and (prog.runs >= prog.patience or scope is not None or _at_sight(prog)):
+    if prog.call is None and (prog.runs >= prog.patience or scope is not None or _at_sight(prog, inputs)):
         prog.compile(scope is None and cause != "compiled region" and not prog.by_numpy)
         ledger.compiled(prog, cause)
     if prog.call is None:
@@ -388,13 +388,14 @@ def _look_ahead(state, prog, dead):
         prog.ahead = ahead
 
 
-def _at_sight(prog):
+def _at_sight(prog, inputs):
     """Whether to compile a program before it has come back: where it has many ops of which none has an executable yet.
 
     A loop whose graph is another one at each pass (by an episode's length, a sentence's, a slice's) would compile for ever:
     where most nodes are of ops that several programs compiled so have had, each op gets its executable instead.
     """
-    if by_numpy.wanted(prog):
+    prog.by_numpy = False
+    if by_numpy.wanted(prog) and not by_numpy.spread(inputs):
         prog.patience = by_numpy.ENOUGH
         prog.by_numpy = True
         return False

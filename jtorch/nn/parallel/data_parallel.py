@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from jtorch.autograd.function import Function
+from jtorch.core.by_numpy import NEVER
 from jtorch.core.device import Device
 from jtorch.core.program import Plan
 from jtorch.core.record import tls
@@ -37,7 +38,9 @@ def _plan(spec, dim, devices):
     def scatter(array):
         return jax.lax.with_sharding_constraint(array, place)
 
-    return Plan(None, "scatter", scatter, (spec,), specs=(spec,))
+    plan = Plan(None, "scatter", scatter, (spec,), specs=(spec,))
+    plan.steps = NEVER
+    return plan
 
 
 def _spread(tensor, dim, devices):
