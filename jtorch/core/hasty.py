@@ -1,8 +1,8 @@
 """Executables that are made quickly: XLA's CPU compiler takes a half to a fifth of its time without optimisation.
 
-The program of a first step, of a last batch, or of a sentence's length may not come back, and then the time goes into the compiler, not into
-what was compiled. What does come back is compiled again with everything on, after a number of runs that its bytes decide: the clock
-has no say in which executable makes a run.
+For programs that numpy does not run at first (`by_numpy.py`), and operations by themselves. Those of a first step, of a last batch, or of a
+sentence's length may not come back, and then the time goes into the compiler, not into what was compiled. What does come back is
+compiled again with everything on, after a number of runs that its bytes decide: the clock has no say in which executable makes a run.
 """
 
 import functools

@@ -1,4 +1,4 @@
-"""Plans, and the programs made of them: run node by node at first sight, compiled as a whole when they come back."""
+"""Plans, and the programs made of them: run node by node or by numpy at first sight, compiled as a whole when they come back."""
 
 import time
 from operator import attrgetter
@@ -389,7 +389,7 @@ def _look_ahead(state, prog, dead):
 
 
 def _at_sight(prog, inputs):
-    """Whether to compile a program before it has come back: where it has many ops of which none has an executable yet.
+    """Whether to compile a program before it has come back: where numpy does not run it, and many ops have no executable yet.
 
     A loop whose graph is another one at each pass (by an episode's length, a sentence's, a slice's) would compile for ever:
     where most nodes are of ops that several programs compiled so have had, each op gets its executable instead.
