@@ -81,7 +81,9 @@ def while_loop(cond_fn, body_fn, carried_inputs):
     result = carried
     while holds:
         result = _following(body_fn, carried)
-        carried = unflatten(tree, flatten(result)[0])  # lists and tuples as they were given, whatever body_fn makes of them
+        carried = unflatten(
+            tree, flatten(result)[0]
+        )  # lists and tuples as they were given, whatever body_fn makes of them
         holds = _condition(cond_fn(*carried))
     return result
 
@@ -122,7 +124,9 @@ def check_alike(names, lhs, rhs):
         if isinstance(a, Tensor) and isinstance(b, Tensor):
             if a._spec is b._spec:
                 continue
-            what = [f"'{n}: {x} vs {y}'" for n, x, y in (("shape", a.shape, b.shape), ("dtype", a.dtype, b.dtype)) if x != y]
+            what = [
+                f"'{n}: {x} vs {y}'" for n, x, y in (("shape", a.shape, b.shape), ("dtype", a.dtype, b.dtype)) if x != y
+            ]
             if what:
                 pairs.append((k, ", ".join(what), a, b))
         elif isinstance(a, Tensor) or isinstance(b, Tensor):

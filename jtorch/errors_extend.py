@@ -91,9 +91,7 @@ def cond_pred_shape(pred) -> RuntimeError:
 
 def cond_functions(name="cond") -> RuntimeError:
     return RuntimeError(
-        "Expect both branches to be callable."
-        if name == "cond"
-        else "Expect cond_fn and body_fn to be callable."
+        "Expect both branches to be callable." if name == "cond" else "Expect cond_fn and body_fn to be callable."
     )
 
 

@@ -15,6 +15,7 @@ from ...compile.failures import (
     RecompileLimitExceeded,
     TorchDynamoException,
     Unsupported,
+    UserError,
 )
 from ...compile.region import optimized_class
 from ...compiler import allow_in_graph, assume_constant_result, disable, is_compiling, list_backends
@@ -22,7 +23,7 @@ from .settings import Settings
 
 __all__ = [
     "BackendCompilerFailed", "ExplainOutput", "FailOnRecompileLimitHit", "InternalTorchDynamoError", "InvalidBackend", "OptimizedModule",
-    "RecompileLimitExceeded", "TorchDynamoException", "TransformGetItemToIndex", "Unsupported",
+    "RecompileLimitExceeded", "TorchDynamoException", "TransformGetItemToIndex", "Unsupported", "UserError",
     "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph", "explain", "forbid_in_graph",
     "graph_break", "is_compiling", "is_dynamo_supported", "list_backends", "mark_dynamic", "mark_static", "mark_static_address",
     "maybe_mark_dynamic", "reset",
