@@ -114,15 +114,16 @@ ELSEWHERE = {
     "nn.utils._named_member_accessor": ("swap.internal.members",),
     **dict.fromkeys(("nn.utils._expanded_weights", "nn.utils._per_sample_grad"), ("func.per_sample",)),
 }  # fmt: skip
+_QUANTIZED = ("swap.internal.quantize", "swap.internal.quantized_dynamic", "swap.internal.quantized_recurrent")
 _QUANTIZATION = ("ao", "ao.nn", "ao.nn.quantized", "ao.quantization", "nn.quantized", "quantization")
-ELSEWHERE |= {name: ("swap.internal.quantization", "swap.internal.quantized_dynamic") for name in _QUANTIZATION}
+ELSEWHERE |= {name: ("swap.internal.quantization", *_QUANTIZED) for name in _QUANTIZATION}
 _DYNAMIC = (
     "ao.nn.quantized.dynamic",
     "ao.nn.quantized.dynamic.modules",
     "ao.quantization.quantize",
     "nn.quantized.dynamic",
 )
-ELSEWHERE |= {name: ("swap.internal.quantized_dynamic",) for name in _DYNAMIC}
+ELSEWHERE |= {name: _QUANTIZED for name in _DYNAMIC}
 _WITH_PRIVATE = (
     "autograd.functional", "nn.functional", "nn.init", "nn.modules.container", "nn.modules.conv", "nn.modules.module", "nn.modules.padding",
     "optim.lbfgs", "optim.lr_scheduler", "optim.optimizer",
