@@ -36,6 +36,12 @@ def decompositions() -> NotImplementedError:
     )
 
 
+def unflattened() -> NotImplementedError:
+    return errors_extend.unsupported(
+        "unflatten: a program does not know its modules", "the module itself, or program.module()"
+    )
+
+
 def structure(want, got) -> ValueError:
     return ValueError(
         f"Trying to flatten user inputs with exported input tree spec: \n{want}\nbut actually got inputs with tree spec of: \n{got}"
