@@ -144,7 +144,26 @@ cuda.preferred_linalg_library = _preference("preferred_linalg_library", "default
 cuda.preferred_blas_library = _preference("preferred_blas_library", "default")
 for _name in ("can_use_flash_attention", "can_use_efficient_attention", "can_use_cudnn_attention"):
     setattr(cuda, _name, lambda params, debug=False: False)
-cuda.allow_fp16_bf16_reduction_math_sdp, cuda.fp16_bf16_reduction_math_sdp_allowed = lambda enabled: None, _no
+_reduced = [False]
+cuda.allow_fp16_bf16_reduction_math_sdp = lambda enabled: _reduced.__setitem__(0, bool(enabled))
+cuda.fp16_bf16_reduction_math_sdp_allowed = lambda: _reduced[0]
+
+
+class SDPAParams:
+    """What a call of attention is, for the questions whether a kernel could compute it (none: XLA does)."""
+
+    def __init__(self, query, key, value, attn_mask, dropout, is_causal, enable_gqa=False):
+        self.query, self.key, self.value, self.attn_mask = query, key, value, attn_mask
+        self.dropout, self.is_causal, self.enable_gqa = dropout, is_causal, enable_gqa
+
+
+cuda.SDPAParams = SDPAParams
+fp32_precision = "none"  # kept: set_float32_matmul_precision decides
+for _backend, _kinds in ((cudnn, ("conv", "rnn")), (mkldnn, ("matmul", "conv", "rnn"))):
+    _backend.fp32_precision = "none"
+    for _kind in _kinds:
+        setattr(_backend, _kind, types.SimpleNamespace(fp32_precision="tf32" if _backend is cudnn else "none"))
+del _backend, _kinds, _kind
 cpu = _Backend("cpu", "The processor.", get_cpu_capability=_capability)
 mha = _Backend("mha", "The fast path of MultiheadAttention: accepted, its results are those of the other.")
 mha.get_fastpath_enabled, mha.set_fastpath_enabled = _yes, lambda value: None

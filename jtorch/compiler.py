@@ -13,8 +13,8 @@ from .utils import _pytree
 
 __all__ = [
     "allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable", "get_default_backend", "is_compiling", "is_dynamo_compiling",
-    "is_exporting", "list_backends", "reset", "set_default_backend", "set_stance",
-    "wrap_numpy",
+    "is_exporting", "keep_portable_guards_unsafe", "list_backends", "load_cache_artifacts", "reset", "save_cache_artifacts", "set_default_backend",
+    "set_enable_guard_collectives", "set_stance", "substitute_in_graph", "wrap_numpy",
 ]  # fmt: skip
 
 
@@ -74,13 +74,42 @@ def set_default_backend(backend) -> None:
         raise TypeError("backend must be a name or a callable")
 
 
+def substitute_in_graph(
+    original_fn, *, can_constant_fold_through=False, skip_signature_check=False, is_embedded_type=False
+):
+    """Accepted: a decorator that gives back what it decorates; Python calls the original as always."""
+    return _unchanged()
+
+
+def save_cache_artifacts():
+    """None: programs are kept on disk by themselves (JTORCH_CACHE_DIR)."""
+
+
+def load_cache_artifacts(serialized_artifacts):
+    """None, as PyTorch says where there are none."""
+
+
+def set_enable_guard_collectives(enabled: bool) -> bool:
+    """Accepted; what was set before."""
+    before, _collectives[0] = _collectives[0], enabled
+    return before
+
+
+_collectives = [False]
+
+
+def keep_portable_guards_unsafe(guard_entries) -> list:
+    """Which guards to keep: all that it is given, since regions have none of PyTorch's."""
+    return [False for _ in guard_entries]
+
+
 def wrap_numpy(fn):
-    """The function, with numpy arrays in the place of its tensors: arguments become tensors, and results arrays."""
+    """A function of tensors from one of numpy arrays: tensors become arrays for it, and its arrays tensors."""
 
     @functools.wraps(fn)
     def wrapped(*args, **kwargs):
-        args, kwargs = _pytree.tree_map(lambda x: from_numpy(x) if isinstance(x, np.ndarray) else x, (args, kwargs))
-        return _pytree.tree_map(lambda x: x.numpy() if isinstance(x, Tensor) else x, fn(*args, **kwargs))
+        args, kwargs = _pytree.tree_map(lambda x: x.numpy() if isinstance(x, Tensor) else x, (args, kwargs))
+        return _pytree.tree_map(lambda x: from_numpy(x) if isinstance(x, np.ndarray) else x, fn(*args, **kwargs))
 
     return wrapped
 

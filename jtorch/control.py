@@ -4,6 +4,8 @@ On concrete values they are Python's `if` and `while`, on the tape as always. In
 predicate is not known, they become jax.lax.cond and jax.lax.while_loop.
 """
 
+import contextlib
+
 import jax
 
 from . import errors_extend
@@ -57,29 +59,78 @@ def cond(pred, true_fn, false_fn, operands=()):
 def while_loop(cond_fn, body_fn, carried_inputs):
     """Call carried = body_fn(*carried) as long as cond_fn(*carried) holds; the last carried values, as a tuple.
 
-    RuntimeError: body_fn gives another number of values, or of other shapes, than it takes.
+    RuntimeError: body_fn gives another number of values, or of other shapes or dtypes, than it takes, or writes to them; cond_fn
+    gives no bool. AssertionError: what is carried is neither a tensor nor an int.
     """
     if not callable(cond_fn) or not callable(body_fn):
         raise errors_extend.cond_functions("while_loop")
     if not isinstance(carried_inputs, (tuple, list)):
         raise errors_extend.loop_carried(carried_inputs)
     carried = tuple(carried_inputs)
-    holds = cond_fn(*carried)
+    leaves, tree = flatten(carried)
+    if not all(isinstance(x, Tensor) or type(x) is int for x in leaves):
+        raise errors_extend.loop_leaf(leaves)
+    holds = _condition(cond_fn(*carried))
     if any(map(_traced, carried)) or _traced(holds):
         arrays = jax.lax.while_loop(
             lambda now: array_of(cond_fn(*map(from_jax, now))).reshape(()).astype(bool),
-            lambda now: tuple(array_of(x) for x in _checked(body_fn(*map(from_jax, now)), len(carried))),
+            lambda now: tuple(map(array_of, _following(body_fn, tuple(map(from_jax, now))))),
             tuple(array_of(x) for x in carried),
         )
         return tuple(map(from_jax, arrays))
+    result = carried
     while holds:
-        carried = _checked(body_fn(*carried), len(carried))
-        holds = cond_fn(*carried)
-    return carried
-
-
-def _checked(result, n):
-    result = tuple(result) if isinstance(result, (tuple, list)) else (result,)
-    if len(result) != n:
-        raise errors_extend.loop_result(len(result), n)
+        result = _following(body_fn, carried)
+        carried = unflatten(
+            tree, flatten(result)[0]
+        )  # lists and tuples as they were given, whatever body_fn makes of them
+        holds = _condition(cond_fn(*carried))
     return result
+
+
+def _condition(holds):
+    if isinstance(holds, Tensor):
+        if holds.ndim or holds.dtype.name != "bool":
+            raise errors_extend.loop_condition(holds.shape)
+    elif not isinstance(holds, bool):
+        raise errors_extend.loop_condition(holds)
+    return holds
+
+
+def _following(body_fn, carried):
+    with unwritten("torch.while_loop", flatten(carried)[0]):
+        result = body_fn(*carried)
+    result = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+    check_alike(("body_fn_output", "carried_inputs"), flatten(result)[0], flatten(carried)[0])
+    return result
+
+
+@contextlib.contextmanager
+def unwritten(name, leaves):
+    """Raise RuntimeError if a tensor among `leaves` is written to inside."""
+    tensors = [x for x in leaves if isinstance(x, Tensor)]
+    before = [x._version for x in tensors]
+    yield
+    if before != [x._version for x in tensors]:
+        raise errors_extend.loop_mutation(name)
+
+
+def check_alike(names, lhs, rhs):
+    """Raise RuntimeError where two lists of what a loop carries differ in number, kind, shape or dtype."""
+    if len(lhs) != len(rhs):
+        raise errors_extend.loop_count(names, lhs, rhs)
+    pairs = []
+    for k, (a, b) in enumerate(zip(lhs, rhs)):
+        if isinstance(a, Tensor) and isinstance(b, Tensor):
+            if a._spec is b._spec:
+                continue
+            what = [
+                f"'{n}: {x} vs {y}'" for n, x, y in (("shape", a.shape, b.shape), ("dtype", a.dtype, b.dtype)) if x != y
+            ]
+            if what:
+                pairs.append((k, ", ".join(what), a, b))
+        elif isinstance(a, Tensor) or isinstance(b, Tensor):
+            shown = ("tensor" if isinstance(x, Tensor) else repr(x) for x in (a, b))
+            pairs.append((k, f"type: {' vs '.join(shown)}", a, b))
+    if pairs:
+        raise errors_extend.loop_pair(names, pairs)

@@ -91,9 +91,7 @@ def cond_pred_shape(pred) -> RuntimeError:
 
 def cond_functions(name="cond") -> RuntimeError:
     return RuntimeError(
-        "Expect both branches to be callable."
-        if name == "cond"
-        else "while_loop: cond_fn and body_fn must be callable."
+        "Expect both branches to be callable." if name == "cond" else "Expect cond_fn and body_fn to be callable."
     )
 
 
@@ -107,8 +105,49 @@ def loop_carried(given) -> RuntimeError:
     return RuntimeError(f"Expect carried_inputs to be a tuple or list, got {type(given)}.")
 
 
-def loop_result(got, want) -> RuntimeError:
-    return RuntimeError(f"body_fn should return the same number of elements as carried_inputs: {want}, but got {got}")
+def loop_leaf(leaves) -> AssertionError:
+    kinds = tuple(type(x) for x in leaves)
+    return AssertionError(f"{leaves} can only be of (<class 'torch.Tensor'>, <class 'int'>) but got {kinds}")
+
+
+def loop_condition(got) -> RuntimeError:
+    return RuntimeError(
+        "torch.while_loop: unsupported cond_fn return type\n"
+        f"  Explanation: Expected cond_fn to return a scalar tensor or a bool but got {got}."
+    )
+
+
+def _shown(x):
+    if not hasattr(x, "dtype"):
+        return str(x)
+    kind = "" if str(x.dtype) == "torch.float32" else f", dtype={x.dtype}"
+    return f"FakeTensor(..., size={tuple(x.shape)}{kind})"
+
+
+def loop_count(names, lhs, rhs) -> RuntimeError:
+    left, right = (f"[{', '.join(map(_shown, side))}]" for side in (lhs, rhs))
+    return RuntimeError(
+        f"Expected {' and '.join(names)} to have same number of outputs but got lhs:{left} and rhs:{right}"
+    )
+
+
+def loop_pair(names, pairs) -> RuntimeError:
+    lines = (f"pair[{k}] differ in {what}, where lhs is {_shown(a)} and rhs is {_shown(b)}" for k, what, a, b in pairs)
+    return RuntimeError(f"Expected {' and '.join(names)} to have same metadata but found:\n" + "\n".join(lines))
+
+
+def loop_mutation(name) -> RuntimeError:
+    return RuntimeError(
+        f"Encountered input mutation during higher order op tracing\n  Higher Order Operator: {name}\n"
+        "  Hint: the function must not write to its arguments; give a new tensor back"
+    )
+
+
+def scan_returns(made) -> RuntimeError:
+    return RuntimeError(
+        "torch.scan: improper combine_fn number of returns\n"
+        f"  Explanation: Expect combine_fn to return a tuple (next_carry, y) but got {made}."
+    )
 
 
 def short_file(filename, size) -> RuntimeError:

@@ -84,6 +84,8 @@ def _removed(name):
 
 def _only_sparse(name, layout, of=None):
     def refuse(self, *args, **kwargs):
+        if of is not None and str(self.layout) != "torch.strided":
+            return getattr(self, of)().clone()
         raise errors_extend.not_sparse(of or name, layout)
 
     return _named(

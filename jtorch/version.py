@@ -3,6 +3,7 @@
 torch = "2.13.0"  # the specification
 cuda = None
 hip = None
+rocm = None
 xpu = None
 git_version = "Unknown"
 debug = False

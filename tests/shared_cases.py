@@ -12,3 +12,9 @@ def train(model, optimizer, x, asked, told):
     told.put(("seen", model.weight.tolist(), model.weight.is_shared(), jtorch.ones(1).is_shared()))
     model.weight.data[0, 0] = 7
     asked.get(timeout=120)
+
+
+def fill(tensor, model):
+    """Write to both."""
+    tensor.fill_(3)
+    model.weight.data.fill_(5)

@@ -141,3 +141,32 @@ def test_distributed_autograd_is_not_there():
     assert not module.is_available()
     with pytest.raises(NotImplementedError, match="several machines"), module.context():
         pass
+
+
+def test_levels_errors_and_backends(monkeypatch):
+    monkeypatch.setenv("LOCAL_RANK", "2")
+
+    def said(d):
+        errors = [
+            getattr(d, n)
+            for n in ("DistError", "DistBackendError", "DistNetworkError", "DistStoreError", "QueueEmptyError")
+        ]
+        return (
+            [[c.__name__ for c in e.__mro__] for e in errors], str(d.default_pg_timeout), str(d.get_debug_level()), d.get_node_local_rank(5),
+            [d.get_default_backend_for_device(x) for x in ("cpu", "cuda", "cuda:1")], d.Backend("GLOO"), d.Backend.GLOO,
+            [d.supports_complex(op) for op in (d.ReduceOp.SUM, d.ReduceOp.MAX, d.ReduceOp.PRODUCT)],
+        )  # fmt: skip
+
+    assert said(jtorch.distributed) == said(torch.distributed)
+    for d in (jtorch.distributed, torch.distributed):
+        with pytest.raises(ValueError, match="Backend constructor parameter must be string-ish"):
+            d.Backend(3)
+        with pytest.raises(ValueError, match="Default backend not registered for device"):
+            d.get_default_backend_for_device("meta")
+    monkeypatch.delenv("LOCAL_RANK")
+    with pytest.raises(RuntimeError, match="LOCAL_RANK is not in the environment"):
+        jtorch.distributed.get_node_local_rank()
+    monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", "info")
+    jtorch.distributed.set_debug_level_from_env()
+    assert jtorch.distributed.get_debug_level() is jtorch.distributed.DebugLevel.INFO
+    jtorch.distributed.set_debug_level(jtorch.distributed.DebugLevel.OFF)

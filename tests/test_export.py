@@ -1,5 +1,6 @@
 """torch.export: one program of a module, with its guards, sizes that may change, and a file."""
 
+import dataclasses
 import io
 import json
 import zipfile
@@ -9,6 +10,7 @@ import pytest
 import jtorch
 import jtorch.nn.functional as F
 from jtorch import export, nn
+from jtorch.utils import _pytree
 
 
 class Net(nn.Module):
@@ -188,3 +190,28 @@ def test_dims():
         export.Dim("a", min=5, max=2)
     with pytest.raises(AssertionError, match="Dim name must be a valid identifier, got 1a"):
         export.Dim("1a")
+
+
+def test_dataclasses_as_inputs():
+    @dataclasses.dataclass
+    class Pair:
+        x: object
+        n: int
+
+    class Adds(nn.Module):
+        def forward(self, pair):
+            return Pair(pair.x + pair.n, pair.n)
+
+    export.register_dataclass(Pair, serialized_type_name="tests.Pair")
+    try:
+        program = export.draft_export(Adds(), (Pair(jtorch.ones(2), 3),), dynamic_shapes=None)
+        made = program.module()(Pair(jtorch.zeros(2), 3))
+        assert type(made) is Pair and made.x.tolist() == [3, 3] and made.n == 3
+    finally:
+        _pytree._deregister_pytree_node(Pair)
+    for refused, words in (
+        (export.default_decompositions, "run_decompositions"),
+        (lambda: export.unflatten(program), "unflatten"),
+    ):
+        with pytest.raises(NotImplementedError, match=words):
+            refused()

@@ -35,6 +35,13 @@ SAME = [
     "torch.jit.wait(torch.jit.fork(lambda a: a + 1, x))", "torch.autograd.set_multithreading_enabled(False) and 1",
     "torch.embedding_bag(torch.arange(8.0).reshape(4, 2), torch.tensor([1, 2, 3]), torch.tensor([0, 2]))[0]",
     "torch.embedding_bag(torch.arange(8.0).reshape(4, 2), torch.tensor([1, 2, 3]), torch.tensor([0, 2]), mode=2)",
+    "torch.typename(3), torch.typename(int), torch.typename(None), torch.typename(x)",
+    "torch.values_copy(x.to_sparse_csr()), torch.crow_indices_copy(x.to_sparse_csr()), torch.row_indices_copy(x.to_sparse_csc())",
+    "torch.backends.fp32_precision, torch.backends.mkldnn.fp32_precision, torch.backends.mkldnn.conv.fp32_precision",
+    "torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(True), torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed()",
+    "torch.backends.cuda.can_use_flash_attention(torch.backends.cuda.SDPAParams(x, x, x, None, 0.0, False, False))",
+    "torch.compiler.save_cache_artifacts(), torch.compiler.set_enable_guard_collectives(True), torch.compiler.set_enable_guard_collectives(False)",
+    "torch.version.rocm, torch.version.hip", "torch.compiler.wrap_numpy(lambda a: {'a': a + 1, 'n': 3})(x)",
 ]  # fmt: skip
 RAISES = [
     "torch.eig(x)", "torch.lstsq(x, x)", "torch.solve(x, x)", "torch.symeig(x)", "torch.matrix_rank(x)", "x.eig()", "x.reinforce(1)",

@@ -112,6 +112,19 @@ def test_processes_start_anew_unless_asked():
     assert mp.get_context("fork").get_start_method() == "fork"
 
 
+@pytest.mark.parametrize("asked", [True, False], ids=["spawned", "in place of a fork"])
+def test_arguments_of_a_process_that_starts_anew_are_shared(asked):
+    """As in PyTorch, where a forked process has copies of its own."""
+    tensor, model = jtorch.zeros(2) + 1, jtorch.nn.Linear(1, 1)
+    model.weight.data.fill_(1)
+    kind = mp.get_context("spawn").Process if asked else mp.Process
+    process = kind(target=shared_cases.fill, args=(tensor, model))
+    process.start()
+    process.join(timeout=120)
+    assert process.exitcode == 0 and tensor.is_shared() == asked
+    assert (tensor.tolist(), model.weight.item()) == (([3, 3], 5) if asked else ([1, 1], 1))
+
+
 def test_what_autograd_computed_is_not_sent():
     with pytest.raises(RuntimeError, match="Cowardly refusing to serialize non-leaf tensor"):
         ForkingPickler.dumps(jtorch.ones(2, requires_grad=True) * 2)

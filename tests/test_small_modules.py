@@ -141,3 +141,21 @@ def test_deterministic_algorithms():
         return found
 
     oracle.both(program)
+
+
+def test_what_benchmarks_say():
+    def said(T):
+        b = importlib.import_module(f"{T.__name__}.utils.benchmark")
+        specs = [
+            b.TaskSpec("x", "pass", label="l", sub_label="s", description="d"), b.TaskSpec("x", "a=1"),
+            b.TaskSpec("x\ny", "a=1\nb=2", description="d"),
+        ]  # fmt: skip
+        return (
+            [b.select_unit(t) for t in (3.0, 2e-3, 1e-5, 1e-9)], [b.trim_sigfig(x, 2) for x in (0.00123, 987654.0, -12.5, 10.0)],
+            [b.unit_to_english(u) for u in ("s", "ms", "us", "ns")], b.ordered_unique([3, 1, 3]), [t.summarize() for t in specs],
+            [(d.name, d.value) for d in importlib.import_module(f"{T.__name__}.utils.dlpack").DLDeviceType],
+        )  # fmt: skip
+
+    assert said(jtorch) == said(torch)
+    with pytest.raises(NotImplementedError, match="the backend mine"):
+        jtorch.utils.rename_privateuse1_backend("mine")

@@ -10,6 +10,7 @@ from .region import Options, compile_function, compile_module, compile_with, res
 
 explain = _explain.explain
 report = _explain.report
+named: dict = {}  # backends that programs have registered
 
 
 def compile(
@@ -31,6 +32,7 @@ def compile(
     be called, and Unsupported (a RuntimeError) at the call where `fullgraph` was asked and the region breaks.
     Source: https://docs.pytorch.org/docs/stable/generated/torch.compile.html
     """
+    backend = named.get(backend, backend) if isinstance(backend, str) else backend
     settings = Options(fullgraph, dynamic, backend, mode, options)
     if model is None:
         return lambda m: compile(
@@ -54,4 +56,4 @@ class _CallablePackage(Namespace):
 
 sys.modules[__name__].__class__ = _CallablePackage
 
-__all__ = ["Options", "compile", "explain", "ledger", "report", "reset"]
+__all__ = ["Options", "compile", "explain", "ledger", "named", "report", "reset"]

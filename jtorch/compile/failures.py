@@ -2,7 +2,7 @@
 
 __all__ = [
     "BackendCompilerFailed", "FailOnRecompileLimitHit", "InternalTorchDynamoError", "InvalidBackend", "RecompileLimitExceeded",
-    "TorchDynamoException", "Unsupported",
+    "TorchDynamoException", "Unsupported", "UserError",
 ]  # fmt: skip
 
 
@@ -20,6 +20,10 @@ class InvalidBackend(TorchDynamoException):
 
 class Unsupported(TorchDynamoException):
     """A region that was to be one graph breaks."""
+
+
+class UserError(Unsupported):
+    """What a program has asked for cannot be: dynamic_shapes that do not fit."""
 
 
 class BackendCompilerFailed(TorchDynamoException):

@@ -4,6 +4,7 @@ Reading copies the memory into an array, writing computes what has been recorded
 processes: between the read and the write of an update another process may have written, as in PyTorch.
 """
 
+import contextlib
 import copyreg
 import functools
 import importlib
@@ -11,6 +12,7 @@ import mmap
 import os
 import sys
 import tempfile
+import threading
 import weakref
 
 import numpy as np
@@ -98,8 +100,18 @@ def _adopt(storage, file, spec):
     _here[_identity(file)] = storage
 
 
+forked = threading.local()  # `on`: the process that starts stands for a forked one, which gets copies
+
+
 def _reduce(storage):
-    """How a storage travels to another process: where it is shared, as a handle."""
+    """How a storage travels to another process: where it is shared, as a handle.
+
+    One given to a process that starts anew is moved to such memory first, as in PyTorch. One sent through a queue is not: a handle
+    would be lost with a sender that ends, and training that sends its parameters would go on in shared memory, slowly.
+    """
+    if reduction().context.get_spawning_popen() is not None and not getattr(forked, "on", False):
+        with contextlib.suppress(OSError, RuntimeError):  # no memory, no descriptors, or a system without: a copy
+            share(storage)
     if not is_shared(storage):
         return copyreg.dispatch_table[Storage](storage)
     base = storage.base

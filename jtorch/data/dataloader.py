@@ -8,6 +8,8 @@ from typing import Generic, TypeVar
 from .. import errors
 from . import failures
 from .collate import default_collate, default_convert
+from .datapipes import IterDataPipe
+from .datapipes.graph_settings import apply_shuffle_settings
 from .dataset import IterableDataset
 from .helper import available, helper
 from .iterators import _BaseDataLoaderIter, _MultiProcessingDataLoaderIter, _SingleProcessDataLoaderIter
@@ -85,7 +87,11 @@ class DataLoader(Generic[T]):
     ):
         _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
         iterable = isinstance(dataset, IterableDataset)
-        if iterable:
+        if isinstance(dataset, IterDataPipe):
+            apply_shuffle_settings(dataset, shuffle)  # a step that it adds has no effect, in PyTorch too
+            _check_iterable(None, sampler, batch_sampler)
+            shuffle = False
+        elif iterable:
             _check_iterable(shuffle, sampler, batch_sampler)
         _check_batching(batch_size, shuffle, sampler, batch_sampler, drop_last)
         self.dataset = dataset

@@ -7,6 +7,8 @@ import warnings
 
 from ..core import ledger
 from . import fetch
+from .datapipes import IterDataPipe, MapDataPipe
+from .datapipes.graph_settings import apply_sharding, reseed
 from .pin import pinned
 from .pool import Pool
 from .sampler import random_seed
@@ -14,10 +16,20 @@ from .sampler import random_seed
 __all__ = ["_BaseDataLoaderIter", "_MultiProcessingDataLoaderIter", "_SingleProcessDataLoaderIter"]
 
 
+def _seeded(loader):
+    """The number that the pipes of a loader draw their seeds of this pass from, and give all workers; None: no pipes."""
+    if not isinstance(loader.dataset, IterDataPipe):
+        return None
+    shared = random_seed(loader.generator)
+    reseed(loader.dataset, shared)
+    return shared
+
+
 class _BaseDataLoaderIter:
     """What both kinds share: the order, the seed, the count, and the clock that says how long the loop waited."""
 
     def __init__(self, loader):
+        self._shared_seed = _seeded(loader)
         self._indices = iter(loader._index_sampler)
         # PyTorch seeds the workers of each epoch with this draw, and makes it without workers too
         self._base_seed = random_seed(loader.generator)
@@ -32,6 +44,7 @@ class _BaseDataLoaderIter:
 
     def _reset(self, loader, first_iter=False):
         self._indices = iter(loader._index_sampler)
+        self._shared_seed = _seeded(loader)
         self._begin(loader)
 
     def __iter__(self):
@@ -79,6 +92,8 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
         if loader.num_workers == 0 and loader.timeout:
             raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0")
         super().__init__(loader)
+        if isinstance(loader.dataset, (IterDataPipe, MapDataPipe)):
+            apply_sharding(loader.dataset, 1, 0)
         if loader._iterable:
             self._fetch = fetch.from_iterable(
                 loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last
@@ -108,6 +123,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         super().__init__(loader)
         assert loader.prefetch_factor > 0, "prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter"
         self._pool = Pool(loader, self._base_seed)
+        _seeded(loader)  # PyTorch draws once more when the workers have their copies
         self._workers = self._pool.workers
         self._epoch = 0
         self._prime(loader)
@@ -115,7 +131,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def _reset(self, loader, first_iter=False):
         super()._reset(loader, first_iter)
         self._epoch += 1  # answers to tasks of an epoch that was left are let go of
-        self._pool.again()
+        self._pool.again(self._shared_seed)
         self._prime(loader)
 
     @property

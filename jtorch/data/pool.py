@@ -94,10 +94,10 @@ class Pool:
     def closed(self) -> bool:
         return not self._end.alive
 
-    def again(self) -> None:
-        """Have all workers start another pass over the dataset."""
+    def again(self, shared_seed: int | None = None) -> None:
+        """Have all workers start another pass over the dataset, its pipes seeded from a number."""
         for worker in self.workers:
-            self._send(worker, pickle.dumps(("again",)))
+            self._send(worker, pickle.dumps(("again", shared_seed)))
 
     def put(self, number: int, task, index) -> None:
         """Give a worker a task."""

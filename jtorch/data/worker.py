@@ -17,6 +17,8 @@ from .. import config, random_tensors
 from ..core import dtype as dtypes
 from . import collate, fetch, handover, onhost
 from .channel import Channel
+from .datapipes import IterDataPipe, MapDataPipe
+from .datapipes.graph_settings import apply_sharding, reseed
 from .failures import Failure
 from .segments import Arena, NoRoom, private
 
@@ -125,6 +127,8 @@ class _Worker:
             self.job = job
             collate.default_collate_fn_map.update(job["collate_fn_map"])
             _info[0] = WorkerInfo(number, setup["num_workers"], own, job["dataset"])
+            if isinstance(job["dataset"], (IterDataPipe, MapDataPipe)):
+                apply_sharding(job["dataset"], setup["num_workers"], number)
             if job["worker_init_fn"] is not None:
                 job["worker_init_fn"](number)
             self._open()
@@ -153,15 +157,17 @@ class _Worker:
         while (frame := self.channel.receive()) is not None:
             kind, *rest = pickle.loads(frame[0])
             if kind == "again":
-                self._again()
+                self._again(*rest)
                 continue
             task, index, freed = rest
             self.arena.given_back(freed)
             self.answer(task, index)
 
-    def _again(self):
+    def _again(self, shared_seed):
         self.failure = None
         try:
+            if shared_seed is not None:
+                reseed(self.job["dataset"], shared_seed)
             self._open()
         except Exception:
             self.failure = self._failed()

@@ -3,10 +3,11 @@ was built without it: one process computes on all devices that jax shows it."""
 
 import importlib
 
-from . import single
+from . import single, status
 from .single import *  # noqa: F403
+from .status import *  # noqa: F403
 
-__all__ = ["is_available", "is_torchelastic_launched", *single.__all__]
+__all__ = ["is_available", "is_torchelastic_launched", *single.__all__, *status.__all__]
 
 
 def is_available() -> bool:

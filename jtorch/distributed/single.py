@@ -33,7 +33,12 @@ reduce_op = ReduceOp
 
 
 class Backend(str):
-    """The name of a backend. All are taken: nothing travels."""
+    """The name of a backend, in small letters. All are taken: nothing travels."""
+
+    def __new__(cls, name):
+        if not isinstance(name, str):
+            raise ValueError("Backend constructor parameter must be string-ish")
+        return super().__new__(cls, name.lower())
 
     UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI, FAKE = "undefined", "gloo", "nccl", "xccl", "ucc", "mpi", "fake"
     backend_list = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI, FAKE]

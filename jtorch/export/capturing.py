@@ -1,7 +1,6 @@
 """torch.export.export: runs a module once on its example inputs and keeps what it calls."""
 
 import inspect
-import operator
 
 from ..fx.capture import Capture, Uncapturable
 from ..fx.graph import Graph
@@ -12,33 +11,8 @@ from ..tensor import Tensor
 from ..utils import _pytree
 from . import errors
 from .program import ExportedProgram, ExportGraphSignature, InputKind, InputSpec, OutputKind, OutputSpec
-
-
-class Dim:
-    """The name of a size that may change from call to call.
-
-    Args:
-        name: of the size
-        min, max: what it may be
-    """
-
-    AUTO = DYNAMIC = "auto"
-    STATIC = None
-
-    def __init__(self, name, *, min=None, max=None):
-        low = 0 if min is None else min
-        assert name.isidentifier(), f"Dim name must be a valid identifier, got {name}"
-        assert max is None or max > low, f"Cannot create Dim with inconsistent min={low}, max={max}"
-        self.__name__ = self.name = name
-        self.min, self.max = low, max
-
-    def __repr__(self):
-        return f"Dim('{self.name}', min={self.min}, max={self.max})"
-
-
-def dims(*names, min=None, max=None) -> tuple:
-    """A Dim of each name, all with the same bounds."""
-    return tuple(Dim(name, min=min, max=max) for name in names)
+from .sizes import generalise
+from .specs import read
 
 
 def export(
@@ -53,21 +27,24 @@ def export(
             same in both holds for all, and what moves with one size is computed from it
 
     ValueError: `mod` is no module. RuntimeError: its forward needs a value of a tensor, or does what a graph cannot show.
-    NotImplementedError: dynamic_shapes where the forward computes with the sizes in another way.
+    torch._dynamo.exc.UserError: dynamic_shapes do not fit the inputs, or name sizes that the forward fixes or equates.
+    NotImplementedError: the forward computes with such sizes in another way.
 
     Source: https://docs.pytorch.org/docs/stable/export.html
     """
     if not isinstance(mod, Module):
         raise errors.not_module(mod)
     args, kwargs = tuple(args), dict(kwargs or {})
+    wanted = None if dynamic_shapes is None else read(mod, args, kwargs, dynamic_shapes)
     state = _state(mod)
     first = _capture(mod, args, kwargs, state)
     checks = [("value", x) if not isinstance(x, Tensor) else (tuple(x.shape), x.dtype) for x in first.leaves]
-    if dynamic_shapes is not None:
-        wanted = _sizes(mod, args, kwargs, dynamic_shapes)
-        if any(wanted):
-            checks = _generalise(mod, args, kwargs, state, first, wanted, checks)
-    return first.program(mod, state, args, kwargs, checks)
+    relations, ranges = [], {}
+    if wanted is not None and any(wanted[0]):
+        checks, relations, ranges = generalise(first, *wanted, lambda a, k: _capture(mod, a, k, state), checks)
+    program = first.program(mod, state, args, kwargs, checks)
+    program.relations, program.range_constraints = relations, ranges
+    return program
 
 
 def _state(mod):
@@ -172,113 +149,3 @@ def _capture(mod, args, kwargs, state):
             raise errors.not_captured("a result is a tensor that no call of torch has made, and no argument")
         outputs.append(nodes[id(x)] if isinstance(x, Tensor) else x)
     return _Captured(module.graph, inputs, outputs, leaves, names, in_spec, out_spec)
-
-
-# --- sizes that may change -----------------------------------------------------------------------------------------------
-
-
-def _sizes(mod, args, kwargs, dynamic_shapes):
-    """For each leaf of the arguments {dimension: name of its size}."""
-    if isinstance(dynamic_shapes, dict):
-        named = list(inspect.signature(mod.forward).parameters)
-        dynamic_shapes = [dynamic_shapes.get(named[k] if k < len(named) else None) for k in range(len(args))] + [
-            dynamic_shapes.get(k) for k in kwargs
-        ]
-    found = []
-
-    def walk(value, wanted, path):
-        if isinstance(value, Tensor):
-            pairs = wanted.items() if isinstance(wanted, dict) else enumerate(wanted or ())
-            found.append({d: getattr(n, "name", f"{path}_{d}") for d, n in pairs if n is not None and n != -1})
-        elif isinstance(value, dict):
-            for k in value:
-                walk(value[k], None if wanted is None else wanted.get(k), f"{path}_{k}")
-        elif isinstance(value, (list, tuple)):
-            for k, x in enumerate(value):
-                walk(x, None if wanted is None else wanted[k], f"{path}_{k}")
-        else:
-            found.append({})
-
-    for k, (value, wanted) in enumerate(zip((*args, *kwargs.values()), dynamic_shapes)):
-        walk(value, wanted, f"s{k}")
-    return found
-
-
-def _generalise(mod, args, kwargs, state, first, wanted, checks):
-    """Make sizes of the first capture nodes of it, by two more captures with other sizes."""
-    names = sorted({n for sizes in wanted for n in sizes.values()})
-    base = {n: x.shape[d] for x, sizes in zip(first.leaves, wanted) for d, n in sizes.items()}
-    # sizes that tell which of them a number comes from
-    others = [{n: base[n] + step * (2 * k + 3) for k, n in enumerate(names)} for step in (1, 5)]
-    runs = [first] + [_capture(mod, *_resized(first, wanted, sizes), state) for sizes in others]
-    nodes = [list(run.graph.nodes) for run in runs]
-    if (
-        len({len(n) for n in nodes}) > 1
-        or len({tuple((n.op, n.target if n.op != "placeholder" else 0) for n in ns) for ns in nodes}) > 1
-    ):
-        raise errors.dynamic("it makes other calls for other sizes")
-    points = [base, *others]
-    sources = {n: (k, d) for k, sizes in enumerate(wanted) for d, n in sizes.items()}
-    for column in zip(*nodes):
-        _merge(first, column, points, sources)
-    outputs = [_merged(first, values, points, sources, None) for values in zip(*(r.outputs for r in runs))]
-    first.outputs = outputs
-    return [
-        (tuple(None if d in sizes else n for d, n in enumerate(c[0])), c[1]) if c[0] != "value" else c
-        for c, sizes in zip(checks, wanted)
-    ]
-
-
-def _resized(first, wanted, sizes):
-    """The arguments with other sizes: rows again from the beginning."""
-    leaves = []
-    for x, dims in zip(first.leaves, wanted):
-        for d, n in dims.items():
-            repeats = -(-sizes[n] // max(x.shape[d], 1))
-            x = x.repeat(*(repeats if k == d else 1 for k in range(x.dim()))).narrow(d, 0, sizes[n])
-        leaves.append(x)
-    args, kwargs = _pytree.tree_unflatten(leaves, first.in_spec)
-    return args, kwargs
-
-
-def _merge(first, column, points, sources):
-    node = column[0]
-    if node.op in ("placeholder", "output"):
-        return
-    flat = [_pytree.tree_flatten((list(n.args), dict(n.kwargs)), is_leaf=lambda x: isinstance(x, Node)) for n in column]
-    if len({len(leaves) for leaves, _ in flat}) > 1:
-        raise errors.dynamic(f"{node.name} takes another number of arguments for other sizes")
-    merged = [_merged(first, values, points, sources, node) for values in zip(*(leaves for leaves, _ in flat))]
-    args, kwargs = _pytree.tree_unflatten(merged, flat[0][1])
-    node.args, node.kwargs = tuple(args), kwargs
-
-
-def _merged(first, values, points, sources, node):
-    """A value that is the same in all captures, or a node that computes it from one size."""
-    value = values[0]
-    if isinstance(value, (Node, Tensor)) or all(type(v) is type(value) and v == value for v in values):
-        return value
-    if not all(type(v) is int for v in values):
-        raise errors.dynamic(f"{'a result' if node is None else node.name} depends on a size: {values[:2]}")
-    for name, (leaf, d) in sources.items():
-        sizes = [p[name] for p in points]
-        slope, rest = divmod(values[1] - value, sizes[1] - sizes[0])
-        offset = value - slope * sizes[0]
-        if rest == 0 and values[2] == slope * sizes[2] + offset:
-            return _computed(first, leaf, d, slope, offset, node)
-    raise errors.dynamic(
-        f"{'a result' if node is None else node.name} takes {value}, which follows from no single size"
-    )
-
-
-def _computed(first, leaf, d, slope, offset, node):
-    tensor = first.leaves[leaf]
-    holder = dict(zip(map(id, first.inputs), first.graph.find_nodes(op="placeholder")))[id(tensor)]
-    graph = first.graph
-    with graph.inserting_before(node if node is not None else graph.output_node()):
-        found = graph.call_method("size", (holder, d))
-        if slope != 1:
-            found = graph.call_function(operator.mul, (found, slope))
-        if offset:
-            found = graph.call_function(operator.add, (found, offset))
-    return found

@@ -23,6 +23,7 @@ from ..serialization import save as save_tensors
 from ..tensor import Tensor
 from ..utils import _pytree
 from . import errors
+from .dim import UNBOUNDED, ValueRanges
 from .program import ExportedProgram, ExportGraphSignature, InputKind, InputSpec, OutputKind, OutputSpec
 
 _SPACES = ("torch.nn.functional.", "torch.linalg.", "torch.fft.", "torch.special.", "torch.functional.", "torch.")
@@ -45,6 +46,10 @@ def save(ep, f, *, extra_files=None, opset_version=None) -> None:
         "in_spec": _pytree.treespec_dumps(ep.in_spec),
         "out_spec": _pytree.treespec_dumps(ep.out_spec),
         "checks": _plain([list(c) for c in ep.checks]),
+        "relations": ep.relations,
+        "ranges": {
+            name: [r.lower, None if r.upper is UNBOUNDED else r.upper] for name, r in ep.range_constraints.items()
+        },
     }
     tensors = io.BytesIO()
     save_tensors(
@@ -78,10 +83,14 @@ def load(f, *, extra_files=None, expected_opset_version=None) -> ExportedProgram
     inputs = [InputSpec(InputKind[kind], *rest) for kind, *rest in body["inputs"]]
     outputs = [OutputSpec(OutputKind.USER_OUTPUT, arg) for arg in body["outputs"]]
     checks = [tuple(c) for c in _values(body["checks"], {})]
-    return ExportedProgram(
+    program = ExportedProgram(
         GraphModule({}, graph), ExportGraphSignature(inputs, outputs), found["state"], found["constants"],
         _pytree.treespec_loads(body["in_spec"]), _pytree.treespec_loads(body["out_spec"]), found["example_inputs"], checks,
     )  # fmt: skip
+    program.relations = body.get("relations", [])
+    for name, (low, high) in body.get("ranges", {}).items():
+        program.range_constraints[name] = ValueRanges(low, UNBOUNDED if high is None else high)
+    return program
 
 
 def _target(node):

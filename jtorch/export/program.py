@@ -12,6 +12,7 @@ from ..nn.parameter import Parameter
 from ..tensor import Tensor
 from ..utils import _pytree
 from . import errors
+from .sizes import check_sizes
 
 
 class InputKind(enum.Enum):
@@ -126,6 +127,7 @@ class ExportedProgram:
         self.in_spec, self.out_spec = in_spec, out_spec
         self.example_inputs = example_inputs
         self.checks = checks  # for each leaf of the arguments: (shape, dtype) of a tensor, ("value", value) of another
+        self.relations = []  # of the sizes that may change to one another, as `sizes.check_sizes` takes them
         self.range_constraints = {}
         self.dialect = "TORCH"
 
@@ -190,6 +192,7 @@ class ExportedProgram:
             if leaf.dtype is not check[1]:
                 raise AssertionError(f"Guard failed: {name}.dtype == {check[1]}")
             found.append(leaf)
+        check_sizes(found, self.relations)
         return found
 
     @property
@@ -225,8 +228,10 @@ class ExportedProgram:
         return made
 
     def __deepcopy__(self, memo):
-        fields = {k: v for k, v in vars(self).items() if k not in ("range_constraints", "dialect")}
-        return type(self)(**copy.deepcopy(fields, memo))
+        apart = ("range_constraints", "relations", "dialect")
+        made = type(self)(**copy.deepcopy({k: v for k, v in vars(self).items() if k not in apart}, memo))
+        made.relations, made.range_constraints = list(self.relations), dict(self.range_constraints)
+        return made
 
     def __str__(self):
         code = "\n".join("    " + line for line in self.graph_module.code.strip("\n").split("\n"))

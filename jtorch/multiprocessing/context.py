@@ -6,6 +6,8 @@ Forking would copy jax without its threads: the child would wait for them for ev
 import multiprocessing.context
 import multiprocessing.process
 
+from ..core import sharing
+
 
 class _Context(multiprocessing.context.DefaultContext):
     def get_context(self, method=None):
@@ -35,7 +37,15 @@ class Process(multiprocessing.process.BaseProcess):
 
     @staticmethod
     def _Popen(process_obj):
-        return CONTEXT.get_context().Process._Popen(process_obj)
+        asked = CONTEXT._actual_context is not None or multiprocessing.get_start_method(allow_none=True) not in (
+            None,
+            "fork",
+        )
+        sharing.forked.on = not asked
+        try:
+            return CONTEXT.get_context().Process._Popen(process_obj)
+        finally:
+            sharing.forked.on = False
 
 
 CONTEXT = _Context(multiprocessing.get_context("spawn"))

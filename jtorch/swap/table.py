@@ -61,9 +61,13 @@ ELSEWHERE = {
     "distributed.tensor.experimental": ("distributed.tensor",),
     "distributed.tensor._api": ("distributed.tensor",),
     "distributed.tensor.placement_types": ("distributed.tensor",),
+    "export.dynamic_shapes": ("export.specs", "export.dim"),
+    "export.exported_program": ("export.program",),
+    "export.graph_signature": ("export.program",),
     "functional": ("functional", "functions"),
-    "fx.experimental": ("swap.internal.fake",),
-    "fx.experimental.proxy_tensor": ("swap.internal.fake",),
+    "fx.experimental": ("fx.experimental", "swap.internal.fake"),
+    "fx.experimental.proxy_tensor": ("fx.experimental.proxy_tensor", "swap.internal.fake"),
+    "fx.experimental.symbolic_shapes": ("swap.internal.shapes",),
     "hub": ("hub", "swap.internal.hub", "swap.internal.model_zoo"),
     "utils._triton": ("swap.internal.triton",),
     "utils.model_zoo": ("swap.internal.model_zoo",),
@@ -110,15 +114,16 @@ ELSEWHERE = {
     "nn.utils._named_member_accessor": ("swap.internal.members",),
     **dict.fromkeys(("nn.utils._expanded_weights", "nn.utils._per_sample_grad"), ("func.per_sample",)),
 }  # fmt: skip
+_QUANTIZED = ("swap.internal.quantize", "swap.internal.quantized_dynamic", "swap.internal.quantized_recurrent")
 _QUANTIZATION = ("ao", "ao.nn", "ao.nn.quantized", "ao.quantization", "nn.quantized", "quantization")
-ELSEWHERE |= {name: ("swap.internal.quantization", "swap.internal.quantized_dynamic") for name in _QUANTIZATION}
+ELSEWHERE |= {name: ("swap.internal.quantization", *_QUANTIZED) for name in _QUANTIZATION}
 _DYNAMIC = (
     "ao.nn.quantized.dynamic",
     "ao.nn.quantized.dynamic.modules",
     "ao.quantization.quantize",
     "nn.quantized.dynamic",
 )
-ELSEWHERE |= {name: ("swap.internal.quantized_dynamic",) for name in _DYNAMIC}
+ELSEWHERE |= {name: _QUANTIZED for name in _DYNAMIC}
 _WITH_PRIVATE = (
     "autograd.functional", "nn.functional", "nn.init", "nn.modules.container", "nn.modules.conv", "nn.modules.module", "nn.modules.padding",
     "optim.lbfgs", "optim.lr_scheduler", "optim.optimizer",

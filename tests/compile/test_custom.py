@@ -8,6 +8,7 @@ import pytest
 import jtorch
 import jtorch.nn.functional as F
 from jtorch import nn
+from jtorch.swap.internal import dynamo
 
 
 class Backend:
@@ -169,3 +170,23 @@ def test_a_whole_step_runs():
         warnings.simplefilter("error")
         losses = [step(jtorch.ones(2, 3), jtorch.ones(2, 1)).item() for _ in range(3)]
     assert losses[2] < losses[1] < losses[0] and len(seen.graphs) == 1
+
+
+def test_backends_have_names_when_they_are_registered():
+    seen = Backend()
+
+    @dynamo.register_backend(name="seen by name")
+    def by_name(gm, inputs):
+        return seen(gm, inputs)
+
+    try:
+        assert dynamo.lookup_backend("seen by name") is by_name and dynamo.lookup_backend(by_name) is by_name
+        for decorator in (jtorch.compile(backend="seen by name"), dynamo.optimize("seen by name")):
+            assert decorator(lambda x: x.sin() + 1)(jtorch.zeros(2)).tolist() == [1, 1]
+        assert seen.targets() == ["sin", "add"]
+    finally:
+        dynamo.named.clear()
+    with pytest.raises(RuntimeError, match="Invalid backend: 'seen by name'"):
+        jtorch.compile(lambda x: x, backend="seen by name")
+    with dynamo.error_on_graph_break(True):
+        assert dynamo.nonstrict_trace(len)([1]) == 1

@@ -44,7 +44,6 @@ def test_trees_and_gradients():
         (lambda: higher_order.scan(lambda c, x: (c, x), 3, X), RuntimeError),
         (lambda: higher_order.scan(lambda c, x: (c, x), X, X, reverse=1), RuntimeError),
         (lambda: higher_order.scan(lambda c, x: (c, x), X, X, dim=7), IndexError),
-        (lambda: higher_order.scan(lambda c, x: ([c], x), X, X), RuntimeError),
         (lambda: higher_order.associative_scan(jtorch.add, X, 0, combine_mode="nope"), ValueError),
         (lambda: higher_order.map(jtorch.neg, (X, X[:2])), RuntimeError),
         (lambda: higher_order.foreach_map(jtorch.add, [X], [X, X]), RuntimeError),
@@ -53,6 +52,56 @@ def test_trees_and_gradients():
 def test_errors(wrong, kind):
     with pytest.raises(kind):
         wrong()
+
+
+ROW = X[0]
+COUNT = jtorch.tensor(0)
+
+
+def counted(body, *carried):
+    return higher_order.while_loop(lambda i, *x: i < 3, lambda i, *x: (i + 1, *body(*x)), (COUNT, *carried))
+
+
+@pytest.mark.parametrize(
+    "wrong, words",
+    [
+        (lambda: higher_order.scan(lambda c, x: (jtorch.cat([c, x]), x), ROW, X),
+         "Expected init and carry to have same metadata but found:\npair[0] differ in 'shape: torch.Size([4]) vs torch.Size([8])', "
+         "where lhs is FakeTensor(..., size=(4,)) and rhs is FakeTensor(..., size=(8,))"),
+        (lambda: higher_order.scan(lambda c, x: ((c + x).double(), x), ROW, X), "'dtype: torch.float32 vs torch.float64'"),
+        (lambda: higher_order.scan(lambda c, x: (3, x), ROW, X), "pair[0] differ in type: tensor vs 3"),
+        (lambda: higher_order.scan(lambda c, x: (c[:1], x), (ROW, ROW), X), "Expected init and carry to have same number of outputs"),
+        (lambda: higher_order.scan(jtorch.add, ROW, X), "torch.scan: improper combine_fn number of returns"),
+        (lambda: higher_order.scan(lambda c, x: (c.add_(x), x), ROW.clone(), X), "Encountered input mutation"),
+        (lambda: higher_order.scan(lambda c, x: (c, x), ROW, X[:0]), "scan dimension > 0"),
+        (lambda: counted(lambda x: (jtorch.cat([x, x]),), ROW),
+         "Expected body_fn_output and carried_inputs to have same metadata but found:\npair[1] differ in 'shape: torch.Size([8]) vs"),
+        (lambda: counted(lambda x: (x.double(),), ROW), "pair[1] differ in 'dtype: torch.float64 vs torch.float32'"),
+        (lambda: counted(lambda x: (), ROW),
+         "Expected body_fn_output and carried_inputs to have same number of outputs but got lhs:[FakeTensor(..., size=(), "
+         "dtype=torch.int64)] and rhs:[FakeTensor(..., size=(), dtype=torch.int64), FakeTensor(..., size=(4,))]"),
+        (lambda: counted(lambda x: (x.mul_(2),), ROW.clone()), "Encountered input mutation"),
+        (lambda: higher_order.while_loop(lambda x: x < 3, lambda x: (x,), (ROW,)), "but got torch.Size([4])"),
+        (lambda: higher_order.while_loop(lambda x: x, lambda x: (x,), (COUNT,)), "Expected cond_fn to return a scalar tensor or a bool"),
+        (lambda: higher_order.while_loop(3, lambda x: (x,), (COUNT,)), "Expect cond_fn and body_fn to be callable."),
+    ],
+)  # fmt: skip
+def test_carries_that_change(wrong, words):
+    with pytest.raises(RuntimeError) as raised:
+        wrong()
+    assert words in str(raised.value)
+
+
+def test_carries():
+    with pytest.raises(AssertionError, match="can only be of"):
+        counted(lambda x: (x,), "a")
+    assert higher_order.while_loop(lambda i: i < 3, lambda i: (i + 1,), (0,)) == (3,)
+    carry, _ = higher_order.scan(
+        lambda c, x: ([c + x], c * 1), jtorch.zeros(4), X
+    )  # as PyTorch: in the form of the result
+    assert_close(carry, [X.sum(0)])
+    with pytest.raises(RuntimeError, match="pair.1. differ in 'shape"):
+        jtorch.vmap(lambda x: counted(lambda x: (jtorch.cat([x, x]),), x)[1])(X)
 
 
 def test_in_a_program(tmp_path):

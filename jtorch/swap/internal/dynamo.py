@@ -5,7 +5,7 @@ import functools
 import warnings
 from collections import Counter, defaultdict
 
-from ...compile import reset
+from ...compile import compile, named, reset
 from ...compile.breaks import ExplainOutput, explain
 from ...compile.failures import (
     BackendCompilerFailed,
@@ -15,6 +15,7 @@ from ...compile.failures import (
     RecompileLimitExceeded,
     TorchDynamoException,
     Unsupported,
+    UserError,
 )
 from ...compile.region import optimized_class
 from ...compiler import allow_in_graph, assume_constant_result, disable, is_compiling, list_backends
@@ -22,8 +23,10 @@ from .settings import Settings
 
 __all__ = [
     "BackendCompilerFailed", "ExplainOutput", "FailOnRecompileLimitHit", "InternalTorchDynamoError", "InvalidBackend", "OptimizedModule",
-    "RecompileLimitExceeded", "TorchDynamoException", "TransformGetItemToIndex", "Unsupported",
-    "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph", "explain", "forbid_in_graph",
+    "RecompileLimitExceeded", "TorchDynamoException", "TransformGetItemToIndex", "Unsupported", "UserError",
+    "allow_in_graph", "assume_constant_result", "config", "disable", "disable_nested_graph_breaks", "disallow_in_graph", "dont_skip_tracing",
+    "error_on_graph_break", "explain", "is_dynamo_disable_recursive", "lookup_backend", "nonstrict_trace", "optimize", "optimize_assert",
+    "patch_dynamo_config", "register_backend", "set_recursion_limit", "skip_frame", "forbid_in_graph",
     "graph_break", "is_compiling", "is_dynamo_supported", "list_backends", "mark_dynamic", "mark_static", "mark_static_address",
     "maybe_mark_dynamic", "reset",
 ]  # fmt: skip
@@ -42,6 +45,72 @@ OptimizedModule = optimized_class()
 
 def graph_break(msg="") -> None:
     """Accepted: a region breaks where Python needs a value, and nowhere else."""
+
+
+def optimize(backend="inductor", *args, **kwargs):
+    """torch.compile as a decorator, as programs wrote it before there was that name."""
+    return lambda fn: compile(fn, backend=backend)
+
+
+def optimize_assert(backend, **kwargs):
+    """The same, where a break is an error."""
+    return lambda fn: compile(fn, backend=backend, fullgraph=True)
+
+
+def register_backend(compiler_fn=None, name=None, tags=()):
+    """Give a function of a graph and example inputs a name; also a decorator."""
+    if compiler_fn is None:
+        return functools.partial(register_backend, name=name, tags=tags)
+    named[name or compiler_fn.__name__] = compiler_fn
+    return compiler_fn
+
+
+def lookup_backend(compiler_fn):
+    """The backend of a name: a registered function, or what runs a graph as it is."""
+    if not isinstance(compiler_fn, str):
+        return compiler_fn
+    return named.get(compiler_fn, lambda gm, example_inputs, **kwargs: gm)
+
+
+class error_on_graph_break:
+    """Context, and decorator: accepted; torch.compile(fullgraph=True) says whether a break is an error."""
+
+    def __init__(self, error_on_graph_break):
+        self.error_on_graph_break = error_on_graph_break
+
+    def __call__(self, fn):
+        return fn
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        return None
+
+
+def patch_dynamo_config(*args, **kwargs):
+    """torch._dynamo.config.patch."""
+    return config.patch(*args, **kwargs)
+
+
+def set_recursion_limit(limit: int) -> None:
+    """Accepted."""
+
+
+def skip_frame(msg="") -> None:
+    """Accepted."""
+
+
+def nonstrict_trace(traceable_fn):
+    """Accepted: the function itself."""
+    return traceable_fn
+
+
+dont_skip_tracing = disable_nested_graph_breaks = nonstrict_trace
+
+
+def is_dynamo_disable_recursive(method):
+    """None: nothing is marked."""
 
 
 def is_dynamo_supported() -> bool:

@@ -1,6 +1,6 @@
 """torch._subclasses and torch.fx.experimental: tensors without values that PyTorch's tracers make, of which there are none."""
 
-__all__ = ["FakeTensor", "FakeTensorMode", "get_proxy_mode", "is_fake"]
+__all__ = ["FakeTensor", "FakeTensorMode", "is_fake"]
 
 
 class FakeTensor:
@@ -14,8 +14,3 @@ class FakeTensorMode:
 def is_fake(x) -> bool:
     """False."""
     return False
-
-
-def get_proxy_mode():
-    """None: nothing is traced with proxies."""
-    return None

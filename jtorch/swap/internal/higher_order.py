@@ -1,6 +1,7 @@
 """torch._higher_order_ops: loops over slices, as Python loops on the tape. XLA makes one program of what they record."""
 
-from ...control import cond, while_loop
+from ... import errors_extend
+from ...control import check_alike, cond, unwritten, while_loop
 from ...functions import stack
 from ...tensor import Tensor
 from ...utils import _pytree
@@ -23,7 +24,7 @@ def _slices(xs, dim):
         raise RuntimeError(f"All xs leaves must have the same size along dim {dim}, got {sorted(sizes)}")
     (size,) = sizes
     if size == 0:
-        raise RuntimeError("All xs leaves must have at least one slice to go over")
+        raise RuntimeError("All xs leaves must at least have 'dim' number of dimensions and scan dimension > 0")
     return leaves, tree, size
 
 
@@ -37,7 +38,8 @@ def _stacked(rows, dim=0):
 def scan(combine_fn, init, xs, *, dim=0, reverse=False):
     """carry, y = combine_fn(carry, x) for each slice x of `xs` along `dim`: the last carry, and the ys stacked along `dim`.
 
-    RuntimeError: xs are not tensors with as many slices each; the tree of the carry changes. IndexError: no such dimension.
+    RuntimeError: xs are not tensors with as many slices each; the carry changes in number, shape or dtype, or is written to.
+    IndexError: no such dimension.
     """
     if not callable(combine_fn):
         raise RuntimeError("Combine_fn must be a callable, but got " + str(combine_fn))
@@ -49,13 +51,18 @@ def scan(combine_fn, init, xs, *, dim=0, reverse=False):
         if not isinstance(x, Tensor):
             raise RuntimeError(f"All init leaves must be a Tensor but got {x}")
     leaves, tree, size = _slices(xs, dim)
-    carry, made = init, [None] * size
+    carry, form, made = init, _pytree.tree_structure(init), [None] * size
     for k in reversed(range(size)) if reverse else range(size):
-        after, made[k] = combine_fn(carry, _pytree.tree_unflatten([x.select(dim, k) for x in leaves], tree))
-        if _pytree.tree_flatten(after)[1] != _pytree.tree_flatten(carry)[1]:
-            raise RuntimeError("The carry that combine_fn returns must be like init")
-        carry = after
-    return carry, _stacked(made, dim)
+        before = _pytree.tree_leaves(carry)
+        with unwritten("torch.ops.higher_order.scan", before):
+            result = combine_fn(carry, _pytree.tree_unflatten([x.select(dim, k) for x in leaves], tree))
+        if not isinstance(result, (tuple, list)) or len(result) != 2:
+            raise errors_extend.scan_returns(result)
+        after, made[k] = result
+        now = _pytree.tree_leaves(after)
+        check_alike(("init", "carry"), before, now)
+        carry = _pytree.tree_unflatten(now, form)
+    return after, _stacked(made, dim)
 
 
 def map(f, xs, *args):

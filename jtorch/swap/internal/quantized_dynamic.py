@@ -1,21 +1,17 @@
-"""torch.ao.quantization.quantize_dynamic and torch.ao.nn.quantized.dynamic: linear layers with weights of 8 bits.
+"""torch.ao.nn.quantized.dynamic: linear layers with weights of 8 bits.
 
 The numbers are PyTorch's (fbgemm's): a weight has one scale, an input the scale of its own smallest and largest element, products are summed
 exactly. The sums run in floating point, so nothing gets faster by it; the weights take a quarter of the memory.
 """
 
-import copy
-
 import numpy as np
 
-from ... import errors
 from ... import functions as torch
 from ...nn import functional as F
-from ...nn.modules import linear
 from ...nn.modules.module import Module
 from ...nn.parameter import Parameter
 
-__all__ = ["Linear", "quantize_dynamic"]
+__all__ = ["Linear"]
 
 _INPUT_LEVELS = 127  # of 255: the products of two such numbers fit 16 bits
 _LEAST_SCALE = 6.1e-5
@@ -44,8 +40,13 @@ class Linear(Module):
     @classmethod
     def from_float(cls, mod, dtype=None, use_precomputed_fake_quant=False):
         """The layer made of a torch.nn.Linear."""
-        made = cls(mod.in_features, mod.out_features, mod.bias is not None, torch.qint8 if dtype is None else dtype)
-        weight = mod.weight.detach().float()
+        return cls.from_weights(mod.weight, mod.bias, dtype)
+
+    @classmethod
+    def from_weights(cls, weight, bias, dtype=None):
+        """The layer of a weight (out, in) and a bias or None."""
+        made = cls(weight.shape[1], weight.shape[0], bias is not None, torch.qint8 if dtype is None else dtype)
+        weight = weight.detach().float()
         if made.dtype is torch.float16:
             made.codes = weight.to(torch.float16)
         else:
@@ -55,8 +56,8 @@ class Linear(Module):
             codes = np.clip(np.rint(array * (np.float32(1) / scale)), -128, 127)
             made.scale = torch.tensor(float(scale), dtype=torch.float32, device=weight.device)
             made.codes = torch.tensor(codes.astype(np.int8), device=weight.device)
-        if mod.bias is not None:
-            made._bias = Parameter(mod.bias.detach().clone())
+        if bias is not None:
+            made._bias = Parameter(bias.detach().clone())
         return made
 
     def weight(self):
@@ -103,44 +104,3 @@ def input_scale(x):
     from_low, from_high = -low / scale, _INPUT_LEVELS - high / scale
     zero = torch.where(-(low / scale).abs() < _INPUT_LEVELS - (high / scale).abs(), from_low, from_high)
     return scale.float(), torch.round(zero.clamp(0, _INPUT_LEVELS)).float()
-
-
-_RECURRENT = ("LSTM", "GRU", "LSTMCell", "GRUCell", "RNNCell")
-
-
-def quantize_dynamic(model, qconfig_spec=None, dtype=None, mapping=None, inplace=False):
-    """The model with its linear layers (torch.nn.Linear) as layers with weights of 8 or 16 bits, for evaluation.
-
-    Args:
-        qconfig_spec: classes of layers, or names of submodules, to quantize: a set. Default: all linear layers
-        dtype: torch.qint8 or torch.float16 of the weights
-        inplace: change the model itself instead of a copy
-
-    NotImplementedError: recurrent layers, configurations (a dict, `mapping`), other dtypes.
-    """
-    dtype = torch.qint8 if dtype is None else dtype
-    if dtype not in (torch.qint8, torch.float16):
-        raise errors.unsupported(f"quantize_dynamic to {dtype}", "torch.qint8 or torch.float16")
-    if isinstance(qconfig_spec, dict) or mapping is not None:
-        raise errors.unsupported("quantize_dynamic with configurations", "a set of classes or names: {torch.nn.Linear}")
-    wanted = {linear.Linear} if qconfig_spec is None else set(qconfig_spec)
-    model = model if inplace else copy.deepcopy(model)
-    model.eval()
-    found = [
-        (parent, name, child, path)
-        for prefix, parent in model.named_modules()
-        for name, child in parent._modules.items()
-        if child is not None and _chosen(path := f"{prefix}.{name}" if prefix else name, child, wanted)
-    ]
-    for parent, name, child, path in found:
-        if type(child) is linear.Linear:
-            parent._modules[name] = Linear.from_float(child, dtype)
-        elif type(child).__name__ in _RECURRENT:
-            raise errors.unsupported(
-                f"quantize_dynamic of {type(child).__name__} ({path})", "{torch.nn.Linear} as its second argument"
-            )
-    return Linear.from_float(model, dtype) if type(model) is linear.Linear and type(model) in wanted else model
-
-
-def _chosen(path, child, wanted):
-    return type(child) in wanted or any(path == w or path.startswith(f"{w}.") for w in wanted if isinstance(w, str))

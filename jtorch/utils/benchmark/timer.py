@@ -2,10 +2,14 @@
 
 import dataclasses
 import enum
+import math
 import statistics
 import sys
+import textwrap
 import time
 import timeit
+
+import numpy as np
 
 from ... import errors, settings
 from ...streams import wait
@@ -31,6 +35,25 @@ def select_unit(t: float) -> tuple[str, float]:
     return next(((name, size) for name, size in _UNITS if t >= size), _UNITS[-1])
 
 
+def unit_to_english(u: str) -> str:
+    """The word for a unit: "us" -> "microsecond"."""
+    return {"ns": "nanosecond", "us": "microsecond", "ms": "millisecond", "s": "second"}[u]
+
+
+def trim_sigfig(x: float, n: int) -> float:
+    """A number with `n` significant digits, in single precision."""
+    x = np.float32(x)
+    if x == 0:
+        return 0.0
+    step = np.float32(10.0 ** (math.ceil(np.log10(np.abs(x))) - n))
+    return float(np.round(x / step) * step)
+
+
+def ordered_unique(elements) -> list:
+    """The elements, each once, in their order."""
+    return list(dict.fromkeys(elements))
+
+
 @dataclasses.dataclass(frozen=True)
 class TaskSpec:
     """What was measured."""
@@ -49,7 +72,21 @@ class TaskSpec:
         """The label and what is under it, or the statement."""
         if self.label is not None:
             return self.label + (f": {self.sub_label}" if self.sub_label else "")
-        return self.stmt if "\n" not in self.stmt else "[multi-line statement]"
+        if "\n" not in self.stmt:
+            return self.stmt
+        return f"stmt:{f' ({self.sub_label})' if self.sub_label else ''}\n{textwrap.indent(self.stmt, '  ')}"
+
+    def summarize(self) -> str:
+        """The title and what was set up, on lines of their own."""
+        setup = (
+            ""
+            if not self.setup or self.setup == "pass"
+            else f"setup:\n{textwrap.indent(self.setup, '  ')}"
+            if "\n" in self.setup
+            else f"setup: {self.setup}"
+        )
+        parts = [self.title, self.description or "", setup]
+        return "\n".join(f"{part}\n" if "\n" in part else part for part in parts if part)
 
 
 @dataclasses.dataclass
