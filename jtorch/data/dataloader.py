@@ -6,8 +6,9 @@ import os
 from typing import Generic, TypeVar
 
 from .. import errors
-from . import failures
+from . import failures, fetch, graph
 from .collate import default_collate, default_convert
+from .datapipes import IterDataPipe
 from .dataset import IterableDataset
 from .helper import available, helper
 from .iterators import _BaseDataLoaderIter, _MultiProcessingDataLoaderIter, _SingleProcessDataLoaderIter
@@ -23,6 +24,11 @@ T = TypeVar("T", covariant=True)
 class _DatasetKind:
     Map = 0
     Iterable = 1
+
+    @staticmethod
+    def create_fetcher(kind, dataset, auto_collation, collate_fn, drop_last):
+        """What fetches the batches of a dataset of this kind."""
+        return fetch.create_fetcher(kind != _DatasetKind.Map, dataset, auto_collation, collate_fn, drop_last)
 
 
 class _InfiniteConstantSampler(Sampler):
@@ -86,6 +92,8 @@ class DataLoader(Generic[T]):
         _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
         iterable = isinstance(dataset, IterableDataset)
         if iterable:
+            if isinstance(dataset, IterDataPipe):
+                dataset, shuffle = graph.apply_shuffle_settings(dataset, shuffle), None
             _check_iterable(shuffle, sampler, batch_sampler)
         _check_batching(batch_size, shuffle, sampler, batch_sampler, drop_last)
         self.dataset = dataset
@@ -116,7 +124,7 @@ class DataLoader(Generic[T]):
             collate_fn = default_collate if self._auto_collation else default_convert
         self.collate_fn = collate_fn
         self.persistent_workers = persistent_workers
-        self._reported_length = None  # of an iterable dataset, once somebody has asked
+        self._IterableDataset_len_called = None  # of an iterable dataset, once somebody has asked
         self._iterator = None
         self._varying = varying_of(dataset)
         self._ready = True
@@ -183,7 +191,7 @@ class DataLoader(Generic[T]):
         """The number of batches; of an iterable dataset, what its own length makes one expect."""
         if self._dataset_kind == _DatasetKind.Map:
             return len(self._index_sampler)
-        length = self._reported_length = len(self.dataset)
+        length = self._IterableDataset_len_called = len(self.dataset)
         if self.batch_size is None:
             return length
         return length // self.batch_size if self.drop_last else math.ceil(length / self.batch_size)

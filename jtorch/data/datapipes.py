@@ -387,9 +387,19 @@ class ZipperIterDataPipe(ConcaterIterDataPipe):
 
 @functional_datapipe("sharding_filter")
 class ShardingFilterIterDataPipe(_From):
-    """In a worker, its share of the samples: every n-th."""
+    """Its share of the samples, every n-th: what `apply_sharding` said, or else that of the worker it runs in."""
+
+    _applied = None
+
+    def apply_sharding(self, num_of_instances: int, instance_id: int, sharding_group=None) -> None:
+        """Give every `num_of_instances`-th sample from number `instance_id` on."""
+        if instance_id >= num_of_instances:
+            raise ValueError(f"instance_id({instance_id}) should be smaller than num_of_instances({num_of_instances})")
+        self._applied = instance_id, num_of_instances
 
     def _share(self):
+        if self._applied is not None:
+            return self._applied
         info = get_worker_info()
         return (0, 1) if info is None else (info.id, info.num_workers)
 
