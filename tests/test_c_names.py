@@ -43,6 +43,7 @@ def test_unified_types(names):
     "aten::a.b(Tensor(a!) x, int[2] k=[1, 2], *, float? y=None) -> (Tensor(a!), int)",
     'mine::f(SymInt[] size, Tensor?[] many, str mode="sum", bool t=True, *, Tensor(b!) out) -> Tensor(b!)',
     "mine::g() -> ()",
+    "mine::w(Tensor A, Tensor! out, Tensor(a!) x, Tensor! w) -> ()",
 ])  # fmt: skip
 def test_schemas(text):
     def facts(T):
