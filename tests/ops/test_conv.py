@@ -85,8 +85,8 @@ def test_many_groups(size, kernel, options, channels, features, batch):
 
 def test_many_groups_are_one_program():
     """Each with a kernel of its own takes XLA seconds to compile."""
-    sizes = []
-    for groups in (8, 32):
+
+    def sizes(groups):
         geo = conv._geometry((3, 3), 1, 1, 1, groups)
         x, w = np.zeros((2, 64, 12, 12), np.float32), np.zeros((64, 64 // groups, 3, 3), np.float32)
         maps = (
@@ -94,5 +94,6 @@ def test_many_groups_are_one_program():
             lambda: conv._input_grad(x, w, x.shape, geo),
             lambda: conv._weight_grad(x, x, w.shape, geo),
         )
-        sizes.append([len(jax.make_jaxpr(one)().eqns) for one in maps])
-    assert sizes[0] == sizes[1]
+        return [len(jax.make_jaxpr(one)().eqns) for one in maps]
+
+    assert sizes(8) == sizes(32)
