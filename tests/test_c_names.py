@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import jtorch
+from jtorch.swap.internal import c
 from tests import oracle
 
 torch = oracle.torch
@@ -288,3 +289,8 @@ def test_storages_and_sizes():
         repr(keys) == "DispatchKeySet(CPU, CUDA)"
         and repr(keys.remove(jtorch.DispatchKey.CPU)) == "DispatchKeySet(CUDA)"
     )
+
+
+def test_what_the_build_has():
+    names = [n for n in dir(torch._C) if n.startswith(("_has_", "has_")) and isinstance(getattr(torch._C, n), bool)]
+    assert names and all(isinstance(getattr(c, n), bool) for n in names)

@@ -157,10 +157,6 @@ class DataLoader(Generic[T]):
     def _index_sampler(self):
         return self.batch_sampler if self._auto_collation else self.sampler
 
-    @property
-    def _iterable(self) -> bool:
-        return self._dataset_kind == _DatasetKind.Iterable
-
     def _get_iterator(self) -> _BaseDataLoaderIter:
         if self.num_workers == 0 or not available():
             return _SingleProcessDataLoaderIter(self)

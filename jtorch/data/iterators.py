@@ -12,6 +12,7 @@ from .distributed import world
 from .pin import pinned
 from .pool import Pool
 from .sampler import random_seed
+from .varying import varying_of
 
 __all__ = ["_BaseDataLoaderIter", "_MultiProcessingDataLoaderIter", "_SingleProcessDataLoaderIter"]
 
@@ -23,7 +24,7 @@ class _BaseDataLoaderIter:
         self._loader = loader
         self._dataset = loader.dataset
         self._shared_seed = self._seed_pipes(loader)
-        self._dataset_kind = loader._dataset_kind
+        self._dataset_kind = loader._dataset_kind  # 0: by index, 1: iterable
         self._auto_collation = loader._auto_collation
         self._drop_last = loader.drop_last
         self._index_sampler = loader._index_sampler
@@ -77,7 +78,7 @@ class _BaseDataLoaderIter:
             self._last = now
         self._num_yielded += 1
         expected = self._IterableDataset_len_called
-        if expected is not None and self._num_yielded > expected and self._loader._iterable:
+        if expected is not None and self._num_yielded > expected and self._dataset_kind:
             self._warn_of_length(expected)
         return batch
 
@@ -109,12 +110,13 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
         if loader.num_workers == 0 and loader.timeout:
             raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0")
         super().__init__(loader)
+        self._varying = getattr(loader, "_varying", None) or varying_of(self._dataset)
         self._dataset_fetcher = fetch.create_fetcher(
-            loader._iterable, self._dataset, self._auto_collation, self._collate_fn, self._drop_last
+            self._dataset_kind != 0, self._dataset, self._auto_collation, self._collate_fn, self._drop_last
         )
 
     def _next_data(self):
-        batch = self._loader._varying.fetch(self._dataset_fetcher.fetch, self._next_index())
+        batch = self._varying.fetch(self._dataset_fetcher.fetch, self._next_index())
         return batch if self._pin is None else self._pin(batch)
 
 

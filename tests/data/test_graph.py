@@ -172,6 +172,38 @@ def test_a_package_builds_its_own_loader(iterable):
     assert seen[0] == seen[1]
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_package_lends_a_loader_to_the_iterators(workers):
+    """fastai's loaders are of a class of their own, with the attributes that PyTorch's iterators read."""
+    seen = []
+    for lib in LIBS[workers:]:  # PyTorch would fork a process in which jax runs
+        loading = part(lib, "dataloader")
+        lent = Lent(workers)
+        iterator = (loading._SingleProcessDataLoaderIter, loading._MultiProcessingDataLoaderIter)[workers](lent)
+        seen.append([list(batch) for batch in iterator])
+    assert seen == [[["a", "b"], ["c"]]] * len(LIBS[workers:])
+
+
+class Lent:
+    """A loader that is its own dataset, of whole batches."""
+
+    _IterableDataset_len_called, _auto_collation, drop_last, in_order = None, False, False, True
+    _index_sampler, generator, prefetch_factor = range(1 << 30), None, 2
+    _dataset_kind, pin_memory, timeout, persistent_workers, pin_memory_device = 1, False, 0, False, ""
+    worker_init_fn = multiprocessing_context = None
+    collate_fn = staticmethod(list)
+
+    def __init__(self, workers):
+        self.num_workers = workers
+
+    @property
+    def dataset(self):
+        return self
+
+    def __iter__(self):
+        return iter(["ab", "c"])
+
+
 def test_the_parts_of_a_worker():
     worker = part(jtorch, "_utils.worker")
     theirs = part(torch, "_utils.worker")
