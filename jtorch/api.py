@@ -116,7 +116,7 @@ _AUTOCAST = (
 
 # Of modules that take time to import: name -> module.
 _LATE = {
-    "_assert": "sundries", "CompilationUnit": "jit", "Event": "streams", "ScriptFunction": "jit", "ScriptModule": "jit", "Stream": "streams",
+    "_assert": "sundries", "set_vital": "sundries", "CompilationUnit": "jit", "Event": "streams", "ScriptFunction": "jit", "ScriptModule": "jit", "Stream": "streams",
     "as_torch": "swap", "from_jax": "files.interchange", "install_as_torch": "swap", "load": "serialization",
     "save": "serialization", "to_jax": "files.interchange",
     "FileCheck": "testing.file_check", "PyTorchFileReader": "files.records", "PyTorchFileWriter": "files.records",

@@ -31,7 +31,7 @@ _BASES = {
     devices.Device: "Device", numbers.Number: "Scalar",
 }  # fmt: skip
 _ARGUMENT = re.compile(
-    r"(?P<type>\w+)(?:\((?P<alias>[^)]*)\))?(?P<rest>(?:\[\d*\]|\?)*)\s+(?P<name>\w+)\s*(?:=\s*(?P<default>.*))?"
+    r"(?P<type>\w+)(?:\((?P<alias>[^)]*)\)|(?P<fresh>!))?(?P<rest>(?:\[\d*\]|\?)*)\s+(?P<name>\w+)\s*(?:=\s*(?P<default>.*))?"
 )
 
 
@@ -56,11 +56,13 @@ class Argument:
 
     __slots__ = ("name", "base", "many", "optional", "alias", "default", "required", "by_name", "rest")
 
-    def __init__(self, text, by_name=False):
+    def __init__(self, text, by_name=False, fresh=0):
         found = _ARGUMENT.fullmatch(text.strip())
         if found is None:
             raise errors_extend.bad_schema(text)
         self.name, self.base, self.alias = found["name"], found["type"], found["alias"]
+        if found["fresh"]:  # written to, and shared with nothing
+            self.alias = f"${fresh}! -> "
         self.rest = found["rest"]
         self.many = "[" in self.rest
         self.optional = self.rest.endswith("?")
@@ -103,7 +105,7 @@ class Argument:
             return None
         before, _, after = self.alias.replace("!", "").partition("->")
         letters = {x.strip() for x in before.split("|")}
-        return AliasInfo(self.writes, letters, {x.strip() for x in after.split("|")} if after else letters)
+        return AliasInfo(self.writes, letters, {x.strip() for x in after.split("|") if x.strip()} if after else letters)
 
     @property
     def real_type(self):
@@ -176,7 +178,8 @@ class Schema:
             if part.strip() == "*":
                 by_name = True
             else:
-                self.arguments.append(Argument(part, by_name))
+                fresh = sum(a.alias is not None and a.alias.startswith("$") for a in self.arguments)
+                self.arguments.append(Argument(part, by_name, fresh))
         self.results = returns
 
     @property

@@ -8,7 +8,7 @@ import typing
 
 import numpy as np
 
-from . import errors_extend, functions, overrides
+from . import errors, errors_extend, functions, overrides
 from ._C import DisableTorchFunction, DisableTorchFunctionSubclass
 from .amp.autocast import (
     _state,
@@ -318,7 +318,7 @@ def autocast_decrement_nesting() -> int:
 
 __all__ = sorted(
     n for n in globals() if not n.startswith("_") and n not in
-    {"enum", "importlib", "os", "typing", "errors_extend", "functions", "overrides", "autocast", "anomaly_mode", "devices", "dtypes",
+    {"enum", "importlib", "os", "typing", "errors", "errors_extend", "functions", "overrides", "autocast", "anomaly_mode", "devices", "dtypes",
      "layout_of", "contiguous_format", "from_numpy", "np"}
 )  # fmt: skip
 _ = DisableTorchFunction, DisableTorchFunctionSubclass, GradScaler, Future, fork, wait, Event, Stream
@@ -329,3 +329,8 @@ def _assert(condition, message) -> None:
     if type(condition) is not bool and overrides.has_torch_function_unary(condition):
         return overrides.handle_torch_function(_assert, (condition,), condition, message)
     assert condition, message
+
+
+def set_vital(*args) -> None:
+    """Nothing: PyTorch has let its counters go and kept the name, which loaders call."""
+    errors.warn("'set_vital' is deprecated, please do not call")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import jtorch
+from jtorch.swap.internal import c
 from tests import oracle
 
 torch = oracle.torch
@@ -43,6 +44,7 @@ def test_unified_types(names):
     "aten::a.b(Tensor(a!) x, int[2] k=[1, 2], *, float? y=None) -> (Tensor(a!), int)",
     'mine::f(SymInt[] size, Tensor?[] many, str mode="sum", bool t=True, *, Tensor(b!) out) -> Tensor(b!)',
     "mine::g() -> ()",
+    "mine::w(Tensor A, Tensor! out, Tensor(a!) x, Tensor! w) -> ()",
 ])  # fmt: skip
 def test_schemas(text):
     def facts(T):
@@ -287,3 +289,8 @@ def test_storages_and_sizes():
         repr(keys) == "DispatchKeySet(CPU, CUDA)"
         and repr(keys.remove(jtorch.DispatchKey.CPU)) == "DispatchKeySet(CUDA)"
     )
+
+
+def test_what_the_build_has():
+    names = [n for n in dir(torch._C) if n.startswith(("_has_", "has_")) and isinstance(getattr(torch._C, n), bool)]
+    assert names and all(isinstance(getattr(c, n), bool) for n in names)

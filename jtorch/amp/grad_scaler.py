@@ -1,10 +1,26 @@
 """GradScaler: scale the loss so that float16 gradients do not vanish, and skip the steps in which they overflow."""
 
+import collections
+import enum
+
 from .. import errors, functions
 from ..core import device as devices
 from ..tensor import Tensor
 
-_READY, _UNSCALED, _STEPPED = "ready", "unscaled", "stepped"
+__all__ = ["GradScaler", "OptState"]
+
+
+class OptState(enum.Enum):
+    """What has been done with an optimizer's gradients since the last update."""
+
+    READY = 0
+    UNSCALED = 1
+    STEPPED = 2
+
+
+def _refresh_per_optimizer_state() -> dict:
+    """What is known of an optimizer before its step: trainers look into it, by these names."""
+    return {"stage": OptState.READY, "found_inf_per_device": {}}
 
 
 class GradScaler:
@@ -44,10 +60,10 @@ class GradScaler:
         self._growth_interval = growth_interval
         self._growth_tracker = 0
         self._scale = None
-        self._optimizers = {}
+        self._per_optimizer_states = collections.defaultdict(_refresh_per_optimizer_state)
 
     def _of(self, optimizer):
-        return self._optimizers.setdefault(id(optimizer), {"stage": _READY, "found_inf": None})
+        return self._per_optimizer_states[id(optimizer)]
 
     def _scale_on(self, device):
         if self._scale is None:
@@ -73,12 +89,12 @@ class GradScaler:
             return
         self._check_scale("unscale_")
         state = self._of(optimizer)
-        if state["stage"] is _UNSCALED:
+        if state["stage"] is OptState.UNSCALED:
             raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
-        if state["stage"] is _STEPPED:
+        if state["stage"] is OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
         self._unscale(optimizer, state, allow_half=False)
-        state["stage"] = _UNSCALED
+        state["stage"] = OptState.UNSCALED
 
     def _unscale(self, optimizer, state, allow_half):
         grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
@@ -93,7 +109,7 @@ class GradScaler:
                 here = functions.isfinite(g).all()
                 finite = here if finite is None else finite & here.to(finite.device)
                 g.mul_(inverse.to(g.device))
-        state["found_inf"] = ~finite
+        state["found_inf_per_device"] = {finite.device: (~finite).float()}
 
     def step(self, optimizer, *args, **kwargs):
         """Unscale if that has not been done, and call `optimizer.step` unless a gradient is infinite or nan."""
@@ -103,12 +119,14 @@ class GradScaler:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
         self._check_scale("step")
         state = self._of(optimizer)
-        if state["stage"] is _STEPPED:
+        if state["stage"] is OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
-        if state["stage"] is _READY:
+        if state["stage"] is OptState.READY:
             self._unscale(optimizer, state, allow_half=True)
-        result = None if bool(state["found_inf"]) else optimizer.step(*args, **kwargs)
-        state["stage"] = _STEPPED
+        result = (
+            None if any(bool(f) for f in state["found_inf_per_device"].values()) else optimizer.step(*args, **kwargs)
+        )
+        state["stage"] = OptState.STEPPED
         return result
 
     def update(self, new_scale=None) -> None:
@@ -120,11 +138,11 @@ class GradScaler:
             value = float(new_scale)
             self._scale = functions.tensor(value, device=self._scale.device)
         else:
-            found = [s["found_inf"] for s in self._optimizers.values() if s["found_inf"] is not None]
+            found = [f for s in self._per_optimizer_states.values() for f in s["found_inf_per_device"].values()]
             if not found:
                 raise AssertionError("No inf checks were recorded prior to update.")
             self._adapt(any(bool(f) for f in found))
-        self._optimizers = {}
+        self._per_optimizer_states = collections.defaultdict(_refresh_per_optimizer_state)
 
     def _adapt(self, overflowed):
         if overflowed:
@@ -135,6 +153,9 @@ class GradScaler:
         if self._growth_tracker == self._growth_interval:
             self._scale = self._scale * self._growth_factor
             self._growth_tracker = 0
+
+    def _found_inf_per_device(self, optimizer) -> dict:
+        return self._per_optimizer_states[id(optimizer)]["found_inf_per_device"]
 
     def _check_scale(self, name):
         if self._scale is None:

@@ -24,7 +24,12 @@ class ViewMap:
         def kernel(g, *starts):
             if not positions:  # a view of what has been detached since
                 return []
-            return [jax.linear_transpose(lambda x: recipe.read(x, starts), aval)(g)[0]]
+            if aval.dtype.itemsize > 2 or g.size <= aval.size:
+                return [jax.linear_transpose(lambda x: recipe.read(x, starts), aval)(g)[0]]
+            # elements shown more than once: 16-bit floats are added up in float32
+            wide = jax.ShapeDtypeStruct(aval.shape, np.float32)
+            total = jax.linear_transpose(lambda x: recipe.read(x, starts), wide)(g.astype(np.float32))[0]
+            return [total.astype(aval.dtype)]
 
         return lambda present: kernel
 

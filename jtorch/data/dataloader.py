@@ -6,7 +6,7 @@ import os
 from typing import Generic, TypeVar
 
 from .. import errors
-from . import failures
+from . import failures, fetch
 from .collate import default_collate, default_convert
 from .datapipes import IterDataPipe
 from .datapipes.graph_settings import apply_shuffle_settings
@@ -25,6 +25,11 @@ T = TypeVar("T", covariant=True)
 class _DatasetKind:
     Map = 0
     Iterable = 1
+
+    @staticmethod
+    def create_fetcher(kind, dataset, auto_collation, collate_fn, drop_last):
+        """What fetches the batches of a dataset of this kind."""
+        return fetch.create_fetcher(kind != _DatasetKind.Map, dataset, auto_collation, collate_fn, drop_last)
 
 
 class _InfiniteConstantSampler(Sampler):
@@ -122,7 +127,7 @@ class DataLoader(Generic[T]):
             collate_fn = default_collate if self._auto_collation else default_convert
         self.collate_fn = collate_fn
         self.persistent_workers = persistent_workers
-        self._reported_length = None  # of an iterable dataset, once somebody has asked
+        self._IterableDataset_len_called = None  # of an iterable dataset, once somebody has asked
         self._iterator = None
         self._varying = varying_of(dataset)
         self._ready = True
@@ -155,10 +160,6 @@ class DataLoader(Generic[T]):
     def _index_sampler(self):
         return self.batch_sampler if self._auto_collation else self.sampler
 
-    @property
-    def _iterable(self) -> bool:
-        return self._dataset_kind == _DatasetKind.Iterable
-
     def _get_iterator(self) -> _BaseDataLoaderIter:
         if self.num_workers == 0 or not available():
             return _SingleProcessDataLoaderIter(self)
@@ -189,7 +190,7 @@ class DataLoader(Generic[T]):
         """The number of batches; of an iterable dataset, what its own length makes one expect."""
         if self._dataset_kind == _DatasetKind.Map:
             return len(self._index_sampler)
-        length = self._reported_length = len(self.dataset)
+        length = self._IterableDataset_len_called = len(self.dataset)
         if self.batch_size is None:
             return length
         return length // self.batch_size if self.drop_last else math.ceil(length / self.batch_size)

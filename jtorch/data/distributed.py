@@ -2,6 +2,7 @@
 
 import importlib
 import math
+import sys
 from collections.abc import Iterator
 
 from ..core import draw, rng
@@ -15,6 +16,12 @@ def _group():
         return importlib.import_module("jtorch.distributed")
     except ModuleNotFoundError:
         raise RuntimeError("Requires distributed package to be available") from None
+
+
+def world() -> tuple[int, int]:
+    """(number of processes, number of this one) of the process group; (1, 0) where there is none."""
+    group = sys.modules.get("jtorch.distributed")  # without an import no group was made
+    return (group.get_world_size(), group.get_rank()) if group and group.is_initialized() else (1, 0)
 
 
 class DistributedSampler(Sampler[int]):

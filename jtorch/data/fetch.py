@@ -11,7 +11,7 @@ from . import collate, tensors
 from .collate import collate_tensor_fn, default_collate, default_collate_fn_map
 from .dataset import Subset, TensorDataset
 
-__all__ = ["from_iterable", "from_map"]
+__all__ = ["create_fetcher", "from_map"]
 
 
 def from_map(dataset, batched: bool, collate_fn, look=None):
@@ -41,24 +41,55 @@ def from_map(dataset, batched: bool, collate_fn, look=None):
     return fetch
 
 
-def from_iterable(dataset, batched: bool, collate_fn, drop_last: bool):
-    """The same where the samples come in their own order, and the index is a placeholder."""
-    samples = iter(dataset)
-    if not batched:
-        return lambda index: collate_fn(next(samples))
-    ended = False
+class _BaseDatasetFetcher:
+    """A dataset and how its samples become what a loader yields; the names are those that PyTorch's loader uses."""
 
-    def fetch(indices):
-        nonlocal ended
-        if ended:
-            raise StopIteration
-        batch = list(itertools.islice(samples, len(indices)))
-        ended = len(batch) < len(indices)
-        if not batch or (ended and drop_last):
-            raise StopIteration
-        return collate_fn(batch)
+    def __init__(self, dataset, auto_collation: bool, collate_fn, drop_last: bool):
+        self.dataset = dataset
+        self.auto_collation = auto_collation
+        self.collate_fn = collate_fn
+        self.drop_last = drop_last
 
-    return fetch
+    def fetch(self, possibly_batched_index):
+        raise NotImplementedError
+
+
+class _MapDatasetFetcher(_BaseDatasetFetcher):
+    """Samples by index."""
+
+    def __init__(self, dataset, auto_collation: bool, collate_fn, drop_last: bool):
+        super().__init__(dataset, auto_collation, collate_fn, drop_last)
+        self._read = from_map(dataset, auto_collation, collate_fn)
+
+    def fetch(self, possibly_batched_index):
+        return self._read(possibly_batched_index)
+
+
+class _IterableDatasetFetcher(_BaseDatasetFetcher):
+    """Samples in their own order: the index is a placeholder, or a list of as many as are wanted."""
+
+    def __init__(self, dataset, auto_collation: bool, collate_fn, drop_last: bool):
+        super().__init__(dataset, auto_collation, collate_fn, drop_last)
+        self.dataset_iter = iter(dataset)
+        self.ended = False
+
+    def fetch(self, possibly_batched_index):
+        if self.ended:
+            raise StopIteration
+        if not self.auto_collation:
+            return self.collate_fn(next(self.dataset_iter))
+        wanted = len(possibly_batched_index)
+        batch = list(itertools.islice(self.dataset_iter, wanted))
+        self.ended = len(batch) < wanted
+        if not batch or (self.ended and self.drop_last):
+            raise StopIteration
+        return self.collate_fn(batch)
+
+
+def create_fetcher(iterable: bool, dataset, auto_collation: bool, collate_fn, drop_last: bool) -> _BaseDatasetFetcher:
+    """What fetches the batches of a dataset."""
+    kind = _IterableDatasetFetcher if iterable else _MapDatasetFetcher
+    return kind(dataset, auto_collation, collate_fn, drop_last)
 
 
 def _rows(dataset):

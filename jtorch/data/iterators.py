@@ -9,9 +9,11 @@ from ..core import ledger
 from . import fetch
 from .datapipes import IterDataPipe, MapDataPipe
 from .datapipes.graph_settings import apply_sharding, reseed
+from .distributed import world
 from .pin import pinned
 from .pool import Pool
 from .sampler import random_seed
+from .varying import varying_of
 
 __all__ = ["_BaseDataLoaderIter", "_MultiProcessingDataLoaderIter", "_SingleProcessDataLoaderIter"]
 
@@ -29,23 +31,41 @@ class _BaseDataLoaderIter:
     """What both kinds share: the order, the seed, the count, and the clock that says how long the loop waited."""
 
     def __init__(self, loader):
+        self._loader = loader
+        self._dataset = loader.dataset
         self._shared_seed = _seeded(loader)
-        self._indices = iter(loader._index_sampler)
+        self._dataset_kind = loader._dataset_kind  # 0: by index, 1: iterable
+        self._auto_collation = loader._auto_collation
+        self._drop_last = loader.drop_last
+        self._index_sampler = loader._index_sampler
+        self._num_workers = loader.num_workers
+        self._world_size, self._rank = world()
+        self._pin = pinned(loader)
+        self._pin_memory = self._pin is not None
+        self._pin_memory_device = loader.pin_memory_device if self._pin_memory else None
+        self._timeout = loader.timeout
+        self._collate_fn = loader.collate_fn
+        self._sampler_iter = iter(self._index_sampler)
         # PyTorch seeds the workers of each epoch with this draw, and makes it without workers too
         self._base_seed = random_seed(loader.generator)
-        self._pin = pinned(loader)
+        self._persistent_workers = loader.persistent_workers
         self._begin(loader)
 
     def _begin(self, loader):
-        self._loader = loader
         self._num_yielded = 0
-        self._reported_length = loader._reported_length
+        self._IterableDataset_len_called = loader._IterableDataset_len_called
         self._last = None
 
     def _reset(self, loader, first_iter=False):
-        self._indices = iter(loader._index_sampler)
+        self._sampler_iter = iter(self._index_sampler)
         self._shared_seed = _seeded(loader)
         self._begin(loader)
+
+    def _next_index(self):
+        return next(self._sampler_iter)
+
+    def _next_data(self):
+        raise NotImplementedError
 
     def __iter__(self):
         return self
@@ -53,14 +73,14 @@ class _BaseDataLoaderIter:
     def __next__(self):
         asked = time.perf_counter()
         try:
-            batch = self._next()
+            batch = self._next_data()
         finally:
             now = time.perf_counter()
             ledger.fed(now - asked, now - (asked if self._last is None else self._last))
             self._last = now
         self._num_yielded += 1
-        expected = self._reported_length
-        if expected is not None and self._num_yielded > expected and self._loader._iterable:
+        expected = self._IterableDataset_len_called
+        if expected is not None and self._num_yielded > expected and self._dataset_kind:
             self._warn_of_length(expected)
         return batch
 
@@ -79,7 +99,7 @@ class _BaseDataLoaderIter:
         warnings.warn(words, stacklevel=3)
 
     def __len__(self) -> int:
-        return len(self._loader._index_sampler)
+        return len(self._index_sampler)
 
     def __getstate__(self):
         raise NotImplementedError("{} cannot be pickled", type(self).__name__)
@@ -94,15 +114,13 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
         super().__init__(loader)
         if isinstance(loader.dataset, (IterDataPipe, MapDataPipe)):
             apply_sharding(loader.dataset, 1, 0)
-        if loader._iterable:
-            self._fetch = fetch.from_iterable(
-                loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last
-            )
-        else:
-            self._fetch = fetch.from_map(loader.dataset, loader._auto_collation, loader.collate_fn)
+        self._varying = getattr(loader, "_varying", None) or varying_of(self._dataset)
+        self._dataset_fetcher = fetch.create_fetcher(
+            self._dataset_kind != 0, self._dataset, self._auto_collation, self._collate_fn, self._drop_last
+        )
 
-    def _next(self):
-        batch = self._loader._varying.fetch(self._fetch, next(self._indices))
+    def _next_data(self):
+        batch = self._varying.fetch(self._dataset_fetcher.fetch, self._next_index())
         return batch if self._pin is None else self._pin(batch)
 
 
@@ -152,7 +170,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def _put(self):
         """Give the next item of the sampler to the worker whose turn it is."""
         try:
-            index = next(self._indices)
+            index = self._next_index()
         except StopIteration:
             return
         worker = self._next_worker()
@@ -172,7 +190,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             continue
         return chosen
 
-    def _next(self):
+    def _next_data(self):
         if self._pool.closed:
             raise StopIteration
         while True:

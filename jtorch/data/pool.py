@@ -208,7 +208,7 @@ def _setup(loader, base_seed):
         "dataset": loader.dataset,
         "collate_fn": loader.collate_fn,
         "worker_init_fn": loader.worker_init_fn,
-        "iterable": loader._iterable,
+        "iterable": loader._dataset_kind != 0,
         "batched": loader._auto_collation,
         "drop_last": loader.drop_last,
         "collate_fn_map": collate.own_entries(),

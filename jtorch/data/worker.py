@@ -39,12 +39,12 @@ class WorkerInfo:
     worker_method: str = "multiprocessing"
 
 
-_info: list[WorkerInfo | None] = [None]
+_worker_info: WorkerInfo | None = None  # a worker that a program starts by itself sets it from outside
 
 
 def get_worker_info() -> WorkerInfo | None:
     """In a worker, what it knows about itself; in the program's own process None."""
-    return _info[0]
+    return _worker_info
 
 
 class _Gone(BaseException):
@@ -95,9 +95,14 @@ def seed(base_seed: int, number: int) -> int:
     own = base_seed + number
     random.seed(own)
     random_tensors.manual_seed(own)
-    words = np.random.SeedSequence([number, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]).generate_state(4)
-    np.random.seed(words)
+    np.random.seed(_generate_state(base_seed, number))
     return own
+
+
+def _generate_state(base_seed: int, worker_id: int) -> list[int]:
+    """numpy's seed in the worker of this number."""
+    words = np.random.SeedSequence([worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]).generate_state(4)
+    return words.tolist()
 
 
 class _Worker:
@@ -126,7 +131,7 @@ class _Worker:
             job = handover.loads(*self._payload(setup, fds))
             self.job = job
             collate.default_collate_fn_map.update(job["collate_fn_map"])
-            _info[0] = WorkerInfo(number, setup["num_workers"], own, job["dataset"])
+            globals()["_worker_info"] = WorkerInfo(number, setup["num_workers"], own, job["dataset"])
             if isinstance(job["dataset"], (IterDataPipe, MapDataPipe)):
                 apply_sharding(job["dataset"], setup["num_workers"], number)
             if job["worker_init_fn"] is not None:
@@ -148,7 +153,9 @@ class _Worker:
         """Start a pass over the dataset."""
         job = self.job
         if job["iterable"]:
-            self.fetch = fetch.from_iterable(job["dataset"], job["batched"], job["collate_fn"], job["drop_last"])
+            self.fetch = fetch.create_fetcher(
+                True, job["dataset"], job["batched"], job["collate_fn"], job["drop_last"]
+            ).fetch
         else:
             self.fetch = fetch.from_map(job["dataset"], job["batched"], job["collate_fn"], self.look)
 

@@ -330,12 +330,18 @@ def bind(op, call, specs):
             kind = op.promotes({p.name: s[1] for p, s in zip(op.params, call.slots) if s[0] == "s"})
         if kind is registry.FLOAT and target is not None and target.category < dtypes.FLOAT:
             target = dtypes.default.dtype
+    # PyTorch computes 16-bit floats in float32, and takes a number there as it is
+    half = target is not None and target.is_floating_point and target.itemsize == 2
     slots = []
-    for role, slot in zip(op.roles, call.slots):
+    for param, role, slot in zip(op.params, op.roles, call.slots):
         kind = slot[0]
+        wide = half and param.name == op.wide
         if kind == "o":
-            to = target.np if target is not None and call.tensors[slot[1]]._spec.dtype is not target else None
-            slots.append(("o", slot[1], to))
+            spec = call.tensors[slot[1]]._spec
+            to = target if target is not None and spec.dtype is not target else None
+            if wide and to is not None and not spec.ndim and spec.dtype.is_floating_point:
+                to = dtypes.float32
+            slots.append(("o", slot[1], to and to.np))
         elif kind == "k":
             slots.append(("o", slot[1], None))
         elif kind == "l":
@@ -348,7 +354,8 @@ def bind(op, call, specs):
                     entries.append(e)
             slots.append(("l", entries))
         elif kind == "n":
-            slots.append(("n", slot[1], target.np if role == SCALAR and target is not None else None))
+            to = None if role != SCALAR or target is None else dtypes.float32 if wide else target
+            slots.append(("n", slot[1], to and to.np))
         else:
             slots.append(slot)
     return slots, target

@@ -101,9 +101,19 @@ rsub.vjp(input=lambda g, alpha: -scaled(g, alpha), other=lambda g: g)
 rsub.check(_check_sub)
 
 
-@op(promote=PROMOTE, numbers=True, aliases=("multiply",))
+@op(promote=PROMOTE, numbers=True, aliases=("multiply",), wide="other")
 def mul(input: Scalar, other: Scalar) -> Array:
     """The product of two tensors, element by element."""
+    return _mul(input, other) if _unlike(input, other) else input * other
+
+
+def _unlike(input, other) -> builtins.bool:
+    """Whether `other` is one number in float32 beside 16-bit floats."""
+    return getattr(input, "dtype", None) in _HALF and getattr(other, "dtype", None) == np.float32 and other.ndim == 0
+
+
+@opmath
+def _mul(input, other):
     return input * other
 
 
@@ -130,7 +140,7 @@ def _trunc_div(a, b):
 
 
 def _trunc_half(a, b):
-    """torch rounds the quotient to half precision before it truncates."""
+    """torch rounds the quotient to half precision before it truncates, unless it divides by one number."""
     quotient = a.astype(jnp.float32) / b.astype(jnp.float32)
     return jnp.trunc(rounded(quotient, a.dtype)).astype(a.dtype)
 
@@ -142,12 +152,13 @@ _ROUNDED = {"floor": _floor_div, "trunc": _trunc_div}
     promote=PROMOTE,
     numbers=True,
     aliases=("divide",),
+    wide="other",
     grad_name=lambda args: "DivBackward0" if args["rounding_mode"] is None else "DivBackward2",
 )
 def div(input: Scalar, other: Scalar, *, rounding_mode: str | None = None) -> Array:
     """The quotient; of integers in floating point unless `rounding_mode` is "trunc" or "floor"."""
     input, other = jnp.asarray(input), jnp.asarray(other)
-    if rounding_mode == "trunc" and input.dtype in _HALF:
+    if rounding_mode == "trunc" and input.dtype in _HALF and other.ndim:
         return _trunc_half(input, other)
     return _div(input, other, rounding_mode)
 
@@ -200,10 +211,10 @@ def _no_zero_division(input, other):
         raise errors.division_by_zero()
 
 
-@op(promote=FLOAT, numbers=True)
+@op(promote=FLOAT, numbers=True, wide="other")
 def true_divide(input: Scalar, other: Scalar) -> Array:
     """The quotient, of integers in floating point."""
-    return to_float(jnp.asarray(input)) / to_float(jnp.asarray(other))
+    return _div(jnp.asarray(input), jnp.asarray(other), None)
 
 
 true_divide.grad_name = "DivBackward0"
@@ -213,7 +224,7 @@ true_divide.vjp(
 )
 
 
-@op(promote=PROMOTE, numbers=True)
+@op(promote=PROMOTE, numbers=True, wide="other")
 @opmath
 def floor_divide(input: Scalar, other: Scalar) -> Array:
     """The quotient rounded towards minus infinity."""
@@ -299,6 +310,7 @@ def _check_addcdiv(input, tensor1, tensor2, value=1):
 
 @op(
     promote=PROMOTE,
+    wide="weight",
     grad_name=lambda args: "LerpBackward0" if is_number(args["weight"]) else "LerpBackward1",
 )
 @opmath

@@ -36,6 +36,7 @@ __all__ = [
 FEW_IMAGES = 2  # up to so many a matmul with the windows, written out, beats the convolution for the weight's gradient
 WHOLE_BYTES = 64 << 20  # largest copy of the windows that is made
 TINY_MAP = 16  # up to so many output positions (4x4) a matmul beats the convolution
+UNROLLED = 6  # up to so many groups have kernels of their own
 
 
 class Geometry(NamedTuple):
@@ -217,14 +218,32 @@ def _is_depthwise(channels: int, weight_shape, geo: Geometry) -> bool:
     return 1 < geo.groups == channels == weight_shape[0] and math.prod(weight_shape[2:]) <= 32
 
 
-def _by_group(fn, geo: Geometry):
-    """Run `fn(i, geometry of one group)` for each group."""
-    return [fn(i, geo._replace(groups=1)) for i in range(geo.groups)]
+def _by_group(fn, geo: Geometry, *arrays, join: int = -1):
+    """Run `fn(a group's part of each array, geometry of one group)` for each group, and join the results along `join`.
+
+    arrays: pairs of an array and the dimension of its groups. Many groups go through a loop: one after the other they are as many
+    kernels, whose compilation takes longer than an epoch.
+    """
+    one = geo._replace(groups=1)
+    if geo.groups <= UNROLLED:
+        parts = [fn(*(_part(x, i, geo.groups, axis) for x, axis in arrays), one) for i in range(geo.groups)]
+        return jnp.concatenate(parts, join)
+    stacks = tuple(_apart(x, geo.groups, axis) for x, axis in arrays)
+    out = lax.map(lambda parts: fn(*parts, one), stacks)
+    at = join % (out.ndim - 1)
+    out = jnp.moveaxis(out, 0, at)
+    return out.reshape(*out.shape[:at], out.shape[at] * out.shape[at + 1], *out.shape[at + 2 :])
 
 
-def _part(x, i, groups, axis=-1):
+def _part(x, i, groups, axis):
     size = x.shape[axis] // groups
     return lax.slice_in_dim(x, i * size, (i + 1) * size, axis=axis)
+
+
+def _apart(x, groups, axis):
+    """(groups, ...): the parts of `_part`, stacked."""
+    axis %= x.ndim
+    return jnp.moveaxis(x.reshape(*x.shape[:axis], groups, -1, *x.shape[axis + 1 :]), axis, 0)
 
 
 def _cpu_forward(x, w, geo: Geometry):
@@ -236,8 +255,7 @@ def _cpu_forward(x, w, geo: Geometry):
         flat = w.reshape(channels, -1)
         return sum(xs * flat[:, i] for i, xs in enumerate(taps))
     if geo.groups > 1:
-        parts = _by_group(lambda i, one: _cpu_forward(_part(x, i, geo.groups), _part(w, i, geo.groups, 0), one), geo)
-        return jnp.concatenate(parts, -1)
+        return _by_group(_cpu_forward, geo, (x, -1), (w, 0))
     taps = math.prod(kernel)
     if taps == 1 or (math.prod(out) <= TINY_MAP and channels >= 16):
         cols = _columns(x, kernel, out, geo)
@@ -255,10 +273,7 @@ def _cpu_input_grad(g, w, size, geo: Geometry):
         return spread((g * flat[:, i] for i in range(flat.shape[1])), kernel, spatial, out, geo)
     if geo.groups > 1:
         sub = (size[0], channels // geo.groups, *spatial)
-        parts = _by_group(
-            lambda i, one: _cpu_input_grad(_part(g, i, geo.groups), _part(w, i, geo.groups, 0), sub, one), geo
-        )
-        return jnp.concatenate(parts, -1)
+        return _by_group(lambda g, w, one: _cpu_input_grad(g, w, sub, one), geo, (g, -1), (w, 0))
     taps = math.prod(kernel)
     whole = jnp.issubdtype(g.dtype, jnp.integer)  # jax transposes no map of integers
     if whole or taps == 1 or (math.prod(out) <= TINY_MAP and channels >= 16):
@@ -311,10 +326,7 @@ def _cpu_weight_grad(x, g, size, geo: Geometry):
         return jnp.stack(taps, -1).reshape(size)
     if geo.groups > 1:
         sub = (features // geo.groups, *size[1:])
-        parts = _by_group(
-            lambda i, one: _cpu_weight_grad(_part(x, i, geo.groups), _part(g, i, geo.groups), sub, one), geo
-        )
-        return jnp.concatenate(parts, 0)
+        return _by_group(lambda x, g, one: _cpu_weight_grad(x, g, sub, one), geo, (x, -1), (g, -1), join=0)
     rows, taps = math.prod(g.shape[:-1]), math.prod(kernel)
     few = x.shape[0] <= FEW_IMAGES and rows * taps * channels * g.dtype.itemsize <= WHOLE_BYTES
     if taps == 1 or few:

@@ -98,6 +98,11 @@ def conj_of(x):
 @op(where="", name="_scale", out=False)
 def _scale(input: Array, value: Number) -> Array:
     """`input * conj(value)` in the dtype of `input`: the derivative of `alpha * x`."""
+    return _times(input, value)
+
+
+@opmath
+def _times(input, value):
     return input * jnp.conj(like(value, input))
 
 

@@ -14,6 +14,7 @@ from .. import errors
 from ..core import dtype as dt
 from ..core import shapes
 from . import formats
+from .backend import accumulator
 from .registry import Array, Number, Scalar, composite, op
 from .views import unbind
 
@@ -321,6 +322,12 @@ def added(array: Array, where, values: Array) -> Array:
     return at.max(values, mode=IN_BOUNDS) if array.dtype == np.bool_ else at.add(values, mode=IN_BOUNDS)
 
 
+def _added_wide(array: Array, where, values: Array) -> Array:
+    """`added`, of 16-bit floats in float32 and not rounded yet."""
+    wide = accumulator(array.dtype)
+    return added(array.astype(wide), where, values.astype(wide))
+
+
 def _as_1d(*arrays):
     return tuple(a.reshape(1) if a.ndim == 0 else a for a in arrays)
 
@@ -503,7 +510,7 @@ def gather_padded(input: Array, dim: int, index: Array, shape: tuple) -> Array:
     input, index = _as_1d(input, index)
     out = _gathered(input, dim, index)
     if not shape:
-        return out.sum(dtype=out.dtype)
+        return out.sum(dtype=accumulator(out.dtype)).astype(out.dtype)
     return jnp.pad(out, [(0, n - m) for n, m in zip(shape, out.shape)])
 
 
@@ -513,7 +520,7 @@ def scatter_add(input: Array, dim: int, index: Array, src: Array) -> Array:
     dim, index, src = _scatter_at(input, dim, index, src)
     if index is None:
         return input
-    return added(_as_1d(input)[0], _positions(index, dim), src).reshape(input.shape)
+    return _added_wide(_as_1d(input)[0], _positions(index, dim), src).astype(input.dtype).reshape(input.shape)
 
 
 scatter_add.vjp(
@@ -601,12 +608,12 @@ def _reduce_into(input, at, src, reduce, include_self):
     if reduce == "prod":
         flat = jnp.ravel_multi_index(at, input.shape, mode="clip")
         return _prod_into(base.reshape(-1), flat.reshape(-1), src.reshape(-1)).reshape(input.shape)
-    out = added(base, at, src)
+    out = _added_wide(base, at, src)
     if reduce == "sum":
-        return out
+        return out.astype(input.dtype)
     start = (jnp.ones if include_self else jnp.zeros)(input.shape, jnp.int32)
     count = jnp.maximum(start.at[at].add(1, mode=IN_BOUNDS), 1).astype(out.dtype)
-    return out // count if jnp.issubdtype(out.dtype, jnp.integer) else out / count
+    return out // count if jnp.issubdtype(out.dtype, jnp.integer) else (out / count).astype(input.dtype)
 
 
 @op(inplace=True, apart=True, out="exact")
@@ -848,7 +855,7 @@ def filled_grad(g: Array, dim: int, index: Array) -> Array:
     """The sum of `g` over the places that one value was written to."""
     full = _as_1d(g)[0]
     hit = jnp.zeros(full.shape, bool).at[_along(axis(dim, g.ndim), index.reshape(-1))].set(True, mode=IN_BOUNDS)
-    return jnp.where(hit, full, jnp.zeros((), g.dtype)).sum(dtype=g.dtype)
+    return jnp.where(hit, full, jnp.zeros((), g.dtype)).sum(dtype=accumulator(g.dtype)).astype(g.dtype)
 
 
 def _refuse_reduction(input, reduce):

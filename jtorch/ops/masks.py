@@ -10,6 +10,7 @@ from jax import lax
 from .. import errors, errors_storage
 from ..core import dtype as dt
 from ..core.shapes import broadcast, contiguous_strides
+from .backend import accumulator
 from .conversion import is_number, rounded
 from .indexing import IN_BOUNDS, axis, scalar_name, size_of
 from .registry import UNKNOWN, ZERO, Array, Number, Scalar, composite, op
@@ -60,7 +61,7 @@ masked_fill.vjp(
 @op(where="")
 def masked_sum(input: Array, mask: Array) -> Array:
     """The sum of the elements where `mask` holds."""
-    return jnp.where(mask, input, jnp.zeros((), input.dtype)).sum(dtype=input.dtype)
+    return jnp.where(mask, input, jnp.zeros((), input.dtype)).sum(dtype=accumulator(input.dtype)).astype(input.dtype)
 
 
 @op(elementwise=False, inplace=True)
@@ -245,7 +246,8 @@ def trace(input: Array) -> Array:
     if input.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.ndim}")
     exact = jnp.issubdtype(input.dtype, jnp.integer) or input.dtype == np.bool_
-    return jnp.diagonal(input).sum(dtype=jnp.int64 if exact else input.dtype)
+    dtype = jnp.dtype(jnp.int64) if exact else input.dtype
+    return jnp.diagonal(input).sum(dtype=accumulator(dtype)).astype(dtype)
 
 
 def _fits(src, part):

@@ -10,7 +10,8 @@ import numpy as np
 from .. import errors
 from ..core import dtype as dt
 from .arithmetic import mul
-from .backend import materialize, matmul_tn
+from .backend import NARROW, accumulator, materialize, matmul_tn
+from .conversion import is_number
 from .indexing import axis, ints, scalar_name, size_of
 from .registry import Array, Number, composite, op
 
@@ -324,6 +325,11 @@ def outer(input: Array, vec2: Array) -> Array:
 # ---------------------------------------------------------------- products added to something
 
 
+def _unrounded(a: Array, b: Array) -> Array:
+    """`a @ b`; of 16-bit floats in float32, for what is added to it."""
+    return jnp.matmul(a, b, preferred_element_type=accumulator(a.dtype)) if a.dtype in NARROW else _product(a, b)
+
+
 def _blend(input, product, beta, alpha, shape):
     """`beta * input + alpha * product`; a beta of 0 drops `input`, NaNs and all."""
     if len(input.shape) > len(shape) or builtins.any(n not in (1, m) for n, m in zip(input.shape[::-1], shape[::-1])):
@@ -335,22 +341,22 @@ def _blend(input, product, beta, alpha, shape):
             f"non-singleton dimension {d}.  Target sizes: {size_of(shape)}.  "
             f"Tensor sizes: {size_of(input.shape)}"
         )
-    if isinstance(alpha, (int, float, complex)) and alpha == 1:
-        scaled = product
-    else:
-        scaled = product * jnp.asarray(alpha).astype(product.dtype)
-    if isinstance(beta, (int, float, complex)):
+    dtype, wide = input.dtype, product.dtype
+    input = input.astype(wide)
+    scaled = product if is_number(alpha) and alpha == 1 else product * jnp.asarray(alpha).astype(wide)
+    if is_number(beta):
         if beta == 0:
-            return jnp.broadcast_to(scaled, shape)
-        return scaled + (input if beta == 1 else input * jnp.asarray(beta).astype(input.dtype))
-    beta = jnp.asarray(beta).astype(input.dtype)
-    return scaled + jnp.where(beta == 0, jnp.zeros((), input.dtype), input * beta)
+            return jnp.broadcast_to(scaled, shape).astype(dtype)
+        return (scaled + (input if beta == 1 else input * jnp.asarray(beta).astype(wide))).astype(dtype)
+    beta = jnp.asarray(beta).astype(wide)
+    return (scaled + jnp.where(beta == 0, jnp.zeros((), wide), input * beta)).astype(dtype)
 
 
 @op(where="")
 def scale_by(input: Array, factor: Number) -> Array:
     """`input` times the conjugate of a number, in the dtype of `input`."""
-    return input * jnp.conj(jnp.asarray(factor).astype(input.dtype))
+    wide = accumulator(input.dtype)
+    return (input.astype(wide) * jnp.conj(jnp.asarray(factor).astype(wide))).astype(input.dtype)
 
 
 @op(inplace=True, out="exact")
@@ -366,7 +372,7 @@ def addmm(input: Array, mat1: Array, mat2: Array, *, beta: Number = 1, alpha: Nu
             raise RuntimeError(
                 f"self and mat2 must have the same dtype, but got {scalar_name(input)} and {scalar_name(other)}"
             )
-    return _blend(input, _product(mat1, mat2), beta, alpha, (mat1.shape[0], mat2.shape[1]))
+    return _blend(input, _unrounded(mat1, mat2), beta, alpha, (mat1.shape[0], mat2.shape[1]))
 
 
 addmm.vjp(
@@ -390,7 +396,7 @@ def addmv(input: Array, mat: Array, vec: Array, *, beta: Number = 1, alpha: Numb
             f"addmv input tensors must have the same dtype, but got {scalar_name(input)}, "
             f"{scalar_name(mat)}, and {scalar_name(vec)}"
         )
-    return _blend(input, _product(mat, vec), beta, alpha, (mat.shape[0],))
+    return _blend(input, _unrounded(mat, vec), beta, alpha, (mat.shape[0],))
 
 
 def _three_dtypes(input, batch1, batch2):
@@ -422,7 +428,7 @@ def addbmm(input: Array, batch1: Array, batch2: Array, *, beta: Number = 1, alph
             f"({batch1.shape[1]}x{batch1.shape[2]} and {batch2.shape[1]}x{batch2.shape[2]})"
         )
     _three_dtypes(input, batch1, batch2)
-    product = jnp.einsum("bij,bjk->ik", batch1, batch2)
+    product = jnp.einsum("bij,bjk->ik", batch1, batch2, preferred_element_type=accumulator(batch1.dtype))
     return _blend(input, product, beta, alpha, (batch1.shape[1], batch2.shape[2]))
 
 
@@ -442,7 +448,7 @@ def baddbmm(input: Array, batch1: Array, batch2: Array, *, beta: Number = 1, alp
     _batches(batch1, batch2)
     _three_dtypes(input, batch1, batch2)
     shape = (batch1.shape[0], batch1.shape[1], batch2.shape[2])
-    return _blend(input, _product(batch1, batch2), beta, alpha, shape)
+    return _blend(input, _unrounded(batch1, batch2), beta, alpha, shape)
 
 
 baddbmm.vjp(
@@ -464,7 +470,10 @@ def addr(input: Array, vec1: Array, vec2: Array, *, beta: Number = 1, alpha: Num
         # beta and alpha are booleans then; they arrive as numbers
         product = (vec1[:, None] & vec2[None, :]) & jnp.asarray(alpha).astype(bool)
         return product | (input & jnp.asarray(beta).astype(bool))
-    return _blend(input, vec1[:, None] * vec2[None, :], beta, alpha, (vec1.shape[0], vec2.shape[0]))
+    wide = accumulator(kind)
+    return _blend(
+        input, vec1.astype(wide)[:, None] * vec2.astype(wide)[None, :], beta, alpha, (vec1.shape[0], vec2.shape[0])
+    )
 
 
 # ---------------------------------------------------------------- chains and powers
@@ -748,9 +757,9 @@ def tensordot(a: Array, b: Array, dims: int | tuple = 2) -> Array:
                 f"{n} in dim {i} and second has size {m} in dim {j}"
             )
         if n == 1 and m != 1:
-            b = b.sum(axis(j, b.ndim), keepdims=True, dtype=b.dtype)
+            b = b.sum(axis(j, b.ndim), keepdims=True, dtype=accumulator(b.dtype)).astype(b.dtype)
         elif m == 1 and n != 1:
-            a = a.sum(axis(i, a.ndim), keepdims=True, dtype=a.dtype)
+            a = a.sum(axis(i, a.ndim), keepdims=True, dtype=accumulator(a.dtype)).astype(a.dtype)
     first, second = [axis(d, a.ndim) for d in left], [axis(d, b.ndim) for d in right]
     if a.dtype == np.bool_ and a.size and b.size:
         return _bool_tensordot(a, b, first, second)
@@ -829,7 +838,7 @@ def vecdot(x: Array, y: Array, *, dim: int = -1) -> Array:
         )
     _batch_shape(x.shape, y.shape)
     product = _conj(x) * y
-    return product.sum(axis(dim, product.ndim), dtype=x.dtype)
+    return product.sum(axis(dim, product.ndim), dtype=accumulator(x.dtype)).astype(x.dtype)
 
 
 def _cdist_name(args) -> str:

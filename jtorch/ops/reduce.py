@@ -11,6 +11,7 @@ from jax import lax
 from .. import errors
 from ..core import dtype as dtypes
 from .arithmetic import abs, div, maximum, minimum, sgn, sub
+from .backend import accumulator
 from .conversion import _zero, conj_of, convert, is_number, kind, opmath, to_float
 from .logic import isnan, logical_not, logical_or, where
 from .registry import Array, composite, op
@@ -169,7 +170,8 @@ def _sum_dtype(x, dtype):
 def sum(input: Array, dim: int | tuple | None = None, keepdim: bool = False, *, dtype: object = None) -> Array:
     """The sum over the given dimensions; of integers as int64."""
     x = convert(input, _sum_dtype(input, dtype))
-    return jnp.sum(x, axis=all_dims(dim, input.ndim), keepdims=keepdim, dtype=x.dtype)
+    total = jnp.sum(x, axis=all_dims(dim, input.ndim), keepdims=keepdim, dtype=accumulator(x.dtype))
+    return total.astype(x.dtype)
 
 
 sum.vjp(input=lambda g, input, dim, keepdim: _spread(g, input.shape, dim, keepdim))
@@ -249,7 +251,8 @@ def _name(x):
 def prod(input: Array, dim: int | None = None, keepdim: bool = False, *, dtype: object = None) -> Array:
     """The product over a dimension, or of all elements."""
     x = convert(input, _sum_dtype(input, dtype))
-    return jnp.prod(x, axis=all_dims(dim, input.ndim), keepdims=keepdim, dtype=x.dtype)
+    product = jnp.prod(x, axis=all_dims(dim, input.ndim), keepdims=keepdim, dtype=accumulator(x.dtype))
+    return product.astype(x.dtype)
 
 
 prod.guards(out=True)

@@ -240,6 +240,7 @@ class Op(Record):
         numbers=False,
         follows_out=False,
         in_copy=False,
+        wide=None,
         name=None,
     ):
         super().__init__(fn, where=where, aliases=aliases, name=name)
@@ -259,6 +260,7 @@ class Op(Record):
         self.follows_out = follows_out  # computes in the dtype of out=
         self.in_copy = in_copy  # the result lies in a copy of the first operand's memory, as that operand does
         self.numbers = numbers  # may be called without any tensor
+        self.wide = wide  # the argument whose single number a kernel of 16-bit floats takes in float32
         self.lacks = {} if lacks is None else _lacking(lacks)
         self.rules: dict[str, Callable | _Marker] = {}
         self.rule_args: dict[str, tuple[str, ...]] = {}

@@ -74,5 +74,12 @@ class Union(Namespace):
             return value
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
+    def __setattr__(self, name, value):
+        for source in self._sources:  # where it is read
+            if name in vars(source) and not isinstance(value, types.ModuleType):
+                setattr(source, name, value)
+                break
+        super().__setattr__(name, value)
+
     def __dir__(self):
         return sorted({*self.__dict__, *(name for source in self._sources for name in dir(source))})

@@ -75,6 +75,7 @@ ELSEWHERE = {
     **{f"masked.{part}": ("masked",) for part in ("maskedtensor", "maskedtensor.core", "maskedtensor.creation", "_ops")},
     "nn.common_types": ("swap.internal.common_types",),
     "utils.data.dataloader": ("data.dataloader", "swap.internal.loading"),
+    "utils.data._utils": ("utils.data._utils", "swap.internal.loader"),
     "utils.data._utils.collate": ("data.collate", "swap.internal.loading"),
     "utils.data._utils.pin_memory": ("swap.internal.loading",),
     "utils.data._utils.signal_handling": ("swap.internal.loading",),

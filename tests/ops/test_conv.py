@@ -62,3 +62,38 @@ def test_dimensions_are_in_the_order_of_the_cpu(stride, batch):
     for one in maps:
         [eqn] = [e for e in jax.make_jaxpr(one)().eqns if e.primitive.name == "conv_general_dilated"]
         assert tuple(eqn.params["dimension_numbers"]) == ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
+
+
+MANY = [
+    ((6, 5), (3, 3), {"groups": 8, "padding": 1}, 16, 24),
+    ((7, 5), (3, 2), {"groups": 8, "stride": 2}, 8, 16),  # one channel a group, two features
+    ((9,), (3,), {"groups": 10, "dilation": 2}, 20, 10),
+    ((4, 5, 3), (2, 2, 2), {"groups": 7, "padding": 1}, 14, 7),
+    ((5, 5), (1, 1), {"groups": 9}, 18, 27),
+]
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+@pytest.mark.parametrize("size, kernel, options, channels, features", MANY, ids=str)
+def test_many_groups(size, kernel, options, channels, features, batch):
+    x = DRAW.standard_normal((batch, channels, *size))
+    w = DRAW.standard_normal((features, channels // options["groups"], *kernel))
+    got, want = (gradients(lib, x, w, len(size), options) for lib in (jtorch, torch))
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+
+
+def test_many_groups_are_one_program():
+    """Each with a kernel of its own takes XLA seconds to compile."""
+
+    def sizes(groups):
+        geo = conv._geometry((3, 3), 1, 1, 1, groups)
+        x, w = np.zeros((2, 64, 12, 12), np.float32), np.zeros((64, 64 // groups, 3, 3), np.float32)
+        maps = (
+            lambda: conv._forward(x, w, None, geo),
+            lambda: conv._input_grad(x, w, x.shape, geo),
+            lambda: conv._weight_grad(x, x, w.shape, geo),
+        )
+        return [len(jax.make_jaxpr(one)().eqns) for one in maps]
+
+    assert sizes(8) == sizes(32)

@@ -23,6 +23,13 @@ _TensorMeta = TensorMeta
 _VariableFunctions = functions
 get_default_dtype = functions.get_default_dtype
 
+# What the build has: none of these, beside which packages choose their own kernels.
+_has_cuda = _has_cudnn = _has_cusparselt = _has_eigen_sparse = _has_kleidiai = _has_magma = _has_mkldnn = (
+    _has_mkldnn_acl
+) = False
+_has_mps = _has_xpu = has_mkl = has_openmp = False
+has_lapack = has_spectral = True
+
 
 class _ExcludeDispatchKeyGuard(contextlib.nullcontext):
     """Context: accepted, there is no dispatcher below the op table."""
