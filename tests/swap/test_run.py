@@ -68,6 +68,24 @@ def test_ends(tmp_path):
     assert done.returncode == 1 and "No module named nowhere" in done.stderr
 
 
+def test_program_that_cannot_start(tmp_path):
+    """One line says why; Python's own lines where the program's text is wrong."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "nulls.py").write_bytes(b"x = 1\0\n")
+    for arguments, words in [
+        (["-m", "nowhere.at.all"], "No module named 'nowhere'"),
+        (["folder"], "can't find '__main__' module in 'folder'"),
+        (["nulls.py"], "source code string cannot contain null bytes"),
+    ]:
+        done = programs.call(["run", *arguments], tmp_path, check=False)
+        assert done.returncode == 1
+        assert words in done.stderr and "Traceback" not in done.stderr
+    done = programs.run("x = (\n", tmp_path, check=False)
+    assert done.stderr.splitlines()[0].strip() == f'File "{tmp_path}/program.py", line 1'
+    done = programs.call(["run"], tmp_path, check=False)
+    assert done.stderr.splitlines()[-1].endswith("required: TARGET")
+
+
 def test_loader_workers_have_the_swap(tmp_path):
     (tmp_path / "beside.py").write_text("import torch\n\ndef doubled(x):\n    return torch.add(x, x)\n")
     text = """
