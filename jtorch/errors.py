@@ -21,10 +21,13 @@ def scalar_name(dtype) -> str:
     return _SCALAR_NAMES[dtype.name]
 
 
-class LinAlgError(RuntimeError):
-    """A matrix has no such factorisation, inverse or solution: torch.linalg.LinAlgError."""
+class _LinAlgError(RuntimeError):
+    """A matrix has no such factorisation, inverse or solution: torch.linalg.LinAlgError, which calls itself so."""
 
-    __module__ = "jtorch.linalg"
+    __module__ = "jtorch._C"
+
+
+LinAlgError = _LinAlgError
 
 
 def dim_range(dim: int, ndim: int) -> IndexError:

@@ -146,6 +146,7 @@ class autocast:
     def __init__(self, device_type, dtype=None, enabled=True, cache_enabled=None):
         self.device = _kind(device_type)
         if self.device not in _KINDS:
+            devices.device(self.device)  # raises where there is no such type at all
             raise RuntimeError(
                 f"User specified an unsupported autocast device_type '{device_type}'\n  supported: {', '.join(_KINDS)}"
             )

@@ -33,8 +33,9 @@ def run(args: argparse.Namespace) -> int:
             sys.argv[0] = args.target
             runpy.run_path(args.target, run_name="__main__")
         else:
-            sys.path[0] = os.path.dirname(os.path.abspath(args.target))
-            main.run_script(args.target)
+            path = os.path.abspath(args.target)
+            sys.path[0], sys.argv[0] = os.path.dirname(path), args.target
+            main.run_script(path)
     except SystemExit:
         raise
     except BaseException as error:

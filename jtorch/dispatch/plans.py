@@ -331,9 +331,11 @@ def bind(op, call, specs):
         if kind is registry.FLOAT and target is not None and target.category < dtypes.FLOAT:
             target = dtypes.default.dtype
     slots = []
-    for role, slot in zip(op.roles, call.slots):
+    for param, role, slot in zip(op.params, op.roles, call.slots):
         kind = slot[0]
-        if kind == "o":
+        if param.name in op.unpromoted:
+            slots.append(("o", slot[1], None))
+        elif kind == "o":
             to = target.np if target is not None and call.tensors[slot[1]]._spec.dtype is not target else None
             slots.append(("o", slot[1], to))
         elif kind == "k":
@@ -355,7 +357,9 @@ def bind(op, call, specs):
 
 
 def _promoted(op, call):
-    for role, slot in zip(op.roles, call.slots):
+    for param, role, slot in zip(op.params, op.roles, call.slots):
+        if param.name in op.unpromoted:
+            continue
         if slot[0] == "o" and role in (TENSOR, SCALAR, OPTIONAL):
             yield call.tensors[slot[1]], slot
         elif slot[0] == "l":

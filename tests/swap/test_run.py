@@ -24,6 +24,13 @@ def test_script(tmp_path):
     assert done.stdout == "['-m', '--lr', '0.1'] 3.0 True True\ncpu <class 'torch.device'> torch.int8\n"
 
 
+def test_file_is_an_absolute_path(tmp_path):
+    """As in Python: `Path(__file__).parent.parent` is right when a program was started by a relative path."""
+    (tmp_path / "program.py").write_text("import sys\nprint(__file__, sys.argv[0])\n")
+    done = programs.call(["run", "program.py"], tmp_path)
+    assert done.stdout == f"{tmp_path / 'program.py'} program.py\n"
+
+
 def test_tensors_pickled_by_pytorch(tmp_path):
     """`pickle.load` names functions of PyTorch's own modules, and those are there too."""
     torch = oracle.torch
