@@ -1,5 +1,6 @@
 """autocast: inside it matrix products run in half precision and what needs float32 runs in that."""
 
+import contextlib
 import functools
 import threading
 
@@ -72,6 +73,24 @@ def _kind(device_type):
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
     return device_type.partition(":")[0]
+
+
+def remembered():
+    """A function that gives contexts in which autocast is set to what it is set to in this thread now."""
+    then = dict(_state.enabled), dict(_state.dtype), _state.cache
+
+    @contextlib.contextmanager
+    def again():
+        before = _state.enabled, _state.dtype, _state.cache
+        _state.enabled, _state.dtype, _state.cache = dict(then[0]), dict(then[1]), then[2]
+        _install()
+        try:
+            yield
+        finally:
+            _state.enabled, _state.dtype, _state.cache = before
+            _install()
+
+    return again
 
 
 def _install():
