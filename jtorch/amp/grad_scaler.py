@@ -77,23 +77,21 @@ class GradScaler:
             raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
         if state["stage"] is _STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
-        self._unscale(optimizer, state, allow_half=False)
+        self._unscale(optimizer, state)
         state["stage"] = _UNSCALED
 
-    def _unscale(self, optimizer, state, allow_half):
+    def _unscale(self, optimizer, state):
         grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
-        if not grads:
-            raise AssertionError("No inf checks were recorded for this optimizer.")
+        if not optimizer.param_groups[0].get("fused") and any(g.dtype is functions.float16 for g in grads):
+            raise ValueError("Attempting to unscale FP16 gradients.")
         inverse = 1.0 / self._scale
         finite = None
         with functions.no_grad():
             for g in grads:
-                if not allow_half and g.dtype is functions.float16:
-                    raise ValueError("Attempting to unscale FP16 gradients.")
-                here = functions.isfinite(g).all()
+                here = functions.isfinite(g._values() if g.is_sparse else g).all()
                 finite = here if finite is None else finite & here.to(finite.device)
                 g.mul_(inverse.to(g.device))
-        state["found_inf"] = ~finite
+        state["found_inf"] = None if finite is None else ~finite
 
     def step(self, optimizer, *args, **kwargs):
         """Unscale if that has not been done, and call `optimizer.step` unless a gradient is infinite or nan."""
@@ -106,7 +104,9 @@ class GradScaler:
         if state["stage"] is _STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
         if state["stage"] is _READY:
-            self._unscale(optimizer, state, allow_half=True)
+            self._unscale(optimizer, state)
+        if state["found_inf"] is None:
+            raise AssertionError("No inf checks were recorded for this optimizer.")
         result = None if bool(state["found_inf"]) else optimizer.step(*args, **kwargs)
         state["stage"] = _STEPPED
         return result
@@ -117,14 +117,24 @@ class GradScaler:
             return
         self._check_scale("update")
         if new_scale is not None:
-            value = float(new_scale)
-            self._scale = functions.tensor(value, device=self._scale.device)
+            self._replace_scale(new_scale)
         else:
             found = [s["found_inf"] for s in self._optimizers.values() if s["found_inf"] is not None]
             if not found:
                 raise AssertionError("No inf checks were recorded prior to update.")
             self._adapt(any(bool(f) for f in found))
         self._optimizers = {}
+
+    def _replace_scale(self, new):
+        if isinstance(new, Tensor):
+            if new.device.type != self._scale.device.type or new.numel() != 1 or new.requires_grad:
+                raise AssertionError(
+                    "new_scale should be a float or a 1-element torch.cuda.FloatTensor or torch.FloatTensor with "
+                    "requires_grad=False."
+                )
+            self._scale.copy_(new)
+        else:
+            self._scale = functions.tensor(float(new), device=self._scale.device)
 
     def _adapt(self, overflowed):
         if overflowed:
@@ -133,7 +143,9 @@ class GradScaler:
             return
         self._growth_tracker += 1
         if self._growth_tracker == self._growth_interval:
-            self._scale = self._scale * self._growth_factor
+            grown = self._scale * self._growth_factor
+            if functions.isfinite(grown):  # it stays where it is at the end of float32
+                self._scale = grown
             self._growth_tracker = 0
 
     def _check_scale(self, name):
@@ -181,6 +193,14 @@ class GradScaler:
             "growth_interval": self._growth_interval,
             "_growth_tracker": self._growth_tracker,
         }
+
+    def __getstate__(self):
+        if self._enabled and self._optimizers:
+            raise AssertionError(
+                "A GradScaler instance may only be pickled at the beginning of an iteration, or at the end after "
+                "scaler.update()."
+            )
+        return self.__dict__.copy()
 
     def load_state_dict(self, state_dict) -> None:
         """Take over the state of another scaler."""
