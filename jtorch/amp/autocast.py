@@ -34,6 +34,11 @@ def is_autocast_enabled(device_type=None) -> bool:
     return _state.enabled.get(_kind(device_type or "cuda"), False)
 
 
+def is_any_autocast_enabled() -> bool:
+    """Whether autocast is on for a device type, whichever."""
+    return any(_state.enabled.values())
+
+
 def set_autocast_enabled(*args) -> None:
     """set_autocast_enabled(device_type, enabled), or (enabled) for the accelerator."""
     device_type, enabled = args if len(args) == 2 else ("cuda", args[0])
@@ -96,7 +101,7 @@ def remembered():
 def _install():
     """Route this thread's ops through `_cast_call` while autocast is on anywhere, and only then."""
     me = tls.me
-    on = any(_state.enabled.values())
+    on = is_any_autocast_enabled()
     if on and me.special is None:
         me.special = _cast_call
     elif not on and me.special is _cast_call:

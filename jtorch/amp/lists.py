@@ -2,14 +2,14 @@
 
 _LOWER = frozenset(
     """addbmm addmm addmv addr attention attention_dropout baddbmm bmm conv1d conv2d conv3d conv_tbc conv_transpose1d
-    conv_transpose2d conv_transpose3d einsum_of gru_cell linear lstm_cell lstm_layer lstm_projected_layer matmul mm multi_dot mv prelu rnn_relu_cell rnn_tanh_cell
+    conv_transpose2d conv_transpose3d einsum_of gru_cell linear lstm_cell lstm_layer lstm_projected_layer matmul mm multi_dot mv prelu rnn_layer rnn_relu_cell rnn_tanh_cell
     vecdot""".split()
 )
 
 _LOSSES = """binary_cross_entropy_with_logits cosine_embedding_loss cross_entropy ctc_alignments hinge_embedding_loss huber_loss kl_div
 l1_loss margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss nll_loss poisson_nll_loss smooth_l1_loss
 soft_margin_loss triplet_margin_loss"""
-LOWER = {"cpu": _LOWER, "cuda": _LOWER | {"gru_layer", "rnn_layer"}}
+LOWER = {"cpu": _LOWER, "cuda": _LOWER | {"gru_layer"}}
 
 FLOAT32 = {
     "cpu": frozenset(
