@@ -39,3 +39,29 @@ def test_device_types():
 attempt(torch.autocast, "foo")
 attempt(torch.autocast, 3)
 """)
+
+
+WIDENED = """
+from torch import linalg
+torch.manual_seed(0)
+a = torch.randn(3, 3)
+s = (a @ a.t() + torch.eye(3)).bfloat16()
+a = a.bfloat16()
+square = torch.eye(4).view(2, 2, 2, 2).bfloat16()
+with torch.autocast("cpu", dtype=torch.bfloat16):
+    for results in (
+        linalg.svdvals(a), linalg.svd(a), torch.svd(a), linalg.eigvals(a), linalg.eig(a), linalg.eigvalsh(s), linalg.eigh(s),
+        linalg.solve(s, a), linalg.cholesky(s), linalg.cholesky_ex(s), linalg.cond(s), linalg.matrix_rank(s), linalg.qr(a),
+        linalg.tensorinv(square), linalg.tensorsolve(square, torch.ones(2, 2).bfloat16()), torch.geqrf(a),
+        linalg.lstsq(a, a).solution,
+        *(getattr(torch.fft, name)(a) for name in ("fft", "ifft", "rfft", "fft2", "rfftn", "hfft", "ihfft")),
+        torch.fft.irfft(torch.fft.rfft(a)),
+        torch.stft(a.flatten().repeat(3), 8, return_complex=True, window=torch.ones(8).bfloat16()),
+    ):
+        print([r.dtype for r in (results if isinstance(results, tuple) else (results,))])
+"""
+
+
+def test_what_has_no_kernel_in_lower_precision():
+    """On the CPU factorisations and Fourier transforms of bfloat16 run in float32 there, and are refused elsewhere."""
+    run(WIDENED)
