@@ -21,13 +21,10 @@ def scalar_name(dtype) -> str:
     return _SCALAR_NAMES[dtype.name]
 
 
-class _LinAlgError(RuntimeError):
+class LinAlgError(RuntimeError):
     """A matrix has no such factorisation, inverse or solution: torch.linalg.LinAlgError, which calls itself so."""
 
-    __module__ = "jtorch._C"
-
-
-LinAlgError = _LinAlgError
+    __module__ = "jtorch.linalg"
 
 
 def dim_range(dim: int, ndim: int) -> IndexError:
