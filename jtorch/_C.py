@@ -5,7 +5,11 @@ from .core.record import tls
 from .dispatch.override import disabled
 from .tensor import disabled_torch_function as _disabled_torch_function_impl
 
-__all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "_disabled_torch_function_impl"]
+__all__ = [
+    "DisableTorchFunction",
+    "DisableTorchFunctionSubclass",
+    "_disabled_torch_function_impl",
+]
 
 
 class DisableTorchFunctionSubclass(disabled):

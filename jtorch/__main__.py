@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import os
 import sys
 
 
@@ -24,7 +25,29 @@ def main(argv: list[str] | None = None) -> int:
             module.add_arguments(sub)
             sub.set_defaults(run=module.run)
     args = parser.parse_args(given)
-    return args.run(args)
+    if args.command == "run":  # what a program raises is its own
+        return args.run(args)
+    try:
+        status = args.run(args)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return stopped(args.command, "interrupted", 130)
+    except BrokenPipeError:  # who read the output has seen enough, as of other programs
+        return stopped(args.command, "", 141)
+    except OSError as error:
+        return stopped(args.command, str(error), 2)
+    return status
+
+
+def stopped(command: str, words: str, status: int) -> int:
+    """Say why a command could not end. What is left of its output goes nowhere: Python's end would fail at it again."""
+    if words:
+        print(f"python -m jtorch {command}: {words}", file=sys.stderr)
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return status
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import builtins
 import importlib
 import math
 import operator
+from collections.abc import Iterable
 
 import jax
 import numpy as np
@@ -432,6 +433,9 @@ def empty_strided(
 ) -> Tensor:
     """A tensor with these strides; contents zeros."""
     _layout(layout)
+    for at, (name, given) in enumerate((("size", size), ("stride", stride)), 1):
+        if not isinstance(given, Iterable):
+            raise errors_arguments.no_tuple("empty_strided", name, at, given)
     shape, strides = tuple(size), tuple(stride)
     if len(shape) != len(strides):
         raise RuntimeError(
@@ -472,9 +476,9 @@ def empty_permuted(size, physical_layout, **options) -> Tensor:
 
 
 def full(
-    *args,
-    fill_value=None,
-    size=None,
+    size,
+    fill_value,
+    *,
     out=None,
     dtype=None,
     layout=None,
@@ -483,13 +487,9 @@ def full(
     pin_memory=False,
 ):
     """A tensor of this size, each element `fill_value`; its dtype is that of the value unless told otherwise."""
-    if size is None:
-        size, args = args[0], args[1:]
-    if fill_value is None:
-        (fill_value,) = args
-    if isinstance(fill_value, Tensor):
-        fill_value = fill_value.item()
-    elif isinstance(fill_value, np.generic):
+    if not isinstance(size, Iterable) or isinstance(size, Tensor | str):
+        raise errors_arguments.no_tuple("full", "size", 1, size)
+    if isinstance(fill_value, Tensor | np.generic):
         fill_value = fill_value.item()
     default = _kind_to_fill("full", fill_value, out.dtype if dtype is None and out is not None else dtype)
     return _sized("full", fill_value, (), size, dtype, device, requires_grad, out, None, layout, default)

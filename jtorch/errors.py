@@ -22,7 +22,7 @@ def scalar_name(dtype) -> str:
 
 
 class LinAlgError(RuntimeError):
-    """A matrix has no such factorisation, inverse or solution: torch.linalg.LinAlgError."""
+    """A matrix has no such factorisation, inverse or solution: torch.linalg.LinAlgError, which calls itself so."""
 
     __module__ = "jtorch.linalg"
 

@@ -41,6 +41,24 @@ def size_element(name, at: int, got, spread: bool) -> TypeError:
     )
 
 
+def no_tuple(function, name, position, got) -> TypeError:
+    """One number, or something else that has no length, where a function wants a tuple of ints."""
+    return TypeError(
+        f"{function}(): argument '{name}' (position {position}) must be tuple of ints, not {type_name(got)}"
+    )
+
+
+def einsum_dot(place: str) -> RuntimeError:
+    """A dot in the labels of "operand 0" or of the "output" that is alone."""
+    dots = " (...)" if place == "output" else ""
+    return RuntimeError(f"einsum(): found '.' for {place} that is not part of any ellipsis{dots}")
+
+
+def einsum_second_ellipsis(place: str) -> RuntimeError:
+    words = "but an ellipsis (...) was" if place == "output" else "for which an ellipsis was"
+    return RuntimeError(f"einsum(): found '.' for {place} {words} already found")
+
+
 def legacy_device(wanted, got) -> RuntimeError:
     """torch.FloatTensor(2, device="meta") and its like."""
     return RuntimeError(f"legacy constructor expects device type: {wanted.type} but device type: {got.type} was passed")

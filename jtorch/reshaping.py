@@ -201,7 +201,9 @@ def transposed(self) -> Tensor:
     n = self._spec.ndim
     if n == 2:
         return view_named("t", self)
-    if n not in (0, 1, 2):
+    if n == 0:
+        errors.warn("Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.")
+    else:
         errors.warn(
             "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw an "
             "error in a future release. Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange("

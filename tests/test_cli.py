@@ -16,7 +16,7 @@ import pytest
 
 from jtorch.__main__ import main
 from jtorch.bench import clock, models, peers, report, runners, worker
-from jtorch.cli import bench, doctor
+from jtorch.cli import bench, coverage, doctor
 
 NAMES = list(models.WORKLOADS)
 
@@ -141,6 +141,8 @@ def test_names():
     [
         (["bench", "--steps", "0"], "0 is not positive"),
         (["bench", "--json", "/nowhere/file.json"], "cannot write into /nowhere"),
+        (["bench", "--json", "."], ". is no file"),
+        (["bench", "--plot", os.devnull], f"{os.devnull} is no file"),
         (["bench", "--peers", "keras"], "no peer 'keras'"),
         ([], "required: command"),
     ],
@@ -149,6 +151,47 @@ def test_wrong_arguments(argv, words, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(argv)
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "argv, words",
+    [
+        (["--models", ""], "nothing to measure"),
+        (["--modes", "", "--peers", ""], "nothing to measure"),
+        (["--plot", "found.xyz"], "no pictures in .xyz files; there are "),
+    ],
+)
+def test_said_before_measuring(argv, words, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(bench, "measure", lambda *args: pytest.fail("measured"))
+    assert main(["bench", *argv]) == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "error, status, words",
+    [
+        (KeyboardInterrupt(), 130, "python -m jtorch coverage: interrupted\n"),
+        (OSError(28, "No space left on device"), 2, "python -m jtorch coverage: [Errno 28] No space left on device\n"),
+        (BrokenPipeError(), 141, ""),
+    ],
+)
+def test_commands_that_cannot_end(error, status, words, capsys, monkeypatch, tmp_path):
+    def fail(*args):
+        raise error
+
+    monkeypatch.setattr(coverage, "run", fail)
+    assert main(["coverage", str(tmp_path)]) == status
+    assert capsys.readouterr().err == words
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has a device that is always full")
+def test_output_that_cannot_be_written():
+    command = [sys.executable, "-m", "jtorch", "coverage", "nowhere.py"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "python -m jtorch coverage: [Errno 28] No space left on device\n"
 
 
 def test_bench_without_torch(monkeypatch, capsys, tmp_path):

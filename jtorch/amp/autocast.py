@@ -1,5 +1,6 @@
 """autocast: inside it matrix products run in half precision and what needs float32 runs in that."""
 
+import contextlib
 import functools
 import threading
 
@@ -31,6 +32,11 @@ _state = _State()
 def is_autocast_enabled(device_type=None) -> bool:
     """Whether autocast is on for a device type (by default for the accelerator)."""
     return _state.enabled.get(_kind(device_type or "cuda"), False)
+
+
+def is_any_autocast_enabled() -> bool:
+    """Whether autocast is on for a device type, whichever."""
+    return any(_state.enabled.values())
 
 
 def set_autocast_enabled(*args) -> None:
@@ -74,10 +80,28 @@ def _kind(device_type):
     return device_type.partition(":")[0]
 
 
+def remembered():
+    """A function that gives contexts in which autocast is set to what it is set to in this thread now."""
+    then = dict(_state.enabled), dict(_state.dtype), _state.cache
+
+    @contextlib.contextmanager
+    def again():
+        before = _state.enabled, _state.dtype, _state.cache
+        _state.enabled, _state.dtype, _state.cache = dict(then[0]), dict(then[1]), then[2]
+        _install()
+        try:
+            yield
+        finally:
+            _state.enabled, _state.dtype, _state.cache = before
+            _install()
+
+    return again
+
+
 def _install():
     """Route this thread's ops through `_cast_call` while autocast is on anywhere, and only then."""
     me = tls.me
-    on = any(_state.enabled.values())
+    on = is_any_autocast_enabled()
     if on and me.special is None:
         me.special = _cast_call
     elif not on and me.special is _cast_call:
@@ -146,6 +170,7 @@ class autocast:
     def __init__(self, device_type, dtype=None, enabled=True, cache_enabled=None):
         self.device = _kind(device_type)
         if self.device not in _KINDS:
+            devices.device(self.device)  # raises where there is no such type at all
             raise RuntimeError(
                 f"User specified an unsupported autocast device_type '{device_type}'\n  supported: {', '.join(_KINDS)}"
             )

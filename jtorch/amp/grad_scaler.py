@@ -93,23 +93,21 @@ class GradScaler:
             raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
         if state["stage"] is OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
-        self._unscale(optimizer, state, allow_half=False)
+        self._unscale(optimizer, state)
         state["stage"] = OptState.UNSCALED
 
-    def _unscale(self, optimizer, state, allow_half):
+    def _unscale(self, optimizer, state):
         grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
-        if not grads:
-            raise AssertionError("No inf checks were recorded for this optimizer.")
+        if not optimizer.param_groups[0].get("fused") and any(g.dtype is functions.float16 for g in grads):
+            raise ValueError("Attempting to unscale FP16 gradients.")
         inverse = 1.0 / self._scale
         finite = None
         with functions.no_grad():
             for g in grads:
-                if not allow_half and g.dtype is functions.float16:
-                    raise ValueError("Attempting to unscale FP16 gradients.")
-                here = functions.isfinite(g).all()
+                here = functions.isfinite(g._values() if g.is_sparse else g).all()
                 finite = here if finite is None else finite & here.to(finite.device)
                 g.mul_(inverse.to(g.device))
-        state["found_inf_per_device"] = {finite.device: (~finite).float()}
+        state["found_inf_per_device"] = {} if finite is None else {finite.device: (~finite).float()}
 
     def step(self, optimizer, *args, **kwargs):
         """Unscale if that has not been done, and call `optimizer.step` unless a gradient is infinite or nan."""
@@ -122,10 +120,11 @@ class GradScaler:
         if state["stage"] is OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
         if state["stage"] is OptState.READY:
-            self._unscale(optimizer, state, allow_half=True)
-        result = (
-            None if any(bool(f) for f in state["found_inf_per_device"].values()) else optimizer.step(*args, **kwargs)
-        )
+            self._unscale(optimizer, state)
+        found = state["found_inf_per_device"].values()
+        if not found:
+            raise AssertionError("No inf checks were recorded for this optimizer.")
+        result = None if any(map(bool, found)) else optimizer.step(*args, **kwargs)
         state["stage"] = OptState.STEPPED
         return result
 
@@ -135,14 +134,24 @@ class GradScaler:
             return
         self._check_scale("update")
         if new_scale is not None:
-            value = float(new_scale)
-            self._scale = functions.tensor(value, device=self._scale.device)
+            self._replace_scale(new_scale)
         else:
             found = [f for s in self._per_optimizer_states.values() for f in s["found_inf_per_device"].values()]
             if not found:
                 raise AssertionError("No inf checks were recorded prior to update.")
             self._adapt(any(bool(f) for f in found))
         self._per_optimizer_states = collections.defaultdict(_refresh_per_optimizer_state)
+
+    def _replace_scale(self, new):
+        if isinstance(new, Tensor):
+            if new.device.type != self._scale.device.type or new.numel() != 1 or new.requires_grad:
+                raise AssertionError(
+                    "new_scale should be a float or a 1-element torch.cuda.FloatTensor or torch.FloatTensor with "
+                    "requires_grad=False."
+                )
+            self._scale.copy_(new)
+        else:
+            self._scale = functions.tensor(float(new), device=self._scale.device)
 
     def _adapt(self, overflowed):
         if overflowed:
@@ -151,7 +160,9 @@ class GradScaler:
             return
         self._growth_tracker += 1
         if self._growth_tracker == self._growth_interval:
-            self._scale = self._scale * self._growth_factor
+            grown = self._scale * self._growth_factor
+            if functions.isfinite(grown):  # it stays where it is at the end of float32
+                self._scale = grown
             self._growth_tracker = 0
 
     def _found_inf_per_device(self, optimizer) -> dict:
@@ -202,6 +213,14 @@ class GradScaler:
             "growth_interval": self._growth_interval,
             "_growth_tracker": self._growth_tracker,
         }
+
+    def __getstate__(self):
+        if self._enabled and self._per_optimizer_states:
+            raise AssertionError(
+                "A GradScaler instance may only be pickled at the beginning of an iteration, or at the end after "
+                "scaler.update()."
+            )
+        return self.__dict__.copy()
 
     def load_state_dict(self, state_dict) -> None:
         """Take over the state of another scaler."""

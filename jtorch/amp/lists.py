@@ -2,18 +2,22 @@
 
 _LOWER = frozenset(
     """addbmm addmm addmv addr attention attention_dropout baddbmm bmm conv1d conv2d conv3d conv_tbc conv_transpose1d
-    conv_transpose2d conv_transpose3d einsum_of gru_cell linear lstm_cell lstm_layer lstm_projected_layer matmul mm multi_dot mv prelu rnn_relu_cell rnn_tanh_cell
+    conv_transpose2d conv_transpose3d einsum_of gru_cell linear lstm_cell lstm_layer lstm_projected_layer matmul mm multi_dot mv prelu rnn_layer rnn_relu_cell rnn_tanh_cell
     vecdot""".split()
 )
 
 _LOSSES = """binary_cross_entropy_with_logits cosine_embedding_loss cross_entropy ctc_alignments hinge_embedding_loss huber_loss kl_div
 l1_loss margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss nll_loss poisson_nll_loss smooth_l1_loss
 soft_margin_loss triplet_margin_loss"""
-LOWER = {"cpu": _LOWER, "cuda": _LOWER | {"gru_layer", "rnn_layer"}}
+LOWER = {"cpu": _LOWER, "cuda": _LOWER | {"gru_layer"}}
+
+_DECOMPOSITIONS = """cholesky_and_info cond eig_and_info eigh eigvals_and_info eigvalsh geqrf linalg_qr lstsq matrix_rank qr solve_and_info
+svd_and_info svd_with_v svd_without_vectors svdvals_and_info tensorinv_and_info triangular_solve"""
+_FOURIER = " ".join(f"fft_{kind}fft{n}" for kind in ("", "i", "r", "ir", "h", "ih") for n in ("", "2", "n"))
 
 FLOAT32 = {
     "cpu": frozenset(
-        f"""{_LOSSES} adaptive_avg_pool3d avg_pool3d binary_cross_entropy cdist cholesky_inverse cholesky_of cholesky_solve
+        f"""{_LOSSES} {_DECOMPOSITIONS} {_FOURIER} stft_of adaptive_max_pool3d adaptive_avg_pool3d avg_pool3d binary_cross_entropy cdist cholesky_inverse cholesky_of cholesky_solve
         grid_sample householder_product inv_and_info lu_solve max_pool3d max_unpool2d max_unpool3d nanquantile ormqr pinv polar prod quantile
         trace""".split()
     ),

@@ -66,6 +66,19 @@ def write_json(path: str, report: dict) -> None:
     replace(path, (json.dumps(report, indent=2) + "\n").encode())
 
 
+def _suffix(path: str) -> str:
+    return Path(path).suffix or ".png"
+
+
+def no_such_picture(path: str) -> str | None:
+    """Why matplotlib cannot draw into a file of this name; None where it can."""
+    known = importlib.import_module("matplotlib.figure").Figure().canvas.get_supported_filetypes()
+    suffix = _suffix(path)
+    if suffix[1:].lower() in known:
+        return None
+    return f"no pictures in {suffix} files; there are {', '.join(sorted(known))}"
+
+
 def write_plot(path: str, rows: list[dict]) -> None:
     """Bars of speed against hand-written JAX, one group a model. The suffix of `path` picks the format."""
     matplotlib = importlib.import_module("matplotlib")
@@ -85,9 +98,8 @@ def write_plot(path: str, rows: list[dict]) -> None:
     axes.set_ylabel("steps/s, hand-written jax = 1")
     axes.legend(fontsize="small")
     figure.tight_layout()
-    suffix = Path(path).suffix or ".png"
     with tempfile.TemporaryDirectory() as folder:
-        drawn = Path(folder) / f"plot{suffix}"
+        drawn = Path(folder) / f"plot{_suffix(path)}"
         figure.savefig(drawn, dpi=150)
         replace(path, drawn.read_bytes())
     plt.close(figure)

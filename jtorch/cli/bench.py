@@ -50,9 +50,12 @@ def names_of(kind: str, known: tuple[str, ...]) -> Callable[[str], list[str]]:
 
 def file_in_folder(text: str) -> str:
     """An argparse type: a file that can be written, said before the minutes of measuring and not after."""
-    folder = Path(text).resolve().parent
+    path = Path(text)
+    folder = path.absolute().parent
     if not os.access(folder, os.W_OK):
         raise argparse.ArgumentTypeError(f"cannot write into {folder}")
+    if path.exists() and not path.is_file():  # a device would be replaced by a file
+        raise argparse.ArgumentTypeError(f"{text} is no file")
     return text
 
 
@@ -180,8 +183,14 @@ def run(args: argparse.Namespace) -> int:
     if importlib.util.find_spec("torch") is None and any(peer.startswith("torch") for peer in peers):
         print("PyTorch is not installed: its columns are left out. pip install torch to compare with it.")
         peers = [peer for peer in peers if not peer.startswith("torch")]
+    if not args.models or not args.modes + peers:
+        print("python -m jtorch bench: nothing to measure: name a model, and a mode or a peer", file=sys.stderr)
+        return 2
     if args.plot and importlib.util.find_spec("matplotlib") is None:
         print("--plot needs matplotlib: pip install 'jtorch-xla[examples]'", file=sys.stderr)
+        return 2
+    if args.plot and (refusal := report.no_such_picture(args.plot)):
+        print(f"python -m jtorch bench: {refusal}", file=sys.stderr)
         return 2
     about = machine()
     if about["backend"] != "cpu" and "torch" in peers:

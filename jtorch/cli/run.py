@@ -13,7 +13,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """`[-m] TARGET ARGS`."""
     parser.add_argument("-m", dest="module", action="store_true", help="TARGET is a module, as in `python -m TARGET`")
     parser.add_argument("target", metavar="TARGET", help="a script, or with -m a module")
-    parser.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="what the program gets in sys.argv")
+    rest = parser.add_argument(
+        "args", nargs=argparse.REMAINDER, metavar="ARGS", help="what the program gets in sys.argv"
+    )
+    rest.required = False  # argparse's word where TARGET is missing
 
 
 def run(args: argparse.Namespace) -> int:
@@ -30,21 +33,27 @@ def run(args: argparse.Namespace) -> int:
             sys.argv[0] = args.target
             runpy.run_path(args.target, run_name="__main__")
         else:
-            sys.path[0] = os.path.dirname(os.path.abspath(args.target))
-            main.run_script(args.target)
+            path = os.path.abspath(args.target)
+            sys.path[0], sys.argv[0] = os.path.dirname(path), args.target
+            main.run_script(path)
     except SystemExit:
         raise
     except BaseException as error:
         error.__traceback__ = _beyond_here(error.__traceback__)
+        if error.__traceback__ is None and isinstance(error, (ImportError, OSError, ValueError)):
+            print(f"python -m jtorch run: {error}", file=sys.stderr)  # the program could not be started
+            return 1
         sys.excepthook(type(error), error, error.__traceback__)
         return 130 if isinstance(error, KeyboardInterrupt) else 1
     return 0
 
 
 def _beyond_here(traceback):
-    """The traceback from the program's own first frame on."""
-    here = (__file__, main.__file__, runpy.__file__, "<frozen runpy>")
-    found = traceback
-    while found is not None and found.tb_frame.f_code.co_filename in here:
-        found = found.tb_next
-    return found or traceback
+    """The traceback from the program's own first frame on; None where no line of it has run."""
+    here = (__file__, main.__file__, runpy.__file__)
+    while traceback is not None:
+        name = traceback.tb_frame.f_code.co_filename
+        if name not in here and not name.startswith("<frozen "):
+            break
+        traceback = traceback.tb_next
+    return traceback

@@ -140,8 +140,8 @@ def over(array):
 
 
 def collate_numpy_scalar_fn(batch, *, collate_fn_map=None):
-    """Numpy numbers, as a tensor of their type."""
-    return tensors.as_tensor(np.asarray(batch))
+    """Numpy numbers, as a tensor of their type, or of the type that PyTorch promotes them to."""
+    return tensors.as_tensor(np.asarray(batch) if len({type(x) for x in batch}) == 1 else list(batch))
 
 
 def collate_float_fn(batch, *, collate_fn_map=None):

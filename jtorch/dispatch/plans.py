@@ -336,7 +336,9 @@ def bind(op, call, specs):
     for param, role, slot in zip(op.params, op.roles, call.slots):
         kind = slot[0]
         wide = half and param.name == op.wide
-        if kind == "o":
+        if param.name in op.unpromoted:
+            slots.append(("o", slot[1], None))
+        elif kind == "o":
             spec = call.tensors[slot[1]]._spec
             to = target if target is not None and spec.dtype is not target else None
             if wide and to is not None and not spec.ndim and spec.dtype.is_floating_point:
@@ -362,7 +364,9 @@ def bind(op, call, specs):
 
 
 def _promoted(op, call):
-    for role, slot in zip(op.roles, call.slots):
+    for param, role, slot in zip(op.params, op.roles, call.slots):
+        if param.name in op.unpromoted:
+            continue
         if slot[0] == "o" and role in (TENSOR, SCALAR, OPTIONAL):
             yield call.tensors[slot[1]], slot
         elif slot[0] == "l":

@@ -58,10 +58,12 @@ class Attribute:
 def script(obj=None, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
     """A function or module that runs the same Python, recorded and fused like everything else, with `.graph` and `.save`.
 
-    A class, and what is neither function nor module, is returned as it is.
+    A class, and what is neither function nor module but can be called, is returned as it is.
     """
     if obj is None:
         return script
+    if type(obj).__module__ == "builtins" and not callable(obj) and not builtins.isinstance(obj, (list, dict)):
+        raise TypeError(f"{type(obj)} is a built-in class")
     if builtins.isinstance(obj, Module):
         return scripted.module(obj)
     return scripted.function(obj) if inspect.isfunction(obj) else obj

@@ -6,6 +6,7 @@ Which op belongs here is said by its own record (`where="nn.functional"`); this 
 import enum
 import importlib
 import math
+import warnings
 from collections.abc import Callable as Callable
 from typing import TYPE_CHECKING as TYPE_CHECKING
 from typing import Optional as Optional
@@ -160,6 +161,11 @@ def _additive_mask(mask, name, other_dtype, other_name, target_dtype, check_othe
     is_float = mask.dtype.is_floating_point
     if mask.dtype is not dtypes.bool_ and not is_float:
         raise AssertionError(f"only bool and floating types of {name} are supported")
+    if check_other and other_dtype is not None and mask.dtype is not other_dtype:
+        warnings.warn(
+            f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.",
+            stacklevel=3,
+        )
     if is_float:
         return mask
     zeros = torch.zeros(mask.shape, dtype=target_dtype, device=mask.device)
@@ -266,7 +272,9 @@ def multi_head_attention_forward(
     length, batch, embed_dim = query.shape
     source = key.shape[0]
     mask_dtype = query.dtype
-    key_padding_mask = _additive_mask(key_padding_mask, "key_padding_mask", None, "attn_mask", mask_dtype)
+    key_padding_mask = _additive_mask(
+        key_padding_mask, "key_padding_mask", None if attn_mask is None else attn_mask.dtype, "attn_mask", mask_dtype
+    )
     if is_causal and attn_mask is None:
         raise RuntimeError(
             "Need attn_mask if specifying the is_causal hint. "
@@ -328,10 +336,11 @@ def multi_head_attention_forward(
     source = k.shape[1]
 
     if key_padding_mask is not None:
-        if tuple(key_padding_mask.shape) != (batch, source):
-            raise AssertionError(
-                f"expecting key_padding_mask shape of {(batch, source)}, but got {key_padding_mask.shape}"
-            )
+        for d, size in enumerate((batch, source)):
+            if key_padding_mask.shape[d] != size:
+                raise AssertionError(
+                    f"Expected key_padded_mask.shape[{d}] to be {size}, but got {key_padding_mask.shape[d]}"
+                )
         padding = key_padding_mask.view(batch, 1, 1, source).expand(-1, num_heads, -1, -1)
         padding = padding.reshape(batch * num_heads, 1, source)
         attn_mask = padding if attn_mask is None else attn_mask + padding

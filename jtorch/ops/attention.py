@@ -41,7 +41,11 @@ def _probabilities(query, key, mask, is_causal, scale):
         return scores
     if is_causal:
         rows, columns = scores.shape[-2:]
-        mask = jnp.tril(jnp.ones((rows, columns), bool))
+        before = jnp.tril(jnp.ones((rows, columns), bool))
+        if mask is None:
+            mask = before
+        else:
+            mask = mask & before if mask.dtype == bool else jnp.where(before, mask, -jnp.inf)
     if mask is None:
         top = jnp.max(scores, axis=-1, keepdims=True)
     else:
@@ -229,7 +233,19 @@ def attention_grad(
     return backend.differentiated_as(fast, plain)(grad, query, key, value, attn_mask, out, probs, keep)
 
 
-def _check_attention(query, key, value, attn_mask, is_causal, enable_gqa):
+def _takes_both(query, key, value, enable_gqa) -> bool:
+    """Whether PyTorch's kernel for the CPU runs, which takes a mask beside `is_causal`; its other one refuses them."""
+    if not query.ndim == key.ndim == value.ndim == 4 or not query.shape[-1] == key.shape[-1] == value.shape[-1]:
+        return False
+    same = query.shape[0] == key.shape[0] == value.shape[0]
+    return (
+        same
+        and query.shape[-2] * key.shape[-2] > 0
+        and (enable_gqa or query.shape[1] == key.shape[1] == value.shape[1])
+    )
+
+
+def _check_attention(query, key, value, attn_mask, is_causal, enable_gqa, dropped=False):
     if min(query.ndim, key.ndim, value.ndim) < 2:
         raise errors.attention_ranks(query.ndim, key.ndim, value.ndim)
     if not query.dtype is key.dtype is value.dtype:
@@ -237,7 +253,7 @@ def _check_attention(query, key, value, attn_mask, is_causal, enable_gqa):
     if attn_mask is not None:
         if attn_mask.dtype not in (dtypes.bool_, dtypes.float32, query.dtype):
             raise errors.attention_mask_dtype(attn_mask.dtype, query.dtype)
-        if is_causal:
+        if is_causal and (dropped or not _takes_both(query, key, value, enable_gqa)):
             raise errors.attention_mask_causal()
     if not query.dtype.is_floating_point:
         if query.dtype.is_complex:
@@ -259,7 +275,7 @@ def _(query, key, value, attn_mask=None, is_causal=False, scale=None, enable_gqa
 
 @attention_dropout.check
 def _(query, keys, value, attn_mask, is_causal, scale, enable_gqa, dropout_p, *, key=None):
-    _check_attention(query, keys, value, attn_mask, is_causal, enable_gqa)
+    _check_attention(query, keys, value, attn_mask, is_causal, enable_gqa, dropped=True)
 
 
 @op(where="")

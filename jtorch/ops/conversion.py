@@ -10,9 +10,11 @@ import ml_dtypes
 import numpy as np
 from jax import lax
 
+from .. import errors
 from ..core import dtype as dtypes
 from ..core import halves
 from .registry import PROMOTE, Array, Number, composite, op
+from .views import transpose
 
 LN2, LN10 = math.log(2), math.log(10)
 _HALF = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
@@ -137,6 +139,8 @@ def convert(x, np_dtype):
         return x != 0
     if x.dtype.kind == "c" and np_dtype.kind != "c":
         x = jnp.real(x)
+    if np_dtype == ml_dtypes.float8_e4m3fn:  # it has no infinity, and PyTorch takes its largest number
+        x = jnp.clip(x, -448, 448)
     if dtypes.of(x.dtype).is_floating_point and np_dtype.kind in "iu":
         wide = np.dtype(np.int64 if np_dtype.itemsize >= 8 or np_dtype == np.uint32 else np.int32)
         info = np.iinfo(wide)
@@ -175,6 +179,15 @@ conj.targets = []  # of real tensors it is the tensor itself: see below
 def conj_function(input: Array):
     """The complex conjugate; a real tensor is its own."""
     return conj(input) if kind(input) == "c" else input
+
+
+@composite
+def adjoint(input: Array):
+    """The last two dimensions swapped, and complex elements conjugated. The result of a real tensor is a view."""
+    if input.ndim == 1:
+        raise errors.adjoint_rank(1, "adjoint()")
+    turned = transpose(input, -2, -1) if input.ndim else input
+    return conj(turned) if kind(input) == "c" else turned
 
 
 @op(promote=PROMOTE, out=SAME_UNARY)

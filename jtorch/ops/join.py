@@ -3,12 +3,13 @@
 import builtins
 import itertools
 import math
+from collections.abc import Iterable
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .. import errors
+from .. import errors, errors_arguments
 from ..core import dtype as dt
 from ..core import shapes
 from . import formats
@@ -254,6 +255,8 @@ def _common_shape(a, b) -> tuple:
 @composite
 def broadcast_to(input: Array, size):
     """A view of `input` in a larger shape."""
+    if not isinstance(size, Iterable):
+        raise errors_arguments.no_tuple("broadcast_to", "size", 2, size)
     return expand(input, tuple(size))
 
 

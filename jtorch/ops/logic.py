@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
+from .. import errors
 from ..core import dtype as dtypes
 from .conversion import SAME_UNARY, kind
 from .registry import PROMOTE, Array, Scalar, composite, op
@@ -12,13 +13,14 @@ from .registry import PROMOTE, Array, Scalar, composite, op
 @op(promote=PROMOTE, out="Expected out type to be {want} but got {have}")
 def where(condition: Array, input: Scalar, other: Scalar) -> Array:
     """`input` where the condition holds, else `other`."""
-    if condition.dtype != np.bool_:
-        condition = condition != 0  # promoted together with the values
-    return jnp.where(condition, input, other)
+    return jnp.where(condition != 0 if condition.dtype != np.bool_ else condition, input, other)
+
+
+where.unpromoted = ("condition",)
 
 
 @where.check
-def _check_where(condition, input, other):
+def _check_numbers(condition, input, other):
     numbers = [x for x in (input, other) if isinstance(x, int | float)]
     if len(numbers) == 1:
         (whole,) = [x for x in (input, other) if x is not numbers[0]]
@@ -40,6 +42,11 @@ def _check_where(condition, input, other):
     if condition.dtype.name not in ("bool", "uint8"):
         name = dtypes.scalar_name(condition.dtype)
         raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {name}")
+    if condition.dtype is dtypes.uint8:
+        errors.warn(
+            "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version "
+            "of PyTorch. Use a boolean condition instead."
+        )
 
 
 @composite(name="where_function", where="torch.where")

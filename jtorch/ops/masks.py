@@ -30,10 +30,6 @@ def masked_fill(input: Array, mask: Array, value: Scalar) -> Array:
     whole = jnp.issubdtype(input.dtype, jnp.complexfloating)
     if jnp.issubdtype(value.dtype, jnp.complexfloating) and not whole:
         raise RuntimeError(f"value cannot be converted to type {errors.c_type(dt.of(input.dtype))} without overflow")
-    if value.ndim:
-        raise RuntimeError(
-            f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
-        )
     return jnp.where(mask, value.astype(input.dtype), input)
 
 
@@ -41,6 +37,10 @@ def masked_fill(input: Array, mask: Array, value: Scalar) -> Array:
 def _check_fill(input, mask, value):
     if is_number(value):
         dt.check_number(value, input.dtype)
+    elif value.ndim:
+        raise RuntimeError(
+            f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
+        )
 
 
 @masked_fill.on_expanded

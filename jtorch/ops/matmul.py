@@ -7,7 +7,7 @@ import math
 import jax.numpy as jnp
 import numpy as np
 
-from .. import errors
+from .. import errors, errors_arguments
 from ..core import dtype as dt
 from .arithmetic import mul
 from .backend import NARROW, accumulator, materialize, matmul_tn
@@ -576,25 +576,28 @@ def power_of(input: Array, n: int) -> Array:
 def _terms(equation: str, count: int) -> tuple[list, list | None]:
     """The labels of each operand and of the result; "..." is the label Ellipsis."""
     left, arrow, right = equation.partition("->")
-    operands = [_labels(part, equation) for part in left.split(",")]
+    parts, start, operands = left.split(","), 0, []
+    for k, part in enumerate(parts):
+        operands.append(_labels(part, start, f"operand {k}"))
+        start += len(part) + 1
     if len(operands) > count:
         raise RuntimeError("einsum(): fewer operands were provided than specified in the equation")
     if len(operands) < count:
         raise RuntimeError("einsum(): more operands were provided than specified in the equation")
-    return operands, _labels(right, equation) if arrow else None
+    return operands, _labels(right, len(left) + 2, "output") if arrow else None
 
 
-def _labels(term: str, equation: str) -> list:
+def _labels(term: str, start: int, place: str) -> list:
+    """The labels of one operand or of the output, which begins at `start` in the equation."""
     out, i = [], 0
     while i < len(term):
         if term[i] == " ":
             i += 1
         elif term[i] == ".":
+            if ... in out:
+                raise errors_arguments.einsum_second_ellipsis(place)
             if term[i : i + 3] != "...":
-                raise RuntimeError(
-                    f"einsum(): found '.' at index {equation.index('.')} in the equation string that is not "
-                    "part of any ellipsis"
-                )
+                raise errors_arguments.einsum_dot(place)
             out.append(...)
             i += 3
         elif term[i].isascii() and term[i].isalpha():
@@ -602,7 +605,7 @@ def _labels(term: str, equation: str) -> list:
             i += 1
         else:
             raise RuntimeError(
-                f"einsum(): invalid subscript given at index {equation.index(term[i])} in the equation "
+                f"einsum(): invalid subscript given at index {start + i} in the equation "
                 "string, subscripts must be in [a-zA-Z]"
             )
     return out

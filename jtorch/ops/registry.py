@@ -269,6 +269,7 @@ class Op(Record):
         self.plans: dict[tuple, Any] = {}
         self.guarded: dict[str, bool] = {}
         self.expanded: Callable | None = None
+        self.unpromoted: tuple = ()  # names of arguments that come as they are, while the others are promoted
         self.promotes: Callable | None = None  # promotion that depends on the static arguments: their dict -> kind
         self.order: Callable | None = None
 

@@ -193,7 +193,7 @@ def lstsq(
     B = B[..., None] if vector else B
     m, n = A.shape[-2:]
     if B.shape[-2] != m:
-        raise RuntimeError("torch.linalg.lstsq: input.size(-2) should match other.size(-2)")
+        raise RuntimeError(f"torch.linalg.lstsq: input.size(-2) should match other.size({-1 if vector else -2})")
     A, B = broadcast_batches(A, B)
     if not A.size:
         X = jnp.zeros((*A.shape[:-2], n, B.shape[-1]), A.dtype)

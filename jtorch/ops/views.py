@@ -15,7 +15,6 @@ from . import registry
 from .registry import Array, VarInts, composite, op, view
 
 __all__ = [
-    "adjoint",
     "alias",
     "as_strided",
     "chunk",
@@ -218,14 +217,6 @@ def t(input: Layout) -> Layout:
     if input.ndim > 2:
         raise errors.t_rank(input.ndim)
     return input.permute(range(input.ndim)[::-1])
-
-
-@view(grad_name="TransposeBackward0")
-def adjoint(input: Layout) -> Layout:
-    """The last two dimensions swapped. Complex tensors are to be conjugated besides."""
-    if input.ndim == 1:
-        raise errors.adjoint_rank(1, "adjoint()")
-    return _swap(input, -2, -1) if input.shape else input
 
 
 @view

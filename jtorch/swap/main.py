@@ -26,13 +26,13 @@ class _Spec(ModuleSpec):
 
 
 def run_script(path: str, name: str = "__main__"):
-    """Run a file; returns its globals."""
+    """Run a file, whose path is absolute: it is the program's `__file__`; returns its globals."""
     loader = SourceFileLoader(name, path)
     if path.endswith(".pyc"):
         code = importlib.machinery.SourcelessFileLoader(name, path).get_code(name)
     else:
         code = loader.source_to_code(loader.get_data(path), path)
-    return _run(code, name, path, None, loader, {"script": os.path.abspath(path)})
+    return _run(code, name, path, None, loader, {"script": path})
 
 
 def run_module(target: str, name: str = "__main__"):
@@ -43,6 +43,8 @@ def run_module(target: str, name: str = "__main__"):
     if spec is None or spec.loader is None:
         raise errors.no_module(target)
     code = spec.loader.get_code(spec.name)
+    if name == "__main__":
+        sys.argv[0] = spec.origin or target
     return _run(code, name, spec.origin, spec.parent, spec.loader, {"module": target})
 
 
@@ -53,7 +55,6 @@ def _run(code, name, path, package, loader, program):
     )
     if name == "__main__":
         os.environ[PROGRAM] = json.dumps(program)
-        sys.argv[0] = path
         sys.modules[name] = made
     exec(code, vars(made))
     return vars(made)

@@ -11,6 +11,7 @@ import weakref
 from collections import defaultdict
 
 from .. import errors
+from ..amp.autocast import remembered as remembered_autocast
 from ..autograd.entry import backward as run_backward
 from ..autograd.function import Function
 from ..autograd.graph import saved_tensors_hooks
@@ -202,7 +203,7 @@ class CheckpointFunction(Function):
         ctx.others = [None if isinstance(a, Tensor) else a for a in args]
         ctx.needs = [a.requires_grad for a in args if isinstance(a, Tensor)]
         ctx.save_for_backward(*[a for a in args if isinstance(a, Tensor)])
-        ctx.autocast = tls.me.special
+        ctx.special, ctx.autocast = tls.me.special, remembered_autocast()
         with no_grad(), ctx.randomness.recording():
             return run_function(*args)
 
@@ -225,11 +226,11 @@ class CheckpointFunction(Function):
             args[k] = t
         me = tls.me
         special = me.special
-        me.special = ctx.autocast
+        me.special = ctx.special
         before = me.extra.get("cotangents")
         me.put("cotangents", cotangents)
         try:
-            with enable_grad(), ctx.randomness.repeating():
+            with enable_grad(), ctx.randomness.repeating(), ctx.autocast():
                 outputs = ctx.run_function(*args)
         finally:
             me.special = special
@@ -289,7 +290,7 @@ class _Frame:
         self.randomness = randomness
         self.early_stop = early_stop
         self.check = check
-        self.special = tls.me.special
+        self.special, self.autocast = tls.me.special, remembered_autocast()
         self.holders = []
         self.metadata = []
         self.counts = defaultdict(int)
@@ -339,6 +340,7 @@ class _Frame:
                 saved_tensors_hooks(lambda t: self.repack(key, t), lambda t: t),
                 enable_grad(),
                 self.randomness.repeating(),
+                self.autocast(),
                 self.recompute_context,
             ):
                 self.function(*args, **kwargs)

@@ -3,8 +3,10 @@
 import copy
 import pickle
 
+import numpy as np
 import pytest
 
+import jtorch
 from tests.oracle import both
 
 
@@ -272,6 +274,42 @@ def test_state_dict_round_trip_and_hooks():
         return [str(result), str(loose), dict(b.state_dict()), assigned.weight.data_ptr() == new.data_ptr()]
 
     both(run)
+
+
+def test_dicts_that_a_module_saves_by_itself():
+    """They are no submodule's: they come back whole, and where nobody wants them they are refused by their names."""
+
+    def run(torch):
+        class Quantised(torch.nn.Linear):
+            def _save_to_state_dict(self, destination, prefix, keep_vars):
+                super()._save_to_state_dict(destination, prefix, keep_vars)
+                destination[prefix + "scales"] = {"bits": 4, "by": torch.ones(2)}
+
+            def _load_from_state_dict(self, state_dict, prefix, *rest):
+                self.scales = state_dict.pop(prefix + "scales")
+                super()._load_from_state_dict(state_dict, prefix, *rest)
+
+        torch.manual_seed(0)
+        saved, model = (torch.nn.Sequential(Quantised(2, 2)) for _ in range(2))
+        result = [str(model.load_state_dict(saved.state_dict())), model[0].scales]
+        for extra in ({"x": torch.ones(1)}, {}, [torch.ones(1)]):
+            for name in ("bias", "other"):
+                with pytest.raises(RuntimeError) as error:
+                    torch.nn.Linear(1, 1).load_state_dict({"weight": torch.ones(1, 1), name: extra})
+                result.append(str(error.value))
+        return result
+
+    both(run)
+
+
+def test_nested_state():
+    """A dict, or a list, in the place of a submodule holds the names below its own."""
+    model = jtorch.nn.Sequential(jtorch.nn.Linear(2, 1), jtorch.nn.ParameterList([jtorch.zeros(1)]))
+    weight, bias, listed = np.ones((1, 2), np.float32), np.zeros(1, np.float32), np.full(1, 3, np.float32)
+    model.load_state_dict({"0": {"weight": weight, "bias": bias}, "1": [listed]})
+    assert model[0].weight.tolist() == [[1, 1]] and model[1][0].tolist() == [3]
+    model.load_state_dict({"0": {"weight": 2 * weight}}, strict=False)
+    assert model[0].weight.tolist() == [[2, 2]]
 
 
 def test_zero_grad_train_and_requires_grad():

@@ -29,7 +29,7 @@ def _counterpart(cls):
     return getattr(root, cls.__name__)
 
 
-@pytest.mark.filterwarnings("ignore:Lazy modules", "ignore:dropout option", "ignore:enable_nested_tensor")
+@pytest.mark.filterwarnings("ignore:dropout option", "ignore:enable_nested_tensor")
 @pytest.mark.parametrize("name", BUILT)
 def test_start_values(name):
     cls, calls = BUILT[name]

@@ -131,6 +131,35 @@ CALLS = {
     "positions in nothing": lambda t: t.zeros(0, 5)[[0]],
     "no positions in nothing": lambda t: t.zeros(0, 5)[t.zeros(0, dtype=t.int64)],
     "floats unravelled": lambda t: t.unravel_index(t.ones(2), (3, 4)),
+    "one number for a size": lambda t: t.full(2, 1),
+    "nothing for a size": lambda t: t.full(None, 1),
+    "strides of one number": lambda t: t.empty_strided((2,), 1),
+    "broadcast to one number": lambda t: t.broadcast_to(t.ones(1), 2),
+    "filled by a vector": lambda t: t.ones(3).masked_fill(t.ones(3) > 0, t.ones(2)),
+    "8-bit floats chosen": lambda t: [
+        t.where(t.tensor([True, False]), t.ones(2).to(t.float8_e5m2), other)
+        for other in (t.zeros(2).to(t.float8_e5m2), 0)
+    ],
+    "conjugate transposes": lambda t: [
+        f(plain(t, 2, 3) * (1 + 2j)) for f in (t.adjoint, t.Tensor.adjoint, lambda x: x.mH, lambda x: x.H)
+    ],
+    "lstsq of a vector": lambda t: t.linalg.lstsq(t.ones(3, 3), t.ones(2)),
+    "lstsq of a matrix": lambda t: t.linalg.lstsq(t.ones(3, 3), t.ones(2, 1)),
+    **{
+        f"einsum {equation}": lambda t, equation=equation: t.einsum(equation, t.ones(2, 3))
+        for equation in ("i.j", "...i...", "ij->j->i", "ij->i.", "ij->......", "ij->i1", "...->...")
+    },
+    "8-bit floats beyond their range": lambda t: [
+        x.float()
+        for values in (t.tensor([1.0, 465.0, 1e9, -500.0, float("inf"), -float("inf")]),)
+        for x in (
+            values.to(t.float8_e4m3fn),
+            values.half().to(t.float8_e4m3fn),
+            t.zeros(6, dtype=t.float8_e4m3fn).copy_(values),
+            t.tensor(values.tolist(), dtype=t.float8_e4m3fn),
+            values.to(t.float8_e5m2),
+        )
+    ],
     "flag as an int": lambda t: t.argmin(plain(t, 2, 3), dim=0, keepdim=3),
     "dim as a bool": lambda t: plain(t, 2, 3).softmax(True),
     "dim as a float": lambda t: t.cumsum(plain(t, 2, 3), 1.5),

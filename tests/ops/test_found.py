@@ -268,6 +268,26 @@ def test_attention_without_keys(mask):
     both(program, layout=False)
 
 
+@pytest.mark.parametrize("mask", ["bool", "float32"])
+@pytest.mark.parametrize("shape", [(1, 2, 3, 4), (2, 3, 4)])
+def test_attention_with_a_mask_and_causal(mask, shape):
+    """PyTorch's kernel for the CPU takes both, its other one, for fewer dimensions and dropout, refuses them."""
+
+    def program(t, **options):
+        q, k, v = (
+            t.arange(1.0, 25.0).view(1, 2, 3, 4).sin().mul(i).view(*shape[:1], -1, *shape[-2:]) for i in (1, 2, 3)
+        )
+        q, k, v = (x.reshape(-1, 3, 4) if len(shape) == 3 else x for x in (q, k, v))
+        q.requires_grad_()
+        given = (t.arange(9.0).view(3, 3) % 4 > 0).to(getattr(t, mask))
+        out = t.nn.functional.scaled_dot_product_attention(q, k, v, given, is_causal=True, **options)
+        out.sum().backward()
+        return out.detach(), q.grad
+
+    both(program, layout=False)
+    both(lambda t: program(t, dropout_p=0.5), layout=False)
+
+
 @pytest.mark.parametrize("shape", [(4,), (3, 4), (2, 3, 4)])
 def test_linear_with_no_outputs(shape):
     def program(t):

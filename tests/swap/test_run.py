@@ -24,6 +24,13 @@ def test_script(tmp_path):
     assert done.stdout == "['-m', '--lr', '0.1'] 3.0 True True\ncpu <class 'torch.device'> torch.int8\n"
 
 
+def test_file_is_an_absolute_path(tmp_path):
+    """As in Python: `Path(__file__).parent.parent` is right when a program was started by a relative path."""
+    (tmp_path / "program.py").write_text("import sys\nprint(__file__, sys.argv[0])\n")
+    done = programs.call(["run", "program.py"], tmp_path)
+    assert done.stdout == f"{tmp_path / 'program.py'} program.py\n"
+
+
 def test_tensors_pickled_by_pytorch(tmp_path):
     """`pickle.load` names functions of PyTorch's own modules, and those are there too."""
     torch = oracle.torch
@@ -66,6 +73,24 @@ def test_ends(tmp_path):
     assert done.returncode == 1 and "no such file" in done.stderr
     done = programs.call(["run", "-m", "nowhere"], tmp_path, check=False)
     assert done.returncode == 1 and "No module named nowhere" in done.stderr
+
+
+def test_program_that_cannot_start(tmp_path):
+    """One line says why; Python's own lines where the program's text is wrong."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "nulls.py").write_bytes(b"x = 1\0\n")
+    for arguments, words in [
+        (["-m", "nowhere.at.all"], "No module named 'nowhere'"),
+        (["folder"], "can't find '__main__' module in 'folder'"),
+        (["nulls.py"], "source code string cannot contain null bytes"),
+    ]:
+        done = programs.call(["run", *arguments], tmp_path, check=False)
+        assert done.returncode == 1
+        assert words in done.stderr and "Traceback" not in done.stderr
+    done = programs.run("x = (\n", tmp_path, check=False)
+    assert done.stderr.splitlines()[0].strip() == f'File "{tmp_path}/program.py", line 1'
+    done = programs.call(["run"], tmp_path, check=False)
+    assert done.stderr.splitlines()[-1].endswith("required: TARGET")
 
 
 def test_loader_workers_have_the_swap(tmp_path):

@@ -23,6 +23,26 @@ def data():
 """
 
 PROGRAMS = {
+    "autocast": """
+layer = torch.nn.Linear(4, 4)
+torch.nn.init.constant_(layer.weight, 0.3)
+torch.nn.init.constant_(layer.bias, 0.1)
+dtypes = []
+def region(a):
+    y = layer(a)
+    dtypes.append(y.dtype)
+    return y.float().sin()
+for reentrant in (True, False):
+    for forward, backward in [(True, False), (False, True), (True, True)]:
+        x = (torch.arange(8.).view(2, 4) / 7).requires_grad_()
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=forward):
+            y = checkpoint(region, x, use_reentrant=reentrant)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=backward):
+            y.sum().backward()
+            print(torch.is_autocast_enabled("cpu"))
+        print(dtypes, x.grad.tolist() if forward else x.grad.dtype, torch.is_autocast_enabled("cpu"))
+        dtypes.clear()
+""",
     "both_forms": """
 for reentrant in (True, False):
     x, w = data()

@@ -5,6 +5,7 @@ import numbers
 import warnings
 
 from jtorch import functions as torch
+from jtorch.amp.autocast import is_any_autocast_enabled
 from jtorch.handles import mutations
 from jtorch.nn import functional as F
 from jtorch.nn import init
@@ -215,17 +216,15 @@ class RNNBase(Module):
         return getattr(torch, self.mode.lower())
 
     def _scan(self, input, hx):
-        return self._function()(
-            input,
-            hx,
-            self._flat_weights,
-            self.bias,
-            self.num_layers,
-            self.dropout,
-            self.training,
-            self.bidirectional,
-            self.batch_first,
-        )
+        options = (self.bias, self.num_layers, self.dropout, self.training, self.bidirectional, self.batch_first)
+        return self._function()(input, hx, self._flat_weights, *options)
+
+    def _across_dtypes(self, input, hx):
+        """Under autocast an input may be narrower than the weights: computed in their dtype, given back in its own."""
+        dtype, wide = input.data.dtype, self._flat_weights[0].dtype
+        states = hx if hx is None else tuple(h.to(wide) for h in hx) if isinstance(hx, tuple) else hx.to(wide)
+        output, state = self.forward(input.to(wide), states)
+        return output.to(dtype), tuple(h.to(dtype) for h in state) if isinstance(state, tuple) else state.to(dtype)
 
     def _scan_packed(self, input, hx):
         """All layers over packed sequences; each keeps its state once it has ended."""
@@ -242,6 +241,8 @@ class RNNBase(Module):
 
         Returns the outputs of the last layer and the last state.
         """
+        if is_any_autocast_enabled() and input.data.dtype is not self._flat_weights[0].dtype:
+            return self._across_dtypes(input, hx)
         if isinstance(input, PackedSequence):
             row = input.padded()[0]
             hx = self._start(row, len(row)) if hx is None else self.permute_hidden(hx, input.sorted_indices)

@@ -57,18 +57,23 @@ class _ModuleHook:
         return _ModuleHook(self.hook, memo.get(id(self.module), self.module))
 
 
-def _flat(state, prefix=""):
-    """(name, value) of a mapping; values that are mappings or lists of arrays again are named with dots."""
+def _flat(state, module):
+    """(name, value) of a mapping; the mapping, or the list, that stands for a submodule gives its own names with dots."""
     for name, value in state.items():
-        if isinstance(value, Mapping) and EXTRA_STATE != str(name).rpartition(".")[2]:
-            yield from _flat(value, f"{prefix}{name}.")
-        elif isinstance(value, (list, tuple)) and value and all(isinstance(x, _NESTED) for x in value):
-            yield from _flat(dict(enumerate(value)), f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}" if prefix else name, value
+        if isinstance(value, (Mapping, list, tuple)) and (child := _submodule(module, name)) is not None:
+            parts = value if isinstance(value, Mapping) else {str(i): x for i, x in enumerate(value)}
+            yield from ((f"{name}.{rest}", x) for rest, x in _flat(parts, child))
+        else:  # dicts that a module saves by itself are its own
+            yield name, value
 
 
-_NESTED = (Mapping, Tensor, np.ndarray, jax.Array)
+def _submodule(module, path):
+    """The module with a dotted name, or None."""
+    for name in str(path).split("."):
+        module = module._modules.get(name)
+        if module is None:
+            return None
+    return module
 
 
 def _tensor_of(array):
@@ -292,7 +297,7 @@ class StateMixin:
         mutations[0] += 1
         missing_keys, unexpected_keys, error_msgs = [], [], []
         metadata = getattr(state_dict, "_metadata", None)
-        state_dict = OrderedDict(_flat(state_dict))  # hooks may edit it
+        state_dict = OrderedDict(_flat(state_dict, self))  # hooks may edit it
         if metadata is not None:
             state_dict._metadata = metadata
 

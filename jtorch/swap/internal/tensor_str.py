@@ -1,9 +1,9 @@
 """torch._tensor_str: how tensors are printed."""
 
-from ...printing import format_values, printoptions, set_printoptions
+from ...printing import format_values, get_printoptions, printoptions, set_printoptions
 from ...printing import options as PRINT_OPTS
 
-__all__ = ["PRINT_OPTS", "printoptions", "set_printoptions"]
+__all__ = ["PRINT_OPTS", "get_printoptions", "printoptions", "set_printoptions"]
 
 
 def _tensor_str(self, indent) -> str:

@@ -36,6 +36,6 @@ ROWS = [
     row("vsplit"),
     row("dsplit"),
     row("swapaxes", samples=[(T(2, 3, 4), 0, 2)]),
-    row("adjoint", samples=[(T(2, 3, 4),)]),
+    row("adjoint", samples=[(T(2, 3, 4),), (T(2, 3, kind="complex"),), (T(2, 3, 4, kind="complex"),)]),
     row("unsafe_split_with_sizes", samples=[(T(5, 2), [2, 3])]),
 ]
