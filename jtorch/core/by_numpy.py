@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from .hosted import Steps, place_of, put
-from .numpy_rules import ALIKE, DTYPES, NotHere
+from .numpy_rules import ALIKE, DTYPES, MOST_DIMENSIONS, NotHere
 
 ENOUGH = 2  # runs of a program by numpy before it is compiled
 LITTLE = 1 << 26  # bytes of all results of all nodes: with more, numpy takes longer than compiling
@@ -34,8 +34,12 @@ def spread(inputs) -> bool:
 
 def _known(plan) -> bool:
     """Whether numpy has its dtypes, and has not been found to lack a rule."""
-    if plan.steps is None and not DTYPES.issuperset(s.dtype.np for s in (*plan.specs, *plan.operands)):
-        plan.steps = False
+    if plan.steps is None:
+        specs = (*plan.specs, *plan.operands)
+        if any(s.ndim > MOST_DIMENSIONS for s in specs):
+            plan.steps = NEVER
+        elif not DTYPES.issuperset(s.dtype.np for s in specs):
+            plan.steps = False
     return plan.steps is None or bool(plan.steps)
 
 

@@ -29,6 +29,8 @@ _KINDS = {
     False: "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT,LIBRARY_FUSION_TYPE_REDUCE",
 }
 LARGE = 1 << 24  # bytes of all results of all nodes
+# Between the operations of a fused loop XLA would keep float32 where a result is a shorter float; PyTorch rounds each.
+_ROUNDED = {"xla_allow_excess_precision": False}
 _EACH_LOOP = {"xla_cpu_use_fusion_emitters": False}
 _HASTE = {"xla_backend_optimization_level": 0, **_EACH_LOOP}
 
@@ -52,7 +54,12 @@ def library(large: bool) -> dict:
 
 
 def _kernels(prog) -> dict:
-    return library(_bytes(prog) > LARGE)
+    """What the compiler is told of a program however it is made."""
+    return library(_bytes(prog) > LARGE) | (_ROUNDED if any(map(_is_short, prog.nodes)) else {})
+
+
+def _is_short(node) -> bool:
+    return any(spec.dtype.np.itemsize == 2 and spec.dtype.is_floating_point for spec in node.plan.specs)
 
 
 def wanted(prog) -> bool:

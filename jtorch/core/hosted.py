@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jax.extend.core import Literal
 
-from .numpy_rules import ALIKE, DTYPES, MANY_RESULTS, SAME, NotHere, cuts
+from .numpy_rules import ALIKE, DTYPES, MANY_RESULTS, MOST_DIMENSIONS, SAME, NotHere, cuts
 
 ENOUGH = 512  # runs of an operation by itself: one by numpy takes up to 0.1 ms more than one that is compiled
 # Primitives that call a function, and where it is.
@@ -137,9 +137,8 @@ class _Walk:
 
 
 def _dtype(v):
-    """The dtype of a variable. numpy's arrays have 64 dimensions at most."""
     dtype = v.aval.dtype
-    if dtype not in DTYPES or v.aval.ndim > 64:
+    if dtype not in DTYPES or v.aval.ndim > MOST_DIMENSIONS:
         raise NotHere
     return dtype
 

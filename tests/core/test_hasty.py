@@ -111,3 +111,18 @@ def test_options_that_xla_does_not_know_are_left_out(monkeypatch):
     assert hasty.library(True) == hasty.library(False) == {}
     monkeypatch.undo()
     hasty._tells.cache_clear()
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_each_operation_rounds(dtype):
+    """In the program that is made in haste, and in the one that stays."""
+    seen = set()
+    for _ in range(LIMIT):
+        x = jtorch.tensor([0.3, 0.7, -1.9], dtype=getattr(jtorch, dtype))
+        y = (x.atan() * x + x.exp() * 0.7 - x.cos()).sigmoid() * x.tan() - x.sin() * x.tanh() / x.abs().sqrt()
+        seen.add(tuple(y.float().tolist()))
+    with jtorch.execution_mode("eager"):
+        x = jtorch.tensor([0.3, 0.7, -1.9], dtype=getattr(jtorch, dtype))
+        y = (x.atan() * x + x.exp() * 0.7 - x.cos()).sigmoid() * x.tan() - x.sin() * x.tanh() / x.abs().sqrt()
+        seen.add(tuple(y.float().tolist()))
+    assert len(seen) == 1
