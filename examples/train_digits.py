@@ -2,7 +2,7 @@
 
 python examples/train_digits.py                 both models, to 97% and better on digits they never saw
 python examples/train_digits.py --model cnn --epochs 5
-python examples/train_digits.py --quick         a few seconds
+python examples/train_digits.py --quick         under half a minute
 """
 
 import argparse

@@ -16,6 +16,10 @@ NEVER = ()  # as the steps of a plan: a program that it is part of is XLA's
 FEW = 6  # operations that numpy does not do, each of which has an executable made
 
 
+class TooMuch(Exception):
+    """Too many operations of a program turn out to be none of numpy's."""
+
+
 def wanted(prog) -> bool:
     """Whether numpy can run a program in a moment."""
     if prog.device.type != "cpu":
@@ -44,8 +48,8 @@ def _known(plan) -> bool:
 
 
 def run(nodes, inputs, numbers_of, out, device):
-    """Results `out` of a path of nodes. numbers_of: node -> the numbers it is called with."""
-    last = {}
+    """Results `out` of a path of nodes. numbers_of: node -> the numbers it is called with. Raises TooMuch before long."""
+    last, lacking = {}, set()
     for k, node in enumerate(nodes):
         for i in node.ids:
             last[i] = k
@@ -53,7 +57,15 @@ def run(nodes, inputs, numbers_of, out, device):
     env = {}
     with np.errstate(all="ignore"):
         for k, node in enumerate(nodes):
-            results = _results(node.plan, [inputs[~i] if i < 0 else env[i] for i in node.ids], numbers_of(node))
+            plan = node.plan
+            args, numbers = [inputs[~i] if i < 0 else env[i] for i in node.ids], numbers_of(node)
+            if plan.steps is None:
+                plan.steps = _steps(plan, args, numbers)
+            if not plan.steps:
+                lacking.add(plan)
+                if len(lacking) > FEW:
+                    raise TooMuch
+            results = _results(plan, args, numbers)
             env.update(zip(range(node.first, node.count), results))
             for i in node.ids:
                 if i >= 0 and last[i] == k and i not in keep:
@@ -62,12 +74,9 @@ def run(nodes, inputs, numbers_of, out, device):
 
 
 def _results(plan, args, numbers):
-    steps = plan.steps
-    if steps is None:
-        steps = plan.steps = _steps(plan, args, numbers)
-    if steps:
+    if plan.steps:
         try:
-            return steps.run((*args, *numbers))
+            return plan.steps.run((*args, *numbers))
         except NotHere:  # these values
             pass
     made = plan.jit(*args, *numbers)

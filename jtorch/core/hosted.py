@@ -14,6 +14,7 @@ from jax.extend.core import Literal
 
 from .numpy_rules import ALIKE, DTYPES, MANY_RESULTS, MOST_DIMENSIONS, SAME, NotHere, cuts
 
+ROUNDS = 2048  # of a loop at most: each takes some µs a primitive
 ENOUGH = 512  # runs of an operation by itself: one by numpy takes up to 0.1 ms more than one that is compiled
 # Primitives that call a function, and where it is.
 _CALLS = {
@@ -147,6 +148,8 @@ def _scan(eqn):
     p = eqn.params
     steps = Steps(p["jaxpr"], ALIKE)
     n_consts, n_carry, length = p["num_consts"], p["num_carry"], p["length"]
+    if length > ROUNDS:
+        raise NotHere
     order = range(length)[::-1] if p["reverse"] else range(length)
     each = [v.aval for v in eqn.outvars[n_carry:]]
 
@@ -172,9 +175,11 @@ def _while(eqn):
     def run(*operands):
         asked, done = operands[:n_asked], operands[n_asked : n_asked + n_done]
         carry = operands[n_asked + n_done :]
-        while goes_on.run((*asked, *carry))[0]:
+        for _ in range(ROUNDS):
+            if not goes_on.run((*asked, *carry))[0]:
+                return carry
             carry = body.run((*done, *carry))
-        return carry
+        raise NotHere
 
     return run
 

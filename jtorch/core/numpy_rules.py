@@ -6,6 +6,9 @@ sums, which every compiler adds up in its own order.
 
 import numpy as np
 
+MULTIPLIED = (
+    1 << 26
+)  # multiplications of a convolution at most: numpy, which copies the windows, takes some 20 ms for so many
 MOST_DIMENSIONS = 64  # of numpy's arrays
 DTYPES = {np.dtype(t) for t in "?bBhHiIqQfd"}
 
@@ -416,6 +419,9 @@ def _windows(function, fill):
 
 def _conv(eqn):
     p, a, b = eqn.params, eqn.invars[0].aval, eqn.invars[1].aval
+    features = b.shape[p["dimension_numbers"].rhs_spec[0]]
+    if _size(eqn.outvars[0].aval.shape) * _size(b.shape) > MULTIPLIED * features:
+        raise NotHere
     if not a.dtype == b.dtype == eqn.outvars[0].aval.dtype or p["batch_group_count"] != 1 or a.dtype.kind != "f":
         raise NotHere
     dims, groups, space = p["dimension_numbers"], p["feature_group_count"], a.ndim - 2

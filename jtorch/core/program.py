@@ -297,13 +297,18 @@ def run(graph, cause, scope, thread=None):
     if prog.call is None and (prog.runs >= prog.patience or scope is not None or _at_sight(prog, inputs)):
         prog.compile(scope is None and cause != "compiled region" and not prog.by_numpy)
         ledger.compiled(prog, cause)
+    outs = None
     if prog.call is None:
         how = "by op"
-        outs = run_nodes(prog.nodes, inputs, numbers, prog.out, prog)
-        if isinstance(outs[0], jax.core.Tracer):
-            with jax.ensure_compile_time_eval():
-                outs = run_nodes(prog.nodes, inputs, numbers, prog.out, prog)
-    else:
+        try:
+            outs = run_nodes(prog.nodes, inputs, numbers, prog.out, prog)
+            if isinstance(outs[0], jax.core.Tracer):
+                with jax.ensure_compile_time_eval():
+                    outs = run_nodes(prog.nodes, inputs, numbers, prog.out, prog)
+        except by_numpy.TooMuch:
+            prog.compile(True)
+            ledger.compiled(prog, cause)
+    if outs is None:
         how = "fused"
         args = prog.arguments(inputs, numbers)
         if prog.device.type == "cpu" and not args:

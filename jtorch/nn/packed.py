@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from jtorch import functions as torch
+from jtorch.autograd import grad_mode
 from jtorch.core import dtype as dtypes
 from jtorch.core.record import Pending, tls
 from jtorch.core.storage import numpy_of
@@ -70,9 +71,14 @@ class PackedSequence(_Fields):
     @property
     def data(self):
         """The elements (sum of the lengths, *)."""
-        if self._padded is not None:
-            self._data, self._padded = _packed(self._padded, self.batch_sizes), None
+        padded = self._padded
+        if padded is not None:
+            with grad_mode.set_grad_enabled(padded.requires_grad):  # as when it was packed
+                self._data, self._padded = _packed(padded, self.batch_sizes), None
         return tuple.__getitem__(self, 0) if self._data is None else self._data
+
+    def _whole(self):
+        return self.data if self._padded is None else self._padded
 
     def padded(self):
         """(L, N, *) in the order of the packing, zero outside the sequences."""
@@ -93,11 +99,12 @@ class PackedSequence(_Fields):
 
     def to(self, *args, **kwargs):
         """The same with `data` moved or cast; the indices follow to the device."""
-        data = self.data.to(*args, **kwargs)
-        if data is self.data:
+        whole = self._whole().to(*args, **kwargs)
+        if whole is self._whole():
             return self
-        move = lambda t: None if t is None else t.to(data.device)
-        return type(self)(data, self.batch_sizes, move(self.sorted_indices), move(self.unsorted_indices))
+        move = lambda t: None if t is None else t.to(whole.device)
+        made = type(self) if self._padded is None else self.of_padded
+        return made(whole, self.batch_sizes, move(self.sorted_indices), move(self.unsorted_indices))
 
     def pin_memory(self):
         """The same in pinned memory."""
@@ -108,7 +115,7 @@ class PackedSequence(_Fields):
 
     def cuda(self, *args, **kwargs):
         """The same on a GPU."""
-        if self.data.device.type == "cuda" and not args and not kwargs:
+        if self.is_cuda and not args and not kwargs:
             return self
         return self.to(*args, **({"device": "cuda"} | kwargs if not args else kwargs))
 
@@ -151,11 +158,11 @@ class PackedSequence(_Fields):
     @property
     def is_cuda(self):
         """Whether `data` is on a GPU."""
-        return self.data.is_cuda
+        return self._whole().is_cuda
 
     def is_pinned(self):
         """Whether `data` is in pinned memory."""
-        return self.data.is_pinned()
+        return self._whole().is_pinned()
 
 
 def inside(batch_sizes) -> np.ndarray:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import jtorch
-from jtorch.core import by_numpy, ledger
+from jtorch.core import by_numpy, hosted, ledger, numpy_rules
 from tests.oracle import torch
 
 pytestmark = pytest.mark.usefixtures("own_programs")
@@ -96,3 +96,28 @@ def test_large_graphs_are_compiled(monkeypatch):
     monkeypatch.setattr(by_numpy, "LITTLE", 100)
     x = jtorch.ones(40)
     assert counted(lambda: x.sin().cos().tan().exp().sqrt().tanh().sigmoid().sum().item()) == (1, 0)
+
+
+def test_many_operations_that_turn_out_not_to_be_numpys(monkeypatch):
+    """The program is compiled at its first run, and before any of them is run by itself."""
+    monkeypatch.setattr(numpy_rules, "MULTIPLIED", 10)
+    x = jtorch.ones(1, 2, 9, 9)
+    layers = [jtorch.nn.Conv2d(2, 2, k, padding=1) for k in range(1, 9)]
+    jtorch.synchronize()
+
+    def run():
+        return sum(layer(x).sum() for layer in layers).item()
+
+    found = []
+    assert counted(lambda: found.append(run())) == (1, 0)
+    assert found[0] == pytest.approx(run(), rel=1e-5)
+
+
+def test_long_loops_are_compiled(monkeypatch):
+    monkeypatch.setattr(hosted, "ROUNDS", 4)
+    layer, x = jtorch.nn.GRU(2, 3), jtorch.ones(6, 1, 2)
+    jtorch.synchronize()
+    first = layer(x)[0].sum()
+    assert counted(first.item)[1] == 1
+    monkeypatch.undo()
+    assert first.item() == pytest.approx(layer(x)[0].sum().item(), rel=1e-5)

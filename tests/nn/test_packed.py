@@ -139,6 +139,19 @@ def test_elements_that_are_looked_at():
     both(run, layout=False, least=(1e-5, 1e-6))
 
 
+def test_elements_that_are_looked_at_without_gradients():
+    def run(torch):
+        x = torch.linspace(-1, 1, 16).reshape(4, 2, 2).requires_grad_()
+        packed = torch.nn.utils.rnn.pack_padded_sequence(x, [4, 2]).to(torch.float64)
+        with torch.no_grad():
+            seen = packed.data.sum()
+            late = torch.nn.utils.rnn.pack_padded_sequence(x, [4, 2])
+        packed.data.square().sum().backward()
+        return seen, x.grad, packed.data.requires_grad, late.data.requires_grad, packed.is_cuda
+
+    both(run, layout=False)
+
+
 def test_as_a_tuple():
     def run(torch):
         r = torch.nn.utils.rnn
