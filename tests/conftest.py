@@ -102,6 +102,14 @@ def pytest_collection_modifyitems(items):
     items.sort(key=order.__getitem__)
 
 
+@pytest.fixture(autouse=True)
+def _nothing_seen():
+    """What numpy runs at first depends on no other test."""
+    from jtorch.core import program  # noqa: PLC0415  after the settings above
+
+    program.seen.forget()
+
+
 @pytest.fixture
 def own_programs():
     """Auto mode, in which no program of an earlier test is found again."""

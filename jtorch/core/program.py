@@ -1,6 +1,7 @@
 """Plans, and the programs made of them: run node by node or by numpy at first sight, compiled as a whole when they come back."""
 
 import time
+from itertools import repeat
 from operator import attrgetter
 from sys import getrefcount
 
@@ -287,7 +288,9 @@ def run(graph, cause, scope, thread=None):
         inputs[graph.unresolved[0]].graph.drain()
         _resolve(graph)
     numbers = graph.numbers
-    if prog.fuller is not None and (prog.runs or not by_numpy.wanted(prog)):
+    if prog.call is None and not prog.runs:
+        prog.by_numpy = _is_numpys(prog)
+    if prog.fuller is not None and (prog.runs or not prog.by_numpy):
         _look_ahead(state, prog, dead)
     if prog.ahead is not None:
         ahead = prog.ahead
@@ -393,32 +396,84 @@ def _look_ahead(state, prog, dead):
         prog.ahead = ahead
 
 
-def _at_sight(prog, inputs):
-    """Whether to compile a program before it has come back: where numpy does not run it, and many ops have no executable yet.
+def _is_numpys(prog) -> bool:
+    """Whether numpy runs a program at first: where compiling it is likely in vain.
 
-    A loop whose graph is another one at each pass (by an episode's length, a sentence's, a slice's) would compile for ever:
-    where most nodes are of ops that several programs compiled so have had, each op gets its executable instead.
+    A loop whose graph is another one at each pass (by an episode's length, a sentence's, a slice's) would compile for ever: what is
+    a program that was compiled at sight with other shapes, or is made of what two of them were made of, waits until it comes back.
     """
-    prog.by_numpy = False
-    if by_numpy.wanted(prog) and not by_numpy.spread(inputs):
+    if not _is_cold(prog):
+        return False
+    names = _names(prog)
+    varied = names in seen.kinds or _mostly(map(seen.names.get, names, repeat(0))) >= _VARIED
+    return varied and by_numpy.wanted(prog)
+
+
+def _at_sight(prog, inputs):
+    """Whether to compile a program before it has come back: where it has many ops of which none has an executable yet.
+
+    Where numpy does not run it, and most nodes are of ops that several programs compiled so have had, each op gets its executable instead.
+    """
+    if prog.by_numpy and not by_numpy.spread(inputs):
         prog.patience = by_numpy.ENOUGH
-        prog.by_numpy = True
         return False
-    cold = {node.plan for node in prog.nodes if not node.plan.warm}
-    if len(cold) <= config.cold_ops:
+    prog.by_numpy = False
+    if not _is_cold(prog):
         return False
-    tried = sorted((node.plan.tries if not node.plan.warm else _OFTEN for node in prog.nodes), reverse=True)
-    tries = tried[int(_MOSTLY * prog.n_nodes)]  # of most nodes at least
+    cold = _cold(prog)
+    tries = _mostly(node.plan.tries if not node.plan.warm else _OFTEN for node in prog.nodes)
     if tries >= _TRIES and len(cold) <= max(_FEW, _FRESH * prog.n_nodes * tries / _TRIES):
         prog.patience = _PATIENCE
         return False
     for plan in cold:
         plan.tries += 1
+    seen.add(_names(prog))
     return True
 
 
+def _cold(prog):
+    return {node.plan for node in prog.nodes if not node.plan.warm}
+
+
+def _is_cold(prog) -> bool:
+    return len(_cold(prog)) > config.cold_ops
+
+
+def _names(prog):
+    return tuple([node.plan.name for node in prog.nodes])
+
+
+def _mostly(counts) -> int:
+    """What most of them are, at least."""
+    counts = sorted(counts, reverse=True)
+    return counts[int(_MOSTLY * len(counts))]
+
+
+class Seen:
+    """What programs compiled at sight were made of, whatever the shapes: the names of their ops in order, and how often each was there."""
+
+    __slots__ = ("kinds", "names")
+
+    def __init__(self):
+        self.forget()
+
+    def forget(self):
+        self.kinds = set()
+        self.names = {}
+
+    def add(self, names):
+        if len(self.kinds) > _MANY_KINDS:
+            self.forget()
+        self.kinds.add(names)
+        for name in set(names):
+            self.names[name] = self.names.get(name, 0) + 1
+
+
 _TRIES, _OFTEN = 3, 1 << 20
+_VARIED = 2
 _MOSTLY = 0.7
+_MANY_KINDS = 1 << 12
+seen = Seen()
 # So many ops, or this part of the nodes, may need executables of their own: one takes as long as eight nodes of a program. More when
 # more programs than the first few have been compiled in vain.
 _FEW, _FRESH = 16, 0.125

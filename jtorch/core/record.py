@@ -490,6 +490,7 @@ def forget():
     """Drop every recorded path and program; graphs being recorded keep theirs until their flush."""
     roots.by_device = {}
     roots.states = 0
+    program.seen.forget()
 
 
 def call_traced(plan, operands):

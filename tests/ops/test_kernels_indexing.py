@@ -219,7 +219,6 @@ ERRORS = [
             ("put", (x, np.array([0]), ones(2))),
             ("put", (x, np.array([0]), ones(1).astype(float))),
             ("masked_fill", (x, np.array([1]), 1.0)),
-            ("masked_fill", (x, MASK, ones(2))),
             ("masked_select", (x, np.array([1]))),
             ("masked_scatter", (x, MASK, ones(2))),
             ("masked_scatter", (x, MASK, ones(12).astype(float))),
