@@ -105,9 +105,9 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(autouse=True)
 def _nothing_seen():
     """What numpy runs at first depends on no other test."""
-    from jtorch.core import program  # noqa: PLC0415  after the settings above
+    from jtorch.core import sight  # noqa: PLC0415  after the settings above
 
-    program.seen.forget()
+    sight.seen.forget()
 
 
 @pytest.fixture

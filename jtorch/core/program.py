@@ -1,15 +1,13 @@
 """Plans, and the programs made of them: run node by node or by numpy at first sight, compiled as a whole when they come back."""
 
 import time
-from itertools import repeat
 from operator import attrgetter
 from sys import getrefcount
 
 import jax
 import jax.numpy as jnp
 
-from .. import config
-from . import by_numpy, gather, hasty, ledger
+from . import by_numpy, gather, hasty, ledger, sight
 from .chain import abstract, beside, concretely
 from .packing import RUNTIME, Packing, placed
 
@@ -289,7 +287,7 @@ def run(graph, cause, scope, thread=None):
         _resolve(graph)
     numbers = graph.numbers
     if prog.call is None and not prog.runs:
-        prog.by_numpy = _is_numpys(prog)
+        prog.by_numpy = sight.is_numpys(prog)
     if prog.fuller is not None and (prog.runs or not prog.by_numpy):
         _look_ahead(state, prog, dead)
     if prog.ahead is not None:
@@ -297,34 +295,40 @@ def run(graph, cause, scope, thread=None):
         if not prog.ready(prog.arguments(inputs, numbers)):
             prog = ahead
     started = time.perf_counter()
-    if prog.call is None and (prog.runs >= prog.patience or scope is not None or _at_sight(prog, inputs)):
+    if prog.call is None and (prog.runs >= prog.patience or scope is not None or sight.at_sight(prog, inputs)):
         prog.compile(scope is None and cause != "compiled region" and not prog.by_numpy)
         ledger.compiled(prog, cause)
-    outs = None
+    how, outs = "by op", None
     if prog.call is None:
-        how = "by op"
         try:
-            outs = run_nodes(prog.nodes, inputs, numbers, prog.out, prog)
-            if isinstance(outs[0], jax.core.Tracer):
-                with jax.ensure_compile_time_eval():
-                    outs = run_nodes(prog.nodes, inputs, numbers, prog.out, prog)
+            outs = _by_op(prog, inputs, numbers)
         except by_numpy.TooMuch:
             prog.compile(True)
             ledger.compiled(prog, cause)
     if outs is None:
-        how = "fused"
-        args = prog.arguments(inputs, numbers)
-        if prog.device.type == "cpu" and not args:
-            with placed(prog.device):
-                outs = prog.call(*args)
-        else:
-            outs = concretely(prog.call, args)
+        how, outs = "fused", _fused(prog, inputs, numbers)
     prog.runs += 1
     for i, value in zip(prog.out, outs):
         pending = pendings[i]
         pending.value = value
         pending.graph = None
     ledger.flushed(prog, cause, how, time.perf_counter() - started)
+
+
+def _by_op(prog, inputs, numbers):
+    outs = run_nodes(prog.nodes, inputs, numbers, prog.out, prog)
+    if isinstance(outs[0], jax.core.Tracer):
+        with jax.ensure_compile_time_eval():
+            outs = run_nodes(prog.nodes, inputs, numbers, prog.out, prog)
+    return outs
+
+
+def _fused(prog, inputs, numbers):
+    args = prog.arguments(inputs, numbers)
+    if prog.device.type == "cpu" and not args:
+        with placed(prog.device):
+            return prog.call(*args)
+    return concretely(prog.call, args)
 
 
 _graph = attrgetter("graph")
@@ -394,90 +398,6 @@ def _look_ahead(state, prog, dead):
     ahead = state.programs.get((fuller, dead)) or _new_program(state, fuller, dead, prog.device)
     if ahead.donate == prog.donate and prog.call is None:
         prog.ahead = ahead
-
-
-def _is_numpys(prog) -> bool:
-    """Whether numpy runs a program at first: where compiling it is likely in vain.
-
-    A loop whose graph is another one at each pass (by an episode's length, a sentence's, a slice's) would compile for ever: what is
-    a program that was compiled at sight with other shapes, or is made of what two of them were made of, waits until it comes back.
-    """
-    if not _is_cold(prog):
-        return False
-    names = _names(prog)
-    varied = names in seen.kinds or _mostly(map(seen.names.get, names, repeat(0))) >= _VARIED
-    return varied and by_numpy.wanted(prog)
-
-
-def _at_sight(prog, inputs):
-    """Whether to compile a program before it has come back: where it has many ops of which none has an executable yet.
-
-    Where numpy does not run it, and most nodes are of ops that several programs compiled so have had, each op gets its executable instead.
-    """
-    if prog.by_numpy and not by_numpy.spread(inputs):
-        prog.patience = by_numpy.ENOUGH
-        return False
-    prog.by_numpy = False
-    if not _is_cold(prog):
-        return False
-    cold = _cold(prog)
-    tries = _mostly(node.plan.tries if not node.plan.warm else _OFTEN for node in prog.nodes)
-    if tries >= _TRIES and len(cold) <= max(_FEW, _FRESH * prog.n_nodes * tries / _TRIES):
-        prog.patience = _PATIENCE
-        return False
-    for plan in cold:
-        plan.tries += 1
-    seen.add(_names(prog))
-    return True
-
-
-def _cold(prog):
-    return {node.plan for node in prog.nodes if not node.plan.warm}
-
-
-def _is_cold(prog) -> bool:
-    return len(_cold(prog)) > config.cold_ops
-
-
-def _names(prog):
-    return tuple([node.plan.name for node in prog.nodes])
-
-
-def _mostly(counts) -> int:
-    """What most of them are, at least."""
-    counts = sorted(counts, reverse=True)
-    return counts[int(_MOSTLY * len(counts))]
-
-
-class Seen:
-    """What programs compiled at sight were made of, whatever the shapes: the names of their ops in order, and how often each was there."""
-
-    __slots__ = ("kinds", "names")
-
-    def __init__(self):
-        self.forget()
-
-    def forget(self):
-        self.kinds = set()
-        self.names = {}
-
-    def add(self, names):
-        if len(self.kinds) > _MANY_KINDS:
-            self.forget()
-        self.kinds.add(names)
-        for name in set(names):
-            self.names[name] = self.names.get(name, 0) + 1
-
-
-_TRIES, _OFTEN = 3, 1 << 20
-_VARIED = 2
-_MOSTLY = 0.7
-_MANY_KINDS = 1 << 12
-seen = Seen()
-# So many ops, or this part of the nodes, may need executables of their own: one takes as long as eight nodes of a program. More when
-# more programs than the first few have been compiled in vain.
-_FEW, _FRESH = 16, 0.125
-_PATIENCE = 4  # programs that differ so seldom come back, and take seconds to compile
 
 
 def run_nodes(nodes, inputs, numbers, out, prog=None):

@@ -12,7 +12,7 @@ import jax
 
 from .. import config
 from . import device as devices
-from . import ledger, program
+from . import ledger, program, sight
 from .keys import number_key
 from .packing import RUNTIME, placed
 
@@ -490,7 +490,7 @@ def forget():
     """Drop every recorded path and program; graphs being recorded keep theirs until their flush."""
     roots.by_device = {}
     roots.states = 0
-    program.seen.forget()
+    sight.seen.forget()
 
 
 def call_traced(plan, operands):

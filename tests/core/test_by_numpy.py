@@ -6,7 +6,7 @@ import pytest
 
 import jtorch
 from jtorch import config
-from jtorch.core import by_numpy, hosted, ledger, numpy_rules, program
+from jtorch.core import by_numpy, hosted, ledger, numpy_rules, sight
 from tests.oracle import torch
 
 pytestmark = pytest.mark.usefixtures("own_programs")
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("own_programs")
 @pytest.fixture(autouse=True)
 def numpys(monkeypatch):
     """Every graph is numpy's at first, as if programs like it had been compiled."""
-    monkeypatch.setattr(program, "_VARIED", 0)
+    monkeypatch.setattr(sight, "_VARIED", 0)
     monkeypatch.setattr(config, "cold_ops", -1)
 
 
@@ -51,19 +51,6 @@ def test_graphs_of_other_lengths():
     assert compiles == 0
     assert by_op >= 12
     np.testing.assert_allclose(found, decoder(torch, range(2, 14)), rtol=1e-4)
-
-
-def test_which_graphs_are_numpys(monkeypatch):
-    """A program that was compiled at sight, with other shapes; one of the ops of two such programs."""
-    monkeypatch.undo()
-    net = lambda x: x.sin().cos().tanh().exp().abs().sqrt().neg().sigmoid().sum().item()
-    shapes = [jtorch.ones(n) for n in (5, 6, 7)]
-    jtorch.synchronize()
-    assert [counted(lambda x=x: net(x)) for x in shapes] == [(1, 0), (0, 1), (0, 1)]
-    other = lambda x: x.cos().sin().exp().tanh().sqrt().abs().sigmoid().neg().sum().item()
-    assert counted(lambda: other(jtorch.ones(8) * 1)) == (1, 0), "only one program had these ops"
-    third = lambda x: x.exp().cos().sin().tanh().sqrt().neg().sigmoid().abs().sum().item()
-    assert counted(lambda: third(jtorch.ones(9) * 1)) == (0, 1)
 
 
 def test_a_graph_that_comes_back_is_compiled():

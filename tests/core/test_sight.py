@@ -1,0 +1,26 @@
+"""core/sight.py: which programs are compiled at first sight."""
+
+import pytest
+
+import jtorch
+from jtorch.core import ledger
+
+pytestmark = pytest.mark.usefixtures("own_programs")
+
+
+def counted(fn):
+    before = ledger.counters.compiles, ledger.counters.by_op
+    fn()
+    return ledger.counters.compiles - before[0], ledger.counters.by_op - before[1]
+
+
+def test_which_graphs_are_numpys():
+    """A program that was compiled at sight, with other shapes; one of the ops of two such programs."""
+    net = lambda x: x.sin().cos().tanh().exp().abs().sqrt().neg().sigmoid().sum().item()
+    shapes = [jtorch.ones(n) for n in (5, 6, 7)]
+    jtorch.synchronize()
+    assert [counted(lambda x=x: net(x)) for x in shapes] == [(1, 0), (0, 1), (0, 1)]
+    other = lambda x: x.cos().sin().exp().tanh().sqrt().abs().sigmoid().neg().sum().item()
+    assert counted(lambda: other(jtorch.ones(8) * 1)) == (1, 0), "only one program had these ops"
+    third = lambda x: x.exp().cos().sin().tanh().sqrt().neg().sigmoid().abs().sum().item()
+    assert counted(lambda: third(jtorch.ones(9) * 1)) == (0, 1)
