@@ -9,6 +9,7 @@ import numpy as np
 
 from .hosted import Steps, place_of, put
 from .numpy_rules import ALIKE, DTYPES, MOST_DIMENSIONS, NotHere
+from .packing import placed
 
 ENOUGH = 2  # runs of a program by numpy before it is compiled
 LITTLE = 1 << 26  # bytes of all results of all nodes: with more, numpy takes longer than compiling
@@ -47,39 +48,37 @@ def _known(plan) -> bool:
     return plan.steps is None or bool(plan.steps)
 
 
-def run(nodes, inputs, numbers_of, out, device):
-    """Results `out` of a path of nodes. numbers_of: node -> the numbers it is called with. Raises TooMuch before long."""
-    last, lacking = {}, set()
-    for k, node in enumerate(nodes):
-        for i in node.ids:
-            last[i] = k
-    keep = set(out)
-    env = {}
+def run(walk, device):
+    """The results of `walk(call)`, whose `call` runs a node, as arrays on a device. Raises TooMuch before long."""
     with np.errstate(all="ignore"):
-        for k, node in enumerate(nodes):
-            plan = node.plan
-            args, numbers = [inputs[~i] if i < 0 else env[i] for i in node.ids], numbers_of(node)
-            if plan.steps is None:
-                plan.steps = _steps(plan, args, numbers)
-            if not plan.steps:
-                lacking.add(plan)
-                if len(lacking) > FEW:
-                    raise TooMuch
-            results = _results(plan, args, numbers)
-            env.update(zip(range(node.first, node.count), results))
-            for i in node.ids:
-                if i >= 0 and last[i] == k and i not in keep:
-                    env.pop(i, None)
-    return put([env[i] for i in out], place_of(device))
+        return put(walk(_Caller()), place_of(device))
 
 
-def _results(plan, args, numbers):
-    if plan.steps:
-        try:
-            return plan.steps.run((*args, *numbers))
-        except NotHere:  # these values
-            pass
-    made = plan.jit(*args, *numbers)
+class _Caller:
+    """Runs nodes of one program."""
+
+    __slots__ = ("lacking",)
+
+    def __init__(self):
+        self.lacking = set()
+
+    def __call__(self, plan, args, numbers):
+        if plan.steps is None:
+            plan.steps = _steps(plan, args, numbers)
+        if plan.steps:
+            try:
+                return plan.steps.run((*args, *numbers))
+            except NotHere:  # these values
+                return _executed(plan, args, numbers)
+        self.lacking.add(plan)
+        if len(self.lacking) > FEW:
+            raise TooMuch
+        return _executed(plan, args, numbers)
+
+
+def _executed(plan, args, numbers):
+    with placed(plan.device):  # numpy's arrays are on none
+        made = plan.jit(*args, *numbers)
     return list(map(np.asarray, made if plan.n_out > 1 else (made,)))
 
 

@@ -401,16 +401,21 @@ def _look_ahead(state, prog, dead):
 
 
 def run_nodes(nodes, inputs, numbers, out, prog=None):
-    """Results `out` of a recorded path, each node run by its own executable or by numpy."""
+    """Results `out` of a recorded path, each node run by its own executable or by numpy. Raises by_numpy.TooMuch before long."""
     if prog is None:
         pack = Packing(nodes, nodes)
         nodes = _needed(nodes, out)
     else:
         pack = prog.pack
     at = {id(node): k for k, node in enumerate(pack.order)}
+    values = [numbers[at[id(n)]] if n.numbers is RUNTIME else tuple(map(_plain, n.numbers)) for n in nodes]
     if prog is not None and prog.by_numpy:
-        numbers_of = lambda node: numbers[at[id(node)]] if node.numbers is RUNTIME else tuple(map(_plain, node.numbers))
-        return by_numpy.run(nodes, inputs, numbers_of, out, prog.device)
+        return by_numpy.run(lambda call: _walk(nodes, inputs, values, out, call), prog.device)
+    return _walk(nodes, inputs, values, out, _executed)
+
+
+def _walk(nodes, inputs, values, out, call):
+    """Results `out` of nodes that `call(plan, operands, numbers)` runs; others are let go of when nothing needs them any more."""
     last = {}
     for k, node in enumerate(nodes):
         for i in node.ids:
@@ -418,25 +423,25 @@ def run_nodes(nodes, inputs, numbers, out, prog=None):
     keep = set(out)
     env = {}
     for k, node in enumerate(nodes):
-        plan = node.plan
-        args = [inputs[~i] if i < 0 else env[i] for i in node.ids]
-        values = numbers[at[id(node)]] if node.numbers is RUNTIME else tuple(map(_plain, node.numbers))
-        call = plan.jit if plan.warm >= plan.enough else plan.first or hasty.of_plan(plan)
-        if args:
-            result = call(*args, *values)
-        else:
-            with placed(plan.device):
-                result = call(*values)
-        plan.warm += 1
-        if plan.n_out == 1:
-            env[node.first] = result
-        else:
-            env.update(zip(range(node.first, node.count), result))
-        del args, result
+        results = call(node.plan, [inputs[~i] if i < 0 else env[i] for i in node.ids], values[k])
+        env.update(zip(range(node.first, node.count), results))
+        del results
         for i in node.ids:
             if i >= 0 and last[i] == k and i not in keep:
                 env.pop(i, None)
     return [env[i] for i in out]
+
+
+def _executed(plan, args, values):
+    """The results of a node's own executable."""
+    call = plan.jit if plan.warm >= plan.enough else plan.first or hasty.of_plan(plan)
+    if args:
+        result = call(*args, *values)
+    else:
+        with placed(plan.device):
+            result = call(*values)
+    plan.warm += 1
+    return (result,) if plan.n_out == 1 else result
 
 
 def number(x, np_dtype):

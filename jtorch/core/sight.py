@@ -12,7 +12,7 @@ def is_numpys(prog) -> bool:
     A loop whose graph is another one at each pass (by an episode's length, a sentence's, a slice's) would compile for ever: what is
     a program that was compiled at sight with other shapes, or is made of what two of them were made of, waits until it comes back.
     """
-    if not _is_cold(prog):
+    if len(_cold(prog)) <= config.cold_ops:
         return False
     names = _names(prog)
     varied = names in seen.kinds or _mostly(map(seen.names.get, names, repeat(0))) >= _VARIED
@@ -28,9 +28,9 @@ def at_sight(prog, inputs):
         prog.patience = by_numpy.ENOUGH
         return False
     prog.by_numpy = False
-    if not _is_cold(prog):
-        return False
     cold = _cold(prog)
+    if len(cold) <= config.cold_ops:
+        return False
     tries = _mostly(node.plan.tries if not node.plan.warm else _OFTEN for node in prog.nodes)
     if tries >= _TRIES and len(cold) <= max(_FEW, _FRESH * prog.n_nodes * tries / _TRIES):
         prog.patience = _PATIENCE
@@ -43,10 +43,6 @@ def at_sight(prog, inputs):
 
 def _cold(prog):
     return {node.plan for node in prog.nodes if not node.plan.warm}
-
-
-def _is_cold(prog) -> bool:
-    return len(_cold(prog)) > config.cold_ops
 
 
 def _names(prog):

@@ -54,13 +54,14 @@ def _stacked(
 ):
     """Run a layer of this mode for each layer and direction: the outputs, the last states stacked."""
     layer = _LAYERS[mode]
+    drop = drop or (lambda x: torch_dropout(x, p, True))
     x = input.transpose(0, 1) if batch_first else input
     directions = 2 if bidirectional else 1
     each = len(params) // (num_layers * directions)
     ends = []
     for depth in range(num_layers):
         if depth and p and train:
-            x = between_layers(x, p) if not config.host_dropout else drop(x) if drop else torch_dropout(x, p, True)
+            x = drop(x) if config.host_dropout else between_layers(x, p)
         outs = []
         for way in range(directions):
             i = depth * directions + way
