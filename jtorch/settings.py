@@ -2,17 +2,17 @@
 
 import jax
 
-from . import errors
+from . import config, errors
 from .core.record import tls
 
 _PRECISIONS = {"highest": "highest", "high": "high", "medium": "default"}  # PyTorch's name -> jax's
 
 
 class _Settings:
-    __slots__ = ("deterministic", "warn_only", "warn_always", "precision", "threads", "interop_threads")
+    __slots__ = ("warn_only", "warn_always", "precision", "threads", "interop_threads")
 
     def __init__(self):
-        self.deterministic = self.warn_only = self.warn_always = False
+        self.warn_only = self.warn_always = False
         self.precision = "highest"
         self.threads = self.interop_threads = 1
 
@@ -21,15 +21,18 @@ _now = _Settings()
 
 
 def use_deterministic_algorithms(mode, *, warn_only=False) -> None:
-    """Remembered: XLA's CPU programs are deterministic as they are."""
+    """Graphs are compiled when they are first seen, not run by op or by numpy until they come back: each run then agrees in every bit.
+
+    Besides that it is remembered: XLA's CPU programs are deterministic as they are.
+    """
     if not isinstance(mode, bool):
         raise errors.argument("_set_deterministic_algorithms", "mode", "bool", mode, 1)
-    _now.deterministic, _now.warn_only = mode, bool(warn_only)
+    config.deterministic, _now.warn_only = mode, bool(warn_only)
 
 
 def are_deterministic_algorithms_enabled() -> bool:
     """What use_deterministic_algorithms was told."""
-    return _now.deterministic
+    return config.deterministic
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
@@ -55,7 +58,7 @@ def set_deterministic_debug_mode(debug_mode) -> None:
 
 def get_deterministic_debug_mode() -> int:
     """0: off, 1: warn, 2: error."""
-    return 0 if not _now.deterministic else 1 if _now.warn_only else 2
+    return 0 if not config.deterministic else 1 if _now.warn_only else 2
 
 
 def set_warn_always(b) -> None:

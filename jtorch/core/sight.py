@@ -12,7 +12,7 @@ def is_numpys(prog) -> bool:
     A loop whose graph is another one at each pass (by an episode's length, a sentence's, a slice's) would compile for ever: what is
     a program that was compiled at sight with other shapes, or is made of what two of them were made of, waits until it comes back.
     """
-    if len(_cold(prog)) <= config.cold_ops:
+    if config.deterministic or len(_cold(prog)) <= config.cold_ops:
         return False
     names = _names(prog)
     varied = names in seen.kinds or _mostly(map(seen.names.get, names, repeat(0))) >= _VARIED
@@ -24,6 +24,8 @@ def at_sight(prog, inputs):
 
     Where numpy does not run it, and most nodes are of ops that several programs compiled so have had, each op gets its executable instead.
     """
+    if config.deterministic:
+        return True
     if prog.by_numpy and not by_numpy.spread(inputs):
         prog.patience = by_numpy.ENOUGH
         return False

@@ -24,3 +24,19 @@ def test_which_graphs_are_numpys():
     assert counted(lambda: other(jtorch.ones(8) * 1)) == (1, 0), "only one program had these ops"
     third = lambda x: x.exp().cos().sin().tanh().sqrt().neg().sigmoid().abs().sum().item()
     assert counted(lambda: third(jtorch.ones(9) * 1)) == (0, 1)
+
+
+def test_deterministic_algorithms():
+    """All runs of a graph are the compiler's, so that they agree in every bit."""
+    net = lambda x: (x.sin() * 0.3 + x.cos() * 0.7).tanh().exp().abs().sqrt().neg().sigmoid().sum().item()
+    few = lambda x: (x * 0.3 + x).sum().item()
+    net(jtorch.ones(5))
+    with jtorch.random.fork_rng():
+        x = jtorch.rand(6)
+    jtorch.use_deterministic_algorithms(True)
+    try:
+        assert counted(lambda: net(x)) == counted(lambda: few(x)) == (1, 0)
+        assert len({net(x) for _ in range(4)}) == len({few(x) for _ in range(4)}) == 1
+    finally:
+        jtorch.use_deterministic_algorithms(False)
+    assert counted(lambda: net(jtorch.ones(7))) == (0, 1)
