@@ -11,7 +11,6 @@ from .hosted import Steps, place_of, put
 from .numpy_rules import ALIKE, DTYPES, MOST_DIMENSIONS, NotHere
 from .packing import placed
 
-ENOUGH = 2  # runs of a program by numpy before it is compiled
 LITTLE = 1 << 26  # bytes of all results of all nodes: with more, numpy takes longer than compiling
 NEVER = ()  # as the steps of a plan: a program that it is part of is XLA's
 FEW = 6  # operations that numpy does not do, each of which has an executable made

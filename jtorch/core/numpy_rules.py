@@ -491,3 +491,25 @@ ALIKE = SAME | {
     "stop_gradient": _plain(np.asarray),
 }  # fmt: skip
 MANY_RESULTS = {"sort": _sort}
+
+
+# --- the same bits, whatever a compiler puts together --------------------------------------------------------------------
+
+
+def _whole(rule):
+    """Not of floats, whose products a compiler adds up without rounding them, and whose sums in an order of its own."""
+
+    def of(eqn):
+        if eqn.outvars[0].aval.dtype.kind == "f":
+            raise NotHere
+        return rule(eqn)
+
+    return of
+
+
+EXACT = SAME | {
+    **{name: _whole(SAME[name]) for name in ("mul", "square", "reduce_sum")},
+    **{name: ALIKE[name] for name in (
+        "argmax", "argmin", "ceil", "clamp", "cummax", "cummin", "floor", "gather", "is_finite", "sign", "stop_gradient",
+    )},
+}  # fmt: skip

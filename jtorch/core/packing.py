@@ -23,6 +23,13 @@ def placed(device):
     return _NOTHING if place is jax.devices()[0] else jax.default_device(place)
 
 
+def plain(x):
+    """A number out of a key: -0.0 and complex nan stand there in disguise."""
+    if type(x) is tuple:
+        return complex(x[0])
+    return x if type(x) in (int, float, bool, complex) else float(x)
+
+
 class Packing:
     """Run-time numbers travel as at most one array a type: each argument of a jit call costs a microsecond.
 

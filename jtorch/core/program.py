@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from . import by_numpy, gather, hasty, ledger, sight
 from .chain import abstract, beside, concretely
-from .packing import RUNTIME, Packing, placed
+from .packing import RUNTIME, Packing, placed, plain
 
 LATE = 16  # runs that a program with more results makes for another, before the other is compiled
 
@@ -24,7 +24,7 @@ class Plan:
     __slots__ = (
         "op", "name", "fn", "specs", "n_out", "n_num", "kinds", "runtime", "device", "nbytes", "jit", "warm", "operands", "bwd",
         "grad_name", "extra", "diff", "public", "multiple", "fields", "out_edges", "simple", "tries", "first", "enough",
-        "steps",
+        "steps", "exact",
     )  # fmt: skip
 
     def __init__(self, op, name, fn, operands, kinds=(), runtime=False, specs=None, device=None):
@@ -39,6 +39,7 @@ class Plan:
         self.first = None  # runs it by itself, the first times
         self.enough = hasty.ENOUGH_BY_OP  # how many times
         self.steps = None  # how numpy runs it, once it has been asked to; False if it does not
+        self.exact = None  # the same, where it is to give the same bits
         self.warm = 0  # runs by itself
         self.tries = 0  # programs that were compiled at first sight with it among their nodes
         self.bwd = {}
@@ -93,7 +94,7 @@ class Program:
         self.settled = False  # `call` stays as it is: made with everything on
         self.runs = 0
         self.patience = 1  # runs by op before it is compiled
-        self.by_numpy = False  # these runs are numpy's
+        self.by_numpy = None  # how long numpy runs it, if it does
         self.entry = None
         self.interpret = None
         self.gathering = None
@@ -135,7 +136,7 @@ class Program:
                 if node.numbers is RUNTIME:
                     result = plan.jit(*got, *numbers[node])
                 elif node.numbers:
-                    result = plan.fn(*got, *map(_plain, node.numbers))
+                    result = plan.fn(*got, *map(plain, node.numbers))
                 else:
                     result = plan.jit(*got)
                 if plan.n_out == 1:
@@ -177,13 +178,6 @@ class Program:
         self.call = call
         self.settled = True
         self.ahead = None
-
-
-def _plain(x):
-    """A number out of a key: -0.0 and complex nan stand there in disguise."""
-    if type(x) is tuple:
-        return complex(x[0])
-    return x if type(x) in (int, float, bool, complex) else float(x)
 
 
 def _needed(path, out):
@@ -287,8 +281,8 @@ def run(graph, cause, scope, thread=None):
         _resolve(graph)
     numbers = graph.numbers
     if prog.call is None and not prog.runs:
-        prog.by_numpy = sight.is_numpys(prog)
-    if prog.fuller is not None and (prog.runs or not prog.by_numpy):
+        prog.by_numpy = sight.numpys(prog)
+    if prog.fuller is not None and (prog.runs or prog.by_numpy is None):
         _look_ahead(state, prog, dead)
     if prog.ahead is not None:
         ahead = prog.ahead
@@ -296,7 +290,7 @@ def run(graph, cause, scope, thread=None):
             prog = ahead
     started = time.perf_counter()
     if prog.call is None and (prog.runs >= prog.patience or scope is not None or sight.at_sight(prog, inputs)):
-        prog.compile(scope is None and cause != "compiled region" and not prog.by_numpy)
+        prog.compile(scope is None and cause != "compiled region" and prog.by_numpy is None)
         ledger.compiled(prog, cause)
     how, outs = "by op", None
     if prog.call is None:
@@ -408,8 +402,8 @@ def run_nodes(nodes, inputs, numbers, out, prog=None):
     else:
         pack = prog.pack
     at = {id(node): k for k, node in enumerate(pack.order)}
-    values = [numbers[at[id(n)]] if n.numbers is RUNTIME else tuple(map(_plain, n.numbers)) for n in nodes]
-    if prog is not None and prog.by_numpy:
+    values = [numbers[at[id(n)]] if n.numbers is RUNTIME else tuple(map(plain, n.numbers)) for n in nodes]
+    if prog is not None and prog.by_numpy is not None:
         return by_numpy.run(lambda call: _walk(nodes, inputs, values, out, call), prog.device)
     return _walk(nodes, inputs, values, out, _executed)
 

@@ -12,7 +12,7 @@ import jax
 
 from .. import config
 from . import device as devices
-from . import ledger, program, sight
+from . import aside, ledger, program, sight
 from .keys import number_key
 from .packing import RUNTIME, placed
 
@@ -35,6 +35,7 @@ class Pending:
 
 
 _NOTHING = nullcontext()
+_NOWHERE = frozenset()
 
 
 _arrays: set[type] = set()  # types of concrete values seen so far; tracers are never among them
@@ -51,9 +52,9 @@ class State:
     """A recorded path: the node that led here, and what may follow."""
 
     # grads: which results are gradients that an optimizer has just used; None where no step has ended here.
-    # passes: the backward passes that have started here; None before the first.
+    # passes: the backward passes that have started here; None before the first. asides: how results are computed by themselves.
     __slots__ = (
-        "parent", "plan", "ids", "numbers", "first", "count", "nbytes", "full", "next", "programs", "grads", "passes",
+        "parent", "plan", "ids", "numbers", "first", "count", "nbytes", "full", "next", "programs", "grads", "passes", "asides",
     )  # fmt: skip
 
     def __init__(self, parent, plan, ids, numbers):
@@ -62,7 +63,7 @@ class State:
         self.ids = ids
         self.numbers = numbers  # a tuple, or RUNTIME
         self.next = {}
-        self.programs = self.grads = self.passes = None
+        self.programs = self.grads = self.passes = self.asides = None
         if parent is None:
             self.first = self.count = self.nbytes = 0
             self.full = False
@@ -109,8 +110,9 @@ class Graph:
     gathers = False  # as what a pending value comes from it is not a queue of steps
 
     # waits: it has been deferred, and what is recorded on its results leaves it so. unresolved: the inputs that are such results.
+    # asides: where in the program its values have been read without running it.
     __slots__ = (
-        "state", "pendings", "inputs", "index_of", "numbers", "device", "owner", "lock", "done", "waits", "unresolved",
+        "state", "pendings", "inputs", "index_of", "numbers", "device", "owner", "lock", "done", "waits", "unresolved", "asides",
     )  # fmt: skip
 
     def __init__(self, owner, device):
@@ -124,6 +126,7 @@ class Graph:
         self.lock = threading.Lock()
         self.done = self.waits = False
         self.unresolved = None
+        self.asides = _NOWHERE
 
     # rec1, rec2 and rec3 record a node with that many operands and one result; they are made below.
 
@@ -205,6 +208,8 @@ class Graph:
         """Make one result real, whoever recorded it."""
         owner = self.owner
         if owner is tls.me:
+            if aside.read(self, pending):
+                return
             owner.flush_graph(self, "value needed")
             return
         # Another thread's graph: it may be recording at this moment, so take nothing from it. What is

@@ -3,20 +3,46 @@
 from itertools import repeat
 
 from .. import config
-from . import by_numpy
+from . import by_numpy, ledger
 
 
-def is_numpys(prog) -> bool:
-    """Whether numpy runs a program at first: where compiling it is likely in vain.
+class Numpys:
+    """How long numpy runs a program: `few` runs if it comes often, `most` if it comes seldom; the flushes before it first came."""
+
+    __slots__ = ("few", "most", "before")
+
+    def __init__(self, few, most):
+        self.few, self.most = few, most
+        self.before = ledger.counters.flushes
+
+    def done(self, runs) -> bool:
+        """Whether it has come often enough to be compiled."""
+        often = ledger.counters.flushes - self.before <= _OFTEN_ENOUGH * runs
+        return runs >= (self.few if often else self.most)
+
+
+def numpys(prog) -> Numpys | None:
+    """Whether numpy runs a program at first, and how often: where compiling it is likely in vain.
 
     A loop whose graph is another one at each pass (by an episode's length, a sentence's, a slice's) would compile for ever: what is
-    a program that was compiled at sight with other shapes, or is made of what two of them were made of, waits until it comes back.
+    a program that was compiled at sight with other shapes, or is made of what two of them were made of, waits until it comes back. So does
+    one of very many nodes: many passes of a loop that looks at none of its values.
     """
     if config.deterministic or len(_cold(prog)) <= config.cold_ops:
-        return False
+        return None
     names = _names(prog)
-    varied = names in seen.kinds or _mostly(map(seen.names.get, names, repeat(0))) >= _VARIED
-    return varied and by_numpy.wanted(prog)
+    very_many = len(names) > _VERY_MANY
+    varied = very_many or names in seen.kinds or _mostly(map(seen.names.get, names, repeat(0))) >= _VARIED
+    if not varied or not by_numpy.wanted(prog):
+        return None
+    most = _until_it_pays(prog)
+    return Numpys(most if very_many else _ENOUGH, most)
+
+
+def _until_it_pays(prog) -> int:
+    """Runs by numpy that take a fourth of the time that compiling takes longer than compiled ones."""
+    extra = _NUMPYS_NODE * prog.n_nodes + _NUMPYS_BYTE * sum(node.plan.nbytes for node in prog.nodes)
+    return min(max(int(_COMPILED_NODE * prog.n_nodes / (4 * extra)), _ENOUGH), _AT_MOST)
 
 
 def at_sight(prog, inputs):
@@ -26,10 +52,11 @@ def at_sight(prog, inputs):
     """
     if config.deterministic:
         return True
-    if prog.by_numpy and not by_numpy.spread(inputs):
-        prog.patience = by_numpy.ENOUGH
-        return False
-    prog.by_numpy = False
+    if prog.by_numpy is not None:
+        if not by_numpy.spread(inputs):
+            prog.patience = prog.by_numpy.most
+            return prog.by_numpy.done(prog.runs)
+        prog.by_numpy = None
     cold = _cold(prog)
     if len(cold) <= config.cold_ops:
         return False
@@ -79,6 +106,11 @@ class Seen:
 
 _TRIES, _OFTEN = 3, 1 << 20
 _VARIED = 2
+_VERY_MANY = 1000  # nodes, which take some 10 s to compile
+_ENOUGH, _AT_MOST = 2, 128  # runs by numpy
+_OFTEN_ENOUGH = 4  # of so many flushes, one
+# Seconds that a node takes to compile; what it takes numpy longer than a compiled program, and a byte of a result
+_COMPILED_NODE, _NUMPYS_NODE, _NUMPYS_BYTE = 15e-3, 1e-5, 5e-10
 _MOSTLY = 0.7
 _MANY_KINDS = 1 << 12
 seen = Seen()

@@ -3,14 +3,14 @@
 import pytest
 
 import jtorch
-from jtorch.core import program
+from jtorch.core import packing
 from jtorch.core.keys import number_key
 
 
 @pytest.mark.parametrize("x", [1, 1.0, True, -0.0, 0.0, 2**40, 1j, float("inf")])
 def test_keys_give_the_number_back(x):
     key = number_key(x)
-    back = program._plain(key)
+    back = packing.plain(key)
     assert type(back) is type(x) and repr(back) == repr(x)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 import jtorch
-from jtorch.core import ledger
+from jtorch.core import ledger, sight
 
 pytestmark = pytest.mark.usefixtures("own_programs")
 
@@ -24,6 +24,27 @@ def test_which_graphs_are_numpys():
     assert counted(lambda: other(jtorch.ones(8) * 1)) == (1, 0), "only one program had these ops"
     third = lambda x: x.exp().cos().sin().tanh().sqrt().neg().sigmoid().abs().sum().item()
     assert counted(lambda: third(jtorch.ones(9) * 1)) == (0, 1)
+
+
+def test_what_comes_seldom_stays_numpys():
+    """Of many shapes none is compiled for coming a third time, but one that comes often is."""
+    net = lambda n: jtorch.ones(n).sin().cos().tanh().exp().abs().sqrt().neg().sigmoid().sum().item()
+    assert counted(lambda: net(3)) == (1, 0)
+    assert counted(lambda: [net(n) for _ in range(4) for n in range(4, 12)]) == (0, 32)
+    assert counted(lambda: [net(n) for n in (20, 21, 20, 21, 20, 21)]) == (2, 4)
+
+
+def test_many_passes_are_numpys():
+    """A loop that looks at none of its values is a graph of very many nodes."""
+
+    def passes():
+        x = jtorch.ones(4)
+        for _ in range(300):
+            x = x.sin().cos().tanh().exp() / 3
+        return x.sum().item()
+
+    assert counted(lambda: [passes() for _ in range(3)]) == (0, 3)
+    assert counted(lambda: [passes() for _ in range(sight._AT_MOST)])[0] == 1
 
 
 def test_deterministic_algorithms():

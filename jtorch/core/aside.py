@@ -1,0 +1,128 @@
+"""Values read in the middle of a recording without ending it: those that need few of its nodes, and none of their rounding.
+
+A mask is compared with another one, the longest of some lengths is asked for, labels are looked over: numpy computes that from what is at
+hand, and the step stays one program. Only what has the same bits however it is computed is read so (`EXACT`).
+"""
+
+import sys
+
+import jax
+import numpy as np
+
+from . import ledger
+from .hosted import Steps, place_of, put
+from .numpy_rules import EXACT, NotHere
+from .packing import RUNTIME, plain
+
+FEW = 16  # nodes that a value may need
+LITTLE = 1 << 22  # bytes of all their operands and results
+
+
+class Aside:
+    """How one result of a recorded path is computed by itself."""
+
+    __slots__ = ("nodes", "used", "numbers", "place", "value")
+
+    def __init__(self, path, nodes, device):
+        self.nodes = nodes
+        self.used = {~i for node in nodes for i in node.ids if i < 0}
+        order = [node for node in path if node.numbers is RUNTIME]
+        # of each node: where its numbers stand among those of the recording, or the numbers
+        self.numbers = [
+            order.index(node) if node.numbers is RUNTIME else tuple(map(plain, node.numbers)) for node in nodes
+        ]
+        self.place = place_of(device)
+        self.value = None  # of a constant, once it has been read
+
+    def is_constant(self) -> bool:
+        """Whether nothing goes in that is not part of the path."""
+        return not self.used and all(type(own) is tuple for own in self.numbers)
+
+    def run(self, inputs, numbers, index):
+        """The result, a numpy array. Raises NotHere for what numpy does otherwise."""
+        if self.value is not None:
+            return self.value
+        made = {}
+        with np.errstate(all="ignore"):
+            for node, own in zip(self.nodes, self.numbers):
+                args = [inputs[~i] if i < 0 else made[i] for i in node.ids]
+                args += numbers[own] if type(own) is int else own
+                plan = node.plan
+                if plan.exact is None:
+                    plan.exact = _steps(plan, args)
+                if not plan.exact:
+                    raise NotHere
+                made.update(zip(range(node.first, node.count), plan.exact.run(args)))
+        if self.is_constant():
+            self.value = made[index]
+        return made[index]
+
+
+def read(graph, pending) -> bool:
+    """Give a result of the graph that its thread is recording its value, if that is done aside."""
+    me, device = graph.owner, graph.device
+    if me.scope is not None or me.graphs.get(device) is not graph or device.type == "meta":
+        return False
+    state, index = graph.state, pending.index
+    if state.asides is None:
+        state.asides = {}
+    found = state.asides.get(index)
+    if found is None:
+        found = state.asides[index] = _found(state, index, device)
+    inputs = graph.inputs
+    if not found or not all(isinstance(inputs[k], jax.Array) for k in found.used):
+        return False
+    if not found.is_constant():
+        # A loop that looks at its data in each pass shall not record all its passes: where it has been before, a recording ends.
+        here = _here()
+        if here in graph.asides:
+            me.flush_graph(graph, "value needed")
+            me.graphs[device].asides = frozenset((here,))
+            return True
+        graph.asides = graph.asides | {here}
+    try:
+        value = found.run(inputs, graph.numbers, index)
+    except NotHere:
+        state.asides[index] = False
+        return False
+    [array] = put([value], found.place)
+    if isinstance(array, jax.core.Tracer):
+        with jax.ensure_compile_time_eval():
+            [array] = put([value], found.place)
+    pending.value = array
+    return True
+
+
+def _here():
+    """The place in the user's program, and on the way from there."""
+    frame, way = sys._getframe(2), []
+    while frame is not None:
+        way.append((frame.f_code, frame.f_lasti))
+        if ledger.is_users(frame.f_code):
+            break
+        frame = frame.f_back
+    return tuple(way)
+
+
+def _found(state, index, device):
+    """An Aside; False where too much is needed for it, or all that there is."""
+    path = state.nodes()
+    need, nodes, nbytes = {index}, [], 0
+    for node in reversed(path):
+        if not need.isdisjoint(range(node.first, node.count)):
+            plan = node.plan
+            nbytes += plan.nbytes + sum(spec.nbytes for spec in plan.operands)
+            if len(nodes) == FEW or nbytes > LITTLE or plan.exact is False:
+                return False
+            if device.type != "cpu" and any(i < 0 for i in node.ids):
+                return False  # it would have to come from there
+            nodes.append(node)
+            need.update(i for i in node.ids if i >= 0)
+    return Aside(path, nodes[::-1], device) if len(nodes) < len(path) else False
+
+
+def _steps(plan, args):
+    try:
+        return Steps(plan.jit.trace(*args).jaxpr, EXACT)
+    except NotHere:
+        return False
