@@ -23,7 +23,9 @@ cold_ops = _int("JTORCH_COLD_OPS", 6)  # first sight of a graph with more uncomp
 max_states = _int("JTORCH_MAX_STATES", 1 << 19)  # recorded paths kept; beyond it the memory of graphs is dropped
 # where masks of dropout are drawn: device (fused into the step), or host: PyTorch's numbers for the same seed, to compare with it
 host_dropout = os.environ.get("JTORCH_DROPOUT", "device").strip().lower() == "host"
-deterministic = False  # torch.use_deterministic_algorithms: what a program's first runs give equals its later runs' in every bit
+deterministic = (
+    False  # torch.use_deterministic_algorithms: what a program's first runs give equals its later runs' in every bit
+)
 logs = frozenset(part.strip().lstrip("+") for part in os.environ.get("TORCH_LOGS", "").split(",") if part.strip())
 
 

@@ -11,8 +11,8 @@ from contextlib import contextmanager, nullcontext
 import jax
 
 from .. import config
-from . import device as devices
 from . import aside, ledger, program, sight
+from . import device as devices
 from .keys import number_key
 from .packing import RUNTIME, placed
 
