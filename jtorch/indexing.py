@@ -290,7 +290,7 @@ def _with_flag(view, dim, flag, advanced):
 def _recordable(x):
     """A 0-d index tensor whose value is not known yet: gather it rather than wait for it."""
     value = x._storage.value
-    return type(value) is storages.Pending and value.value is None or isinstance(value, jax.core.Tracer)
+    return not storages.at_hand(value) or isinstance(value, jax.core.Tracer)
 
 
 def _select_index(t, dim, i, place):

@@ -7,7 +7,7 @@ is enough to see that the tape is as it was, which takes about 0.6 of the time o
 
 from operator import attrgetter, gt
 
-from ..core.record import Graph, Pending
+from ..core.record import Graph, Pending, array_of
 from .node import Node, PythonNode, bridge
 
 MOST = 4  # passes noted for one state
@@ -210,7 +210,10 @@ def _id(graph, v):
         if v.graph is graph:
             return v.index
         i = graph.index_of.get(id(v))
-        return i if i is not None or v.value is None else graph.index_of.get(id(v.value))
+        if i is not None:
+            return i
+        array = array_of(v)
+        return None if array is None else graph.index_of.get(id(array))
     return graph.index_of.get(id(v))
 
 

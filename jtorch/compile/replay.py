@@ -10,7 +10,7 @@ from ..autograd.node import Node
 from ..core import rng
 from ..core.chain import Gathering, Links, taker
 from ..core.program import Program
-from ..core.record import Pending
+from ..core.record import Pending, Small
 from ..core.storage import Storage
 from ..handles import mutations
 from ..tensor import Tensor, make
@@ -70,12 +70,14 @@ class Snapshot:
     """All storages and tensors alive before a region runs, and what they held.
 
     by_array: id of a value -> (its storage, a weak reference to the value: an id is used again once its object has died).
+    small: those with a value that no program had taken, and the value.
     """
 
     def __init__(self, me, leaves):
         gc.collect(0)
         self.storages = {}
         self.by_array = {}
+        self.small = []
         self.twice = set()
         self.tensors = {}
         self.mutations = mutations[0]
@@ -89,6 +91,8 @@ class Snapshot:
                 if type(value) is Pending:
                     value = value.value if value.value is not None else value
                 self.storages[id(o)] = (o, o.spec, o.version)
+                if type(value) is Pending and type(value.graph) is Small:
+                    self.small.append((o, value))
                 if id(value) in self.by_array and self.by_array[id(value)][0] is not o:
                     self.twice.add(id(value))
                 if value is not None and type(value) is not Pending:
@@ -101,6 +105,9 @@ class Snapshot:
 
     def storage_of(self, value):
         """The one storage that held a value, or None."""
+        if id(value) not in self.by_array:
+            found = [storage for storage, pending in self.small if pending.value is value]
+            return found[0] if len(found) == 1 else None
         storage, known = self.by_array.get(id(value), (None, None))
         return storage if storage is not None and known() is value and id(value) not in self.twice else None
 

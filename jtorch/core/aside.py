@@ -70,7 +70,7 @@ def read(graph, pending) -> bool:
     if found is None:
         found = state.asides[index] = _found(state, index, device)
     inputs = graph.inputs
-    if not found or not all(isinstance(inputs[k], jax.Array) for k in found.used):
+    if not found or not all(isinstance(inputs[k], (jax.Array, np.ndarray)) for k in found.used):
         return False
     if not found.is_constant():
         # A loop that looks at its data in each pass shall not record all its passes: where it has been before, a recording ends.

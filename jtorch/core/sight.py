@@ -28,10 +28,10 @@ def numpys(prog) -> Numpys | None:
     a program that was compiled at sight with other shapes, or is made of what two of them were made of, waits until it comes back. So does
     one of very many nodes: many passes of a loop that looks at none of its values.
     """
-    if config.deterministic or len(_cold(prog)) <= config.cold_ops:
+    very_many = prog.n_nodes > _VERY_MANY
+    if config.deterministic or not very_many and len(_cold(prog)) <= config.cold_ops:
         return None
     names = _names(prog)
-    very_many = len(names) > _VERY_MANY
     varied = very_many or names in seen.kinds or _mostly(map(seen.names.get, names, repeat(0))) >= _VARIED
     if not varied or not by_numpy.wanted(prog):
         return None

@@ -11,10 +11,11 @@ from .. import errors_func
 from . import dtype as dtypes
 from . import halves, strided
 from .program import NO_DATA, Plan
-from .record import Pending, tls
+from .record import Pending, Small, tls
 from .spec import Spec
 
 _pointers = itertools.count(1)
+LITTLE = 2048  # bytes that stay numpy's until a program takes them
 
 
 class Storage:
@@ -267,11 +268,31 @@ def realise(value):
     return value
 
 
-def to_device(array, device) -> jax.Array:
-    """A jax array of a numpy array that nobody will write to again."""
+def at_hand(value) -> bool:
+    """Whether nothing has to be run or waited for to have a value."""
+    return type(value) is not Pending or value.value is not None or type(value.graph) is Small
+
+
+def as_numpy(value) -> np.ndarray:
+    """The numbers of a value, not to be written to. NotImplementedError for tensors on the meta device."""
+    if type(value) is Pending and type(value.graph) is Small:
+        return value.graph.array
+    return np.asarray(realise(value))
+
+
+def to_device(array, device):
+    """The value of a tensor with the numbers of a numpy array that nobody will write to again: a jax array, or a Pending of a small one."""
     place = device.jax
     if place is not jax.devices()[0]:
         return jax.device_put(array, place)
+    if type(array) is np.ndarray and array.nbytes <= LITTLE and device.type == "cpu":
+        array = array.view()
+        array.flags.writeable = False
+        return Pending(Small(array, _put), 0)
+    return _put(array)
+
+
+def _put(array):
     key = (array.shape, array.dtype)
     seen = _arrivals.get(key, 0)
     if seen >= _OFTEN:
@@ -321,7 +342,7 @@ def share(storage) -> Host:
     """Move the storage's value into host memory that numpy may see and write."""
     if storage.host is None:
         base = storage.spec
-        array = as_memory(np.asarray(realise(storage.value)), base.dtype.memory)
+        array = as_memory(as_numpy(storage.value), base.dtype.memory)
         order = sorted(range(base.ndim), key=lambda d: -base.strides[d])
         owner = np.empty(base.numel, array.dtype)  # it must own its memory: numpy views refer to the owner
         owner[:] = array.transpose(order).reshape(-1)
@@ -350,10 +371,10 @@ def memory(storage) -> np.ndarray:
         return storage.host.buffer
     base = storage.spec
     order = sorted(range(base.ndim), key=lambda d: -base.strides[d])
-    value = realise(storage.value)
+    value = storage.value
     if base.ndim > 64:  # more than numpy's arrays can have
-        value, order = value.transpose(order).reshape(-1), [0]
-    array = as_memory(np.asarray(value), base.dtype.memory)
+        value, order = realise(value).transpose(order).reshape(-1), [0]
+    array = as_memory(as_numpy(value), base.dtype.memory)
     return np.ascontiguousarray(array.transpose(order)).reshape(-1)
 
 
@@ -382,6 +403,6 @@ def numpy_of(storage, spec, offset) -> np.ndarray:
             flat = memory(storage)
             item = flat.dtype.itemsize
             return dtypes.values(_strided(flat[offset:], spec, item), spec.dtype)
-        return np.asarray(realise(read(storage, spec, offset)))
+        return as_numpy(read(storage, spec, offset))
     except jax.errors.TracerArrayConversionError:
         raise errors_func.traced_item(tls.me.extra.get("transforms", ())) from None

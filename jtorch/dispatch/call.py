@@ -181,11 +181,7 @@ def _checkable(t):
     if spec.dtype.category > dtypes.INT:
         return spec
     v = t._storage.value
-    if type(v) is storages.Pending:
-        v = v.value
-        if v is None:
-            return None
-    if isinstance(v, jax.core.Tracer) or spec.device is not devices.cpu:
+    if not storages.at_hand(v) or isinstance(v, jax.core.Tracer) or spec.device is not devices.cpu:
         return None
     return storages.numpy_of(t._storage, spec, t._offset)
 

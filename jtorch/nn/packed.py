@@ -12,8 +12,8 @@ import numpy as np
 from jtorch import functions as torch
 from jtorch.autograd import grad_mode
 from jtorch.core import dtype as dtypes
-from jtorch.core.record import Pending, tls
-from jtorch.core.storage import numpy_of
+from jtorch.core.record import tls
+from jtorch.core.storage import at_hand, numpy_of
 from jtorch.creation import from_array
 from jtorch.sampling import on_host
 from jtorch.tensor import Tensor
@@ -331,7 +331,7 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
 def _at_hand(t) -> bool:
     """Whether the values of a tensor can be read now, and nobody has to know that they are."""
     value = t._storage.value
-    if type(t) is not Tensor or t.requires_grad or type(value) is Pending and value.value is None:
+    if type(t) is not Tensor or t.requires_grad or not at_hand(value):
         return False
     return on_host(t) and tls.me.special is None
 

@@ -9,7 +9,7 @@ from tensorboard.compat.proto.versions_pb2 import VersionDef
 
 from ... import errors
 from ...autograd.mode import no_grad
-from ...core.record import Pending, tls
+from ...core.record import Pending, array_of, tls
 from ...tensor import Tensor, value_of
 
 __all__ = ["graph_of"]
@@ -51,7 +51,7 @@ def _tensors(tree):
 
 def _identity(value):
     """What a graph knows the value of a tensor by: the array, also where it was recorded once."""
-    return id(value.value if type(value) is Pending else value)
+    return id(array_of(value) if type(value) is Pending else value)
 
 
 class _Scopes:
