@@ -7,7 +7,8 @@ from ..core.shapes import is_dense
 from ..dispatch import write
 from ..tensor import Tensor, value_of, wrap
 from . import failures, proof
-from .replay import Replay, Snapshot, flatten, rebuild_arguments
+from .replay import Replay, flatten, rebuild_arguments
+from .snapshot import Snapshot
 
 _MODES = (None, "default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
 _BACKENDS = ("xla", "inductor", "eager", "aot_eager", "cudagraphs", "openxla")

@@ -24,7 +24,7 @@ class Plan:
     __slots__ = (
         "op", "name", "fn", "specs", "n_out", "n_num", "kinds", "runtime", "device", "nbytes", "jit", "warm", "operands", "bwd",
         "grad_name", "extra", "diff", "public", "multiple", "fields", "out_edges", "simple", "tries", "first", "enough",
-        "steps", "exact",
+        "steps", "exact", "varied",
     )  # fmt: skip
 
     def __init__(self, op, name, fn, operands, kinds=(), runtime=False, specs=None, device=None):
@@ -40,6 +40,7 @@ class Plan:
         self.enough = hasty.ENOUGH_BY_OP  # how many times
         self.steps = None  # how numpy runs it, once it has been asked to; False if it does not
         self.exact = None  # the same, where it is to give the same bits
+        self.varied = 0  # times that it has come with other numbers, at the same place
         self.warm = 0  # runs by itself
         self.tries = 0  # programs that were compiled at first sight with it among their nodes
         self.bwd = {}

@@ -15,6 +15,7 @@ from . import aside, ledger, program, sight
 from . import device as devices
 from .keys import number_key
 from .packing import RUNTIME, placed
+from .small import Small
 
 
 class Pending:
@@ -34,52 +35,9 @@ class Pending:
         return self.value
 
 
-class Small:
-    """Stands in a Pending for the graph that made it: a small numpy array, which nobody writes to, not on the device yet.
-
-    The first program that takes it gets it as it is, which costs it 2 us; putting it on the device takes 30.
-    """
-
-    __slots__ = ("array", "to_device", "taken")
-    done = True
-    gathers = waits = False
-    replay = None
-
-    def __init__(self, array, to_device):
-        self.array = array
-        self.to_device = to_device
-        self.taken = False  # by a program
-
-    def compute(self, pending):
-        value = self.to_device(self.array)
-        if isinstance(value, jax.core.Tracer):
-            with jax.ensure_compile_time_eval():
-                value = self.to_device(self.array)
-        pending.value = value
-        pending.graph = None
-
-    def input(self, graph):
-        """Its id in a graph; None where the array cannot be an input as it is."""
-        i = graph.index_of.get(id(self.array))
-        if i is not None:
-            return i
-        if self.taken or graph.owner.scope is not None or graph.device is not devices.cpu:
-            return None
-        self.taken = True
-        i = graph.index_of[id(self.array)] = ~len(graph.inputs)
-        graph.inputs.append(self.array)
-        return i
-
-
-def array_of(pending):
-    """What graphs that did not record a result know it by; None if they cannot know it yet."""
-    if pending.value is None and type(pending.graph) is Small:
-        return pending.graph.array
-    return pending.value
-
-
 _NOTHING = nullcontext()
 _NOWHERE = frozenset()
+_VARIES = 3  # times that a plan has come with other numbers
 
 
 _arrays: set[type] = set()  # types of concrete values seen so far; tracers are never among them
@@ -362,9 +320,8 @@ class Thread:
         self.graphs = {}
         self.scope = None  # an open compile region
         self.extra = {}
-        self.deferred = (
-            None  # a finished step that waits for its gradients to die: a Graph, or a compiled region's call
-        )
+        # a finished step that waits for its gradients to die: a Graph, or a compiled region's call
+        self.deferred = None
         self.queue = None  # finished steps that gather
         self.graph = None
         self.graph = self.graph_on(devices.cpu)
@@ -522,7 +479,10 @@ def grow(state, key, plan, ids, numbers):
 
 
 def grow_number(state, key, plan, ids, numbers):
-    """As `grow`; where the same node came with other numbers before, numbers become inputs of the program."""
+    """As `grow`; where the same node came with other numbers before, numbers become inputs of the program.
+
+    After some times those of a plan are inputs wherever it is new: what varies in one sentence varies in the next, longer one.
+    """
     wild = (plan, ids, RUNTIME)
     after = state.next.get(wild)
     if after is not None:
@@ -532,10 +492,14 @@ def grow_number(state, key, plan, ids, numbers):
     after = state.next.get(key)
     if after is not None:
         return after
-    for other in state.next:
-        if other[0] is plan and other[1] == ids:
-            ledger.promoted(plan)
-            return grow(state, wild, plan, ids, RUNTIME)
+    same = [other for other in state.next if other[0] is plan and other[1] == ids]
+    if same or plan.varied >= _VARIES:
+        # A path of its own for the first number of each of many such nodes would make as many programs as there are subsets of them.
+        for other in same if plan.varied >= _VARIES else ():
+            del state.next[other]
+        plan.varied += bool(same)
+        ledger.promoted(plan)
+        return grow(state, wild, plan, ids, RUNTIME)
     return grow(state, key, plan, ids, numbers)
 
 

@@ -28,21 +28,21 @@ def numpys(prog) -> Numpys | None:
     a program that was compiled at sight with other shapes, or is made of what two of them were made of, waits until it comes back. So does
     one of very many nodes: many passes of a loop that looks at none of its values.
     """
-    very_many = prog.n_nodes > _VERY_MANY
+    very_many = prog.n_nodes > _VERY_MANY or prog.n_nodes > max(_MANY, _ALIKE * len({node.plan for node in prog.nodes}))
     if config.deterministic or not very_many and len(_cold(prog)) <= config.cold_ops:
         return None
     names = _names(prog)
     varied = very_many or names in seen.kinds or _mostly(map(seen.names.get, names, repeat(0))) >= _VARIED
     if not varied or not by_numpy.wanted(prog):
         return None
-    most = _until_it_pays(prog)
-    return Numpys(most if very_many else _ENOUGH, most)
+    return Numpys(_ENOUGH_OF_MANY if very_many else _ENOUGH, _until_it_pays(prog))
 
 
 def _until_it_pays(prog) -> int:
     """Runs by numpy that take a fourth of the time that compiling takes longer than compiled ones."""
     extra = _NUMPYS_NODE * prog.n_nodes + _NUMPYS_BYTE * sum(node.plan.nbytes for node in prog.nodes)
-    return min(max(int(_COMPILED_NODE * prog.n_nodes / (4 * extra)), _ENOUGH), _AT_MOST)
+    compiling = _COMPILED_NODE * prog.n_nodes + _COMPILED_PLAN * len({node.plan for node in prog.nodes})
+    return min(max(int(compiling / (4 * extra)), _ENOUGH), _AT_MOST)
 
 
 def at_sight(prog, inputs):
@@ -107,10 +107,12 @@ class Seen:
 _TRIES, _OFTEN = 3, 1 << 20
 _VARIED = 2
 _VERY_MANY = 1000  # nodes, which take some 10 s to compile
-_ENOUGH, _AT_MOST = 2, 128  # runs by numpy
+_MANY, _ALIKE = 200, 8  # nodes; so many times the plans that they are made of
+_ENOUGH, _ENOUGH_OF_MANY, _AT_MOST = 2, 16, 128  # runs by numpy
 _OFTEN_ENOUGH = 4  # of so many flushes, one
-# Seconds that a node takes to compile; what it takes numpy longer than a compiled program, and a byte of a result
-_COMPILED_NODE, _NUMPYS_NODE, _NUMPYS_BYTE = 15e-3, 1e-5, 5e-10
+# Seconds that a node takes to compile, and one like no other; what a node takes numpy longer than a compiled program, and a byte of a result
+_COMPILED_NODE, _COMPILED_PLAN = 3e-3, 15e-3
+_NUMPYS_NODE, _NUMPYS_BYTE = 1e-5, 5e-10
 _MOSTLY = 0.7
 _MANY_KINDS = 1 << 12
 seen = Seen()

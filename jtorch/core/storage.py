@@ -11,7 +11,8 @@ from .. import errors_func
 from . import dtype as dtypes
 from . import halves, strided
 from .program import NO_DATA, Plan
-from .record import Pending, Small, tls
+from .record import Pending, tls
+from .small import Small
 from .spec import Spec
 
 _pointers = itertools.count(1)
@@ -275,8 +276,8 @@ def at_hand(value) -> bool:
 
 def as_numpy(value) -> np.ndarray:
     """The numbers of a value, not to be written to. NotImplementedError for tensors on the meta device."""
-    if type(value) is Pending and type(value.graph) is Small:
-        return value.graph.array
+    if type(value) is Pending and type(small := value.graph) is Small:
+        return small.array
     return np.asarray(realise(value))
 
 

@@ -455,3 +455,24 @@ def test_backward_over_a_graph_recorded_in_another_thread():
     t.join()
     box[0].backward()
     assert x.grad.tolist() == [2.0] * 3
+
+
+def test_many_numbers_that_vary_are_one_program(own_programs):
+    """Letters of a word written one by one: each depth of the path must not double the programs."""
+
+    def word(letters):
+        t = jtorch.zeros(8, 5)
+        for place, letter in enumerate(letters):
+            t[place][letter] = 1
+        return (t @ WEIGHTS).tanh().sum().item()
+
+    WEIGHTS = jtorch.ones(5, 3)
+    words = [[(k * place + k // 3) % 5 for place in range(8)] for k in range(40)]
+    before = len(ledger.entries)
+    got = [word(letters) for letters in words]
+    assert got == pytest.approx([got[0]] * 40)
+    assert len(ledger.entries) - before <= 12
+    # what varied in one is taken to vary in a shorter one
+    before = len(ledger.entries)
+    assert [word(letters[:5]) for letters in words] == pytest.approx([word(words[0][:5])] * 40)
+    assert len(ledger.entries) - before <= 5

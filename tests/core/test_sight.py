@@ -44,7 +44,7 @@ def test_many_passes_are_numpys():
         return x.sum().item()
 
     assert counted(lambda: [passes() for _ in range(3)]) == (0, 3)
-    assert counted(lambda: [passes() for _ in range(sight._AT_MOST)])[0] == 1
+    assert counted(lambda: [passes() for _ in range(sight._ENOUGH_OF_MANY)])[0] == 1
 
 
 def test_deterministic_algorithms():

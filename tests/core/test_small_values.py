@@ -1,4 +1,4 @@
-"""core/record.py's Small: little arrays stay numpy's until a program takes them."""
+"""core/small.py: little arrays stay numpy's until a program takes them."""
 
 import threading
 
@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import jtorch
-from jtorch.core.record import Pending, Small
+from jtorch.core.record import Pending
+from jtorch.core.small import Small
 from jtorch.core.storage import LITTLE
 
 WEIGHTS = jtorch.arange(9.0).reshape(3, 3)

@@ -1,0 +1,63 @@
+"""What was alive before a region ran."""
+
+import gc
+import weakref
+
+from ..core.record import Pending
+from ..core.small import Small
+from ..core.storage import Storage
+from ..handles import mutations
+from ..tensor import Tensor
+
+
+def _kinds(kind):
+    """A class and all that derive from it."""
+    yield kind
+    for derived in type.__subclasses__(kind):
+        yield from _kinds(derived)
+
+
+class Snapshot:
+    """All storages and tensors alive before a region runs, and what they held.
+
+    by_array: id of a value -> (its storage, a weak reference to the value: an id is used again once its object has died).
+    small: those with a value that no program had taken, and the value.
+    """
+
+    def __init__(self, me, leaves):
+        gc.collect(0)
+        self.storages = {}
+        self.by_array = {}
+        self.small = []
+        self.twice = set()
+        self.tensors = {}
+        self.mutations = mutations[0]
+        self.grad = me.grad
+        self.inference = me.inference
+        kinds = {Storage, *_kinds(Tensor)}
+        ours = [o for o in gc.get_objects() if type(o) in kinds]  # of a heap of millions: nothing else per object
+        for o in ours:
+            if type(o) is Storage:
+                value = o.value
+                if type(value) is Pending:
+                    value = value.value if value.value is not None else value
+                self.storages[id(o)] = (o, o.spec, o.version)
+                if type(value) is Pending and type(value.graph) is Small:
+                    self.small.append((o, value))
+                if id(value) in self.by_array and self.by_array[id(value)][0] is not o:
+                    self.twice.add(id(value))
+                if value is not None and type(value) is not Pending:
+                    self.by_array[id(value)] = o, weakref.ref(value)
+            else:
+                try:
+                    self.tensors[id(o)] = (o, o._storage, o._spec, o._offset, o._grad, o._edge, o._rg)
+                except AttributeError:
+                    continue
+
+    def storage_of(self, value):
+        """The one storage that held a value, or None."""
+        if id(value) not in self.by_array:
+            found = [storage for storage, pending in self.small if pending.value is value]
+            return found[0] if len(found) == 1 else None
+        storage, known = self.by_array.get(id(value), (None, None))
+        return storage if storage is not None and known() is value and id(value) not in self.twice else None
