@@ -466,4 +466,4 @@ def _leaf_holds(leaf, guard):
     return leaf is what
 
 
-__all__ = ["Replay", "Snapshot", "flatten", "rebuild_arguments"]
+__all__ = ["Replay", "flatten", "rebuild_arguments"]
