@@ -5,12 +5,14 @@ import traceback
 
 from ..core.record import tls
 from ..core.spec import Spec
+from ..core.stretch import tape
 from ..errors_autograd import freed, inference_saved
 from ..handles import RemovableHandle
 from ..ops.registry import SCALAR
 from .derive import backward_of
 
 _sequence = itertools.count()
+tape.now = _sequence.__repr__
 
 
 class Node:

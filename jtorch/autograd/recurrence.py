@@ -7,8 +7,8 @@ is enough to see that the tape is as it was, which takes about 0.6 of the time o
 
 from operator import attrgetter, gt
 
+from ..core.pending import array_of
 from ..core.record import Graph, Pending
-from ..core.small import array_of
 from .node import Node, PythonNode, bridge
 
 MOST = 4  # passes noted for one state

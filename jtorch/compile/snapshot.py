@@ -3,8 +3,8 @@
 import gc
 import weakref
 
+from ..core.pending import Small
 from ..core.record import Pending
-from ..core.small import Small
 from ..core.storage import Storage
 from ..handles import mutations
 from ..tensor import Tensor

@@ -4,8 +4,6 @@ A mask is compared with another one, the longest of some lengths is asked for, l
 hand, and the step stays one program. Only what has the same bits however it is computed is read so (`EXACT`).
 """
 
-import sys
-
 import jax
 import numpy as np
 
@@ -74,7 +72,7 @@ def read(graph, pending) -> bool:
         return False
     if not found.is_constant():
         # A loop that looks at its data in each pass shall not record all its passes: where it has been before, a recording ends.
-        here = _here()
+        here = ledger.way()
         if here in graph.asides:
             me.flush_graph(graph, "value needed")
             me.graphs[device].asides = frozenset((here,))
@@ -91,17 +89,6 @@ def read(graph, pending) -> bool:
             [array] = put([value], found.place)
     pending.value = array
     return True
-
-
-def _here():
-    """The place in the user's program, and on the way from there."""
-    frame, way = sys._getframe(2), []
-    while frame is not None:
-        way.append((frame.f_code, frame.f_lasti))
-        if ledger.is_users(frame.f_code):
-            break
-        frame = frame.f_back
-    return tuple(way)
 
 
 def _found(state, index, device):

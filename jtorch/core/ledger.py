@@ -57,6 +57,17 @@ def is_users(code) -> bool:
     return not code.co_filename.startswith((_ROOT, "<jtorch "))
 
 
+def way() -> tuple:
+    """The place in the user's program that is being run, and on the way from there."""
+    frame, places = sys._getframe(2), []
+    while frame is not None:
+        places.append((frame.f_code, frame.f_lasti))
+        if is_users(frame.f_code):
+            break
+        frame = frame.f_back
+    return tuple(places)
+
+
 def user_frames():
     """(file, line, function) of every frame outside jtorch, innermost first."""
     frame = sys._getframe(1)

@@ -11,29 +11,11 @@ from contextlib import contextmanager, nullcontext
 import jax
 
 from .. import config
-from . import aside, ledger, program, sight
+from . import aside, ledger, program, sight, stretch
 from . import device as devices
 from .keys import number_key
 from .packing import RUNTIME, placed
-from .small import Small
-
-
-class Pending:
-    """A result that has been recorded and not computed yet; `value` is the array once it has been."""
-
-    __slots__ = ("graph", "index", "value")
-
-    def __init__(self, graph, index):
-        self.graph = graph
-        self.index = index
-        self.value = None
-
-    def get(self):
-        """The array; runs the graph if it must."""
-        if self.value is None:
-            self.graph.compute(self)
-        return self.value
-
+from .pending import Pending, Small
 
 _NOTHING = nullcontext()
 _NOWHERE = frozenset()
@@ -73,7 +55,7 @@ class State:
             self.first = parent.count
             self.count = parent.count + plan.n_out
             self.nbytes = parent.nbytes + plan.nbytes
-            self.full = self.count >= config.max_nodes or self.nbytes >= config.max_bytes
+            self.full = stretch.is_full(parent, self.count, self.nbytes)
 
     def nodes(self):
         """The path from the first node to this one."""
@@ -112,9 +94,10 @@ class Graph:
     gathers = False  # as what a pending value comes from it is not a queue of steps
 
     # waits: it has been deferred, and what is recorded on its results leaves it so. unresolved: the inputs that are such results.
-    # asides: where in the program its values have been read without running it.
+    # asides: where in the program its values have been read without running it. born: what the tape was when it began.
     __slots__ = (
         "state", "pendings", "inputs", "index_of", "numbers", "device", "owner", "lock", "done", "waits", "unresolved", "asides",
+        "born",
     )  # fmt: skip
 
     def __init__(self, owner, device):
@@ -129,6 +112,7 @@ class Graph:
         self.done = self.waits = False
         self.unresolved = None
         self.asides = _NOWHERE
+        self.born = stretch.tape.now()
 
     # rec1, rec2 and rec3 record a node with that many operands and one result; they are made below.
 
@@ -177,7 +161,7 @@ class Graph:
         self.pendings += results
         self.state = after
         if after.full:
-            self.owner.flush("graph full")
+            self.owner.full(self)
         return results
 
     def input(self, v):
@@ -240,7 +224,7 @@ def rec{n}(self, plan, {operands}):
     self.pendings.append(pending)
     self.state = after
     if after.full:
-        self.owner.flush("graph full")
+        self.owner.full(self)
     return pending
 """
 
@@ -306,7 +290,7 @@ class Thread:
 
     __slots__ = (
         "grad", "inference", "special", "mode", "graphs", "scope", "graph", "extra", "born", "deferred", "function_modes",
-        "overriding", "queue",
+        "overriding", "queue", "cut",
     )  # fmt: skip
 
     def __init__(self):
@@ -323,6 +307,7 @@ class Thread:
         # a finished step that waits for its gradients to die: a Graph, or a compiled region's call
         self.deferred = None
         self.queue = None  # finished steps that gather
+        self.cut = None  # where in the program the last long recording was cut
         self.graph = None
         self.graph = self.graph_on(devices.cpu)
 
@@ -349,6 +334,11 @@ class Thread:
         self.flush_recorded(cause)
         if self.queue is not None:
             self.queue.drain()
+
+    def full(self, graph):
+        """A recording has become long."""
+        if stretch.ends(self, graph):
+            self.flush("graph full")
 
     def flush_recorded(self, cause):
         """Run what this thread is recording; what has been deferred goes on waiting."""

@@ -10,9 +10,9 @@ import numpy as np
 from .. import errors_func
 from . import dtype as dtypes
 from . import halves, strided
+from .pending import Small
 from .program import NO_DATA, Plan
 from .record import Pending, tls
-from .small import Small
 from .spec import Spec
 
 _pointers = itertools.count(1)

@@ -35,10 +35,10 @@ def test_what_comes_seldom_stays_numpys():
 
 
 def test_many_passes_are_numpys():
-    """A loop that looks at none of its values is a graph of very many nodes."""
+    """A loop that looks at none of its values is a graph of very many nodes, whole where it is differentiated."""
 
     def passes():
-        x = jtorch.ones(4)
+        x = jtorch.ones(4, requires_grad=True)
         for _ in range(300):
             x = x.sin().cos().tanh().exp() / 3
         return x.sum().item()

@@ -9,8 +9,8 @@ from tensorboard.compat.proto.versions_pb2 import VersionDef
 
 from ... import errors
 from ...autograd.mode import no_grad
+from ...core.pending import array_of
 from ...core.record import Pending, tls
-from ...core.small import array_of
 from ...tensor import Tensor, value_of
 
 __all__ = ["graph_of"]

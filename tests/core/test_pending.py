@@ -1,4 +1,4 @@
-"""core/small.py: little arrays stay numpy's until a program takes them."""
+"""core/pending.py: little arrays stay numpy's until a program takes them."""
 
 import threading
 
@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import jtorch
+from jtorch.core.pending import Small
 from jtorch.core.record import Pending
-from jtorch.core.small import Small
 from jtorch.core.storage import LITTLE
 
 WEIGHTS = jtorch.arange(9.0).reshape(3, 3)

@@ -1,8 +1,25 @@
-"""Little numpy arrays as values of tensors, and what graphs know values by."""
+"""Values that are not arrays of a device yet: what has been recorded, and little numpy arrays."""
 
 import jax
 
 from . import device as devices
+
+
+class Pending:
+    """A result that has been recorded and not computed yet; `value` is the array once it has been."""
+
+    __slots__ = ("graph", "index", "value")
+
+    def __init__(self, graph, index):
+        self.graph = graph
+        self.index = index
+        self.value = None
+
+    def get(self):
+        """The array; runs the graph if it must."""
+        if self.value is None:
+            self.graph.compute(self)
+        return self.value
 
 
 class Small:

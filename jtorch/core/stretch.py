@@ -1,0 +1,45 @@
+"""Where a long recording is cut that nobody ends: a loop that looks at none of its values, and differentiates nothing.
+
+Each cut is at the place of the program where the one before was, so that what lies between two of them is the same program every time.
+"""
+
+from .. import config
+from . import ledger
+
+LONG = 512  # nodes; twice as many at most
+
+
+class Tape:
+    """`now` gives something that is another when the tape has had more nodes; autograd sets it."""
+
+    __slots__ = ("now",)
+
+    def __init__(self):
+        self.now = int
+
+
+tape = Tape()
+
+
+def is_full(parent, count, nbytes) -> bool:
+    """Whether `ends` is to be asked when a path has come to so many nodes."""
+    return parent.full or parent.count < LONG <= count or count >= config.max_nodes or nbytes >= config.max_bytes
+
+
+def ends(me, graph) -> bool:
+    """Whether a thread's recording, which is long, is to be run now."""
+    state = graph.state
+    if state.count >= config.max_nodes or state.nbytes >= config.max_bytes:
+        return True
+    if me.scope is not None:
+        return False
+    if tape.now() != graph.born:
+        state.full = False  # a training step is whole, however long
+        return False
+    here = ledger.way()
+    if here == me.cut:
+        return True
+    if me.cut is None or state.count >= 2 * LONG:
+        me.cut = here
+        return state.count >= 2 * LONG
+    return False
