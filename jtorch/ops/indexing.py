@@ -15,6 +15,7 @@ from ..core import dtype as dt
 from ..core import shapes
 from . import formats
 from .backend import accumulator
+from .order import order
 from .registry import Array, Number, Scalar, composite, op
 from .views import unbind
 
@@ -552,8 +553,8 @@ def _prod_into(base, flat, src):
     XLA's multiplying scatter has no derivative for repeated indices; a segmented scan over the sorted places
     has one, exact at zeros.
     """
-    order = jnp.argsort(flat, stable=True)
-    place, value = flat[order], src[order]
+    at = order(flat, 0)
+    place, value = flat[at], src[at]
     first = jnp.concatenate([jnp.ones(1, bool), place[1:] != place[:-1]])
     last = jnp.concatenate([place[1:] != place[:-1], jnp.ones(1, bool)])
 

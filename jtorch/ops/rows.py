@@ -6,6 +6,7 @@ Indices past the end are dropped.
 
 import jax.numpy as jnp
 
+from .order import order
 from .registry import Array, Number, op
 
 
@@ -24,8 +25,8 @@ def _flat(table, indices):
 
 def _merged(flat, values, count):
     """(distinct rows, sorted, the rest past the end; for each the sum of its values)."""
-    order = jnp.argsort(flat)
-    flat, values = flat[order], values[order]
+    at = order(flat, 0)
+    flat, values = flat[at], values[at]
     first = jnp.concatenate([jnp.ones(min(1, flat.size), bool), flat[1:] != flat[:-1]])
     group = jnp.cumsum(first) - 1
     summed = jnp.zeros_like(values).at[group].add(values, indices_are_sorted=True)

@@ -10,6 +10,7 @@ from ..core import dtype as dtypes
 from ..core.shapes import contiguous_strides
 from . import formats
 from .conversion import is_number, kind
+from .order import sorted_with_index
 from .reduce import _add_at, _place, one_dim
 from .registry import Array, Scalar, Unwritten, composite, op
 
@@ -24,16 +25,7 @@ def _sort(x, dim, descending, count=None):
     """Stable sort with indices; nan is the largest. The first `count` of each slice."""
     if x.ndim == 0:
         return x, jnp.zeros((), jnp.int64)
-    key = x
-    at = lax.broadcasted_iota(jnp.int64, x.shape, dim)
-    if descending:  # reversing before and after keeps equal keys in their order
-        key, at = jnp.flip(key, dim), jnp.flip(at, dim)
-    values, at = lax.sort((key, at), dimension=dim, is_stable=True, num_keys=1)
-    if descending:
-        values, at = jnp.flip(values, dim), jnp.flip(at, dim)
-    if count is None:
-        return values, at
-    return tuple(lax.slice_in_dim(v, 0, count, axis=dim) for v in (values, at))
+    return sorted_with_index(x, dim, descending, count)
 
 
 @op(out="exact", strides=formats.keep_format)
@@ -71,11 +63,12 @@ def msort(input: Array):
 def topk(input: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Array, Array]:
     """The k largest or smallest elements along a dimension, in order, and where they were."""
     dim = one_dim(dim, input.ndim)
-    if not largest or input.ndim == 0 or input.dtype.kind not in "f":
+    if input.ndim == 0 or input.dtype.kind not in "f":
         return _sort(input, dim, largest, k)
     # XLA's top-k orders nan by its sign bit; torch has every nan largest
     x = jnp.where(jnp.isnan(input), jnp.asarray(jnp.nan, input.dtype), input)
-    values, at = lax.top_k(jnp.moveaxis(x, dim, -1), k)
+    values, at = lax.top_k(jnp.moveaxis(x if largest else -x, dim, -1), k)
+    values = values if largest else -values
     return jnp.moveaxis(values, -1, dim), jnp.moveaxis(at, -1, dim).astype(jnp.int64)
 
 

@@ -12,6 +12,7 @@ from .arithmetic import clamp, div, sub
 from .conversion import complex, conj, is_number, kind
 from .logic import where
 from .matmul import matmul
+from .order import sorted_with_index
 from .reduce import _even_share, _front, _name, _no_empty, _placed, _size, _spread, all_dims, mean, one_dim, sum
 from .registry import Array, Scalar, composite, op
 from .transcendental import sqrt
@@ -161,17 +162,12 @@ for _record in (var_mean, std_mean):
 # ---- order statistics ----
 
 
-def _sorted_with_index(x, dim):
-    at = lax.broadcasted_iota(jnp.int64, x.shape, dim)
-    return lax.sort((x, at), dimension=dim, is_stable=True, num_keys=1)
-
-
 def _median(input, dim, keepdim, skip_nan):
     if input.ndim == 0:
         one_dim(dim, 0)
         return input, jnp.zeros((), jnp.int64)
     dim = one_dim(dim, input.ndim)
-    values, at = _sorted_with_index(input, dim)
+    values, at = sorted_with_index(input, dim)
     size = input.shape[dim]
     middle = jnp.full([1 if d == dim else n for d, n in enumerate(input.shape)], (size - 1) // 2, jnp.int64)
     if input.dtype.kind not in "biu":
@@ -242,7 +238,7 @@ def mode(input: Array, dim: int = -1, keepdim: bool = False) -> tuple[Array, Arr
     if input.ndim == 0:
         return input, jnp.zeros((), jnp.int64)
     dim = one_dim(dim, input.ndim)
-    values, at = _sorted_with_index(input, dim)
+    values, at = sorted_with_index(input, dim)
     place = lax.broadcasted_iota(jnp.int64, input.shape, dim)
     before = jnp.roll(values, 1, axis=dim)
     start = lax.cummax(jnp.where((values != before) | (place == 0), place, 0), axis=dim)
@@ -261,7 +257,7 @@ _INTERPOLATION = ("linear", "lower", "higher", "nearest", "midpoint")
 def _quantile(input, q, dim, keepdim, interpolation, skip_nan):
     shape = input.shape
     x = input.reshape(-1) if dim is None else jnp.moveaxis(_front(input), one_dim(dim, input.ndim), -1)
-    x = jnp.sort(x, axis=-1)
+    x = sorted_with_index(x, x.ndim - 1)[0]
     q = jnp.asarray(q, x.dtype)
     numbers = jnp.sum(~jnp.isnan(x), axis=-1, keepdims=True)
     last = (jnp.maximum(numbers, 1) if skip_nan else jnp.full_like(numbers, x.shape[-1])) - 1

@@ -1,0 +1,79 @@
+"""Sorting with indices, as XLA's compilers want it. Knows arrays, never Tensor.
+
+XLA's CPU compiler sorts one array of integers by a loop of its library, and everything else by calls of a compiled comparison, which
+take ten times as long. So there the keys become integers, and the index is part of the key, which also makes the order stable.
+"""
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from .backend import on_cpu
+
+__all__ = ["order", "sorted_with_index"]
+
+_HALF = 32  # bits of a key that stand beside an index in an int64
+
+
+def sorted_with_index(x, dim: int, descending: bool = False, count: int | None = None):
+    """(values, indices) of a stable sort along a dimension, nan the largest; the first `count` of each slice. Not for 0-d arrays."""
+    if not on_cpu() or _is_wide(x.dtype):
+        return tuple(_first(v, dim, count) for v in _by_comparison(x, dim, descending))
+    at = _first(order(x, dim, descending), dim, count)
+    if x.dtype.kind in "biu":  # equal integers are the same: where only the values are wanted, they are sorted alone
+        values = lax.sort(x, dimension=dim, is_stable=False)
+        return _first(jnp.flip(values, dim) if descending else values, dim, count), at
+    return _picked(x, at, dim), at
+
+
+def order(x, dim: int, descending: bool = False):
+    """The indices that sort `x` stably along a dimension."""
+    if not on_cpu() or _is_wide(x.dtype):
+        return _by_comparison(x, dim, descending)[1]
+    key = _key(x)
+    key = ~key if descending else key
+    if key.dtype.itemsize * 8 <= _HALF:
+        return _order(key, dim)
+    low = (key & 0xFFFFFFFF) - (1 << (_HALF - 1))
+    at = _order(low, dim)
+    return _picked(at, _order(_picked(key, at, dim) >> _HALF, dim), dim)
+
+
+def _by_comparison(x, dim, descending):
+    at = lax.broadcasted_iota(jnp.int64, x.shape, dim)
+    if descending:  # reversing before and after keeps equal keys in their order
+        x, at = jnp.flip(x, dim), jnp.flip(at, dim)
+    values, at = lax.sort((x, at), dimension=dim, is_stable=True, num_keys=1)
+    return (jnp.flip(values, dim), jnp.flip(at, dim)) if descending else (values, at)
+
+
+def _is_wide(dtype) -> bool:
+    """Whether the order of the numbers is none of signed integers here."""
+    return dtype.kind == "c" or dtype.kind == "u" and dtype.itemsize > 2
+
+
+def _key(x):
+    """Signed integers in the order of `x`: equal for 0.0 and -0.0, and the largest for nan."""
+    if x.dtype.kind in "biu":
+        return x if x.dtype == jnp.int64 else x.astype(jnp.int32)
+    bits = lax.bitcast_convert_type(x, {2: jnp.int16, 4: jnp.int32, 8: jnp.int64}[x.dtype.itemsize])
+    info = jnp.iinfo(bits.dtype)
+    endless = np.asarray(np.inf, x.dtype).view(bits.dtype)
+    nan = (bits & info.max) > endless
+    bits = jnp.where(bits == info.min, jnp.zeros((), bits.dtype), jnp.where(bits < 0, bits ^ info.max, bits))
+    return jnp.where(nan, jnp.asarray(info.max, bits.dtype), bits)
+
+
+def _order(key, dim):
+    """The indices that sort integers of at most 32 bits, of whatever type."""
+    index = lax.broadcasted_iota(jnp.int64, key.shape, dim)
+    both = lax.shift_left(key.astype(jnp.int64), jnp.asarray(_HALF, jnp.int64)) | index
+    return lax.sort(both, dimension=dim, is_stable=False) & 0xFFFFFFFF
+
+
+def _picked(x, at, dim):
+    return jnp.take_along_axis(x, at, axis=dim, mode="promise_in_bounds")
+
+
+def _first(x, dim, count):
+    return x if count is None else lax.slice_in_dim(x, 0, count, axis=dim)
