@@ -3,11 +3,13 @@
 from .autograd import mode
 from .core.record import tls
 from .dispatch.override import disabled
+from .errors import LinAlgError as _LinAlgError
 from .tensor import disabled_torch_function as _disabled_torch_function_impl
 
 __all__ = [
     "DisableTorchFunction",
     "DisableTorchFunctionSubclass",
+    "_LinAlgError",
     "_disabled_torch_function_impl",
 ]
 

@@ -1,6 +1,7 @@
 """torch.compiler: what code asks of the compiler, and tells it."""
 
 import functools
+import types
 
 import numpy as np
 
@@ -26,6 +27,8 @@ def compile(*args, **kwargs):
 def is_compiling() -> bool:
     """Whether this call is being recorded for torch.compile."""
     me = tls.me
+    if region.told.value is not None:
+        return region.told.value
     return me.scope is not None or any(getattr(mode, "captures", None) for mode in me.function_modes)
 
 
@@ -42,8 +45,18 @@ def _unchanged(fn=None):
 
 
 def disable(fn=None, recursive=True, *, reason=None):
-    """Accepted: a compiled region runs Python as it is, whatever it calls."""
-    return _unchanged(fn)
+    """The same function, in which `is_compiling()` is False; a compiled region runs Python as it is, whatever it calls."""
+    if fn is None:
+        return lambda made: disable(made, recursive, reason=reason)
+    if not isinstance(fn, (types.FunctionType, types.MethodType)):
+        return fn
+
+    @functools.wraps(fn)
+    def call(*args, **kwargs):
+        with region.compiling(False):
+            return fn(*args, **kwargs)
+
+    return call
 
 
 def allow_in_graph(fn):

@@ -22,9 +22,12 @@ def scalar_name(dtype) -> str:
 
 
 class LinAlgError(RuntimeError):
-    """A matrix has no such factorisation, inverse or solution: torch.linalg.LinAlgError, which calls itself so."""
+    """A matrix has no such factorisation, inverse or solution: torch.linalg.LinAlgError, which calls itself as PyTorch's does."""
 
-    __module__ = "jtorch.linalg"
+    __module__ = "jtorch._C"
+
+
+LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"
 
 
 def dim_range(dim: int, ndim: int) -> IndexError:

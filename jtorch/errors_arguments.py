@@ -1,6 +1,7 @@
-"""Errors about arguments where ints or flags belong."""
+"""Errors about arguments: ints, flags and dtypes."""
 
 from .errors import c_type, type_name
+from .errors_nn import _c_name
 
 
 def int_element(function: str, name: str, position: int, at: int, got) -> TypeError:
@@ -107,3 +108,9 @@ def mixed_norm(dtype) -> RuntimeError:
         else "expect parameter to have scalar type of Float"
     )
     return RuntimeError(f"mixed dtype (CPU): {words}")
+
+
+def scan_in_place(have, wanted) -> RuntimeError:
+    return RuntimeError(
+        f"Bad in-place call: input tensor dtype {_c_name(have)} and output tensor dtype {_c_name(wanted)} should match"
+    )

@@ -1,18 +1,19 @@
 """Errors of what runs inside the transformations of torch.func, where values are not known."""
 
 
-def requires_grad_inside() -> RuntimeError:
+def asked_inside(method: str) -> RuntimeError:
+    more = " (or perhaps using torch.autograd.functional.* APIs)" if method == "requires_grad_" else ""
     return RuntimeError(
-        "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside of a function "
-        "being transformed by a functorch transform. This is unsupported, please attempt to use the functorch transforms (e.g. "
-        "grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being transformed instead."
+        f"You are attempting to call Tensor.{method}(){more} inside of a function being transformed by a functorch transform. This is "
+        "unsupported, please attempt to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call "
+        f"{method}() outside of a function being transformed instead."
     )
 
 
-def traced_hook() -> NotImplementedError:
+def outer_hook() -> NotImplementedError:
     return NotImplementedError(
-        "jtorch does not call hooks of tensors that are made inside torch.func's transformations\n"
-        "  use an autograd.Function whose backward does what the hook is to do, or backward() outside of them, instead"
+        "jtorch does not put hooks on tensors that were made outside of the innermost of torch.func's transformations\n"
+        "  put the hook there where the tensor is made instead"
     )
 
 

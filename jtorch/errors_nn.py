@@ -13,7 +13,8 @@ _C_NAMES = {
     "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
     "int64": "long int", "int32": "int", "int16": "short int", "int8": "signed char",
     "uint8": "unsigned char", "bool": "bool", "complex64": "c10::complex<float>",
-    "complex128": "c10::complex<double>",
+    "complex128": "c10::complex<double>", "complex32": "c10::complex<c10::Half>", "uint16": "short unsigned int",
+    "uint32": "unsigned int", "uint64": "long unsigned int",
 }  # fmt: skip
 
 

@@ -140,6 +140,8 @@ def convert(array, d, python):
     with np.errstate(all="ignore"):
         if d is dtypes.float8_e4m3fn and array.dtype.kind != "b":  # no infinity: PyTorch takes the largest number
             array = np.clip(array, -448, 448)
+        if d is dtypes.float8_e8m0fnu:
+            return dtypes.power_codes(array.astype(np.float32).view(np.uint32)).astype(np.uint8).view(d.np)
         return dtypes.held(array, d)
 
 

@@ -244,7 +244,7 @@ class Tensor(metaclass=TensorMeta):
     def requires_grad_(self, requires_grad=True) -> "Tensor":
         """Ask for gradients with respect to this leaf, or no longer."""
         if "transforms" in tls.me.extra:
-            raise errors_func.requires_grad_inside()
+            raise errors_func.asked_inside("requires_grad_")
         if self._edge is not None and not self._rg:
             if not requires_grad:
                 raise RuntimeError(
@@ -335,6 +335,9 @@ class Tensor(metaclass=TensorMeta):
         if edge is None:
             if not self.requires_grad:
                 raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+        if "transforms" in tls.me.extra:
+            raise errors_func.asked_inside("retain_grad")
+        if edge is None:
             return
         node, k = edge
         if node.retained is None:
@@ -398,7 +401,7 @@ class Tensor(metaclass=TensorMeta):
     def register_hook(self, hook):
         """Call hook(grad) when this tensor's gradient has been computed; what it returns replaces the gradient."""
         if tls.me.extra.get("transforms") and self.requires_grad and storages.is_traced(self._storage.value):
-            raise errors_func.traced_hook()
+            CONSTANTS["hooked"](self)
         edge = grad_edge(self)
         if edge is None:
             if not self.requires_grad:

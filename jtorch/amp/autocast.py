@@ -10,10 +10,12 @@ from ..core import dtype as dtypes
 from ..core.record import tls
 from ..dispatch import slow
 from ..tensor import Tensor
+from . import cells
 from .lists import FLOAT32, LOWER, WIDEST
 
 _KINDS = ("cpu", "cuda", "meta", "mps", "xla", "tpu", "xpu")
 _SUPPORTED = (dtypes.bfloat16, dtypes.float16)
+CELLS = {"cpu": {"lstm_cell": cells.lstm_cell, "gru_cell": cells.gru_cell}, "cuda": {}}
 
 
 class _State(threading.local):
@@ -118,12 +120,14 @@ def _cast_call(op, args, out=None, inplace=False):
         return False, None
     lists = "cpu" if kind == "cpu" else "cuda"
     low = get_autocast_dtype(kind)
-    if name in LOWER[lists]:
+    if name in CELLS[lists] and args[0]._spec.ndim == 2:
+        return True, CELLS[lists][name](*args)
+    if name in WIDEST[lists] or name == "lstm_layer" and lists == "cpu" and _of_lengths(args):
+        target = dtypes.float32 if any(t._spec.dtype is dtypes.float32 for t in _starts(name, args)) else low
+    elif name in LOWER[lists]:
         target = low
-    elif name in FLOAT32[lists]:
+    elif name in FLOAT32[lists] or name == "pad" and lists == "cpu" and _pads_by_values(args):
         target = dtypes.float32
-    elif name in WIDEST[lists]:
-        target = dtypes.float32 if any(t._spec.dtype is dtypes.float32 for t in _tensors(args)) else low
     else:
         return False, None
     me = tls.me
@@ -132,6 +136,21 @@ def _cast_call(op, args, out=None, inplace=False):
         return True, slow(op, tuple(_cast(a, target, kind) for a in args))
     finally:
         me.special = _cast_call
+
+
+def _pads_by_values(args):
+    """Whether a `pad` is one of those that PyTorch has no kernel in lower precision for."""
+    _, widths, mode = (*args, "constant")[:3]
+    return mode == "replicate" or mode == "reflect" and len(widths) < 6
+
+
+def _of_lengths(args):
+    """Whether an LSTM layer runs over sequences of several lengths: its state keeps its dtype, as that of a cell."""
+    return len(args) > 8 and args[8] is not None
+
+
+def _starts(name, args):
+    return _tensors(args[1:3] if name == "lstm_layer" else args)
 
 
 def _tensors(args):

@@ -156,7 +156,10 @@ class Run:
 
     def finish_leaf(self, leaf):
         value = self.leaf_sums.pop(leaf, None)
-        if value is None or self.wanted is not None and leaf not in self.wanted:
+        if self.wanted is not None and leaf not in self.wanted:
+            return
+        if value is None:
+            self.finish_without(leaf)
             return
         if leaf._hooks:
             value = self.hooked(leaf._hooks, value, leaf._spec)
@@ -170,6 +173,15 @@ class Run:
                 self.accumulate_in(leaf, value)
             if around and ("_post_hooks" in around or "_acc_hooks" in around):
                 self.after_leaf(leaf, value, around)
+
+    def finish_without(self, leaf):
+        """The hooks of a leaf to which no gradient has come; nothing is accumulated."""
+        around = leaf.__dict__
+        if leaf._hooks:
+            self.hooked(leaf._hooks, None, leaf._spec)
+        if self.accumulate and around:
+            self.hooked_node(around.get("_acc_pre_hooks", {}), None, leaf._spec)
+            self.after_leaf(leaf, None, around)
 
     def accumulate_in(self, leaf, value):
         leaf._accumulate(value, self.create_graph)
@@ -282,6 +294,8 @@ class Run:
             grads = buffers.pop(node, None)
             if grads is None:
                 if not isinstance(node, PythonNode):
+                    if node.hooks or node.pre_hooks:
+                        self.hooked_without(node)
                     for e in node.edges:
                         if e is not None and not isinstance(e[0], Node):
                             self.skip(e)
@@ -394,8 +408,6 @@ class Run:
                 if kind == "tensor":  # one of a node with several results is called without a gradient too
                     got = hook(given[k])
                     if got is not None:
-                        if given[k] is None:
-                            raise RuntimeError("can't replace a None gradient with a non-None value")
                         _check_hook(hook, given[k], got)
                         given[k] = got
             for k, reference in (node.retained or {}).items():
@@ -408,6 +420,16 @@ class Run:
         finally:
             me.grad = saved
         return [self.untensor(g) for g in given]
+
+    def hooked_without(self, node):
+        """The hooks of an op's node to which no gradient has come."""
+        needed = self.needed is None or node in self.needed
+        nothing = [None] * node.n_out()
+        self.before(node, nothing, needed)
+        if needed and node.hooks:
+            inputs = (None,) * len(positions(node))
+            for hook in list(node.hooks.values()):
+                inputs = replaced(hook, inputs, hook(inputs, tuple(nothing)))
 
     def after(self, node, bwd, outs, passed, there, grads):
         """Post hooks: they see the gradients of all operands and may replace them."""
@@ -501,8 +523,6 @@ def replaced(hook, before, got):
         )
     for old, new in zip(before, got):
         if new is not None:
-            if old is None:
-                raise RuntimeError("can't replace a None gradient with a non-None value")
             _check_hook(hook, old, new)
     return got
 
@@ -510,6 +530,8 @@ def replaced(hook, before, got):
 def _check_hook(hook, grad, got):
     if not hasattr(got, "_spec"):
         raise TypeError(f"expected Variable, but hook returned '{type(got).__name__}'")
+    if grad is None:
+        raise RuntimeError("can't replace a None gradient with a non-None value")
     name = getattr(hook, "__name__", "<unknown>")
     if got._spec.dtype is not grad._spec.dtype:
         raise RuntimeError(

@@ -14,6 +14,7 @@ from ..core.traces import find_top_trace
 from ..creation import from_jax
 from ..dispatch import slow
 from ..tensor import CONSTANTS, VERSION_BITS, Tensor, make, value_of
+from .node import _sequence
 
 
 def array_of(t):
@@ -89,13 +90,19 @@ class Level:
     """One transformation: its kind ("vjp", "jvp" or "vmap"), and what held outside of it.
 
     For "vmap" also its trace, size and what it thinks of random numbers. birth: the version of storages made inside.
+    start: the sequence number of what came before. hooked: whether hooks have been put somewhere; None where that cannot be.
+    given: references to the tensors that hooks got.
     """
 
-    __slots__ = ("kind", "special", "grad", "born", "birth", "trace", "size", "randomness")
+    __slots__ = (
+        "kind", "special", "grad", "born", "birth", "start", "hooked", "given", "trace", "size", "randomness",
+    )  # fmt: skip
 
-    def __init__(self, kind, me, size=None, randomness=None):
+    def __init__(self, kind, me, size=None, randomness=None, hooked=None):
         self.kind, self.special, self.grad, self.born = kind, me.special, me.grad, me.born
         self.birth = next(_levels) << VERSION_BITS
+        self.start = next(_sequence)
+        self.hooked, self.given = hooked, []
         self.trace = find_top_trace(()) if kind == "vmap" else None
         self.size, self.randomness = size, randomness
 
@@ -128,6 +135,20 @@ def level(kind, **about):
     special = _Stopping(me.special).special if kind == "vjp" else me.special
     with _within((*levels(), here), special, kind == "vjp" or me.grad, here.birth):
         yield here
+    if here.given:
+        _settle(here.given)
+
+
+def _settle(references):
+    """Give tensors that outlive a level the values that they have outside of it."""
+    around = levels()
+    for reference in references:
+        t = reference()
+        if t is not None:
+            t._edge = None
+            t._storage.value = getattr(t._storage.value, "primal", t._storage.value)
+            if around:
+                around[-1].given.append(reference)
 
 
 @contextlib.contextmanager

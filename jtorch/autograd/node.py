@@ -70,12 +70,16 @@ class Node:
 
     def register_hook(self, hook):
         """Call hook(grad_inputs, grad_outputs) after this node has run; what it returns replaces grad_inputs."""
+        if "transforms" in tls.me.extra:
+            bridge.hooked(self)
         if self.hooks is None:
             self.hooks = {}
         return RemovableHandle.into(self.hooks, hook)
 
     def register_prehook(self, hook):
         """Call hook(grad_outputs) before this node runs; what it returns replaces them."""
+        if "transforms" in tls.me.extra:
+            bridge.hooked(self)
         if self.pre_hooks is None:
             self.pre_hooks = {}
         return RemovableHandle.into(self.pre_hooks, ("node", -1, hook))
@@ -262,6 +266,7 @@ class Bridge:
     wrap = None  # (value, spec, edge) -> Tensor
     unwrap = None  # Tensor -> (value, edge)
     step = None  # (node, gradients of its results) -> gradients of its operands
+    hooked = None  # a hook is put on this node inside func's transformations
     first_gradients = None  # (leaf without a gradient, value, spec of the gradient) of several
 
 

@@ -1,6 +1,8 @@
 """A compiled region: recorded as one program at its first call, replayed without Python once that is proven safe."""
 
+import contextlib
 import functools
+import threading
 
 from ..core.record import tls
 from ..core.shapes import is_dense
@@ -63,6 +65,25 @@ STANCES = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile", 
 stance = ["default"]  # what torch.compiler.set_stance has set, for all threads
 
 
+class _Told(threading.local):
+    """What torch.compiler.is_compiling() says in this thread, whatever is recorded; None: what is."""
+
+    value = None
+
+
+told = _Told()
+
+
+@contextlib.contextmanager
+def compiling(value):
+    """Have torch.compiler.is_compiling() say this inside."""
+    before, told.value = told.value, value
+    try:
+        yield
+    finally:
+        told.value = before
+
+
 class Region:
     """The compiled form of one function."""
 
@@ -77,17 +98,17 @@ class Region:
 
     def __call__(self, *args, **kwargs):
         me = tls.me
+        if me.scope is not None or stance[0] != "default" and self.eager(args, kwargs):
+            return self.fn(*args, **kwargs)
         if (
-            me.scope is not None
-            or stance[0] != "default"
-            and self.eager(args, kwargs)
-            or me.mode != "auto"
+            me.mode != "auto"
             or self.options.backend == "eager"
             and not self.options.fullgraph
             or me.special is not None
             or me.function_modes
         ):
-            return self.fn(*args, **kwargs)
+            with compiling(True):
+                return self.fn(*args, **kwargs)
         if self.tries >= _TRIES:
             return self.record(me, args, kwargs)
         leaves, tree = flatten(args, kwargs)

@@ -176,6 +176,14 @@ _ABBREVIATIONS = {
     "bits4x2": "b4x2",
     "float4_e2m1fn_x2": "f4e2m1fnx2",
 }
+
+
+def power_codes(bits):
+    """The bits of float32 numbers (uint32) -> those of float8_e8m0fnu: signs are left out, halves go up, what is too large is nan."""
+    power = (bits >> 23) & 0xFF
+    return power + ((bits & 0x400000 != 0) & ((power > 0) | (bits & 0x3FFFFF != 0)) & (power < 0xFF))
+
+
 _INSTEAD = {FLOAT: "float8_e4m3fn or float16"}
 _QUANTIZED, _BITS = "isSignedType not supported for quantized types", "Bits types are undefined"
 NAME_ONLY = {

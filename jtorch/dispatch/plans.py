@@ -187,6 +187,8 @@ def make_plan(op, call, inplace_spec=None, method=False):
     device = device_of(op, specs)
     for check in op.checks:
         op.invoke(check, check_arguments(slots, specs, call.numbers))
+    if inplace_spec is not None:
+        _check_kept(op, target, inplace_spec)
     check_dtype(op, target, specs)
     _check_factors(op, call, target or (specs[0].dtype if specs else None))
     shape = None
@@ -204,7 +206,7 @@ def make_plan(op, call, inplace_spec=None, method=False):
     outs = list(out) if multiple else [out]
     if inplace_spec is not None:
         if callable(op.inplace):
-            op.inplace(inplace_spec)
+            op.inplace(inplace_spec, **{op.params[k].name: v for k, v in statics_of(op, call)})
         result = dtypes.of(outs[0].dtype)
         if not dtypes.can_cast(result, inplace_spec.dtype):
             raise RuntimeError(
@@ -235,6 +237,18 @@ def make_plan(op, call, inplace_spec=None, method=False):
     plan.simple = plan.n_out == 1 and not plan.multiple
     plan.out_edges = [k if differentiable(s) and k not in op.constant else None for k, s in enumerate(plan.specs)]
     return plan
+
+
+def _check_kept(op, target, spec):
+    """Raise where PyTorch has no kernel for the promoted dtype, and says first that it does not fit what is written to."""
+    if (
+        target is None or target.name not in op.lacks or op.name in ("lt", "le", "gt", "ge")
+    ):  # results of these are bools
+        return
+    if not dtypes.can_cast(target, spec.dtype):
+        raise RuntimeError(
+            f"result type {dtypes.scalar_name(target)} can't be cast to the desired output type {dtypes.scalar_name(spec.dtype)}"
+        )
 
 
 _FACTORS = {"alpha", "beta", "value"}

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from ..autograd.derive import differentiable
 from ..autograd.levels import level, refuse_nested_forward
 from ..tensor import Tensor
+from . import hooked
 from .lift import Results, lift
 from .transforms import Split, all_tensors, same
 from .trees import flatten
@@ -19,8 +20,14 @@ _names = itertools.count()
 
 def _by_rows(function, primals, randomness):
     """The Jacobian of a function of arrays in reverse mode: [result][argument]."""
-    with level("vjp"):
-        return jax.jacrev(function, argnums=tuple(range(len(primals))), has_aux=True)(*primals)
+    n = len(primals)
+    with hooked.reverse() as here:
+        found, extra = jax.jacrev(function, argnums=tuple(range(n)), has_aux=True)(*primals)
+    if here.hooked:
+        m = len(found) * n
+        extra, by_tape = extra[: len(extra) - m], extra[len(extra) - m :]
+        found = [by_tape[k : k + n] for k in range(0, m, n)]
+    return found, extra
 
 
 def _by_columns(function, primals, randomness):
@@ -87,7 +94,7 @@ def _jacobian(kind, func, argnums, has_aux, randomness="error"):
         count = {}
 
         def run(*arrays):
-            function = split.function_of(func, arrays, checked, aux, kind)
+            function = split.function_of(func, arrays, checked, aux, kind, hooked.rows)
             rows, extra = transform(function, [arrays[k] for k in split.flat], randomness)
             count["out"] = len(rows)
             return (*[j for row in rows for j in row], *extra)

@@ -52,9 +52,10 @@ class Arguments:
     """A call's arguments with the tensors taken out.
 
     written: (position among the tensors, times, whether on the tape) of those that the function wrote to when last called.
+    leaves: the tensors that it was differentiated by then.
     """
 
-    __slots__ = ("tree", "rest", "tensors", "slots", "written")
+    __slots__ = ("tree", "rest", "tensors", "slots", "written", "leaves")
 
     def __init__(self, args, kwargs):
         self.written = ()
@@ -72,6 +73,7 @@ class Arguments:
         """
         leaves = list(self.rest)
         tensors = [from_jax(a) for a in arrays]
+        self.leaves = [tensors[k] for k in wanted]
         before = [(t, t._storage, t._storage.version) for t in tensors]
         for k in wanted:
             if differentiable(tensors[k]._spec):

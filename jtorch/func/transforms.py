@@ -10,6 +10,7 @@ from ..autograd.derive import differentiable
 from ..autograd.levels import level, levels, refuse_nested_forward
 from ..autograd.transformed import conjugate, cotangent, history
 from ..tensor import Tensor
+from . import hooked
 from .lift import Arguments, Results, is_tensor, lift
 from .trees import flatten, show, unflatten
 
@@ -61,18 +62,26 @@ class Split:
         out = tuple(unflatten(tree, [next(given) for _ in positions]) for tree, positions in self.groups)
         return out[0] if self.single else out
 
-    def function_of(self, func, arrays, results, aux=None, name="f"):
-        """The function of the differentiated arrays alone: (arrays of the result, those of aux and of what it wrote to)."""
+    def function_of(self, func, arrays, results, aux=None, name="f", pull=None):
+        """The function of the differentiated arrays alone: (arrays of the result, those of aux and of what it wrote to).
+
+        pull: of (result, leaves), the gradients wanted where the function has put hooks somewhere. They come last then.
+        """
 
         def run(*some):
             full = list(arrays)
             for k, v in zip(self.flat, some):
                 full[k] = v
             out, written = self.arguments.call(func, full, self.wanted)
-            if aux is None:
-                return results.take(out), written
-            out, extra = with_aux(out, name)
-            return results.take(out), (*aux.take(extra), *written)
+            leaves, more, by_tape = self.arguments.leaves, (), ()
+            if aux is not None:
+                out, more = with_aux(out, name)
+            taken = results.take(out)
+            if aux is not None:
+                more = aux.take(more)
+            if pull is not None and levels()[-1].hooked:
+                by_tape = pull(out, leaves)
+            return taken, (*more, *written, *by_tape)
 
         return run
 
@@ -95,9 +104,12 @@ def grad_and_value(func, argnums=0, has_aux=False):
         value, aux = Results(), Results() if has_aux else None
 
         def run(*arrays):
-            function = split.function_of(func, arrays, _Scalar(value), aux, _GRAD)
-            with level("vjp"):
+            function = split.function_of(func, arrays, _Scalar(value), aux, _GRAD, hooked.ones)
+            with hooked.reverse() as here:
                 out, pull, extra = jax.vjp(function, *[arrays[k] for k in split.flat], has_aux=True)
+            if here.hooked:
+                n = len(extra) - len(split.flat)
+                return (*extra[n:], *out, *extra[:n])
             grads = pull((jnp.ones_like(out[0]),))
             return (*[conjugate(g) for g in grads], *out, *extra)
 
@@ -173,10 +185,13 @@ def vjp(func, *primals, has_aux=False):
     )  # fmt: skip
     kept = {}
 
+    state = hooked.default_generator.get_state()
+
     def run(*arrays):
-        with level("vjp"):
+        with hooked.reverse() as here:
             function = split.function_of(checked, arrays, value, aux, name)
             out, kept["pull"], extra = jax.vjp(function, *arrays, has_aux=True)
+        kept["hooked"] = here.hooked
         kept["specs"] = [jax.typeof(o) if hasattr(jax, "typeof") else o.aval for o in out]
         return (*out, *extra)
 
@@ -188,28 +203,21 @@ def vjp(func, *primals, has_aux=False):
     on_tape = any(t.requires_grad for t in got)
 
     def pullback(cotangents, retain_graph=True, create_graph=None):
-        leaves, tree = flatten(cotangents)
-        expected = flatten(result)[1]
-        if tree != expected:
-            raise RuntimeError(
-                f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. "
-                f"cotangents: {show(tree)}, primal output: {show(expected)}"
-            )
         specs = [t._spec for t in got[:n]]
-        for g, s in zip(leaves, specs):
-            if tuple(g.shape) != tuple(s.shape):
-                raise RuntimeError(
-                    f"Mismatch in shape: grad_output[0] has a shape of {g.shape} and output[0] has a shape of {s.shape}."
-                )
+        leaves = _cotangents(cotangents, result, specs)
         m = len(tensors)
 
         def again(*arrays):
-            with level("vjp"):
-                _, pull, _ = jax.vjp(
-                    split.function_of(checked, arrays[:m], value, aux, name), *arrays[:m], has_aux=True
+            along = hooked.along(arrays[m:])
+            with hooked.reverse() as here:
+                _, pull, extra = jax.vjp(
+                    split.function_of(checked, arrays[:m], value, aux, name, along), *arrays[:m], has_aux=True
                 )
-            return _pulled(pull, arrays[m:], specs)
+            return extra[len(extra) - m :] if here.hooked else _pulled(pull, arrays[m:], specs)
 
+        if kept["hooked"]:  # the hooks run at each call, which they may see in the values
+            with hooked.random_numbers_of(state):
+                return split.rebuild(lift(again, [*tensors, *leaves]))
         if on_tape and not levels():
             return split.rebuild(lift(again, [*tensors, *leaves]))
         grads = lift(lambda *c: _pulled(kept["pull"], c, specs), leaves)
@@ -220,6 +228,23 @@ def vjp(func, *primals, has_aux=False):
 
     pullback.__name__ = "vjp_fn"
     return (result, pullback, aux.give(got[n:], same)) if has_aux else (result, pullback)
+
+
+def _cotangents(cotangents, result, specs):
+    """The tensors that a pullback was given, checked against the result of its function."""
+    leaves, tree = flatten(cotangents)
+    expected = flatten(result)[1]
+    if tree != expected:
+        raise RuntimeError(
+            f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. "
+            f"cotangents: {show(tree)}, primal output: {show(expected)}"
+        )
+    for g, s in zip(leaves, specs):
+        if tuple(g.shape) != tuple(s.shape):
+            raise RuntimeError(
+                f"Mismatch in shape: grad_output[0] has a shape of {g.shape} and output[0] has a shape of {s.shape}."
+            )
+    return leaves
 
 
 def _pulled(pull, cotangents, specs):

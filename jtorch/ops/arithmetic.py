@@ -369,7 +369,7 @@ def positive(input: Array):
     return input
 
 
-def _abs_in_place(spec):
+def _abs_in_place(spec, **_):
     if spec.dtype.category == dtypes.COMPLEX:
         raise RuntimeError("In-place abs is not supported for complex tensors.")
 

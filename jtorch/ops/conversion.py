@@ -130,6 +130,25 @@ def clone(input: Array, *, memory_format: object = None) -> Array:
 clone.vjp(input=lambda g: g)
 
 
+def _exponents(x):
+    """Floats as powers of two."""
+    if x.dtype == jnp.bfloat16:
+        bits = lax.bitcast_convert_type(x, jnp.uint16).astype(jnp.uint32) << 16
+    else:
+        bits = lax.bitcast_convert_type(x.astype(jnp.float32), jnp.uint32)
+    return lax.bitcast_convert_type(dtypes.power_codes(bits).astype(jnp.uint8), ml_dtypes.float8_e8m0fnu)
+
+
+def _of_exponents(x, np_dtype):
+    """Powers of two as floats. XLA takes the least of them for 0, where it calculates with it."""
+    code = lax.bitcast_convert_type(x, jnp.uint8).astype(jnp.uint32)
+    bits = jnp.where(code == 0, 0x400000, jnp.where(code == 0xFF, 0x7FC00000, code << 23)).astype(jnp.uint32)
+    if np_dtype == jnp.bfloat16:
+        return lax.bitcast_convert_type((bits >> 16).astype(jnp.uint16), jnp.bfloat16)
+    value = lax.bitcast_convert_type(bits, jnp.float32)
+    return jnp.where(code == 0, 2.0**-127, value.astype(np_dtype)) if np_dtype == np.float64 else value
+
+
 def convert(x, np_dtype):
     """`x` in another dtype; floats beyond the range of an integer type wrap as they do on PyTorch's CPU."""
     np_dtype = np.dtype(np_dtype)
@@ -139,6 +158,10 @@ def convert(x, np_dtype):
         return x != 0
     if x.dtype.kind == "c" and np_dtype.kind != "c":
         x = jnp.real(x)
+    if x.dtype == ml_dtypes.float8_e8m0fnu:
+        return convert(_of_exponents(x, np_dtype), np_dtype)
+    if np_dtype == ml_dtypes.float8_e8m0fnu:
+        return _exponents(x)
     if np_dtype == ml_dtypes.float8_e4m3fn:  # it has no infinity, and PyTorch takes its largest number
         x = jnp.clip(x, -448, 448)
     if dtypes.of(x.dtype).is_floating_point and np_dtype.kind in "iu":

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from .. import errors
+from .. import errors, errors_arguments
 from ..core import dtype as dtypes
 from . import formats
 from .arithmetic import div, sub
@@ -43,7 +43,17 @@ def _wide_scan(fn, x, dim):
     return out.astype(x.dtype)
 
 
-@op(inplace=True, out=_scan_out("cumsum_out_cpu"), follows_out=True)
+def _scan_in_place(kernel):
+    def rule(spec, dtype=None, **_):
+        if dtype is not None and dtype is not spec.dtype:
+            raise errors_arguments.scan_in_place(spec.dtype, dtype)
+        if spec.dtype is dtypes.bool_:
+            raise errors.not_implemented(kernel, spec.dtype)
+
+    return rule
+
+
+@op(inplace=_scan_in_place("cumsum_out_cpu"), out=_scan_out("cumsum_out_cpu"), follows_out=True)
 def cumsum(input: Array, dim: int, *, dtype: object = None) -> Array:
     """The running sum along a dimension."""
     return _wide_scan(lax.cumsum, convert(input, _sum_dtype(input, dtype)), dim)
@@ -59,7 +69,7 @@ cumsum.vjp(input=lambda g, dim: _cumsum_back(g, dim))
 _cumsum_back.vjp(input=lambda g, dim: cumsum(g, dim))
 
 
-@op(inplace=True, out=_scan_out("cumprod_out_cpu"), follows_out=True)
+@op(inplace=_scan_in_place("cumprod_out_cpu"), out=_scan_out("cumprod_out_cpu"), follows_out=True)
 def cumprod(input: Array, dim: int, *, dtype: object = None) -> Array:
     """The running product along a dimension."""
     return _wide_scan(lax.cumprod, convert(input, _sum_dtype(input, dtype)), dim)

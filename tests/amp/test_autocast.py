@@ -34,6 +34,43 @@ def test_recurrent_layers_of_what_another_layer_gave(name):
     run(RECURRENT.format(name, name))
 
 
+CELLS = """
+torch.manual_seed(0)
+lower = torch.{dtype}
+x, h, c = torch.randn(4, 3), torch.randn(4, 5), torch.randn(4, 5)
+weights = []
+for made, state in ((torch.nn.LSTMCell(3, 5), (h, c)), (torch.nn.GRUCell(3, 5), h), (torch.nn.RNNCell(3, 5), h)):
+    for bias in (True, False):
+        cell = type(made)(3, 5, bias=bias)
+        for given, start in ((x, None), (x, state), (x.to(lower), state), (x, tuple(s.to(lower) for s in state) if type(state) is tuple else state.to(lower)), (x[0], None)):
+            given = given.clone().requires_grad_()
+            with torch.autocast("cpu", dtype=lower):
+                got = cell(given, start)
+            got = got if isinstance(got, tuple) else (got,)
+            print([g.dtype for g in got])
+            sum((g.float() ** 2).sum() for g in got).backward()
+            print([p.grad.dtype for p in (given, *cell.parameters())])
+packed = torch.nn.utils.rnn.pack_padded_sequence(torch.randn(3, 2, 3), [3, 2])
+for layer in (torch.nn.LSTM(3, 5, 2, bidirectional=True), torch.nn.GRU(3, 5), torch.nn.RNN(3, 5)):
+    with torch.autocast("cpu", dtype=lower):
+        out, state = layer(packed)
+    print(out.data.dtype, [s.dtype for s in (state if isinstance(state, tuple) else (state,))])
+image = torch.arange(16.).view(1, 1, 4, 4).to(lower)
+with torch.autocast("cpu", dtype=lower):
+    for mode in ("reflect", "replicate", "circular", "constant"):
+        padded = [torch.nn.functional.pad(i, (1,) * n, mode=mode) for i, n in ((image[0], 2), (image, 4), (image[None], 6)) if mode != "reflect" or n < 6]
+        print([p.dtype for p in padded])
+    print(torch.nn.functional.pad(image.repeat(2, 2, 1, 1)[None], (1,) * 6, mode="reflect").dtype)
+del packed, made, cell, given, got, state, start, h, c, layer, out, padded, image, x
+"""
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_cells_and_padding(dtype):
+    """The state of a cell keeps its dtype; paddings that have no kernel in lower precision are in float32."""
+    run(CELLS.format(dtype=dtype))
+
+
 def test_device_types():
     run("""
 attempt(torch.autocast, "foo")

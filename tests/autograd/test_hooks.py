@@ -265,6 +265,60 @@ acc.register_prehook(lambda go: log.append(("pre", [g.tolist() for g in go])))
 x.register_hook(lambda g: log.append(("tensor", g.tolist())))
 (x * 4).sum().backward()
 """,
+    "without_a_gradient": """
+def shown(g):
+    return [shown(x) for x in g] if isinstance(g, (tuple, list)) else None if g is None else g.tolist()
+def tell(what):
+    return lambda *g: print(what, *map(shown, g))
+class Half(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, b):
+        return a * 1, b * 1
+    @staticmethod
+    def backward(ctx, ga, gb):
+        return None, gb
+def loss(a, b):
+    a, b = Half.apply(a, b)
+    return (a + b).sum()
+def watched(a, name):
+    a.register_hook(tell(name + " tensor"))
+    a.grad_fn.register_prehook(tell(name + " before"))
+    a.grad_fn.register_hook(tell(name + " after"))
+    return a
+def watched_leaf(a):
+    acc = a.expand_as(a).grad_fn.next_functions[0][0]
+    a.register_hook(tell("leaf tensor"))
+    acc.register_prehook(tell("leaf before"))
+    acc.register_hook(tell("leaf after"))
+    a.register_post_accumulate_grad_hook(lambda p: print("accumulated", shown(p.grad)))
+    return a, acc
+a, b = T(1., 2.), T(3., 4.)
+loss(watched(watched(a * b, "product").sin(), "sin"), b).backward()
+(u, v) = torch.split(a * 1, 1)
+loss(watched(u, "piece"), b).backward()
+print(torch.autograd.grad(loss(watched(a.sin(), "sin"), b), [a, b], allow_unused=True))
+w, acc = watched_leaf(T(1., 2.))
+loss(w, b).backward()
+(loss(w, b) + w.sum()).backward()
+class Layer(torch.nn.Module):
+    def forward(self, x):
+        return x * 2
+m = Layer()
+m.register_full_backward_hook(lambda m, *g: tell("layer")(*g))
+m.register_full_backward_pre_hook(lambda m, *g: tell("layer before")(*g))
+loss(m(a), b).backward()
+torch.autograd.graph.register_multi_grad_hook((w, b), tell("several"))
+loss(w, b).backward()
+for put in (lambda y: y.register_hook(lambda g: T(1., 1.)), lambda y: y.grad_fn.register_prehook(lambda g: (T(1., 1.),))):
+    y = a * 1
+    put(y)
+    attempt(loss(y, b).backward)
+c = T(1., 2.)
+c.register_hook(lambda g: T(1., 1.))
+attempt(loss(c, b).backward)
+ga, gb, gw = a.grad, b.grad, w.grad
+del acc
+""",
     "exceptions_pass": """
 x = T(1., 2.)
 def bad(g):

@@ -20,6 +20,34 @@ def told():
     set_stance("default")
 
 
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_is_compiling(backend):
+    def told(x):
+        return x + 1 if jtorch.compiler.is_compiling() else x - 1
+
+    @jtorch.compiler.disable
+    def aside(x):
+        return told(x)
+
+    x = jtorch.zeros(2)
+    for _ in range(3):
+        assert jtorch.compile(told, backend=backend)(x).tolist() == [1, 1]
+    both = jtorch.compile(lambda x: (told(x), aside(x)), backend=backend)
+    for _ in range(3):
+        assert [t.tolist() for t in both(x)] == [[1, 1], [-1, -1]]
+        with jtorch.autocast("cpu"):
+            assert both(x)[0].tolist() == [1, 1]
+    assert told(x).tolist() == [-1, -1]
+    assert aside.__name__ == "aside"
+
+    def fails(x):
+        raise ValueError("from inside")
+
+    with pytest.raises(ValueError, match="from inside"):
+        jtorch.compile(fails, backend=backend)(x)
+    assert not jtorch.compiler.is_compiling()
+
+
 def test_stances(told):
     assert told() == 1
     with set_stance("force_eager"):

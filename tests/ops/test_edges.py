@@ -290,3 +290,43 @@ VALUES = {
 @pytest.mark.parametrize("name", VALUES)
 def test_values(name):
     both(VALUES[name])
+
+
+KINDS = ("float32", "int64", "int16", "uint8", "bool", "bfloat16", "complex64")
+
+
+@pytest.mark.parametrize("wanted", [None, *(k for k in KINDS if k != "bool")])
+@pytest.mark.parametrize("kind", KINDS)
+def test_scans_in_place(kind, wanted):
+    """A dtype= other than the tensor's is refused."""
+    both(lambda t: t.tensor([1, 0, 3]).to(getattr(t, kind)).cumsum_(0, dtype=wanted and getattr(t, wanted)))
+    both(lambda t: t.tensor([1, 0, 3]).to(getattr(t, kind)).cumprod_(0, dtype=wanted and getattr(t, wanted)))
+
+
+@pytest.mark.parametrize("kind", ["float32", "int64", "bool", "uint8"])
+@pytest.mark.parametrize(
+    "name", ["bitwise_and_", "bitwise_or_", "__ixor__", "bitwise_left_shift_", "__irshift__", "gcd_", "lcm_", "lt_"]
+)
+def test_bits_in_place(name, kind):
+    """What is promoted to a dtype that does not fit is refused for that, before it is for having no kernel."""
+    for other in (
+        lambda t: t.tensor([1.5, 2, 3]),
+        lambda t: t.tensor(1.5),
+        lambda t: t.tensor([1, 2, 3]),
+        lambda t: t.tensor([1, 2, 3]).bfloat16(),
+        lambda t: t.tensor([1j, 2, 3]),
+    ):
+        both(lambda t, other=other: getattr(t.tensor([1, 0, 3]).to(getattr(t, kind)), name)(other(t)))
+
+
+POWERS = [1.0, 2, 3, 0, -1, -6, INF, NAN, 3e38, 1.5, 0.75, 6, 2.0**-126, 200]
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "float16", "bfloat16", "int64", "bool"])
+def test_powers_of_two(kind):
+    """To and from float8_e8m0fnu, which has neither signs nor 0."""
+    values = [v for v in POWERS if v == v and abs(v) < 1e9] if kind == "int64" else POWERS
+    both(lambda t: t.tensor(values).to(getattr(t, kind)).to(t.float8_e8m0fnu).view(t.uint8))
+    both(lambda t: t.tensor(values, dtype=t.float8_e8m0fnu).view(t.uint8))
+    both(lambda t: t.arange(1, 190).byte().view(t.float8_e8m0fnu).to(getattr(t, kind)))
+    both(lambda t: t.tensor([0, 1, 254, 255]).byte().view(t.float8_e8m0fnu).float())

@@ -378,6 +378,7 @@ def test_failures_speak_like_torch(name, bad):
         call(jtorch)
     assert str(got.value).split("\n")[0] == str(want.value).split("\n")[0]
     assert isinstance(want.value, T.linalg.LinAlgError) == isinstance(got.value, jtorch.linalg.LinAlgError)
+    assert type(want.value).__name__ == type(got.value).__name__
 
 
 IN_PLACE = [  # a sum that is smaller than the product grows to its size
