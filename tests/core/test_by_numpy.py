@@ -6,7 +6,7 @@ import pytest
 
 import jtorch
 from jtorch import config
-from jtorch.core import by_numpy, hosted, ledger, numpy_rules, sight
+from jtorch.core import by_numpy, hosted, ledger, numpy_windows, sight
 from tests.oracle import torch
 
 pytestmark = pytest.mark.usefixtures("own_programs")
@@ -108,7 +108,7 @@ def test_large_graphs_are_compiled(monkeypatch):
 
 def test_many_operations_that_turn_out_not_to_be_numpys(monkeypatch):
     """The program is compiled at its first run, and before any of them is run by itself."""
-    monkeypatch.setattr(numpy_rules, "MULTIPLIED", 10)
+    monkeypatch.setattr(numpy_windows, "MULTIPLIED", 10)
     x = jtorch.ones(1, 2, 9, 9)
     layers = [jtorch.nn.Conv2d(2, 2, k, padding=1) for k in range(1, 9)]
     jtorch.synchronize()

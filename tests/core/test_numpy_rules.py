@@ -57,6 +57,8 @@ KERNELS = {
     "to whole numbers": (lambda x: x.astype(jnp.int32), [X]),
     "to flags": (lambda x: x.astype(bool), [ODD]),
     "prod": (lambda x: x.prod(1), [X]),
+    "bits": (lambda x: lax.bitcast_convert_type(x, jnp.int32), [ODD]),
+    "shifts": (lambda x: (lax.shift_left(x, np.int32(3)), lax.shift_right_arithmetic(x, np.int32(2))), [np.arange(-9, 9, dtype=np.int32)]),
     "argmax": (lambda x: (jnp.argmax(x, 1), jnp.argmin(x, 0)), [X]),
     "argmax of nan": (lambda x: (jnp.argmax(x), jnp.argmin(x)), [ODD]),
     "running": (lambda x: (jnp.cumsum(x, 1), jnp.cumprod(x, 0), lax.cummax(x, 2), lax.cummin(x, 1, reverse=True), lax.cumsum(x, 2, reverse=True)), [X]),
