@@ -15,6 +15,7 @@ from .. import errors
 from ..core.program import Plan
 from ..core.record import tls
 from ..core.spec import Spec
+from ..core.stretch import passed
 from ..errors_autograd import freed
 from . import node as tape
 from .derive import backward_of, differentiable, fit
@@ -628,6 +629,7 @@ def backward(roots, grads, keep, create_graph, accumulate=True, inputs=None):
     if graph is not None:
         with _accumulating:
             if again(graph, roots[0][0], grads[0][0]):
+                passed(me)
                 return None
     run = (Watched if me.extra.get("anomaly") else me.extra.get("run_class", Run))(create_graph, keep, accumulate)
     order = run.order = run.collect(roots)
@@ -659,6 +661,8 @@ def backward(roots, grads, keep, create_graph, accumulate=True, inputs=None):
             me.extra["run"] = outer
         else:
             del me.extra["run"]
+    if outer is None and not create_graph:
+        passed(me)
     if accumulate:
         return None
     return [v if v is None or run.pairs else (v, None) for v in (run.captures[e] for e in inputs)]

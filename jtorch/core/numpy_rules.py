@@ -6,7 +6,7 @@ sums, which every compiler adds up in its own order.
 
 import numpy as np
 
-from .numpywindows import NotHere, conv, gather, put, scatter, size, windows
+from .numpy_windows import NotHere, conv, gather, put, scatter, size, windows
 
 MOST_DIMENSIONS = 64  # of numpy's arrays
 DTYPES = {np.dtype(t) for t in "?bBhHiIqQfd"}

@@ -94,10 +94,11 @@ class Graph:
     gathers = False  # as what a pending value comes from it is not a queue of steps
 
     # waits: it has been deferred, and what is recorded on its results leaves it so. unresolved: the inputs that are such results.
-    # asides: where in the program its values have been read without running it. born: what the tape was when it began.
+    # asides: where in the program its values have been read without running it. born: what the tape was when it began. passes: whether
+    # a backward pass has ended in it when it was long.
     __slots__ = (
         "state", "pendings", "inputs", "index_of", "numbers", "device", "owner", "lock", "done", "waits", "unresolved", "asides",
-        "born",
+        "born", "passes",
     )  # fmt: skip
 
     def __init__(self, owner, device):
@@ -113,6 +114,7 @@ class Graph:
         self.unresolved = None
         self.asides = _NOWHERE
         self.born = stretch.tape.now()
+        self.passes = False
 
     # rec1, rec2 and rec3 record a node with that many operands and one result; they are made below.
 

@@ -1,6 +1,7 @@
-"""Where a long recording is cut that nobody ends: a loop that looks at none of its values, and differentiates nothing.
+"""Where a long recording is cut that nobody ends: a loop that looks at none of its values.
 
-Each cut is at the place of the program where the one before was, so that what lies between two of them is the same program every time.
+If it differentiates nothing, each cut is at the place of the program where the one before was, so that what lies between two of them is
+the same program every time. If it does (and has no optimizer, whose steps end recordings), each is after a backward pass.
 """
 
 from .. import config
@@ -43,3 +44,14 @@ def ends(me, graph) -> bool:
         me.cut = here
         return state.count >= 2 * LONG
     return False
+
+
+def passed(me):
+    """Called after a backward pass that ends the tape behind it: the second in a recording that is long ends that."""
+    graph = me.graph
+    if graph.done or graph.state.count < LONG or me.scope is not None:
+        return
+    if graph.passes:
+        me.flush("backward passes")
+    else:
+        graph.passes = True

@@ -66,3 +66,32 @@ def test_no_part_is_cut_in_a_compiled_region():
     got = jtorch.compile(loop)(x)
     assert ledger.counters.flushes <= before + 1
     np.testing.assert_allclose(got.numpy(), loop(torch.ones(3)).numpy(), rtol=1e-5)
+
+
+def fitted(lib, passes, way):
+    """A third-order polynomial fitted without an optimizer."""
+    lib.manual_seed(0)
+    x = lib.linspace(-3, 3, 50)
+    y = x.sin()
+    weights = [lib.randn(()).requires_grad_() for _ in range(4)]
+    for _ in range(passes):
+        loss = (weights[0] + weights[1] * x + weights[2] * x**2 + weights[3] * x**3 - y).square().sum()
+        if way == "backward":
+            loss.backward()
+            grads = [w.grad for w in weights]
+        else:
+            grads = lib.autograd.grad(loss, weights)
+        with lib.no_grad():
+            for w, g in zip(weights, grads):
+                w -= 1e-5 * g
+                w.grad = None
+    return [w.item() for w in weights]
+
+
+@pytest.mark.parametrize("way", ["backward", "grad"])
+def test_training_without_an_optimizer(way):
+    before = len(ledger.entries), ledger.counters.flushes
+    got = fitted(jtorch, 200, way)
+    assert len(ledger.entries) - before[0] <= 6
+    assert ledger.counters.flushes - before[1] >= 5
+    np.testing.assert_allclose(got, fitted(torch, 200, way), rtol=1e-4, atol=1e-5)
