@@ -128,3 +128,33 @@ def test_questions_about_python_types(call):
         except TypeError as error:
             said.append(str(error))
     assert said[0] == said[1]
+
+
+WITHOUT_OPERANDS = {
+    "arange": lambda t, **more: t.arange(37, **more),
+    "linspace": lambda t, **more: t.linspace(0, 1, 37, **more),
+    "logspace": lambda t, **more: t.logspace(0, 1, 37, **more),
+    "eye": lambda t, **more: t.eye(37, **more),
+    "tril_indices": lambda t, **more: t.tril_indices(37, 37, **more),
+    "window": lambda t, **more: t.hann_window(37, **more),
+    "frequencies": lambda t, **more: t.fft.fftfreq(37, **more),
+    "random": lambda t, **more: t.rand(37, **more),
+    "permutation": lambda t, **more: t.randperm(37, **more),
+}
+
+
+@pytest.mark.parametrize("first", ["cpu", "meta"])
+@pytest.mark.parametrize("name", WITHOUT_OPERANDS)
+def test_devices_in_turn(name, first):
+    """What has been made on one device is made on another when that is asked for, or is the default."""
+
+    def program(t):
+        devices = [first, "meta" if first == "cpu" else "cpu"] * 2
+        asked = [WITHOUT_OPERANDS[name](t, device=d).device.type for d in devices]
+        default = []
+        for d in devices:
+            with t.device(d):
+                default.append(WITHOUT_OPERANDS[name](t).device.type)
+        return asked, default
+
+    both(program)

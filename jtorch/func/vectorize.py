@@ -14,6 +14,7 @@ from .lift import Arguments, Results, lift
 from .trees import flatten, show, unflatten
 
 _names = itertools.count()
+in_parts = None  # another way to run it, set where programs can replace parts of PyTorch's: gives (results,), or None for this way
 
 
 def _name(func):
@@ -96,6 +97,10 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
 
     @functools.wraps(func)
     def wrapper(*args, **kwargs):
+        if in_parts is not None:
+            done = in_parts(func, in_dims, out_dims, randomness, args, kwargs)
+            if done is not None:
+                return done[0]
         leaves, dims = _spread(in_dims, args, func)
         sizes = [x.shape[d] for x, d in zip(leaves, dims) if d is not None]
         if not sizes:
@@ -119,7 +124,7 @@ def _run(func, args, kwargs, dims, size, out_dims, randomness):
     outs = {}
 
     def run(*arrays):
-        axis = f"vmap{next(_names)}"
+        axis = fresh_axis()
 
         def one(*slices):
             with level("vmap", size=size, randomness=randomness) as here, randomness_of(randomness, axis, size):
@@ -128,21 +133,30 @@ def _run(func, args, kwargs, dims, size, out_dims, randomness):
                 outs["dims"] = _out_dims(out_dims, out, func)
                 arrays = results.take(out)
                 if any(d is None and here.sliced(a) for d, a in zip(outs["dims"], arrays)):
-                    raise ValueError(
-                        f"vmap({_name(func)}, ...): `{_name(func)}` can not return a BatchedTensor when out_dim is None"
-                    )
+                    raise has_slices(func)
                 return (*arrays, *written)
 
         got = jax.vmap(one, in_axes=in_axes, out_axes=0, axis_size=size, axis_name=axis)(*arrays)
         dims = [*outs["dims"], *(in_axes[k] for k, _, _ in arguments.written)]
-        return [_placed(g, d) for g, d in zip(got, dims)]
+        return [placed(g, d) for g, d in zip(got, dims)]
 
     got = lift(run, arguments.tensors)
     arguments.write_back(got)
     return results.give(got, lambda x: x)
 
 
-def _placed(array, dim):
+def fresh_axis() -> str:
+    """A name for JAX's axis that no other vmap has."""
+    return f"vmap{next(_names)}"
+
+
+def has_slices(func):
+    """The error about a result that is another one for each slice, and was said to be the same."""
+    return ValueError(f"vmap({_name(func)}, ...): `{_name(func)}` can not return a BatchedTensor when out_dim is None")
+
+
+def placed(array, dim):
+    """The results of all slices, which lie along dimension 0, along `dim`; the first alone for None."""
     if dim is None:
         return array[0]
     if not -array.ndim <= dim < array.ndim:
@@ -152,14 +166,19 @@ def _placed(array, dim):
     return jnp.moveaxis(array, 0, dim)
 
 
+def no_tensor(name, x):
+    """The error about a result that is no tensor."""
+    return ValueError(
+        f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(x)}. Did you mean to set "
+        "out_dims= to None for output?"
+    )
+
+
 def _out_dims(out_dims, out, func):
     leaves, tree = flatten(out)
     for x in leaves:
         if not isinstance(x, Tensor):
-            raise ValueError(
-                f"vmap({_name(func)}, ...): `{_name(func)}` must only return Tensors, got type {type(x)}. Did you mean to set "
-                "out_dims= to None for output?"
-            )
+            raise no_tensor(_name(func), x)
     if not all(d is None or isinstance(d, int) for d in flatten(out_dims)[0]):
         raise ValueError(
             f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of ints "

@@ -11,7 +11,7 @@ from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
 from jtorch.core import rng
 
-from . import backend
+from . import backend, formats
 from .linear import torch_dropout
 from .matmul import matmul
 from .registry import Key, composite, op
@@ -97,7 +97,26 @@ def _fused_attention(is_causal, scale):
 _NAME = "ScaledDotProductFlashAttentionForCpuBackward0"
 
 
-@op(where="", hidden=1, grad_name=_NAME)
+def _takes_both(query, key, value, enable_gqa) -> bool:
+    """Whether PyTorch's kernel for the CPU runs, which takes a mask beside `is_causal`; its other one refuses them."""
+    if not query.ndim == key.ndim == value.ndim == 4 or not query.shape[-1] == key.shape[-1] == value.shape[-1]:
+        return False
+    same = query.shape[0] == key.shape[0] == value.shape[0]
+    return (
+        same
+        and query.shape[-2] * key.shape[-2] > 0
+        and (enable_gqa or query.shape[1] == key.shape[1] == value.shape[1])
+    )
+
+
+def _like_query(outs, query, key, value, attn_mask, is_causal, scale, enable_gqa, plain):
+    """The query's order of dimensions, where PyTorch's kernel for the CPU runs: heads that came of a transpose go back without a copy."""
+    if plain or not _takes_both(query, key, value, enable_gqa) or any(x.strides[-1] != 1 for x in (query, key, value)):
+        return [None] * len(outs)
+    return [*formats.keep_format(outs[:1], query), *[None] * (len(outs) - 1)]
+
+
+@op(where="", hidden=1, grad_name=_NAME, strides=_like_query)
 def attention(
     query: Array,
     key: Array,
@@ -106,8 +125,9 @@ def attention(
     is_causal: bool = False,
     scale: float | None = None,
     enable_gqa: bool = False,
+    plain: bool = False,
 ) -> tuple[Array, Array]:
-    """`softmax(query @ key.mT * scale + mask) @ value`."""
+    """`softmax(query @ key.mT * scale + mask) @ value`; plain: row-major, whatever the query's strides."""
     if _fused(query, key, value, attn_mask, is_causal, enable_gqa):
         return _fused_attention(is_causal, scale)(query, key, value), jnp.zeros((), query.dtype)
     return _attend(query, key, value, attn_mask, is_causal, scale, enable_gqa)
@@ -233,18 +253,6 @@ def attention_grad(
     return backend.differentiated_as(fast, plain)(grad, query, key, value, attn_mask, out, probs, keep)
 
 
-def _takes_both(query, key, value, enable_gqa) -> bool:
-    """Whether PyTorch's kernel for the CPU runs, which takes a mask beside `is_causal`; its other one refuses them."""
-    if not query.ndim == key.ndim == value.ndim == 4 or not query.shape[-1] == key.shape[-1] == value.shape[-1]:
-        return False
-    same = query.shape[0] == key.shape[0] == value.shape[0]
-    return (
-        same
-        and query.shape[-2] * key.shape[-2] > 0
-        and (enable_gqa or query.shape[1] == key.shape[1] == value.shape[1])
-    )
-
-
 def _check_attention(query, key, value, attn_mask, is_causal, enable_gqa, dropped=False):
     if min(query.ndim, key.ndim, value.ndim) < 2:
         raise errors.attention_ranks(query.ndim, key.ndim, value.ndim)
@@ -269,7 +277,7 @@ def _check_attention(query, key, value, attn_mask, is_causal, enable_gqa, droppe
 
 
 @attention.check
-def _(query, key, value, attn_mask=None, is_causal=False, scale=None, enable_gqa=False):
+def _(query, key, value, attn_mask=None, is_causal=False, scale=None, enable_gqa=False, plain=False):
     _check_attention(query, key, value, attn_mask, is_causal, enable_gqa)
 
 
@@ -322,4 +330,6 @@ def scaled_dot_product_attention(
         return _attention_by_host(*args, float(dropout_p))
     if dropout_p > 0:
         return attention_dropout(*args, float(dropout_p))
+    if attn_mask is not None and attn_mask.requires_grad:  # only PyTorch's plain kernel has its derivative
+        return attention(*args, True)
     return attention(*args)

@@ -268,6 +268,38 @@ def test_attention_without_keys(mask):
     both(program, layout=False)
 
 
+LAYOUTS = {
+    "heads last in memory": lambda t, x: (x.transpose(1, 2).contiguous().transpose(1, 2),) * 3,
+    "batch inside the heads": lambda t, x: (x.transpose(0, 1).contiguous().transpose(0, 1),) * 3,
+    "packed": lambda t, x: t.stack([x, x, x]).permute(1, 3, 0, 2, 4).contiguous().permute(2, 0, 3, 1, 4).unbind(0),
+    "query alone": lambda t, x: (x.transpose(1, 2).contiguous().transpose(1, 2), x, x),
+    "keys alone": lambda t, x: (x, x.transpose(1, 2).contiguous().transpose(1, 2), x),
+    "keys columns first": lambda t, x: (LAYOUTS["query alone"](t, x)[0], x.mT.contiguous().mT, x),
+    "one step": lambda t, x: (x[:, :, :1].mT.contiguous().mT,) * 3,
+    "other batch": lambda t, x: (LAYOUTS["query alone"](t, x)[0], x[:1], x[:1]),
+    "wide values": lambda t, x: (LAYOUTS["query alone"](t, x)[0], x, x.repeat(1, 1, 1, 2)),
+    "grouped heads": lambda t, x: (x.repeat(1, 2, 1, 1).transpose(1, 2).contiguous().transpose(1, 2), x, x),
+    "three dimensions": lambda t, x: (x[0].transpose(0, 1).contiguous().transpose(0, 1),) * 3,
+}
+
+
+@pytest.mark.parametrize("mask", [None, "added", "learned"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_attention_layout(layout, mask):
+    """The result lies in memory as the query does, where the kernel for the CPU runs; a learned mask is the other one's."""
+
+    def program(t):
+        x = t.arange(120.0).view(2, 3, 5, 4).sin().requires_grad_()
+        q, k, v = LAYOUTS[layout](t, x)
+        given = None if mask is None else t.zeros(q.shape[-2], k.shape[-2], requires_grad=mask == "learned")
+        options = {"enable_gqa": True} if q.shape[1] != k.shape[1] else {}
+        out = t.nn.functional.scaled_dot_product_attention(q, k, v, given, **options)
+        out.cos().sum().backward()
+        return out.detach(), out.stride(), x.grad
+
+    both(program)
+
+
 @pytest.mark.parametrize("mask", ["bool", "float32"])
 @pytest.mark.parametrize("shape", [(1, 2, 3, 4), (2, 3, 4)])
 def test_attention_with_a_mask_and_causal(mask, shape):

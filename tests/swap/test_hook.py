@@ -223,6 +223,72 @@ PRIVATE = """
 """
 
 
+VMAP_PARTS = """
+    import torch
+    import torch._functorch.vmap as parts
+    from torch import nn, vmap
+    from torch._C._functorch import _add_batch_dim
+    from torch._functorch.vmap import _maybe_remove_batch_dim
+
+    class Bag:
+        def __init__(self, **tensors):
+            self.tensors = tensors
+        def each(self, function):
+            return Bag(**{k: function(v) for k, v in self.tensors.items()})
+
+    def process(in_dims, args, func):
+        dims = (in_dims,) * len(args) if isinstance(in_dims, int) else in_dims
+        first = next(x for x, d in zip(args, dims) if d is not None)
+        first = next(iter(first.tensors.values())) if isinstance(first, Bag) else first
+        return first.shape[next(d for d in dims if d is not None)], dims, args, None
+    def over(x, function):
+        return x.each(function) if isinstance(x, Bag) else function(x)
+    def create(dims, args, level, spec):
+        return [x if d is None else over(x, lambda t: _add_batch_dim(t, d, level)) for x, d in zip(args, dims)]
+    def unwrap(out, out_dims, level, size, func):
+        def back(t):
+            t = _maybe_remove_batch_dim("f", t, level, size, out_dims)
+            assert out_dims is None or t.shape[out_dims] == size
+            return t
+        return over(out, back)
+
+    scale, net = torch.tensor(0.5, requires_grad=True), nn.Linear(3, 2)
+    def f(bag, x):
+        return Bag(y=net(bag.tensors["a"] * x).tanh() * scale, z=bag.tensors["b"] + x.sum())
+    def plain(a, b, x):
+        return tuple(f(Bag(a=a, b=b), x).tensors.values())
+    a, b, x = torch.randn(4, 5, 3, requires_grad=True), torch.randn(4, 2), torch.randn(3, 4)
+    want = vmap(vmap(plain, (0, None, None)), (0, 0, 1), 1)(a, b, x)
+    grads = torch.autograd.grad(sum(w.cos().sum() for w in want), (a, scale, *net.parameters()))
+    error = None
+    parts._process_batched_inputs, parts._create_batched_inputs, parts._unwrap_batched = process, create, unwrap
+    got = vmap(vmap(lambda a, b, x: f(Bag(a=a, b=b), x), (0, None, None)), (0, 0, 1), 1)(a, b, x)
+    bags = vmap(vmap(f, (0, None)), (0, 1), 1)(Bag(a=a, b=b[:, None].expand(4, 5, 2)), x)
+    for out in (got, bags):
+        assert [*out.tensors] == ["y", "z"]
+        for g, w in zip(out.tensors.values(), want):
+            torch.testing.assert_close(g, w)
+        again = torch.autograd.grad(sum(w.cos().sum() for w in out.tensors.values()), (a, scale, *net.parameters()))
+        for g, w in zip(again, grads):
+            torch.testing.assert_close(g, w)
+    apart = vmap(lambda q: q + torch.rand(()), randomness="different")(torch.zeros(6))
+    assert len(set(apart.tolist())) == 6
+    assert len(set(vmap(lambda q: q + torch.rand(()), randomness="same")(torch.zeros(6)).tolist())) == 1
+    for wrong, dim, words in ((lambda q: "text", 0, "must only return Tensors, got type <class 'str'>"),
+                              (lambda q: q, None, "can not return a BatchedTensor when out_dim is None")):
+        try:
+            vmap(wrong, out_dims=dim)(torch.zeros(6))
+        except ValueError as caught:
+            error = str(caught)
+        assert words in error, error
+"""
+
+
+def test_vmap_parts(tmp_path):
+    """A program replaces the parts of vmap, so that containers of its own take the batch dimension off and give it back."""
+    programs.run(VMAP_PARTS, tmp_path)
+
+
 def test_private_names(tmp_path):
     programs.python(PRIVATE, tmp_path)
 

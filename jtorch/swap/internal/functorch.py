@@ -1,8 +1,12 @@
-"""torch._C._functorch and torch._functorch.vmap: questions about the tensors inside torch.func's transforms, whose values are JAX's."""
+"""torch._C._functorch and torch._functorch.vmap: questions about tensors inside torch.func's transforms, and the parts of vmap that programs replace."""
 
 import jax
 
 from ... import errors
+from ...func import parts, vectorize
+from ...func.parts import add as _add_batch_dim
+from ...func.parts import remove as _remove_batch_dim
+from ...func.parts import remove_checked as _maybe_remove_batch_dim
 from ...func.vectorize import broadcast_prefix, vmap
 from ...tensor import Tensor
 from ...utils._pytree import tree_flatten, tree_unflatten
@@ -28,12 +32,32 @@ def get_unwrapped(tensor):
     return tensor
 
 
-def _add_batch_dim(tensor, in_dim, level):
-    """Raises: batching by torch.func.vmap is JAX's, without layers that could be added by hand."""
-    raise errors.unsupported("adding a batch dimension by hand", instead="torch.func.vmap, which is jax.vmap")
+def _process_batched_inputs(in_dims, args, func):
+    """Raises: a part of torch.func.vmap, there to be replaced."""
+    raise errors.unsupported("taking the arguments of vmap apart by hand", instead="torch.func.vmap, which is jax.vmap")
 
 
-_remove_batch_dim = _maybe_remove_batch_dim = _add_batch_dim
+_create_batched_inputs = _unwrap_batched = _process_batched_inputs
+
+
+class _Parts:
+    """The three parts as they are now."""
+
+    def __getattr__(self, name):
+        return globals()[name]
+
+
+_parts, _own = _Parts(), _process_batched_inputs
+
+
+def _in_parts(func, in_dims, out_dims, randomness, args, kwargs):
+    """(results,) of a vmap all of whose parts a program has replaced; None where it has not."""
+    if _own in (_process_batched_inputs, _create_batched_inputs, _unwrap_batched):
+        return None
+    return (parts.run(_parts, func, in_dims, out_dims, randomness, args, kwargs),)
+
+
+vectorize.in_parts = _in_parts
 
 
 def _get_name(func) -> str:
@@ -51,4 +75,4 @@ def _vmap(func, in_dims=0, out_dims=0, allow_none_pass_through=False):
     return vmap(func, in_dims, out_dims)
 
 
-_ = Tensor, tree_flatten
+_ = Tensor, tree_flatten, _add_batch_dim, _remove_batch_dim, _maybe_remove_batch_dim
