@@ -104,11 +104,16 @@ def in_full(prog):
     return usual if given is None else _under(given, usual.__wrapped__, usual, donate_argnums=prog.donate)
 
 
+def runs(prog) -> int:
+    """How often a program is run in haste."""
+    return min(ENOUGH + LITTLE // (_bytes(prog) + 1), MOST)
+
+
 def of_program(prog):
     """What calls a program for its first runs; after these the program is called with everything on."""
     usual = prog.traced()
     quick = _under(_HASTE | _kernels(prog), usual.__wrapped__, usual, donate_argnums=prog.donate)
-    left = min(ENOUGH + LITTLE // (_bytes(prog) + 1), MOST)
+    left = runs(prog)
 
     def call(*args):
         nonlocal left

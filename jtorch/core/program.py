@@ -1,7 +1,7 @@
 """Plans, and the programs made of them: run node by node or by numpy at first sight, compiled as a whole when they come back."""
 
 import time
-from operator import attrgetter
+from operator import attrgetter, le
 from sys import getrefcount
 
 import jax
@@ -153,11 +153,16 @@ class Program:
     def ready(self, args):
         """Whether the program is to be called; if not, the one ahead of it is.
 
-        Once it has been wanted often it is compiled for arguments like these, in a thread beside the loop.
+        Once it has been wanted often it is compiled for arguments like these, in a thread beside the loop; or at once, in the place of
+        the one ahead where that was made in haste and had its runs.
         """
         if self.ahead is None:
             return True
         self.spared += 1
+        if not self.ahead.settled and self.ahead.runs + 1 >= hasty.runs(self.ahead):
+            self.ahead = None
+            self.patience = 0
+            return True
         if self.spared == LATE:
             ledger.compiled(self, "optimizer.step")
             beside(self._compile_for, list(map(abstract, args)))
@@ -283,7 +288,9 @@ def run(graph, cause, scope, thread=None):
     numbers = graph.numbers
     if prog.call is None and not prog.runs:
         prog.by_numpy = sight.numpys(prog)
-    if prog.fuller is not None and (prog.runs or prog.by_numpy is None):
+    if scope is None and prog.ahead is None and prog.call is None and not prog.runs and not prog.spared:
+        prog.ahead = _covering(state, prog, live)
+    if prog.ahead is None and prog.fuller is not None and (prog.runs or prog.by_numpy is None):
         _look_ahead(state, prog, dead)
     if prog.ahead is not None:
         ahead = prog.ahead
@@ -291,7 +298,7 @@ def run(graph, cause, scope, thread=None):
             prog = ahead
     started = time.perf_counter()
     if prog.call is None and (prog.runs >= prog.patience or scope is not None or sight.at_sight(prog, inputs)):
-        prog.compile(scope is None and cause != "compiled region" and prog.by_numpy is None)
+        prog.compile(scope is None and cause != "compiled region" and prog.by_numpy is None and not prog.spared)
         ledger.compiled(prog, cause)
     how, outs = "by op", None
     if prog.call is None:
@@ -386,6 +393,15 @@ def _new_program(state, live, dead, device):
         fuller = tuple(alive or i in state.grads for i, alive in enumerate(live))
         prog.fuller = fuller if fuller != live and prog.call is None else None
     return prog
+
+
+def _covering(state, prog, live):
+    """A compiled program of the same nodes that has all results of this one, and more: those of the step whose loss was looked at."""
+    for (other_live, _), other in state.programs.items():
+        if other.call is not None and other.ahead is None and other.donate == prog.donate:
+            if all(map(le, live, other_live)):
+                return other
+    return None
 
 
 def _look_ahead(state, prog, dead):

@@ -3,7 +3,7 @@
 import numpy as np
 
 import jtorch
-from jtorch.core import device, dtype, program, record
+from jtorch.core import device, dtype, ledger, program, record
 from jtorch.core.packing import RUNTIME
 from jtorch.core.program import Plan
 from jtorch.core.spec import Spec
@@ -95,3 +95,34 @@ def test_compiled_equals_run_by_op():
     for a, b in zip(by_op, fused, strict=True):
         np.testing.assert_array_equal(a, b)
     np.testing.assert_array_equal(fused[1], ((x - 1) * 3 + x + 1) * 0.5)
+
+
+def test_a_program_with_more_results_runs_for_one_with_fewer(own_programs):
+    """Steps whose loss nobody reads run the program of one whose loss was read, until that would be compiled once more."""
+
+    def train(reads, steps):
+        jtorch.manual_seed(0)
+        net = jtorch.nn.Sequential(
+            jtorch.nn.Linear(4, 8), jtorch.nn.LayerNorm(8), jtorch.nn.ReLU(), jtorch.nn.Linear(8, 3)
+        )
+        optimizer = jtorch.optim.Adam(net.parameters(), lr=0.01)
+        x, y = jtorch.ones(5, 4), jtorch.arange(5) % 3
+        jtorch.synchronize()
+        before, losses = ledger.counters.compiles, {}
+        for k in range(steps):
+            loss = jtorch.nn.functional.cross_entropy(net(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if k in reads:
+                losses[k] = loss.item()
+        jtorch.synchronize()
+        return ledger.counters.compiles - before, losses
+
+    count, few = train({0}, 6)
+    assert count == 1
+    _, all_ = train(range(30), 30)
+    more, some = train({0, 7, 29}, 30)
+    assert more <= 2
+    for losses in (few, some):
+        np.testing.assert_allclose([losses[k] for k in losses], [all_[k] for k in losses], rtol=1e-5)
