@@ -20,6 +20,7 @@ from jtorch.core.dtype import INT, scalar_name
 from . import channels as channel_form
 from . import formats
 from .backend import barrier, conjugate, on_cpu
+from .covered import covered, fold_input, fold_size, fold_weight, folded, unfold_input
 from .registry import Array, composite, op
 
 __all__ = [
@@ -250,6 +251,9 @@ def _cpu_forward(x, w, geo: Geometry):
     kernel, n = w.shape[2:], w.ndim - 2
     channels = x.shape[-1]
     out = geo.out(x.shape[1:-1], kernel)
+    dims = covered(x.shape[1:-1], kernel, out, geo)
+    if 0 in dims:  # the innermost dimension alone lies beside the channels already, and gains nothing
+        return _cpu_forward(fold_input(x, dims), fold_weight(w, dims), folded(geo, dims))
     if _is_depthwise(channels, w.shape, geo):
         taps = windows(x, kernel, out, geo)
         flat = w.reshape(channels, -1)
@@ -268,6 +272,9 @@ def _cpu_forward(x, w, geo: Geometry):
 def _cpu_input_grad(g, w, size, geo: Geometry):
     kernel, n = w.shape[2:], w.ndim - 2
     channels, spatial, out = size[1], size[2:], g.shape[1:-1]
+    if dims := covered(spatial, kernel, out, geo):
+        x = _cpu_input_grad(g, fold_weight(w, dims), fold_size(size, dims), folded(geo, dims))
+        return unfold_input(x, size, dims)
     if _is_depthwise(channels, w.shape, geo):
         flat = w.reshape(channels, -1)
         return spread((g * flat[:, i] for i in range(flat.shape[1])), kernel, spatial, out, geo)

@@ -27,6 +27,18 @@ GEOMETRIES = [
     ((13,), (5,), {"stride": 2, "padding": 2}),
     ((13,), (3,), {"dilation": 3}),
     ((5, 6, 7), (3, 2, 3), {"stride": (1, 2, 2), "padding": 1}),
+    # kernels that cover a dimension
+    ((9, 8), (3, 8), {}),
+    ((9, 8), (9, 3), {"stride": (2, 3)}),
+    ((9, 8), (9, 3), {"padding": (0, 1), "dilation": (1, 2)}),
+    ((9, 8), (9, 8), {"stride": 2}),
+    ((9, 8), (3, 8), {"groups": 2}),
+    ((9, 8), (3, 8), {"padding": (1, 0), "stride": (1, 9)}),
+    ((3, 9), (3, 3), {"padding": "same"}),  # three positions in the covered dimension
+    ((9, 8), (9, 2), {"dilation": 1, "padding": "valid"}),
+    ((7,), (7,), {}),
+    ((5, 6, 7), (5, 2, 7), {"stride": 2}),
+    ((5, 6, 7), (2, 6, 3), {}),
 ]
 
 
@@ -46,6 +58,34 @@ def test_gradients(size, kernel, options, batch, channels):
     got, want = (gradients(lib, x, w, len(size), options) for lib in (jtorch, torch))
     for a, b in zip(got, want, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+
+
+COVERING = [(size, kernel, options) for size, kernel, options in GEOMETRIES if any(map(int.__eq__, size, kernel))]
+
+
+@pytest.mark.parametrize("size, kernel, options", COVERING, ids=str)
+def test_kernels_that_cover_a_dimension(size, kernel, options):
+    """With a bias, channels last and float32; and transposed, from one position in such a dimension."""
+    n = len(size)
+
+    def run(lib, name, x, w, b, **options):
+        x, w, b = (lib.tensor(a.astype(np.float32), requires_grad=True) for a in (x, w, b))
+        y = x.to(memory_format=lib.channels_last) if n == 2 else x
+        out = getattr(lib.nn.functional, f"{name}{n}d")(y, w, b, **options)
+        grads = lib.autograd.grad((out * out.detach()).sum(), (x, w, b))
+        return [t.detach().numpy() for t in (out, *grads)]
+
+    groups = options.get("groups", 1)
+    w, b = DRAW.standard_normal((6, 4 // groups, *kernel)), DRAW.standard_normal(6)
+    cases = [("conv", DRAW.standard_normal((3, 4, *size)), w, b, options)]
+    if isinstance(options.get("padding", 0), int | tuple):
+        small = [1 if s == k else 3 for s, k in zip(size, kernel)]
+        x, b = DRAW.standard_normal((3, 6, *small)), DRAW.standard_normal(4)
+        cases.append(("conv_transpose", x, w, b, options))
+    for name, *arrays, options in cases:
+        got, want = (run(lib, name, *arrays, **options) for lib in (jtorch, torch))
+        for a, b in zip(got, want, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-3)
 
 
 @pytest.mark.parametrize("stride, batch", [(1, 3), (1, 32), (2, 3), (2, 32)])
