@@ -434,7 +434,7 @@ def same_error(expected, got, regex=None):
         raise Mismatch(f"torch: {expected!r}; jtorch: {got!r}") from got
     if expected is None:
         return
-    if type(expected).__name__.lstrip("_") not in {c.__name__ for c in type(got).__mro__}:
+    if type(expected).__name__.lstrip("_") not in {c.__name__.lstrip("_") for c in type(got).__mro__}:
         raise Mismatch(f"error {expected!r} expected, got {got!r}") from got
     want, have = first_line(expected), first_line(got)
     if want != have and not (regex and re.search(regex, str(got))):

@@ -159,8 +159,6 @@ SAME = {
     "select_n": _select_n,
     "convert_element_type": _convert,
     "bitcast_convert_type": _bitcast,
-    "shift_left": _shift(np.left_shift),
-    "shift_right_arithmetic": _shift(np.right_shift),
     "div": _floats(np.divide),
     "sqrt": _floats(np.sqrt),
     "reduce_sum": _reduce(np.add),
@@ -316,6 +314,8 @@ ALIKE = SAME | {
     "reduce_window_sum": windows(np.add, 0),
     "conv_general_dilated": conv,
     "stop_gradient": _plain(np.asarray),
+    "shift_left": _shift(np.left_shift),
+    "shift_right_arithmetic": _shift(np.right_shift),
 }  # fmt: skip
 MANY_RESULTS = {"sort": _sort}
 

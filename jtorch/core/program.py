@@ -287,7 +287,7 @@ def run(graph, cause, scope, thread=None):
         _resolve(graph)
     numbers = graph.numbers
     if prog.call is None and not prog.runs:
-        prog.by_numpy = sight.numpys(prog)
+        prog.by_numpy = sight.numpys(prog, cause)
     if scope is None and prog.ahead is None and prog.call is None and not prog.runs and not prog.spared:
         prog.ahead = _covering(state, prog, live)
     if prog.ahead is None and prog.fuller is not None and (prog.runs or prog.by_numpy is None):
