@@ -121,7 +121,10 @@ def test_changed_learning_rate_compiles_nothing():
     "optimizer", [lambda p: jtorch.optim.AdamW(p), lambda p: jtorch.optim.SGD(p, 0.1, 0.9)], ids=["AdamW", "SGD"]
 )
 def test_one_program_serves_the_first_steps(optimizer, every):
-    """The first step, which makes the optimizer's state; steps whose gradients die unseen, and steps that are looked at."""
+    """The first step, which makes the optimizer's state; steps whose gradients die unseen, and steps that are looked at.
+
+    Where none is looked at, the program of what is needed takes over when the one made in haste has had its runs.
+    """
     model = jtorch.nn.Sequential(jtorch.nn.Linear(4, every + 2), jtorch.nn.Tanh(), jtorch.nn.Linear(every + 2, 3))
     opt = optimizer(model.parameters())
     x = jtorch.randn(5, 4)
@@ -137,7 +140,7 @@ def test_one_program_serves_the_first_steps(optimizer, every):
                 loss.item()
         loss.item()
 
-    assert counted(steps).compiles == 1
+    assert counted(steps).compiles == 1 + (every == 100)
 
 
 def test_smaller_last_batch_compiles_at_most_once():
