@@ -10,7 +10,7 @@ import jtorch
 from jtorch.core import chain
 from tests.oracle import torch
 
-SEEDS = 16
+SEEDS = 8
 ABSENT = float("nan")
 MODELS = {
     "mlp": lambda nn: nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 3)),
