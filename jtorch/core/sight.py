@@ -28,10 +28,9 @@ def numpys(prog, cause) -> Numpys | None:
     a program that was compiled at sight with other shapes, or is made of what two of them were made of, waits until it comes back. So does
     one of very many nodes: many passes of a loop that looks at none of its values.
     """
-    if cause == "optimizer.step":  # which most likely comes again and again, in a deep network too
-        very_many = prog.n_nodes > _A_STEP
-    else:
-        very_many = prog.n_nodes > min(_VERY_MANY, max(_MANY, _ALIKE * len({node.plan for node in prog.nodes})))
+    very_many = prog.n_nodes > _VERY_MANY
+    if cause != "optimizer.step":  # a step of a deep network comes again and again
+        very_many = very_many or prog.n_nodes > max(_MANY, _ALIKE * len({node.plan for node in prog.nodes}))
     if config.deterministic or not very_many and len(_cold(prog)) <= config.cold_ops:
         return None
     names = _names(prog)
@@ -109,7 +108,7 @@ class Seen:
 
 _TRIES, _OFTEN = 3, 1 << 20
 _VARIED = 2
-_VERY_MANY, _A_STEP = 1000, 2000  # nodes, which take some 10 s to compile
+_VERY_MANY = 1000  # nodes, which take some 10 s to compile
 _MANY, _ALIKE = 200, 8  # nodes; so many times the plans that they are made of
 _ENOUGH, _ENOUGH_OF_MANY, _AT_MOST = 2, 16, 128  # runs by numpy
 _OFTEN_ENOUGH = 4  # of so many flushes, one
