@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from . import ledger
-from .hosted import Steps, place_of, put
+from .hosted import place_of, put, steps_of
 from .numpy_rules import EXACT, NotHere
 from .packing import RUNTIME, plain
 
@@ -19,7 +19,7 @@ LITTLE = 1 << 22  # bytes of all their operands and results
 class Aside:
     """How one result of a recorded path is computed by itself."""
 
-    __slots__ = ("nodes", "used", "numbers", "place", "value")
+    __slots__ = ("nodes", "used", "numbers", "place", "constant", "value")
 
     def __init__(self, path, nodes, device):
         self.nodes = nodes
@@ -30,11 +30,9 @@ class Aside:
             order.index(node) if node.numbers is RUNTIME else tuple(map(plain, node.numbers)) for node in nodes
         ]
         self.place = place_of(device)
-        self.value = None  # of a constant, once it has been read
-
-    def is_constant(self) -> bool:
-        """Whether nothing goes in that is not part of the path."""
-        return not self.used and all(type(own) is tuple for own in self.numbers)
+        # whether nothing goes in that is not part of the path; its value, once it has been read
+        self.constant = not self.used and all(type(own) is tuple for own in self.numbers)
+        self.value = None
 
     def run(self, inputs, numbers, index):
         """The result, a numpy array. Raises NotHere for what numpy does otherwise."""
@@ -47,11 +45,11 @@ class Aside:
                 args += numbers[own] if type(own) is int else own
                 plan = node.plan
                 if plan.exact is None:
-                    plan.exact = _steps(plan, args)
+                    plan.exact = steps_of(plan, args, EXACT)
                 if not plan.exact:
                     raise NotHere
                 made.update(zip(range(node.first, node.count), plan.exact.run(args)))
-        if self.is_constant():
+        if self.constant:
             self.value = made[index]
         return made[index]
 
@@ -70,7 +68,7 @@ def read(graph, pending) -> bool:
     inputs = graph.inputs
     if not found or not all(isinstance(inputs[k], (jax.Array, np.ndarray)) for k in found.used):
         return False
-    if not found.is_constant():
+    if not found.constant:
         # A loop that looks at its data in each pass shall not record all its passes: where it has been before, a recording ends.
         here = ledger.way()
         if here in graph.asides:
@@ -106,10 +104,3 @@ def _found(state, index, device):
             nodes.append(node)
             need.update(i for i in node.ids if i >= 0)
     return Aside(path, nodes[::-1], device) if len(nodes) < len(path) else False
-
-
-def _steps(plan, args):
-    try:
-        return Steps(plan.jit.trace(*args).jaxpr, EXACT)
-    except NotHere:
-        return False

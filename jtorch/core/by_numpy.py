@@ -7,7 +7,7 @@ is compiled for such a graph is seldom used again.
 import jax
 import numpy as np
 
-from .hosted import Steps, place_of, put
+from .hosted import place_of, put, steps_of
 from .numpy_rules import ALIKE, DTYPES, MOST_DIMENSIONS, NotHere
 from .packing import placed
 
@@ -63,7 +63,7 @@ class _Caller:
 
     def __call__(self, plan, args, numbers):
         if plan.steps is None:
-            plan.steps = _steps(plan, args, numbers)
+            plan.steps = steps_of(plan, (*args, *numbers), ALIKE)
         if plan.steps:
             try:
                 return plan.steps.run((*args, *numbers))
@@ -79,11 +79,3 @@ def _executed(plan, args, numbers):
     with placed(plan.device):  # numpy's arrays are on none
         made = plan.jit(*args, *numbers)
     return list(map(np.asarray, made if plan.n_out > 1 else (made,)))
-
-
-def _steps(plan, args, numbers):
-    """How numpy runs a plan; False if it does not."""
-    try:
-        return Steps(plan.jit.trace(*args, *numbers).jaxpr, ALIKE)
-    except NotHere:
-        return False

@@ -85,6 +85,14 @@ class Steps:
         return [values[k] for k in self.results]
 
 
+def steps_of(plan, args, rules):
+    """How numpy runs a plan on arrays and numbers like these by such rules; False if it does not."""
+    try:
+        return Steps(plan.jit.trace(*args).jaxpr, rules)
+    except NotHere:
+        return False
+
+
 class _Walk:
     """The steps (function, places of its operands) of a jaxpr and the functions that it calls."""
 

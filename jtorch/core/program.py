@@ -286,10 +286,10 @@ def run(graph, cause, scope, thread=None):
         inputs[graph.unresolved[0]].graph.drain()
         _resolve(graph)
     numbers = graph.numbers
-    if prog.call is None and not prog.runs:
+    if prog.call is None and not prog.runs and not prog.spared:
         prog.by_numpy = sight.numpys(prog, cause)
-    if scope is None and prog.ahead is None and prog.call is None and not prog.runs and not prog.spared:
-        prog.ahead = _covering(state, prog, live)
+        if scope is None:
+            prog.ahead = _covering(state, prog, live)
     if prog.ahead is None and prog.fuller is not None and (prog.runs or prog.by_numpy is None):
         _look_ahead(state, prog, dead)
     if prog.ahead is not None:

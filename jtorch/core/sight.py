@@ -28,23 +28,24 @@ def numpys(prog, cause) -> Numpys | None:
     a program that was compiled at sight with other shapes, or is made of what two of them were made of, waits until it comes back. So does
     one of very many nodes: many passes of a loop that looks at none of its values.
     """
+    plans = {node.plan for node in prog.nodes}
     very_many = prog.n_nodes > _VERY_MANY
     if cause != "optimizer.step":  # a step of a deep network comes again and again
-        very_many = very_many or prog.n_nodes > max(_MANY, _ALIKE * len({node.plan for node in prog.nodes}))
+        very_many = very_many or prog.n_nodes > max(_MANY, _ALIKE * len(plans))
     if config.deterministic or not very_many and len(_cold(prog)) <= config.cold_ops:
         return None
     names = _names(prog)
     varied = very_many or names in seen.kinds or _mostly(map(seen.names.get, names, repeat(0))) >= _VARIED
     if not varied or not by_numpy.wanted(prog):
         return None
-    return Numpys(_ENOUGH_OF_MANY if very_many else _ENOUGH, _until_it_pays(prog))
+    few = _ENOUGH_OF_MANY if very_many else _ENOUGH
+    return Numpys(few, min(max(_until_it_pays(prog, len(plans)), few), _AT_MOST))
 
 
-def _until_it_pays(prog) -> int:
+def _until_it_pays(prog, n_plans) -> int:
     """Runs by numpy that take a fourth of the time that compiling takes longer than compiled ones."""
     extra = _NUMPYS_NODE * prog.n_nodes + _NUMPYS_BYTE * sum(node.plan.nbytes for node in prog.nodes)
-    compiling = _COMPILED_NODE * prog.n_nodes + _COMPILED_PLAN * len({node.plan for node in prog.nodes})
-    return min(max(int(compiling / (4 * extra)), _ENOUGH), _AT_MOST)
+    return int((_COMPILED_NODE * prog.n_nodes + _COMPILED_PLAN * n_plans) / (4 * extra))
 
 
 def at_sight(prog, inputs):

@@ -8,6 +8,8 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 
+from .datapipe import DataChunk
+
 __all__ = [
     "StreamWrapper",
     "get_file_binaries_from_pathnames",
@@ -28,6 +30,22 @@ def length_of(pipe, source) -> int:
     if not hasattr(type(source), "__len__"):
         raise no_length(pipe)
     return len(source)
+
+
+class Batches:
+    """What the steps that make batches share: their settings, and how many batches there are."""
+
+    def __init__(self, datapipe, batch_size: int, drop_last: bool = False, wrapper_class=DataChunk):
+        if batch_size <= 0:
+            raise AssertionError("Batch size is required to be larger than 0!")
+        self.datapipe = datapipe
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+        self.wrapper_class = wrapper_class
+
+    def __len__(self):
+        n = length_of(self, self.datapipe)
+        return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
 
 
 # --- functions ---------------------------------------------------------------------------------------------------------

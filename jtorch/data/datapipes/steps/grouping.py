@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from ..common import check_function, length_of
+from ..common import Batches, check_function
 from ..datapipe import DataChunk, IterDataPipe
 from ..decorators import functional_datapipe
 
@@ -10,16 +10,8 @@ __all__ = ["BatcherIterDataPipe", "GrouperIterDataPipe", "UnBatcherIterDataPipe"
 
 
 @functional_datapipe("batch")
-class BatcherIterDataPipe(IterDataPipe):
+class BatcherIterDataPipe(Batches, IterDataPipe):
     """Samples in lists of `batch_size`, made by `wrapper_class`; a shorter last one is left out with `drop_last`."""
-
-    def __init__(self, datapipe, batch_size: int, drop_last: bool = False, wrapper_class=DataChunk):
-        if batch_size <= 0:
-            raise AssertionError("Batch size is required to be larger than 0!")
-        self.datapipe = datapipe
-        self.batch_size = batch_size
-        self.drop_last = drop_last
-        self.wrapper_class = wrapper_class
 
     def __iter__(self):
         batch = []
@@ -30,10 +22,6 @@ class BatcherIterDataPipe(IterDataPipe):
                 batch = []
         if batch and not self.drop_last:
             yield self.wrapper_class(batch)
-
-    def __len__(self):
-        n = length_of(self, self.datapipe)
-        return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
 
 
 @functional_datapipe("unbatch")

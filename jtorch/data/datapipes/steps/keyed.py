@@ -4,8 +4,8 @@ import copy
 import warnings
 from collections.abc import Callable
 
-from ..common import check_function, length_of
-from ..datapipe import DataChunk, MapDataPipe
+from ..common import Batches, check_function
+from ..datapipe import MapDataPipe
 from ..decorators import functional_datapipe
 from .ordering import Random
 
@@ -64,16 +64,8 @@ class MapperMapDataPipe(MapDataPipe):
 
 
 @functional_datapipe("batch")
-class BatcherMapDataPipe(MapDataPipe):
+class BatcherMapDataPipe(Batches, MapDataPipe):
     """Samples 0 to n-1 in lists of `batch_size`, made by `wrapper_class`."""
-
-    def __init__(self, datapipe, batch_size: int, drop_last: bool = False, wrapper_class=DataChunk):
-        if batch_size <= 0:
-            raise AssertionError("Batch size is required to be larger than 0!")
-        self.datapipe = datapipe
-        self.batch_size = batch_size
-        self.drop_last = drop_last
-        self.wrapper_class = wrapper_class
 
     def __getitem__(self, index):
         batch = []
@@ -84,10 +76,6 @@ class BatcherMapDataPipe(MapDataPipe):
             if self.drop_last or not batch:
                 raise IndexError(f"Index {index} is out of bound.") from error
         return self.wrapper_class(batch)
-
-    def __len__(self):
-        n = length_of(self, self.datapipe)
-        return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
 
 
 class _Several(MapDataPipe):
