@@ -1,7 +1,7 @@
 """Plans, and the programs made of them: run node by node or by numpy at first sight, compiled as a whole when they come back."""
 
 import time
-from operator import attrgetter, le
+from operator import attrgetter
 from sys import getrefcount
 
 import jax
@@ -103,6 +103,15 @@ class Program:
         self.fuller = None  # which results that program has, until it is made
         self.ahead = None  # a program with more results that runs for this one until this one is compiled
         self.spared = 0  # runs that it has made
+
+    def taken(self):
+        """The inputs whose memory it takes."""
+        return {self.used[k] for k in self.donate}
+
+    def nbytes_of(self, inputs):
+        """Bytes of some of its inputs."""
+        sizes = {~i: spec.nbytes for node in self.nodes for i, spec in zip(node.ids, node.plan.operands) if i < 0}
+        return sum(map(sizes.__getitem__, inputs))
 
     def arguments(self, inputs, numbers):
         """What `call` takes: the inputs that are used, then the numbers."""
@@ -289,7 +298,7 @@ def run(graph, cause, scope, thread=None):
     if prog.call is None and not prog.runs and not prog.spared:
         prog.by_numpy = sight.numpys(prog, cause)
         if scope is None:
-            prog.ahead = _covering(state, prog, live)
+            prog.ahead = _covering(state, prog)
     if prog.ahead is None and prog.fuller is not None and (prog.runs or prog.by_numpy is None):
         _look_ahead(state, prog, dead)
     if prog.ahead is not None:
@@ -395,11 +404,15 @@ def _new_program(state, live, dead, device):
     return prog
 
 
-def _covering(state, prog, live):
-    """A compiled program of the same nodes that has all results of this one, and more: those of the step whose loss was looked at."""
-    for (other_live, _), other in state.programs.items():
-        if other.call is not None and other.ahead is None and other.donate == prog.donate:
-            if all(map(le, live, other_live)):
+def _covering(state, prog):
+    """A compiled program of the same nodes that has all results of this one, and perhaps more, and takes no other input's memory.
+
+    Such are those of the step whose loss was looked at, and of the first step, whose small inputs are still numpy's.
+    """
+    wanted, given = set(prog.out), prog.taken()
+    for other in state.programs.values():
+        if other.call is not None and other.ahead is None and other is not prog:
+            if wanted.issubset(other.out) and other.taken() <= given:
                 return other
     return None
 

@@ -54,6 +54,17 @@ def test_a_whole_step_gives_the_plain_loop_s_numbers_and_is_replayed(name, optio
     assert region(step).replays, region(step).why
 
 
+@pytest.mark.parametrize("name", ["SGD", "Adam"])
+def test_the_program_of_the_recorded_step_is_the_one_that_is_replayed(name, own_programs):
+    """One compile at the start: parameters that the first step has from numpy are no reason for another program."""
+    net, opt = model(optimizer=name)
+    step = jtorch.compile(make_step(net, opt))
+    for x, y in batches(4):
+        step(x, y).item()
+    replay = region(step).replays[-1]
+    assert replay.program.runs  # as a recorded graph
+
+
 def test_a_changed_learning_rate_is_followed_without_a_compile():
     net, opt = model()
     step = jtorch.compile(make_step(net, opt))
