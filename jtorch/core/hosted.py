@@ -12,6 +12,7 @@ import jax
 import numpy as np
 from jax.extend.core import Literal
 
+from .numpy_kinds import function_of
 from .numpy_rules import ALIKE, DTYPES, MANY_RESULTS, MOST_DIMENSIONS, SAME, NotHere, cuts
 
 ROUNDS = 2048  # of a loop at most: each takes some µs a primitive
@@ -139,10 +140,7 @@ class _Walk:
         if rules is ALIKE and (name in MANY_RESULTS or name in _LOOPS):
             whole = self.step((MANY_RESULTS.get(name) or _LOOPS[name])(eqn), places)
             return [self.step(itemgetter(k), [whole]) for k in range(len(eqn.outvars))]
-        rule = rules.get(name)
-        if rule is None:
-            raise NotHere
-        return [self.step(rule(eqn), places)]
+        return [self.step(function_of(eqn, rules), places)]
 
 
 def _dtype(v):

@@ -4,12 +4,15 @@ Raises NotHere, from the rule or from the function, for what numpy does otherwis
 sums, which every compiler adds up in its own order.
 """
 
+import ml_dtypes
 import numpy as np
 
 from .numpy_windows import NotHere, conv, gather, put, scatter, size, windows
 
 MOST_DIMENSIONS = 64  # of numpy's arrays
-DTYPES = {np.dtype(t) for t in "?bBhHiIqQfd"}
+COMPLEX = {np.dtype(np.complex64), np.dtype(np.complex128)}
+SHORT = {np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)}
+DTYPES = {np.dtype(t) for t in "?bBhHiIqQfd"} | COMPLEX | SHORT
 
 
 def _plain(function):
@@ -143,6 +146,17 @@ def _reduce(function):
     return rule
 
 
+def _complex(eqn):
+    dtype = eqn.outvars[0].aval.dtype
+
+    def run(real, imag):
+        made = np.empty(np.shape(real), dtype)
+        made.real, made.imag = real, imag
+        return made
+
+    return run
+
+
 SAME = {
     "transpose": lambda eqn: lambda x, order=eqn.params["permutation"]: x.transpose(order),
     "rev": lambda eqn: lambda x, dims=eqn.params["dimensions"]: np.flip(x, dims),
@@ -159,6 +173,10 @@ SAME = {
     "select_n": _select_n,
     "convert_element_type": _convert,
     "bitcast_convert_type": _bitcast,
+    "real": _plain(np.real),
+    "imag": _plain(np.imag),
+    "complex": _complex,
+    "conj": lambda eqn: lambda x, dtype=eqn.outvars[0].aval.dtype: np.conjugate(x).astype(dtype),
     "div": _floats(np.divide),
     "sqrt": _floats(np.sqrt),
     "reduce_sum": _reduce(np.add),
@@ -272,10 +290,17 @@ def _cumulative(function):
     return rule
 
 
+def _fft(eqn):
+    name = ("fftn", "ifftn", "rfftn", "irfftn")[int(eqn.params["fft_type"])]
+    lengths, dtype = eqn.params["fft_lengths"], eqn.outvars[0].aval.dtype
+    transform, axes = getattr(np.fft, name), tuple(range(-len(lengths), 0))
+    return lambda x: transform(x, lengths, axes).astype(dtype)
+
+
 def _sort(eqn):
     """A function of the operands that gives as many."""
     axis = eqn.params["dimension"]
-    if eqn.params["num_keys"] != 1:
+    if eqn.params["num_keys"] != 1 or eqn.invars[0].aval.dtype in COMPLEX | SHORT:
         raise NotHere
 
     def run(key, *others):
@@ -302,6 +327,7 @@ ALIKE = SAME | {
     "reduce_prod": _reduce(np.multiply),
     "argmax": _arg(np.argmax),
     "argmin": _arg(np.argmin),
+    "fft": _fft,
     "cumsum": _cumulative(np.add),
     "cumprod": _cumulative(np.multiply),
     "cummax": _cumulative(np.maximum),
@@ -327,7 +353,7 @@ def _whole(rule):
     """Not of floats, whose products a compiler adds up without rounding them, and whose sums in an order of its own."""
 
     def of(eqn):
-        if eqn.outvars[0].aval.dtype.kind == "f":
+        if eqn.outvars[0].aval.dtype.kind not in "biu":
             raise NotHere
         return rule(eqn)
 
