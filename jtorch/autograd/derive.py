@@ -82,7 +82,7 @@ class Backward:
 
     __slots__ = (
         "forward", "name", "positions", "save_in", "save_out", "guard_in", "guard_out", "uses_numbers", "plans", "build", "specs", "n_out",
-        "whole", "whole_plan", "node", "keep",
+        "whole", "whole_plan", "node", "keep", "sources",
     )  # fmt: skip
 
     def __init__(self, forward, positions, save_in, save_out, uses_numbers, build):
@@ -100,6 +100,7 @@ class Backward:
         self.whole_plan = None  # what `plan` says where every result has a gradient, once it has been asked
         self.node = None  # the class of its nodes, set by the tape
         self.keep = None  # for up to three operands and one result: what saves them, set by the tape
+        self.sources = None  # of its gradients where every result has a cotangent, if it has been traced already
 
     def guard(self, which, owners):
         """Guard what the op says, {name: whether}; owners: operand position -> name."""
@@ -120,33 +121,40 @@ class Backward:
             found = self.plans[present] = self.make(present)
         return found
 
-    def trace(self, present):
-        """(jaxpr, kernel, operand specs) of the derivative for these cotangents."""
+    def takes(self, present):
+        """Specs of what its kernel takes for these cotangents, and the types of the numbers."""
         forward = self.forward
-        kernel = self.build(present)
         operands = [forward.operands[i] for i in self.save_in]
         operands += [forward.specs[i] for i in self.save_out]
         operands += [_grad_spec(forward.specs[k]) for k, there in enumerate(present) if there]
-        kinds = forward.kinds if self.uses_numbers else ()
+        return operands, forward.kinds if self.uses_numbers else ()
+
+    def trace(self, present):
+        """(jaxpr of the derivative for these cotangents, for each gradient which cotangent it simply is, or -1)."""
+        kernel = self.build(present)
+        operands, kinds = self.takes(present)
         samples = [s.aval for s in operands] + [kind(1) for kind in kinds]
-        return jax.make_jaxpr(lambda *v: tuple(kernel(*v)))(*samples).jaxpr, kernel, operands
+        jaxpr = jax.make_jaxpr(lambda *v: tuple(kernel(*v)))(*samples).jaxpr
+        first = len(self.save_in) + len(self.save_out)
+        cotangents = {id(v): k for k, v in enumerate(jaxpr.invars[first : first + sum(present)])}
+        return jaxpr, [cotangents.get(id(v), -1) for v in jaxpr.outvars]
 
     def make(self, present):
         forward = self.forward
-        jaxpr, kernel, operands = self.trace(present)
-        kinds = forward.kinds if self.uses_numbers else ()
-        inputs = {id(v): k for k, v in enumerate(jaxpr.invars)}
-        first_grad = len(self.save_in) + len(self.save_out)
+        sources = self.sources
+        if sources is None or present != self.whole:
+            _, sources = self.trace(present)
         passed, kept = [], []
-        for k, var in enumerate(jaxpr.outvars):
-            source = inputs.get(id(var), -1)
-            if source >= first_grad:
-                passed.append(first_grad - 1 - source)
+        for k, source in enumerate(sources):
+            if source >= 0:
+                passed.append(~source)
             else:
                 passed.append(len(kept))
                 kept.append(k)
         if not kept:
             return None, tuple(passed)
+        kernel = self.build(present)
+        operands, kinds = self.takes(present)
         specs = tuple(_grad_spec(forward.operands[self.positions[k]]) for k in kept)
 
         def fn(*values):
@@ -302,7 +310,7 @@ def _pruned(plan, positions, save_in, save_out, uses_numbers, build_for):
     """A Backward that keeps only the operands and results whose values its kernel reads: many rules ask for no more than a
     shape, or for one of several results."""
     whole = Backward(plan, positions, save_in, save_out, uses_numbers, build_for(save_in, save_out, (), ()))
-    jaxpr, _, _ = whole.trace((True,) * plan.n_out)
+    jaxpr, whole.sources = whole.trace(whole.whole)
     used = used_inputs(jaxpr)
     kept = tuple(i for k, i in enumerate(save_in) if k in used)
     # an only result that the rule names is guarded as PyTorch guards it, read or not
@@ -310,7 +318,9 @@ def _pruned(plan, positions, save_in, save_out, uses_numbers, build_for):
     if (kept, outs) == (save_in, save_out):
         return whole
     dropped = (tuple(i for i in save_in if i not in kept), tuple(i for i in save_out if i not in outs))
-    return Backward(plan, positions, kept, outs, uses_numbers, build_for(kept, outs, *dropped))
+    made = Backward(plan, positions, kept, outs, uses_numbers, build_for(kept, outs, *dropped))
+    made.sources = whole.sources
+    return made
 
 
 def _flat(slot):
