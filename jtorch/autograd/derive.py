@@ -1,5 +1,6 @@
 """Derivatives: from a plan (an op on given specs) to the plan of its backward."""
 
+import contextlib
 import functools
 
 import jax
@@ -12,6 +13,8 @@ from ..core.program import Plan
 from ..core.spec import Spec
 from ..ops.registry import UNKNOWN, ZERO, Unwritten
 from .liveness import used_inputs
+
+_NOTHING = contextlib.nullcontext()
 
 
 class Binding:
@@ -31,8 +34,9 @@ class Binding:
         return [_argument(slot, operands, numbers) for slot in self.slots]
 
     def kernel(self, *values):
-        n = self.n_operands
-        return self.op.invoke(self.op.fn, self.arguments(values[:n], values[n:]))
+        n, op = self.n_operands, self.op
+        with jax.disable_jit() if op.unnested else _NOTHING:
+            return op.invoke(op.fn, self.arguments(values[:n], values[n:]))
 
 
 def _argument(slot, operands, numbers):
@@ -275,6 +279,10 @@ def _by_rules(plan, binding, positions, owners):
         n_saved = len(save_in) + len(save_out)
 
         def kernel(*values):
+            with jax.disable_jit() if op.unnested else _NOTHING:
+                return derivatives(values)
+
+        def derivatives(values):
             operands = [None] * len(plan.operands)
             for i in stand_ins:
                 operands[i] = jnp.zeros(tuple(plan.operands[i].shape), plan.operands[i].dtype.np)

@@ -220,7 +220,7 @@ _ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
 
 def _threefry(key, x0, x1, rounds):
     """The two output words of Threefry-2x32 for the counter (x0, x1)."""
-    u32 = jnp.uint32
+    u32 = np.uint32
     schedule = (key[0], key[1], key[0] ^ key[1] ^ u32(0x1BD11BDA))
     x0, x1 = x0 + schedule[0], x1 + schedule[1]
     for i in range(rounds):
@@ -253,8 +253,8 @@ def bits(key, shape, dtype=np.uint32):
     first, second = _words(key, shape)
     dtype = np.dtype(dtype)
     if dtype.itemsize == 8:
-        return (first.astype(jnp.uint64) << jnp.uint64(32)) | second.astype(jnp.uint64)
-    return (first >> jnp.uint32(32 - 8 * dtype.itemsize)).astype(dtype)
+        return (first.astype(jnp.uint64) << np.uint64(32)) | second.astype(jnp.uint64)
+    return (first >> np.uint32(32 - 8 * dtype.itemsize)).astype(dtype)
 
 
 def uniform(key, shape, dtype=np.float32):
@@ -262,11 +262,11 @@ def uniform(key, shape, dtype=np.float32):
     dtype = np.dtype(dtype)
     first, second = _words(key, shape)
     if dtype == np.float64:
-        high = (first >> jnp.uint32(5)).astype(dtype)
-        low = (second >> jnp.uint32(6)).astype(dtype)
+        high = (first >> np.uint32(5)).astype(dtype)
+        low = (second >> np.uint32(6)).astype(dtype)
         return (high * 2.0**26 + low) * dtype.type(2.0**-53)
     digits = jnp.finfo(dtype).nmant + 1
-    return (first >> jnp.uint32(32 - digits)).astype(dtype) * dtype.type(2.0**-digits)
+    return (first >> np.uint32(32 - digits)).astype(dtype) * dtype.type(2.0**-digits)
 
 
 def bernoulli(key, p, shape):
@@ -276,12 +276,12 @@ def bernoulli(key, p, shape):
         threshold = round(p * 2**32)
         if threshold >= 2**32:
             return jnp.ones(tuple(shape), jnp.bool_)
-        return first < jnp.uint32(threshold)
+        return first < np.uint32(threshold)
     p = jnp.asarray(p)
     if p.dtype == jnp.float64:
-        high = (first >> jnp.uint32(5)).astype(p.dtype)
-        return (high * 2.0**26 + (second >> jnp.uint32(6)).astype(p.dtype)) * 2.0**-53 < p
-    return (first >> jnp.uint32(8)).astype(jnp.float32) * np.float32(2.0**-24) < p.astype(jnp.float32)
+        high = (first >> np.uint32(5)).astype(p.dtype)
+        return (high * 2.0**26 + (second >> np.uint32(6)).astype(p.dtype)) * 2.0**-53 < p
+    return (first >> np.uint32(8)).astype(jnp.float32) * np.float32(2.0**-24) < p.astype(jnp.float32)
 
 
 def normal(key, shape, dtype=np.float32):
@@ -290,11 +290,11 @@ def normal(key, shape, dtype=np.float32):
     wide = np.dtype(np.float64 if dtype == np.float64 else np.float32)
     first, second = _words(key, shape)
     if wide == np.float64:
-        odd = (first.astype(wide) * 2.0**20 + (second >> jnp.uint32(12)).astype(wide)) * 2.0 + 1.0
+        odd = (first.astype(wide) * 2.0**20 + (second >> np.uint32(12)).astype(wide)) * 2.0 + 1.0
         centred = odd * 2.0**-52 - 1.0
     else:
         # an odd number of 24 bits: symmetric around zero, and never at the ends where the result is infinite
-        odd = ((first >> jnp.uint32(9)) * jnp.uint32(2) + jnp.uint32(1)).astype(wide)
+        odd = ((first >> np.uint32(9)) * np.uint32(2) + np.uint32(1)).astype(wide)
         centred = odd * wide.type(2.0**-23) - wide.type(1)
     return (lax.erf_inv(centred) * wide.type(math.sqrt(2))).astype(dtype)
 
@@ -302,7 +302,7 @@ def normal(key, shape, dtype=np.float32):
 def fold_in(key, data):
     """A new key from a key and an integer: what a loop inside a kernel draws its own keys with."""
     key = jnp.asarray(key, jnp.uint32)
-    return jnp.stack(_threefry(key, jnp.asarray(data, jnp.uint32), jnp.uint32(0), _KEY_ROUNDS))
+    return jnp.stack(_threefry(key, jnp.asarray(data, jnp.uint32), np.uint32(0), _KEY_ROUNDS))
 
 
 def split(key, n: int = 2):

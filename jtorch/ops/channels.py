@@ -7,6 +7,7 @@ broadcast along the channels lie between them; so kernels that do broadcast or r
 import math
 
 import jax.numpy as jnp
+from jax import lax
 
 from .backend import column_sum, on_cpu
 
@@ -48,7 +49,8 @@ def sums(terms, *arrays):
     rows = arrays[0].size // channels
     folds = math.gcd(rows, FOLDS)
     split = [a.reshape(folds, rows // folds, channels) for a in arrays]
-    total = terms(*(a[0] for a in split))
-    for i in range(1, folds):
-        total = tuple(s + t for s, t in zip(total, terms(*(a[i] for a in split))))
+    parts = zip(*([lax.squeeze(p, (0,)) for p in lax.split(a, (1,) * folds)] for a in split))
+    total = terms(*next(parts))
+    for part in parts:
+        total = tuple(s + t for s, t in zip(total, terms(*part)))
     return tuple(column_sum(t) for t in total)

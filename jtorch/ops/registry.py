@@ -122,6 +122,11 @@ _IN_C = frozenset(
     "functional_alpha_dropout feature_alpha_dropout".split()
 )
 
+# Modules whose kernels have no loops of jax's.
+_WITHOUT_LOOPS = frozenset(
+    "activation arithmetic batchnorm compare create join linear logic loss margins matmul norm reduce".split()
+)
+
 # Called instead of the kernel when an argument is a Tensor; set by dispatch, which alone knows Tensor.
 tensor_call: Callable[["Record", tuple, dict], Any] | None = None
 tensor_type: type = _Marker  # until dispatch names Tensor: a class that no argument has
@@ -187,6 +192,12 @@ class Record:
         return self.name in _IN_C or any(
             t.partition(".")[0] in ("torch", "Tensor", "linalg", "fft", "special") for t in self.targets
         )
+
+    @functools.cached_property
+    def unnested(self) -> bool:
+        """Whether jax.numpy's functions are traced in place in its kernel, and not each as a jit of its own, which takes a half to
+        three times longer for each new shape. Not where jax would unroll loops for that."""
+        return self.__module__.rpartition(".")[2] in _WITHOUT_LOOPS
 
     def arguments(self, args, kwargs) -> dict:
         """{parameter: value} of a call, defaults included."""
