@@ -169,9 +169,6 @@ def find(name):
         except ModuleNotFoundError as error:
             if error.name != f"jtorch.{name}":
                 raise
-            found = functions.namespace(name)
-            if found:
-                return _space(name, found)
             raise AttributeError(f"module 'jtorch' has no attribute {name!r}") from None
     if name.startswith("_foreach_"):
         made = importlib.import_module("jtorch.foreach").function(name.removeprefix("_foreach_"))
@@ -184,14 +181,6 @@ def find(name):
             if name in found:
                 return found[name]
         raise AttributeError(f"module 'jtorch' has no attribute {name!r}") from None
-
-
-def _space(name, found):
-    """A namespace of the op table as a module."""
-    module = type(importlib)(f"jtorch.{name}", f"torch.{name}: functions of the op table.")
-    module.__dict__.update(found)
-    importlib.import_module("sys").modules[module.__name__] = module
-    return module
 
 
 def names():

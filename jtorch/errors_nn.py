@@ -226,8 +226,10 @@ def padding_index() -> AssertionError:
     return AssertionError("Padding_idx must be within num_embeddings")
 
 
-def bag_index(position: int, value: int, rows: int) -> RuntimeError:
-    return RuntimeError(f"Index {position} of input takes value {value} which is not in the valid range [0, {rows})")
+def bag_index(position: int, value: int, rows: int, quick: bool) -> RuntimeError:
+    quicks = f"Index {position} of input takes value {value} which is not in the valid range [0, {rows})"
+    usual = f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {value}"
+    return RuntimeError(quicks if quick else usual)
 
 
 def bag_first_offset(first: int) -> RuntimeError:

@@ -1,10 +1,12 @@
 """Settings and small public functions of the top module."""
 
+import importlib.util
 import pickle
 
 import pytest
 
 import jtorch
+from jtorch.api import SUBMODULES
 from tests.oracle import both
 
 
@@ -16,6 +18,10 @@ def test_predicates():
             t.numel(t.ones(2, 3)), t.is_same_size(t.ones(2), t.ones(3)), t.is_storage(3), t.is_signed(t.ones(1)),
         ]
     )  # fmt: skip
+
+
+def test_every_submodule_can_be_imported_before_it_is_asked_for():
+    assert [n for n in SUBMODULES if not importlib.util.find_spec(f"jtorch.{n}")] == []
 
 
 def test_constants():

@@ -11,6 +11,7 @@ import jtorch
 import jtorch.nn.functional as F
 from jtorch import export, nn
 from jtorch.utils import _pytree
+from tests.oracle import both
 
 
 class Net(nn.Module):
@@ -46,11 +47,12 @@ def through_a_file(program):
 def test_program(kept):
     net = Net().eval()
     program = kept(export.export(net, inputs(), {"flag": True}))
-    kinds = [(s.kind.name, s.arg, s.target) for s in program.graph_signature.input_specs]
+    kinds = [(s.kind.name, s.arg.name, s.target) for s in program.graph_signature.input_specs]
     assert kinds[0] == ("PARAMETER", "p_l1_weight", "l1.weight") and kinds[4] == ("BUFFER", "b_c", "c")
     assert kinds[-4:] == [
         ("CONSTANT_TENSOR", "c_k", "k"), ("USER_INPUT", "x", None), ("USER_INPUT", "y_a", None), ("USER_INPUT", "flag", None)
     ]  # fmt: skip
+    assert program.graph_signature.user_inputs == ("x", "y_a", True)
     module = program.module()
     x, y = inputs()
     assert same(module(x, y, flag=True), net(x, y))
@@ -215,3 +217,17 @@ def test_dataclasses_as_inputs():
     ):
         with pytest.raises(NotImplementedError, match=words):
             refused()
+
+
+def test_a_signature_tells_tensors_from_other_values():
+    def program(t):
+        class M(t.nn.Module):
+            def forward(self, x, k):
+                return x * k, 3, None
+
+        signature = t.export.export(M(), (t.ones(1, 2), 2)).graph_signature
+        args = [s.arg for s in (*signature.input_specs, *signature.output_specs)]
+        found = [[(type(a).__name__, a.name, getattr(a, "value", None)) for a in args], str(signature)]
+        return [*found, list(signature.user_inputs), list(signature.user_outputs)]
+
+    both(program)

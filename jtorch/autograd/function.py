@@ -312,12 +312,17 @@ class Function(metaclass=FunctionMeta):
 
 def _positional(forward, args, kwargs):
     """The arguments of a `forward(ctx, ...)` with those given by name in their places: there are only such arguments."""
+    signature = inspect.signature(forward)
     try:
-        bound = inspect.signature(forward).bind(None, *args, **kwargs)
-    except TypeError as error:
-        raise TypeError(f"forward() {error}") from None
-    for name in bound.kwargs:
-        raise TypeError(f"forward() got an unexpected keyword argument '{name}'")
+        bound = signature.bind(None, *args, **kwargs)
+    except TypeError:
+        if kwargs.keys() <= signature.parameters.keys():
+            forward(None, *args, **kwargs)  # says itself what it lacks
+        unknown = [name for name in kwargs if name not in signature.parameters]
+    else:
+        unknown = list(bound.kwargs)
+    if unknown:
+        raise TypeError(f"forward() got an unexpected keyword argument '{unknown[0]}'")
     return bound.args[1:]
 
 

@@ -272,9 +272,20 @@ def optimized_class():
 
         def __init__(self, mod, region):
             super().__init__()
-            self._orig_mod = mod
-            self._region = region
-            self.training = mod.training
+            super().__setattr__("_orig_mod", mod)
+            super().__setattr__("_region", region)
+
+        @property
+        def training(self):
+            return self._orig_mod.training
+
+        @training.setter
+        def training(self, value):
+            if "_orig_mod" in self._modules:  # Module's own __init__ sets it before
+                self._orig_mod.training = value
+
+        def __len__(self):
+            return len(self._orig_mod)
 
         def forward(self, *args, **kwargs):
             return self._region(*args, **kwargs)
@@ -286,6 +297,22 @@ def optimized_class():
             if name == "_orig_mod":
                 return self._modules["_orig_mod"]
             return getattr(self._orig_mod, name)
+
+        def __dir__(self):
+            return sorted({*dir(self._orig_mod), *super().__dir__()})
+
+        def __setattr__(self, name, value):
+            own = name == "_region" or hasattr(type(self), name) or "_orig_mod" not in self.__dict__.get("_modules", ())
+            if own:
+                super().__setattr__(name, value)
+            else:
+                setattr(self._orig_mod, name, value)
+
+        def __delattr__(self, name):
+            if hasattr(type(self), name):
+                super().__delattr__(name)
+            else:
+                delattr(self._orig_mod, name)
 
     return OptimizedModule
 

@@ -10,7 +10,16 @@ from ..nn.modules.module import Module
 from ..tensor import Tensor
 from ..utils import _pytree
 from . import errors
-from .program import ExportedProgram, ExportGraphSignature, InputKind, InputSpec, OutputKind, OutputSpec
+from .program import (
+    ConstantArgument,
+    ExportedProgram,
+    ExportGraphSignature,
+    InputKind,
+    InputSpec,
+    OutputKind,
+    OutputSpec,
+    TensorArgument,
+)
 from .sizes import generalise
 from .specs import read
 
@@ -84,7 +93,7 @@ class _Captured:
         graph, given, specs = Graph(), {}, []
         for key, (name, kind, target, persistent, t) in state.items():
             node = graph.create_node("placeholder", name, name=name)
-            specs.append(InputSpec(kind, node.name, target, persistent))
+            specs.append(InputSpec(kind, TensorArgument(node.name), target, persistent))
             if key in old:
                 given[old[key]] = node
             if kind is InputKind.CONSTANT_TENSOR or persistent is False:
@@ -93,13 +102,17 @@ class _Captured:
             node = graph.create_node("placeholder", name, name=name)
             if isinstance(leaf, Tensor) and id(leaf) in old:
                 given[old[id(leaf)]] = node
-            specs.append(InputSpec(InputKind.USER_INPUT, name))
+            is_tensor = isinstance(leaf, Tensor)
+            specs.append(
+                InputSpec(InputKind.USER_INPUT, TensorArgument(name) if is_tensor else ConstantArgument(name, leaf))
+            )
         for node in self.graph.nodes:
             if node.op not in ("placeholder", "output"):
                 given[node] = graph.node_copy(node, given.__getitem__)
         outputs = tuple(given[x] if isinstance(x, Node) else x for x in self.outputs)
         graph.output(outputs)
-        kinds = [OutputSpec(OutputKind.USER_OUTPUT, x.name if isinstance(x, Node) else "") for x in outputs]
+        args_out = [TensorArgument(x.name) if isinstance(x, Node) else ConstantArgument("", x) for x in outputs]
+        kinds = [OutputSpec(OutputKind.USER_OUTPUT, arg) for arg in args_out]
         own = mod.state_dict(keep_vars=True)
         whole = {s.target: own[s.target] for s in specs if s.target in own}
         return ExportedProgram(

@@ -24,7 +24,16 @@ from ..tensor import Tensor
 from ..utils import _pytree
 from . import errors
 from .dim import UNBOUNDED, ValueRanges
-from .program import ExportedProgram, ExportGraphSignature, InputKind, InputSpec, OutputKind, OutputSpec
+from .program import (
+    ConstantArgument,
+    ExportedProgram,
+    ExportGraphSignature,
+    InputKind,
+    InputSpec,
+    OutputKind,
+    OutputSpec,
+    TensorArgument,
+)
 
 _SPACES = ("torch.nn.functional.", "torch.linalg.", "torch.fft.", "torch.special.", "torch.functional.", "torch.")
 
@@ -41,8 +50,8 @@ def save(ep, f, *, extra_files=None, opset_version=None) -> None:
     body = {
         "version": 1,
         "nodes": nodes,
-        "inputs": [[s.kind.name, s.arg, s.target, s.persistent] for s in ep.graph_signature.input_specs],
-        "outputs": [s.arg for s in ep.graph_signature.output_specs],
+        "inputs": [[s.kind.name, _saved(s.arg), s.target, s.persistent] for s in ep.graph_signature.input_specs],
+        "outputs": [_saved(s.arg) for s in ep.graph_signature.output_specs],
         "in_spec": _pytree.treespec_dumps(ep.in_spec),
         "out_spec": _pytree.treespec_dumps(ep.out_spec),
         "checks": _plain([list(c) for c in ep.checks]),
@@ -80,8 +89,8 @@ def load(f, *, extra_files=None, expected_opset_version=None) -> ExportedProgram
         if name.startswith("_") or name not in dir(Tensor):
             raise errors.unsavable(name)
         nodes[n["name"]] = graph.create_node(n["op"], target, args, kwargs, name=n["name"])
-    inputs = [InputSpec(InputKind[kind], *rest) for kind, *rest in body["inputs"]]
-    outputs = [OutputSpec(OutputKind.USER_OUTPUT, arg) for arg in body["outputs"]]
+    inputs = [InputSpec(InputKind[kind], _argument(arg), *rest) for kind, arg, *rest in body["inputs"]]
+    outputs = [OutputSpec(OutputKind.USER_OUTPUT, _argument(arg)) for arg in body["outputs"]]
     checks = [tuple(c) for c in _values(body["checks"], {})]
     program = ExportedProgram(
         GraphModule({}, graph), ExportGraphSignature(inputs, outputs), found["state"], found["constants"],
@@ -138,6 +147,15 @@ def _function(name):
     if isinstance(found, type) and last != "set_grad_enabled":
         raise errors.unsavable(name)
     return found
+
+
+def _saved(arg):
+    """A tensor's name, or the name and the value of another argument."""
+    return [arg.name, _plain(arg.value)] if isinstance(arg, ConstantArgument) else arg.name
+
+
+def _argument(saved):
+    return TensorArgument(saved) if isinstance(saved, str) else ConstantArgument(saved[0], _values(saved[1], {}))
 
 
 def _plain(x):

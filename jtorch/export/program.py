@@ -31,29 +31,50 @@ class OutputKind(enum.Enum):
 
 
 @dataclasses.dataclass
+class TensorArgument:
+    """A tensor that goes in or comes out: the name of its node."""
+
+    name: str
+
+
+@dataclasses.dataclass
+class ConstantArgument:
+    """A value of another kind that goes in (with the name of its placeholder) or comes out (without a name)."""
+
+    name: str
+    value: object = None
+
+
+def _said(arg):
+    """What a signature lists for an argument: a tensor's name, or the value."""
+    return arg.value if isinstance(arg, ConstantArgument) else arg.name
+
+
+@dataclasses.dataclass
 class InputSpec:
-    """One placeholder: its kind, its name, and the name of the parameter, buffer or constant."""
+    """One placeholder: its kind, what it holds, and the name of the parameter, buffer or constant."""
 
     kind: InputKind
-    arg: str
+    arg: TensorArgument | ConstantArgument
     target: str | None = None
     persistent: bool | None = None
 
     def __str__(self):
         target = f" target='{self.target}'" if self.target is not None else ""
         persistent = f" persistent={self.persistent}" if self.persistent is not None else ""
-        return f"{self.arg}: {self.kind.name}{target}{persistent}"
+        return f"{self.arg.name}: {self.kind.name}{target}{persistent}"
 
 
 @dataclasses.dataclass
 class OutputSpec:
-    """One result: the name of its node, or nothing for a constant."""
+    """One result: its kind, what it is, and the buffer that it would change (never here)."""
 
     kind: OutputKind
-    arg: str
+    arg: TensorArgument | ConstantArgument
+    target: str | None = None
 
     def __str__(self):
-        return f"{self.arg}: {self.kind.name}"
+        return f"{self.arg.name}: {self.kind.name}"
 
 
 @dataclasses.dataclass
@@ -63,8 +84,13 @@ class ExportGraphSignature:
     input_specs: list
     output_specs: list
 
-    def _of(self, kind, attribute="target"):
-        return tuple(getattr(s, attribute) for s in self.input_specs if s.kind is kind)
+    def _of(self, kind):
+        return tuple(s.target for s in self.input_specs if s.kind is kind)
+
+    @property
+    def placeholders(self):
+        """The names of the placeholders that the caller gives."""
+        return [s.arg.name for s in self.input_specs if s.kind is InputKind.USER_INPUT]
 
     @property
     def parameters(self):
@@ -78,23 +104,23 @@ class ExportGraphSignature:
 
     @property
     def user_inputs(self):
-        """The names of the placeholders that the caller gives."""
-        return self._of(InputKind.USER_INPUT, "arg")
+        """Of what the caller gives: the placeholder's name for a tensor, the value for anything else."""
+        return tuple(_said(s.arg) for s in self.input_specs if s.kind is InputKind.USER_INPUT)
 
     @property
     def user_outputs(self):
-        """The names of the results."""
-        return tuple(s.arg for s in self.output_specs)
+        """Of the results: the node's name for a tensor, the value for anything else."""
+        return tuple(_said(s.arg) for s in self.output_specs)
 
     @property
     def inputs_to_parameters(self):
         """{placeholder: parameter}."""
-        return {s.arg: s.target for s in self.input_specs if s.kind is InputKind.PARAMETER}
+        return {s.arg.name: s.target for s in self.input_specs if s.kind is InputKind.PARAMETER}
 
     @property
     def inputs_to_buffers(self):
         """{placeholder: buffer}."""
-        return {s.arg: s.target for s in self.input_specs if s.kind is InputKind.BUFFER}
+        return {s.arg.name: s.target for s in self.input_specs if s.kind is InputKind.BUFFER}
 
     def __str__(self):
         inputs, outputs = ("\n".join(map(str, specs)) for specs in (self.input_specs, self.output_specs))
@@ -175,7 +201,7 @@ class ExportedProgram:
             raise errors.structure(self.in_spec, spec)
         found = []
         for k, (leaf, check, name) in enumerate(
-            zip(leaves, self.checks, self.graph_signature.user_inputs, strict=True)
+            zip(leaves, self.checks, self.graph_signature.placeholders, strict=True)
         ):
             if check[0] == "value":
                 if leaf != check[1]:
@@ -219,7 +245,7 @@ class ExportedProgram:
                 given[node] = graph.node_copy(node, given.__getitem__)
             elif node.op == "output":
                 graph.node_copy(node, given.__getitem__)
-        graph.set_codegen(_TreeCodeGen(list(self.graph_signature.user_inputs)))
+        graph.set_codegen(_TreeCodeGen(self.graph_signature.placeholders))
         object.__setattr__(root, "_program", self)
         made = GraphModule(root, graph)
         object.__setattr__(made, "_program", self)

@@ -234,7 +234,7 @@ def conj_physical_function(input: Array, *, out=None):
 conj_physical_function.inplace = conj_physical
 
 
-@op(promote=PROMOTE, where="torch", inplace=False, out=False)
+@op(promote=PROMOTE, where="torch", inplace=False, out=False, grad_name="SelectBackward0")
 def real(input: Array) -> Array:
     """The real part."""
     return jnp.real(input)
@@ -243,7 +243,7 @@ def real(input: Array) -> Array:
 real.vjp(input=lambda g: g)
 
 
-@op(promote=PROMOTE, where="torch", inplace=False, out=False)
+@op(promote=PROMOTE, where="torch", inplace=False, out=False, grad_name="SelectBackward0")
 def imag(input: Array) -> Array:
     """The imaginary part."""
     return jnp.imag(input)

@@ -85,13 +85,13 @@ def detach_copy(input: Array) -> Array:
     return input
 
 
-@op(where="torch", out="exact")
+@op(where="torch", out="exact", grad_name="ViewAsRealBackward0")
 def view_as_real_copy(input: Array) -> Array:
     """Real and imaginary parts, as a last dimension of size 2."""
     return jnp.stack([input.real, input.imag], -1)
 
 
-@op(where="torch", out="exact")
+@op(where="torch", out="exact", grad_name="ViewAsComplexBackward0")
 def view_as_complex_copy(input: Array) -> Array:
     """Complex numbers of the pairs in the last dimension."""
     wide = input.astype(jnp.float32) if input.dtype == np.float16 else input

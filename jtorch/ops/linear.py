@@ -343,7 +343,7 @@ def _(weight, indices, offsets, per_sample_weights, mode, *rest):
 
 
 @embedding_bags.check_values
-def _(weight, indices, offsets, *rest):
+def _(weight, indices, offsets, per_sample_weights, mode, padding_idx, *rest):
     if isinstance(offsets, np.ndarray) and offsets.size:
         if offsets[0] != 0:
             raise errors.bag_first_offset(int(offsets[0]))
@@ -352,7 +352,9 @@ def _(weight, indices, offsets, *rest):
     if isinstance(indices, np.ndarray) and weight is not None:
         wrong = np.flatnonzero((indices < 0) | (indices >= weight.shape[0]))
         if wrong.size:
-            raise errors.bag_index(int(wrong[0]), int(indices[wrong[0]]), weight.shape[0])
+            # PyTorch has a quicker kernel for these, with words of its own.
+            quick = mode != "max" and padding_idx is None and weight.dtype is not dtypes.float64
+            raise errors.bag_index(int(wrong[0]), int(indices[wrong[0]]), weight.shape[0], quick)
 
 
 @composite(where="nn.functional.embedding_bag")

@@ -92,6 +92,8 @@ def pow(input: Scalar, exponent: Scalar) -> Array:
     """`input` to the power `exponent`."""
     n = constant(exponent)
     input = jnp.asarray(input)
+    if isinstance(n, builtins.complex) and n.imag == 0:  # beside a complex base 2 comes as 2 + 0j
+        n = n.real
     if n is not None and not isinstance(n, builtins.complex):
         out = _power_by_constant(input, n)
         if out is not None:
@@ -102,8 +104,15 @@ def pow(input: Scalar, exponent: Scalar) -> Array:
     if input.dtype.kind == "b":
         return jnp.logical_or(input, ~exponent)
     out = jnp.power(input, exponent)
-    if out.dtype.kind == "c":  # exp(exponent * log(0)) is nan
-        out = jnp.where((input == 0) & (exponent.real > 0), 0, out)
+    return _complex_power(input, exponent, out) if out.dtype.kind == "c" else out
+
+
+def _complex_power(x, n, out):
+    """`out`, exp(n * log(x)), where it is nan or a product is nearer: (1 + 2j) ** 2 would be -3.0000005 + 3.9999998j."""
+    out = jnp.where((x == 0) & (n.real > 0), 0, out)
+    if n.ndim == 0 and x.dtype == out.dtype:  # a number that this program takes as an input
+        for k, power in ((1, x), (2, x * x), (3, x * x * x), (-1, 1 / x), (-2, 1 / (x * x)), (0.5, jnp.sqrt(x))):
+            out = jnp.where(n == k, power, out)
     return out
 
 

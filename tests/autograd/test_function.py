@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.oracle import both
+
 from .programs import HEAD, run
 
 DEFS = """
@@ -417,3 +419,29 @@ def test_function(name):
 
 
 assert HEAD
+
+
+def test_arguments_that_forward_does_not_take():
+    def program(t):
+        class Old(t.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, y):
+                return x * y
+
+        class New(t.autograd.Function):
+            @staticmethod
+            def forward(x, y):
+                return x * y
+
+            @staticmethod
+            def setup_context(ctx, inputs, output):
+                pass
+
+        found = []
+        for call in (lambda: Old.apply(x=1), lambda: Old.apply(1), lambda: Old.apply(1, 2, z=3), lambda: New.apply(1)):
+            with pytest.raises(TypeError) as caught:
+                call()
+            found.append(str(caught.value).rpartition(".")[2])
+        return found
+
+    both(program)

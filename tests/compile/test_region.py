@@ -9,6 +9,7 @@ from jtorch import nn
 from jtorch.compile import failures
 from jtorch.compile import region as regions
 from jtorch.core import ledger
+from tests.oracle import both
 
 
 def model(seed=0, optimizer="Adam", **options):
@@ -240,6 +241,28 @@ def test_a_compiled_module_trains_and_keeps_its_names():
         np.testing.assert_allclose(a.tolist(), b.tolist(), rtol=1e-4, atol=1e-6)
     assert list(compiled.state_dict()) == ["_orig_mod." + k for k in net.state_dict()]
     assert compiled._torchdynamo_compiled
+
+
+def test_the_attributes_of_a_compiled_module_are_the_module_s():
+    def program(t):
+        net = t.nn.Sequential(t.nn.Linear(2, 2), t.nn.Dropout())
+        compiled = t.compile(net)
+        net.eval()
+        found = [compiled.training, len(compiled), "append" in dir(compiled)]
+        compiled.train()
+        compiled.scale = 3.0
+        compiled.more = t.nn.Linear(2, 1)
+        found += [
+            net.training,
+            net[1].training,
+            net.scale,
+            [n for n, _ in net.named_children()],
+            list(compiled._modules),
+        ]
+        del compiled.more
+        return [*found, hasattr(net, "more"), list(compiled.state_dict()), repr(compiled)]
+
+    both(program)
 
 
 def test_wrong_options_are_refused_in_torch_s_words():

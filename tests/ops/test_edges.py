@@ -193,6 +193,13 @@ INF, NAN = float("inf"), float("nan")
 
 # What was taken and is refused, or refused in another way: class and first words are compared. x: a square matrix.
 REFUSED = {
+    "a bag's index, quick kernel": lambda t, x: t.nn.functional.embedding_bag(t.tensor([1, 9]), x, t.tensor([0])),
+    "a bag's index, of doubles": lambda t, x: t.nn.functional.embedding_bag(
+        t.tensor([1, 9]), x.double(), t.tensor([0])
+    ),
+    "a bag's index, padded": lambda t, x: t.nn.functional.embedding_bag(
+        t.tensor([1, -1]), x, t.tensor([0]), padding_idx=0
+    ),
     "a number to flip": lambda t, x: t.fliplr(3),
     "a word to flip": lambda t, x: t.flipud("x"),
     "an array to flip": lambda t, x: t.fliplr(np.ones((2, 2))),
@@ -277,6 +284,18 @@ VALUES = {
     "wholes to a power that wraps": lambda t: (
         t.tensor([10701, 3, -7, 1, -1]) ** t.tensor([-1113, 1113, 10701, 2**62, 2**62 + 1])
     ),
+    "small powers of complex numbers are products": lambda t: [
+        (t.tensor([3 - 4j, -0.5j]) ** n - t.tensor(exact)).abs() < 1e-9
+        for n, exact in (
+            (1, [3 - 4j, -0.5j]),
+            (2, [-7 - 24j, -0.25]),
+            (3, [-117 - 44j, 0.125j]),
+            (0.5, [2 - 1j, 0.5 - 0.5j]),
+        )
+    ],
+    "parts of complex numbers are slices": lambda t: [
+        f(t.tensor([1j], requires_grad=True)).grad_fn.name() for f in (t.real, t.imag, t.view_as_real)
+    ],
     "0 to a complex power": lambda t: t.pow(t.tensor([0j, 0j]), t.tensor([2 + 1j, 1 + 0j])) + 0,
     "size of what is infinite": lambda t: t.abs(t.tensor([complex(INF, NAN), complex(NAN, -INF), 3 + 4j])),
     "polynomials of no degree": lambda t: t.special.chebyshev_polynomial_t(
