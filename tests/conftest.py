@@ -51,6 +51,7 @@ _QUICKLY_COMPILED = (
     "test_methods.py",
     "test_modules.py",
     "test_names.py",
+    "test_packed.py",
     "test_strided.py",
     "test_tensor.py",
     "test_utils.py",
