@@ -50,6 +50,7 @@ def _memory():
 
 
 # Thousands of programs of a few ops, each run once or twice: compiling them is most of the time there is.
+# Loops and traces ask for numbers alone; test_cli and test_examples train the same models optimised, in processes of their own.
 _QUICKLY_COMPILED = (
     "ops",
     "distributions",
@@ -63,6 +64,8 @@ _QUICKLY_COMPILED = (
     "test_methods.py",
     "test_modules.py",
     "test_names.py",
+    "test_random_loops.py",
+    "test_traces.py",
     "test_packed.py",
     "test_strided.py",
     "test_tensor.py",
