@@ -1,5 +1,6 @@
 """What all tests share: one cache of compiled programs, fixed seeds, rows of one op next to each other."""
 
+import gc
 import os
 import pathlib
 import random
@@ -29,15 +30,27 @@ def _compile_quickly():
 _compile_quickly()
 
 
+def _settle():
+    """What is there now is not gone through at each collection: there are millions of objects, and a collection took seconds."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_collection_finish(session):
+    _settle()
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _memory():
     """Programs of earlier modules are dropped when they fill the memory; they are on disk if they are needed again."""
     if crowded():
         forget_programs()
     yield
+    _settle()
 
 
 # Thousands of programs of a few ops, each run once or twice: compiling them is most of the time there is.
+# Loops and traces ask for numbers alone; test_cli and test_examples train the same models optimised, in processes of their own.
 _QUICKLY_COMPILED = (
     "ops",
     "distributions",
@@ -51,6 +64,9 @@ _QUICKLY_COMPILED = (
     "test_methods.py",
     "test_modules.py",
     "test_names.py",
+    "test_random_loops.py",
+    "test_traces.py",
+    "test_packed.py",
     "test_strided.py",
     "test_tensor.py",
     "test_utils.py",

@@ -31,4 +31,5 @@ def forget_programs():
     storage._views.clear()
     storage._recipes.clear()
     jax.clear_caches()
+    gc.unfreeze()  # see the conftest
     gc.collect()

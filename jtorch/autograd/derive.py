@@ -11,7 +11,7 @@ from ..core import halves
 from ..core.dtype import COMPLEX, FLOAT, complex32
 from ..core.program import Plan
 from ..core.spec import Spec
-from ..ops.registry import UNKNOWN, ZERO, Unwritten
+from ..ops.registry import UNKNOWN, ZERO, Part, Unwritten
 from .liveness import used_inputs
 
 _NOTHING = contextlib.nullcontext()
@@ -296,7 +296,7 @@ def _by_rules(plan, binding, positions, owners):
             env = {"g": grads[0] if plan.n_out - op.hidden == 1 else tuple(grads[: plan.n_out - op.hidden])}
             env["out"] = outs[0] if plan.n_out == 1 and outs else [outs[k] for k in sorted(outs)]
             env.update((f"out{k}", v) for k, v in outs.items())
-            result = []
+            result, together = [], {}
             for i, name in zip(positions, names):
                 rule = op.rules[name]
                 spec = plan.operands[i]
@@ -306,7 +306,12 @@ def _by_rules(plan, binding, positions, owners):
                 args = {}
                 for arg in op.rule_args[name]:
                     args[arg] = env[arg] if arg in env else _argument(slot_of[arg], operands, numbers)
-                result.append(fit(rule(**args), spec))
+                if isinstance(rule, Part):
+                    if rule.rule not in together:
+                        together[rule.rule] = rule.rule(**args)
+                    result.append(fit(together[rule.rule][rule.index], spec))
+                else:
+                    result.append(fit(rule(**args), spec))
             return result
 
         return kernel

@@ -133,13 +133,12 @@ def attention(
     return _attend(query, key, value, attn_mask, is_causal, scale, enable_gqa)
 
 
-def _rule(i):
-    return lambda g, query, key, value, attn_mask, is_causal, scale, enable_gqa, out: attention_grad(
+attention.vjp_together(
+    "query key value attn_mask",
+    lambda g, query, key, value, attn_mask, is_causal, scale, enable_gqa, out: attention_grad(
         g, query, key, value, attn_mask, out[0], out[1], None, is_causal, scale, enable_gqa, 0.0
-    )[i]
-
-
-attention.vjp(query=_rule(0), key=_rule(1), value=_rule(2), attn_mask=_rule(3))
+    ),
+)
 
 
 @op(where="", hidden=2, grad_name=_NAME)
@@ -170,13 +169,12 @@ def _lead(query, key, enable_gqa):
     return query.shape[:-2] if enable_gqa else key.shape[:-2]
 
 
-def _dropout_rule(i):
-    return lambda g, query, keys, value, attn_mask, is_causal, scale, enable_gqa, dropout_p, out: attention_grad(
+attention_dropout.vjp_together(
+    "query keys value attn_mask",
+    lambda g, query, keys, value, attn_mask, is_causal, scale, enable_gqa, dropout_p, out: attention_grad(
         g, query, keys, value, attn_mask, out[0], out[1], out[2], is_causal, scale, enable_gqa, dropout_p
-    )[i]
-
-
-attention_dropout.vjp(query=_dropout_rule(0), keys=_dropout_rule(1), value=_dropout_rule(2), attn_mask=_dropout_rule(3))
+    ),
+)
 
 
 # The derivative: one op with the cotangents of query, key, value and mask; what nobody uses, XLA drops.

@@ -110,9 +110,10 @@ def batch_norm_train(input: Array, weight: Array | None, bias: Array | None, eps
 
 
 batch_norm_train.vjp(
-    input=lambda g, input, weight, eps, out1, out3: batch_norm_train_grad(g[0], input, weight, out1, out3, eps)[0],
-    weight=lambda g, input, weight, eps, out1, out3: batch_norm_train_grad(g[0], input, weight, out1, out3, eps)[1],
     bias=lambda g: batch_norm_bias_grad(g[0]),
+).vjp_together(
+    "input weight",
+    lambda g, input, weight, eps, out1, out3: batch_norm_train_grad(g[0], input, weight, out1, out3, eps),
 )
 
 

@@ -62,6 +62,19 @@ class Unwritten(_Marker):
     """A derivative that PyTorch names without having it: the node bears its name, and to run it is an error."""
 
 
+class Part:
+    """One of the derivatives that one rule gives for several arguments."""
+
+    __slots__ = ("index", "rule")
+
+    def __init__(self, rule, index):
+        self.rule = rule
+        self.index = index
+
+    def __call__(self, **args):
+        return self.rule(**args)[self.index]
+
+
 ZERO = _Marker("ZERO")  # a derivative that exists and vanishes
 UNKNOWN = _Marker("UNKNOWN")  # a derivative that PyTorch says it does not have, when it is asked for
 NONE = _Marker("NONE")  # promotion: arguments are passed as they come
@@ -289,6 +302,13 @@ class Op(Record):
         for arg, rule in rules.items():
             self.rules[arg] = rule
             self.rule_args[arg] = () if isinstance(rule, _Marker) else _names(rule)
+        return self
+
+    def vjp_together(self, names, rule) -> "Op":
+        """State one rule for several arguments (`names`, with spaces), which gives their derivatives in this order; it is traced once."""
+        for i, arg in enumerate(names.split()):
+            self.rules[arg] = Part(rule, i)
+            self.rule_args[arg] = _names(rule)
         return self
 
     def guards(self, **which) -> "Op":

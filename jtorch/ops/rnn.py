@@ -304,30 +304,21 @@ def rnn_layer(
     return _layer(nonlinearity, input, (h0,), w_ih, w_hh, b_ih, b_hh, reverse, valid)[:-1]
 
 
-def _lstm_rule(i):
-    def rule(g, input, h0, c0, w_ih, w_hh, b_ih, b_hh, reverse, valid, out):
-        return _layer_grad("lstm", g, input, (h0, c0), w_ih, w_hh, b_ih, b_hh, out[3:], reverse, valid)[i]
-
-    return rule
+def _lstm_rule(g, input, h0, c0, w_ih, w_hh, b_ih, b_hh, reverse, valid, out):
+    return _layer_grad("lstm", g, input, (h0, c0), w_ih, w_hh, b_ih, b_hh, out[3:], reverse, valid)
 
 
-def _gru_rule(i):
-    def rule(g, input, h0, w_ih, w_hh, b_ih, b_hh, reverse, valid, out):
-        return _layer_grad("gru", g, input, (h0,), w_ih, w_hh, b_ih, b_hh, out[2:], reverse, valid)[i]
-
-    return rule
+def _gru_rule(g, input, h0, w_ih, w_hh, b_ih, b_hh, reverse, valid, out):
+    return _layer_grad("gru", g, input, (h0,), w_ih, w_hh, b_ih, b_hh, out[2:], reverse, valid)
 
 
-def _rnn_rule(i):
-    def rule(g, input, h0, w_ih, w_hh, b_ih, b_hh, reverse, nonlinearity, valid, out):
-        return _layer_grad(nonlinearity, g, input, (h0,), w_ih, w_hh, b_ih, b_hh, out[2:], reverse, valid)[i]
-
-    return rule
+def _rnn_rule(g, input, h0, w_ih, w_hh, b_ih, b_hh, reverse, nonlinearity, valid, out):
+    return _layer_grad(nonlinearity, g, input, (h0,), w_ih, w_hh, b_ih, b_hh, out[2:], reverse, valid)
 
 
-for _record, _rule in ((lstm_layer, _lstm_rule), (gru_layer, _gru_rule), (rnn_layer, _rnn_rule)):
-    _names = [p.name for p in _record.params if p.name not in ("reverse", "nonlinearity", "valid")]
-    _record.vjp(**{name: _rule(i) for i, name in enumerate(_names)})
+lstm_layer.vjp_together("input h0 c0 w_ih w_hh b_ih b_hh", _lstm_rule)
+gru_layer.vjp_together("input h0 w_ih w_hh b_ih b_hh", _gru_rule)
+rnn_layer.vjp_together("input h0 w_ih w_hh b_ih b_hh", _rnn_rule)
 
 
 @op(where="", grad_name="StackBackward0")

@@ -84,8 +84,15 @@ CELLS = {
 }
 
 
-@pytest.mark.parametrize("started", [False, True])
-@pytest.mark.parametrize("options", [{}, {"bidirectional": True, "num_layers": 2}], ids=["plain", "both ways"])
+# two layers both ways without first states: test_packed_recurrence
+BUILDS = {
+    "plain": ({}, False),
+    "plain, started": ({}, True),
+    "both ways, started": ({"bidirectional": True, "num_layers": 2}, True),
+}
+
+
+@pytest.mark.parametrize("options, started", BUILDS.values(), ids=BUILDS)
 @pytest.mark.parametrize("kind", CELLS)
 def test_recurrence_of_lengths(kind, options, started):
     """Outputs, last states, gradients and second gradients; rows of nan outside the sequences reach nothing."""

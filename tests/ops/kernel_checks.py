@@ -99,7 +99,7 @@ def rule_grad(op, bound, out, name, g):
     if rule is ZERO:
         return jnp.zeros_like(bound[name])
     given = {**bound, "g": g, "out": out}
-    return sum_to(rule(*(given[p] for p in inspect.signature(rule).parameters)), bound[name])
+    return sum_to(rule(**{p: given[p] for p in op.rule_args[name]}), bound[name])
 
 
 def differentiable(a):

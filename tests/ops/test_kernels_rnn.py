@@ -27,8 +27,10 @@ def seen(t, kind, batch, **options):
     return [v.detach().tolist() for v in (out, last, *grads, *twice)]
 
 
-@pytest.mark.parametrize("batch", [4, 5])
-@pytest.mark.parametrize("options", [{}, {"bidirectional": True, "num_layers": 2}], ids=["plain", "both ways"])
+BUILDS = {"plain, 4": ({}, 4), "plain, 5": ({}, 5), "both ways, 4": ({"bidirectional": True, "num_layers": 2}, 4)}
+
+
+@pytest.mark.parametrize("options, batch", BUILDS.values(), ids=BUILDS)
 @pytest.mark.parametrize("kind", CELLS)
 def test_loops_over_halves_of_the_batch(kind, options, batch, monkeypatch):
     halved = []
@@ -38,3 +40,15 @@ def test_loops_over_halves_of_the_batch(kind, options, batch, monkeypatch):
     for got, want in zip(seen(jtorch, kind, batch, **options), seen(torch, kind, batch, **options), strict=True):
         torch.testing.assert_close(torch.tensor(got), torch.tensor(want), rtol=1e-9, atol=1e-11)
     assert set(halved) == {batch == 4}
+
+
+def test_a_derivative_is_traced_once_for_all_arguments(monkeypatch):
+    traced = []
+    plain = rnn._layer_grad
+    monkeypatch.setattr(rnn, "_layer_grad", lambda *args: traced.append(args) or plain(*args))
+    model = jtorch.nn.LSTM(2, 7)
+    model(jtorch.ones(3, 1, 2))[0].sum().backward()
+    assert model.bias_hh_l0.grad.shape == (28,)
+    assert (
+        0 < len(traced) < 7
+    )  # by what it keeps, by its shapes, by the program: never once for each of seven arguments

@@ -364,9 +364,9 @@ def _peak_of_trace(blocks, batch, width, how):
 
 @pytest.mark.parametrize("reentrant", [False, True])
 def test_memory_drops(reentrant):
-    """In a model of 24 layers, by at least 40% of what is needed beside parameters and gradients."""
+    """In a model of 10 layers, by at least 40% of what is needed beside parameters and gradients."""
     width, batch = 32, 256
-    blocks = _model(24, width)
+    blocks = _model(10, width)
 
     def plain(block, x):
         return block(x)
@@ -428,10 +428,10 @@ HOW = {
 
 @pytest.mark.parametrize("way", ["auto", "compile"])
 def test_training_programs_need_less(way, last_program):
-    """The one program of a whole step, recorded or compiled, in a model of 24 layers: its peak drops by 40% and more."""
+    """The one program of a whole step, recorded or compiled, in a model of 10 layers: its peak drops by 40% and more."""
     need, losses = {}, {}
     for name in HOW if way == "auto" else ("kept", "hooks"):
-        blocks = _model(24, 32)
+        blocks = _model(10, 32)
         optimizer = jtorch.optim.SGD(blocks.parameters(), 1e-3)
         start = jtorch.ones(256, 32).requires_grad_(name == "reentrant")
 
