@@ -18,7 +18,7 @@ from jtorch.core import shapes
 from jtorch.core.dtype import INT, scalar_name
 
 from . import channels as channel_form
-from . import depthwise, formats
+from . import depthwise, formats, layers
 from .backend import barrier, conjugate, on_cpu
 from .covered import covered, fold_input, fold_size, fold_weight, folded, unfold_input
 from .registry import Array, composite, op
@@ -255,6 +255,9 @@ def _cpu_forward(x, w, geo: Geometry):
     if geo.groups > 1:
         return _by_group(_cpu_forward, geo, (x, -1), (w, 0))
     taps = math.prod(kernel)
+    if n == 3 and taps > 1:
+        y = _cpu_forward(layers.stacked(x, kernel, out, geo), layers.weight(w), layers.plane(geo))
+        return y.reshape(x.shape[0], out[0], *y.shape[1:])
     if taps == 1 or (math.prod(out) <= TINY_MAP and channels >= 16):
         cols = _columns(x, kernel, out, geo)
         flat = last(w).reshape(w.shape[0], -1)
@@ -275,6 +278,10 @@ def _cpu_input_grad(g, w, size, geo: Geometry):
         sub = (size[0], channels // geo.groups, *spatial)
         return _by_group(lambda g, w, one: _cpu_input_grad(g, w, sub, one), geo, (g, -1), (w, 0))
     taps = math.prod(kernel)
+    if n == 3 and taps > 1:
+        sub = (size[0] * out[0], kernel[0] * channels, *spatial[1:])
+        x = _cpu_input_grad(g.reshape(-1, *g.shape[2:]), layers.weight(w), sub, layers.plane(geo))
+        return layers.unstacked(x, size, kernel, out, geo)
     whole = jnp.issubdtype(g.dtype, jnp.integer)  # jax transposes no map of integers
     if whole or taps == 1 or (math.prod(out) <= TINY_MAP and channels >= 16):
         flat = last(w).reshape(w.shape[0], -1)
@@ -326,6 +333,10 @@ def _cpu_weight_grad(x, g, size, geo: Geometry):
         sub = (features // geo.groups, *size[1:])
         return _by_group(lambda x, g, one: _cpu_weight_grad(x, g, sub, one), geo, (x, -1), (g, -1), join=0)
     rows, taps = math.prod(g.shape[:-1]), math.prod(kernel)
+    if n == 3 and taps > 1:
+        sub = (features, kernel[0] * channels, *kernel[1:])
+        w = _cpu_weight_grad(layers.stacked(x, kernel, out, geo), g.reshape(-1, *g.shape[2:]), sub, layers.plane(geo))
+        return jnp.swapaxes(w.reshape(features, kernel[0], channels, *kernel[1:]), 1, 2)
     few = x.shape[0] <= FEW_IMAGES and rows * taps * channels * g.dtype.itemsize <= WHOLE_BYTES
     if taps == 1 or few:
         # the narrow side on the left, and the result with its features first: its transpose back is cheap
