@@ -72,7 +72,7 @@ def input_grad(g, w, size, geo):
 def weight_grad(x, g, size, geo):
     """(N, *S, C) and (N, *T, O) to (O, 1, *K), the given full size."""
     kernel, out = size[2:], g.shape[1:-1]
-    x, g = _padded(_repeated(x, size[0]), kernel, out, geo), barrier(g)
+    x, g = _padded(_repeated(x, size[0]), kernel, out, geo), _stored(g)
     taps = math.prod(kernel)
     if taps <= UNROLLED:
         return jnp.stack([_products(t, g) for t in _windows(x, kernel, out, geo)], -1).reshape(size)
@@ -123,16 +123,22 @@ def _windows(x, kernel, out, geo):
 
 
 def _taps(w):
-    """(O, 1, *K) to (taps, O), stored: XLA puts a transpose into the loop that reads it, but not into one over two halves."""
-    features = w.shape[0]
-    flat = w.reshape(features, -1)
-    half = (features + 1) // 2
+    """(O, 1, *K) to (taps, O), stored."""
+    return _stored(w.reshape(w.shape[0], -1).T)
+
+
+def _stored(x):
+    """x, computed once: XLA puts a transpose, or what computes x, into each loop that reads it, but not into one over two halves.
+
+    Of a cotangent with channels first the weight's gradient takes a tenth of its time then.
+    """
+    half = (len(x) + 1) // 2
 
     def put(i, to):
-        at = i * (features - half)
-        return lax.dynamic_update_slice(to, lax.dynamic_slice_in_dim(flat, at, half).T, (0, at))
+        at = i * (len(x) - half)
+        return lax.dynamic_update_slice_in_dim(to, lax.dynamic_slice_in_dim(x, at, half), at, 0)
 
-    return lax.fori_loop(0, 2, put, jnp.zeros(flat.shape[::-1], w.dtype))
+    return lax.fori_loop(0, 2, put, jnp.zeros(x.shape, x.dtype))
 
 
 def _products(x, g):
