@@ -4,7 +4,7 @@ step from jtorch's ops and their derivative rules, against the same step as anyo
 Medians of interleaved runs in one process, with glibc told to keep its buffers for all of them. The clock is the
 processor time of the process, so run it on one core, where that is what a user waits for; "wall" times the wall clock.
 
-    taskset -c 1 python benchmarks/kernels_cnn.py [width] [cnn|pool|lstm] [wall]
+    taskset -c 1 python benchmarks/kernels_cnn.py [width] [cnn|pool|lstm|depthwise|space] [wall]
 """
 
 import ctypes
@@ -259,6 +259,39 @@ def lstm_step(apply, halved=True, width=256, length=128, batch=32):
     return jax.jit(step, donate_argnums=0, compiler_options=told(apply is our_lstm)), params
 
 
+def conv_step(form, size, weight, stride, groups):
+    """A convolution with padding and its gradients alone, of values whose channels are first."""
+    rng = np.random.default_rng(0)
+    x, w = (jnp.asarray(rng.standard_normal(s), jnp.float32) for s in (size, weight))
+    n = len(size) - 2
+    pad = weight[2] // 2
+    dims = ("NCXYZ"[: n + 2], "OIXYZ"[: n + 2], "NCXYZ"[: n + 2])
+
+    def by_hand(x, w):
+        return lax.conv_general_dilated(
+            x, w, (stride,) * n, [(pad, pad)] * n, dimension_numbers=dims, feature_group_count=groups
+        )
+
+    def ours(x, w):
+        return by_rules(conv.conv2d if n == 2 else conv.conv3d)(x, w, None, stride, pad, 1, groups)
+
+    apply = by_hand if form == "by hand" else ours
+    compiled = jax.jit(jax.grad(lambda a: jnp.sum(apply(*a) ** 2)), compiler_options=told(apply is ours))
+    return lambda _: compiled((x, w)), None
+
+
+# (what, input, weight, stride, groups)
+DEPTHWISE = [
+    ("3x3, 64 channels, 16x16", (16, 64, 16, 16), (64, 1, 3, 3), 1, 64),
+    ("3x3, stride 2, 96 channels, 28x28", (8, 96, 28, 28), (96, 1, 3, 3), 2, 96),
+    ("7x7, 96 channels, 14x14", (4, 96, 14, 14), (96, 1, 7, 7), 1, 96),
+]
+SPACE = [
+    ("3x3x3, 16 to 32 channels, 16x16x16", (2, 16, 16, 16, 16), (32, 16, 3, 3, 3), 1, 1),
+    ("3x3x3, stride 2, the same", (2, 16, 16, 16, 16), (32, 16, 3, 3, 3), 2, 1),
+]
+
+
 def pool_step(form, window, stride, width=64):
     """Max pooling and its gradient alone, channels last by hand, channels first (of channels-last values) by jtorch."""
     x = jnp.asarray(np.random.default_rng(0).standard_normal((BATCH, 32, 32, width)), jnp.float32)
@@ -286,6 +319,10 @@ def main(width=32, only=None, seconds=15):
         for window in (2, 3):
             steps = {name: pool_step(name, window, 2) for name in ("by hand", "jtorch ops")}
             report(f"max pooling {window}x{window}, stride 2, {BATCH}x64x32x32", compare(steps, seconds / 5))
+    for word, cases in (("depthwise", DEPTHWISE), ("space", SPACE)):
+        for title, *case in cases if only in (None, word) else ():
+            steps = {name: conv_step(name, *case) for name in ("by hand", "jtorch ops")}
+            report(f"convolution {title}", compare(steps, seconds / 5))
     if only in (None, "lstm"):
         steps = {
             "by hand": lstm_step(naive_lstm),

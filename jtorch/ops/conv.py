@@ -18,7 +18,7 @@ from jtorch.core import shapes
 from jtorch.core.dtype import INT, scalar_name
 
 from . import channels as channel_form
-from . import formats
+from . import depthwise, formats, layers
 from .backend import barrier, conjugate, on_cpu
 from .covered import covered, fold_input, fold_size, fold_weight, folded, unfold_input
 from .registry import Array, composite, op
@@ -215,10 +215,6 @@ def _add_columns(cols, kernel, spatial, out, geo: Geometry):
     return lax.pad(total, zero, [(0, 0, 0), *crop, (0, 0, 0)])
 
 
-def _is_depthwise(channels: int, weight_shape, geo: Geometry) -> bool:
-    return 1 < geo.groups == channels == weight_shape[0] and math.prod(weight_shape[2:]) <= 32
-
-
 def _by_group(fn, geo: Geometry, *arrays, join: int = -1):
     """Run `fn(a group's part of each array, geometry of one group)` for each group, and join the results along `join`.
 
@@ -254,13 +250,14 @@ def _cpu_forward(x, w, geo: Geometry):
     dims = covered(x.shape[1:-1], kernel, out, geo)
     if 0 in dims:  # the innermost dimension alone lies beside the channels already, and gains nothing
         return _cpu_forward(fold_input(x, dims), fold_weight(w, dims), folded(geo, dims))
-    if _is_depthwise(channels, w.shape, geo):
-        taps = windows(x, kernel, out, geo)
-        flat = w.reshape(channels, -1)
-        return sum(xs * flat[:, i] for i, xs in enumerate(taps))
+    if depthwise.covers(channels, w.shape, geo):
+        return depthwise.forward(x, w, geo)
     if geo.groups > 1:
         return _by_group(_cpu_forward, geo, (x, -1), (w, 0))
     taps = math.prod(kernel)
+    if n == 3 and taps > 1:
+        y = _cpu_forward(layers.stacked(x, kernel, out, geo), layers.weight(w), layers.plane(geo))
+        return y.reshape(x.shape[0], out[0], *y.shape[1:])
     if taps == 1 or (math.prod(out) <= TINY_MAP and channels >= 16):
         cols = _columns(x, kernel, out, geo)
         flat = last(w).reshape(w.shape[0], -1)
@@ -275,13 +272,16 @@ def _cpu_input_grad(g, w, size, geo: Geometry):
     if dims := covered(spatial, kernel, out, geo):
         x = _cpu_input_grad(g, fold_weight(w, dims), fold_size(size, dims), folded(geo, dims))
         return unfold_input(x, size, dims)
-    if _is_depthwise(channels, w.shape, geo):
-        flat = w.reshape(channels, -1)
-        return spread((g * flat[:, i] for i in range(flat.shape[1])), kernel, spatial, out, geo)
+    if depthwise.covers(channels, w.shape, geo):
+        return depthwise.input_grad(g, w, size, geo)
     if geo.groups > 1:
         sub = (size[0], channels // geo.groups, *spatial)
         return _by_group(lambda g, w, one: _cpu_input_grad(g, w, sub, one), geo, (g, -1), (w, 0))
     taps = math.prod(kernel)
+    if n == 3 and taps > 1:
+        sub = (size[0] * out[0], kernel[0] * channels, *spatial[1:])
+        x = _cpu_input_grad(g.reshape(-1, *g.shape[2:]), layers.weight(w), sub, layers.plane(geo))
+        return layers.unstacked(x, size, kernel, out, geo)
     whole = jnp.issubdtype(g.dtype, jnp.integer)  # jax transposes no map of integers
     if whole or taps == 1 or (math.prod(out) <= TINY_MAP and channels >= 16):
         flat = last(w).reshape(w.shape[0], -1)
@@ -327,14 +327,16 @@ def spread(parts, kernel, spatial, out, geo: Geometry, at: int = 1):
 def _cpu_weight_grad(x, g, size, geo: Geometry):
     kernel, n = size[2:], len(size) - 2
     channels, out, features = x.shape[-1], g.shape[1:-1], size[0]
-    if _is_depthwise(channels, size, geo):
-        axes = tuple(range(n + 1))
-        taps = [jnp.sum(xs * g, axis=axes) for xs in windows(x, kernel, out, geo)]
-        return jnp.stack(taps, -1).reshape(size)
+    if depthwise.covers(channels, size, geo):
+        return depthwise.weight_grad(x, g, size, geo)
     if geo.groups > 1:
         sub = (features // geo.groups, *size[1:])
         return _by_group(lambda x, g, one: _cpu_weight_grad(x, g, sub, one), geo, (x, -1), (g, -1), join=0)
     rows, taps = math.prod(g.shape[:-1]), math.prod(kernel)
+    if n == 3 and taps > 1:
+        sub = (features, kernel[0] * channels, *kernel[1:])
+        w = _cpu_weight_grad(layers.stacked(x, kernel, out, geo), g.reshape(-1, *g.shape[2:]), sub, layers.plane(geo))
+        return jnp.swapaxes(w.reshape(features, kernel[0], channels, *kernel[1:]), 1, 2)
     few = x.shape[0] <= FEW_IMAGES and rows * taps * channels * g.dtype.itemsize <= WHOLE_BYTES
     if taps == 1 or few:
         # the narrow side on the left, and the result with its features first: its transpose back is cheap

