@@ -18,9 +18,7 @@ from .backend import barrier, column_sum
 __all__ = ["covers", "forward", "input_grad", "weight_grad"]
 
 MOST_TAPS = 128  # with more the one loop over all taps takes long to compile
-UNROLLED = (
-    9  # up to so many taps have a kernel of their own in the weight's gradient: twice as fast as a loop over them
-)
+UNROLLED = 9  # taps, which up to that have a kernel each in the weight's gradient: twice as fast as a loop over them
 FOLDS = 8  # parts of the rows that are added up where they are multiplied
 
 

@@ -295,7 +295,8 @@ def embedding_bags(
     bags = offsets.shape[0] - include_last_offset
     starts = offsets[:bags]  # the last offset, where included, is where the last bag would end
     # A bag that starts where the next one starts is empty: the last start at or before a position owns it.
-    bag = jnp.searchsorted(starts, jnp.arange(count, dtype=starts.dtype), side="right") - 1
+    with jax.disable_jit(False):  # its loop stays one
+        bag = jnp.searchsorted(starts, jnp.arange(count, dtype=starts.dtype), side="right") - 1
     valid = jnp.ones(count, bool) if padding_idx is None else indices != padding_idx
     wide = backend.accumulator(weight.dtype)
     rows = embedding_rows_for(weight, indices, padding_idx, scale_grad_by_freq).astype(wide)

@@ -135,7 +135,7 @@ _IN_C = frozenset(
     "functional_alpha_dropout feature_alpha_dropout".split()
 )
 
-# Modules whose kernels have no loops of jax's.
+# Modules whose kernels have no loops of jax's, which would be unrolled (a jnp function with one goes under `jax.disable_jit(False)`).
 _WITHOUT_LOOPS = frozenset(
     "activation arithmetic batchnorm compare create join linear logic loss margins matmul norm reduce".split()
 )
