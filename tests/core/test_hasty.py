@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import jtorch
-from jtorch.core import by_numpy, hasty, program
+from jtorch.core import by_numpy, hasty, program, sight
 
 LIMIT = 40  # more runs than a small program makes in haste
 pytestmark = pytest.mark.usefixtures("own_programs")
@@ -114,8 +114,9 @@ def test_options_that_xla_does_not_know_are_left_out(monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_each_operation_rounds(dtype):
-    """In the program that is made in haste, and in the one that stays."""
+def test_each_operation_rounds(dtype, monkeypatch):
+    """In the program that is made in haste, and in the one that stays; numpy's exponentials are others."""
+    monkeypatch.setattr(sight, "numpys", lambda prog, cause: None)
     seen = set()
     for _ in range(LIMIT):
         x = jtorch.tensor([0.3, 0.7, -1.9], dtype=getattr(jtorch, dtype))

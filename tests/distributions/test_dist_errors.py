@@ -9,6 +9,13 @@ from jtorch.core.ledger import counters
 from tests import oracle
 from tests.oracle import torch
 
+
+@pytest.fixture(autouse=True)
+def torch_validates():
+    """PyTorch's compiler, which another test may have asked for, switches it off for good."""
+    torch.distributions.Distribution.set_default_validate_args(True)
+
+
 EXPRESSIONS = """
 Bernoulli()
 Bernoulli(0.5, 0.5)
