@@ -428,10 +428,10 @@ HOW = {
 
 @pytest.mark.parametrize("way", ["auto", "compile"])
 def test_training_programs_need_less(way, last_program):
-    """The one program of a whole step, recorded or compiled, in a model of 10 layers: its peak drops by 40% and more."""
+    """The one program of a whole step, recorded or compiled, in a model of 5 layers: its peak drops by 40% and more."""
     need, losses = {}, {}
     for name in HOW if way == "auto" else ("kept", "hooks"):
-        blocks = _model(10, 32)
+        blocks = _model(5, 32)
         optimizer = jtorch.optim.SGD(blocks.parameters(), 1e-3)
         start = jtorch.ones(256, 32).requires_grad_(name == "reentrant")
 
