@@ -13,7 +13,7 @@ from jtorch.core import rng
 from jtorch.core.dtype import dtype as DType
 
 from . import backend, formats
-from .backend import widened
+from .backend import magnitude, widened
 from .registry import FLOAT, PROMOTE, Key, Number, composite, op
 
 # An activation of floats alone: integers are an error, named after PyTorch's CPU kernel.
@@ -436,14 +436,14 @@ def silu(input: Array, inplace: bool = False) -> Array:
 @widened
 def mish(input: Array, inplace: bool = False) -> Array:
     """`input * tanh(softplus(input))`."""
-    return input * jnp.tanh(_log1p_exp(input))
+    return input * jnp.tanh(log1p_exp(input))
 
 
 floats_only(silu, "silu_cpu", complex=True)
 floats_only(mish, "mish_cpu")
 
 
-def _log1p_exp(x: Array) -> Array:
+def log1p_exp(x: Array) -> Array:
     """`log(1 + exp(x))` without overflow, smooth at 0."""
     return jnp.logaddexp(x, jnp.zeros((), x.dtype))
 
@@ -532,7 +532,7 @@ def _(input):
 @widened
 def softsign(input: Array) -> Array:
     """`input / (1 + |input|)`."""
-    return input / (1 + jnp.abs(input))
+    return input / (1 + magnitude(input))
 
 
 @softsign.check

@@ -15,6 +15,7 @@ __all__ = [
     "column_sum",
     "conjugate",
     "differentiated_as",
+    "magnitude",
     "need_floats",
     "materialize",
     "matmul_tn",
@@ -41,6 +42,19 @@ def barrier(x):
 def _barrier_jvp(primals, tangents):
     # Not every JAX release we support can differentiate an optimization barrier.
     return barrier(*primals), tangents[0]
+
+
+@jax.custom_jvp
+def _size(x):
+    return jnp.abs(x)
+
+
+_size.defjvps(lambda t, out, x: t * jnp.sign(x))
+
+
+def magnitude(x: Array) -> Array:
+    """|x|, whose derivative is 0 at 0 as PyTorch's; that of jax's own is 1 there."""
+    return jnp.abs(x) if jnp.iscomplexobj(x) else _size(x)
 
 
 def conjugate(x: Array) -> Array:

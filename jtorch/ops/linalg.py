@@ -10,7 +10,7 @@ from jax import lax
 
 from ..core import shapes
 from ..core.dtype import dtype as DType
-from .backend import accumulator
+from .backend import accumulator, magnitude
 from .factor import lu_info, singular_values
 from .indexing import axes, axis, scalar_name
 from .matmul import _root, power_of
@@ -47,14 +47,6 @@ def _cast(x, dtype, name):
     return x
 
 
-@jax.custom_jvp
-def _size(x):
-    return jnp.abs(x)
-
-
-_size.defjvps(lambda t, out, x: t * jnp.sign(x))  # jax's own is 1 at 0
-
-
 def _largest(size, dims, keepdim=False):
     """The maximum of what is not negative; 0 of nothing, which takes no share of the gradient from zeros."""
     nothing = {"initial": 0} if builtins.any(size.shape[d] == 0 for d in dims) else {}
@@ -65,7 +57,7 @@ def _norm(x, ord, dims, keepdim):
     """The vector norm over `dims`, summed in at least single precision; of one element its size, which no power can overflow."""
     kind = real_dtype(x.dtype)
     if ord != 0 and builtins.all(x.shape[d] == 1 for d in dims):
-        size = (jnp.abs if jnp.iscomplexobj(x) else _size)(x).astype(kind)
+        size = magnitude(x).astype(kind)
         return size if keepdim else size.squeeze(dims)
     wide = accumulator(kind)
     if jnp.issubdtype(x.dtype, jnp.complexfloating):
@@ -73,7 +65,7 @@ def _norm(x, ord, dims, keepdim):
         size = None if ord == 2 else _root(squares)
     else:
         x = x.astype(wide)
-        squares, size = x * x, _size(x)
+        squares, size = x * x, magnitude(x)
     if ord == 2:
         out = _root(squares.sum(dims, keepdims=keepdim))
     elif ord == 0:

@@ -16,7 +16,7 @@ from jtorch.core.dtype import BOOL, COMPLEX, INT, scalar_name
 from jtorch.core.dtype import FLOAT as FLOATING
 
 from . import formats
-from .backend import accumulator
+from .backend import accumulator, magnitude
 from .reduction import (
     REDUCTIONS,
     by_reduction,
@@ -407,7 +407,7 @@ def l1_loss(
     weight: Array | None = None,
 ) -> Array:
     """The mean, the sum or each of |input - target|."""
-    loss = jnp.abs(input - target)
+    loss = magnitude(input - target)
     reduction = reduction_of(reduction, size_average, reduce)
     if weight is not None:
         loss = loss * weight

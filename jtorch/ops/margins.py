@@ -11,7 +11,9 @@ from jtorch.core import shapes
 from jtorch.core.dtype import BOOL, COMPLEX, INT
 
 from . import formats
+from .activation import log1p_exp
 from .arithmetic import clamp_min, minimum
+from .backend import magnitude
 from .reduction import (
     REDUCTIONS,
     by_reduction,
@@ -129,7 +131,7 @@ refuse(cosine_embedding_loss, lambda dtype: errors.complex_clamp(), COMPLEX)
 
 
 def _distance(a, b, p, eps):
-    d = jnp.abs(a - b + eps)
+    d = magnitude(a - b + eps)
     if p == 2:
         return jnp.sqrt(jnp.sum(d * d, -1))
     if p == 1:
@@ -307,10 +309,6 @@ def _(input, target, *args):
         raise RuntimeError("argument #2 'target' is out of range")
 
 
-def _log_sigmoid(x):
-    return jnp.minimum(x, 0) - jnp.log1p(jnp.exp(-jnp.abs(x)))
-
-
 @loss_op(by_reduction("DivBackward0"), words=" is not valid", promote=PROMOTE, elementwise=False)
 def multilabel_soft_margin_loss(
     input: Array,
@@ -321,7 +319,7 @@ def multilabel_soft_margin_loss(
     reduction: str = "mean",
 ) -> Array:
     """The mean over the last dimension of the binary cross entropy of each label's logit."""
-    loss = -(target * _log_sigmoid(input) + (1 - target) * _log_sigmoid(-input))
+    loss = target * log1p_exp(-input) + (1 - target) * log1p_exp(input)
     if weight is not None:
         loss = loss * weight
     loss = jnp.sum(loss, -1) / input.shape[-1]
@@ -345,7 +343,7 @@ def _(input, target, weight=None, *args):
 @loss_op("SoftMarginLossBackward0", elementwise=True)
 def soft_margin_loss(input: Array, target: Array, size_average=None, reduce=None, reduction: str = "mean") -> Array:
     """log(1 + exp(-target * input)), in the dtype of `input`."""
-    loss = -_log_sigmoid(target * input).astype(input.dtype)
+    loss = log1p_exp(-target * input).astype(input.dtype)
     return reduce_loss(loss, reduction_of(reduction, size_average, reduce))
 
 

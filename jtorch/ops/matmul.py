@@ -10,7 +10,7 @@ import numpy as np
 from .. import errors, errors_arguments
 from ..core import dtype as dt
 from .arithmetic import mul
-from .backend import NARROW, accumulator, materialize, matmul_tn
+from .backend import NARROW, accumulator, magnitude, materialize, matmul_tn
 from .conversion import is_number
 from .indexing import axis, ints, scalar_name, size_of
 from .registry import Array, Number, composite, op
@@ -879,7 +879,7 @@ def cdist(
     if by_matmul:
         squares = (x1 * x1).sum(-1)[..., :, None] + (x2 * x2).sum(-1)[..., None, :]
         return _root(jnp.maximum(squares - 2 * jnp.matmul(x1, _mt(x2)), 0))
-    diff = jnp.abs(x1[..., :, None, :] - x2[..., None, :, :])
+    diff = magnitude(x1[..., :, None, :] - x2[..., None, :, :])
     if diff.shape[-1] == 0:
         return jnp.zeros(diff.shape[:-1], kind)
     if p == 0:

@@ -379,7 +379,7 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
 def _norm(x: Array, p: float, dim, keepdims: bool) -> Array:
     if x.ndim == 0:
         return _norm(x[None], p, 0, False)
-    size = jnp.abs(x)
+    size = backend.magnitude(x)
     if p == math.inf:
         return jnp.max(size, axis=dim, keepdims=keepdims)
     if p == -math.inf:

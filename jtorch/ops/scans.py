@@ -1,6 +1,7 @@
 """Running sums, products and extremes, differences and areas. Knows arrays, never Tensor."""
 
 import builtins
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +11,7 @@ from .. import errors, errors_arguments
 from ..core import dtype as dtypes
 from . import formats
 from .arithmetic import div, sub
-from .backend import on_cpu
+from .backend import differentiated_as, on_cpu
 from .conversion import SAME_SCALAR, convert, is_number, kind, like, opmath, to_float
 from .join import cat
 from .reduce import _add_at, _sum_dtype, all_dims, one_dim
@@ -116,7 +117,9 @@ def _logcumsumexp(x, axis):
 
 def _logcumsumexp_input(g, input, out, dim):
     if kind(input) != "c":
-        return jax.vjp(lambda x: logcumsumexp.fn(x, dim), input)[1](g)[0]
+        by = lambda fn: lambda g, x: jax.vjp(lambda x: fn(x, dim), x)[1](g)[0]
+        # within a scan the second derivative of jnp.logaddexp is wrong where both are equal
+        return differentiated_as(by(logcumsumexp.fn), by(partial(_scan, lax.cumlogsumexp)))(g, input)
     if input.ndim == 0:
         return g
     # the sum over later i of g[i] * exp(conj(input - out[i])), by logarithms: either factor alone overflows
