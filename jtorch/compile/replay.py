@@ -384,7 +384,7 @@ class Replay:
 def _compiled(state, program):
     """The program that the recorded call has run, if it has just these results and takes nearly all memory that this one takes."""
     wanted, given = set(program.out), program.taken()
-    for other in state.programs.values():
+    for other in (state.programs or {}).values():  # none of tensors without data
         if other.call is not None and other.settled and set(other.out) == wanted and other.taken() <= given:
             if program.nbytes_of(given - other.taken()) <= _LITTLE:
                 return other
