@@ -23,13 +23,4 @@ def rfftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requir
     return _frequencies("fft_rfftfreq", n, d, dtype, device, requires_grad, out)
 
 
-def __getattr__(name):
-    found = functions.lookup("fft", name)
-    if found is None:
-        raise AttributeError(f"module 'jtorch.fft' has no attribute {name!r}")
-    globals()[name] = found
-    return found
-
-
-def __dir__():
-    return sorted({*__all__, *globals()})
+__getattr__, __dir__ = functions.module_attributes("fft", globals())

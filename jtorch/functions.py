@@ -103,6 +103,19 @@ def made():
     return list(_made.items())
 
 
+def module_attributes(space: str, module: dict):
+    """(`__getattr__`, `__dir__`) of the module of a namespace, whose functions are made when they are asked for; `module`: its globals."""
+
+    def __getattr__(name):
+        found = lookup(space, name)
+        if found is None:
+            raise AttributeError(f"module 'jtorch.{space}' has no attribute {name!r}")
+        module[name] = found
+        return found
+
+    return __getattr__, lambda: sorted({*module["__all__"], *module})
+
+
 def namespace(space: str) -> dict:
     """All functions of a namespace: {name: function}."""
     return {name: lookup(space, name) for name in names(space)}

@@ -15,16 +15,7 @@ common_notes = {
 }
 
 
-def __getattr__(name):
-    found = functions.lookup("linalg", name)
-    if found is None:
-        raise AttributeError(f"module 'jtorch.linalg' has no attribute {name!r}")
-    globals()[name] = found
-    return found
-
-
-def __dir__():
-    return sorted({*__all__, *globals()})
+__getattr__, __dir__ = functions.module_attributes("linalg", globals())
 
 
 _ = LinAlgError

@@ -299,13 +299,4 @@ def as_masked_tensor(data, mask) -> MaskedTensor:
     return _wrap(data.clone(), mask.detach().clone())
 
 
-def __getattr__(name):
-    found = functions.lookup("masked", name)
-    if found is None:
-        raise AttributeError(f"module 'jtorch.masked' has no attribute {name!r}")
-    globals()[name] = found
-    return found
-
-
-def __dir__():
-    return sorted({*__all__, *globals()})
+__getattr__, __dir__ = functions.module_attributes("masked", globals())

@@ -5,13 +5,4 @@ from . import functions
 __all__ = sorted(functions.names("special"))
 
 
-def __getattr__(name):
-    found = functions.lookup("special", name)
-    if found is None:
-        raise AttributeError(f"module 'jtorch.special' has no attribute {name!r}")
-    globals()[name] = found
-    return found
-
-
-def __dir__():
-    return sorted({*__all__, *globals()})
+__getattr__, __dir__ = functions.module_attributes("special", globals())

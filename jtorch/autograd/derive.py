@@ -1,6 +1,5 @@
 """Derivatives: from a plan (an op on given specs) to the plan of its backward."""
 
-import contextlib
 import functools
 
 import jax
@@ -13,8 +12,6 @@ from ..core.program import Plan
 from ..core.spec import Spec
 from ..ops.registry import UNKNOWN, ZERO, Part, Unwritten
 from .liveness import used_inputs
-
-_NOTHING = contextlib.nullcontext()
 
 
 class Binding:
@@ -35,7 +32,7 @@ class Binding:
 
     def kernel(self, *values):
         n, op = self.n_operands, self.op
-        with jax.disable_jit() if op.unnested else _NOTHING:
+        with op.tracing():
             return op.invoke(op.fn, self.arguments(values[:n], values[n:]))
 
 
@@ -279,7 +276,7 @@ def _by_rules(plan, binding, positions, owners):
         n_saved = len(save_in) + len(save_out)
 
         def kernel(*values):
-            with jax.disable_jit() if op.unnested else _NOTHING:
+            with op.tracing():
                 return derivatives(values)
 
         def derivatives(values):

@@ -8,7 +8,7 @@ from sys import getrefcount
 from ..autograd.node import Node
 from ..core import rng
 from ..core.chain import Gathering, Links, taker
-from ..core.program import Program
+from ..core.program import Program, covering
 from ..core.record import Pending
 from ..core.storage import Storage
 from ..handles import mutations
@@ -178,7 +178,7 @@ class Replay:
         donate = [id(s) in written for s in sources]
         inputs, numbers, state = graph.inputs, list(graph.numbers), graph.state
         arrays = list(inputs)
-        program = Program(state, live, donate, device := graph.device)
+        program = Program(state, live, donate, graph.device)
         n_recorded = sum(len(t) for t in numbers)
         n_updates = sum(len(values) for _, _, _, values in scope.updates)
         if n_recorded != n_updates:
@@ -224,7 +224,7 @@ class Replay:
         self.penalty = 0
         bare_place = dict.fromkeys(place)
         if self.written and not self.targets:
-            bare_place = self.without_gradients(state, live, donate, device, {i for _, i, _ in grads}, stored)
+            bare_place = self.without_gradients(state, live, donate, graph.device, {i for _, i, _ in grads}, stored)
         self.result = [
             (None if i is None else (place[i], bare_place[i]), leaf, spec, edge, rg, arg)
             for i, leaf, spec, edge, rg, arg in results
@@ -383,10 +383,9 @@ class Replay:
 
 def _compiled(state, program):
     """The program that the recorded call has run, if it has just these results and takes nearly all memory that this one takes."""
-    wanted, given = set(program.out), program.taken()
-    for other in (state.programs or {}).values():  # none of tensors without data
-        if other.call is not None and other.settled and set(other.out) == wanted and other.taken() <= given:
-            if program.nbytes_of(given - other.taken()) <= _LITTLE:
+    for other in covering(state, program):
+        if other.settled and len(other.out) == len(program.out):
+            if program.nbytes_of(program.taken() - other.taken()) <= _LITTLE:
                 return other
     return None
 

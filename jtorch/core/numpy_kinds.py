@@ -18,18 +18,8 @@ _MOVES = {
     "broadcast_in_dim", "select_n", "copy", "copy_p", "gather", "scatter", "stop_gradient",
 }  # fmt: skip
 _COMPLEX = _MOVES | {
-    "add",
-    "add_any",
-    "sub",
-    "neg",
-    "eq",
-    "ne",
-    "real",
-    "imag",
-    "complex",
-    "conj",
-    "convert_element_type",
-}
+    "add", "add_any", "sub", "neg", "eq", "ne", "real", "imag", "complex", "conj", "convert_element_type",
+}  # fmt: skip
 _ROUNDED_COMPLEX = {
     "mul", "square", "abs", "reduce_sum", "dot_general", "scatter-add", "scatter_add", "cumsum", "fft", "integer_pow",
 }  # fmt: skip

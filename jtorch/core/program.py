@@ -298,7 +298,7 @@ def run(graph, cause, scope, thread=None):
     if prog.call is None and not prog.runs and not prog.spared:
         prog.by_numpy = sight.numpys(prog, cause)
         if scope is None:
-            prog.ahead = _covering(state, prog)
+            prog.ahead = next(covering(state, prog), None)
     if prog.ahead is None and prog.fuller is not None and (prog.runs or prog.by_numpy is None):
         _look_ahead(state, prog, dead)
     if prog.ahead is not None:
@@ -404,17 +404,16 @@ def _new_program(state, live, dead, device):
     return prog
 
 
-def _covering(state, prog):
-    """A compiled program of the same nodes that has all results of this one, and perhaps more, and takes no other input's memory.
+def covering(state, prog):
+    """Compiled programs of the same nodes that have all results of this one, and perhaps more, and take no other input's memory.
 
     Such are those of the step whose loss was looked at, and of the first step, whose small inputs are still numpy's.
     """
     wanted, given = set(prog.out), prog.taken()
-    for other in state.programs.values():
+    for other in (state.programs or {}).values():  # none of tensors without data
         if other.call is not None and other.ahead is None and other is not prog:
             if wanted.issubset(other.out) and other.taken() <= given:
-                return other
-    return None
+                yield other
 
 
 def _look_ahead(state, prog, dead):

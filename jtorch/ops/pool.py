@@ -553,7 +553,8 @@ def _largest_at(x, starts, sizes, n):
 
 def _even_windows(spatial, target):
     """The size of the windows where all are alike and lie side by side, else None."""
-    return all(s % o == 0 for s, o in zip(spatial, target)) and tuple(s // o for s, o in zip(spatial, target)) or None
+    alike = all(s % o == 0 for s, o in zip(spatial, target))
+    return tuple(s // o for s, o in zip(spatial, target)) if alike else None
 
 
 @op(where="")

@@ -1,5 +1,6 @@
 """The record of an op: its kernel, promotion, names and derivative. Knows arrays and specs, never Tensor."""
 
+import contextlib
 import functools
 import inspect
 import typing
@@ -135,6 +136,7 @@ _IN_C = frozenset(
     "functional_alpha_dropout feature_alpha_dropout".split()
 )
 
+_NOTHING = contextlib.nullcontext()
 # Modules whose kernels have no loops of jax's, which would be unrolled (a jnp function with one goes under `jax.disable_jit(False)`).
 _WITHOUT_LOOPS = frozenset(
     "activation arithmetic batchnorm compare create join linear logic loss margins matmul norm reduce".split()
@@ -207,10 +209,13 @@ class Record:
         )
 
     @functools.cached_property
-    def unnested(self) -> bool:
-        """Whether jax.numpy's functions are traced in place in its kernel, and not each as a jit of its own, which takes a half to
-        three times longer for each new shape. Not where jax would unroll loops for that."""
+    def _unnested(self) -> bool:
         return self.__module__.rpartition(".")[2] in _WITHOUT_LOOPS
+
+    def tracing(self):
+        """The context in which its kernel and derivatives are traced: jax.numpy's functions in place, and not each as a jit of its
+        own, which takes longer for each new shape. Not where jax would unroll loops for that."""
+        return jax.disable_jit() if self._unnested else _NOTHING
 
     def arguments(self, args, kwargs) -> dict:
         """{parameter: value} of a call, defaults included."""

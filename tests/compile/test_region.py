@@ -58,9 +58,8 @@ def test_a_whole_step_gives_the_plain_loop_s_numbers_and_is_replayed(name, optio
 @pytest.mark.parametrize("name", ["SGD", "Adam"])
 def test_the_program_of_the_recorded_step_is_the_one_that_is_replayed(name, own_programs):
     """One compile at the start: parameters that the first step has from numpy are no reason for another program."""
-    net = nn.Sequential(
-        nn.Linear(5, 17), nn.Tanh(), nn.Linear(17, 3)
-    )  # shapes of its own: others' operations may have executables
+    # shapes of its own: others' operations may have executables
+    net = nn.Sequential(nn.Linear(5, 17), nn.Tanh(), nn.Linear(17, 3))
     step = jtorch.compile(make_step(net, getattr(jtorch.optim, name)(net.parameters(), lr=0.05)))
     for x, y in batches(4):
         step(x, y).item()

@@ -49,6 +49,5 @@ def test_a_derivative_is_traced_once_for_all_arguments(monkeypatch):
     model = jtorch.nn.LSTM(2, 7)
     model(jtorch.ones(3, 1, 2))[0].sum().backward()
     assert model.bias_hh_l0.grad.shape == (28,)
-    assert (
-        0 < len(traced) < 7
-    )  # by what it keeps, by its shapes, by the program: never once for each of seven arguments
+    # by what it keeps, by its shapes, by the program: never once for each of seven arguments
+    assert 0 < len(traced) < 7
