@@ -10,6 +10,7 @@ import jax
 
 from . import errors_extend
 from .autograd.levels import array_of
+from .core.lanes import is_traced
 from .creation import from_jax
 from .func.trees import flatten, unflatten
 from .tensor import Tensor
@@ -18,7 +19,7 @@ __all__ = ["cond", "while_loop"]
 
 
 def _traced(x) -> bool:
-    return isinstance(x, Tensor) and isinstance(x._storage.value, jax.core.Tracer)
+    return isinstance(x, Tensor) and is_traced(x._storage.value)
 
 
 def cond(pred, true_fn, false_fn, operands=()):

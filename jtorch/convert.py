@@ -10,6 +10,7 @@ from .core import dtype as dtypes
 from .core import shapes
 from .core import storage as storages
 from .core.dtype import dtype as DType
+from .core.lanes import is_traced
 from .core.program import NO_DATA
 from .core.record import tls
 from .core.spec import Spec
@@ -66,11 +67,11 @@ def suggested_format(t):
 def to_device(t, place):
     host = t._storage.host
     value = host.arrived(place.jax) if host is not None and host.spec is t._spec else None
-    if place.type == "meta" and not isinstance(value_of(t), jax.core.Tracer):
+    if place.type == "meta" and not is_traced(value_of(t)):
         value = NO_DATA
     elif value is None:
         value = value_of(t)
-        if not isinstance(value, jax.core.Tracer):
+        if not is_traced(value):
             value = jax.device_put(storages.realise(value), place.jax)
     spec = Spec.of(
         tuple(t._spec.shape),
@@ -166,7 +167,7 @@ def numpy(self, *, force=False):
         )
     if self._spec.dtype.name in ("bfloat16", "complex32") or self._spec.dtype.name.startswith("float8"):
         raise TypeError(f"Got unsupported ScalarType {dtypes.scalar_name(self._spec.dtype)}")
-    if isinstance(self._storage.value, jax.core.Tracer):
+    if is_traced(self._storage.value):
         raise errors_func.data_dependent("numpy")
     storages.share(self._storage)
     return storages.host_view(self._storage, self._spec, self._offset)

@@ -3,7 +3,6 @@
 import copy
 import copyreg
 
-import jax
 import numpy as np
 
 from . import errors_extend, printing
@@ -11,6 +10,7 @@ from .convert import as_numpy
 from .core import device as devices
 from .core import dtype as dtypes
 from .core import storage as storages
+from .core.lanes import is_traced
 from .core.program import NO_DATA
 from .core.record import tls
 from .core.spec import Spec
@@ -23,7 +23,7 @@ from .tensor import Tensor, grad_edge, make
 def represent(self, *, tensor_contents=None):
     spec = self._spec
     value = self._storage.value
-    if isinstance(value, jax.core.Tracer):
+    if is_traced(value):
         return f"tensor(<traced {spec.dtype.name}{list(spec.shape)}>)"
     level, tangent = self.__dict__.get("_tangent", (None, None))
     if level is not tls.me.extra.get("dual"):
@@ -45,7 +45,7 @@ def node_name(t):
         edge = grad_edge(t)
     except RuntimeError:  # a view that must not be used any more can still be looked at
         return "Invalid"
-    return None if edge is None else type(edge[0]).__name__
+    return None if edge is None or edge[0].of_leaf else type(edge[0]).__name__
 
 
 def parameter_class():

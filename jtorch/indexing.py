@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-import jax
 import numpy as np
 
 from . import errors
 from .core import dtype as dtypes
 from .core import storage as storages
+from .core.lanes import is_traced
 from .core.record import tls
 from .creation import from_array, tensor
 from .dispatch import (
@@ -290,7 +290,7 @@ def _with_flag(view, dim, flag, advanced):
 def _recordable(x):
     """A 0-d index tensor whose value is not known yet: gather it rather than wait for it."""
     value = x._storage.value
-    return not storages.at_hand(value) or isinstance(value, jax.core.Tracer)
+    return not storages.at_hand(value) or is_traced(value)
 
 
 def _select_index(t, dim, i, place):

@@ -7,12 +7,12 @@ same distribution, other numbers. Poisson counts then come from numpy.
 
 import math
 
-import jax
 import numpy as np
 
 from . import errors
 from .core import rejection, shapes
 from .core import storage as storages
+from .core.lanes import is_traced
 from .core.record import tls
 from .creation import finfo, finish, from_array
 from .ops import draws
@@ -29,7 +29,7 @@ def on_host(*tensors) -> bool:
     if me.scope is not None or me.extra.get("transforms") or me.extra.get("vmap_random") is not None:
         return False
     return all(
-        t._spec.device.type == "cpu" and not isinstance(t._storage.value, jax.core.Tracer) for t in tensors
+        t._spec.device.type == "cpu" and not is_traced(t._storage.value) for t in tensors
     )  # fmt: skip
 
 

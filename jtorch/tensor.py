@@ -243,6 +243,8 @@ class Tensor(metaclass=TensorMeta):
 
     def requires_grad_(self, requires_grad=True) -> "Tensor":
         """Ask for gradients with respect to this leaf, or no longer."""
+        if tls.me.extra:
+            CONSTANTS["ask_tracing"]()
         if "transforms" in tls.me.extra:
             raise errors_func.asked_inside("requires_grad_")
         if self._edge is not None and not self._rg:
@@ -261,12 +263,13 @@ class Tensor(metaclass=TensorMeta):
 
     @property
     def is_leaf(self) -> bool:
-        return (self._edge if self._base is None else grad_edge(self)) is None
+        edge = self._edge if self._base is None else grad_edge(self)
+        return edge is None or edge[0].of_leaf
 
     @property
     def grad_fn(self):
         edge = self._edge if self._base is None else grad_edge(self)
-        return None if edge is None else edge[0]
+        return None if edge is None or edge[0].of_leaf else edge[0]
 
     @property
     def output_nr(self) -> int:
@@ -335,6 +338,8 @@ class Tensor(metaclass=TensorMeta):
         if edge is None:
             if not self.requires_grad:
                 raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+        if tls.me.extra:
+            CONSTANTS["ask_tracing"]()
         if "transforms" in tls.me.extra:
             raise errors_func.asked_inside("retain_grad")
         if edge is None:
@@ -400,9 +405,12 @@ class Tensor(metaclass=TensorMeta):
 
     def register_hook(self, hook):
         """Call hook(grad) when this tensor's gradient has been computed; what it returns replaces the gradient."""
-        if tls.me.extra.get("transforms") and self.requires_grad and storages.is_traced(self._storage.value):
+        extra = tls.me.extra
+        if extra.get("transforms") and self.requires_grad and storages.is_traced(self._storage.value):
             CONSTANTS["hooked"](self)
         edge = grad_edge(self)
+        if extra and self.requires_grad:
+            CONSTANTS["note_hook"](edge)
         if edge is None:
             if not self.requires_grad:
                 raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 
 from .core import draw
 from .core import storage as storages
+from .core.lanes import is_traced
 from .core.record import tls
 from .tensor import value_of
 
@@ -14,7 +15,7 @@ __all__ = ["bernoulli", "host", "multinomial", "traced"]
 def traced(t):
     """The array of a tensor that stands for an argument of a transformation; None for others."""
     value = t._storage.value
-    return storages.realise(value_of(t)) if isinstance(value, jax.core.Tracer) else None
+    return storages.realise(value_of(t)) if is_traced(value) else None
 
 
 def host(drawn, shape):

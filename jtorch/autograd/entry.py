@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 
 from .. import creation, errors, errors_func
+from ..core.lanes import ByTracing
 from ..core.record import tls
 from ..core.spec import Spec
 from ..creation import ones_like
@@ -82,8 +83,10 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
 
     Raises RuntimeError where PyTorch does: no grad_fn, non-scalar output without a gradient, freed graph.
     """
-    if "transforms" in tls.me.extra:
+    if "transforms" in tls.me.extra or "taping" in tls.me.extra:
         raise errors_func.backward_inside()
+    if "lanes" in tls.me.extra:
+        raise ByTracing
     if grad_variables is not None:
         errors.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning)
         if grad_tensors is not None:

@@ -26,10 +26,11 @@ UnpackedDualTensor = namedtuple("UnpackedDualTensor", ("primal", "tangent"))
 
 
 class _Level:
-    """One dual level: tangents belong to it and mean nothing after its end."""
+    """One dual level: tangents belong to it and mean nothing after its end. of_func: whether it is `torch.func.jvp`'s."""
 
-    def __init__(self, outer):
+    def __init__(self, outer, of_func=False):
         self.outer = outer
+        self.of_func = of_func
         self.recorded = None  # the nodes of the call that runs
 
     def handle(self, op, args, out=None, inplace_call=False):
@@ -203,12 +204,12 @@ def _dense(spec):
     return type(spec).dense(tuple(spec.shape), spec.dtype, spec.device)
 
 
-def enter_dual_level() -> int:
+def enter_dual_level(of_func=False) -> int:
     """Start a dual level; there can be one at a time."""
     me = tls.me
     if me.extra.get("dual") is not None or any(x.kind == "jvp" for x in levels()):
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
-    level = _Level(me.special)
+    level = _Level(me.special, of_func)
     me.extra["dual"] = level
     me.extra.setdefault("run_class", _DualRun)
     if _is_fwd_grad_enabled():

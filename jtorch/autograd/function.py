@@ -13,6 +13,7 @@ from ..tensor import Tensor, edge_of, make, seen_now, value_of, wrap
 from . import custom
 from .derive import differentiable
 from .engine import changed, queue_callback
+from .levels import ask_tracing
 from .mode import no_grad
 from .node import Node, PythonNode, class_of, pack_one, unpack_one
 
@@ -299,6 +300,8 @@ class Function(metaclass=FunctionMeta):
         elif kwargs:
             args = _positional(cls.forward, args, kwargs)
         me = tls.me
+        if me.extra:
+            ask_tracing()
         if me.extra.get("transforms"):
             return custom.apply(cls, args, Function)
         tensors = [a for a in args if isinstance(a, Tensor)]

@@ -9,12 +9,14 @@ from jax.interpreters import ad, batching, mlir
 
 from .. import errors_func
 from ..core import storage as storages
+from ..core.lanes import ByTracing, Lane
 from ..core.record import tls
 from ..core.traces import find_top_trace
 from ..creation import from_jax
 from ..dispatch import slow
 from ..tensor import CONSTANTS, VERSION_BITS, Tensor, make, value_of
-from .node import _sequence
+from . import whole
+from .node import Node, _sequence
 
 
 def array_of(t):
@@ -47,7 +49,9 @@ def stopped(t):
     """`detach` where JAX differentiates: no mode goes through."""
     array = array_of(t)
     if isinstance(array, jax.core.Tracer):
-        return from_jax(jax.lax.stop_gradient(array))
+        array = jax.lax.stop_gradient(array)
+        whole.watch(array)
+        return from_jax(array)
     return make(t._storage, t._spec, t._offset)
 
 
@@ -80,7 +84,11 @@ def _constant_tensor(r):
     if not isinstance(r, Tensor):
         return r
     array = array_of(r)
-    return from_jax(_constant.bind(array)) if isinstance(array, jax.core.Tracer) else r
+    if not isinstance(array, jax.core.Tracer):
+        return r
+    array = _constant.bind(array)
+    whole.watch(array)
+    return from_jax(array)
 
 
 # --- the levels ---------------------------------------------------------------------------------------------------------
@@ -147,8 +155,96 @@ def _settle(references):
         if t is not None:
             t._edge = None
             t._storage.value = getattr(t._storage.value, "primal", t._storage.value)
+            whole.watch(t._storage.value)
             if around:
                 around[-1].given.append(reference)
+
+
+def ask_tracing():
+    """Called by what works otherwise inside transformations. Raises ByTracing where one goes without tracing."""
+    if "taping" in tls.me.extra or "lanes" in tls.me.extra:
+        raise ByTracing
+
+
+def note_hook(edge):
+    """A hook is being put on a tensor with this edge. Raises ByTracing inside a transformation to which it matters."""
+    extra = tls.me.extra
+    if "lanes" in extra:
+        raise ByTracing
+    if "taping" in extra:
+        extra["taping"].hook(edge)
+
+
+CONSTANTS["ask_tracing"] = ask_tracing
+CONSTANTS["note_hook"] = note_hook
+
+
+class Taping:
+    """A transformation by the tape alone: as outside of transformations, but for what PyTorch refuses in them.
+
+    birth: the version of storages made inside. start: the sequence number of what came before. hooked: whether there are hooks inside.
+    """
+
+    __slots__ = ("birth", "start", "hooked", "around", "born")
+
+    def __init__(self):
+        self.start = next(_sequence)
+        self.hooked = False
+
+    def __enter__(self):
+        me = tls.me
+        self.around, self.born = me.extra.get("taping"), me.born
+        me.extra["taping"] = self
+        self.birth = me.born = next(_levels) << VERSION_BITS
+        return self
+
+    def __exit__(self, *exc):
+        me = tls.me
+        me.born = self.born
+        me.put("taping", self.around)
+
+    def hook(self, edge):
+        """A hook is being put somewhere. Raises ByTracing where it is not of this transformation."""
+        if edge is None or not isinstance(edge[0], Node) or edge[0].sequence < self.start:
+            raise ByTracing
+        self.hooked = True
+
+
+class Lanes:
+    """A vmap by lanes. birth: the version of storages made inside. start: the sequence number of what came before."""
+
+    __slots__ = ("level", "size", "birth", "start", "outermost", "before", "born")
+
+    def __init__(self, size):
+        self.level, self.size = next(_levels), size
+        self.start = next(_sequence)
+
+    def __enter__(self):
+        me = tls.me
+        extra = me.extra
+        self.before = {name: extra.get(name) for name in ("lanes", "keys", "vmap_random")}
+        outer = extra.get("lanes")
+        self.outermost = self if outer is None else outer.outermost
+        extra.update(lanes=self, keys=_no_numbers, vmap_random=_NoNumbers)
+        self.born = me.born
+        self.birth = me.born = next(_levels) << VERSION_BITS
+        return self
+
+    def __exit__(self, *exc):
+        me = tls.me
+        me.born = self.born
+        for name, value in self.before.items():
+            me.put(name, value)
+
+
+def _no_numbers(*args):
+    raise ByTracing
+
+
+class _NoNumbers:
+    """Random numbers inside a vmap are jax's business."""
+
+    host = allow = staticmethod(_no_numbers)
 
 
 @contextlib.contextmanager
@@ -190,12 +286,24 @@ def _set(extra, around):
 
 def own(storage, value, name="copy_"):
     """The value that may be written to a storage inside the levels: PyTorch's rules for what was made outside of them."""
+    extra = tls.me.extra
+    here = extra.get("taping")
+    if here is not None and storage.version < here.birth:
+        raise ByTracing
+    lanes = extra.get("lanes")
+    if lanes is not None and storage.version < lanes.outermost.birth:
+        if type(value) is Lane:
+            raise ByTracing
+        whole.writes(storage, value)
     for x in reversed(levels()):
         if storage.version >= x.birth:
             break
         if x.kind != "vmap":
             raise errors_func.captured_write(name)
         value = x.own(value)
+    around = levels()
+    if around and storage.version < around[0].birth:
+        whole.writes(storage, value)
     return value
 
 
@@ -204,5 +312,6 @@ CONSTANTS["own"] = own
 
 def refuse_nested_forward():
     """Forward mode of func and of forward_ad do not nest: PyTorch's rule."""
-    if tls.me.extra.get("dual") is not None:
+    dual = tls.me.extra.get("dual")
+    if dual is not None and not dual.of_func:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")

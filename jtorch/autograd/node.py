@@ -16,16 +16,17 @@ tape.now = _sequence.__repr__
 
 
 class Node:
-    """One step of the tape: how to turn the gradients of its results into gradients of its operands.
+    """One step of the tape: the gradients of its operands from those of its results.
 
-    edges: for each operand None, or (node, result number) or (leaf tensor, 0).
-    saved: the values that the derivative needs, a tuple, or what `saved_tensors_hooks` made of them (Packed).
-    guards: (storage, version) of tensors that must not have changed since.
+    edges: for each operand None, or (node, result number) or (leaf tensor, 0). saved: the values that the derivative needs, a tuple, or
+    what `saved_tensors_hooks` made of them (Packed). guards: (storage, version) of tensors that must not have changed since. of_leaf:
+    its result is shown as a leaf.
     """
 
     __slots__ = (
         "bwd", "edges", "saved", "numbers", "guards", "sequence", "hooks", "pre_hooks", "retained", "extra", "trace", "__weakref__",
     )  # fmt: skip
+    of_leaf = False
 
     def __init__(self, bwd, edges, saved, numbers, guards):
         self.bwd = bwd
@@ -70,7 +71,7 @@ class Node:
 
     def register_hook(self, hook):
         """Call hook(grad_inputs, grad_outputs) after this node has run; what it returns replaces grad_inputs."""
-        if "transforms" in tls.me.extra:
+        if tls.me.extra:
             bridge.hooked(self)
         if self.hooks is None:
             self.hooks = {}
@@ -78,7 +79,7 @@ class Node:
 
     def register_prehook(self, hook):
         """Call hook(grad_outputs) before this node runs; what it returns replaces them."""
-        if "transforms" in tls.me.extra:
+        if tls.me.extra:
             bridge.hooked(self)
         if self.pre_hooks is None:
             self.pre_hooks = {}
@@ -266,7 +267,7 @@ class Bridge:
     wrap = None  # (value, spec, edge) -> Tensor
     unwrap = None  # Tensor -> (value, edge)
     step = None  # (node, gradients of its results) -> gradients of its operands
-    hooked = None  # a hook is put on this node inside func's transformations
+    hooked = None  # a hook is put on this node, inside func's transformations perhaps
     first_gradients = None  # (leaf without a gradient, value, spec of the gradient) of several
 
 

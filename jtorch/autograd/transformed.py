@@ -9,6 +9,7 @@ from ..core.record import tls
 from ..creation import from_jax
 from ..errors_autograd import freed
 from ..tensor import CONSTANTS, Tensor, edge_of
+from . import whole
 from .derive import differentiable
 from .levels import array_of, constant, level, levels
 from .node import Node, PythonNode
@@ -85,9 +86,11 @@ def leaf(t):
 CONSTANTS["leaf"] = leaf
 
 
-def inside(fn, tensors):
+def inside(fn, tensors, user=None):
     """The results of fn(*arrays) inside other transformations: JAX differentiates, the tape is there for `autograd.grad`."""
     me = tls.me
+    if not levels():
+        return whole.results_of(fn, tensors, user)
     note_edges(tensors)
     on_tape = me.grad and any(x.kind == "vjp" for x in levels())
     before, special = me.extra.get("inner"), me.special
@@ -137,25 +140,56 @@ def with_captured(fn, n, captured):
     return run
 
 
-def taped(fn, tensors):
+def taped(fn, tensors, user=None):
     """The results of fn(*arrays), which uses nothing else, as one step of the tape."""
-    values = [array_of(t) for t in tensors]
-    edges = tuple(edge_of(t) if jnp.issubdtype(v.dtype, jnp.inexact) else None for t, v in zip(tensors, values))
+    edges = tuple(edge_of(t) if differentiable(t._spec) else None for t in tensors)
     if not tls.me.grad or not any(e is not None for e in edges):
-        return [from_jax(v) for v in fn(*values)]
+        return whole.results_of(fn, tensors, user)
     wanted = [k for k, e in enumerate(edges) if e is not None]
+    pull = Carried()
 
-    def of_wanted(*some):
-        full = list(values)
-        for k, v in zip(wanted, some):
-            full[k] = v
-        return tuple(fn(*full))
+    def run(*arrays):
+        full = list(arrays)
 
-    with level("vjp"):
-        outs, pull = jax.vjp(of_wanted, *[values[k] for k in wanted])
-    results = [from_jax(v) for v in outs]
-    _attach(_Transformed(fn, tensors, edges, results, pull), results)
+        def of_wanted(*some):
+            for k, v in zip(wanted, some):
+                full[k] = v
+            return tuple(fn(*full))
+
+        with level("vjp"):
+            outs, pulled = jax.vjp(of_wanted, *[arrays[k] for k in wanted])
+        return (*outs, *pull.take(pulled))
+
+    made = whole.results_of(run, tensors, user)
+    results = made[: len(made) - pull.size]
+    _attach(_Transformed(fn, tensors, edges, results, pull.of(made), user), results)
     return results
+
+
+class Carried:
+    """A function that JAX has made, on its way out of a traced one: its arrays are the last of the results.
+
+    size: how many. tensors: they, once they are there.
+    """
+
+    __slots__ = ("tree", "size", "tensors")
+
+    def take(self, function):
+        """Its arrays."""
+        arrays, self.tree = jax.tree.flatten(function)
+        self.size = len(arrays)
+        return arrays
+
+    def of(self, results):
+        """Itself, with the last of these tensors."""
+        self.tensors = results[len(results) - self.size :]
+        return self
+
+    def call(self, after, tensors, run=None):
+        """Tensors of after(function, *arrays of tensors), made by `run`, which is like `taped`."""
+        n, tree = self.size, self.tree
+        run = run or whole.results_of
+        return run(lambda *a: after(tree.unflatten(a[:n]), *a[n:]), [*self.tensors, *tensors])
 
 
 def history(results, fn, tensors):
@@ -200,11 +234,11 @@ def zero_tangent(primal):
 class _Transformed(PythonNode):
     """A transformed function as one step of the tape. pull: its derivative, or None to compute it when it is needed."""
 
-    __slots__ = ("fn", "tensors", "pull", "wanted")
+    __slots__ = ("fn", "tensors", "pull", "wanted", "user")
 
-    def __init__(self, fn, tensors, edges, results, pull):
+    def __init__(self, fn, tensors, edges, results, pull, user=None):
         super().__init__("TransformBackward", edges, tuple(r._spec for r in results))
-        self.fn, self.tensors, self.pull = fn, tensors, pull
+        self.fn, self.tensors, self.pull, self.user = fn, tensors, pull, user
         self.wanted = [k for k, e in enumerate(edges) if e is not None]
 
     def with_more(self, fn, n, more):
@@ -239,10 +273,15 @@ class _Transformed(PythonNode):
                 return [conjugate(g) for g in pull(tuple(cotangent(given.get(k), s) for k, s in enumerate(specs)))]
 
             run = inside if levels() else CONSTANTS["lift"] if dual else taped
-            got = run(backward, [*self.tensors, *(grads[k] for k in there)])
+            got = run(backward, [*self.tensors, *(grads[k] for k in there)], self.user)
         else:
-            arrays = tuple(cotangent(None if g is None else array_of(g), s) for g, s in zip(grads, specs))
-            got = [from_jax(conjugate(g)) for g in self.pull(arrays)]
+            there = [k for k, g in enumerate(grads) if g is not None]
+
+            def pulled(pull, *arrays):
+                given = dict(zip(there, arrays))
+                return [conjugate(g) for g in pull(tuple(cotangent(given.get(k), s) for k, s in enumerate(specs)))]
+
+            got = self.pull.call(pulled, [grads[k] for k in there])
         for k, g in zip(self.wanted, got):
             result[k] = g
         return result
@@ -265,6 +304,7 @@ class _Refusing(PythonNode):
 
 
 __all__ = [
+    "Carried",
     "conjugate",
     "cotangent",
     "history",

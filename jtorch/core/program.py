@@ -24,7 +24,7 @@ class Plan:
     __slots__ = (
         "op", "name", "fn", "specs", "n_out", "n_num", "kinds", "runtime", "device", "nbytes", "jit", "warm", "operands", "bwd",
         "grad_name", "extra", "diff", "public", "multiple", "fields", "out_edges", "simple", "tries", "first", "enough",
-        "steps", "exact", "varied",
+        "steps", "exact", "varied", "more", "lanes",
     )  # fmt: skip
 
     def __init__(self, op, name, fn, operands, kinds=(), runtime=False, specs=None, device=None):
@@ -41,6 +41,8 @@ class Plan:
         self.steps = None  # how numpy runs it, once it has been asked to; False if it does not
         self.exact = None  # the same, where it is to give the same bits
         self.varied = 0  # times that it has come with other numbers, at the same place
+        self.more = 0  # operations that it is made of, beyond its results
+        self.lanes = None  # (how many, of which operands) -> itself for all slices of a vmap
         self.warm = 0  # runs by itself
         self.tries = 0  # programs that were compiled at first sight with it among their nodes
         self.bwd = {}
@@ -338,7 +340,7 @@ def _fused(prog, inputs, numbers):
     args = prog.arguments(inputs, numbers)
     if prog.device.type == "cpu" and not args:
         with placed(prog.device):
-            return prog.call(*args)
+            return concretely(prog.call, args)
     return concretely(prog.call, args)
 
 

@@ -8,10 +8,8 @@ which inputs are dead. Recorded graphs are functional: a write is a new value.
 import threading
 from contextlib import contextmanager, nullcontext
 
-import jax
-
 from .. import config
-from . import aside, ledger, program, sight, stretch
+from . import aside, lanes, ledger, program, sight, stretch
 from . import device as devices
 from .keys import number_key
 from .packing import RUNTIME, placed
@@ -26,19 +24,31 @@ _arrays: set[type] = set()  # types of concrete values seen so far; tracers are 
 
 
 def _is_array(v) -> bool:
-    if isinstance(v, jax.core.Tracer):
+    if lanes.is_traced(v):
         return False
     _arrays.add(type(v))
     return True
 
 
+def call_traced(graph, plan, operands, numbers=()):
+    """The results inside somebody's transformation: for all lanes of a vmap, or the function itself on tracers."""
+    made = lanes.call(graph, plan, operands, numbers)
+    if made is None:
+        out = plan.jit(*[v.get() if type(v) is Pending else v for v in operands], *numbers)
+        made = [out] if plan.n_out == 1 else list(out)
+        noted = tls.me.extra.get("traced")
+        if noted is not None:
+            noted += made
+    return made
+
+
 class State:
     """A recorded path: the node that led here, and what may follow."""
 
-    # grads: which results are gradients that an optimizer has just used; None where no step has ended here.
+    # length: how many operations led here. grads: which results are gradients that an optimizer has just used; None where no step has ended here.
     # passes: the backward passes that have started here; None before the first. asides: how results are computed by themselves.
     __slots__ = (
-        "parent", "plan", "ids", "numbers", "first", "count", "nbytes", "full", "next", "programs", "grads", "passes", "asides",
+        "parent", "plan", "ids", "numbers", "first", "count", "length", "nbytes", "full", "next", "programs", "grads", "passes", "asides",
     )  # fmt: skip
 
     def __init__(self, parent, plan, ids, numbers):
@@ -49,13 +59,14 @@ class State:
         self.next = {}
         self.programs = self.grads = self.passes = self.asides = None
         if parent is None:
-            self.first = self.count = self.nbytes = 0
+            self.first = self.count = self.length = self.nbytes = 0
             self.full = False
         else:
             self.first = parent.count
             self.count = parent.count + plan.n_out
+            self.length = parent.length + plan.n_out + plan.more
             self.nbytes = parent.nbytes + plan.nbytes
-            self.full = stretch.is_full(parent, self.count, self.nbytes)
+            self.full = stretch.is_full(parent, self.length, self.nbytes)
 
     def nodes(self):
         """The path from the first node to this one."""
@@ -130,7 +141,7 @@ class Graph:
             if i is None:
                 i = self.input(v)
                 if i is None:
-                    return call_traced_n(plan, operands, numbers)
+                    return call_traced(self, plan, operands, numbers)
             ids.append(i)
         ids = tuple(ids)
         state = self.state
@@ -238,7 +249,7 @@ _OPERAND = """
         if i{x} is None:
             i{x} = self.input({x})
             if i{x} is None:
-                return call_traced(plan, ({operands},))
+                return call_traced(self, plan, ({operands},))[0]
 """
 
 
@@ -500,13 +511,3 @@ def forget():
     roots.by_device = {}
     roots.states = 0
     sight.seen.forget()
-
-
-def call_traced(plan, operands):
-    """One result, inside somebody's jax transformation: the function itself on tracers."""
-    return plan.jit(*[v.get() if type(v) is Pending else v for v in operands])
-
-
-def call_traced_n(plan, operands, numbers):
-    out = plan.jit(*[v.get() if type(v) is Pending else v for v in operands], *numbers)
-    return [out] if plan.n_out == 1 else list(out)

@@ -164,11 +164,14 @@ class Generator:
 
     def mark(self):
         """Where the stream is, for `rewind`."""
-        return self._bits.state, self._fresh
+        return self._bits.state, self._fresh, self.next_normal, self._float_normal, self._key_count
 
     def rewind(self, mark) -> None:
         """Go back to a mark: what was drawn since is drawn again."""
-        self._bits.state, self._fresh = mark
+        count = self._key_count
+        self._bits.state, self._fresh, self.next_normal, self._float_normal, self._key_count = mark
+        if count != self._key_count:
+            self._keys = None
 
     def next_key(self) -> np.ndarray:
         """The next device key (uint32, 2): a function of the seed and of how many keys were drawn since."""

@@ -10,6 +10,7 @@ import numpy as np
 from .. import errors_func
 from . import dtype as dtypes
 from . import halves, strided
+from .lanes import ByTracing, Lane, is_traced
 from .pending import Small
 from .program import NO_DATA, Plan
 from .record import Pending, tls
@@ -67,7 +68,7 @@ class Storage:
             return found
         if found.version != self.version and tls.me.scope is None:
             value = realise(self.value)
-            if not isinstance(value, jax.core.Tracer):
+            if not is_traced(value):
                 found.fill(np.asarray(value), self.version)
         return found.buffer.ctypes.data
 
@@ -266,6 +267,8 @@ def realise(value):
     value = value.get() if type(value) is Pending else value
     if value is NO_DATA:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    if type(value) is Lane:
+        raise ByTracing
     return value
 
 
@@ -387,11 +390,6 @@ def unshare(storage, whole=False):
     storage.value = _taken(array, spec.device) if whole or host.lent else to_device(np.array(array), spec.device)
     storage.spec = spec
     storage._host = None
-
-
-def is_traced(value) -> bool:
-    """Whether a value stands for an argument of a transformation of jax, or follows from one."""
-    return isinstance(value, jax.core.Tracer)
 
 
 def numpy_of(storage, spec, offset) -> np.ndarray:

@@ -22,15 +22,15 @@ class Tape:
 tape = Tape()
 
 
-def is_full(parent, count, nbytes) -> bool:
+def is_full(parent, length, nbytes) -> bool:
     """Whether `ends` is to be asked when a path has come to so many nodes."""
-    return parent.full or parent.count < LONG <= count or count >= config.max_nodes or nbytes >= config.max_bytes
+    return parent.full or parent.length < LONG <= length or length >= config.max_nodes or nbytes >= config.max_bytes
 
 
 def ends(me, graph) -> bool:
     """Whether a thread's recording, which is long, is to be run now."""
     state = graph.state
-    if state.count >= config.max_nodes or state.nbytes >= config.max_bytes:
+    if state.length >= config.max_nodes or state.nbytes >= config.max_bytes:
         return True
     if me.scope is not None:
         return False
@@ -40,16 +40,16 @@ def ends(me, graph) -> bool:
     here = ledger.way()
     if here == me.cut:
         return True
-    if me.cut is None or state.count >= 2 * LONG:
+    if me.cut is None or state.length >= 2 * LONG:
         me.cut = here
-        return state.count >= 2 * LONG
+        return state.length >= 2 * LONG
     return False
 
 
 def passed(me):
     """Called after a backward pass that ends the tape behind it: the second in a recording that is long ends that."""
     graph = me.graph
-    if graph.done or graph.state.count < LONG or me.scope is not None:
+    if graph.done or graph.state.length < LONG or me.scope is not None:
         return
     if graph.passes:
         me.flush("backward passes")

@@ -2,8 +2,6 @@
 
 import functools
 
-import jax
-
 from .. import errors, errors_func
 from ..autograd import node as tape
 from ..autograd.derive import Binding, differentiable
@@ -11,6 +9,7 @@ from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core import rng
 from ..core import storage as storages
+from ..core.lanes import is_traced
 from ..core.layout import has_overlap
 from ..core.program import Plan
 from ..core.record import tls
@@ -183,7 +182,7 @@ def _checkable(t):
     if spec.dtype.category > dtypes.INT:
         return spec
     v = t._storage.value
-    if not storages.at_hand(v) or isinstance(v, jax.core.Tracer) or spec.device is not devices.cpu:
+    if not storages.at_hand(v) or is_traced(v) or spec.device is not devices.cpu:
         return None
     return storages.numpy_of(t._storage, spec, t._offset)
 
@@ -200,7 +199,7 @@ def _dynamic(op, call, out=None):
         op.invoke(check, check_arguments(slots, specs, call.numbers))
     check_dtype(op, target, specs)
     arrays = [storages.realise(value_of(t)) for t in call.tensors]
-    if any(isinstance(a, jax.core.Tracer) for a in arrays):
+    if any(is_traced(a) for a in arrays):
         raise errors_func.data_dependent(_DYNAMIC.get(op.name, op.name), tls.me.extra.get("transforms", ()))
     device = device_of(op, specs)
     got = Binding(op, slots, len(arrays)).kernel(*arrays, *call.numbers)
@@ -426,7 +425,7 @@ def _host_value(t):
     """The value of a tensor as numpy: None for anything else, under a jax transformation and in a compiled region."""
     if not isinstance(t, Tensor) or tls.me.scope is not None or tls.me.special is not None:
         return None
-    if isinstance(t._storage.value, jax.core.Tracer):
+    if is_traced(t._storage.value):
         return None
     return storages.numpy_of(t._storage, t._spec, t._offset)
 

@@ -7,12 +7,12 @@ in the host's memory, otherwise by one reduction on the device, so it costs one 
 
 import warnings
 
-import jax
 import numpy as np
 
 from jtorch import functions as torch
 from jtorch.autograd.mode import no_grad
 from jtorch.convert import as_numpy
+from jtorch.core.lanes import is_traced
 from jtorch.core.record import tls
 from jtorch.core.spec import Size
 from jtorch.distributions import constraints, errors
@@ -29,7 +29,7 @@ def _unknown(value) -> bool:
     me = tls.me
     if me.scope is not None or me.special is not None or value.device.type == "meta":
         return True
-    return isinstance(value._storage.value, jax.core.Tracer)
+    return is_traced(value._storage.value)
 
 
 def first_broken(pairs):

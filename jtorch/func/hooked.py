@@ -15,7 +15,7 @@ from .. import errors_func
 from ..autograd import entry
 from ..autograd.engine import Run
 from ..autograd.graph import disable_saved_tensors_hooks
-from ..autograd.levels import array_of, level, levels
+from ..autograd.levels import array_of, level, levels, note_hook
 from ..autograd.node import Node, bridge
 from ..autograd.transformed import note_edges
 from ..core.record import tls
@@ -24,13 +24,13 @@ from ..random_tensors import default_generator
 from ..tensor import CONSTANTS, Tensor, edge_of
 from .trees import flatten
 
-_SAVING = "torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an issue with your use case."
+SAVING = "torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an issue with your use case."
 
 
 @contextlib.contextmanager
 def reverse():
     """The level of a transformation in reverse mode whose function may put hooks somewhere."""
-    with disable_saved_tensors_hooks(_SAVING), level("vjp", hooked=False) as here:
+    with disable_saved_tensors_hooks(SAVING), level("vjp", hooked=False) as here:
         yield here
 
 
@@ -52,7 +52,9 @@ def note(edge):
 def note_node(node):
     """A hook is being put on a node; one that was made outside of the levels runs in the pass around them."""
     around = levels()
-    if node.sequence > around[0].start:
+    if not around:
+        note_hook((node, 0))
+    elif node.sequence > around[0].start:
         note((node, 0))
 
 
@@ -156,4 +158,4 @@ def _tensors(out):
     return [x for x in flatten(out)[0] if isinstance(x, Tensor)]
 
 
-__all__ = ["along", "default_generator", "note", "ones", "pulled", "random_numbers_of", "reverse", "rows"]
+__all__ = ["SAVING", "along", "default_generator", "note", "ones", "pulled", "random_numbers_of", "reverse", "rows"]

@@ -6,16 +6,21 @@ import itertools
 import jax
 import jax.numpy as jnp
 
+from ..autograd import whole
 from ..autograd.derive import differentiable
-from ..autograd.levels import level, refuse_nested_forward
-from ..tensor import Tensor
-from . import hooked
+from ..autograd.levels import Lanes, level, refuse_nested_forward
+from ..core.lanes import ByTracing, Lane
+from ..core.record import tls
+from ..core.spec import Spec
+from ..tensor import Tensor, value_of
+from . import by_dual, by_lanes, by_tape, hooked
 from .lift import Results, lift
-from .transforms import Split, all_tensors, same
-from .trees import flatten
+from .transforms import Split, all_tensors, same, with_aux
+from .trees import flatten, unflatten
 from .vectorize import check_randomness, randomness_of
 
 _names = itertools.count()
+_traced = whole.Known()  # functions that cannot go by lanes
 
 
 def _by_rows(function, primals, randomness):
@@ -70,9 +75,70 @@ class _Checked:
         self.results, self.kind = results, kind
 
     def take(self, out):
-        all_tensors(out, "vjp(f, *primals)" if self.kind == "jacrev" else "jacfwd(f, argnums)(*args)")
-        _real(flatten(out)[0], self.kind, "output")
+        _checked(out, self.kind)
         return self.results.take(out)
+
+
+def _checked(out, kind):
+    """The tensors of a result, checked."""
+    all_tensors(out, "vjp(f, *primals)" if kind == "jacrev" else "jacfwd(f, argnums)(*args)")
+    leaves = flatten(out)[0]
+    _real(leaves, kind, "output")
+    return leaves
+
+
+def _rows_by_lanes(func, split, has_aux):
+    """The Jacobian by the tape, whose pass runs for all rows at once. Raises where it is not to go so."""
+    forward = by_tape.Forward(func, split)
+    out, aux = with_aux(forward.out, "jacrev") if has_aux else (forward.out, None)
+    leaves = _checked(out, "jacrev")
+    forward.look([*leaves, *flatten(aux)[0], *forward.tensors])
+    if forward.here.hooked:
+        raise ByTracing
+    specs = [t._spec for t in leaves]
+    total, parts = by_lanes.basis(specs)
+    with Lanes(total) as here:
+        cotangents = [by_lanes.given(value_of(b), _dense(s), here) for b, s in zip(parts, specs)]
+        grads = by_tape.gradients(leaves, forward, cotangents, forward.leads)
+    grads = [by_lanes.all_slices(g, here, forward.leads) for g in grads]
+    forward.write_back(split.arguments.tensors)
+    rows, at = [], 0
+    for s in specs:
+        rows.append(split.rebuild([g.narrow(0, at, s.numel).reshape(*s.shape, *g.shape[1:]) for g in grads]))
+        at += s.numel
+    result = unflatten(flatten(out)[1], rows)
+    return (result, forward.everywhere(aux)) if has_aux else result
+
+
+def _columns_by_lanes(func, split, has_aux):
+    """The Jacobian by dual tensors, whose tangents are all columns at once. Raises where it is not to go so."""
+    tensors = split.arguments.tensors
+    specs = [tensors[k]._spec for k in split.flat]
+    total, parts = by_lanes.basis(specs)
+    tangents = [None] * len(tensors)
+    with Lanes(total) as here:
+        for k, b, s in zip(split.flat, parts, specs):
+            tangents[k] = by_lanes.given(value_of(b), _dense(s), here)
+        results = by_dual.jvp(func, split.arguments, tangents, has_aux)
+    leaves, tree = flatten(results[0])
+    _checked(results[0], "jacfwd")
+    moved = flatten(results[1])[0]
+    if any(type(value_of(t)) is Lane and value_of(t).level == here.level for t in leaves):
+        raise ByTracing
+    columns = []
+    for m in moved:
+        m = by_lanes.all_slices(m, here, tls.me.grad).movedim(0, -1)
+        found, at = [], 0
+        for s in specs:
+            found.append(m.narrow(-1, at, s.numel).reshape(*m.shape[:-1], *s.shape))
+            at += s.numel
+        columns.append(split.rebuild(found))
+    result = unflatten(tree, columns)
+    return (result, results[2]) if has_aux else result
+
+
+def _dense(spec):
+    return Spec.dense(tuple(spec.shape), spec.dtype, spec.device)
 
 
 def _jacobian(kind, func, argnums, has_aux, randomness="error"):
@@ -88,6 +154,11 @@ def _jacobian(kind, func, argnums, has_aux, randomness="error"):
         for k in split.flat:
             if not differentiable(tensors[k]._spec):
                 raise ValueError(f"Expected primal to be floating point or complex, but got: {tensors[k].dtype}")
+        who = whole.identity(func)
+        if who not in _traced and by_tape.possible(tensors) and by_lanes.possible(tensors, dual=kind == "jacrev"):
+            with by_tape.Attempt(anything=True):
+                return (_rows_by_lanes if kind == "jacrev" else _columns_by_lanes)(func, split, has_aux)
+            _traced.add(who)
         value, aux = Results(), Results() if has_aux else None
         checked = _Checked(value, kind)
         n = len(split.flat)
@@ -99,7 +170,7 @@ def _jacobian(kind, func, argnums, has_aux, randomness="error"):
             count["out"] = len(rows)
             return (*[j for row in rows for j in row], *extra)
 
-        got = lift(run, tensors)
+        got = lift(run, tensors, func)
         split.arguments.write_back(got)
         m = count["out"]
         rows = [split.rebuild(got[i * n : (i + 1) * n]) for i in range(m)]

@@ -19,6 +19,7 @@ from ..autograd.mode import set_grad_enabled
 from ..autograd.node import Node
 from ..autograd.node import _sequence as sequence
 from ..autograd.transformed import inside, leaf, note_edges, taped, with_captured, zero_tangent
+from ..autograd.whole import watch
 from ..core.dtype import complex32
 from ..core.record import tls
 from ..creation import from_jax
@@ -71,20 +72,26 @@ class Arguments:
 
         wanted: positions of tensors that need a gradient inside, as those have that `func.grad` differentiates by.
         """
-        leaves = list(self.rest)
         tensors = [from_jax(a) for a in arrays]
+        for a in arrays:
+            watch(a)
         self.leaves = [tensors[k] for k in wanted]
         before = [(t, t._storage, t._storage.version) for t in tensors]
         for k in wanted:
             if differentiable(tensors[k]._spec):
                 leaf(tensors[k])
-        for k, t in zip(self.slots, tensors):
-            leaves[k] = t
-        args, kwargs = unflatten(self.tree, leaves)
-        out = function(*args, **kwargs)
+        out = self.run(function, tensors)
         times = [s.version - v if t._storage is s else 0 for t, s, v in before]
         self.written = [(k, n, hasattr(tensors[k]._storage, "written")) for k, n in enumerate(times) if n]
         return out, tuple(array_of(tensors[k]) for k, _, _ in self.written)
+
+    def run(self, function, tensors):
+        """What the function gives with other tensors in the place of these."""
+        leaves = list(self.rest)
+        for k, t in zip(self.slots, tensors):
+            leaves[k] = t
+        args, kwargs = unflatten(self.tree, leaves)
+        return function(*args, **kwargs)
 
     def write_back(self, results):
         """Give the caller's tensors what the function has written to those that stood for them: the last of `results`."""
@@ -113,6 +120,8 @@ class _Used:
         if edge is not None:
             since = edge[0].sequence if isinstance(edge[0], Node) else edge[0].__dict__.get("_since", 0)
             if since > self.start:
+                if t._base is not None:  # a view made inside, of something older perhaps
+                    self.see(t._base)
                 return
         self.tensors.setdefault(id(t), t)
 
@@ -157,26 +166,29 @@ def _collecting():
         del me.extra["used"]
 
 
-def lift(fn, tensors):
-    """The results of fn(*arrays) as tensors, with history back to `tensors` and to what fn uses besides."""
+def lift(fn, tensors, user=None):
+    """The results of fn(*arrays) as tensors, with history back to `tensors` and to what fn uses besides.
+
+    user: the program's function behind fn, if there is one.
+    """
     me = tls.me
     around = levels()
     dual = me.extra.get("dual")
     if around or not me.grad and dual is None:
-        return inside(fn, tensors)
+        return inside(fn, tensors, user)
     moving = [None if dual is None else tangent_of(t) for t in tensors]
     with _no_duals(dual):
         with _collecting() as used:
             used.dual = dual
-            results = taped(fn, tensors)
+            results = taped(fn, tensors, user)
     captured = list(used.tensors.values())
     fn = with_captured(fn, len(tensors), captured)
     tensors = [*tensors, *captured]
     moving += [None if dual is None else tangent_of(t) for t in captured]
     with _no_duals(dual):
         if me.grad and any(edge_of(t) is not None for t in captured):
-            results = taped(fn, tensors)
-        moved = _tangents(fn, tensors, moving) if any(t is not None for t in moving) else ()
+            results = taped(fn, tensors, user)
+        moved = _tangents(fn, tensors, moving, user) if any(t is not None for t in moving) else ()
     for r, t in zip(results, moved):
         if differentiable(r._spec):
             set_tangent(r, t)
@@ -198,7 +210,7 @@ def _no_duals(dual):
         me.special, me.extra["dual"] = special, dual
 
 
-def _tangents(fn, tensors, moving):
+def _tangents(fn, tensors, moving, user):
     """The tangents of the results of fn, as one more step of the tape."""
     there = [k for k, t in enumerate(moving) if t is not None]
     n = len(tensors)
@@ -212,7 +224,7 @@ def _tangents(fn, tensors, moving):
             outs, moved = jax.jvp(lambda *a: tuple(fn(*a)), primals, tuple(tangents))
         return [jnp.zeros(o.shape, o.dtype) if t.dtype == jax.dtypes.float0 else t for o, t in zip(outs, moved)]
 
-    return taped(push, [*tensors, *(moving[k] for k in there)])
+    return taped(push, [*tensors, *(moving[k] for k in there)], user)
 
 
 CONSTANTS["lift"] = lift

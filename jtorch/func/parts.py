@@ -98,6 +98,6 @@ def run(parts, func, in_dims, out_dims, randomness, args, kwargs):
         got = jax.vmap(sliced, in_axes=in_axes, out_axes=0, axis_size=size, axis_name=axis)(*arrays)
         return [placed(g, d) for g, d in zip(got, kept["dims"])]
 
-    given = iter(lift(on_arrays, [t for t, _ in batched]))
+    given = iter(lift(on_arrays, [t for t, _ in batched], func))
     with _at(lambda t, d: next(given)) as name:
         return parts._unwrap_batched(kept["out"], out_dims, name, size, func)

@@ -8,9 +8,10 @@ from jax.extend.core import Literal
 
 from ..autograd.derive import differentiable
 from ..autograd.levels import level, levels, refuse_nested_forward
-from ..autograd.transformed import conjugate, cotangent, history
-from ..tensor import Tensor
-from . import hooked
+from ..autograd.transformed import Carried, conjugate, cotangent, history
+from ..core.record import tls
+from ..tensor import Tensor, edge_of
+from . import by_dual, by_tape, hooked
 from .lift import Arguments, Results, is_tensor, lift
 from .trees import flatten, show, unflatten
 
@@ -74,6 +75,7 @@ class Split:
                 full[k] = v
             out, written = self.arguments.call(func, full, self.wanted)
             leaves, more, by_tape = self.arguments.leaves, (), ()
+            self.arguments.leaves = ()
             if aux is not None:
                 out, more = with_aux(out, name)
             taken = results.take(out)
@@ -101,6 +103,9 @@ def grad_and_value(func, argnums=0, has_aux=False):
     @functools.wraps(func)
     def wrapper(*args, **kwargs):
         split = Split(argnums, args, kwargs)
+        if by_tape.possible(split.arguments.tensors):
+            with by_tape.Attempt():
+                return _grad_and_value_by_tape(func, split, has_aux)
         value, aux = Results(), Results() if has_aux else None
 
         def run(*arrays):
@@ -113,7 +118,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
             grads = pull((jnp.ones_like(out[0]),))
             return (*[conjugate(g) for g in grads], *out, *extra)
 
-        got = lift(run, split.arguments.tensors)
+        got = lift(run, split.arguments.tensors, func)
         n = len(split.flat)
         split.arguments.write_back(got)
         grads = split.rebuild(got[:n])
@@ -123,6 +128,30 @@ def grad_and_value(func, argnums=0, has_aux=False):
     return wrapper
 
 
+def _grad_and_value_by_tape(func, split, has_aux):
+    forward = by_tape.Forward(func, split)
+    out, aux = with_aux(forward.out, _GRAD) if has_aux else (forward.out, None)
+    _check_scalar(out)
+    forward.look([out, *flatten(aux)[0], *forward.tensors])
+    grads = split.rebuild(by_tape.gradients([out], forward, None, forward.leads))
+    forward.write_back(split.arguments.tensors)
+    value = forward.outside(out)
+    return grads, (value, forward.everywhere(aux)) if has_aux else value
+
+
+def _check_scalar(out):
+    """Raise for anything but one tensor without dimensions."""
+    if not isinstance(out, Tensor):
+        raise RuntimeError(f"{_GRAD}: Expected f(*args) to return a Tensor, got {type(out)}")
+    if out.ndim:
+        raise RuntimeError(
+            f"{_GRAD}: Expected f(*args) to return a scalar Tensor, got tensor with {out.ndim} dims. Maybe you wanted to use "
+            "the vjp or jacrev APIs instead?"
+        )
+    if out.is_complex():
+        raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
+
+
 class _Scalar:
     """Results that must be one tensor without dimensions."""
 
@@ -130,15 +159,7 @@ class _Scalar:
         self.results = results
 
     def take(self, out):
-        if not isinstance(out, Tensor):
-            raise RuntimeError(f"{_GRAD}: Expected f(*args) to return a Tensor, got {type(out)}")
-        if out.ndim:
-            raise RuntimeError(
-                f"{_GRAD}: Expected f(*args) to return a scalar Tensor, got tensor with {out.ndim} dims. Maybe you wanted to use "
-                "the vjp or jacrev APIs instead?"
-            )
-        if out.is_complex():
-            raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
+        _check_scalar(out)
         return self.results.take(out)
 
 
@@ -183,22 +204,28 @@ def vjp(func, *primals, has_aux=False):
     checked = (lambda *a: (lambda o: (all_tensors(with_aux(o, name)[0], name), o[1]))(func(*a))) if has_aux else (
         lambda *a: all_tensors(func(*a), name)
     )  # fmt: skip
+    if by_tape.possible(split.arguments.tensors):
+        with by_tape.Attempt():
+            return _vjp_by_tape(checked, split, has_aux)
     kept = {}
+    pull = Carried()
 
     state = hooked.default_generator.get_state()
 
     def run(*arrays):
         with hooked.reverse() as here:
             function = split.function_of(checked, arrays, value, aux, name)
-            out, kept["pull"], extra = jax.vjp(function, *arrays, has_aux=True)
+            out, pulled, extra = jax.vjp(function, *arrays, has_aux=True)
         kept["hooked"] = here.hooked
-        kept["specs"] = [jax.typeof(o) if hasattr(jax, "typeof") else o.aval for o in out]
-        return (*out, *extra)
+        kept["n"] = len(out)
+        return (*out, *extra, *pull.take(pulled))
 
     tensors = split.arguments.tensors
-    got = lift(run, tensors)
+    got = lift(run, tensors, func)
+    pull.of(got)
+    got = got[: len(got) - pull.size]
     split.arguments.write_back(got)
-    n = len(kept["specs"])
+    n = kept["n"]
     result = value.give(got[:n], same)
     on_tape = any(t.requires_grad for t in got)
 
@@ -217,10 +244,10 @@ def vjp(func, *primals, has_aux=False):
 
         if kept["hooked"]:  # the hooks run at each call, which they may see in the values
             with hooked.random_numbers_of(state):
-                return split.rebuild(lift(again, [*tensors, *leaves]))
+                return split.rebuild(lift(again, [*tensors, *leaves], func))
         if on_tape and not levels():
-            return split.rebuild(lift(again, [*tensors, *leaves]))
-        grads = lift(lambda *c: _pulled(kept["pull"], c, specs), leaves)
+            return split.rebuild(lift(again, [*tensors, *leaves], func))
+        grads = pull.call(lambda pulled, *c: _pulled(pulled, c, specs), leaves, lift)
         if on_tape:
             node = next(t._edge[0] for t in got if t._edge is not None)
             history(grads, *node.with_more(again, m, leaves))
@@ -228,6 +255,25 @@ def vjp(func, *primals, has_aux=False):
 
     pullback.__name__ = "vjp_fn"
     return (result, pullback, aux.give(got[n:], same)) if has_aux else (result, pullback)
+
+
+def _vjp_by_tape(func, split, has_aux):
+    forward = by_tape.Forward(func, split)
+    out, aux = forward.out if has_aux else (forward.out, None)
+    outs = flatten(out)[0]
+    forward.look([*outs, *flatten(aux)[0], *forward.tensors])
+    forward.write_back(split.arguments.tensors)
+    specs = [t._spec for t in outs]
+    result = forward.everywhere(out)
+
+    def pullback(cotangents, retain_graph=True, create_graph=None):
+        leaves = _cotangents(cotangents, result, specs)
+        me = tls.me
+        leads = bool(levels()) or me.grad and (forward.leads or any(edge_of(t) is not None for t in leaves))
+        return split.rebuild(by_tape.gradients(outs, forward, leaves, leads, keep=retain_graph))
+
+    pullback.__name__ = "vjp_fn"
+    return (result, pullback, forward.everywhere(aux)) if has_aux else (result, pullback)
 
 
 def _cotangents(cotangents, result, specs):
@@ -299,7 +345,14 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
                 f"Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
                 f"supported. Tensor is of size {list(p.shape)} while the given forward gradient is of size {list(t.shape)}."
             )
-    got = lift(run, [*split.arguments.tensors, *tangent_leaves])
+    if (
+        not strict
+        and tls.me.extra.get("dual") is None
+        and by_tape.possible([*split.arguments.tensors, *tangent_leaves])
+    ):
+        with by_tape.Attempt():
+            return by_dual.jvp(checked, split.arguments, tangent_leaves, has_aux)
+    got = lift(run, [*split.arguments.tensors, *tangent_leaves], func)
     split.arguments.write_back(got)
     n = count["n"]
     out = value.give(got[:n], same), value.give(got[n : 2 * n], same)
@@ -325,15 +378,17 @@ def linearize(func, *primals):
     refuse_nested_forward()
     split = Split(tuple(range(len(primals))), primals, {}, reverse=False)
     value = Results()
-    kept = {}
+    push = Carried()
 
     def run(*arrays):
         function = split.function_of(func, arrays, value)
         with level("jvp"):
-            out, kept["push"] = jax.linearize(lambda *a: function(*a)[0], *arrays)
-        return out
+            out, pushed = jax.linearize(lambda *a: function(*a)[0], *arrays)
+        return (*out, *push.take(pushed))
 
-    got = lift(run, split.arguments.tensors)
+    got = lift(run, split.arguments.tensors, func)
+    push.of(got)
+    got = got[: len(got) - push.size]
     on_tape = any(t.requires_grad for t in got)
 
     def pushforward(*tangents):
@@ -350,7 +405,7 @@ def linearize(func, *primals):
                     )
         if on_tape:  # the derivative depends on the primals: a step of the tape from both
             return jvp(func, primals, tangents)[1]
-        return value.give(lift(lambda *t: kept["push"](*t), leaves), same)
+        return value.give(push.call(lambda pushed, *t: pushed(*t), leaves, lift), same)
 
     return value.give(got, same), pushforward
 

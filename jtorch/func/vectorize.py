@@ -6,14 +6,17 @@ import itertools
 import jax
 import jax.numpy as jnp
 
+from ..autograd import whole
 from ..autograd.levels import level
 from ..core.record import tls
 from ..ops import registry
 from ..tensor import Tensor
+from . import by_lanes, by_tape
 from .lift import Arguments, Results, lift
 from .trees import flatten, show, unflatten
 
 _names = itertools.count()
+_traced = whole.Known()  # functions that cannot go by lanes
 in_parts = None  # another way to run it, set where programs can replace parts of PyTorch's: gives (results,), or None for this way
 
 
@@ -121,6 +124,11 @@ def _run(func, args, kwargs, dims, size, out_dims, randomness):
     arguments, results = Arguments(args, kwargs), Results()
     axes = dict(zip(range(len(dims)), dims))
     in_axes = tuple(axes.get(k) for k in arguments.slots)
+    who = whole.identity(func)
+    if by_lanes.possible(arguments.tensors) and who not in _traced:
+        with by_tape.Attempt(anything=True):
+            found, tree = by_lanes.run(func, arguments, in_axes, size, lambda out: _out_dims(out_dims, out, func))
+            return unflatten(tree, found)
     outs = {}
 
     def run(*arrays):
@@ -140,7 +148,8 @@ def _run(func, args, kwargs, dims, size, out_dims, randomness):
         dims = [*outs["dims"], *(in_axes[k] for k, _, _ in arguments.written)]
         return [placed(g, d) for g, d in zip(got, dims)]
 
-    got = lift(run, arguments.tensors)
+    got = lift(run, arguments.tensors, func)
+    _traced.add(who)
     arguments.write_back(got)
     return results.give(got, lambda x: x)
 

@@ -12,6 +12,7 @@ import jax
 
 from ..autograd import engine
 from ..core import ledger, program
+from ..core.lanes import is_traced
 from ..core.record import Pending, tls
 from ..data.iterators import _BaseDataLoaderIter
 from ..dispatch import override
@@ -100,7 +101,7 @@ def _computed(result):
     for t in result if isinstance(result, (tuple, list)) else (result,):
         if isinstance(t, Tensor):
             value = t._storage.value
-            if type(value) is not Pending and not isinstance(value, jax.core.Tracer):
+            if type(value) is not Pending and not is_traced(value):
                 jax.block_until_ready(value)
 
 

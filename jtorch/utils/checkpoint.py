@@ -417,7 +417,7 @@ def _checkpoint_without_reentrant(function, preserve, context_fn, determinism_ch
         raise ValueError(f"determinism_check should be one of {list(_CHECKS)}, but got {determinism_check}")
     forward_context, recompute_context = logs = (OperatorLog(), OperatorLog()) if debug else context_fn()
     me = tls.me
-    if not me.grad or "transforms" in me.extra:  # inside the transformations JAX keeps what it needs
+    if not me.grad or "transforms" in me.extra or "taping" in me.extra:  # saved tensors are none of a hook's there
         with forward_context:
             return function(*args, **kwargs)
     randomness = _Randomness(preserve)

@@ -1,8 +1,7 @@
 """torch._C._functorch and torch._functorch.vmap: questions about tensors inside torch.func's transforms, and the parts of vmap that programs replace."""
 
-import jax
-
 from ... import errors
+from ...core.lanes import is_traced
 from ...func import parts, vectorize
 from ...func.parts import add as _add_batch_dim
 from ...func.parts import remove as _remove_batch_dim
@@ -16,7 +15,7 @@ __all__ = ["get_unwrapped", "is_batchedtensor", "is_functorch_wrapped_tensor", "
 
 def is_functorch_wrapped_tensor(tensor) -> bool:
     """Whether a transform of torch.func or of JAX is computing this tensor."""
-    return isinstance(tensor._storage.value, jax.core.Tracer)
+    return is_traced(tensor._storage.value)
 
 
 is_batchedtensor = is_gradtrackingtensor = is_functorch_wrapped_tensor

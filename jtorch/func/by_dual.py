@@ -1,0 +1,49 @@
+"""jvp by dual tensors: outside of all transformations forward mode has nothing to trace."""
+
+from ..autograd import forward_ad
+from ..autograd.custom import set_tangent, tangent_of
+from ..autograd.levels import Taping
+from ..core.lanes import ByTracing
+from ..core.record import tls
+from ..core.spec import Spec
+from ..tensor import Tensor, edge_of, value_of, wrap
+from .trees import flatten, unflatten
+
+
+def jvp(func, arguments, tangents, has_aux):
+    """(result, its tangent) of a function along tangents, one a tensor among the arguments or None; with has_aux (..., aux).
+
+    Raises ByTracing where the function is to be traced.
+    """
+    recording = tls.me.grad
+    given = [_alike(t, t._spec, recording) for t in arguments.tensors]
+    forward_ad.enter_dual_level(of_func=True)
+    try:
+        with Taping() as here:
+            for t, tangent in zip(given, tangents):
+                t._storage.version = here.birth
+                if tangent is None:
+                    continue
+                to = tangent if tangent.dtype == t.dtype else tangent.to(t.dtype)
+                set_tangent(t, _alike(to, to._spec, recording))
+            out = arguments.run(func, given)
+        if here.hooked or any(t._storage.version != here.birth for t in given):
+            raise ByTracing
+        out, aux = out if has_aux else (out, None)
+        leaves, tree = flatten(out)
+        moved = [tangent_of(t) for t in leaves]
+    finally:
+        forward_ad.exit_dual_level()
+    moved = [t.new_zeros(t.shape) if m is None else _alike(m, m._spec, True) for t, m in zip(leaves, moved)]
+    results = unflatten(tree, [_alike(t, t._spec, True) for t in leaves]), unflatten(tree, moved)
+    if not has_aux:
+        return results
+    leaves, tree = flatten(aux)
+    return *results, unflatten(tree, [_alike(x, x._spec, True) if isinstance(x, Tensor) else x for x in leaves])
+
+
+def _alike(t, spec, recording):
+    """A tensor with the value and the history of another, and without its tangent."""
+    if t._storage.spec is not spec:
+        spec = Spec.dense(tuple(spec.shape), spec.dtype, spec.device)
+    return wrap(value_of(t), spec, edge_of(t) if recording else None)
