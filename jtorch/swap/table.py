@@ -99,7 +99,7 @@ ELSEWHERE = {
     "jit.annotations": ("swap.internal.jit",),
     "jit._script": ("jit",),
     "jit._trace": ("jit",),
-    "nn._reduction": ("nn.reduction",),
+    "nn._reduction": ("swap.internal.reduction",),
     "nn.modules.activation": ("nn.modules.activation", "nn.modules.attention"),
     "nn.modules.channelshuffle": ("nn.modules.reshape",),
     "nn.modules.flatten": ("nn.modules.reshape",),
@@ -126,10 +126,11 @@ _DYNAMIC = (
 )
 ELSEWHERE |= {name: _QUANTIZED for name in _DYNAMIC}
 _WITH_PRIVATE = (
-    "autograd.functional", "nn.functional", "nn.init", "nn.modules.container", "nn.modules.conv", "nn.modules.module", "nn.modules.padding",
+    "autograd.functional", "nn.init", "nn.modules.container", "nn.modules.conv", "nn.modules.module", "nn.modules.padding",
     "optim.lbfgs", "optim.lr_scheduler", "optim.optimizer",
 )  # fmt: skip
 ELSEWHERE |= {name: (name, "swap.internal.private") for name in _WITH_PRIVATE}
+ELSEWHERE["nn.functional"] = "nn.functional", "swap.internal.functional", "swap.internal.private"
 
 # (a class of jtorch) -> the PyTorch module it says it is from, where that is not its own path. For modules that have
 # several homes the class decides.
