@@ -1,5 +1,6 @@
 """swap/internal/functional.py and reduction.py: PyTorch's helpers of torch.nn.functional, by comparison with them."""
 
+import functools
 import warnings
 
 import pytest
@@ -33,7 +34,7 @@ def both(name, make, *args):
 
 
 def test_projections():
-    def make(lib, same="qkv", bias=True, **shapes):
+    def make(lib, same="qkv", bias=True):
         def whole(*shape):  # whole numbers: sums are the same in any order
             return lib.arange(3.0 * lib.empty(shape).numel())[::3].reshape(shape) % 7
 
@@ -43,12 +44,13 @@ def test_projections():
 
     for same in ("qkv", "kv", ""):
         for bias in (True, False):
-            both("_in_projection_packed", lambda lib: make(lib, same, bias))
-    for weight, b in (((4, 4), (4,)), ((3, 4), (4,)), ((4, 4), (3,))):
-        both(
-            "_in_projection",
-            lambda lib: (*[lib.ones(2, 4)] * 3, lib.ones(4, 4), *[lib.ones(weight)] * 2, None, lib.ones(b)),
-        )
+            both("_in_projection_packed", functools.partial(make, same=same, bias=bias))
+
+    def separate(lib, weight, bias):
+        return *[lib.ones(2, 4)] * 3, lib.ones(4, 4), *[lib.ones(weight)] * 2, None, lib.ones(bias)
+
+    for weight, bias in (((4, 4), (4,)), ((3, 4), (4,)), ((4, 4), (3,))):
+        both("_in_projection", functools.partial(separate, weight=weight, bias=bias))
 
 
 def test_checks():
