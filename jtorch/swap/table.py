@@ -60,6 +60,10 @@ ELSEWHERE = {
     "distributed._tensor.experimental": ("distributed.tensor",),
     "distributed.tensor.experimental": ("distributed.tensor",),
     "distributed.tensor._api": ("distributed.tensor",),
+    **dict.fromkeys(
+        ("distributed.tensor.parallel", "distributed.tensor.parallel.api", "distributed.tensor.parallel.style"),
+        ("distributed.tensor_parallel",),
+    ),
     "distributed.tensor.placement_types": ("distributed.tensor",),
     "export.dynamic_shapes": ("export.specs", "export.dim"),
     "export.exported_program": ("export.program",),
