@@ -12,6 +12,7 @@ SAME = frozenset((
 ELSEWHERE = {
     "_C": ("_C", "swap.internal.c"),
     "_C._functorch": ("swap.internal.functorch",),
+    "_C._profiler": ("swap.internal.profiler",),
     "_C._nn": ("_C._nn", "swap.internal.nn"),
     "_VF": ("functions",),
     "_custom_ops": ("library",),

@@ -176,6 +176,9 @@ PRIVATE = """
     assert not LocalOptimStateDictConfig().offload_to_cpu and register_fsdp_forward_method(nn.Linear(1, 1), "forward") is None
     assert isinstance(ColwiseParallel(output_layouts=3), ParallelStyle) and SequenceParallel().sequence_dim == 1
     assert DTensorSpec and TensorMeta(shape=(2,), stride=(1,), dtype=torch.float32)[1] == (1,)
+    from torch._C._profiler import _ExperimentalConfig
+    with torch.profiler.profile(experimental_config=_ExperimentalConfig(verbose=True)):
+        assert torch._C._profiler._ExperimentalConfig is _ExperimentalConfig
     for refused in (FakeTensorConverter, lambda: parallelize_module(nn.Linear(1, 1), None, {})):
         try:
             refused()
