@@ -26,12 +26,14 @@ from .ops import registry
 from .random_tensors import fill_random, memory_order
 from .reshaping import (
     batch_hermitian,
+    broadcast_to,
     clone,
     contiguous,
     flatten,
     hermitian,
     is_contiguous,
     matrix_transposed,
+    one_by_one,
     op_named,
     ravel,
     reshape,
@@ -275,7 +277,7 @@ def install():
         "__iter__": iterate, "__contains__": contains, "uniform_": uniform_, "normal_": normal_, "bernoulli_": bernoulli_,
         "random_": random_, "exponential_": exponential_, "cauchy_": cauchy_, "log_normal_": log_normal_,
         "geometric_": geometric_, "new_tensor": new_tensor, "is_set_to": is_set_to, "apply_": apply_, "map_": map_, "map2_": map2_,
-        "reshape_as": reshape_as, "sum_to_size": sum_to_size, "equal": equal, "bernoulli": random_tensors.bernoulli, "multinomial": random_tensors.multinomial,
+        "reshape_as": reshape_as, "broadcast_to": broadcast_to, "sum_to_size": sum_to_size, "equal": equal, "bernoulli": random_tensors.bernoulli, "multinomial": random_tensors.multinomial,
     }  # fmt: skip
     for name, fn in methods.items():
         if not name.startswith("_") or name.endswith("__"):
@@ -283,6 +285,8 @@ def install():
         setattr(Tensor, name, fn)
     for name in ("empty", "zeros", "ones", "full", "empty_strided"):
         setattr(Tensor, "new_" + name, new_factory(name))
+    for name in ("count_nonzero", "hsplit", "vsplit", "dsplit"):
+        setattr(Tensor, name, one_by_one(name))
     casts = {
         "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "long": "int64", "int": "int32",
         "short": "int16", "char": "int8", "byte": "uint8", "bool": "bool", "chalf": "complex32", "cfloat": "complex64",

@@ -127,6 +127,23 @@ def sum_to_size(self, *sizes, size=None) -> Tensor:
     return reshape(made, size) if lead else made
 
 
+def broadcast_to(self, *sizes, size=None) -> Tensor:
+    """A view of this tensor in a larger shape."""
+    if size is None and not sizes:
+        raise errors.missing_argument("broadcast_to", "size")
+    return lookup("broadcast_to")(self, size_of(sizes if size is None else (size,)))
+
+
+def one_by_one(name):
+    """The method of a function whose other argument may be a tuple of ints: they may be given without parentheses too."""
+
+    def method(self, *args, **named):
+        return lookup(name)(self, *(args if len(args) < 2 else (args,)), **named)
+
+    method.__name__ = name
+    return method
+
+
 def broadcast_shapes(*sizes):
     """The shape to which tensors of these shapes broadcast."""
     sizes = [(s,) if isinstance(s, int) else tuple(s) for s in sizes]

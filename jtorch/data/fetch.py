@@ -79,7 +79,8 @@ class _IterableDatasetFetcher(_BaseDatasetFetcher):
         if not self.auto_collation:
             return self.collate_fn(next(self.dataset_iter))
         wanted = len(possibly_batched_index)
-        batch = list(itertools.islice(self.dataset_iter, wanted))
+        # `next` alone: an iterator may be its dataset, whose `__iter__` begins again
+        batch = list(map(next, itertools.repeat(self.dataset_iter, wanted)))
         self.ended = len(batch) < wanted
         if not batch or (self.ended and self.drop_last):
             raise StopIteration

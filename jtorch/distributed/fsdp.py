@@ -6,18 +6,44 @@ from enum import Enum
 from .. import errors
 from ..nn.modules.batchnorm import _BatchNorm
 from ..nn.modules.module import Module
+from .fsdp_settings import (
+    CPUOffloadPolicy,
+    FullOptimStateDictConfig,
+    FullStateDictConfig,
+    LocalOptimStateDictConfig,
+    LocalStateDictConfig,
+    OffloadPolicy,
+    OptimStateDictConfig,
+    ShardedOptimStateDictConfig,
+    ShardedStateDictConfig,
+    StateDictConfig,
+    StateDictSettings,
+)
 
 __all__ = [
     "BackwardPrefetch",
     "CPUOffload",
+    "CPUOffloadPolicy",
     "FSDPModule",
+    "FullOptimStateDictConfig",
+    "FullStateDictConfig",
     "FullyShardedDataParallel",
+    "LocalOptimStateDictConfig",
+    "LocalStateDictConfig",
     "MixedPrecision",
     "MixedPrecisionPolicy",
+    "OffloadPolicy",
+    "OptimStateDictConfig",
     "OptimStateKeyType",
+    "ShardedOptimStateDictConfig",
+    "ShardedStateDictConfig",
     "ShardingStrategy",
+    "StateDictConfig",
+    "StateDictSettings",
     "StateDictType",
+    "UnshardHandle",
     "fully_shard",
+    "register_fsdp_forward_method",
 ]
 
 
@@ -29,6 +55,13 @@ def _refuse(name):
 
 class FSDPModule:
     """A module that fully_shard has spread: there is none. For isinstance."""
+
+
+class UnshardHandle:
+    """A gathering of parameters under way: there is none."""
+
+    def wait(self):
+        """Nothing to wait for."""
 
 
 class FullyShardedDataParallel(Module):
@@ -100,3 +133,7 @@ def fully_shard(module, **kwargs):
 
 
 fully_shard.__unsupported__ = True
+
+
+def register_fsdp_forward_method(module, method_name: str) -> None:
+    """Accepted: a module that is not spread needs nothing before its methods."""

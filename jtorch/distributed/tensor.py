@@ -1,6 +1,7 @@
 """torch.distributed.tensor: classes of which nothing is, since tensors are not spread over processes."""
 
 import contextlib
+from typing import NamedTuple
 
 from .. import errors
 
@@ -22,6 +23,18 @@ class DTensor:
 
 class DeviceMesh:
     """An arrangement of processes: there is none."""
+
+
+class DTensorSpec:
+    """The arrangement of one of them: there is none."""
+
+
+class TensorMeta(NamedTuple):
+    """Size, strides and dtype of a tensor that is spread."""
+
+    shape: object
+    stride: tuple
+    dtype: object
 
 
 class Placement:

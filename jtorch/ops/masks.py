@@ -83,6 +83,11 @@ def masked_scatter(input: Array, mask: Array, source: Array) -> Array:
     return jnp.where(mask, picked.reshape(shape), input)
 
 
+@masked_scatter.check
+def _check_scatter(input, mask, source):
+    broadcast(tuple(mask.shape), tuple(input.shape))
+
+
 @masked_scatter.check_values
 def _check_masked_scatter(input, mask, source):
     if mask is None or source is None or input is None:

@@ -203,6 +203,8 @@ class _LRScheduler(LRScheduler):
 
 
 class _LambdaBase(LRScheduler):
+    _asks = False  # whether it looks if they are functions
+
     def __init__(self, optimizer, lr_lambda, last_epoch=-1):
         self.optimizer = optimizer
         n = len(optimizer.param_groups)
@@ -212,6 +214,9 @@ class _LambdaBase(LRScheduler):
             if len(lr_lambda) != n:
                 raise ValueError(f"Expected {n} lr_lambdas, but got {len(lr_lambda)}")
             self.lr_lambdas = list(lr_lambda)
+        for fn in self.lr_lambdas:
+            if self._asks and not callable(fn):
+                raise TypeError(f"lr_lambda should be a function, but got {type(fn).__name__}")
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self):
@@ -242,6 +247,8 @@ class LambdaLR(_LambdaBase):
 
 class MultiplicativeLR(_LambdaBase):
     """The current rate times a function of the step, at every step."""
+
+    _asks = True
 
     def get_lr(self):
         self._warn_if_called()

@@ -12,6 +12,7 @@ SAME = frozenset((
 ELSEWHERE = {
     "_C": ("_C", "swap.internal.c"),
     "_C._functorch": ("swap.internal.functorch",),
+    "_C._profiler": ("swap.internal.profiler",),
     "_C._nn": ("_C._nn", "swap.internal.nn"),
     "_VF": ("functions",),
     "_custom_ops": ("library",),
@@ -60,6 +61,10 @@ ELSEWHERE = {
     "distributed._tensor.experimental": ("distributed.tensor",),
     "distributed.tensor.experimental": ("distributed.tensor",),
     "distributed.tensor._api": ("distributed.tensor",),
+    **dict.fromkeys(
+        ("distributed.tensor.parallel", "distributed.tensor.parallel.api", "distributed.tensor.parallel.style"),
+        ("distributed.tensor_parallel",),
+    ),
     "distributed.tensor.placement_types": ("distributed.tensor",),
     "export.dynamic_shapes": ("export.specs", "export.dim"),
     "export.exported_program": ("export.program",),
@@ -99,7 +104,7 @@ ELSEWHERE = {
     "jit.annotations": ("swap.internal.jit",),
     "jit._script": ("jit",),
     "jit._trace": ("jit",),
-    "nn._reduction": ("nn.reduction",),
+    "nn._reduction": ("swap.internal.reduction",),
     "nn.modules.activation": ("nn.modules.activation", "nn.modules.attention"),
     "nn.modules.channelshuffle": ("nn.modules.reshape",),
     "nn.modules.flatten": ("nn.modules.reshape",),
@@ -126,10 +131,11 @@ _DYNAMIC = (
 )
 ELSEWHERE |= {name: _QUANTIZED for name in _DYNAMIC}
 _WITH_PRIVATE = (
-    "autograd.functional", "nn.functional", "nn.init", "nn.modules.container", "nn.modules.conv", "nn.modules.module", "nn.modules.padding",
+    "autograd.functional", "nn.init", "nn.modules.container", "nn.modules.conv", "nn.modules.module", "nn.modules.padding",
     "optim.lbfgs", "optim.lr_scheduler", "optim.optimizer",
 )  # fmt: skip
 ELSEWHERE |= {name: (name, "swap.internal.private") for name in _WITH_PRIVATE}
+ELSEWHERE["nn.functional"] = "nn.functional", "swap.internal.functional", "swap.internal.private"
 
 # (a class of jtorch) -> the PyTorch module it says it is from, where that is not its own path. For modules that have
 # several homes the class decides.

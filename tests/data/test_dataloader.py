@@ -108,6 +108,23 @@ def test_iterable(seeded, same, n, settings):
     assert len(a) == len(b)
 
 
+def test_an_iterator_that_begins_again_when_asked_for_one(seeded, same):
+    def restarting(lib):
+        class Restarting(lib.IterableDataset):
+            def __iter__(self):
+                self.left = iter(range(5))
+                return self
+
+            def __next__(self):
+                return next(self.left)
+
+        return Restarting()
+
+    for size in (None, 2):
+        loader = data.DataLoader(restarting(data), size)
+        same(list(theirs.DataLoader(restarting(theirs), size)), [batch for batch, _ in zip(loader, range(9))])
+
+
 def test_wrong_length_warns(seeded):
     found = []
     for lib in (theirs, data):

@@ -107,6 +107,18 @@ def test_pipes_are_pickled_without_their_iterators():
 
 
 @pytest.mark.parametrize("lib", LIBS, ids=lambda lib: lib.__name__)
+def test_pipes_that_go_to_workers_as_bytes(lib):
+    own = importlib.import_module(f"{lib.__name__}.utils.data.datapipes.datapipe")
+    iterable, sequence = (make([5, 6]) for make in pipes(lib))
+    by_step = pickle.loads(pickle.dumps(own._IterDataPipeSerializationWrapper(iterable)))
+    by_key = pickle.loads(pickle.dumps(own._MapDataPipeSerializationWrapper(sequence)))
+    assert list(by_step) == list(by_step) == [5, 6] and len(by_step) == len(by_key) == 2 and by_key[1] == 6
+    assert isinstance(by_step, own.IterDataPipe) and isinstance(by_key, own.MapDataPipe)
+    with pytest.raises(TypeError, match="_MapDataPipeSerializationWrapper instance doesn't have valid length"):
+        len(own._MapDataPipeSerializationWrapper(iter(())))
+
+
+@pytest.mark.parametrize("lib", LIBS, ids=lambda lib: lib.__name__)
 def test_a_registered_class_is_a_method(lib):
     d = lib.utils.data
     name = f"twice_of_{lib.__name__}"

@@ -304,6 +304,7 @@ REFUSED = {
     "labels out of range": lambda t, x: t.nn.functional.multilabel_margin_loss(x, t.tensor([[0, 1, 3], [0, 1, 2]])),
     "label out of range": lambda t, x: t.nn.functional.multi_margin_loss(x, t.tensor([0, 3])),
     "weight that is a matrix": lambda t, x: t.nn.MultiMarginLoss(weight=x),
+    "mask of another size, scattered": lambda t, x: x.masked_scatter(t.ones(2, 4) > 0, x),
     "loss of wholes": lambda t, x: t.nn.functional.huber_loss(x.long(), x),
 }
 

@@ -46,6 +46,7 @@ RESUMED = {
 ERRORS = {
     "optimizer": lambda L, o: L.StepLR(3, 3),
     "lambdas": lambda L, o: L.LambdaLR(o, [lambda e: 1]),
+    "no function": lambda L, o: L.MultiplicativeLR(o, 0.9),
     "constant": lambda L, o: L.ConstantLR(o, 2),
     "linear": lambda L, o: L.LinearLR(o, 0),
     "linear end": lambda L, o: L.LinearLR(o, 0.5, 2),

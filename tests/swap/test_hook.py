@@ -156,6 +156,12 @@ PRIVATE = """
     from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import (
         CheckpointImpl, CheckpointWrapper, apply_activation_checkpointing, checkpoint_wrapper)
     from torch.distributed.fsdp.api import CPUOffload, ShardingStrategy
+    from torch.distributed._composable.fsdp import CPUOffloadPolicy
+    from torch.distributed.fsdp import FullOptimStateDictConfig, LocalOptimStateDictConfig, register_fsdp_forward_method
+    from torch.distributed._tensor.placement_types import DTensorSpec, TensorMeta
+    from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
+    from torch.distributed.tensor.parallel.style import ParallelStyle, SequenceParallel
+    from torch._subclasses.fake_tensor import FakeTensorConverter
     from torch.distributed.fsdp.fully_sharded_data_parallel import FullyShardedDataParallel, OptimStateKeyType
     from torch.hub import tqdm
     from torch.utils._triton import has_triton
@@ -166,6 +172,20 @@ PRIVATE = """
     assert isinstance(torch.ops.aten.add.Tensor, OpOverload) and isinstance(torch.ops.aten.add, torch._ops.OpOverloadPacket)
     assert issubclass(FullyShardedDataParallel, nn.Module) and OptimStateKeyType.PARAM_ID.value == 2
     assert ShardingStrategy.NO_SHARD.name == "NO_SHARD" and not CPUOffload().offload_params
+    assert CPUOffloadPolicy().pin_memory and repr(FullOptimStateDictConfig()).endswith("(offload_to_cpu=True, rank0_only=False)")
+    assert not LocalOptimStateDictConfig().offload_to_cpu and register_fsdp_forward_method(nn.Linear(1, 1), "forward") is None
+    assert isinstance(ColwiseParallel(output_layouts=3), ParallelStyle) and SequenceParallel().sequence_dim == 1
+    assert DTensorSpec and TensorMeta(shape=(2,), stride=(1,), dtype=torch.float32)[1] == (1,)
+    from torch._C._profiler import _ExperimentalConfig
+    with torch.profiler.profile(experimental_config=_ExperimentalConfig(verbose=True)):
+        assert torch._C._profiler._ExperimentalConfig is _ExperimentalConfig
+    for refused in (FakeTensorConverter, lambda: parallelize_module(nn.Linear(1, 1), None, {})):
+        try:
+            refused()
+        except NotImplementedError as said:
+            assert "jtorch does not support" in str(said)
+        else:
+            raise AssertionError(refused)
     assert DefaultDeviceType.get_device_type() == "cpu" and call_for_per_sample_grads(nn.Linear(1, 1))
     shadowed = {}
     exec("from torch.utils.data import *", shadowed)

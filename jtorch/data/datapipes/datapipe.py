@@ -1,6 +1,9 @@
 """IterDataPipe and MapDataPipe: datasets whose steps are methods that a decorator registers."""
 
 import functools
+import importlib
+import importlib.util
+import pickle
 from collections.abc import Callable, Iterator
 
 from ... import errors
@@ -153,3 +156,48 @@ class DataChunk(list):
     def raw_iterator(self) -> Iterator:
         """The items as they are stored."""
         return iter(self.items)
+
+
+class _DataPipeSerializationWrapper:
+    """A pipe that goes to workers as bytes, of dill's where pickle cannot write it and dill is there."""
+
+    def __init__(self, datapipe):
+        self._datapipe = datapipe
+
+    def __getstate__(self):
+        try:
+            return pickle.dumps(self._datapipe), False
+        except Exception:
+            if importlib.util.find_spec("dill") is None:
+                raise
+            return importlib.import_module("dill").dumps(self._datapipe), True
+
+    def __setstate__(self, state):
+        written, by_dill = state
+        self._datapipe = (importlib.import_module("dill") if by_dill else pickle).loads(written)
+
+    def __len__(self) -> int:
+        try:
+            return len(self._datapipe)
+        except Exception as error:
+            raise TypeError(f"{type(self).__name__} instance doesn't have valid length") from error
+
+
+class _IterDataPipeSerializationWrapper(_DataPipeSerializationWrapper, IterDataPipe):
+    def __init__(self, datapipe):
+        super().__init__(datapipe)
+        self._datapipe_iter = None
+
+    def __iter__(self):
+        self._datapipe_iter = iter(self._datapipe)
+        return self
+
+    def __next__(self):
+        if self._datapipe_iter is None:
+            raise AssertionError("Iterator has not been initialized; call __iter__() before __next__()")
+        return next(self._datapipe_iter)
+
+
+class _MapDataPipeSerializationWrapper(_DataPipeSerializationWrapper, MapDataPipe):
+    def __getitem__(self, idx):
+        return self._datapipe[idx]

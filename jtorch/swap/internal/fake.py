@@ -1,6 +1,8 @@
 """torch._subclasses and torch.fx.experimental: tensors without values that PyTorch's tracers make, of which there are none."""
 
-__all__ = ["FakeTensor", "FakeTensorMode", "is_fake"]
+from ... import errors
+
+__all__ = ["FakeTensor", "FakeTensorConverter", "FakeTensorMode", "is_fake"]
 
 
 class FakeTensor:
@@ -9,6 +11,13 @@ class FakeTensor:
 
 class FakeTensorMode:
     """The mode that makes them: it is never active."""
+
+
+class FakeTensorConverter:
+    """What makes them of tensors with values."""
+
+    def __init__(self, **options):
+        raise errors.unsupported("FakeTensorConverter", 'tensor.to("meta")')
 
 
 def is_fake(x) -> bool:

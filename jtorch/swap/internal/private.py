@@ -50,11 +50,6 @@ def _forward_unimplemented(self, *input):
     raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
 
-def _get_softmax_dim(name, ndim, stacklevel):
-    """The dimension that softmax took when none was given."""
-    return 0 if ndim in (0, 1, 3) else 1
-
-
 def _get_seq_len(src, batch_first):
     """The length of a sequence, batched or not."""
     return src.size(0) if src.dim() == 2 else src.size(1 if batch_first else 0)
@@ -62,15 +57,6 @@ def _get_seq_len(src, batch_first):
 
 def _none_or_dtype(input):
     return None if input is None else input.dtype
-
-
-def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_other=True):
-    """A mask as one that is added: a boolean one becomes -inf where true."""
-    if mask is None or mask.is_floating_point():
-        return mask
-    if mask.dtype is not torch.bool:
-        raise AssertionError(f"only bool and floating types of {mask_name} are supported")
-    return torch.zeros_like(mask, dtype=target_type).masked_fill_(mask, float("-inf"))
 
 
 def _in_place(name):
