@@ -230,7 +230,9 @@ def _(input, groups):
 
 # Windows as columns.
 
-MANY_TAPS = 48  # with more each dimension is taken by itself: all taps one by one take 30 times as long, and seconds to compile
+MANY_TAPS = (
+    48  # with more each dimension is taken by itself: all taps one by one take 30 times as long, and seconds to compile
+)
 
 
 def _blocks(spatial, kernel_size, dilation, padding, stride):
