@@ -9,7 +9,7 @@ from jax import Array, lax
 from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
 
-from . import backend, formats
+from . import backend, channels, formats
 from .registry import FLOAT, composite, op
 
 # Each kernel works on (outer, inner): rows of the elements that share a mean. Statistics are kept for the
@@ -255,29 +255,75 @@ def group_norm(
     return _group_norm(input, num_groups, weight, bias, eps)
 
 
-def _by_group(x: Array, groups: int) -> Array:
-    return x.reshape(x.shape[0], groups, math.prod(x.shape[1:]) // groups)
+def _by_channel(x: Array) -> Array:
+    """(N, C, *S), wide, as (N, C, S) or, where kernels have the channels last, (N, S, C)."""
+    x = channels.enter(_wide(x))
+    size = math.prod(x.shape) // (x.shape[0] * x.shape[channels.axis(x.ndim)])
+    return x.reshape(x.shape[0], size, -1) if channels.axis(3) == 2 else x.reshape(*x.shape[:2], size)
+
+
+def _from_channel(x: Array, like: Array) -> Array:
+    """The way back, to the shape and dtype of `like`."""
+    n, c, *space = like.shape
+    x = x.reshape(n, *space, c) if channels.axis(3) == 2 else x
+    return channels.leave(x).reshape(like.shape).astype(like.dtype)
+
+
+def _space() -> int:
+    return 3 - channels.axis(3)
+
+
+def _each(v: Array) -> Array:
+    """A number for each channel of each sample, to be broadcast with `_by_channel`."""
+    return jnp.expand_dims(v, _space())
+
+
+def _group_statistics(x, groups: int, eps: float):
+    """Mean, variance and reciprocal standard deviation of the groups, (N, groups), by the sums of each channel: one pass over `_by_channel`."""
+    count = x.shape[_space()]
+    # an element of the channel is taken off first: the variance then has nothing large to cancel
+    origin = lax.stop_gradient(lax.slice_in_dim(x, 0, 1, axis=_space()))
+    d = x - origin
+    total, squares = jnp.sum(d, _space()), jnp.sum(jnp.square(d), _space())
+    group = lambda v: v.reshape(x.shape[0], groups, -1)
+    means = group(jnp.squeeze(origin, _space()) + total / count)
+    within = group(jnp.maximum(squares - jnp.square(total) / count, 0))
+    mean = jnp.mean(means, -1)
+    across = jnp.square(means - mean[..., None])
+    variance = jnp.mean(within / count + across, -1)
+    return mean, variance, lax.rsqrt(variance + jnp.asarray(eps, x.dtype))
+
+
+def _of_channels(v: Array, count: int) -> Array:
+    """(N, groups) to (N, C)."""
+    return jnp.repeat(v, count // v.shape[1], axis=1)
 
 
 def _group_norm(input, groups, weight, bias, eps):
-    x = _wide(_by_group(input, groups))
-    mean, rstd = _moments(x, eps)
-    out = ((x - mean) * rstd).reshape(*input.shape[:2], math.prod(input.shape[2:]))
-    if weight is not None:
-        out = out * weight.astype(out.dtype)[:, None]
-    if bias is not None:
-        out = out + bias.astype(out.dtype)[:, None]
-    return out.reshape(input.shape).astype(input.dtype), mean[..., 0], rstd[..., 0]
+    out, mean, _, rstd = group_normalized(input, groups, weight, bias, eps)
+    return out, mean, rstd
 
 
-group_norm.vjp(
-    input=lambda g, input, num_groups, weight, eps, out1, out2: group_norm_input_grad(
+def group_normalized(input, groups, weight, bias, eps):
+    """The result of group norm, and the groups' mean, variance and reciprocal standard deviation."""
+    n, c = input.shape[:2]
+    if not input.size:
+        mean, rstd = _moments(_wide(input).reshape(n, groups, math.prod(input.shape[1:]) // groups), eps)
+        return input, mean[..., 0], rstd[..., 0] * 0, rstd[..., 0]
+    x = _by_channel(input)
+    mean, variance, rstd = _group_statistics(x, groups, eps)
+    scale = _of_channels(rstd, c)
+    scale = scale if weight is None else scale * weight.astype(x.dtype)
+    shift = -_of_channels(mean, c) * scale
+    shift = shift if bias is None else shift + bias.astype(x.dtype)
+    return _from_channel(x * _each(scale) + _each(shift), input), mean, variance, rstd
+
+
+group_norm.vjp_together(
+    "input weight bias",
+    lambda g, input, num_groups, weight, eps, out1, out2: group_norm_grad(
         g, input, weight, out1, out2, num_groups, eps
     ),
-    weight=lambda g, input, num_groups, weight, eps, out1, out2: group_norm_weight_grad(
-        g, input, weight, out1, out2, num_groups, eps
-    ),
-    bias=lambda g, bias: channel_sum(g, bias),
 )
 
 
@@ -298,50 +344,31 @@ def _(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
 
 
 @op(where="")
-def group_norm_input_grad(
+def group_norm_grad(
     grad: Array, input: Array, weight: Array | None, mean: Array, rstd: Array, groups: int, eps: float
-) -> Array:
-    """The cotangent of group_norm's input."""
+) -> tuple[Array, Array, Array]:
+    """The cotangents of group_norm's input, weight and bias: two sums for each channel of each sample give them all."""
+    n, c = input.shape[:2]
 
     def fast(grad, input, weight, mean, rstd):
-        g = _wide(grad)
-        if weight is not None:
-            g = g * weight.astype(g.dtype).reshape(-1, *(1,) * (g.ndim - 2))
-        x, g = _by_group(_wide(input), groups), _by_group(g, groups)
-        out = _input_grad(g, x, mean[..., None], rstd[..., None], None)
-        return out.reshape(input.shape).astype(input.dtype)
+        x, g = _by_channel(input), _by_channel(grad)
+        count = x.shape[_space()] * (c // groups)
+        d, rate = x - _each(_of_channels(mean, c)), _of_channels(rstd, c)
+        by_shift, dot = jnp.sum(g, _space()), jnp.sum(g * d, _space()) * rate
+        scale = rate if weight is None else rate * weight.astype(x.dtype)
+        weighted = lambda v: v if weight is None else v * weight.astype(x.dtype)
+        group = lambda v: _of_channels(jnp.sum(weighted(v).reshape(n, groups, -1), -1), c) / count * rate
+        out = g * _each(scale) - d * _each(group(dot) * rate) - _each(group(by_shift))
+        dtype = x.dtype if weight is None else weight.dtype
+        return _from_channel(out, input), jnp.sum(dot, 0).astype(dtype), jnp.sum(by_shift, 0).astype(dtype)
 
     def plain(grad, input, weight, mean, rstd):
         return fast(grad, input, weight, *_group_norm(input, groups, None, None, eps)[1:])
 
+    if not input.size:
+        nothing = jnp.zeros(c, mean.dtype)
+        return jnp.zeros_like(input), nothing, nothing
     return backend.differentiated_as(fast, plain)(grad, input, weight, mean, rstd)
-
-
-@op(where="")
-def group_norm_weight_grad(
-    grad: Array, input: Array, weight: Array, mean: Array, rstd: Array, groups: int, eps: float
-) -> Array:
-    """The cotangent of group_norm's weight."""
-
-    def fast(grad, input, mean, rstd):
-        x = _by_group(_wide(input), groups)
-        normal = ((x - mean[..., None]) * rstd[..., None]).reshape(input.shape)
-        return _over_channels(_wide(grad) * normal).astype(weight.dtype)
-
-    def plain(grad, input, mean, rstd):
-        return fast(grad, input, *_group_norm(input, groups, None, None, eps)[1:])
-
-    return backend.differentiated_as(fast, plain)(grad, input, mean, rstd)
-
-
-def _over_channels(x: Array) -> Array:
-    return jnp.sum(x, axis=(0, *range(2, x.ndim)))
-
-
-@op(where="")
-def channel_sum(grad: Array, bias: Array) -> Array:
-    """The cotangent of a bias by channel: a sum over everything but dimension 1."""
-    return _over_channels(_wide(grad)).astype(bias.dtype)
 
 
 @op(promote=FLOAT, where="", inplace=False, out=False, grad_name="DivBackward0")
