@@ -9,7 +9,7 @@ from jax import Array, lax
 from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
 
-from . import backend, channels, formats
+from . import backend, formats
 from .registry import FLOAT, composite, op
 
 # Each kernel works on (outer, inner): rows of the elements that share a mean. Statistics are kept for the
@@ -256,37 +256,29 @@ def group_norm(
 
 
 def _by_channel(x: Array) -> Array:
-    """(N, C, *S), wide, as (N, C, S) or, where kernels have the channels last, (N, S, C)."""
-    x = channels.enter(_wide(x))
-    size = math.prod(x.shape) // (x.shape[0] * x.shape[channels.axis(x.ndim)])
-    return x.reshape(x.shape[0], size, -1) if channels.axis(3) == 2 else x.reshape(*x.shape[:2], size)
-
-
-def _from_channel(x: Array, like: Array) -> Array:
-    """The way back, to the shape and dtype of `like`."""
-    n, c, *space = like.shape
-    x = x.reshape(n, *space, c) if channels.axis(3) == 2 else x
-    return channels.leave(x).reshape(like.shape).astype(like.dtype)
-
-
-def _space() -> int:
-    return 3 - channels.axis(3)
+    """(N, C, *S), wide, as (N, C, S). With the channels last the gradients between convolutions would take a quarter of the time, which
+    is a hundredth of a network's step, and norms of channels that are second in memory 5 to 10 times as long."""
+    return _wide(x).reshape(*x.shape[:2], math.prod(x.shape[2:]))
 
 
 def _each(v: Array) -> Array:
     """A number for each channel of each sample, to be broadcast with `_by_channel`."""
-    return jnp.expand_dims(v, _space())
+    return v[..., None]
+
+
+def _as(x: Array, like: Array) -> Array:
+    return x.reshape(like.shape).astype(like.dtype)
 
 
 def _group_statistics(x, groups: int, eps: float):
     """Mean, variance and reciprocal standard deviation of the groups, (N, groups), by the sums of each channel: one pass over `_by_channel`."""
-    count = x.shape[_space()]
+    count = x.shape[-1]
     # an element of the channel is taken off first: the variance then has nothing large to cancel
-    origin = lax.stop_gradient(lax.slice_in_dim(x, 0, 1, axis=_space()))
+    origin = lax.stop_gradient(x[..., :1])
     d = x - origin
-    total, squares = jnp.sum(d, _space()), jnp.sum(jnp.square(d), _space())
+    total, squares = jnp.sum(d, -1), jnp.sum(jnp.square(d), -1)
     group = lambda v: v.reshape(x.shape[0], groups, -1)
-    means = group(jnp.squeeze(origin, _space()) + total / count)
+    means = group(origin[..., 0] + total / count)
     within = group(jnp.maximum(squares - jnp.square(total) / count, 0))
     mean = jnp.mean(means, -1)
     across = jnp.square(means - mean[..., None])
@@ -316,7 +308,7 @@ def group_normalized(input, groups, weight, bias, eps):
     scale = scale if weight is None else scale * weight.astype(x.dtype)
     shift = -_of_channels(mean, c) * scale
     shift = shift if bias is None else shift + bias.astype(x.dtype)
-    return _from_channel(x * _each(scale) + _each(shift), input), mean, variance, rstd
+    return _as(x * _each(scale) + _each(shift), input), mean, variance, rstd
 
 
 group_norm.vjp_together(
@@ -352,15 +344,15 @@ def group_norm_grad(
 
     def fast(grad, input, weight, mean, rstd):
         x, g = _by_channel(input), _by_channel(grad)
-        count = x.shape[_space()] * (c // groups)
+        count = x.shape[-1] * (c // groups)
         d, rate = x - _each(_of_channels(mean, c)), _of_channels(rstd, c)
-        by_shift, dot = jnp.sum(g, _space()), jnp.sum(g * d, _space()) * rate
+        by_shift, dot = jnp.sum(g, -1), jnp.sum(g * d, -1) * rate
         scale = rate if weight is None else rate * weight.astype(x.dtype)
         weighted = lambda v: v if weight is None else v * weight.astype(x.dtype)
         group = lambda v: _of_channels(jnp.sum(weighted(v).reshape(n, groups, -1), -1), c) / count * rate
         out = g * _each(scale) - d * _each(group(dot) * rate) - _each(group(by_shift))
         dtype = x.dtype if weight is None else weight.dtype
-        return _from_channel(out, input), jnp.sum(dot, 0).astype(dtype), jnp.sum(by_shift, 0).astype(dtype)
+        return _as(out, input), jnp.sum(dot, 0).astype(dtype), jnp.sum(by_shift, 0).astype(dtype)
 
     def plain(grad, input, weight, mean, rstd):
         return fast(grad, input, weight, *_group_norm(input, groups, None, None, eps)[1:])
