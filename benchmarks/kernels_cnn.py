@@ -4,7 +4,7 @@ step from jtorch's ops and their derivative rules, against the same step as anyo
 Medians of interleaved runs in one process, with glibc told to keep its buffers for all of them. The clock is the
 processor time of the process, so run it on one core, where that is what a user waits for; "wall" times the wall clock.
 
-    taskset -c 1 python benchmarks/kernels_cnn.py [width] [cnn|pool|lstm|depthwise|space] [wall]
+    taskset -c 1 python benchmarks/kernels_cnn.py [width] [cnn|pool|lstm|depthwise|groups|space] [wall]
 """
 
 import ctypes
@@ -290,6 +290,10 @@ SPACE = [
     ("3x3x3, 16 to 32 channels, 16x16x16", (2, 16, 16, 16, 16), (32, 16, 3, 3, 3), 1, 1),
     ("3x3x3, stride 2, the same", (2, 16, 16, 16, 16), (32, 16, 3, 3, 3), 2, 1),
 ]
+GROUPS = [
+    ("3x3, 32 groups of 4, 28x28", (8, 128, 28, 28), (128, 4, 3, 3), 1, 32),
+    ("3x3, 32 groups of 8, 14x14", (8, 256, 14, 14), (256, 8, 3, 3), 1, 32),
+]
 
 
 def pool_step(form, window, stride, width=64):
@@ -319,7 +323,7 @@ def main(width=32, only=None, seconds=15):
         for window in (2, 3):
             steps = {name: pool_step(name, window, 2) for name in ("by hand", "jtorch ops")}
             report(f"max pooling {window}x{window}, stride 2, {BATCH}x64x32x32", compare(steps, seconds / 5))
-    for word, cases in (("depthwise", DEPTHWISE), ("space", SPACE)):
+    for word, cases in (("depthwise", DEPTHWISE), ("groups", GROUPS), ("space", SPACE)):
         for title, *case in cases if only in (None, word) else ():
             steps = {name: conv_step(name, *case) for name in ("by hand", "jtorch ops")}
             report(f"convolution {title}", compare(steps, seconds / 5))

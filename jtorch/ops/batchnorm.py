@@ -14,6 +14,7 @@ from jtorch.core.record import tls
 from . import channels, formats
 from .backend import accumulator
 from .channels import along
+from .norm import group_norm_grad, group_normalized
 from .registry import Array, Number, composite, op
 
 
@@ -250,18 +251,15 @@ def _size(shape) -> str:
 @op(where="", grad_name="ViewBackward0")
 def instance_norm_train(input: Array, weight: Array | None, bias: Array | None, eps: float) -> Array:
     """Normalise each channel of each sample; also their means and biased variances, of shape (N, C)."""
-    x = input.astype(accumulator(input.dtype))
-    n, c = x.shape[:2]
-    flat = x.reshape(n, c, math.prod(x.shape[2:]))
-    mean = jnp.mean(flat, -1, keepdims=True)
-    d = flat - mean
-    var = jnp.mean(d * d, -1, keepdims=True)
-    out = (d / jnp.sqrt(var + eps)).reshape(x.shape)
-    if weight is not None:
-        out = out * weight.reshape(-1, *(1,) * (x.ndim - 2))
-    if bias is not None:
-        out = out + bias.reshape(-1, *(1,) * (x.ndim - 2))
-    return out.astype(input.dtype), mean[..., 0], var[..., 0]
+    return group_normalized(input, input.shape[1], weight, bias, eps)[:3]
+
+
+instance_norm_train.vjp_together(
+    "input weight bias",
+    lambda g, input, weight, eps, out1, out2: group_norm_grad(
+        g[0], input, weight, out1, lax.rsqrt(out2 + jnp.asarray(eps, out2.dtype)), input.shape[1], eps
+    ),
+)
 
 
 @instance_norm_train.check

@@ -18,7 +18,7 @@ from jtorch.core import shapes
 from jtorch.core.dtype import INT, scalar_name
 
 from . import channels as channel_form
-from . import depthwise, formats, layers
+from . import depthwise, formats, layers, narrow
 from .backend import barrier, conjugate, on_cpu
 from .covered import covered, fold_input, fold_size, fold_weight, folded, unfold_input
 from .registry import Array, composite, op
@@ -252,6 +252,8 @@ def _cpu_forward(x, w, geo: Geometry):
         return _cpu_forward(fold_input(x, dims), fold_weight(w, dims), folded(geo, dims))
     if depthwise.covers(channels, w.shape, geo):
         return depthwise.forward(x, w, geo)
+    if narrow.covers(channels, w.shape, geo):
+        return narrow.forward(x, w, geo)
     if geo.groups > 1:
         return _by_group(_cpu_forward, geo, (x, -1), (w, 0))
     taps = math.prod(kernel)
@@ -274,6 +276,8 @@ def _cpu_input_grad(g, w, size, geo: Geometry):
         return unfold_input(x, size, dims)
     if depthwise.covers(channels, w.shape, geo):
         return depthwise.input_grad(g, w, size, geo)
+    if narrow.covers(channels, w.shape, geo):
+        return narrow.input_grad(g, w, size, geo)
     if geo.groups > 1:
         sub = (size[0], channels // geo.groups, *spatial)
         return _by_group(lambda g, w, one: _cpu_input_grad(g, w, sub, one), geo, (g, -1), (w, 0))
@@ -329,6 +333,8 @@ def _cpu_weight_grad(x, g, size, geo: Geometry):
     channels, out, features = x.shape[-1], g.shape[1:-1], size[0]
     if depthwise.covers(channels, size, geo):
         return depthwise.weight_grad(x, g, size, geo)
+    if narrow.covers(channels, size, geo, narrow.WIDEST_OF_WEIGHT):
+        return narrow.weight_grad(x, g, size, geo)
     if geo.groups > 1:
         sub = (features // geo.groups, *size[1:])
         return _by_group(lambda x, g, one: _cpu_weight_grad(x, g, sub, one), geo, (x, -1), (g, -1), join=0)

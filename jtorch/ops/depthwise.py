@@ -15,7 +15,7 @@ from jax import lax
 
 from .backend import barrier, column_sum
 
-__all__ = ["covers", "forward", "input_grad", "weight_grad"]
+__all__ = ["covers", "forward", "input_grad", "stored", "weight_grad"]
 
 MOST_TAPS = 128  # with more the one loop over all taps takes long to compile
 UNROLLED = 9  # taps, which up to that have a kernel each in the weight's gradient: twice as fast as a loop over them
@@ -70,7 +70,7 @@ def input_grad(g, w, size, geo):
 def weight_grad(x, g, size, geo):
     """(N, *S, C) and (N, *T, O) to (O, 1, *K), the given full size."""
     kernel, out = size[2:], g.shape[1:-1]
-    x, g = _padded(_repeated(x, size[0]), kernel, out, geo), _stored(g)
+    x, g = _padded(_repeated(x, size[0]), kernel, out, geo), stored(g)
     taps = math.prod(kernel)
     if taps <= UNROLLED:
         return jnp.stack([_products(t, g) for t in _windows(x, kernel, out, geo)], -1).reshape(size)
@@ -122,10 +122,10 @@ def _windows(x, kernel, out, geo):
 
 def _taps(w):
     """(O, 1, *K) to (taps, O), stored."""
-    return _stored(w.reshape(w.shape[0], -1).T)
+    return stored(w.reshape(w.shape[0], -1).T)
 
 
-def _stored(x):
+def stored(x):
     """x, computed once: XLA puts a transpose, or what computes x, into each loop that reads it, but not into one over two halves.
 
     Of a cotangent with channels first the weight's gradient takes a tenth of its time then.

@@ -230,6 +230,10 @@ def _(input, groups):
 
 # Windows as columns.
 
+MANY_TAPS = (
+    48  # with more each dimension is taken by itself: all taps one by one take 30 times as long, and seconds to compile
+)
+
 
 def _blocks(spatial, kernel_size, dilation, padding, stride):
     """(kernel, geometry, how many windows in each dimension)."""
@@ -240,13 +244,54 @@ def _blocks(spatial, kernel_size, dilation, padding, stride):
     return kernel, geo, geo.out(spatial, kernel)
 
 
+def _side_by_side(kernel, geo) -> bool:
+    """Whether no position is in two windows, and none inside lies between them."""
+    return kernel == geo.stride and all(d == 1 or k == 1 for d, k in zip(geo.dilation, kernel))
+
+
+def _by_dimension(kernel, out, geo):
+    """For each dimension its part of (kernel, windows, geometry)."""
+    for i in range(len(kernel)):
+        at = slice(i, i + 1)
+        yield kernel[at], out[at], Geometry(geo.stride[at], geo.lo[at], geo.hi[at], geo.dilation[at], 1)
+
+
+def _windows_of(x, kernel, out, geo):
+    """(N, C, *S) to (N, C, *kernel, *out)."""
+    if _side_by_side(kernel, geo):
+        fit = [(lo, o * k - lo - s, 0) for lo, o, k, s in zip(geo.lo, out, kernel, x.shape[2:])]
+        x = lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, 0), (0, 0, 0), *fit])
+        x = x.reshape(*x.shape[:2], out[0], kernel[0], out[1], kernel[1])
+        return x.transpose(0, 1, 3, 5, 2, 4)
+    if math.prod(kernel) > MANY_TAPS:
+        for i, (k, o, part) in enumerate(_by_dimension(kernel, out, geo)):
+            x = jnp.stack(list(windows(x, k, o, part, 2 + 2 * i)), 2 + i)
+        return x
+    taps = jnp.stack(list(windows(x, kernel, out, geo, 2)), 2)
+    return taps.reshape(*x.shape[:2], *kernel, *out)
+
+
+def _add_windows(x, kernel, spatial, out, geo):
+    """The transpose of `_windows_of`."""
+    if _side_by_side(kernel, geo):
+        x = x.transpose(0, 1, 4, 2, 5, 3).reshape(*x.shape[:2], *(o * k for o, k in zip(out, kernel)))
+        fit = [(-lo, lo + s - o * k, 0) for lo, o, k, s in zip(geo.lo, out, kernel, spatial)]
+        return lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, 0), (0, 0, 0), *fit])
+    if math.prod(kernel) > MANY_TAPS:
+        for i, (k, o, part) in reversed(list(enumerate(_by_dimension(kernel, out, geo)))):
+            taps = (lax.index_in_dim(x, j, 2 + i, keepdims=False) for j in range(*k))
+            x = spread(taps, k, spatial[i : i + 1], o, part, 2 + 2 * i)
+        return x
+    taps = x.reshape(*x.shape[:2], math.prod(kernel), *out)
+    return spread((taps[:, :, i] for i in range(taps.shape[2])), kernel, spatial, out, geo, 2)
+
+
 @op(where="nn.functional.unfold _C._nn.im2col", grad_name="Im2ColBackward0")
 def im2col(input: Array, kernel_size, dilation=1, padding=0, stride=1) -> Array:
     """The windows of (N, C, H, W) as columns (N, C kh kw, L)."""
     x = input if input.ndim == 4 else input[None]
     kernel, geo, out = _blocks(x.shape[2:], kernel_size, dilation, padding, stride)
-    cols = jnp.stack(list(windows(x, kernel, out, geo, 2)), 2)
-    cols = cols.reshape(x.shape[0], x.shape[1] * math.prod(kernel), math.prod(out))
+    cols = _windows_of(x, kernel, out, geo).reshape(x.shape[0], x.shape[1] * math.prod(kernel), math.prod(out))
     return cols if input.ndim == 4 else cols[0]
 
 
@@ -295,9 +340,8 @@ def col2im(input: Array, output_size, kernel_size, dilation=1, padding=0, stride
     x = input if input.ndim == 3 else input[None]
     spatial = tuple_of(output_size, 2)
     kernel, geo, out = _blocks(spatial, kernel_size, dilation, padding, stride)
-    taps = math.prod(kernel)
-    x = x.reshape(x.shape[0], x.shape[1] // taps, taps, *out)
-    full = spread((x[:, :, i] for i in range(taps)), kernel, spatial, out, geo, 2)
+    x = x.reshape(x.shape[0], x.shape[1] // math.prod(kernel), *kernel, *out)
+    full = _add_windows(x, kernel, spatial, out, geo)
     return full if input.ndim == 3 else full[0]
 
 

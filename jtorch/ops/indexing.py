@@ -14,11 +14,12 @@ from .. import errors
 from ..core import dtype as dt
 from ..core import shapes
 from . import formats
-from .backend import accumulator
+from .backend import accumulator, on_cpu
 from .order import order
 from .registry import Array, Number, Scalar, composite, op
 from .views import unbind
 
+MANY_PLACES, WIDE_SLICE = 4096, 4  # indices, and elements of a slice, from which on `_added_along` looks for slices
 IN_BOUNDS = "promise_in_bounds"  # indices are checked before; XLA then neither clamps nor masks
 
 
@@ -329,6 +330,25 @@ def _added_wide(array: Array, where, values: Array) -> Array:
     return added(array.astype(wide), where, values.astype(wide))
 
 
+def _added_along(array: Array, dim: int, index: Array, values: Array) -> Array:
+    """`_added_wide` at `index` along `dim`.
+
+    Where the index is the same for all of a slice of the later dimensions (expanded to them, as graph networks do), whole slices are
+    added on the CPU, in a fifth of the time. XLA sees that of an index which is expanded in the same program.
+    """
+    one_by_one = lambda array, index, values: _added_wide(array, _positions(index, dim), values)
+    after = index.shape[dim + 1 :]
+    if not on_cpu() or math.prod(after) < WIDE_SLICE or index.size < MANY_PLACES or after != array.shape[dim + 1 :]:
+        return one_by_one(array, index, values)
+    first = index[(..., *(slice(0, 1) for _ in after))]
+
+    def slices(array, index, values):
+        lead = index[(..., *(0 for _ in after))]
+        return _added_wide(array, _positions(lead, dim), values)
+
+    return lax.cond(jnp.all(index == first), slices, one_by_one, array, index, values)
+
+
 def _as_1d(*arrays):
     return tuple(a.reshape(1) if a.ndim == 0 else a for a in arrays)
 
@@ -384,8 +404,7 @@ def gather_grad(g: Array, dim: int, index: Array, shape: tuple) -> Array:
     if g.size == 0:
         return jnp.zeros(shape, g.dtype)
     g, index = _as_1d(g, index)
-    zeros = jnp.zeros(shape or (1,), g.dtype)
-    return zeros.at[_positions(index, dim)].add(g, mode=IN_BOUNDS).reshape(shape)
+    return _added_along(jnp.zeros(shape or (1,), g.dtype), dim, index, g).astype(g.dtype).reshape(shape)
 
 
 gather_grad.vjp(g=lambda g, dim, index: gather(g, dim, index))
@@ -521,7 +540,7 @@ def scatter_add(input: Array, dim: int, index: Array, src: Array) -> Array:
     dim, index, src = _scatter_at(input, dim, index, src)
     if index is None:
         return input
-    return _added_wide(_as_1d(input)[0], _positions(index, dim), src).astype(input.dtype).reshape(input.shape)
+    return _added_along(_as_1d(input)[0], dim, index, src).astype(input.dtype).reshape(input.shape)
 
 
 scatter_add.vjp(
@@ -602,18 +621,23 @@ def _extremum_backward(reduce, include_self, kept, g):
 _extremum.defvjp(_extremum_forward, _extremum_backward)
 
 
-def _reduce_into(input, at, src, reduce, include_self):
+def _reduce_into(input, at, src, reduce, include_self, along=None):
+    """`input` with each `src` reduced into its place `at`; `along`: the dimension and the index that the places come from."""
     if reduce in ("amax", "amin"):
         return _extremum(input, at, src, reduce, include_self)
-    base = input if include_self else _erased(input, at, reduce)
     if reduce == "prod":
+        base = input if include_self else _erased(input, at, reduce)
         flat = jnp.ravel_multi_index(at, input.shape, mode="clip")
         return _prod_into(base.reshape(-1), flat.reshape(-1), src.reshape(-1)).reshape(input.shape)
-    out = _added_wide(base, at, src)
+    add = lambda to, src: _added_along(to, *along, src) if along else _added_wide(to, at, src)
+    if include_self and reduce == "sum":
+        return add(input, src).astype(input.dtype)
+    count = add(jnp.zeros(input.shape, jnp.int32), jnp.ones(src.shape, jnp.int32))
+    base = input if include_self else jnp.where(count > 0, jnp.zeros((), input.dtype), input)
+    out = add(base, src)
     if reduce == "sum":
         return out.astype(input.dtype)
-    start = (jnp.ones if include_self else jnp.zeros)(input.shape, jnp.int32)
-    count = jnp.maximum(start.at[at].add(1, mode=IN_BOUNDS), 1).astype(out.dtype)
+    count = jnp.maximum(count + include_self, 1).astype(out.dtype)
     return out // count if jnp.issubdtype(out.dtype, jnp.integer) else (out / count).astype(input.dtype)
 
 
@@ -636,7 +660,7 @@ def scatter_reduce(
     if index is None:
         return input
     full = _as_1d(input)[0]
-    return _reduce_into(full, _positions(index, dim), src, reduce, include_self).reshape(input.shape)
+    return _reduce_into(full, _positions(index, dim), src, reduce, include_self, (dim, index)).reshape(input.shape)
 
 
 scatter_reduce.check_values(_check_scatter)

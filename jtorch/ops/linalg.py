@@ -10,10 +10,11 @@ from jax import lax
 
 from ..core import shapes
 from ..core.dtype import dtype as DType
+from . import small
 from .backend import accumulator, magnitude
 from .factor import lu_info, singular_values
 from .indexing import axes, axis, scalar_name
-from .matmul import _root, power_of
+from .matmul import _product, _root, power_of
 from .matrices import (
     SINGULAR,
     column_strides,
@@ -265,10 +266,18 @@ def logdet(input: Array) -> Array:
 def inv_and_info(A: Array) -> tuple[Array, Array]:
     """The inverse, and 0 or the place of the first zero pivot."""
     squares(A, "linalg.inv")
-    return jnp.linalg.inv(A), lu_info(A)
+    return small.inverse(A) if small.fits(A) else (jnp.linalg.inv(A), lu_info(A))
 
 
 inv_and_info.guards(A=False, out0=True)
+inv_and_info.vjp(A=lambda g, out0: inverse_grad(g[0], out0))
+
+
+@op(where="")
+def inverse_grad(g: Array, inverse: Array) -> Array:
+    """The gradient of the matrix whose inverse is given."""
+    turned = mh(inverse)
+    return -_product(_product(turned, g), turned)
 
 
 @composite(where="linalg torch.inverse Tensor.inverse", out="exact")

@@ -6,7 +6,7 @@ import warnings
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 from jtorch import config
 from jtorch import errors_nn as errors
@@ -289,14 +289,45 @@ def embedding_bags(
     padding_idx: int | None,
     scale_grad_by_freq: bool,
     include_last_offset: bool,
+    length: int | None = None,
 ) -> Array:
-    """The sum, mean or maximum of the table rows in each bag; `offsets` are where the bags start."""
+    """The sum, mean or maximum of the table rows in each bag; `offsets` are where the bags start, `length` that of all of them if known."""
+    settings = mode, padding_idx, scale_grad_by_freq, include_last_offset
+    if not backend.on_cpu() or not length or mode == "max" or indices.shape[0] * weight.shape[1] < MANY_NUMBERS:
+        return _bags(weight, indices, offsets, per_sample_weights, *settings)
+    plain = lambda w, s: _bags(w, indices, offsets, s, *settings)
+    fast = lambda w, s: _equal_bags(w, indices.reshape(-1, length), s, mode, padding_idx)
+    return backend.differentiated_as(fast, plain)(weight, per_sample_weights)
+
+
+MANY_NUMBERS = 1 << 16  # in the rows of all bags, from which on rows that are added up are not stored first
+
+
+def _equal_bags(weight, indices, factors, mode, padding_idx):
+    """Bags of one length, a row of each at a time: a third of the time that all rows take, which are written and read again."""
+    wide = backend.accumulator(weight.dtype)
+
+    def add(k, total):
+        at = lax.dynamic_index_in_dim(indices, k, 1, False)
+        rows = weight.at[at].get(mode="promise_in_bounds").astype(wide)
+        if factors is not None:
+            rows = rows * lax.dynamic_index_in_dim(factors.reshape(indices.shape), k, 1).astype(wide)
+        return total + (rows if padding_idx is None else jnp.where((at == padding_idx)[:, None], 0, rows))
+
+    with jax.disable_jit(False):  # its loop stays one
+        out = lax.fori_loop(0, indices.shape[1], add, jnp.zeros((len(indices), weight.shape[1]), wide))
+    if mode == "mean":
+        size = indices.shape[1] if padding_idx is None else jnp.sum(indices != padding_idx, 1, keepdims=True)
+        out = out / jnp.maximum(size, 1).astype(wide)
+    return out.astype(weight.dtype)
+
+
+def _bags(weight, indices, offsets, per_sample_weights, mode, padding_idx, scale_grad_by_freq, include_last_offset):
     count = indices.shape[0]
     bags = offsets.shape[0] - include_last_offset
     starts = offsets[:bags]  # the last offset, where included, is where the last bag would end
     # A bag that starts where the next one starts is empty: the last start at or before a position owns it.
-    with jax.disable_jit(False):  # its loop stays one
-        bag = jnp.searchsorted(starts, jnp.arange(count, dtype=starts.dtype), side="right") - 1
+    bag = lax.cumsum(jnp.zeros(count, jnp.int32).at[starts].add(1, mode="drop")) - 1
     valid = jnp.ones(count, bool) if padding_idx is None else indices != padding_idx
     wide = backend.accumulator(weight.dtype)
     rows = embedding_rows_for(weight, indices, padding_idx, scale_grad_by_freq).astype(wide)
@@ -381,10 +412,11 @@ def functional_embedding_bag(
         raise errors.bag_weights_mode(mode)
     if mode == "max" and scale_grad_by_freq:
         raise errors.bag_max_scaled()
+    length = None
     if input.ndim == 2:
         if offsets is not None:
             raise errors.bag_offsets_given(offsets)
-        offsets = bag_starts(input)
+        length, offsets = input.shape[1], bag_starts(input)
         input = input.reshape(-1)
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights.reshape(-1)
@@ -415,7 +447,7 @@ def functional_embedding_bag(
         bool(include_last_offset),
     )
     special = _with_sparse_gradient(sparse, weight)
-    return embedding_bags(*given) if special is None else special.bags(*given)
+    return embedding_bags(*given, length) if special is None else special.bags(*given)
 
 
 @op(where="", differentiable=False)

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import errors, errors_arguments
 from ..core import dtype as dt
+from . import small
 from .arithmetic import mul
 from .backend import NARROW, accumulator, magnitude, materialize, matmul_tn
 from .conversion import is_number
@@ -46,6 +47,10 @@ def _product(a: Array, b: Array) -> Array:
             kernel = "bmm" if ranks[0] > 2 else _BOOL_KERNELS[ranks[0], min(ranks[1], 2)]
             raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
         return jnp.matmul(a.astype(jnp.int8), b.astype(jnp.int8)).astype(bool)
+    if a.ndim > 2 and b.ndim > 2:
+        batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        if small.multiplies(batch, *a.shape[-2:], b.shape[-1], a.dtype):
+            return small.product(a, b)
     return jnp.matmul(a, b)
 
 
@@ -703,7 +708,8 @@ def einsum_of(equation: str, operands: list[Array]) -> Array:
     if len(operands) == 1 and len(kept) < len(sizes) and not jnp.issubdtype(kind, jnp.inexact):
         kind = np.dtype(np.int64)  # a sum of one operand, which torch widens
         args[0] = args[0].astype(kind)
-    out = jnp.einsum(*args, kept, optimize="optimal" if len(operands) < 6 else "greedy")
+    path = "optimal" if len(operands) < 6 else "greedy"
+    out = jnp.einsum(*args, kept, optimize=path, _dot_general=small.dot_general)
     return out.astype(kind)
 
 

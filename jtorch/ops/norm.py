@@ -255,29 +255,67 @@ def group_norm(
     return _group_norm(input, num_groups, weight, bias, eps)
 
 
-def _by_group(x: Array, groups: int) -> Array:
-    return x.reshape(x.shape[0], groups, math.prod(x.shape[1:]) // groups)
+def _by_channel(x: Array) -> Array:
+    """(N, C, *S), wide, as (N, C, S). With the channels last the gradients between convolutions would take a quarter of the time, which
+    is a hundredth of a network's step, and norms of channels that are second in memory 5 to 10 times as long."""
+    return _wide(x).reshape(*x.shape[:2], math.prod(x.shape[2:]))
+
+
+def _each(v: Array) -> Array:
+    """A number for each channel of each sample, to be broadcast with `_by_channel`."""
+    return v[..., None]
+
+
+def _as(x: Array, like: Array) -> Array:
+    return x.reshape(like.shape).astype(like.dtype)
+
+
+def _group_statistics(x, groups: int, eps: float):
+    """Mean, variance and reciprocal standard deviation of the groups, (N, groups), by the sums of each channel: one pass over `_by_channel`."""
+    count = x.shape[-1]
+    # an element of the channel is taken off first: the variance then has nothing large to cancel
+    origin = lax.stop_gradient(x[..., :1])
+    d = x - origin
+    total, squares = jnp.sum(d, -1), jnp.sum(jnp.square(d), -1)
+    group = lambda v: v.reshape(x.shape[0], groups, -1)
+    means = group(origin[..., 0] + total / count)
+    within = group(jnp.maximum(squares - jnp.square(total) / count, 0))
+    mean = jnp.mean(means, -1)
+    across = jnp.square(means - mean[..., None])
+    variance = jnp.mean(within / count + across, -1)
+    return mean, variance, lax.rsqrt(variance + jnp.asarray(eps, x.dtype))
+
+
+def _of_channels(v: Array, count: int) -> Array:
+    """(N, groups) to (N, C)."""
+    return jnp.repeat(v, count // v.shape[1], axis=1)
 
 
 def _group_norm(input, groups, weight, bias, eps):
-    x = _wide(_by_group(input, groups))
-    mean, rstd = _moments(x, eps)
-    out = ((x - mean) * rstd).reshape(*input.shape[:2], math.prod(input.shape[2:]))
-    if weight is not None:
-        out = out * weight.astype(out.dtype)[:, None]
-    if bias is not None:
-        out = out + bias.astype(out.dtype)[:, None]
-    return out.reshape(input.shape).astype(input.dtype), mean[..., 0], rstd[..., 0]
+    out, mean, _, rstd = group_normalized(input, groups, weight, bias, eps)
+    return out, mean, rstd
 
 
-group_norm.vjp(
-    input=lambda g, input, num_groups, weight, eps, out1, out2: group_norm_input_grad(
+def group_normalized(input, groups, weight, bias, eps):
+    """The result of group norm, and the groups' mean, variance and reciprocal standard deviation."""
+    n, c = input.shape[:2]
+    if not input.size:
+        mean, rstd = _moments(_wide(input).reshape(n, groups, math.prod(input.shape[1:]) // groups), eps)
+        return input, mean[..., 0], rstd[..., 0] * 0, rstd[..., 0]
+    x = _by_channel(input)
+    mean, variance, rstd = _group_statistics(x, groups, eps)
+    scale = _of_channels(rstd, c)
+    scale = scale if weight is None else scale * weight.astype(x.dtype)
+    shift = -_of_channels(mean, c) * scale
+    shift = shift if bias is None else shift + bias.astype(x.dtype)
+    return _as(x * _each(scale) + _each(shift), input), mean, variance, rstd
+
+
+group_norm.vjp_together(
+    "input weight bias",
+    lambda g, input, num_groups, weight, eps, out1, out2: group_norm_grad(
         g, input, weight, out1, out2, num_groups, eps
     ),
-    weight=lambda g, input, num_groups, weight, eps, out1, out2: group_norm_weight_grad(
-        g, input, weight, out1, out2, num_groups, eps
-    ),
-    bias=lambda g, bias: channel_sum(g, bias),
 )
 
 
@@ -298,50 +336,31 @@ def _(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
 
 
 @op(where="")
-def group_norm_input_grad(
+def group_norm_grad(
     grad: Array, input: Array, weight: Array | None, mean: Array, rstd: Array, groups: int, eps: float
-) -> Array:
-    """The cotangent of group_norm's input."""
+) -> tuple[Array, Array, Array]:
+    """The cotangents of group_norm's input, weight and bias: two sums for each channel of each sample give them all."""
+    n, c = input.shape[:2]
 
     def fast(grad, input, weight, mean, rstd):
-        g = _wide(grad)
-        if weight is not None:
-            g = g * weight.astype(g.dtype).reshape(-1, *(1,) * (g.ndim - 2))
-        x, g = _by_group(_wide(input), groups), _by_group(g, groups)
-        out = _input_grad(g, x, mean[..., None], rstd[..., None], None)
-        return out.reshape(input.shape).astype(input.dtype)
+        x, g = _by_channel(input), _by_channel(grad)
+        count = x.shape[-1] * (c // groups)
+        d, rate = x - _each(_of_channels(mean, c)), _of_channels(rstd, c)
+        by_shift, dot = jnp.sum(g, -1), jnp.sum(g * d, -1) * rate
+        scale = rate if weight is None else rate * weight.astype(x.dtype)
+        weighted = lambda v: v if weight is None else v * weight.astype(x.dtype)
+        group = lambda v: _of_channels(jnp.sum(weighted(v).reshape(n, groups, -1), -1), c) / count * rate
+        out = g * _each(scale) - d * _each(group(dot) * rate) - _each(group(by_shift))
+        dtype = x.dtype if weight is None else weight.dtype
+        return _as(out, input), jnp.sum(dot, 0).astype(dtype), jnp.sum(by_shift, 0).astype(dtype)
 
     def plain(grad, input, weight, mean, rstd):
         return fast(grad, input, weight, *_group_norm(input, groups, None, None, eps)[1:])
 
+    if not input.size:
+        nothing = jnp.zeros(c, mean.dtype)
+        return jnp.zeros_like(input), nothing, nothing
     return backend.differentiated_as(fast, plain)(grad, input, weight, mean, rstd)
-
-
-@op(where="")
-def group_norm_weight_grad(
-    grad: Array, input: Array, weight: Array, mean: Array, rstd: Array, groups: int, eps: float
-) -> Array:
-    """The cotangent of group_norm's weight."""
-
-    def fast(grad, input, mean, rstd):
-        x = _by_group(_wide(input), groups)
-        normal = ((x - mean[..., None]) * rstd[..., None]).reshape(input.shape)
-        return _over_channels(_wide(grad) * normal).astype(weight.dtype)
-
-    def plain(grad, input, mean, rstd):
-        return fast(grad, input, *_group_norm(input, groups, None, None, eps)[1:])
-
-    return backend.differentiated_as(fast, plain)(grad, input, mean, rstd)
-
-
-def _over_channels(x: Array) -> Array:
-    return jnp.sum(x, axis=(0, *range(2, x.ndim)))
-
-
-@op(where="")
-def channel_sum(grad: Array, bias: Array) -> Array:
-    """The cotangent of a bias by channel: a sum over everything but dimension 1."""
-    return _over_channels(_wide(grad)).astype(bias.dtype)
 
 
 @op(promote=FLOAT, where="", inplace=False, out=False, grad_name="DivBackward0")

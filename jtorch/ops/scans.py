@@ -25,6 +25,8 @@ RETURN_FIELDS = {
 
 # ---- scans ----
 
+LONG = 1 << 15  # elements, from which on sums and products are added up one by one on the CPU
+
 
 def _scan(fn, x, dim, **kwargs):
     dim = one_dim(dim, x.ndim)
@@ -55,16 +57,52 @@ def _scan_in_place(kernel):
     return rule
 
 
+def _carried(join, x, axis, reverse=False):
+    """The running `join(total so far, next)` of a tree of arrays along an axis, put one by one into the result.
+
+    On the CPU a fifth to all of the time of XLA's tree of sums, and 2 to 50 times as fast as one of log(length) levels.
+    """
+    parts = jax.tree.map(lambda a: jnp.moveaxis(a, axis, 0), x)
+    n = len(jax.tree.leaves(parts)[0])
+    place = lambda i: n - 1 - i if reverse else i
+
+    def step(i, state):
+        total, out = state
+        part = jax.tree.map(lambda a: lax.dynamic_index_in_dim(a, place(i), 0, False), parts)
+        total = join(total, part)
+        return total, jax.tree.map(lambda to, v: lax.dynamic_update_index_in_dim(to, v, place(i), 0), out, total)
+
+    first = jax.tree.map(lambda a: a[place(0)], parts)
+    out = lax.fori_loop(1, n, step, (first, parts))[1]  # the first is its own total, and all others are overwritten
+    return jax.tree.map(lambda a: jnp.moveaxis(a, 0, axis), out)
+
+
+def _running_total(join, plain):
+    """`plain(x, axis, reverse)`, one by one where that is quicker."""
+
+    def run(x, axis, reverse=False):
+        if not on_cpu() or x.size < LONG:
+            return plain(x, axis, reverse)
+        fast = lambda x: _carried(join, x, axis, reverse)
+        return differentiated_as(fast, lambda x: plain(x, axis, reverse))(x)
+
+    return run
+
+
+_cumulative_sum = _running_total(jnp.add, lax.cumsum)
+_cumulative_product = _running_total(jnp.multiply, lax.cumprod)
+
+
 @op(inplace=_scan_in_place("cumsum_out_cpu"), out=_scan_out("cumsum_out_cpu"), follows_out=True)
 def cumsum(input: Array, dim: int, *, dtype: object = None) -> Array:
     """The running sum along a dimension."""
-    return _wide_scan(lax.cumsum, convert(input, _sum_dtype(input, dtype)), dim)
+    return _wide_scan(_cumulative_sum, convert(input, _sum_dtype(input, dtype)), dim)
 
 
 @op(where="", name="_cumsum_back", out=False)
 def _cumsum_back(input: Array, dim: int) -> Array:
     """The running sum from the end."""
-    return _scan(lax.cumsum, input, dim, reverse=True)
+    return _scan(_cumulative_sum, input, dim, reverse=True)
 
 
 cumsum.vjp(input=lambda g, dim: _cumsum_back(g, dim))
@@ -74,7 +112,7 @@ _cumsum_back.vjp(input=lambda g, dim: cumsum(g, dim))
 @op(inplace=_scan_in_place("cumprod_out_cpu"), out=_scan_out("cumprod_out_cpu"), follows_out=True)
 def cumprod(input: Array, dim: int, *, dtype: object = None) -> Array:
     """The running product along a dimension."""
-    return _wide_scan(lax.cumprod, convert(input, _sum_dtype(input, dtype)), dim)
+    return _wide_scan(_cumulative_product, convert(input, _sum_dtype(input, dtype)), dim)
 
 
 cumprod.guards(out=True)
@@ -90,19 +128,15 @@ def logcumsumexp(input: Array, dim: int) -> Array:
 
 
 def _one_by_one(join, x, axis):
-    """The running `join(total so far, next)` of arrays along an axis.
-
-    On the CPU 2 to 50 times as fast as a tree of log(length) levels, whose fused loops compute the lower levels anew, and a fifth of
-    its compiler's time.
-    """
-    parts = jax.tree.map(lambda a: jnp.moveaxis(a, axis, 0), x)
+    """`_carried`, of one array and to be differentiated: twice as fast then."""
+    parts = jnp.moveaxis(x, axis, 0)
 
     def step(total, part):
         total = join(total, part)
         return total, total
 
-    rest = lax.scan(step, jax.tree.map(lambda a: a[0], parts), jax.tree.map(lambda a: a[1:], parts))[1]
-    return jax.tree.map(lambda a, b: jnp.moveaxis(jnp.concatenate([a[:1], b]), 0, axis), parts, rest)
+    rest = lax.scan(step, parts[0], parts[1:])[1]
+    return jnp.moveaxis(jnp.concatenate([parts[:1], rest]), 0, axis)
 
 
 def _complex_logcumsumexp(x, axis):
@@ -147,7 +181,7 @@ def _running(input, dim, better):
 
     at = lax.broadcasted_iota(jnp.int64, input.shape, dim)
     if on_cpu() and input.size:
-        return _one_by_one(later, (input, at), dim)
+        return _carried(later, (input, at), dim)
     return lax.associative_scan(later, (input, at), axis=dim)
 
 

@@ -8,9 +8,11 @@ import numpy as np
 from jax import lax
 
 from ..core import dtype as dtypes
+from . import small
 from .factor import lapack, ldl_kind, lu_info, permutation, singular_values
 from .indexing import scalar_name
 from .linalg import pseudo_inverse, tolerance
+from .matmul import _product
 from .matrices import (
     UNSOLVABLE,
     broadcast_batches,
@@ -67,8 +69,12 @@ def _system(A, B, left, name, kernel=None):
 
 def _solved(A, B, left):
     A, B, vector = _system(A, B, left, "linalg.solve", "lu_cpu")
-    X = jnp.linalg.solve(A, B) if left else mt(jnp.linalg.solve(mt(A), mt(B)))
-    return X[..., 0] if vector else X
+    if small.fits(A) and B.shape[-1]:
+        X, info = small.solved(A, B) if left else small.solved(mt(A), mt(B))
+        X = X if left else mt(X)
+    else:
+        X, info = (jnp.linalg.solve(A, B) if left else mt(jnp.linalg.solve(mt(A), mt(B)))), None
+    return (X[..., 0] if vector else X), info
 
 
 def _solve_strides(outs, A, B, left):
@@ -78,10 +84,23 @@ def _solve_strides(outs, A, B, left):
 @op(where="", grad_name="LinalgSolveExBackward0", strides=_solve_strides)
 def solve_and_info(A: Array, B: Array, left: bool) -> tuple[Array, Array]:
     """The solution, and 0 or the place of the first zero pivot."""
-    return _solved(A, B, left), lu_info(A)
+    X, info = _solved(A, B, left)
+    if info is None or info.shape != A.shape[:-2] or not left:  # of A as it was given, not of its transpose
+        info = lu_info(A)
+    return X, info
 
 
 solve_and_info.guards(B=False, out0=True)
+solve_and_info.vjp_together("A B", lambda g, A, out0, left: solve_grad(g[0], A, out0, left))
+
+
+@op(where="")
+def solve_grad(g: Array, A: Array, X: Array, left: bool) -> tuple[Array, Array]:
+    """The gradients of A and B in `A @ X = B`, or in `X @ A = B`, their batches not summed."""
+    by_B = _solved(mh(A), g, left)[0]
+    if X.ndim < A.ndim or X.ndim == 1:
+        return -by_B[..., :, None] * jnp.conj(X)[..., None, :], by_B
+    return -(_product(by_B, mh(X)) if left else _product(mh(X), by_B)), by_B
 
 
 @composite(where="linalg", out="exact")

@@ -1,5 +1,7 @@
 """Ordering: sort, selection of the largest, binary search and unique values. Knows arrays, never Tensor."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +11,7 @@ from .. import errors
 from ..core import dtype as dtypes
 from ..core.shapes import contiguous_strides
 from . import formats
+from .backend import on_cpu
 from .conversion import is_number, kind
 from .order import sorted_with_index
 from .reduce import _add_at, _place, one_dim
@@ -203,6 +206,8 @@ def _check_ordered(edges):
 
 # ---- unique values ----
 
+DENSE = 4  # integers in a range of so many times their number are counted, not sorted
+
 
 def _slices_first(outs, dim):
     """The strides of slices along `dim` that lie one after the other, and None for all else."""
@@ -214,6 +219,45 @@ def _slices_first(outs, dim):
     first = strides.pop(0)
     strides.insert(dim, first)
     return (tuple(strides), *(None,) * (len(outs) - 1))
+
+
+def _host_unique(x, axis, inverse: bool):
+    """(the different values, each element's place among them, their counts), by numpy: an array at hand needs no program."""
+    if x.dtype.kind == "V":  # short floats that numpy does not know
+        values, *rest = _host_unique(x.astype(np.float32), axis, inverse)
+        return values.astype(x.dtype), *rest
+    rows = x.reshape(-1) if axis is None else np.moveaxis(x, axis, 0)
+    if axis is None and rows.size and rows.dtype.kind in "biu" and rows.dtype != np.uint64:
+        rows = rows.view(np.uint8) if rows.dtype.kind == "b" else rows
+        low = rows.min()
+        if int(rows.max()) - int(low) <= DENSE * rows.size:
+            from_low = (rows - low if rows.dtype.kind == "u" else rows.astype(np.int64) - low).astype(np.int64)
+            counts = np.bincount(from_low.reshape(-1))
+            found = np.flatnonzero(counts)
+            values = (found + int(low)).astype(x.dtype)
+            place = (np.cumsum(counts > 0) - 1)[from_low].reshape(x.shape) if inverse else None
+            return values, place, counts[found]
+        rows = x.reshape(-1)
+    if axis is None and not inverse:
+        at, ordered = None, np.sort(rows)
+    else:
+        columns = rows.reshape(len(rows), math.prod(rows.shape[1:])).T
+        at = np.lexsort(columns[::-1]) if len(columns) else np.arange(len(rows))
+        ordered = rows[at]
+    starts = _starts(ordered)
+    values = ordered[starts] if axis is None else np.moveaxis(ordered[starts], 0, axis)
+    place = None
+    if inverse:
+        place = np.empty(len(rows), np.int64)
+        place[at] = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(rows)))
+        place = place.reshape(x.shape) if axis is None else place
+    return values, place, np.diff(starts, append=len(rows))
+
+
+def _starts(rows):
+    """Where rows begin that differ from the one before."""
+    differs = (rows[1:] != rows[:-1]).any(tuple(range(1, rows.ndim)))
+    return np.flatnonzero(np.concatenate([np.ones(min(1, len(rows)), bool), differs]))
 
 
 @op(
@@ -231,6 +275,10 @@ def unique(
 ) -> Array:
     """The different values in order, with each element's place among them and their counts if asked."""
     axis = None if dim is None else one_dim(dim, input.ndim)
+    if on_cpu():
+        found = _host_unique(np.asarray(input), axis, return_inverse)
+        kept = [found[0], *(found[1:2] if return_inverse else ()), *(found[2:] if return_counts else ())]
+        return jnp.asarray(kept[0]) if len(kept) == 1 else tuple(jnp.asarray(k) for k in kept)
     found = jnp.unique(input, return_inverse=return_inverse, return_counts=return_counts, axis=axis, equal_nan=False)
     if not (return_inverse or return_counts):
         return found
@@ -254,13 +302,11 @@ def unique_consecutive(
     x = np.asarray(input)
     axis = 0 if dim is None else one_dim(dim, x.ndim)
     rows = x.reshape(-1) if dim is None else np.moveaxis(x, axis, 0)
-    differs = (rows[1:] != rows[:-1]).any(tuple(range(1, rows.ndim)))
-    new = np.concatenate([np.ones(min(1, len(rows)), bool), differs])
-    starts = np.flatnonzero(new)
+    starts = _starts(rows)
     values = np.moveaxis(rows[starts], 0, axis) if dim is not None else rows[starts]
     out = [jnp.asarray(values)]
     if return_inverse:
-        place = np.cumsum(new) - 1
+        place = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(rows)))
         out.append(jnp.asarray(place.reshape(x.shape) if dim is None else place, jnp.int64))
     if return_counts:
         out.append(jnp.asarray(np.diff(np.append(starts, len(rows))), jnp.int64))

@@ -25,10 +25,17 @@ CASES = [
     ((2, 3, 5, 4, 6), 3, (3, 2, 3), {"stride": (1, 2, 2), "padding": 1}),
 ]
 
+# the same with (channels, features) of a group, for seven groups
+NARROW = [
+    ((2, 14, 5, 4), 14, (3, 3), {"padding": 1}),
+    ((1, 21, 5, 5), 14, (2, 3), {"stride": 2, "dilation": (1, 2), "padding": (0, 1)}),
+    ((2, 7 * 5, 9), 7, (3,), {"padding": 2}),  # the weight's gradient by groups
+]
 
-def gradients(lib, size, features, kernel, options, x, w):
+
+def gradients(lib, groups, kernel, options, x, w):
     x, w = lib.tensor(x, requires_grad=True), lib.tensor(w, requires_grad=True)
-    out = getattr(lib.nn.functional, f"conv{len(kernel)}d")(x, w, groups=size[1], **options)
+    out = getattr(lib.nn.functional, f"conv{len(kernel)}d")(x, w, groups=groups, **options)
     first = lib.autograd.grad((out * out.detach()).sum(), (x, w), create_graph=True)
     second = lib.autograd.grad(sum((g * g).sum() for g in first), (x, w))
     return [t.detach().numpy() for t in (out, *first, *second)]
@@ -37,7 +44,15 @@ def gradients(lib, size, features, kernel, options, x, w):
 @pytest.mark.parametrize("size, features, kernel, options", CASES, ids=str)
 def test_gradients(size, features, kernel, options):
     x, w = DRAW.standard_normal(size), DRAW.standard_normal((features, 1, *kernel))
-    got, want = (gradients(lib, size, features, kernel, options, x, w) for lib in (jtorch, torch))
+    got, want = (gradients(lib, size[1], kernel, options, x, w) for lib in (jtorch, torch))
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("size, features, kernel, options", NARROW, ids=str)
+def test_narrow_groups(size, features, kernel, options):
+    x, w = DRAW.standard_normal(size), DRAW.standard_normal((features, size[1] // 7, *kernel))
+    got, want = (gradients(lib, 7, kernel, options, x, w) for lib in (jtorch, torch))
     for a, b in zip(got, want, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
 

@@ -167,7 +167,11 @@ CASES = [
     Case("pixel_unshuffle", real(2, 4, 6), 2),
     Case("channel_shuffle", real(2, 6, 3), 3),
     Case("unfold", real(2, 3, 6, 7), (2, 3), dilation=2, padding=1, stride=2),
+    Case("unfold", real(2, 3, 7, 8), (3, 2), padding=(1, 0), stride=(3, 2)),
+    Case("unfold", real(1, 2, 9, 10), (7, 8), padding=1, stride=(1, 2)),
     Case("fold", real(2, 12, 12), (4, 5), (2, 2), order=2),
+    Case("fold", real(2, 12, 12), (7, 9), (3, 2), padding=(1, 0), stride=(3, 2)),
+    Case("fold", real(1, 112, 15), (9, 10), (7, 8), padding=1, stride=(1, 2)),
     Case("affine_grid", real(2, 2, 3), (2, 3, 4, 5)),
     Case("affine_grid", real(1, 3, 4), (1, 3, 2, 4, 5), align_corners=True),
     *(

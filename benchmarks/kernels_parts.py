@@ -1,0 +1,155 @@
+"""What single kernels are worth that have a lowering of their own for the CPU: each beside the form that anyone would write in JAX.
+
+Milliseconds by the wall clock, medians of interleaved runs in one process.
+
+    python benchmarks/kernels_parts.py [a word of the names]
+"""
+
+import sys
+import time
+
+import jax
+
+jax.config.update("jax_enable_x64", True)
+
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+from jax import lax  # noqa: E402
+
+from jtorch.core import hasty  # noqa: E402
+from jtorch.ops import image, indexing, linalg, linear, matmul, norm, pool, scans, solve  # noqa: E402
+
+DRAW = np.random.default_rng(0)
+
+
+def real(*shape):
+    return DRAW.standard_normal(shape).astype(np.float32)
+
+
+def whole(high, *shape):
+    return DRAW.integers(0, high, shape)
+
+
+def system(count, n):
+    return real(count, n, n) + 4 * np.eye(n, dtype=np.float32)
+
+
+def columns(x, k):
+    """The windows under each tap, stacked: unfold of k by k side by side."""
+    at = [(i, j) for i in range(k) for j in range(k)]
+    return jnp.stack([x[:, :, i::k, j::k] for i, j in at], 2).reshape(x.shape[0], x.shape[1] * k * k, -1)
+
+
+def windows_added(cols, k, size):
+    parts = cols.reshape(cols.shape[0], -1, k, k, size // k, size // k)
+    out = jnp.zeros((*parts.shape[:2], size, size), cols.dtype)
+    for i in range(k):
+        for j in range(k):
+            out = out.at[:, :, i::k, j::k].add(parts[:, :, i, j])
+    return out
+
+
+def group_norm(x, w, b, groups, eps=1e-5):
+    """Of channels-last values."""
+    n, c = x.shape[0], x.shape[-1]
+    y = x.reshape(n, -1, groups, c // groups)
+    mean, var = jnp.mean(y, (1, 3), keepdims=True), jnp.var(y, (1, 3), keepdims=True)
+    return ((y - mean) * lax.rsqrt(var + eps)).reshape(x.shape) * w + b
+
+
+def last(fn):
+    """A kernel of channels-first values on such as have them last."""
+    return lambda x, *rest: jnp.moveaxis(fn(jnp.moveaxis(x, -1, 1), *rest), 1, -1)
+
+
+def group_norm_grad(g, x, w, m, r):
+    first = lambda a: jnp.moveaxis(a, -1, 1)
+    by_input, by_weight, by_bias = norm.group_norm_grad.fn(first(g), first(x), w, m, r, 8, 1e-5)
+    return jnp.moveaxis(by_input, 1, -1), by_weight, by_bias
+
+
+def plain_group_norm_grad(g, x, w, m, r):
+    return jax.vjp(lambda x, w, b: group_norm(x, w, b, 8), x, w, w)[1](g)
+
+
+def pulled(fn):
+    return lambda g, x: jax.vjp(fn, x)[1](g)[0]
+
+
+def mean_pool(x):
+    return lax.reduce_window(x, np.float32(0), lax.add, (1, 1, 4, 4), (1, 1, 4, 4), "VALID") / 16
+
+
+def bag(w, i):
+    return jnp.sum(w[i], 1)
+
+
+def our_bag(w, i):
+    starts = jnp.arange(len(i)) * i.shape[1]
+    return linear.embedding_bags.fn(w, i.reshape(-1), starts, None, "sum", None, False, False, i.shape[1])
+
+
+def expanded(i, n):
+    return jnp.broadcast_to(i[:, None], (*i.shape, n))
+
+
+def rows_added(z, x, i):
+    return z.at[expanded(i, 32), jnp.arange(32)].add(x)
+
+
+def our_rows_added(z, x, i):
+    return indexing.scatter_add.fn(z, 0, expanded(i, 32), x)
+
+
+# name: (by hand, jtorch's kernel, arguments)
+PARTS = {
+    "unfold, patches of 16, 224x224": (lambda x: columns(x, 16), lambda x: image.im2col.fn(x, 16, stride=16), (real(8, 3, 224, 224),)),
+    "fold, the same": (
+        lambda c: windows_added(c, 16, 224), lambda c: image.col2im.fn(c, (224, 224), 16, stride=16), (real(8, 768, 196),)
+    ),
+    "products of 10000 4x4": (jnp.matmul, matmul.bmm.fn, (real(10000, 4, 4), real(10000, 4, 4))),
+    "einsum of 2000 4x4": (
+        lambda a, b: jnp.einsum("bij,bkj->bik", a, b), lambda a, b: matmul.einsum_of.fn("bij,bkj->bik", [a, b]),
+        (real(2000, 4, 4), real(2000, 4, 4)),
+    ),
+    "inverses of 1000 3x3": (jnp.linalg.inv, lambda a: linalg.inv_and_info.fn(a)[0], (system(1000, 3),)),
+    "solutions of 1000 4x4": (jnp.linalg.solve, lambda a, b: solve.solve_and_info.fn(a, b, True)[0], (system(1000, 4), real(1000, 4, 1))),
+    "cumsum along the first of 1024x512": (lambda x: jnp.cumsum(x, 0), lambda x: scans.cumsum.fn(x, 0), (real(1024, 512),)),
+    "cumsum of 65536 integers": (jnp.cumsum, lambda x: scans.cumsum.fn(x, 0), (whole(9, 65536),)),
+    "cumprod along the last of 4096x64": (lambda x: jnp.cumprod(x, 1), lambda x: scans.cumprod.fn(x, 1), (real(4096, 64),)),
+    "scatter_add of 100000x32 rows": (rows_added, our_rows_added, (real(10000, 32), real(100000, 32), whole(10000, 100000))),
+    "2048 bags of 50 rows": (bag, our_bag, (real(20000, 64), whole(20000, 2048, 50))),
+    "group norm, channels last": (
+        lambda x, w, b: group_norm(x, w, b, 8), last(lambda x, w, b: norm.group_norm.fn(x, 8, w, b)[0]),
+        (real(8, 32, 32, 64), real(64), real(64)),
+    ),
+    "its gradients": (
+        plain_group_norm_grad, group_norm_grad, (real(8, 32, 32, 64), real(8, 32, 32, 64), real(64), real(8, 8), abs(real(8, 8)))
+    ),
+    "gradient of means of 4x4": (
+        pulled(mean_pool), pulled(lambda x: pool.avg_pool2d.fn(x, 4)), (real(8, 128, 7, 7), real(8, 128, 28, 28))
+    ),
+}  # fmt: skip
+
+
+def main(word=""):
+    for name, (by_hand, ours, arrays) in PARTS.items():
+        if word not in name:
+            continue
+        arrays = [jnp.asarray(a) for a in arrays]
+        steps = [jax.jit(fn, compiler_options=o) for fn, o in ((by_hand, None), (ours, hasty.library(large=False)))]
+        times = [[], []]
+        for step in steps:
+            jax.block_until_ready(step(*arrays))
+        end = time.perf_counter() + 2
+        while time.perf_counter() < end or len(times[0]) < 5:
+            for step, spent in zip(steps, times):
+                start = time.perf_counter()
+                jax.block_until_ready(step(*arrays))
+                spent.append(time.perf_counter() - start)
+        hand, own = (1e3 * float(np.median(t)) for t in times)
+        print(f"{name:<38} by hand {hand:9.3f} ms   jtorch {own:9.3f} ms   {hand / own:6.2f}x", flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

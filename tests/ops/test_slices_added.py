@@ -1,0 +1,68 @@
+"""Additions at an index that is the same for whole slices, and bags of one length: the CPU's forms of them, as PyTorch's numbers."""
+
+import numpy as np
+import pytest
+
+from jtorch.ops import indexing, linear
+from tests.oracle import both
+
+DRAW = np.random.default_rng(0)
+X = DRAW.standard_normal((2, 6, 4))
+INDEX = DRAW.integers(0, 5, (2, 6))
+
+
+@pytest.fixture(autouse=True)
+def all_are_many(monkeypatch):
+    monkeypatch.setattr(indexing, "MANY_PLACES", 1)
+    monkeypatch.setattr(linear, "MANY_NUMBERS", 1)
+
+
+def gradients(t, out, *xs):
+    first = t.autograd.grad((out * out.detach()).sum(), xs, create_graph=True)
+    return [out, *first, *t.autograd.grad(sum(g.square().sum() for g in first), xs)]
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_slices(alike):
+    def program(t):
+        index = t.tensor(INDEX)[:, :, None].expand(2, 6, 4)
+        if not alike:
+            index = index.clone()
+            index[1, 2, 3] = 4 - index[1, 2, 3]
+        x, to = t.tensor(X, requires_grad=True), t.ones(2, 5, 4, dtype=t.float64, requires_grad=True)
+        return [
+            gradients(t, to.scatter_add(1, index, x), to, x),
+            gradients(t, x.gather(1, index), x),
+            *(
+                to.scatter_reduce(1, index, x, reduce, include_self=own)
+                for reduce in ("sum", "mean")
+                for own in (True, False)
+            ),
+            to.detach().int().scatter_add(1, index, (x * 9).int()),
+            t.zeros(3, 5, 4).to(t.bfloat16).scatter_add(1, index, x.to(t.bfloat16)),
+        ]
+
+    both(program)
+
+
+def test_mean_is_differentiated():
+    def program(t):
+        index = t.tensor(INDEX)[:, :, None].expand(2, 6, 4)
+        x, to = t.tensor(X, requires_grad=True), t.ones(2, 5, 4, dtype=t.float64, requires_grad=True)
+        return gradients(t, to.scatter_reduce(1, index, x, "mean", include_self=False), to, x)
+
+    both(program)
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+def test_bags_of_one_length(mode):
+    def program(t):
+        w, factors = t.tensor(X[0], requires_grad=True), t.tensor(X[:, :, 0], requires_grad=True)
+        rows = t.tensor(INDEX)
+        bag = t.nn.functional.embedding_bag
+        out = [gradients(t, bag(rows, w, mode=mode), w), bag(rows, w, mode=mode, padding_idx=INDEX[0, 0].item())]
+        if mode == "sum":
+            out.append(gradients(t, bag(rows, w, mode=mode, per_sample_weights=factors), w, factors))
+        return out
+
+    both(program)
