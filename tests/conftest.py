@@ -16,9 +16,13 @@ os.environ.setdefault("JTORCH_CACHE_DIR", str(_CACHE))
 
 
 def _compile_quickly():
-    """Without XLA's fusion emitters a small program compiles in half the time. Processes that a test starts have them, as users do."""
+    """Without XLA's fusion emitters a small program compiles in half the time; in one piece, a fifth of the rest is saved.
+
+    Processes that a test starts compile as users' do.
+    """
     before = os.environ.get("XLA_FLAGS")
-    os.environ["XLA_FLAGS"] = f"--xla_cpu_use_fusion_emitters=false {before or ''}"
+    quick = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+    os.environ["XLA_FLAGS"] = f"{quick} {before or ''}"
     import jax  # noqa: PLC0415  after the flag is set
 
     jax.devices()  # which reads the flags, once

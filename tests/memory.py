@@ -1,22 +1,20 @@
 """When a test process holds too many compiled programs, and how it lets go of them."""
 
+import ctypes
 import gc
 import os
 
 MOST = 3 << 30  # bytes a test process may hold on to: two of them share a small machine
 MAPS = 30_000  # memory maps, of which each program takes some; Linux gives a process 65 530
+ROOM = 1 << 30, 10_000  # bytes and maps that may be added to what cannot be let go of: each time costs seconds
+
+_kept = 0, 0  # bytes and maps after programs were forgotten
 
 
 def crowded() -> bool:
     """Whether programs fill the process; never where the system does not tell."""
-    try:
-        with open("/proc/self/statm") as file:
-            resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-        with open("/proc/self/maps", "rb") as file:
-            maps = file.read().count(b"\n")
-    except OSError:
-        return False
-    return resident > MOST or maps > MAPS
+    held = _held()
+    return any(now > max(most, kept + room) for now, most, kept, room in zip(held, (MOST, MAPS), _kept, ROOM))
 
 
 def forget_programs():
@@ -26,6 +24,7 @@ def forget_programs():
     from jtorch import dispatch  # noqa: PLC0415
     from jtorch.core import record, storage  # noqa: PLC0415
 
+    global _kept
     dispatch.forget_plans()
     record.forget()
     storage._views.clear()
@@ -33,3 +32,25 @@ def forget_programs():
     jax.clear_caches()
     gc.unfreeze()  # see the conftest
     gc.collect()
+    gc.freeze()
+    _trim()
+    _kept = _held()
+
+
+def _held():
+    """Bytes and memory maps of this process; none where the system does not tell."""
+    try:
+        with open("/proc/self/statm") as file:
+            resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        with open("/proc/self/maps", "rb") as file:
+            maps = file.read().count(b"\n")
+    except OSError:
+        return 0, 0
+    return resident, maps
+
+
+def _trim():
+    """What glibc keeps of freed memory goes back to the system: without that a process that was full once stays full."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

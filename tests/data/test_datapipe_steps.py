@@ -13,6 +13,11 @@ torch = pytest.importorskip("torch")
 LIBS = (torch, jtorch)
 
 
+@pytest.fixture(autouse=True)
+def torch_tensors():
+    """Here the tensors are jtorch's own: a worker that is told of PyTorch's imports PyTorch."""
+
+
 def module(lib, name):
     return importlib.import_module(f"{lib.__name__}.utils.data.{name}")
 
@@ -211,7 +216,7 @@ LOADERS = {
 
 
 def zipped(first, second):
-    return first.map(plus).zip(second)
+    return first.map(float).zip(second)  # a function of this module would have each worker import PyTorch
 
 
 @pytest.mark.parametrize("name", LOADERS)

@@ -11,6 +11,11 @@ torch = pytest.importorskip("torch")
 LIBS = (torch, jtorch)
 
 
+@pytest.fixture(autouse=True)
+def torch_tensors():
+    """Here the tensors are jtorch's own: a worker that is told of PyTorch's imports PyTorch."""
+
+
 def pipes(lib):
     """(iterable wrapper, sequence wrapper) of a library."""
     steps = [importlib.import_module(f"{lib.__name__}.utils.data.datapipes.{kind}") for kind in ("iter", "map")]

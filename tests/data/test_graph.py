@@ -12,6 +12,11 @@ torch = pytest.importorskip("torch")
 LIBS = (torch, jtorch)
 
 
+@pytest.fixture(autouse=True)
+def torch_tensors():
+    """Here the tensors are jtorch's own: a worker that is told of PyTorch's imports PyTorch."""
+
+
 def part(lib, name):
     """torch.utils.data.<name>; jtorch's as programs see it under torch's name."""
     if lib is torch:

@@ -70,6 +70,8 @@ _seen = []
 @pytest.fixture(autouse=True)
 def _few_programs(case):
     if case not in _seen[-1:]:
+        for before in _seen[-1:]:
+            before._made.clear()
         if len(_seen) >= LOOK:
             _seen.clear()
             if crowded():

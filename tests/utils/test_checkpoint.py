@@ -364,9 +364,9 @@ def _peak_of_trace(blocks, batch, width, how):
 
 @pytest.mark.parametrize("reentrant", [False, True])
 def test_memory_drops(reentrant):
-    """In a model of 10 layers, by at least 40% of what is needed beside parameters and gradients."""
+    """In a model of 6 layers, by at least 40% of what is needed beside parameters and gradients."""
     width, batch = 32, 256
-    blocks = _model(10, width)
+    blocks = _model(6, width)
 
     def plain(block, x):
         return block(x)
@@ -376,6 +376,7 @@ def test_memory_drops(reentrant):
 
     full, expected = _peak_of_trace(blocks, batch, width, plain)
     less, got = _peak_of_trace(blocks, batch, width, saving)
+    print(less, full)
     assert less < 0.6 * full, (less, full)
     for a, b in zip(expected, got):
         assert jax.numpy.allclose(a, b, rtol=1e-4, atol=1e-6)
@@ -385,28 +386,20 @@ def test_memory_drops(reentrant):
 def last_program(monkeypatch):
     """A function: memory_analysis of the program that was compiled last."""
     seen = []
-    compile_ = program.Program.compile
 
     def noting(self, in_haste=False):
-        compile_(self)
-        call = self.call
+        made = []
 
-        def first(*args):
-            seen.append(
-                (self.traced(), [jax.ShapeDtypeStruct(a.shape, a.dtype) if hasattr(a, "shape") else a for a in args])
-            )
-            self.call = call
-            return call(*args)
+        def call(*args):
+            if not made:
+                made.append(self.traced().lower(*args).compile())
+                seen.append(made[0].memory_analysis())
+            return made[0](*args)
 
-        self.call = first
+        self.settled, self.call = True, call
 
     monkeypatch.setattr(program.Program, "compile", noting)
-
-    def analysis():
-        call, shapes = seen[-1]
-        return call.lower(*shapes).compile().memory_analysis()
-
-    return analysis
+    return lambda: seen[-1]
 
 
 def _keep_products(ctx, op, *args, **kwargs):
@@ -428,10 +421,10 @@ HOW = {
 
 @pytest.mark.parametrize("way", ["auto", "compile"])
 def test_training_programs_need_less(way, last_program):
-    """The one program of a whole step, recorded or compiled, in a model of 5 layers: its peak drops by 40% and more."""
+    """The one program of a whole step, recorded or compiled, in a model of 4 layers: its peak drops by 40% and more."""
     need, losses = {}, {}
     for name in HOW if way == "auto" else ("kept", "hooks"):
-        blocks = _model(5, 32)
+        blocks = _model(4, 32)
         optimizer = jtorch.optim.SGD(blocks.parameters(), 1e-3)
         start = jtorch.ones(256, 32).requires_grad_(name == "reentrant")
 
@@ -449,6 +442,7 @@ def test_training_programs_need_less(way, last_program):
         losses[name] = [step(start).item() for _ in range(5)]
         memory = last_program()
         need[name] = memory.temp_size_in_bytes + memory.argument_size_in_bytes + memory.output_size_in_bytes
+    print(need)
     assert need["hooks"] < 0.6 * need["kept"]
     if way == "auto":
         assert need["reentrant"] < 0.6 * need["kept"]
