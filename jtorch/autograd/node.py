@@ -255,10 +255,8 @@ class PackedSome:
         self.hooks[at] = packed, unpack
 
     def unpack(self, cotangents):
-        values = list(self.values)
-        for at, (packed, unpack) in self.hooks.items():
-            values[at] = bridge.unwrap(unpack_one(unpack, packed))[0]
-        return tuple(values)
+        found = {at: bridge.unwrap(unpack_one(unpack, packed))[0] for at, (packed, unpack) in self.hooks.items()}
+        return tuple([found.get(at, v) for at, v in enumerate(self.values)])
 
 
 class Bridge:

@@ -709,8 +709,24 @@ def einsum_of(equation: str, operands: list[Array]) -> Array:
         kind = np.dtype(np.int64)  # a sum of one operand, which torch widens
         args[0] = args[0].astype(kind)
     path = "optimal" if len(operands) < 6 else "greedy"
-    out = jnp.einsum(*args, kept, optimize=path, _dot_general=small.dot_general)
-    return out.astype(kind)
+    out = _product_of_two(args, kept) if len(operands) == 2 else None
+    return (jnp.einsum(*args, kept, optimize=path) if out is None else out).astype(kind)
+
+
+def _product_of_two(args, kept):
+    """An einsum of two operands as one product of many small matrices; None where it is none."""
+    a, left, b, right = args
+    if len({*left}) != len(left) or len({*right}) != len(right):
+        return None
+    batch = [n for n in left if n in right and n in kept]
+    inner = [n for n in left if n in right and n not in kept]
+    free, free_right = ([n for n in x if n not in batch and n not in inner] for x in (left, right))
+    if not inner or not kept or any(n not in kept for n in (*free, *free_right)):
+        return None
+    where = [tuple(tuple(map(x.index, dims)) for x in (left, right)) for dims in (inner, batch)]
+    out = small.dot_general(a, b, tuple(where))
+    made = [*batch, *free, *free_right]
+    return None if out is None else jnp.transpose(out, [made.index(n) for n in kept])
 
 
 @composite(where="torch")

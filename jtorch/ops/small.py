@@ -37,15 +37,15 @@ def product(a, b):
     return functools.reduce(operator.add, terms)
 
 
-def dot_general(lhs, rhs, dimension_numbers, *args, **options):
-    """`lax.dot_general`, of many small matrices as `product`."""
+def dot_general(lhs, rhs, dimension_numbers):
+    """What `lax.dot_general` gives, of many small matrices; None for others."""
     (inner, inner_right), (batch, batch_right) = dimension_numbers
     free = [d for d in range(lhs.ndim) if d not in (*inner, *batch)]
     free_right = [d for d in range(rhs.ndim) if d not in (*inner_right, *batch_right)]
     sizes = tuple(math.prod(x.shape[d] for d in dims) for x, dims in ((lhs, free), (lhs, inner), (rhs, free_right)))
     lead = tuple(lhs.shape[d] for d in batch)
     if lhs.dtype != rhs.dtype or not multiplies(lead, *sizes, lhs.dtype):
-        return lax.dot_general(lhs, rhs, dimension_numbers, *args, **options)
+        return None
     a = jnp.transpose(lhs, (*batch, *free, *inner)).reshape(*lead, *sizes[:2])
     b = jnp.transpose(rhs, (*batch_right, *inner_right, *free_right)).reshape(*lead, *sizes[1:])
     return product(a, b).reshape(*lead, *(lhs.shape[d] for d in free), *(rhs.shape[d] for d in free_right))
