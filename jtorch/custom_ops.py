@@ -13,6 +13,7 @@ from .aten import OpOverload, OpOverloadPacket, namespace
 from .autograd.function import Function
 from .autograd.levels import array_of
 from .autograd.mode import no_grad
+from .core.lanes import ByTracing, is_traced
 from .core.record import tls
 from .creation import from_jax
 from .dispatch import override
@@ -69,6 +70,8 @@ class Operator:
             return self._cast(kind, values)
         if any(isinstance(t._storage.value, jax.core.Tracer) for t in tensors):
             return self._traced(values)
+        if tls.me.extra and any(is_traced(t._storage.value) for t in tensors):
+            raise ByTracing  # what the operator says of vmap is for jax's
         taped = tls.me.grad and any(edge_of(t) is not None for t in tensors)
         for key in (f"Autograd{kind.upper()}", "Autograd"):
             if key in self.kernels:

@@ -41,6 +41,13 @@ def batched_write() -> RuntimeError:
     )
 
 
+def escaped() -> RuntimeError:
+    return RuntimeError(
+        "Either your tensor may have escaped from inside a function being vmapped and this is a user error (see "
+        "https://pytorch.org/functorch/stable/ux_limitations.html)\n  return it from the function instead: it has a value for each slice"
+    )
+
+
 def traced_item(transforms, control=False) -> RuntimeError:
     """control: the value was wanted by an `if`."""
     if not any(x.kind == "vmap" for x in transforms):

@@ -8,6 +8,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from .. import errors_func
+from ..core import lanes
 from ..core import storage as storages
 from ..core.lanes import ByTracing, Lane
 from ..core.record import tls
@@ -210,6 +211,9 @@ class Taping:
         self.hooked = True
 
 
+lanes.inside = lambda: "lanes" in tls.me.extra
+
+
 class Lanes:
     """A vmap by lanes. birth: the version of storages made inside. start: the sequence number of what came before."""
 
@@ -290,8 +294,8 @@ def own(storage, value, name="copy_"):
     here = extra.get("taping")
     if here is not None and storage.version < here.birth:
         raise ByTracing
-    lanes = extra.get("lanes")
-    if lanes is not None and storage.version < lanes.outermost.birth:
+    vmap = extra.get("lanes")
+    if vmap is not None and storage.version < vmap.outermost.birth:
         if type(value) is Lane:
             raise ByTracing
         whole.writes(storage, value)

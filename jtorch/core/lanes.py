@@ -6,6 +6,7 @@ recorded as what runs outside, with the tape and all; nothing has to be traced b
 
 import jax
 
+from .. import errors_func
 from .program import Plan
 from .spec import Spec
 
@@ -23,9 +24,18 @@ class Lane:
         self.value, self.level, self.size = value, level, size
 
     def __array__(self, *args, **kwargs):
-        raise ByTracing
+        """Raises ByTracing inside a vmap by lanes, RuntimeError outside, where its vmap is over."""
+        raise unknown()
 
     __jax_array__ = __array__
+
+
+inside = None  # whether a vmap by lanes runs in this thread; autograd sets it
+
+
+def unknown() -> BaseException:
+    """What to raise where a value is wanted of what has one for each slice."""
+    return ByTracing() if inside is None or inside() else errors_func.escaped()
 
 
 def is_traced(value) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from .. import errors_func
 from . import dtype as dtypes
 from . import halves, strided
-from .lanes import ByTracing, Lane, is_traced
+from .lanes import Lane, is_traced, unknown
 from .pending import Small
 from .program import NO_DATA, Plan
 from .record import Pending, tls
@@ -268,7 +268,7 @@ def realise(value):
     if value is NO_DATA:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
     if type(value) is Lane:
-        raise ByTracing
+        raise unknown()
     return value
 
 

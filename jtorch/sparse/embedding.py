@@ -11,7 +11,8 @@ from .tape import masked, record, step
 
 def needed(weight) -> bool:
     """Whether a lookup in this table is to leave a sparse gradient."""
-    return tls.me.grad and "transforms" not in tls.me.extra and weight.requires_grad
+    me = tls.me
+    return me.grad and weight.requires_grad and not (me.extra and {"transforms", "taping", "lanes"} & me.extra.keys())
 
 
 def _gradient(shape, indices, values, padding_idx):

@@ -11,6 +11,7 @@ from ..autograd import engine
 from ..autograd.derive import differentiable
 from ..autograd.mode import no_grad
 from ..autograd.node import Node, PythonNode, class_of
+from ..core.lanes import ByTracing, is_traced
 from ..core.record import tls
 from ..errors_autograd import freed
 from ..tensor import Tensor, edge_of
@@ -56,8 +57,10 @@ def record(result, label, inputs, backward, saves=True):
 
 def _refuse_transformed(extra, inputs):
     """Derivatives of jax's and forward mode do not know of sparse steps: where one would be wrong it is refused."""
+    parts = [t._of if is_sparse(t) else t for t in inputs if isinstance(t, Tensor)]
+    if "lanes" in extra and any(is_traced(t._storage.value) for t in parts):
+        raise ByTracing
     if any(level.kind != "vmap" for level in extra.get("transforms", ())):
-        parts = [t._of if is_sparse(t) else t for t in inputs if isinstance(t, Tensor)]
         if any(isinstance(t._storage.value, jax.core.Tracer) for t in parts):
             raise errors_sparse.transformed()
     if extra.get("dual") is not None and any("_tangent" in t.__dict__ for t in inputs if isinstance(t, Tensor)):

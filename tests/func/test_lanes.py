@@ -131,3 +131,15 @@ def test_a_vmap_of_gradients_goes_by_lanes(monkeypatch):
         jtorch.testing.assert_close(step(x), x.cos())
         jtorch.testing.assert_close(step(x + 1), (x + 1).cos())
     assert len(seen) == 2
+
+
+def test_what_escapes_from_vmap_has_no_value():
+    kept = []
+
+    def f(r):
+        kept.append(r.sin())
+        return r.sum()
+
+    jtorch.func.vmap(f)(jtorch.ones(2, 3))
+    with pytest.raises(RuntimeError, match="may have escaped from inside a function being vmapped"):
+        (kept[0] + 1).tolist()

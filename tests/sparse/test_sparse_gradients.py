@@ -142,7 +142,10 @@ def test_values_of_a_step_go_once():
 def test_other_derivatives_are_refused_rather_than_wrong():
     x = Samples(jtorch).whole
     with pytest.raises(NotImplementedError, match="sparse tensors in torch.func's derivatives"):
-        jtorch.func.grad(lambda d: jtorch.sparse.mm(x, d).sum())(jtorch.ones(3, 2))
+        jtorch.vmap(jtorch.func.grad(lambda d: jtorch.sparse.mm(x, d).sum()))(jtorch.ones(2, 3, 2))
+    d = jtorch.ones(3, 2)
+    found = jtorch.func.grad(lambda d: jtorch.sparse.mm(x, d).sum())(d)
+    jtorch.testing.assert_close(found, jtorch.func.grad(lambda d: (x.to_dense() @ d).sum())(d))
     with jtorch.autograd.forward_ad.dual_level():
         d = jtorch.autograd.forward_ad.make_dual(jtorch.ones(3, 2), jtorch.ones(3, 2))
         with pytest.raises(NotImplementedError, match="forward mode"):
