@@ -111,7 +111,8 @@ def _recorded(fn, tensors, values):
         if kind == "made":
             results.append(wrap(made[what], plan.specs[what]))
         elif kind == "given":
-            results.append(wrap(values[what], tensors[what]._spec))
+            spec = tensors[what]._spec
+            results.append(wrap(values[what], Spec.dense(tuple(spec.shape), spec.dtype, spec.device)))
         else:
             results.append(_constant(what, device))
     n = len(results) - len(watched.storages)
@@ -143,9 +144,9 @@ class Undo:
         tls.me.extra["undo"] = self
         return self
 
-    def __exit__(self, failed, *exc):
+    def __exit__(self, *exc):
         tls.me.put("undo", self.before)
-        if self.before is not None and failed is None:
+        if self.before is not None:
             self.before.written += self.written
 
     def all(self):

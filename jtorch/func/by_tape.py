@@ -73,7 +73,7 @@ class Forward:
     uses: the tensors that it is differentiated by. out: what it gave.
     """
 
-    __slots__ = ("uses", "out", "leads", "tensors", "versions", "outer", "here", "leaves")
+    __slots__ = ("uses", "out", "leads", "tensors", "versions", "outer", "here")
 
     def __init__(self, func, split):
         me = tls.me
@@ -84,11 +84,10 @@ class Forward:
         with inside(self.here):
             self.tensors = [self._use(t, k in wanted) for k, t in enumerate(arguments.tensors)]
             self.uses = [self.tensors[k] for k in split.flat]
-            self.leaves = [(t._storage, t._storage.version) for t in self.uses]
             self.versions = [(t._storage, t._storage.version) for t in self.tensors]
             self.out = arguments.run(func, self.tensors)
-        if any(storage.version != version for storage, version in self.leaves):
-            raise ByTracing  # PyTorch refuses some such writes
+        if any(t._storage.version != self.here.birth for t in self.uses):
+            raise ByTracing  # PyTorch refuses some writes to what is differentiated by
 
     def _use(self, t, wanted):
         spec = t._spec
@@ -111,10 +110,10 @@ class Forward:
 
     def outside(self, t):
         """A result as it is outside: it needs a gradient if there is more to differentiate."""
-        if not isinstance(t, Tensor) or self.leads and not t._rg:
+        if not isinstance(t, Tensor) or edge_of(t) is None:
             return t
-        if edge_of(t) is None:
-            return t
+        if t._storage.version < self.here.birth if t._rg else self.leads:
+            return t  # a leaf from outside, or what depends on one
         made = wrap(value_of(t), _plain(t._spec))
         tangent = tangent_of(t)
         if tangent is not None:
