@@ -373,7 +373,7 @@ def ldl_solve(LD: Array, pivots: Array, B: Array, *, hermitian: bool = False) ->
     pivots = jnp.broadcast_to(pivots, LD.shape[:-1])
     out = jax.ShapeDtypeStruct(B.shape, B.dtype)
     fn = lambda a, p, b: _host_ldl_solve(a, p, b, hermitian)
-    return jax.pure_callback(fn, out, LD, pivots, B, vmap_method="expand_dims")
+    return jax.pure_callback(fn, out, LD, pivots, B, vmap_method="broadcast_all")
 
 
 ldl_solve.vjp(LD=UNKNOWN, B=UNKNOWN)

@@ -100,6 +100,14 @@ f = vmap(lambda r: r.new_zeros(r.shape[0]) + r.numel() + r.dim())(m)
 k = m.clone()
 g = vmap(lambda r: r.mul_(2).sum())(k)
 """,
+    "solved_by_a_library": """
+A = m[:3] + m[:3].T
+found = torch.linalg.ldl_factor(A)
+B = torch.stack([m.T, m.T * 2])
+a = vmap(lambda b: torch.linalg.ldl_solve(found.LD, found.pivots, b))(B)
+b = vmap(lambda k: torch.linalg.ldl_solve(found.LD * k, found.pivots, B[0]))(torch.tensor([1., 2.], dtype=torch.float64))
+found = None
+""",
     "layers": """
 torch.manual_seed(0)
 net = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2)).double()
