@@ -100,20 +100,20 @@ class Level:
 
     For "vmap" also its trace, size and what it thinks of random numbers. birth: the version of storages made inside.
     start: the sequence number of what came before. hooked: whether hooks have been put somewhere; None where that cannot be.
-    given: references to the tensors that hooks got.
+    given: references to the tensors that hooks got. of_tape: whether it is the tape around the outermost that differentiates here.
     """
 
     __slots__ = (
-        "kind", "special", "grad", "born", "birth", "start", "hooked", "given", "trace", "size", "randomness",
+        "kind", "special", "grad", "born", "birth", "start", "hooked", "given", "trace", "size", "randomness", "of_tape",
     )  # fmt: skip
 
-    def __init__(self, kind, me, size=None, randomness=None, hooked=None):
+    def __init__(self, kind, me, size=None, randomness=None, hooked=None, of_tape=False):
         self.kind, self.special, self.grad, self.born = kind, me.special, me.grad, me.born
         self.birth = next(_levels) << VERSION_BITS
         self.start = next(_sequence)
         self.hooked, self.given = hooked, []
         self.trace = find_top_trace(()) if kind == "vmap" else None
-        self.size, self.randomness = size, randomness
+        self.size, self.randomness, self.of_tape = size, randomness, of_tape
 
     def own(self, value):
         """A value as it is outside of this vmap, which must not have made slices of it."""
@@ -299,13 +299,14 @@ def own(storage, value, name="copy_"):
         if type(value) is Lane:
             raise ByTracing
         whole.writes(storage, value)
-    for x in reversed(levels()):
+    around = levels()
+    for x in reversed(around):
         if storage.version >= x.birth:
             break
-        if x.kind != "vmap":
+        if x.kind == "vmap":
+            value = x.own(value)
+        elif not x.of_tape or lanes.is_traced(value):
             raise errors_func.captured_write(name)
-        value = x.own(value)
-    around = levels()
     if around and storage.version < around[0].birth:
         whole.writes(storage, value)
     return value

@@ -156,7 +156,7 @@ def taped(fn, tensors, user=None):
                 full[k] = v
             return tuple(fn(*full))
 
-        with level("vjp"):
+        with level("vjp", of_tape=True):
             outs, pulled = jax.vjp(of_wanted, *[arrays[k] for k in wanted])
         return (*outs, *pull.take(pulled))
 

@@ -87,15 +87,21 @@ class Traced:
             self.plan = plan
 
     def _literal(self, v):
-        """What stands for a number in the key; floats are the node's numbers, but for 0 and 1, which the compiler makes use of."""
+        """What stands for a number in the key."""
+        found = _number(v)
+        if found is not None:
+            self.numbers.append(found)
+            return ("number", v.aval.dtype)
         value = np.asarray(v.val)
-        dtype = v.aval.dtype
-        if np.issubdtype(dtype, np.floating):
-            found = float(value)
-            if found not in (0.0, 1.0) and np.isfinite(found):
-                self.numbers.append(found)
-                return ("number", dtype)
-        return (value.tobytes(), value.dtype, dtype)
+        return (value.tobytes(), value.dtype, v.aval.dtype)
+
+
+def _number(v):
+    """What an atom gives to the node's numbers; None for no float, and for 0 and 1, which the compiler makes use of."""
+    if type(v) is not Literal or not np.issubdtype(v.aval.dtype, np.floating):
+        return None
+    found = float(np.asarray(v.val))
+    return found if found not in (0.0, 1.0) and np.isfinite(found) else None
 
 
 def _needed(jaxpr):
@@ -162,11 +168,9 @@ def _plan(jaxpr, eqns, inputs, outs, device):
     for eqn in eqns:
         read = []
         for v in eqn.invars:
-            if type(v) is Literal and np.issubdtype(v.aval.dtype, np.floating):
-                found = float(np.asarray(v.val))
-                if found not in (0.0, 1.0) and np.isfinite(found):
-                    v = Var(v.aval)
-                    numbers.append(v)
+            if _number(v) is not None:
+                v = Var(v.aval)
+                numbers.append(v)
             read.append(v)
         kept.append(eqn.replace(invars=read))
     body = Jaxpr((), (*inputs, *numbers), outs, kept)

@@ -4,27 +4,23 @@ A gradient inside is one for each slice, and is the same for all where it has no
 share, those of the slices are added up.
 """
 
-import jax
-
 from .. import functions
 from ..autograd.custom import set_tangent, tangent_of
 from ..autograd.derive import differentiable
-from ..autograd.levels import Lanes, levels
+from ..autograd.levels import Lanes
 from ..autograd.node import Node, PythonNode
 from ..core.lanes import ByTracing, Lane
 from ..core.record import tls
 from ..core.spec import Spec
 from ..tensor import Tensor, edge_of, make, value_of, wrap
+from . import by_tape
 from .trees import flatten
 
 
 def possible(tensors, dual=False) -> bool:
     """Whether a vmap over these tensors can go by lanes. dual: inside forward mode too."""
     me = tls.me
-    return (
-        me.mode == "auto" and not levels() and (dual or me.extra.get("dual") is None)
-        and not any(isinstance(t._storage.value, jax.core.Tracer) for t in tensors)
-    )  # fmt: skip
+    return me.mode == "auto" and (dual or me.extra.get("dual") is None) and by_tape.possible(tensors)
 
 
 def run(func, arguments, in_axes, size, out_dims_of):
@@ -212,7 +208,6 @@ def join(tensors, here):
             e is not None and _older(e[0], here) for e in node.edges
         ):
             node.edges = tuple([_between(e, here, between) for e in node.edges])
-    return between
 
 
 def _older(target, here) -> bool:

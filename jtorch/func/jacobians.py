@@ -155,7 +155,7 @@ def _jacobian(kind, func, argnums, has_aux, randomness="error"):
             if not differentiable(tensors[k]._spec):
                 raise ValueError(f"Expected primal to be floating point or complex, but got: {tensors[k].dtype}")
         who = whole.identity(func)
-        if who not in _traced and by_tape.possible(tensors) and by_lanes.possible(tensors, dual=kind == "jacrev"):
+        if who not in _traced and by_lanes.possible(tensors, dual=kind == "jacrev"):
             with by_tape.Attempt(anything=True):
                 return (_rows_by_lanes if kind == "jacrev" else _columns_by_lanes)(func, split, has_aux)
             _traced.add(who)

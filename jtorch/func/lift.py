@@ -19,7 +19,7 @@ from ..autograd.mode import set_grad_enabled
 from ..autograd.node import Node
 from ..autograd.node import _sequence as sequence
 from ..autograd.transformed import inside, leaf, note_edges, taped, with_captured, zero_tangent
-from ..autograd.whole import watch
+from ..autograd.whole import Undo, watch
 from ..core.dtype import complex32
 from ..core.record import tls
 from ..creation import from_jax
@@ -177,8 +177,9 @@ def lift(fn, tensors, user=None):
     if around or not me.grad and dual is None:
         return inside(fn, tensors, user)
     moving = [None if dual is None else tangent_of(t) for t in tensors]
+    undo = Undo()
     with _no_duals(dual):
-        with _collecting() as used:
+        with _collecting() as used, undo:
             used.dual = dual
             results = taped(fn, tensors, user)
     captured = list(used.tensors.values())
@@ -187,8 +188,13 @@ def lift(fn, tensors, user=None):
     moving += [None if dual is None else tangent_of(t) for t in captured]
     with _no_duals(dual):
         if me.grad and any(edge_of(t) is not None for t in captured):
-            results = taped(fn, tensors, user)
-        moved = _tangents(fn, tensors, moving, user) if any(t is not None for t in moving) else ()
+            undo.all()
+            with undo:
+                results = taped(fn, tensors, user)
+        moved = ()
+        if any(t is not None for t in moving):
+            undo.all()
+            moved = _tangents(fn, tensors, moving, user)
     for r, t in zip(results, moved):
         if differentiable(r._spec):
             set_tangent(r, t)

@@ -74,7 +74,7 @@ class Split:
             for k, v in zip(self.flat, some):
                 full[k] = v
             out, written = self.arguments.call(func, full, self.wanted)
-            leaves, more, by_tape = self.arguments.leaves, (), ()
+            leaves, more, pulled = self.arguments.leaves, (), ()
             self.arguments.leaves = ()
             if aux is not None:
                 out, more = with_aux(out, name)
@@ -82,8 +82,8 @@ class Split:
             if aux is not None:
                 more = aux.take(more)
             if pull is not None and levels()[-1].hooked:
-                by_tape = pull(out, leaves)
-            return taken, (*more, *written, *by_tape)
+                pulled = pull(out, leaves)
+            return taken, (*more, *written, *pulled)
 
         return run
 

@@ -100,6 +100,16 @@ f = vmap(lambda r: r.new_zeros(r.shape[0]) + r.numel() + r.dim())(m)
 k = m.clone()
 g = vmap(lambda r: r.mul_(2).sum())(k)
 """,
+    "drawn_and_counted_once": """
+n = torch.zeros(())
+def counted(r):
+    n.add_(1)
+    return r * w + torch.randn(3, dtype=torch.float64)
+torch.manual_seed(0)
+a = vmap(counted, randomness="different")(m), torch.randn(2), n.item()
+torch.manual_seed(0)
+b = vmap(counted, randomness="same")(m), torch.randn(2), n.item()
+""",
     "solved_by_a_library": """
 A = m[:3] + m[:3].T
 found = torch.linalg.ldl_factor(A)
