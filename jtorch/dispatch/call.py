@@ -17,6 +17,7 @@ from ..core.spec import Spec
 from ..core.storage import Storage
 from ..ops import registry
 from ..tensor import CONSTANTS, Tensor, edge_of, make, value_of
+from .joined import MANY, joined
 from .override import ask, overloaded
 from .plans import (
     FAST,
@@ -82,6 +83,10 @@ def slow(op, args, out=None, public=None):
     tensors = _same_device(call.tensors, plan.device)
     if out is not None:
         return _with_out(op, plan, me, tensors, call, out)
+    if op.by_numpy is not None and len(tensors) >= MANY:
+        result = joined(op, plan, me, tensors, args[1])
+        if result is not None:
+            return result
     result = finish(plan, me, tensors, call.numbers)
     return _in_copy(tensors[0], result) if op.in_copy else result
 

@@ -53,7 +53,14 @@ def _cat_out(want, have):
         raise TypeError(f"torch.cat(): input types can't be cast to the desired output type {errors.scalar_name(have)}")
 
 
-@op(aliases=("concat", "concatenate"), where="torch", apart=True, strides=_cat_strides, out=_cat_out)
+@op(
+    aliases=("concat", "concatenate"),
+    where="torch",
+    apart=True,
+    strides=_cat_strides,
+    out=_cat_out,
+    by_numpy=np.concatenate,
+)
 def cat(tensors: list[Array], dim: int = 0) -> Array:
     """The tensors joined along a dimension; their other sizes agree."""
     if not tensors:
@@ -80,7 +87,7 @@ def cat(tensors: list[Array], dim: int = 0) -> Array:
     return lax.concatenate([a for _, a in full], dim)
 
 
-@op(where="torch", out=_cat_out)
+@op(where="torch", out=_cat_out, by_numpy=np.stack)
 def stack(tensors: list[Array], dim: int = 0) -> Array:
     """The tensors, of one shape, joined along a new dimension."""
     if not tensors:

@@ -270,6 +270,7 @@ class Op(Record):
         follows_out=False,
         in_copy=False,
         wide=None,
+        by_numpy=None,
         name=None,
     ):
         super().__init__(fn, where=where, aliases=aliases, name=name)
@@ -290,6 +291,7 @@ class Op(Record):
         self.in_copy = in_copy  # the result lies in a copy of the first operand's memory, as that operand does
         self.numbers = numbers  # may be called without any tensor
         self.wide = wide  # the argument whose single number a kernel of 16-bit floats takes in float32
+        self.by_numpy = by_numpy  # (arrays, dim): joins many arrays at hand without a program
         self.lacks = {} if lacks is None else _lacking(lacks)
         self.rules: dict[str, Callable | _Marker] = {}
         self.rule_args: dict[str, tuple[str, ...]] = {}
