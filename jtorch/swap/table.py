@@ -57,6 +57,7 @@ ELSEWHERE = {
     "distributed.algorithms": ("swap.internal.checkpoint_wrapper.algorithms",),
     "distributed.algorithms._checkpoint": ("swap.internal.checkpoint_wrapper.algorithms_checkpoint",),
     "distributed.algorithms._checkpoint.checkpoint_wrapper": ("swap.internal.checkpoint_wrapper",),
+    **{f"distributed.checkpoint.{n}": ("distributed.checkpoint.folder",) for n in ("api", "filesystem")},
     "distributed._composable": ("distributed.fsdp",),
     "distributed._composable.fsdp": ("distributed.fsdp",),
     "distributed.fsdp.api": ("distributed.fsdp",),
