@@ -1,7 +1,7 @@
 """torch.ops: operators by their internal names, each with its overloads; `aten` is the op table, other namespaces are made by
 torch.library."""
 
-from . import creation, methods, random_tensors
+from . import complex_views, creation, methods, random_tensors
 from .autograd import entry, grad_mode
 from .core import dtype as dtypes
 from .dispatch import dispatched, function_of
@@ -29,6 +29,10 @@ _HAND_WRITTEN = {
     "to",
     "item",
 }
+_HAND_WRITTEN |= {  # what a tensor says of itself
+    "ccol_indices", "coalesce", "col_indices", "crow_indices", "dim", "flatten", "indices", "is_coalesced", "is_contiguous", "is_pinned",
+    "is_same_size", "numel", "row_indices", "size", "storage_offset", "stride", "values",
+}  # fmt: skip
 _FACTORIES = {
     f"{name}{like}" for name in ("empty", "full", "ones", "rand", "randint", "randn", "zeros") for like in ("", "_like")
 } | {"arange", "empty_strided", "eye", "linspace", "logspace", "randperm", "scalar_tensor"}
@@ -126,6 +130,8 @@ _MADE_HERE = {
     "_local_scalar_dense": lambda self: self.item(),
     "_pin_memory": lambda self, device=None: self.pin_memory(),
     "_convolution": _convolution,
+    "view_as_complex": complex_views.view_as_complex,
+    "view_as_real": complex_views.view_as_real,
     "convolution_backward": _convolution_backward,
 }
 
@@ -141,6 +147,8 @@ def __getattr__(name):
         fn = getattr(creation, name, None) or getattr(random_tensors, name)
     else:
         fn = next((found for space in _SPACES if (found := lookup(space, name)) is not None), None)
+    if fn is None and name.endswith("_"):
+        fn = getattr(Tensor, name, None)
     if fn is None:
         space, _, rest = name.partition("_")
         fn = lookup(space, rest) if space in ("linalg", "fft", "special") else None

@@ -48,3 +48,14 @@ def current_device() -> str:
 def get_capabilities() -> dict:
     """Empty: XLA finds out for itself what the processor has."""
     return {}
+
+
+def _is_vnni_supported() -> bool:
+    """False, as the questions below: packages choose kernels of theirs by the processor's instructions, and XLA compiles here."""
+    return False
+
+
+_init_amx = _is_amx_fp16_supported = _is_amx_tile_supported = _is_avx2_supported = _is_avx512_supported = (
+    _is_vnni_supported
+)
+_is_avx512_bf16_supported = _is_vnni_supported

@@ -83,3 +83,37 @@ class Held(jtorch.Tensor):
 def test_wrappers_are_pickled():
     made = pickle.loads(pickle.dumps(Held(jtorch.arange(4.0))))
     assert type(made) is Held and made.shape == (4,) and made.inner.tolist() == [0, 1, 2, 3]
+
+
+SAVED = """
+import io, sys, types
+import torch
+class Wrapped(torch.Tensor):
+    @staticmethod
+    def __new__(cls, inner, grad=False):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, strides=inner.stride(), dtype=torch.float16, requires_grad=grad)
+    def __init__(self, inner, grad=False):
+        self.inner, self.kind = inner, "mine"
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        if func is torch.ops.aten.detach.default:
+            return Wrapped(args[0].inner)
+        raise NotImplementedError(str(func))
+home = sys.modules["home_of_wrapped"] = types.ModuleType("home_of_wrapped")
+home.Wrapped, Wrapped.__module__, Wrapped.__qualname__ = Wrapped, home.__name__, "Wrapped"
+torch.serialization.add_safe_globals([Wrapped])
+f = io.BytesIO()
+torch.save({"w": torch.nn.Parameter(Wrapped(torch.arange(6.).view(2, 3).t()), False), "g": Wrapped(torch.ones(2), True)}, f)
+for safe in (True, False):
+    f.seek(0)
+    found = torch.load(f, weights_only=safe)
+    for w in found.values():
+        print(type(w).__name__, w.dtype, tuple(w.shape), w.stride(), w.requires_grad, w.device, w.kind, w.inner.tolist(), isinstance(w, torch.nn.Parameter))
+torch.serialization.clear_safe_globals()
+del sys.modules["home_of_wrapped"], home, Wrapped, w, found, f
+"""
+
+
+def test_saving():
+    """torch.save and torch.load of a wrapper: what it wraps comes with its attributes, in both ways of loading."""
+    both(SAVED, layout=False)

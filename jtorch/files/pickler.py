@@ -10,7 +10,8 @@ from ..copying import own_state
 from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core.spec import Size
-from ..creation import Layout_, MemoryFormat
+from ..creation import Layout_, MemoryFormat, strided
+from ..dispatch.dispatched import has_dispatch
 from ..dispatch.override import LAYOUTS, Overridable
 from ..nn.parameter import Parameter, UninitializedTensorMixin
 from ..storage_api import TypedStorage, UntypedStorage
@@ -126,6 +127,9 @@ def _reduce_plain(x):
     size = tuple(spec.shape)
     if spec.device is devices.meta:
         return rebuild._rebuild_meta_tensor_no_storage, (spec.dtype, size, spec.strides, needs_grad)
+    if x._storage.value is None and x._storage.host is None and has_dispatch(type(x)):
+        place = type(x), spec.dtype, size, spec.strides, x._offset, strided, spec.device, needs_grad
+        return rebuild._rebuild_wrapper_subclass, place
     storage = storage_api.storage(x)
     if spec.dtype.name in storage_api.NAMES:
         return rebuild._rebuild_tensor_v2, (storage, x._offset, size, spec.strides, needs_grad, OrderedDict())

@@ -7,12 +7,14 @@ from .. import creation
 from ..autograd.derive import differentiable
 from ..autograd.mode import no_grad
 from ..convert import to
+from ..copying import make_wrapper_subclass
 from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core import shapes
 from ..core.program import NO_DATA
 from ..core.spec import Spec
 from ..core.storage import Storage
+from ..dispatch.dispatched import has_dispatch
 from ..nn.parameter import Parameter
 from ..reshaping import op_named
 from ..storage_api import TypedStorage
@@ -158,9 +160,27 @@ _rebuild_qtensor = _refuse("_rebuild_qtensor", "a quantized tensor", "Save tenso
 _rebuild_nested_tensor = _refuse(
     "_rebuild_nested_tensor", "a nested tensor", "Save tensor.unbind() or a padded tensor instead."
 )
-_rebuild_wrapper_subclass = _refuse(
-    "_rebuild_wrapper_subclass", "a tensor subclass without a storage", "Save the tensors inside it instead."
-)
+
+
+def _rebuild_wrapper_subclass(cls, dtype, size, stride, storage_offset, layout, device, requires_grad):
+    """A tensor subclass without elements of its own: the tensors that it wraps come with its state."""
+    size, stride = _ints(size, "size"), _ints(stride, "stride")
+    (offset,) = _ints((storage_offset,), "storage offset")
+    if not isinstance(cls, type) or not issubclass(cls, Tensor) or not has_dispatch(cls):
+        raise errors.bad_layout("its class is no class of tensors with a __torch_dispatch__")
+    if not isinstance(dtype, dtypes.dtype) or len(size) != len(stride) or not isinstance(layout, creation.Layout_):
+        raise errors.bad_layout("its dtype, size, stride and layout do not fit together")
+    place = session.place(device)
+    return make_wrapper_subclass(
+        cls,
+        size,
+        strides=stride,
+        storage_offset=offset,
+        dtype=dtype,
+        layout=layout,
+        device=place,
+        requires_grad=bool(requires_grad),
+    )
 
 
 def _rebuild_sparse_tensor(layout, data):

@@ -7,6 +7,8 @@ import importlib.util
 def __getattr__(name):
     if name == "aten":
         return importlib.import_module("jtorch.aten")
+    if name in ("c10d", "c10d_functional", "_c10d_functional"):
+        return getattr(importlib.import_module("jtorch.distributed._functional_collectives"), name)
     if name.startswith("_") or importlib.util.find_spec(f"jtorch.ops.{name}") is not None:
         raise AttributeError(f"module 'jtorch.ops' has no attribute {name!r}")
     return importlib.import_module("jtorch.aten").namespace(name)

@@ -25,15 +25,20 @@ ELSEWHERE = {
     "_higher_order_ops": ("swap.internal.higher_order_package",),
     **{
         f"_higher_order_ops.{name}": ("swap.internal.higher_order",)
-        for name in ("associative_scan", "cond", "foreach_map", "map", "scan", "while_loop")
+        for name in ("associative_scan", "cond", "foreach_map", "map", "out_dtype", "scan", "while_loop")
     },
     "_inductor": ("swap.internal.inductor",),
     "_inductor.config": ("swap.internal.inductor.config",),
+    "_inductor.decomposition": ("swap.internal.inductor",),
     "_jit_internal": ("swap.internal.jit",),
+    "_library": ("swap.internal.library_package",),
+    "_library.custom_ops": ("library",),
+    "_library.infer_schema": ("schema",),
     "_logging": ("swap.internal.logging",),
     "_lowrank": ("lowrank", "functions"),
     "__config__": ("swap.internal.build",),
     "_ops": ("dispatch.dispatched", "aten"),
+    "_prims_common": ("swap.internal.prims_common",),
     "_subclasses": ("swap.internal.fake",),
     "_subclasses.fake_tensor": ("swap.internal.fake",),
     "_tensor": ("tensor",),
@@ -52,6 +57,7 @@ ELSEWHERE = {
     "distributed.algorithms": ("swap.internal.checkpoint_wrapper.algorithms",),
     "distributed.algorithms._checkpoint": ("swap.internal.checkpoint_wrapper.algorithms_checkpoint",),
     "distributed.algorithms._checkpoint.checkpoint_wrapper": ("swap.internal.checkpoint_wrapper",),
+    **{f"distributed.checkpoint.{n}": ("distributed.checkpoint.folder",) for n in ("api", "filesystem")},
     "distributed._composable": ("distributed.fsdp",),
     "distributed._composable.fsdp": ("distributed.fsdp",),
     "distributed.fsdp.api": ("distributed.fsdp",),
@@ -74,6 +80,7 @@ ELSEWHERE = {
     "fx.experimental.proxy_tensor": ("fx.experimental.proxy_tensor", "swap.internal.fake"),
     "fx.experimental.symbolic_shapes": ("swap.internal.shapes",),
     "hub": ("hub", "swap.internal.hub", "swap.internal.model_zoo"),
+    **dict.fromkeys(("sparse._triton_ops", "sparse._triton_ops_meta"), ("swap.internal.triton_ops",)),
     "utils._triton": ("swap.internal.triton",),
     "utils.model_zoo": ("swap.internal.model_zoo",),
     **{f"onnx.symbolic_opset{n}": ("onnx.symbolic_opset",) for n in range(7, 21)},

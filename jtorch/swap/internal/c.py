@@ -1,6 +1,7 @@
 """torch._C: the names of PyTorch's C++ module that packages use."""
 
 import contextlib
+import types
 
 from ... import accelerator, functions, lowbit, schema, script_containers, script_types
 from ..._C import _get_tracing_state
@@ -12,7 +13,7 @@ from ...files import records
 from ...jit import NAMES, ScriptFunction, ScriptModule, _create_function_from_graph
 from ...overrides import _is_torch_function_mode_enabled, _len_torch_function_stack
 from ...random_tensors import Generator, default_generator
-from ...sundries import DispatchKey, DispatchKeySet
+from ...sundries import DispatchKey, DispatchKeySet, Tag  # noqa: F401
 from ...tensor import Tensor, TensorMeta
 from ...testing import file_check
 from ...utils import throughput_benchmark
@@ -29,6 +30,7 @@ _has_cuda = _has_cudnn = _has_cusparselt = _has_eigen_sparse = _has_kleidiai = _
 ) = False
 _has_mps = _has_xpu = has_mkl = has_openmp = False
 has_lapack = has_spectral = True
+_cpu = types.SimpleNamespace(_get_cpu_capability=dict, _init_amx=bool)
 
 
 class _ExcludeDispatchKeyGuard(contextlib.nullcontext):

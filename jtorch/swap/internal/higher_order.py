@@ -1,13 +1,14 @@
 """torch._higher_order_ops: loops over slices, as Python loops on the tape. XLA makes one program of what they record."""
 
-from ... import errors_extend
+from ... import aten, errors_extend
 from ...control import check_alike, cond, unwritten, while_loop
-from ...functions import stack
+from ...dispatch.dispatched import OpOverload
+from ...functions import promote_types, stack
 from ...tensor import Tensor
 from ...utils import _pytree
 from .scans import associative_scan
 
-__all__ = ["associative_scan", "cond", "foreach_map", "map", "scan", "while_loop"]
+__all__ = ["associative_scan", "cond", "foreach_map", "map", "out_dtype", "scan", "while_loop"]
 
 
 def _slices(xs, dim):
@@ -77,3 +78,21 @@ def foreach_map(op, *operands, **kwargs):
     if not many or len({len(x) for x in many}) > 1:
         raise RuntimeError("foreach_map: there must be a list among the operands, and all of one length")
     return [op(*(x[k] if isinstance(x, (list, tuple)) else x for x in operands), **kwargs) for k in range(len(many[0]))]
+
+
+_WIDENING = ("linear.default", "mm.default", "conv2d.default", "convolution.default", "mul.Tensor", "mul.Scalar", "div.Tensor", "div.Scalar")  # fmt: skip
+
+
+def out_dtype(op, output_dtype, *args):
+    """op(*args) computed in the dtype of its operands and `output_dtype` together, as `output_dtype`: int8 products in int32.
+
+    ValueError: op is not one of the operators that products are made of.
+    """
+    if not isinstance(op, OpOverload):
+        raise ValueError("out_dtype's first argument must be an OpOverload")
+    if op.namespace != "aten" or op.__name__ not in _WIDENING:
+        allowed = [getattr(getattr(aten, n.partition(".")[0]), n.partition(".")[2]) for n in _WIDENING]
+        raise ValueError(f"out_dtype only allows the following operators: {allowed}.")
+    wide = [promote_types(x.dtype, output_dtype) if isinstance(x, Tensor) else None for x in args]
+    result = op(*(x if t is None else x.to(t) for x, t in zip(args, wide)))
+    return result.to(output_dtype)

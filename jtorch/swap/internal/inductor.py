@@ -4,7 +4,9 @@ import types
 
 from .settings import Settings
 
-__all__ = ["config", "cudagraph_mark_step_begin"]
+__all__ = ["config", "cudagraph_mark_step_begin", "decompositions", "register_decomposition"]
+
+decompositions: dict = {}  # operator -> the function registered for it
 
 
 config = Settings(
@@ -21,3 +23,13 @@ config = Settings(
 
 def cudagraph_mark_step_begin() -> None:
     """Accepted: a program keeps no memory between its calls."""
+
+
+def register_decomposition(ops):
+    """A decorator: the function is noted for these operators. XLA takes them as they are, so it is not called."""
+
+    def note(fn):
+        decompositions.update(dict.fromkeys(ops if isinstance(ops, (list, tuple)) else [ops], fn))
+        return fn
+
+    return note

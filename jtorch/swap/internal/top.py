@@ -77,6 +77,11 @@ def _assert_async(input, assert_msg="") -> None:
         raise RuntimeError(assert_msg or "Expected Tensor with single nonzero value, but got zero")
 
 
+def _has_compatible_shallow_copy_type(input, from_) -> bool:
+    """Whether `x.data = other` may put the memory of one in the place of the other's: both of one kind, device and layout."""
+    return input.layout == from_.layout and input.device.type == from_.device.type
+
+
 def __getattr__(name):
     made = foreach.function(name.removeprefix("_foreach_")) if name.startswith("_foreach_") else None
     if made is None:

@@ -1,9 +1,11 @@
 """torch._utils: helpers on lists of tensors, and errors carried between processes."""
 
+import copyreg
 import importlib
 import sys
 import traceback
 
+from ... import copying
 from ... import functions as torch
 from ...accelerator import device_count
 from ...compiler import is_compiling
@@ -19,9 +21,33 @@ from ...files.rebuild import (  # noqa: F401
     _rebuild_tensor,
     _rebuild_tensor_v2,
     _rebuild_tensor_v3,
+    _rebuild_wrapper_subclass,
 )
+from ...tensor import Tensor
 
 __all__ = ["ExceptionWrapper", "KeyErrorMessage", "classproperty", "is_compiling"]
+
+
+def _get_obj_state(obj):
+    """What pickle would keep of an object: its attributes, with slots a pair of both dicts."""
+    if type(obj).__getstate__ is not object.__getstate__:
+        return obj.__getstate__()
+    slots = copyreg._slotnames(obj.__class__)
+    attributes = getattr(obj, "__dict__", None)
+    attributes = copying.own_state(obj) if isinstance(obj, Tensor) else attributes
+    if not slots or isinstance(obj, Tensor):
+        return attributes
+    return attributes, {n: getattr(obj, n) for n in slots if hasattr(obj, n)}
+
+
+def _set_obj_state(obj, state):
+    """Give an object the attributes of `_get_obj_state`; returns it. RuntimeError: a tuple of other than two."""
+    if isinstance(state, tuple) and len(state) != 2:
+        raise RuntimeError(f"Invalid serialized state: {state}")
+    for part in state if isinstance(state, tuple) else (state,):
+        for name, value in (part or {}).items():
+            setattr(obj, name, value)
+    return obj
 
 
 def _flatten_dense_tensors(tensors):
