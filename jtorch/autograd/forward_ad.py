@@ -17,7 +17,7 @@ from ..errors_autograd import tangent_size
 from ..ops import registry
 from ..tensor import Tensor, edge_of, value_of, wrap
 from .custom import set_tangent, tangent_of
-from .derive import differentiable
+from .derive import differentiable, tangents_by_rules
 from .engine import Run, apply_plan
 from .levels import levels
 from .liveness import used_inputs
@@ -111,9 +111,12 @@ def _tangent_plan(plan, moving):
     n, m = len(plan.operands), len(moving)
     smooth = [k for k, s in enumerate(plan.specs) if differentiable(s)]
     specs = tuple(_dense(plan.specs[k]) for k in smooth)
+    ruled = tangents_by_rules(plan, moving)
 
     def kernel(*args):
         primals, numbers = args[:n], args[n + m :]
+        if ruled is not None:
+            return ruled(primals, args[n : n + m], numbers)
         tangents = dict(zip(moving, args[n : n + m]))
         full = [tangents[k].astype(p.dtype) if k in tangents else _zero(p) for k, p in enumerate(primals)]
         got = jax.jvp(lambda *a: plan.fn(*a, *numbers), primals, tuple(full))[1]

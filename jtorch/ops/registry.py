@@ -297,6 +297,9 @@ class Op(Record):
         self.value_checks: list[Callable] = []
         self.plans: dict[tuple, Any] = {}
         self.guarded: dict[str, bool] = {}
+        self.transposed = (
+            False  # tangents by its rules too, turned around: where jax's derivative of the kernel is another at kinks
+        )
         self.expanded: Callable | None = None
         self.unpromoted: tuple = ()  # names of arguments that come as they are, while the others are promoted
         self.promotes: Callable | None = None  # promotion that depends on the static arguments: their dict -> kind
