@@ -11,7 +11,7 @@ from ..core.program import Plan
 from ..core.record import tls
 from ..creation import zeros_like
 from ..dispatch import call_view, inplace
-from ..dispatch.call import Call, _draw_keys, _plan_of
+from ..dispatch.call import Call, _draw_keys, _plan_of, slow
 from ..dispatch.results import finish
 from ..errors_autograd import tangent_size
 from ..ops import registry
@@ -40,12 +40,12 @@ class _Level:
             raise NotImplementedError(
                 f"Trying to use forward AD with {op.name}_out that does not support it because it is an out= function"
             )
-        if not dual or op.dynamic:
+        if not dual or op.dynamic and not op.differentiable:
             return self.outer(op, args, out, inplace_call) if self.outer is not None else (False, None)
         me = tls.me
         here, me.special = me.special, self.outer
         try:
-            return True, _dual_call(op, args, inplace_call)
+            return True, _picked(op, args) if op.dynamic else _dual_call(op, args, inplace_call)
         finally:
             me.special = here
 
@@ -56,6 +56,17 @@ def _tensors(args):
             yield a
         elif isinstance(a, (list, tuple)):
             yield from _tensors(a)
+
+
+def _picked(op, args):
+    if not op.picks:
+        raise NotImplementedError(
+            f"Trying to use forward AD with {op.name} that does not support it because it has not been implemented yet."
+        )
+    result, tangent = slow(op, args), tangent_of(args[0])
+    if tangent is not None:
+        _give(result, slow(op, (tangent, *args[1:])), False)
+    return result
 
 
 def _dual_call(op, args, inplace_call):

@@ -35,6 +35,9 @@ FIRST = {
     "hardsigmoid": lambda t, x: t.nn.functional.hardsigmoid(x),
     "logit between": lambda t, x: t.logit(x, 0.25),
     "acosh outside": lambda t, x: t.acosh(x),
+    "elements under a mask": lambda t, x: t.masked_select(x * x, x > 0),
+    "largest scattered": lambda t, x: x.scatter_reduce(0, t.arange(10) // 2, x * 2, "amax"),
+    "smallest scattered": lambda t, x: x.scatter_reduce(0, t.arange(10) // 3, x.round(), "amin", include_self=False),
     "smooth_l1_loss without a middle": lambda t, x: t.nn.functional.smooth_l1_loss(
         x, x * 2, beta=0.0, reduction="none"
     ),
@@ -114,3 +117,7 @@ def test_weights_without_end():
         return t.autograd.grad(t.nn.functional.prelu(x[None], w).sum(), (x, w))
 
     both(program)
+
+
+def test_refused_forward():
+    both(lambda t: forward(t, lambda t, x: t.unique_consecutive(x), X))
