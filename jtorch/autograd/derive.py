@@ -386,5 +386,71 @@ def _by_vjp(plan, positions):
     return _pruned(plan, positions, everything, (), True, build_for)
 
 
+def tangents_by_rules(plan, moving):
+    """The tangent of an op's one result that has a derivative by its stated rules, as a function of (primals, tangents of those at
+    `moving`, numbers). At each element of an elementwise op a rule is a factor, forward as backward. None where that is not so."""
+    binding = plan.extra
+    if type(binding) is not Binding or plan.specs[0].dtype.category != FLOAT:
+        return None
+    op, owners = binding.op, _owners(binding)
+    if op.transposed:
+        return _transposed(plan, binding, moving, owners)
+    if not op.elementwise or plan.n_out > 1:
+        return None
+    rules = {i: op.rules.get(owners[i]) for i in moving}
+    if any(not callable(r) and r is not ZERO or plan.operands[i].dtype.category != FLOAT for i, r in rules.items()):
+        return None
+    slot_of = {param.name: slot for param, slot in zip(op.params, binding.slots)}
+    result = plan.specs[0]
+
+    def kernel(primals, tangents, numbers):
+        with op.tracing():
+            return total(primals, tangents, numbers)
+
+    def total(primals, tangents, numbers):
+        made = jnp.zeros(tuple(result.shape), result.dtype.np)
+        for (i, rule), tangent in zip(rules.items(), tangents):
+            if rule is ZERO:
+                continue
+            args = {}
+            for arg in op.rule_args[owners[i]]:
+                if arg == "g":
+                    args[arg] = jnp.broadcast_to(_cast(tangent, result.dtype.np), tuple(result.shape))
+                elif arg in ("out", "out0"):
+                    args[arg] = plan.fn(*primals, *numbers)
+                else:
+                    args[arg] = _argument(slot_of[arg], primals, numbers)
+            part = rule(**args)
+            assert part.shape == made.shape, op.name
+            made = made + part.astype(made.dtype)
+        return made
+
+    try:
+        jax.eval_shape(
+            kernel, [s.aval for s in plan.operands], [plan.operands[i].aval for i in moving], [k(1) for k in plan.kinds]
+        )
+    except AssertionError:  # a rule that adds up for itself
+        return None
+    return kernel
+
+
+def _transposed(plan, binding, moving, owners):
+    """The same by turning the rules around: they are linear in the cotangent."""
+    if any(plan.operands[i].dtype.category != FLOAT for i in moving) or any(map(differentiable, plan.specs[1:])):
+        return None
+    bwd = _by_rules(plan, binding, moving, owners)
+    there = (True, *(False,) * (plan.n_out - 1))
+    pull = bwd.build(there)
+
+    def kernel(primals, tangents, numbers):
+        outs = plan.fn(*primals, *numbers)
+        outs = (outs,) if plan.n_out == 1 else outs
+        saved = [primals[i] for i in bwd.save_in] + [outs[k] for k in bwd.save_out]
+        push = jax.linear_transpose(lambda g: tuple(pull(*saved, g, *(numbers if bwd.uses_numbers else ()))), outs[0])
+        return push(tuple(_cast(t, plan.operands[i].dtype.np) for i, t in zip(moving, tangents)))[0]
+
+    return kernel
+
+
 def differentiable(spec) -> bool:
     return spec.dtype.category in (FLOAT, COMPLEX)

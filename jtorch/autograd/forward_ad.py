@@ -11,13 +11,13 @@ from ..core.program import Plan
 from ..core.record import tls
 from ..creation import zeros_like
 from ..dispatch import call_view, inplace
-from ..dispatch.call import Call, _draw_keys, _plan_of
+from ..dispatch.call import Call, _draw_keys, _plan_of, slow
 from ..dispatch.results import finish
 from ..errors_autograd import tangent_size
 from ..ops import registry
 from ..tensor import Tensor, edge_of, value_of, wrap
 from .custom import set_tangent, tangent_of
-from .derive import differentiable
+from .derive import differentiable, tangents_by_rules
 from .engine import Run, apply_plan
 from .levels import levels
 from .liveness import used_inputs
@@ -40,12 +40,12 @@ class _Level:
             raise NotImplementedError(
                 f"Trying to use forward AD with {op.name}_out that does not support it because it is an out= function"
             )
-        if not dual or op.dynamic:
+        if not dual or op.dynamic and not op.differentiable:
             return self.outer(op, args, out, inplace_call) if self.outer is not None else (False, None)
         me = tls.me
         here, me.special = me.special, self.outer
         try:
-            return True, _dual_call(op, args, inplace_call)
+            return True, _picked(op, args) if op.dynamic else _dual_call(op, args, inplace_call)
         finally:
             me.special = here
 
@@ -56,6 +56,17 @@ def _tensors(args):
             yield a
         elif isinstance(a, (list, tuple)):
             yield from _tensors(a)
+
+
+def _picked(op, args):
+    if not op.picks:
+        raise NotImplementedError(
+            f"Trying to use forward AD with {op.name} that does not support it because it has not been implemented yet."
+        )
+    result, tangent = slow(op, args), tangent_of(args[0])
+    if tangent is not None:
+        _give(result, slow(op, (tangent, *args[1:])), False)
+    return result
 
 
 def _dual_call(op, args, inplace_call):
@@ -111,9 +122,12 @@ def _tangent_plan(plan, moving):
     n, m = len(plan.operands), len(moving)
     smooth = [k for k, s in enumerate(plan.specs) if differentiable(s)]
     specs = tuple(_dense(plan.specs[k]) for k in smooth)
+    ruled = tangents_by_rules(plan, moving)
 
     def kernel(*args):
         primals, numbers = args[:n], args[n + m :]
+        if ruled is not None:
+            return ruled(primals, args[n : n + m], numbers)
         tangents = dict(zip(moving, args[n : n + m]))
         full = [tangents[k].astype(p.dtype) if k in tangents else _zero(p) for k, p in enumerate(primals)]
         got = jax.jvp(lambda *a: plan.fn(*a, *numbers), primals, tuple(full))[1]

@@ -147,10 +147,10 @@ def _reduce(function):
 
 
 def _complex(eqn):
-    dtype = eqn.outvars[0].aval.dtype
+    shape, dtype = eqn.outvars[0].aval.shape, eqn.outvars[0].aval.dtype
 
-    def run(real, imag):
-        made = np.empty(np.shape(real), dtype)
+    def run(real, imag):  # a part that is the same everywhere may come without dimensions
+        made = np.empty(shape, dtype)
         made.real, made.imag = real, imag
         return made
 

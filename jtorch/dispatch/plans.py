@@ -115,6 +115,8 @@ class Call:
                 slots.append(("o", len(tensors)))
                 tensors.append(a)
             elif a is None and (role in (OPTIONAL, NUMBER, SCALAR)):
+                if role == NUMBER and param.name in _FACTORS and param.default is not None:
+                    raise _wrong(op, param, "Number", a, args)
                 if role == SCALAR and param.default is not None:
                     raise _wrong(op, param, "Tensor", a, args)
                 key.append(None)
@@ -163,7 +165,7 @@ def scalar(op, param, role, a, args=()):
     """A Python number out of whatever may stand for one."""
     if type(a) in NUMBER_TYPES:
         return a
-    if isinstance(a, Tensor):
+    if isinstance(a, Tensor) and not a._spec.ndim:
         return a.item()
     if isinstance(a, (bool, np.bool_)):
         return bool(a)

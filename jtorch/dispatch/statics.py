@@ -67,10 +67,17 @@ def statics_of(op, call):
     return [(k, s[1]) for k, (r, s) in enumerate(zip(op.roles, call.slots)) if r == STATIC]
 
 
+def _member(a):
+    """A member of a list in this form: for an int a tensor of one element stands too, whatever its dimensions."""
+    if isinstance(a, Tensor) and a._spec.ndim and a._spec.numel == 1:
+        return a.item()
+    return static(a)
+
+
 def static(a):
     """A static argument in hashable, canonical form."""
     if isinstance(a, (list, tuple)):
-        return tuple(static(x) for x in a)
+        return tuple(_member(x) for x in a)
     if isinstance(a, Tensor):
         return a.item() if a._spec.ndim == 0 else tuple(a.tolist())
     if isinstance(a, np.generic):

@@ -269,15 +269,20 @@ def leaky_relu(input: Array, negative_slope: float = 0.01, inplace: bool = False
     return jnp.where(input > 0, input, input * jnp.asarray(negative_slope, input.dtype))
 
 
-def _expm1_below(x: Array) -> Array:
-    # The inner selection keeps exp of large positive numbers and of nan, and its derivative, out of sight.
-    return jnp.expm1(jnp.where(x <= 0, x, jnp.zeros((), x.dtype)))
-
-
 def _elu(x: Array, negative: float, positive: float = 1.0, inner: float = 1.0) -> Array:
     """`positive * x` above zero, `negative * (exp(inner * x) - 1)` below."""
     cast = lambda value: jnp.asarray(value, x.dtype)
-    return jnp.where(x <= 0, cast(negative) * _expm1_below(cast(inner) * x), cast(positive) * x)
+    # exp of large positive numbers and of nan is kept out of sight
+    below = jnp.expm1(cast(inner) * jnp.where(x <= 0, x, cast(0)))
+    return jnp.where(x <= 0, cast(negative) * below, cast(positive) * x)
+
+
+@widened
+def _elu_slope(g: Array, x: Array, negative: float, positive: float = 1.0, inner: float = 1.0) -> Array:
+    """The cotangent of the input: at 0 the slope of the left side, of which it says no more: its own slope there is 0, like PyTorch's."""
+    cast = lambda value: jnp.asarray(value, x.dtype)
+    below = jnp.exp(cast(inner) * jnp.where(x < 0, x, cast(0)))
+    return jnp.where(x <= 0, g * (cast(negative * inner) * below), g * cast(positive))
 
 
 @op(promote=PROMOTE, where="nn.functional")
@@ -310,6 +315,9 @@ def selu(input: Array, inplace: bool = False) -> Array:
     return _elu(input, SELU_ALPHA * SELU_SCALE, SELU_SCALE)
 
 
+elu.vjp(input=lambda g, input, alpha: _elu_slope(g, input, alpha))
+celu.vjp(input=lambda g, input, alpha: _elu_slope(g, input, alpha, 1.0, 1 / alpha))
+selu.vjp(input=lambda g, input: _elu_slope(g, input, SELU_ALPHA * SELU_SCALE, SELU_SCALE))
 for record in (elu, celu, selu):
     floats_only(record, "elu_cpu")
 floats_only(leaky_relu, "leaky_relu_cpu")
@@ -323,7 +331,8 @@ def prelu(input: Array, weight: Array) -> Array:
         axis = 1 if input.ndim > 1 else 0
         lead = input.ndim - axis - 1
         weight = weight.reshape(*weight.shape, *(1,) * lead) if input.ndim else weight.reshape(())
-    return jnp.where(input > 0, input, weight * input)
+    below = jnp.where(input > 0, jnp.zeros((), input.dtype), input)  # a weight without end is no slope of what is above
+    return jnp.where(input > 0, input, weight * below)
 
 
 prelu.guards(input=True, weight=True)
@@ -499,7 +508,7 @@ def logsigmoid(input: Array) -> Array:
 
 
 # the corners of minimum and abs cancel at 0, which jax cannot know
-logsigmoid.vjp(input=lambda g, input: logsigmoid_grad(g, input))
+logsigmoid.vjp(input=lambda g, input: logsigmoid_grad(g, input)).transposed = True
 
 
 @op(where="")

@@ -245,7 +245,12 @@ def remainder(input: Scalar, other: Scalar) -> Array:
     return jnp.remainder(input, other)
 
 
-remainder.vjp(input=lambda g: g, other=lambda g, input, other: -g * div(input, other, rounding_mode="floor"))
+def _whole(x, y, mode):
+    """The rounded quotient, which is flat: where y is 0 or infinite, jax's derivative of what is rounded would be nan."""
+    return lax.stop_gradient(div(x, y, rounding_mode=mode))
+
+
+remainder.vjp(input=lambda g: g, other=lambda g, input, other: -g * _whole(input, other, "floor"))
 remainder.lack(remainder_cpu="bool complex")
 
 
@@ -259,7 +264,7 @@ def fmod(input: Array, other: Scalar) -> Array:
     return lax.rem(*jnp.broadcast_arrays(jnp.asarray(input), jnp.asarray(other)))
 
 
-fmod.vjp(input=lambda g: g, other=lambda g, input, other: -g * div(input, other, rounding_mode="trunc"))
+fmod.vjp(input=lambda g: g, other=lambda g, input, other: -g * _whole(input, other, "trunc"))
 fmod.lack(fmod_cpu="bool complex")
 
 
@@ -632,7 +637,7 @@ def copysign(input: Array, other: Scalar) -> Array:
 copysign.grad_name = lambda args: "CopysignBackward1" if is_number(args["other"]) else "CopysignBackward0"
 copysign.vjp(
     # torch: no gradient at 0, where the ratio is 0 / 0
-    input=lambda g, input, out: where(input == 0, 0, g * out / input),
+    input=lambda g, input, out: g * where(input == 0, 0, out / where(input == 0, 1, input)),
     other=ZERO,
 )
 copysign.lack(copysign_cpu="complex")

@@ -591,34 +591,26 @@ def _erased(input, at, reduce):
     return input.at[at].set(_identity(reduce, input.dtype), mode=IN_BOUNDS)
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(3, 4))
+@functools.partial(jax.custom_jvp, nondiff_argnums=(3, 4))
 def _extremum(input, at, src, reduce, include_self):
     base = input if include_self else _erased(input, at, reduce)
     place = base.at[at]
     return place.max(src, mode=IN_BOUNDS) if reduce == "amax" else place.min(src, mode=IN_BOUNDS)
 
 
-def _extremum_forward(input, at, src, reduce, include_self):
+@_extremum.defjvp
+def _(reduce, include_self, primals, tangents):
+    """Ties share evenly, `input` among them."""
+    (input, at, src), (d_input, _, d_src) = primals, tangents
     out = _extremum(input, at, src, reduce, include_self)
-    return out, (input, at, src, out)
-
-
-def _extremum_backward(reduce, include_self, kept, g):
-    """Ties share the gradient evenly, `input` among them."""
-    input, at, src, out = kept
     won_src = src == out.at[at].get(mode=IN_BOUNDS)
     won_input = input == out
     if not include_self:
         won_input = won_input.at[at].set(False, mode=IN_BOUNDS)
-    count = won_input.astype(g.dtype).at[at].add(won_src.astype(g.dtype), mode=IN_BOUNDS)
-    share = g / jnp.maximum(count, 1)
-    zero = jnp.zeros((), g.dtype)
-    g_src = jnp.where(won_src, share.at[at].get(mode=IN_BOUNDS), zero)
-    none = jax.tree.map(lambda i: np.zeros(i.shape, jax.dtypes.float0), at)
-    return jnp.where(won_input, share, zero), none, g_src
-
-
-_extremum.defvjp(_extremum_forward, _extremum_backward)
+    count = won_input.astype(out.dtype).at[at].add(won_src.astype(out.dtype), mode=IN_BOUNDS)
+    zero = jnp.zeros((), out.dtype)
+    moved = jnp.where(won_input, d_input, zero).at[at].add(jnp.where(won_src, d_src, zero), mode=IN_BOUNDS)
+    return out, moved / jnp.maximum(count, 1)
 
 
 def _reduce_into(input, at, src, reduce, include_self, along=None):

@@ -133,7 +133,7 @@ def _vector_norm_slope(g, x, out, ord, dim, keepdim, dtype):
 
 
 # as that of norm: jax.vjp gives nan at 0, and no share to what is 0 where the norm is of order 1
-vector_norm.vjp(x=_vector_norm_slope)
+vector_norm.vjp(x=_vector_norm_slope).transposed = True
 
 _NORM_NAMES = {
     "fro": "LinalgVectorNormBackward0",

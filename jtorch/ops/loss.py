@@ -429,8 +429,9 @@ def smooth_l1_loss(
     beta: float = 1.0,
 ) -> Array:
     """|input - target| less beta / 2, and quadratic where it is below `beta`."""
-    d = jnp.abs(input - target)
-    loss = d if beta == 0 else jnp.where(d < beta, 0.5 * d * d / beta, d - 0.5 * beta)
+    d = magnitude(input - target)
+    near = jnp.where(d < beta, d, 0)  # the square of what is far has no end, and nor has its slope
+    loss = d if beta == 0 else jnp.where(d < beta, 0.5 * near * near / beta, d - 0.5 * beta)
     return reduce_loss(loss, reduction_of(reduction, size_average, reduce))
 
 
@@ -445,8 +446,9 @@ def huber_loss(
     input: Array, target: Array, reduction: str = "mean", delta: float = 1.0, weight: Array | None = None
 ) -> Array:
     """Half the squared difference, and linear where the difference is above `delta`; in the dtype of `input`."""
-    d = jnp.abs(input - target)
-    loss = jnp.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta)).astype(input.dtype)
+    d = magnitude(input - target)
+    near = jnp.where(d <= delta, d, 0)
+    loss = jnp.where(d <= delta, 0.5 * near * near, delta * (d - 0.5 * delta)).astype(input.dtype)
     if weight is not None:
         loss = loss * weight  # the mean is over all elements, unlike those of mse_loss and l1_loss
     return reduce_loss(loss, reduction)

@@ -220,7 +220,7 @@ def _variance(input, dim, unbiased, correction, keepdim, dtype, mask):
     if unbiased is not None and correction is not None:
         raise AssertionError("Only one of unbiased and correction may be given")
     if correction is None:
-        correction = 0 if unbiased is False else 1
+        correction = 1 if unbiased is None else int(bool(unbiased))
     dtype = input.dtype if dtype is None else dtype
     if dtype.category <= dtypes.INT:
         dtype = dtypes.float32

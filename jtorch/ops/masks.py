@@ -117,7 +117,7 @@ def masked_select(input: Array, mask: Array) -> Array:
     return jnp.broadcast_to(input, shape).reshape(-1)[_flat_places(mask)]
 
 
-masked_select.guards(input=True)
+masked_select.guards(input=True).picks = True
 
 
 @op(where="")

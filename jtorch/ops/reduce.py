@@ -423,7 +423,7 @@ def _placed(g, input, out, dim, keepdim):
 
 
 for _record in (max_dim, min_dim):
-    _record.vjp(input=_placed)
+    _record.vjp(input=_placed).transposed = True
     _no_empty(_record)
     _no_complex(_record)
 
@@ -598,7 +598,7 @@ def norm_slope(g, input, out, p, dim, keepdim):
     return where(logical_or(size == 0, full == 0), 0.0, full_g * sgn(input) * lever)
 
 
-norm.vjp(input=norm_slope)
+norm.vjp(input=norm_slope).transposed = True
 
 
 @norm.check
@@ -629,8 +629,10 @@ def renorm(input: Array, p: float, dim: int, maxnorm: float) -> Array:
     """Each slice along a dimension scaled down to a norm of at most `maxnorm`."""
     keep = one_dim(dim, input.ndim)
     dims = tuple(d for d in range(input.ndim) if d != keep)
-    size = _vector_norm(input, builtins.float(p), dims, True)
-    factor = jnp.where(size > maxnorm, maxnorm / (size + 1e-7), jnp.ones_like(size))
+    over = _vector_norm(lax.stop_gradient(input), builtins.float(p), dims, True) > maxnorm
+    # what keeps its size has no part in the slope of a norm, which there is none of at 0
+    size = _vector_norm(jnp.where(over, input, jnp.ones_like(input)), builtins.float(p), dims, True)
+    factor = jnp.where(over, maxnorm / (size + 1e-7), jnp.ones_like(size))
     return input * factor.astype(input.dtype)
 
 

@@ -299,6 +299,10 @@ class Op(Record):
         self.value_checks: list[Callable] = []
         self.plans: dict[tuple, Any] = {}
         self.guarded: dict[str, bool] = {}
+        # Of a dynamic op: whether its result is elements of its first operand, as its tangent is of that one's.
+        self.picks = False
+        # Whether tangents follow from its rules, turned around: where jax's derivative of the kernel is another at kinks.
+        self.transposed = False
         self.expanded: Callable | None = None
         self.unpromoted: tuple = ()  # names of arguments that come as they are, while the others are promoted
         self.promotes: Callable | None = None  # promotion that depends on the static arguments: their dict -> kind

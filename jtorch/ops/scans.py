@@ -37,6 +37,8 @@ def _scan_out(kernel):
     def rule(want, have):
         if have is dtypes.bool_:
             raise errors.not_implemented(kernel, have)
+        if want is not have:
+            raise errors.out_dtype(want, have)
 
     return rule
 

@@ -215,9 +215,14 @@ def xlogy(input: Scalar, other: Scalar) -> Array:
 
 
 xlogy.vjp(
-    input=lambda g, input, other: where(logical_and(input == 0, other <= 0), 0.0, g * log_of(other)),
+    input=lambda g, input, other: g * _log_beside(input, other),
     other=lambda g, input, other: g * input / other,
 )
+
+
+def _log_beside(input, other):
+    flat = logical_and(input == 0, other <= 0)
+    return where(flat, 0.0, log_of(where(flat, 1.0, other)))
 
 
 def log_of(x):

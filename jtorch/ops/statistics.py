@@ -56,7 +56,7 @@ def _var_input(g, input, dim, unbiased, keepdim, correction):
 
 def _std_slope(g, out):
     # torch: flat where the deviation is 0
-    return where(out == 0, 0, g / (out * 2))
+    return where(out == 0, 0, g / where(out == 0, 1, out * 2))
 
 
 @op
@@ -97,7 +97,7 @@ std.vjp(
     input=lambda g, input, out, dim, unbiased, keepdim, correction: _var_input(
         _std_slope(g, out), input, dim, unbiased, keepdim, correction
     ),
-)
+).transposed = True
 
 
 @op(where="torch", out=False)

@@ -127,19 +127,47 @@ def _pow_input(g, input, exponent):
             return g * conj_of(input + input)
         return g * conj_of(pow(input, n - 1) * n)
     # the power of a negative or zero base with exponent 0 is flat; exponent - 1 would give 0 * inf
-    return where(exponent == 0, 0.0, g * conj_of(exponent * pow(input, exponent - 1)))
+    return _unless(exponent == 0, g, conj_of(exponent * _slope_power(input, exponent - 1)))
+
+
+def _unless(flat, g, slope):
+    """g * slope, and 0 where it is flat: there neither of them may be seen, nor their derivatives."""
+    return where(flat, 0.0, g * where(flat, 0.0, slope))
+
+
+@opmath
+def _slope_power(x, n):
+    return _flat_power(x, like(n, x))
+
+
+@jax.custom_jvp
+def _flat_power(x, n):
+    """x ** n, whose own derivatives are 0 where they are 0 times what has no end."""
+    out = jnp.power(x, n)
+    return _complex_power(x, n, out) if out.dtype.kind == "c" else out
+
+
+@_flat_power.defjvp
+def _(primals, tangents):
+    (x, n), (dx, dn) = primals, tangents
+    out = _flat_power(x, n)
+    slope = jnp.where(n == 0, jnp.zeros((), out.dtype), n * _flat_power(x, n - 1))
+    growth = jnp.where((x == 0) & (n.real >= 0), jnp.zeros((), out.dtype), out * jnp.log(x))
+    return out, slope * dx + growth * dn
 
 
 def _pow_exponent(g, input, exponent, out):
     base = constant(input)
     if base is not None:
         if base == 0:
-            return where(exponent >= 0, 0.0, g * (out * -math.inf))
+            flat = exponent >= 0
+            return _unless(flat, g, where(flat, 1.0, out) * -math.inf)
         if isinstance(base, builtins.complex) or (base < 0 and kind(exponent) == "c"):
             return g * conj_of(out * complex_log(base))
         return g * conj_of(out * (math.log(base) if base > 0 else math.nan))
     at_zero = exponent >= 0 if kind(exponent) != "c" else real(exponent) >= 0
-    return where(logical_and(input == 0, at_zero), 0.0, g * conj_of(out * log(input)))
+    flat = logical_and(input == 0, at_zero)
+    return _unless(flat, g, conj_of(out * log(where(flat, 1.0, input))))
 
 
 def complex_log(x):
@@ -501,7 +529,11 @@ def acosh(input: Array) -> Array:
 
 
 # the product of roots, not the root of the product: they differ in sign for complex numbers
-acosh.vjp(input=lambda g, input: g / conj_of(sqrt(input - 1) * sqrt(input + 1)))
+acosh.vjp(
+    input=lambda g, input: (
+        g / conj_of(sqrt(input - 1) * sqrt(input + 1) if kind(input) == "c" else sqrt(input * input - 1))
+    )
+)
 
 
 @op(promote=FLOAT, aliases=("arctanh",))

@@ -130,6 +130,11 @@ VALUES = {
         for f in (0.3, 2.5, (1.7, 0.6))
         for mode, a in (("bilinear", False), ("bicubic", False), ("bicubic", True), ("lanczos", True))
     ],
+    "ints in tensors of one element": lambda t: [
+        t.arange(6.0).as_strided((t.tensor([2]), 2), (t.tensor([1]), t.tensor([[2]]))),
+        t.nn.functional.pad(t.ones(1, 3), (t.tensor([1]), 0)),
+    ],
+    "a flag by its number": lambda t: [t.masked.var(t.arange(6.0).view(2, 3), 1, unbiased=u) for u in (0, 1, None)],
     "tiles by name": lambda t: [t.tile(t.ones(2), dims=(2, 2)), t.ones(2).tile(2, 3), t.ones(2).tile((2,))],
 }
 
@@ -259,6 +264,9 @@ REFUSED = {
     "swap by a number": lambda t, x: t.nn.functional.triplet_margin_loss(x, x, x, swap=1),
     "margin by a word": lambda t, x: t.nn.functional.triplet_margin_loss(x, x, x, margin="x"),
     "power of a margin": lambda t, x: t.nn.functional.multi_margin_loss(x, x[:, 0].long(), p="x"),
+    "factor in a vector": lambda t, x: t.add(x, x, alpha=t.tensor([1])),
+    "factor that is None": lambda t, x: t.add(x, x, alpha=None),
+    "products into another dtype": lambda t, x: t.cumprod(x, 0, dtype=t.float32, out=t.empty(0).double()),
     "one statistic": lambda t, x: t.nn.functional.batch_norm(x, t.zeros(3), None, training=True),
     "the other statistic": lambda t, x: t.nn.functional.batch_norm(x, None, t.zeros(3), training=True),
     **{
