@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from . import by_numpy, gather, hasty, ledger, sight
-from .channel_order import CONVOLVES, FOLLOWS, lies_first, stored_order
 from .chain import abstract, beside, concretely
+from .channel_order import CONVOLVES, FOLLOWS, lies_first, stored_order
 from .packing import RUNTIME, Packing, placed, plain
 
 LATE = 16  # runs that a program with more results makes for another, before the other is compiled

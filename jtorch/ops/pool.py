@@ -3,7 +3,6 @@
 import builtins
 import math
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
