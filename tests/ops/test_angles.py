@@ -57,7 +57,7 @@ def test_remainders(name, far):
         got = [[r.float().numpy() for r in program(lib)] for lib in (jtorch, torch)]
         for a, b in zip(*got, strict=True):
             np.testing.assert_array_equal(a, b)
-            np.testing.assert_array_equal(np.signbit(a), np.signbit(b))
+            np.testing.assert_array_equal(np.signbit(a)[a == a], np.signbit(b)[b == b])  # a nan has none
 
 
 def test_derivatives():
