@@ -87,7 +87,9 @@ def _rem(x, y):
     a, b = x.astype(jnp.float64), y.astype(jnp.float64)
     times = jnp.trunc(a / b)
     rest = a - times * b
-    rest = jnp.where((rest != 0) & ((rest < 0) != (a < 0)), rest + jnp.copysign(b, a), rest)  # the quotient was rounded up
+    rest = jnp.where(
+        (rest != 0) & ((rest < 0) != (a < 0)), rest + jnp.copysign(b, a), rest
+    )  # the quotient was rounded up
     rest = jnp.where(jnp.isinf(b) & jnp.isfinite(a), a, rest)
     near = jnp.copysign(rest, a).astype(x.dtype)
     far = jnp.isfinite(times) & (jnp.abs(times) >= _NEAR)
