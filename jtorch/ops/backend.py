@@ -100,7 +100,9 @@ def row_sum(term, *matrices):
     folds = math.gcd(rows, FOLDS)
     if not on_cpu() or rows < FOLDS * FEW_ROWS or folds == 1:
         return column_sum(materialize(term(*matrices)))
-    split = ([lax.squeeze(p, (0,)) for p in lax.split(m.reshape(folds, -1, m.shape[1]), (1,) * folds)] for m in matrices)
+    split = (
+        [lax.squeeze(p, (0,)) for p in lax.split(m.reshape(folds, -1, m.shape[1]), (1,) * folds)] for m in matrices
+    )
     return column_sum(functools.reduce(operator.add, map(term, *split)))
 
 
