@@ -17,7 +17,23 @@ import numpy as np  # noqa: E402
 from jax import lax  # noqa: E402
 
 from jtorch.core import hasty  # noqa: E402
-from jtorch.ops import image, indexing, linalg, linear, matmul, norm, pool, scans, solve  # noqa: E402
+from jtorch.core.channel_order import stored_order  # noqa: E402
+from jtorch.ops import (  # noqa: E402
+    angles,
+    batchnorm,
+    compare,
+    image,
+    indexing,
+    linalg,
+    linear,
+    matmul,
+    norm,
+    order,
+    pool,
+    reduce,
+    scans,
+    solve,
+)  # fmt: skip
 
 DRAW = np.random.default_rng(0)
 
@@ -80,6 +96,21 @@ def mean_pool(x):
     return lax.reduce_window(x, np.float32(0), lax.add, (1, 1, 4, 4), (1, 1, 4, 4), "VALID") / 16
 
 
+def largest(x):
+    return lax.reduce_window(
+        x, np.float32(-np.inf), lax.max, (1, 1, 3, 3), (1, 1, 2, 2), ((0, 0), (0, 0), (1, 1), (1, 1))
+    )
+
+
+def plain_batch_norm(x, w, b, eps=1e-5):
+    mean, var = jnp.mean(x, (0, 2, 3), keepdims=True), jnp.var(x, (0, 2, 3), keepdims=True)
+    return (x - mean) * lax.rsqrt(var + eps) * w[:, None, None] + b[:, None, None]
+
+
+def plain_batch_norm_grad(g, x, w, m, r):
+    return jax.vjp(plain_batch_norm, x, w, w)[1](g)
+
+
 def bag(w, i):
     return jnp.sum(w[i], 1)
 
@@ -126,6 +157,32 @@ PARTS = {
     "its gradients": (
         plain_group_norm_grad, group_norm_grad, (real(8, 32, 32, 64), real(8, 32, 32, 64), real(64), real(8, 8), abs(real(8, 8)))
     ),
+    "batch norm by itself": (
+        plain_batch_norm, stored_order(lambda x, w, b: batchnorm.batch_norm_train.fn(x, w, b, 1e-5)[0]),
+        (real(16, 64, 32, 32), real(64), real(64)),
+    ),
+    "gradients of batch norm": (
+        plain_batch_norm_grad, stored_order(lambda g, x, w, m, r: batchnorm.batch_norm_train_grad.fn(g, x, w, m, r, 1e-5)),
+        (real(16, 64, 32, 32), real(16, 64, 32, 32), real(64), real(64), abs(real(64))),
+    ),
+    "gradient of the largest of 3x3": (
+        pulled(largest), stored_order(lambda g, x: pool.max_pool_grad.fn(g, x, 2, 3, 2, 1)), (real(8, 64, 28, 28), real(8, 64, 56, 56))
+    ),
+    "arctan2 of 1000000": (jnp.arctan2, angles.arctan2, (real(10**6), real(10**6))),
+    "arccos of 1000000": (jnp.arccos, angles.arccos, (np.tanh(real(10**6)),)),
+    "fmod of 1000000": (lax.rem, angles.rem, (real(10**6), 1 + abs(real(10**6)))),
+    "int64 matrices, 256": (jnp.matmul, matmul.mm.fn, (whole(99, 256, 256), whole(99, 256, 256))),
+    "int8 matrices, 256": (
+        jnp.matmul, matmul.mm.fn, (whole(99, 256, 256).astype(np.int8), whole(99, 256, 256).astype(np.int8))
+    ),
+    "isin, 100000 among 1000": (jnp.isin, compare.isin.fn, (whole(10000, 100000), whole(10000, 1000))),
+    "argsort of 100000 integers": (jnp.argsort, lambda x: order.order(x, 0), (whole(10000, 100000),)),
+    "layer norm's weight, 4096x512": (
+        lambda g, x, w, m, r: jnp.sum(g * (x - m) * r, 0),
+        lambda g, x, w, m, r: norm.layer_norm_weight_grad.fn(g, x, w, m, r, 1, 1e-5),
+        (real(4096, 512), real(4096, 512), real(512), real(4096, 1), abs(real(4096, 1))),
+    ),
+    "counts of 1000x1000 bools": (lambda x: jnp.sum(x, 1), lambda x: reduce.sum.fn(x, 1), (whole(2, 1000, 1000) > 0,)),
     "gradient of means of 4x4": (
         pulled(mean_pool), pulled(lambda x: pool.avg_pool2d.fn(x, 4)), (real(8, 128, 7, 7), real(8, 128, 28, 28))
     ),

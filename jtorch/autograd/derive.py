@@ -165,6 +165,7 @@ class Backward:
 
         fn.__name__ = self.name
         plan = Plan(None, self.name, fn, tuple(operands), kinds, forward.runtime, specs=specs)
+        plan.channels = forward.channels
         plan.grad_name = self.name.removesuffix("0") + "Backward0"
         return plan, tuple(passed)
 

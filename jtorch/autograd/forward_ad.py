@@ -137,6 +137,7 @@ def _tangent_plan(plan, moving):
 
     operands = (*plan.operands, *[_dense(plan.operands[k]) for k in moving])
     derived = Plan(None, f"{plan.name}_jvp", kernel, operands, plan.kinds, plan.runtime, specs)
+    derived.channels = plan.channels
     derived.grad_name = f"{plan.name.capitalize()}JvpBackward0"
     samples = [s.aval for s in operands] + [kind(1) for kind in plan.kinds]
     return derived, used_inputs(jax.make_jaxpr(kernel)(*samples).jaxpr)

@@ -130,5 +130,6 @@ def of_plan(plan):
     """What runs a plan by itself for its first runs: `plan.first` from now on."""
     size = plan.nbytes + sum(spec.nbytes for spec in plan.operands)
     small = plan.device.type == "cpu" and size <= SMALL_BY_OP
-    plan.first = Hosted(plan, _under(_HASTE, plan.fn, plan.jit)) if small else plan.jit
+    usual = plan.by_itself()
+    plan.first = Hosted(plan, _under(_HASTE, usual.__wrapped__, usual)) if small else usual
     return plan.first

@@ -10,6 +10,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Var, jaxpr_as_fun
 
 from . import dtype as dtypes
+from .channel_order import CONVOLVES
 from .program import Plan, number
 from .spec import Spec
 
@@ -186,6 +187,7 @@ def _plan(jaxpr, eqns, inputs, outs, device):
         None, "transformed", traced, tuple(_spec(v, device) for v in inputs), (float,) * len(numbers), specs=specs
     )
     made.more = len(eqns) // NODE
+    made.channels = CONVOLVES  # for all that is known
     return made
 
 

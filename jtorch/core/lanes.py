@@ -77,6 +77,7 @@ def _many(plan, size, mask, numbers):
     operands = tuple(of_all(s) if m else s for s, m in zip(plan.operands, mask))
     made = Plan(None, plan.name, lanes, operands, plan.kinds, plan.runtime, tuple(map(of_all, plan.specs)), plan.device)
     made.more = plan.more
+    made.channels = plan.channels
     made.jit.eval_shape(*[s.aval for s in operands], *numbers)  # it raises what jax cannot make lanes of
     return made
 

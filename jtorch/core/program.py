@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from . import by_numpy, gather, hasty, ledger, sight
 from .chain import abstract, beside, concretely
+from .channel_order import CONVOLVES, FOLLOWS, lies_first, stored_order
 from .packing import RUNTIME, Packing, placed, plain
 
 LATE = 16  # runs that a program with more results makes for another, before the other is compiled
@@ -24,7 +25,7 @@ class Plan:
     __slots__ = (
         "op", "name", "fn", "specs", "n_out", "n_num", "kinds", "runtime", "device", "nbytes", "jit", "warm", "operands", "bwd",
         "grad_name", "extra", "diff", "public", "multiple", "fields", "out_edges", "simple", "tries", "first", "enough",
-        "steps", "exact", "varied", "more", "lanes",
+        "steps", "exact", "varied", "more", "lanes", "channels", "alone",
     )  # fmt: skip
 
     def __init__(self, op, name, fn, operands, kinds=(), runtime=False, specs=None, device=None):
@@ -42,6 +43,8 @@ class Plan:
         self.exact = None  # the same, where it is to give the same bits
         self.varied = 0  # times that it has come with other numbers, at the same place
         self.more = 0  # operations that it is made of, beyond its results
+        self.channels = None if op is None else op.channels  # whether it convolves, or follows what does
+        self.alone = None  # `jit` where nothing convolves, once it is asked for, of what follows
         self.lanes = None  # (how many, of which operands) -> itself for all slices of a vmap
         self.warm = 0  # runs by itself
         self.tries = 0  # programs that were compiled at first sight with it among their nodes
@@ -62,6 +65,14 @@ class Plan:
         self.n_out = len(specs)
         self.device = specs[0].device if specs else self.device
         self.nbytes = sum(s.nbytes for s in specs)
+
+    def by_itself(self):
+        """`jit`, or the function that is traced where nothing convolves."""
+        if self.channels is not FOLLOWS or not lies_first(self.operands):
+            return self.jit
+        if self.alone is None:
+            self.alone = jax.jit(stored_order(self.fn), inline=True)
+        return self.alone
 
     def __repr__(self):
         return f"<plan {self.name} {list(self.operands)}>"
@@ -138,6 +149,8 @@ class Program:
         nodes, out, pack = self.nodes, self.out, self.pack
         position = {~i: k for k, i in enumerate(self.used)}
         n_in = len(self.used)
+        convolves = any(node.plan.channels is CONVOLVES for node in nodes)
+        run = {node.plan: node.plan.jit if convolves else node.plan.by_itself() for node in nodes}
 
         def program(*args):
             env = {}
@@ -146,11 +159,11 @@ class Program:
                 plan = node.plan
                 got = [args[position[i]] if i < 0 else env[i] for i in node.ids]
                 if node.numbers is RUNTIME:
-                    result = plan.jit(*got, *numbers[node])
+                    result = run[plan](*got, *numbers[node])
                 elif node.numbers:
-                    result = plan.fn(*got, *map(plain, node.numbers))
+                    result = run[plan].__wrapped__(*got, *map(plain, node.numbers))
                 else:
-                    result = plan.jit(*got)
+                    result = run[plan](*got)
                 if plan.n_out == 1:
                     env[node.first] = result
                 else:
@@ -459,7 +472,7 @@ def _walk(nodes, inputs, values, out, call):
 
 def _executed(plan, args, values):
     """The results of a node's own executable."""
-    call = plan.jit if plan.warm >= plan.enough else plan.first or hasty.of_plan(plan)
+    call = (plan.alone or plan.jit) if plan.warm >= plan.enough else plan.first or hasty.of_plan(plan)
     if args:
         result = call(*args, *values)
     else:

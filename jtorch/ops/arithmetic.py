@@ -10,6 +10,7 @@ from jax import lax
 from .. import errors
 from ..core import dtype as dtypes
 from . import formats
+from .angles import rem
 from .conversion import (
     _HALF,
     SAME_UNARY,
@@ -127,7 +128,7 @@ def _floor_div(a, b):
     if a.dtype.kind in "biu":
         return jnp.floor_divide(a, b)
     quotient = a / b
-    rest = lax.rem(a, b)
+    rest = rem(a, b)
     down = (rest != 0) & ((b < 0) != (rest < 0))
     whole = jnp.round((a - rest) / b - down)
     # an exact 0 keeps the sign of the quotient
@@ -242,7 +243,11 @@ floor_divide.lack(div_floor_cpu="bool complex")
 @opmath
 def remainder(input: Scalar, other: Scalar) -> Array:
     """The remainder of floor division: it has the sign of the divisor."""
-    return jnp.remainder(input, other)
+    input, other = jnp.broadcast_arrays(jnp.asarray(input), jnp.asarray(other))
+    if kind(input) != "f":
+        return jnp.remainder(input, other)
+    rest = rem(input, other)
+    return jnp.where((rest != 0) & ((rest < 0) != (other < 0)), rest + other, rest)
 
 
 def _whole(x, y, mode):
@@ -261,7 +266,7 @@ remainder.lack(remainder_cpu="bool complex")
 @opmath
 def fmod(input: Array, other: Scalar) -> Array:
     """The remainder of truncated division: it has the sign of the dividend."""
-    return lax.rem(*jnp.broadcast_arrays(jnp.asarray(input), jnp.asarray(other)))
+    return rem(*jnp.broadcast_arrays(jnp.asarray(input), jnp.asarray(other)))
 
 
 fmod.vjp(input=lambda g: g, other=lambda g, input, other: -g * _whole(input, other, "trunc"))

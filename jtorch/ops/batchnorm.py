@@ -9,6 +9,7 @@ from jax import lax
 from jtorch import errors_arguments
 from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
+from jtorch.core.channel_order import FOLLOWS
 from jtorch.core.record import tls
 
 from . import channels, formats
@@ -188,6 +189,10 @@ def _check_dtypes(input, *statistics, weight, bias):
     for other in given:
         if other is not first:
             raise errors.scalar_type(first, other)
+
+
+for _record in (batch_norm_train, batch_norm_train_grad, batch_norm_bias_grad, batch_norm_eval):
+    _record.channels = FOLLOWS
 
 
 @batch_norm_train.check

@@ -2,9 +2,12 @@
 
 import math
 
+import jax
 import jax.numpy as jnp
+from jax import lax
 
 from ..core import dtype as dtypes
+from .backend import on_cpu
 from .conversion import is_number, like, to_float
 from .reduce import all
 from .registry import PROMOTE, Array, Scalar, composite, op
@@ -84,7 +87,17 @@ def allclose(input: Array, other: Array, rtol=1e-05, atol=1e-08, equal_nan: bool
 @op(promote=PROMOTE, elementwise=False, where="torch", differentiable=False, out="exact")
 def isin(elements: Scalar, test_elements: Scalar, *, assume_unique: bool = False, invert: bool = False) -> Array:
     """Whether each element is among the test elements."""
-    return jnp.isin(elements, test_elements, assume_unique=assume_unique, invert=invert)
+    elements, test_elements = jnp.asarray(elements), jnp.asarray(test_elements)
+    if not on_cpu() or test_elements.size < FEW_TESTS or elements.size * test_elements.size < MANY_PAIRS:
+        return jnp.isin(elements, test_elements, assume_unique=assume_unique, invert=invert)
+    tests = lax.sort(test_elements.reshape(-1), is_stable=False)
+    with jax.disable_jit(False):  # its loop stays one
+        at = jnp.searchsorted(tests, elements)
+    found = tests[jnp.minimum(at, tests.size - 1)] == elements
+    return ~found if invert else found
+
+
+FEW_TESTS, MANY_PAIRS = 64, 1 << 20  # with fewer, comparing all pairs is quicker than a search
 
 
 @isin.check

@@ -15,6 +15,7 @@ from jax import lax
 from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
 from jtorch.core import shapes
+from jtorch.core.channel_order import CONVOLVES, FOLLOWS
 from jtorch.core.dtype import INT, scalar_name
 
 from . import channels as channel_form
@@ -413,6 +414,10 @@ def conv_bias_grad(grad: Array, n: int) -> Array:
     return channel_form.sums(lambda g: (g,), channel_form.enter(grad))[0]
 
 
+conv_plain.channels = conv_input_grad.channels = conv_weight_grad.channels = CONVOLVES
+conv_bias_grad.channels = FOLLOWS
+
+
 conv_plain.vjp(
     input=lambda g, input, weight, stride, padding, dilation, groups: conv_input_grad(
         g, conjugate(weight), tuple(input.shape), stride, padding, dilation, groups
@@ -483,6 +488,7 @@ def _conv_op(name: str):
                 name, input, weight, bias, stride, padding, 0, dilation, groups, False
             )
         )
+        record.channels = CONVOLVES
         return record
 
     return decorate
@@ -578,6 +584,8 @@ def _conv_transpose_op(name: str):
             ),
             bias=lambda g: conv_bias_grad(g, n),
         )
+
+        record.channels = CONVOLVES
 
         @record.check
         def check(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):

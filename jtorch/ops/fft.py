@@ -360,7 +360,8 @@ fft_ihfft2 = _plane(fft_ihfftn, "ihfft2", "ConjBackward0")
 def _if_real(call):
     """From real numbers PyTorch's derivative asks the input for its kind, and keeps it for that; of another length it keeps a copy."""
     real, n = not call["input"].dtype.is_complex, call.get("n")
-    return True if real and call.get("s") is None and n in (None, call["input"].shape[call.get("dim", -1)]) else None
+    whole = n is None or n == call["input"].shape[call.get("dim", -1)]  # only transforms along one dimension have an n
+    return True if real and call.get("s") is None and whole else None
 
 
 for _record in (fft_fft, fft_ifft, fft_rfft, fft_ihfft, fft_rfft2, fft_rfftn):

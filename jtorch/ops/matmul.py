@@ -4,14 +4,16 @@ import builtins
 import functools
 import math
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from .. import errors, errors_arguments
 from ..core import dtype as dt
 from . import small
 from .arithmetic import mul
-from .backend import NARROW, accumulator, magnitude, materialize, matmul_tn
+from .backend import NARROW, accumulator, magnitude, materialize, matmul_tn, on_cpu
 from .conversion import is_number
 from .indexing import axis, ints, scalar_name, size_of
 from .registry import Array, Number, composite, op
@@ -51,7 +53,29 @@ def _product(a: Array, b: Array) -> Array:
         batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
         if small.multiplies(batch, *a.shape[-2:], b.shape[-1], a.dtype):
             return small.product(a, b)
+    if a.dtype.kind in "iu" and a.dtype.itemsize != 4:
+        return _whole_product(a, b)
     return jnp.matmul(a, b)
+
+
+MANY_TERMS = 1 << 17  # of a product of integers, from which on floats compute it on the CPU
+
+
+def _whole_product(a: Array, b: Array) -> Array:
+    """`a @ b` of integers. For those of 32 bits XLA has vectorised products on the CPU, for others it adds up term by term."""
+    inner, bits = a.shape[-1], 8 * a.dtype.itemsize
+    if not on_cpu() or a.size * (b.shape[-1] if b.ndim > 1 else 1) < MANY_TERMS:
+        return jnp.matmul(a, b)
+    plain = lambda: jnp.matmul(a, b)
+    by = lambda wide: jnp.matmul(a.astype(wide), b.astype(wide)).astype(jnp.int64).astype(a.dtype)
+    if bits <= 16:  # every sum is exact
+        short = inner << 2 * bits <= 1 << 24
+        return by(jnp.float32 if short else jnp.float64) if inner << 2 * bits <= 1 << 53 else plain()
+    if a.dtype != jnp.int64:
+        return plain()
+    size = lambda x: jnp.max(jnp.abs(x.astype(jnp.float64)))
+    with jax.disable_jit(False):  # one of the two is computed
+        return lax.cond(size(a) * size(b) * inner < 2.0**53, lambda: by(jnp.float64), plain)
 
 
 def _conj(x: Array) -> Array:

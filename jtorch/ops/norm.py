@@ -190,8 +190,8 @@ def layer_norm_weight_grad(
 
     def fast(grad, input, mean, rstd):
         x, g = _wide(_split(input, n)), _wide(_split(grad, n))
-        product = g * (x - _flat_stats(mean, n)) * _flat_stats(rstd, n)
-        total = backend.column_sum(backend.materialize(_matrix(product)))
+        parts = map(_matrix, (g, x, _flat_stats(mean, n), _flat_stats(rstd, n)))
+        total = backend.row_sum(lambda g, x, mean, rstd: g * (x - mean) * rstd, *parts)
         return total.reshape(weight.shape).astype(weight.dtype)
 
     def plain(grad, input, mean, rstd):

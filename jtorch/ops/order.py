@@ -4,6 +4,7 @@ XLA's CPU compiler sorts one array of integers by a loop of its library, and eve
 take ten times as long. So there the keys become integers, and the index is part of the key, which also makes the order stable.
 """
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -34,6 +35,14 @@ def order(x, dim: int, descending: bool = False):
     key = ~key if descending else key
     if key.dtype.itemsize * 8 <= _HALF:
         return _order(key, dim)
+    if not key.size:
+        return _order(key, dim)
+    fits = (jnp.min(key) >= -(1 << (_HALF - 1))) & (jnp.max(key) < 1 << (_HALF - 1))
+    with jax.disable_jit(False):  # one of the two is computed
+        return lax.cond(fits, lambda: _order(key, dim), lambda: _wide_order(key, dim))
+
+
+def _wide_order(key, dim):
     low = (key & 0xFFFFFFFF) - (1 << (_HALF - 1))
     at = _order(low, dim)
     return _picked(at, _order(_picked(key, at, dim) >> _HALF, dim), dim)

@@ -3,12 +3,12 @@
 import builtins
 import math
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from jtorch import errors_nn as errors
+from jtorch.core.channel_order import FOLLOWS, as_stored
 from jtorch.core.dtype import BOOL, COMPLEX, INT
 
 from . import formats
@@ -36,13 +36,13 @@ FEW_TAPS = 32  # windows up to this size are unrolled: elementwise code, vectori
 
 def _to_nhwc(x, n: int):
     """`x` with the channels where the backend is fastest, and the first spatial dimension there."""
-    if on_cpu() and x.ndim == n + 2:
+    if on_cpu() and not as_stored() and x.ndim == n + 2:
         return jnp.moveaxis(x, 1, -1), 1
     return x, x.ndim - n
 
 
 def _from_nhwc(x, at: int):
-    return jnp.moveaxis(x, -1, 1) if at == 1 and on_cpu() else x
+    return jnp.moveaxis(x, -1, 1) if at == 1 else x
 
 
 def _channels_first(fn, x, n: int):
@@ -98,6 +98,8 @@ def _flat_index(tap, at, kernel, geo, out, spatial):
     for i in reversed(range(len(kernel))):
         position = lax.broadcasted_iota(jnp.int64, tap.shape, at + i) * geo.stride[i] - geo.lo[i]
         position = position + rest % kernel[i] * geo.dilation[i]
+        if geo.lo[i]:  # of a window without anything larger than the padding the first that lies inside
+            position = jnp.where(position < 0, position % geo.dilation[i], position)
         rest = rest // kernel[i]
         index = index + position * math.prod(spatial[i + 1 :])
     return index
@@ -214,6 +216,9 @@ def max_pool_grad(
         index = _max_pool(n, input, kernel_size, stride, padding, dilation, ceil_mode, True)[1]
         return _scatter(grad, index, input.shape, n)
     batched = input if input.ndim == n + 2 else input[None]
+    if on_cpu() and as_stored():  # 2 to 13 times as fast by itself
+        _, tap = _scan_windows(batched, 2, kernel, geo, out)
+        return _scatter(grad, _flat_index(tap, 2, kernel, geo, out, spatial), input.shape, n)
     x, at = _to_nhwc(batched, n)
     value, _ = _to_nhwc(grad if grad.ndim == n + 2 else grad[None], n)
     _, tap = _scan_windows(x, at, kernel, geo, out)
@@ -224,9 +229,11 @@ def max_pool_grad(
 def _scatter(value, index, shape, n: int):
     """Zeros of `shape` with `value` added at flat spatial positions `index`."""
     lead = math.prod(shape[:-n])
-    flat = jnp.zeros((lead, math.prod(shape[-n:])), value.dtype)
-    rows = jnp.arange(lead)[:, None]
-    return flat.at[rows, index.reshape(lead, -1)].add(value.reshape(lead, -1)).reshape(shape)
+    size = math.prod(shape[-n:])
+    dtype = jnp.int32 if lead * size < 1 << 31 else jnp.int64
+    rows = jnp.arange(lead, dtype=dtype)[:, None] * size
+    at = (rows + index.reshape(lead, -1).astype(dtype)).reshape(-1)
+    return jnp.zeros(lead * size, value.dtype).at[at].add(value.reshape(-1)).reshape(shape)
 
 
 def _strides_of_max_pool1d(outs, input, *rest):
@@ -581,7 +588,9 @@ def adaptive_max_pool_grad(grad: Array, input: Array, n: int, output_size) -> Ar
     kernel = None if 0 in target else _even_windows(input.shape[-n:], target)
     if kernel:
         return max_pool_grad.fn(grad, input, n, kernel, kernel)
-    return jax.vjp(lambda x: _adaptive_max_pool(n, x, output_size, False), input)[1](grad)[0]
+    if 0 in target:
+        return jnp.zeros_like(input)
+    return _scatter(grad, _adaptive_max_pool(n, input, output_size, True)[1], input.shape, n)
 
 
 def _adaptive_max_pool(n, input, output_size, return_indices):
@@ -809,3 +818,10 @@ def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
 def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     """The p-norm of each window of the last three dimensions, less the absolute value inside."""
     return _lp_pool(3, avg_pool3d, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+for _record in (
+    max_pool1d, max_pool2d, max_pool3d, max_pool_grad, avg_pool1d, avg_pool2d, avg_pool3d, adaptive_avg_pool1d, adaptive_avg_pool2d,
+    adaptive_avg_pool3d, adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d, adaptive_max_pool_grad,
+):  # fmt: skip
+    _record.channels = FOLLOWS

@@ -307,6 +307,7 @@ class Op(Record):
         self.unpromoted: tuple = ()  # names of arguments that come as they are, while the others are promoted
         self.promotes: Callable | None = None  # promotion that depends on the static arguments: their dict -> kind
         self.order: Callable | None = None
+        self.channels: str | None = None  # whether it convolves, or has the channels where convolutions do
 
     def vjp(self, **rules) -> "Op":
         """State the derivative by argument; each rule's parameter names are what the tape keeps."""

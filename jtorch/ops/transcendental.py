@@ -11,6 +11,7 @@ from jax import lax
 from .. import errors
 from ..core import dtype as dtypes
 from ..core.shapes import contiguous_strides
+from . import angles
 from .arithmetic import sgn
 from .conversion import (
     _HALF,
@@ -441,7 +442,7 @@ tan.vjp(input=lambda g, out: g * conj_of(1 + out * out))
 @op(promote=FLOAT, aliases=("arcsin",))
 def asin(input: Array) -> Array:
     """The inverse sine."""
-    return jnp.arcsin(input)
+    return angles.arcsin(input)
 
 
 asin.vjp(input=lambda g, input: g / conj_of(sqrt(1 - input * input)))
@@ -450,7 +451,7 @@ asin.vjp(input=lambda g, input: g / conj_of(sqrt(1 - input * input)))
 @op(promote=FLOAT, aliases=("arccos",))
 def acos(input: Array) -> Array:
     """The inverse cosine."""
-    return jnp.arccos(input)
+    return angles.arccos(input)
 
 
 acos.vjp(input=lambda g, input: -g / conj_of(sqrt(1 - input * input)))
@@ -459,7 +460,7 @@ acos.vjp(input=lambda g, input: -g / conj_of(sqrt(1 - input * input)))
 @op(promote=FLOAT, aliases=("arctan",))
 def atan(input: Array) -> Array:
     """The inverse tangent."""
-    return jnp.arctan(input)
+    return angles.arctan(input)
 
 
 atan.vjp(input=lambda g, input: g / conj_of(input * input + 1))
@@ -468,7 +469,7 @@ atan.vjp(input=lambda g, input: g / conj_of(input * input + 1))
 @op(promote=FLOAT, aliases=("arctan2",))
 def atan2(input: Array, other: Array) -> Array:
     """The angle of the point (other, input)."""
-    return jnp.arctan2(input, other)
+    return angles.arctan2(input, other)
 
 
 atan2.vjp(
@@ -601,7 +602,7 @@ def _angle_strides(outs, input):
 def angle(input: Array) -> Array:
     """The argument of a complex number; 0 or pi for a real one."""
     if input.dtype.kind == "c":
-        return jnp.angle(input)
+        return angles.arctan2(jnp.imag(input), jnp.real(input))
     input = to_float(input)
     turned = jnp.where(input < 0, jnp.asarray(jnp.pi, input.dtype), jnp.zeros((), input.dtype))
     return jnp.where(jnp.isnan(input), input, turned)

@@ -36,3 +36,15 @@ def test_far_from_zero():
     far = (X / 8 + 1000).astype(np.float32)
     got, want = (t.nn.functional.group_norm(t.tensor(far), 3).numpy() for t in (jtorch, torch))
     np.testing.assert_allclose(got, want, atol=5e-3)
+
+
+def test_many_rows():
+    rows = np.random.default_rng(1).standard_normal((1608, 6))
+
+    def program(t):
+        x, w, b = (t.tensor(a, requires_grad=True) for a in (rows.reshape(8, -1, 6), rows[0], rows[1]))
+        out = t.nn.functional.layer_norm(x, (6,), w, b)
+        first = t.autograd.grad((out * out.detach() ** 2).sum(), (x, w, b), create_graph=True)
+        return [out, *first, *t.autograd.grad(sum(g.square().sum() for g in first), (x, w))]
+
+    both(program)

@@ -90,3 +90,24 @@ def test_unique(dtype):
         ]
 
     both(program)
+
+
+@pytest.mark.parametrize("high", [9, 1 << 31, (1 << 31) + 1, 1 << 60])
+def test_integers_of_every_width(high):
+    x = np.random.default_rng(0).integers(-high, high, (7, 900))
+    x[0, :2] = -high, high - 1
+    for dim in (0, 1):
+        both(lambda t, dim=dim: list(t.sort(t.tensor(x), dim=dim, stable=True)))
+        both(lambda t, dim=dim: t.argsort(t.tensor(x), dim=dim, descending=True, stable=True))
+    both(lambda t: t.tensor(x[:0]).argsort(0))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "float32"])
+def test_membership_of_many(dtype):
+    draw = np.random.default_rng(0)
+    x, tests = draw.integers(0, 200, (40, 300)).astype(dtype), draw.integers(0, 100, (10, 30)).astype(dtype)
+    if dtype == "float32":
+        x[0, :4], tests[0, :2] = [np.nan, -0.0, 0.0, np.inf], [np.nan, 0.0]
+        tests[tests == 0] = -0.0
+    for invert in (False, True):
+        both(lambda t, invert=invert: t.isin(t.tensor(x), t.tensor(tests), invert=invert))

@@ -1,0 +1,74 @@
+"""Inverse trigonometric functions and remainders at the edges, by PyTorch's numbers."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jtorch
+from jtorch.ops import angles
+from tests.oracle import both, torch
+
+DRAW = np.random.default_rng(0)
+INF = float("inf")
+EDGES = np.array([0.0, -0.0, 1, -1, 0.5, -0.5, 1e-30, -1e-30, 3e38, -3e38, INF, -INF, float("nan"), 2, -3, 7.5])
+Y, X = (a.ravel() for a in np.meshgrid(EDGES, EDGES))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("name", ["atan", "asin", "acos"])
+def test_angles(name, dtype):
+    x = np.concatenate([EDGES, DRAW.standard_normal(200), DRAW.uniform(-1, 1, 200)])
+    both(lambda t: getattr(t, name)(t.tensor(x, dtype=getattr(t, dtype))))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_angles_of_points(dtype):
+    both(lambda t: t.atan2(*(t.tensor(a, dtype=getattr(t, dtype)) for a in (Y, X))))
+    both(lambda t: t.complex(*(t.tensor(a, dtype=getattr(t, dtype)) for a in (X, Y))).angle())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_within_units_in_the_last_place(dtype):
+    x, y = (DRAW.standard_normal(20000).astype(dtype) for _ in range(2))
+    for name, args in {"arctan": (x * 9,), "arctan2": (y, x), "arcsin": (np.tanh(x),), "arccos": (np.tanh(x),)}.items():
+        want = getattr(np, name)(*(a.astype(np.longdouble) for a in args))
+        got = np.asarray(getattr(angles, name)(*map(jnp.asarray, args)))
+        assert (np.abs(got - want) <= 4 * np.spacing(np.abs(want).astype(dtype))).all(), name
+
+
+@pytest.mark.parametrize("far", [False, True])
+@pytest.mark.parametrize("name", ["fmod", "remainder", "floor_divide"])
+def test_remainders(name, far):
+    """Of many floats, near multiples of the divisor too; with quotients that are no floats exactly."""
+
+    def program(t):
+        draw = np.random.default_rng(2)
+        y = draw.standard_normal(6000).astype(np.float32)
+        x = (draw.integers(-9, 9, 6000) * y + draw.integers(-1, 2, 6000) * np.spacing(y)).astype(np.float32)
+        if far:
+            edges = EDGES[np.abs(EDGES) < 1e37]  # beyond, floor_divide overflows in its own ways
+            x[: edges.size**2], y[: edges.size**2] = (a.ravel() for a in np.meshgrid(edges, edges))
+        fn = getattr(t, name)
+        return [fn(t.tensor(x), t.tensor(y)), fn(t.tensor(x), 0.75), fn(t.tensor(x).bfloat16(), t.tensor(y).bfloat16())]
+
+    if name == "floor_divide":
+        both(lambda t: t.isnan(program(t)[0]))
+    else:
+        got = [[r.float().numpy() for r in program(lib)] for lib in (jtorch, torch)]
+        for a, b in zip(*got, strict=True):
+            np.testing.assert_array_equal(a, b)
+            np.testing.assert_array_equal(np.signbit(a)[a == a], np.signbit(b)[b == b])  # a nan has none
+
+
+def test_derivatives():
+    def program(t):
+        x, y = (t.tensor(a, requires_grad=True) for a in (np.linspace(-0.9, 0.9, 7), np.linspace(2.0, 3.0, 7)))
+        out = t.atan2(x, y) + x.asin() * y.atan() + x.acos() + t.fmod(y, x) + t.remainder(x, y)
+        first = t.autograd.grad(out.square().sum(), (x, y), create_graph=True)
+        return [*first, *t.autograd.grad(sum(g.square().sum() for g in first), (x, y))]
+
+    both(program)
+    x = jtorch.tensor([0.3, 2.0])
+    moved = jtorch.func.jvp(lambda v: jtorch.atan2(v, v * v + 1), (x,), (jtorch.ones(2),))[1]
+    want = [(1 - v * v) / (v * v + (v * v + 1) ** 2) for v in (0.3, 2.0)]
+    np.testing.assert_allclose(moved.numpy(), want, rtol=1e-5)
