@@ -3,12 +3,11 @@
 Here they are arithmetic, which is vectorised: angles within 3 units in the last place, remainders exact. `benchmarks/kernels_parts.py` has both beside the calls.
 """
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .backend import differentiated_as, on_cpu
+from .backend import differentiated_as, on_cpu, one_of
 
 __all__ = ["arccos", "arcsin", "arctan", "arctan2", "rem"]
 
@@ -93,5 +92,4 @@ def _rem(x, y):
     rest = jnp.where(jnp.isinf(b) & jnp.isfinite(a), a, rest)
     near = jnp.copysign(rest, a).astype(x.dtype)
     far = jnp.isfinite(times) & (jnp.abs(times) >= _NEAR)
-    with jax.disable_jit(False):  # one of the two is computed
-        return lax.cond(jnp.any(far), lambda: lax.rem(x, y), lambda: near)
+    return one_of(jnp.any(far), lambda: lax.rem(x, y), lambda: near)

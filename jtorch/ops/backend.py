@@ -22,9 +22,17 @@ __all__ = [
     "materialize",
     "matmul_tn",
     "on_cpu",
+    "one_of",
     "row_sum",
     "widened",
 ]
+
+
+def one_of(which, this, other):
+    """What `this()` gives where `which`, a value of the program, holds, else `other()`: one of the two is computed, also where kernels are unnested."""
+    with jax.disable_jit(False):
+        return lax.cond(which, this, other)
+
 
 FOLDS = 8  # of `row_sum`
 FEW_ROWS, SMALL_PRODUCT = 100, 128 * 128  # of `matmul_tn`

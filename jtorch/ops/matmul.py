@@ -4,16 +4,14 @@ import builtins
 import functools
 import math
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from .. import errors, errors_arguments
 from ..core import dtype as dt
 from . import small
 from .arithmetic import mul
-from .backend import NARROW, accumulator, magnitude, materialize, matmul_tn, on_cpu
+from .backend import NARROW, accumulator, magnitude, materialize, matmul_tn, on_cpu, one_of
 from .conversion import is_number
 from .indexing import axis, ints, scalar_name, size_of
 from .registry import Array, Number, composite, op
@@ -74,8 +72,7 @@ def _whole_product(a: Array, b: Array) -> Array:
     if a.dtype != jnp.int64:
         return plain()
     size = lambda x: jnp.max(jnp.abs(x.astype(jnp.float64)))
-    with jax.disable_jit(False):  # one of the two is computed
-        return lax.cond(size(a) * size(b) * inner < 2.0**53, lambda: by(jnp.float64), plain)
+    return one_of(size(a) * size(b) * inner < 2.0**53, lambda: by(jnp.float64), plain)
 
 
 def _conj(x: Array) -> Array:

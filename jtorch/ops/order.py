@@ -4,12 +4,11 @@ XLA's CPU compiler sorts one array of integers by a loop of its library, and eve
 take ten times as long. So there the keys become integers, and the index is part of the key, which also makes the order stable.
 """
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .backend import on_cpu
+from .backend import on_cpu, one_of
 
 __all__ = ["order", "sorted_with_index"]
 
@@ -38,8 +37,7 @@ def order(x, dim: int, descending: bool = False):
     if not key.size:
         return _order(key, dim)
     fits = (jnp.min(key) >= -(1 << (_HALF - 1))) & (jnp.max(key) < 1 << (_HALF - 1))
-    with jax.disable_jit(False):  # one of the two is computed
-        return lax.cond(fits, lambda: _order(key, dim), lambda: _wide_order(key, dim))
+    return one_of(fits, lambda: _order(key, dim), lambda: _wide_order(key, dim))
 
 
 def _wide_order(key, dim):

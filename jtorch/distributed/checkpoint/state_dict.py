@@ -152,12 +152,14 @@ def _begin(optimizer):
     for group, lr in zip(optimizer.param_groups, rates):
         if lr is not None:
             group["lr"] = torch.zeros_like(lr) if isinstance(lr, Tensor) else 0.0
-    with no_grad():
-        optimizer.step(closure=None)
-    for group, lr in zip(optimizer.param_groups, rates):
-        if lr is not None:
-            group["lr"] = lr
-    optimizer.zero_grad(set_to_none=True)
+    try:
+        with no_grad():
+            optimizer.step(closure=None)
+    finally:  # the user's rates, whatever a step of his own raises
+        for group, lr in zip(optimizer.param_groups, rates):
+            if lr is not None:
+                group["lr"] = lr
+        optimizer.zero_grad(set_to_none=True)
 
 
 def get_optimizer_state_dict(model, optimizers, *, submodules=None, options=None) -> dict:

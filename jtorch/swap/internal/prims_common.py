@@ -1,6 +1,5 @@
 """torch._prims_common: shapes, strides and dtypes as PyTorch's decompositions ask for them, in Python's own integers."""
 
-import math
 from collections.abc import Sequence
 
 from ... import functions as torch
@@ -31,8 +30,7 @@ DeviceLikeType = str | Device | int
 
 def make_contiguous_strides_for(shape, row_major=True) -> tuple:
     """The strides of a dense tensor of this shape; without `row_major` the last two dimensions lie the other way round."""
-    sizes = [max(n, 1) for n in shape]
-    strides = tuple(math.prod(sizes[k + 1 :]) for k in range(len(sizes)))
+    strides = shapes.contiguous_strides(shape)
     if row_major or len(strides) < 2:
         return strides
     return strides[:-2] + (1, max(shape[-2], 1))
