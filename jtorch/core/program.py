@@ -10,8 +10,10 @@ import jax.numpy as jnp
 from . import by_numpy, gather, hasty, ledger, sight
 from .chain import abstract, beside, concretely
 from .channel_order import CONVOLVES, FOLLOWS, lies_first, stored_order
+from .cuts import Cuts
 from .packing import RUNTIME, Packing, placed, plain
 
+FEW_NODES = 32  # that a program may have without its chains being looked at
 LATE = 16  # runs that a program with more results makes for another, before the other is compiled
 
 
@@ -25,7 +27,7 @@ class Plan:
     __slots__ = (
         "op", "name", "fn", "specs", "n_out", "n_num", "kinds", "runtime", "device", "nbytes", "jit", "warm", "operands", "bwd",
         "grad_name", "extra", "diff", "public", "multiple", "fields", "out_edges", "simple", "tries", "first", "enough",
-        "steps", "exact", "varied", "more", "lanes", "channels", "alone",
+        "steps", "exact", "varied", "more", "lanes", "channels", "alone", "weight",
     )  # fmt: skip
 
     def __init__(self, op, name, fn, operands, kinds=(), runtime=False, specs=None, device=None):
@@ -46,6 +48,7 @@ class Plan:
         self.channels = None if op is None else op.channels  # whether it convolves, or follows what does
         self.alone = None  # `jit` where nothing convolves, once it is asked for, of what follows
         self.lanes = None  # (how many, of which operands) -> itself for all slices of a vmap
+        self.weight = None  # how much XLA computes anew where it fuses this (`cuts.py`), once it is part of a program
         self.warm = 0  # runs by itself
         self.tries = 0  # programs that were compiled at first sight with it among their nodes
         self.bwd = {}
@@ -149,21 +152,27 @@ class Program:
         nodes, out, pack = self.nodes, self.out, self.pack
         position = {~i: k for k, i in enumerate(self.used)}
         n_in = len(self.used)
+        on_cpu = self.device.type == "cpu"
         convolves = any(node.plan.channels is CONVOLVES for node in nodes)
         run = {node.plan: node.plan.jit if convolves else node.plan.by_itself() for node in nodes}
 
         def program(*args):
             env = {}
             numbers = pack.unpack(args[n_in:])
+            cuts = Cuts(nodes) if len(nodes) > FEW_NODES and on_cpu else None
             for node in nodes:
                 plan = node.plan
                 got = [args[position[i]] if i < 0 else env[i] for i in node.ids]
                 if node.numbers is RUNTIME:
-                    result = run[plan](*got, *numbers[node])
+                    got += numbers[node]
+                    result = run[plan](*got)
                 elif node.numbers:
-                    result = run[plan].__wrapped__(*got, *map(plain, node.numbers))
+                    got += map(plain, node.numbers)
+                    result = run[plan].__wrapped__(*got)
                 else:
                     result = run[plan](*got)
+                if cuts is not None:
+                    result = cuts.made(node, run[plan], got, result)
                 if plan.n_out == 1:
                     env[node.first] = result
                 else:
