@@ -8,13 +8,19 @@ XLA drops optimization barriers before it fuses, so they do not help.
 
 import jax.numpy as jnp
 
+FEW = 32  # nodes that a program may have without its chains being looked at
 MOST = 192  # operations that may be computed anew for a value
 # Primitives whose results are made in memory anyhow.
 _MADE = frozenset(
     ("dot_general", "conv_general_dilated", "reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "argmax", "argmin", "reduce_and",
-     "reduce_or", "sort", "scan", "while", "cond", "cumsum", "cumprod", "cummax", "cummin", "reduce_window", "select_and_scatter_add", "scatter",
-     "scatter-add", "fft", "custom_call", "pure_callback", "top_k", "optimization_barrier", "reduce_window_sum", "reduce_window_max")
+     "reduce_or", "sort", "scan", "while", "cond", "cumsum", "cumprod", "cummax", "cummin", "reduce_window", "reduce_window_sum",
+     "reduce_window_max", "select_and_scatter_add", "scatter", "scatter-add", "scatter_add", "fft", "pure_callback", "top_k")
 )  # fmt: skip
+
+
+def wanted(prog) -> bool:
+    """Whether a program can have a chain that is to be cut."""
+    return prog.n_nodes > FEW and prog.device.type == "cpu"
 
 
 class Cuts:

@@ -7,13 +7,11 @@ from sys import getrefcount
 import jax
 import jax.numpy as jnp
 
-from . import by_numpy, gather, hasty, ledger, sight
+from . import by_numpy, cuts, gather, hasty, ledger, sight
 from .chain import abstract, beside, concretely
 from .channel_order import CONVOLVES, FOLLOWS, lies_first, stored_order
-from .cuts import Cuts
 from .packing import RUNTIME, Packing, placed, plain
 
-FEW_NODES = 32  # that a program may have without its chains being looked at
 LATE = 16  # runs that a program with more results makes for another, before the other is compiled
 
 
@@ -152,14 +150,14 @@ class Program:
         nodes, out, pack = self.nodes, self.out, self.pack
         position = {~i: k for k, i in enumerate(self.used)}
         n_in = len(self.used)
-        on_cpu = self.device.type == "cpu"
+        cut = cuts.wanted(self)
         convolves = any(node.plan.channels is CONVOLVES for node in nodes)
         run = {node.plan: node.plan.jit if convolves else node.plan.by_itself() for node in nodes}
 
         def program(*args):
             env = {}
             numbers = pack.unpack(args[n_in:])
-            cuts = Cuts(nodes) if len(nodes) > FEW_NODES and on_cpu else None
+            chains = cuts.Cuts(nodes) if cut else None
             for node in nodes:
                 plan = node.plan
                 got = [args[position[i]] if i < 0 else env[i] for i in node.ids]
@@ -171,8 +169,8 @@ class Program:
                     result = run[plan].__wrapped__(*got)
                 else:
                     result = run[plan](*got)
-                if cuts is not None:
-                    result = cuts.made(node, run[plan], got, result)
+                if cut:
+                    result = chains.made(node, run[plan], got, result)
                 if plan.n_out == 1:
                     env[node.first] = result
                 else:

@@ -56,7 +56,7 @@ def test_a_long_chain_is_cut_where_too_much_comes_before(monkeypatch):
     assert _chain(monkeypatch, 10 * each + 1, True) == 10
 
 
-def test_what_nobody_reads_is_not_stored_twice(monkeypatch):
+def test_what_nobody_reads_is_not_stored(monkeypatch):
     assert _chain(monkeypatch, 10 * cuts.MOST, False) == 0
 
 
