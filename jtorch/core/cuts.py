@@ -72,12 +72,18 @@ def _count(jaxpr) -> int:
     for eqn in jaxpr.eqns:
         if eqn.primitive.name in _MADE:
             return 0
-        inner = next((p for p in eqn.params.values() if hasattr(p, "jaxpr") or hasattr(p, "eqns")), None)
-        if inner is None:
+        within = inner(eqn)
+        if within is None:
             total += 1
         else:
-            own = _count(getattr(inner, "jaxpr", inner))
+            own = _count(within)
             if not own:
                 return 0
             total += own
     return total or 1
+
+
+def inner(eqn):
+    """The jaxpr of the function that an equation calls, or of a loop's round; None where there is none."""
+    found = next((p for p in eqn.params.values() if hasattr(p, "jaxpr") or hasattr(p, "eqns")), None)
+    return getattr(found, "jaxpr", found)

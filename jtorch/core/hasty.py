@@ -10,6 +10,7 @@ import os
 
 import jax
 
+from . import costs
 from .hosted import Hosted
 
 ENOUGH = 3  # runs at least of a program made in haste
@@ -55,7 +56,7 @@ def library(large: bool) -> dict:
 
 def _kernels(prog) -> dict:
     """What the compiler is told of a program however it is made."""
-    return library(_bytes(prog) > LARGE) | (_ROUNDED if any(map(_is_short, prog.nodes)) else {})
+    return library(costs.nbytes(prog) > LARGE) | (_ROUNDED if any(map(_is_short, prog.nodes)) else {})
 
 
 def _is_short(node) -> bool:
@@ -64,11 +65,7 @@ def _is_short(node) -> bool:
 
 def wanted(prog) -> bool:
     """Whether a program has little to compute."""
-    return prog.device.type == "cpu" and _bytes(prog) <= SMALL
-
-
-def _bytes(prog) -> int:
-    return sum(node.plan.nbytes for node in prog.nodes)
+    return prog.device.type == "cpu" and costs.nbytes(prog) <= SMALL
 
 
 def options(prog):
@@ -105,20 +102,20 @@ def in_full(prog):
 
 
 def runs(prog) -> int:
-    """How often a program is run in haste."""
-    return min(ENOUGH + LITTLE // (_bytes(prog) + 1), MOST)
+    """How often a program that comes often is run in haste."""
+    return min(ENOUGH + LITTLE // (costs.nbytes(prog) + 1), MOST)
 
 
 def of_program(prog):
     """What calls a program for its first runs; after these the program is called with everything on."""
     usual = prog.traced()
     quick = _under(_HASTE | _kernels(prog), usual.__wrapped__, usual, donate_argnums=prog.donate)
-    left = runs(prog)
+    wait, made = costs.in_haste(prog, runs(prog)), 0
 
     def call(*args):
-        nonlocal left
-        left -= 1
-        if left <= 0:
+        nonlocal made
+        made += 1
+        if wait.done(made):
             prog.call = in_full(prog)
             prog.settled = True
         return quick(*args)

@@ -35,17 +35,25 @@ class Hosted:
         self.steps = None
 
     def __call__(self, *args):
-        if any(isinstance(a, jax.core.Tracer) for a in args):
+        made = self.kept(args)
+        if made is None:
             return self.otherwise(*args)
+        made = put(made, self.place)
+        return made if self.plan.n_out > 1 else made[0]
+
+    def kept(self, args, numbers=()):
+        """The results as numpy's arrays, which may be views of the arguments; None where `otherwise` is to run."""
+        args = (*args, *numbers)
+        if any(isinstance(a, jax.core.Tracer) for a in args):
+            return None
         if self.steps is None:
             try:
                 self.look(args)
             except NotHere:
                 self.plan.first = self.otherwise
-                return self.otherwise(*args)
+                return None
         with np.errstate(all="ignore"):
-            made = put(self.steps.run(args), self.place)
-        return made if self.plan.n_out > 1 else made[0]
+            return self.steps.run(args)
 
     def look(self, args):
         """Find the steps. Raises NotHere if one is among them for which numpy is no match."""
@@ -65,6 +73,19 @@ def place_of(device):
 def put(values, place):
     """jax arrays of what numpy has made: copies, since none may share memory with an operand, which may be donated later."""
     return jax.device_put([np.array(v, order="C") for v in values], place)
+
+
+def owned(args):
+    """Operands of an executable: of numpy's arrays those that own their memory, since jax may keep it for a result that is an operand."""
+    return [a.copy() if type(a) is np.ndarray and a.base is not None else a for a in args]
+
+
+def on_device(values):
+    """The results of a walk, of which some are numpy's arrays, as jax arrays on the device where they go without saying."""
+    made = [k for k, v in enumerate(values) if isinstance(v, (np.ndarray, np.generic))]
+    for k, v in zip(made, put([values[k] for k in made], None) if made else ()):
+        values[k] = v
+    return values
 
 
 class Steps:

@@ -7,7 +7,7 @@ from sys import getrefcount
 import jax
 import jax.numpy as jnp
 
-from . import by_numpy, cuts, gather, hasty, ledger, sight
+from . import by_numpy, costs, cuts, gather, hasty, hosted, ledger, sight
 from .chain import abstract, beside, concretely
 from .channel_order import CONVOLVES, FOLLOWS, lies_first, stored_order
 from .packing import RUNTIME, Packing, placed, plain
@@ -25,7 +25,7 @@ class Plan:
     __slots__ = (
         "op", "name", "fn", "specs", "n_out", "n_num", "kinds", "runtime", "device", "nbytes", "jit", "warm", "operands", "bwd",
         "grad_name", "extra", "diff", "public", "multiple", "fields", "out_edges", "simple", "tries", "first", "enough",
-        "steps", "exact", "varied", "more", "lanes", "channels", "alone", "weight",
+        "steps", "exact", "varied", "more", "lanes", "channels", "alone", "weight", "size",
     )  # fmt: skip
 
     def __init__(self, op, name, fn, operands, kinds=(), runtime=False, specs=None, device=None):
@@ -47,6 +47,7 @@ class Plan:
         self.alone = None  # `jit` where nothing convolves, once it is asked for, of what follows
         self.lanes = None  # (how many, of which operands) -> itself for all slices of a vmap
         self.weight = None  # how much XLA computes anew where it fuses this (`cuts.py`), once it is part of a program
+        self.size = None  # primitives that it is made of, once they are asked for (`costs.py`)
         self.warm = 0  # runs by itself
         self.tries = 0  # programs that were compiled at first sight with it among their nodes
         self.bwd = {}
@@ -90,7 +91,7 @@ class Program:
 
     __slots__ = (
         "nodes", "out", "used", "all_used", "donate", "pack", "call", "runs", "device", "entry", "n_nodes", "interpret",
-        "gathering", "place", "jit", "ahead", "spared", "patience", "settled",
+        "gathering", "place", "jit", "ahead", "spared", "wait", "settled",
         "by_numpy", "fuller",
     )  # fmt: skip
 
@@ -108,8 +109,8 @@ class Program:
         self.call = self.jit = None  # to be called with arrays; to be traced
         self.settled = False  # `call` stays as it is: made with everything on
         self.runs = 0
-        self.patience = 1  # runs by op before it is compiled
-        self.by_numpy = None  # how long numpy runs it, if it does
+        self.by_numpy = False  # whether numpy runs it at first
+        self.wait = None  # how long it runs so, or op by op, once it has come
         self.entry = None
         self.interpret = None
         self.gathering = None
@@ -192,7 +193,7 @@ class Program:
         self.spared += 1
         if not self.ahead.settled and self.ahead.runs + 1 >= hasty.runs(self.ahead):
             self.ahead = None
-            self.patience = 0
+            self.wait = costs.Wait(0)
             return True
         if self.spared == LATE:
             ledger.compiled(self, "optimizer.step")
@@ -318,18 +319,20 @@ def run(graph, cause, scope, thread=None):
         _resolve(graph)
     numbers = graph.numbers
     if prog.call is None and not prog.runs and not prog.spared:
-        prog.by_numpy = sight.numpys(prog, cause)
+        prog.wait = sight.numpys(prog, cause)
+        prog.by_numpy = prog.wait is not None
         if scope is None:
             prog.ahead = next(covering(state, prog), None)
-    if prog.ahead is None and prog.fuller is not None and (prog.runs or prog.by_numpy is None):
+    if prog.ahead is None and prog.fuller is not None and (prog.runs or not prog.by_numpy):
         _look_ahead(state, prog, dead)
     if prog.ahead is not None:
         ahead = prog.ahead
         if not prog.ready(prog.arguments(inputs, numbers)):
             prog = ahead
     started = time.perf_counter()
-    if prog.call is None and (prog.runs >= prog.patience or scope is not None or sight.at_sight(prog, inputs)):
-        prog.compile(scope is None and cause != "compiled region" and prog.by_numpy is None and not prog.spared)
+    if prog.call is None and (scope is not None or sight.at_sight(prog, inputs)):
+        in_haste = not prog.by_numpy or not prog.wait.is_often(prog.runs)
+        prog.compile(scope is None and cause != "compiled region" and not prog.spared and in_haste)
         ledger.compiled(prog, cause)
     how, outs = "by op", None
     if prog.call is None:
@@ -454,9 +457,11 @@ def run_nodes(nodes, inputs, numbers, out, prog=None):
         pack = prog.pack
     at = {id(node): k for k, node in enumerate(pack.order)}
     values = [numbers[at[id(n)]] if n.numbers is RUNTIME else tuple(map(plain, n.numbers)) for n in nodes]
-    if prog is not None and prog.by_numpy is not None:
+    if prog is not None and prog.by_numpy:
         return by_numpy.run(lambda call: _walk(nodes, inputs, values, out, call), prog.device)
-    return _walk(nodes, inputs, values, out, _executed)
+    if prog is None or hosted.place_of(prog.device) is not None:
+        return _walk(nodes, inputs, values, out, _executed)
+    return hosted.on_device(_walk(nodes, inputs, values, out, _executed_here))
 
 
 def _walk(nodes, inputs, values, out, call):
@@ -487,6 +492,18 @@ def _executed(plan, args, values):
             result = call(*values)
     plan.warm += 1
     return (result,) if plan.n_out == 1 else result
+
+
+def _executed_here(plan, args, values):
+    """The same for a walk whose values may be numpy's arrays: an operation that numpy runs leaves its results so."""
+    if plan.warm < plan.enough:
+        first = plan.first or hasty.of_plan(plan)
+        if type(first) is hosted.Hosted:
+            results = first.kept(args, values)
+            if results is not None:
+                plan.warm += 1
+                return results
+    return _executed(plan, hosted.owned(args), values)
 
 
 def number(x, np_dtype):

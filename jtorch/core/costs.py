@@ -1,0 +1,103 @@
+"""What it takes to compile a program, and how many of the runs that it makes meanwhile in another way are worth that.
+
+Seconds of one core, as fitted to programs of three to six hundred nodes (recurrent networks, a GPT, a ResNet, cellular automata) with a
+factor of two between them. They are counted from what a program is made of and never measured: the clock has no say in which
+executable makes a run, so that the same script gives the same bits each time.
+"""
+
+import jax
+
+from . import ledger
+from .cuts import inner
+
+WORTH = 0.5  # what the runs of a program that comes seldom may take longer, of what compiling it takes
+OFTEN_ENOUGH = 4  # of so many flushes, one is often
+AT_MOST = 1 << 12  # runs
+DEAR = 3.0  # seconds of the compiler, for which a program has to prove that it comes often
+_USUAL = 8  # primitives of an operation that cannot be counted
+# Seconds for a primitive and for an operation like no other, without the compiler's optimisation and with it.
+_HASTE, _FULL = (6e-4, 8e-3), (2e-3, 4e-2)
+_EXECUTABLE = 3e-2  # of an operation by itself
+# What a run takes longer than that of a program made with everything on: a primitive by numpy, a node by itself; a byte of the results.
+_NUMPYS, _BY_OP = (8e-6, 5e-10), (5.5e-5, 8e-10)
+_HASTY_RUN, _HASTY_BYTE = 1e-5, 1.5e-9
+
+
+class Wait:
+    """Runs that a program makes in one way before it is made anew in a better one: `few` if it comes often, `most` if seldom."""
+
+    __slots__ = ("few", "most", "before")
+
+    def __init__(self, few, most=0):
+        self.few = few
+        self.most = max(few, most)
+        self.before = ledger.counters.flushes
+
+    def is_often(self, runs) -> bool:
+        """Whether a program that has run so many times since comes often."""
+        return ledger.counters.flushes - self.before <= OFTEN_ENOUGH * runs
+
+    def done(self, runs) -> bool:
+        return runs >= self.few and (runs >= self.most or self.is_often(runs))
+
+
+def by_numpy(prog, few, quickly) -> Wait:
+    """How long numpy runs a program: `few` runs if it comes often. quickly: whether what follows is made in haste."""
+    each, byte = _NUMPYS
+    return Wait(few, _worth(compiling(prog, quickly), each * size(prog) + byte * nbytes(prog)))
+
+
+def by_op(prog, few, quickly) -> Wait:
+    """The same of a program that is run op by op: a few more if it is dear."""
+    takes = compiling(prog, quickly)
+    return Wait(few + (takes > DEAR), _worth(takes, _by_op(prog)))
+
+
+def in_haste(prog, few) -> Wait:
+    """How often a program that is made in haste is run before it is made with everything on."""
+    return Wait(few, _worth(compiling(prog, False), _HASTY_RUN + _HASTY_BYTE * nbytes(prog)))
+
+
+def by_op_at_once(prog, cold) -> float:
+    """Seconds that the first run takes op by op, where some operations have no executable yet."""
+    return _EXECUTABLE * len(cold) + _by_op(prog)
+
+
+def compiling(prog, quickly) -> float:
+    """Seconds that it takes to compile a program, in haste or with everything on."""
+    primitive, plan = _HASTE if quickly else _FULL
+    return primitive * size(prog) + plan * len({node.plan for node in prog.nodes})
+
+
+def nbytes(prog) -> int:
+    """Bytes of all results of all nodes."""
+    return sum(node.plan.nbytes for node in prog.nodes)
+
+
+def size(prog) -> int:
+    """Primitives that a program is made of."""
+    return sum(node.plan.size or _size(node.plan) for node in prog.nodes)
+
+
+def _by_op(prog) -> float:
+    each, byte = _BY_OP
+    return each * prog.n_nodes + byte * nbytes(prog)
+
+
+def _worth(takes, extra) -> int:
+    return min(int(WORTH * takes / extra), AT_MOST)
+
+
+def _size(plan) -> int:
+    """Primitives that a plan is made of, asked of jax once."""
+    try:
+        operands = [jax.ShapeDtypeStruct(tuple(spec.shape), spec.dtype.np) for spec in plan.operands]
+        traced = plan.jit.trace(*operands, *[kind(1) for kind in plan.kinds])
+        plan.size = _primitives(traced.jaxpr.jaxpr) or 1
+    except Exception:  # it takes other things than arrays like these; whatever is wrong is said where it runs
+        plan.size = _USUAL
+    return plan.size
+
+
+def _primitives(jaxpr) -> int:
+    return sum(1 if (within := inner(eqn)) is None else _primitives(within) for eqn in jaxpr.eqns)

@@ -1,0 +1,66 @@
+"""core/costs.py: how long programs wait before they are compiled."""
+
+import numpy as np
+import pytest
+
+import jtorch
+from jtorch.core import by_numpy, costs, hasty, ledger, program
+
+pytestmark = pytest.mark.usefixtures("own_programs")
+
+
+def of(x):
+    """The program that would compute a tensor."""
+    graph = x._storage.value.graph
+    state = graph.state
+    return program.Program(state, (False,) * (state.count - 1) + (True,), (False,) * len(graph.inputs), graph.device)
+
+
+def rounds(x, n):
+    for _ in range(n):
+        x = (x.sin() * 0.5 + x.cos()).tanh()
+    return x
+
+
+def test_what_comes_often_waits_less():
+    wait = costs.Wait(2, 50)
+    ledger.counters.flushes += 7
+    assert not wait.done(1)
+    assert wait.done(2), "one flush in four"
+    ledger.counters.flushes += 7
+    assert not wait.done(3), "seldom"
+    assert wait.done(50)
+
+
+def test_costs_grow_with_what_a_program_is_made_of():
+    x = jtorch.ones(8)
+    jtorch.synchronize()
+    few, many = of(rounds(x, 5)), of(rounds(x, 50))
+    assert costs.size(many) >= 9 * costs.size(few) > 0
+    assert costs.compiling(many, True) < costs.compiling(many, False)
+    assert costs.compiling(few, False) < costs.compiling(many, False)
+    assert costs.by_op(few, 1, True).few == 1
+    assert 1 < costs.by_op(few, 1, True).most <= costs.AT_MOST
+    large = of(rounds(jtorch.ones(1 << 16), 5))
+    assert costs.in_haste(large, hasty.runs(large)).most < costs.in_haste(few, hasty.runs(few)).most
+
+
+def test_a_long_loop_of_few_operations_is_run_by_op_first(monkeypatch):
+    """Many primitives of few operations take the compiler long, and each of their executables little."""
+    monkeypatch.setattr(by_numpy, "LITTLE", -1)
+
+    def net(n):
+        x = jtorch.linspace(0, 1, 6 * 40 * 40).reshape(1, 6, 40, 40)
+        w = jtorch.full((6, 1, 3, 3), 0.1)
+        for _ in range(n):
+            y = jtorch.nn.functional.conv2d(x, w, padding=1, groups=6)
+            x = (x.sigmoid() * y.sin()).softmax(1) + (y.exp() * x).tanh().erf()
+        return x.mean().item()
+
+    ways = []
+    for n in (40, 40, 40, 40):
+        before = ledger.counters.compiles
+        ways.append((net(n), ledger.counters.compiles - before))
+    assert ways[0][1] == 0
+    assert sum(made for _, made in ways) == 1, "it comes often"
+    np.testing.assert_allclose([value for value, _ in ways], ways[0][0], rtol=1e-5)
