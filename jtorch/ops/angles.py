@@ -8,6 +8,7 @@ import numpy as np
 from jax import lax
 
 from .backend import differentiated_as, on_cpu, one_of
+from .quotients import quotient
 
 __all__ = ["arccos", "arcsin", "arctan", "arctan2", "rem"]
 
@@ -84,7 +85,7 @@ def rem(x, y):
 
 def _rem(x, y):
     a, b = x.astype(jnp.float64), y.astype(jnp.float64)
-    times = jnp.trunc(a / b)
+    times = jnp.trunc(quotient(a, b))
     rest = a - times * b
     rest = jnp.where(
         (rest != 0) & ((rest < 0) != (a < 0)), rest + jnp.copysign(b, a), rest
