@@ -68,7 +68,7 @@ def wanted(prog) -> bool:
 
 
 def _bytes(prog) -> int:
-    return sum(node.plan.nbytes for node in prog.nodes)
+    return sum(node.plan.work for node in prog.nodes)
 
 
 def options(prog):

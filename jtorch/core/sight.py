@@ -44,7 +44,7 @@ def numpys(prog, cause) -> Numpys | None:
 
 def _until_it_pays(prog, n_plans) -> int:
     """Runs by numpy that take a fourth of the time that compiling takes longer than compiled ones."""
-    extra = _NUMPYS_NODE * prog.n_nodes + _NUMPYS_BYTE * sum(node.plan.nbytes for node in prog.nodes)
+    extra = _NUMPYS_NODE * prog.n_nodes + _NUMPYS_BYTE * sum(node.plan.work for node in prog.nodes)
     return int((_COMPILED_NODE * prog.n_nodes + _COMPILED_PLAN * n_plans) / (4 * extra))
 
 
