@@ -30,9 +30,11 @@ from jtorch.ops import (  # noqa: E402
     norm,
     order,
     pool,
+    quotients,
     reduce,
     scans,
     solve,
+    taps,
 )  # fmt: skip
 
 DRAW = np.random.default_rng(0)
@@ -132,6 +134,36 @@ def our_rows_added(z, x, i):
     return indexing.scatter_add.fn(z, 0, expanded(i, 32), x)
 
 
+STARTS = np.sort(DRAW.choice(100000, 2000, replace=False))
+STARTS[0] = 0
+
+
+def uneven_bag(w, i):
+    return jax.ops.segment_sum(w[i], jnp.searchsorted(STARTS, jnp.arange(len(i)), side="right") - 1, len(STARTS))
+
+
+def our_uneven_bag(w, i):
+    return linear.embedding_bags.fn(w, i, jnp.asarray(STARTS), None, "sum", None, False, False)
+
+
+def middle(x):
+    return lax.slice_in_dim(jnp.sort(x, 1), 499, 500, axis=1)
+
+
+def our_middle(x):
+    return order.ranked(x, 1, jnp.full((len(x), 1), 499))[0]
+
+
+def doubled(x):
+    """Lines twice as long, linear, by gathering."""
+    index, weight = taps.linear_taps(x.shape[-1], 2 * x.shape[-1], 2.0, False)
+    return sum(x[..., index[:, k]] * jnp.asarray(weight[:, k], x.dtype) for k in (0, 1))
+
+
+def our_doubled(x):
+    return taps.resample(x, {2: taps.linear_taps(x.shape[-1], 2 * x.shape[-1], 2.0, False)})
+
+
 # name: (by hand, jtorch's kernel, arguments)
 PARTS = {
     "unfold, patches of 16, 224x224": (lambda x: columns(x, 16), lambda x: image.im2col.fn(x, 16, stride=16), (real(8, 3, 224, 224),)),
@@ -170,6 +202,17 @@ PARTS = {
     ),
     "arctan2 of 1000000": (jnp.arctan2, angles.arctan2, (real(10**6), real(10**6))),
     "arccos of 1000000": (jnp.arccos, angles.arccos, (np.tanh(real(10**6)),)),
+    "sin of 1000000": (jnp.sin, angles.sin, (real(10**6),)),
+    "a number divides 1000x1000": (lambda x: x / 3.0, lambda x: quotients.quotient(x, np.float32(3)), (real(1000, 1000),)),
+    "a column does, within a chain": (
+        lambda x, y: (x * 2 + 1) / y * x, lambda x, y: quotients.quotient(x * 2 + 1, y) * x, (real(1000, 1000), real(1000, 1))
+    ),
+    "a number does, before sums of rows": (
+        lambda x: jnp.sum(x / 3.0, 1), lambda x: jnp.sum(quotients.quotient(x, np.float32(3)), 1), (real(1000, 1000),)
+    ),
+    "medians of 1000x1000": (middle, our_middle, (real(1000, 1000),)),
+    "2000 uneven bags of 100000 rows": (uneven_bag, our_uneven_bag, (real(20000, 64), whole(20000, 100000))),
+    "gradient of lines doubled": (pulled(doubled), pulled(our_doubled), (real(16, 32, 1024), real(16, 32, 512))),
     "fmod of 1000000": (lax.rem, angles.rem, (real(10**6), 1 + abs(real(10**6)))),
     "int64 matrices, 256": (jnp.matmul, matmul.mm.fn, (whole(99, 256, 256), whole(99, 256, 256))),
     "int8 matrices, 256": (

@@ -26,7 +26,7 @@ def wanted(prog) -> bool:
     if prog.device.type != "cpu":
         return False
     plans = [node.plan for node in prog.nodes]
-    if sum(plan.nbytes for plan in plans) > LITTLE:
+    if sum(plan.work for plan in plans) > LITTLE:
         return False
     lacking = {plan for plan in plans if not _known(plan)}
     return len(lacking) <= FEW and not any(plan.steps is NEVER for plan in lacking)

@@ -70,8 +70,8 @@ def compiling(prog, quickly) -> float:
 
 
 def nbytes(prog) -> int:
-    """Bytes of all results of all nodes."""
-    return sum(node.plan.nbytes for node in prog.nodes)
+    """Bytes that all nodes make, those that they make more than once counted so."""
+    return sum(node.plan.work for node in prog.nodes)
 
 
 def size(prog) -> int:

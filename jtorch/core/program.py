@@ -25,7 +25,7 @@ class Plan:
     __slots__ = (
         "op", "name", "fn", "specs", "n_out", "n_num", "kinds", "runtime", "device", "nbytes", "jit", "warm", "operands", "bwd",
         "grad_name", "extra", "diff", "public", "multiple", "fields", "out_edges", "simple", "tries", "first", "enough",
-        "steps", "exact", "varied", "more", "lanes", "channels", "alone", "weight", "size",
+        "steps", "exact", "varied", "more", "lanes", "channels", "alone", "weight", "size", "work",
     )  # fmt: skip
 
     def __init__(self, op, name, fn, operands, kinds=(), runtime=False, specs=None, device=None):
@@ -66,7 +66,11 @@ class Plan:
         self.specs = specs
         self.n_out = len(specs)
         self.device = specs[0].device if specs else self.device
-        self.nbytes = sum(s.nbytes for s in specs)
+        self.nbytes = self.work = sum(s.nbytes for s in specs)
+        if (
+            self.op is not None and self.op.passes
+        ):  # what says how long it takes: bytes written, and those read again and again
+            self.work += self.op.passes * sum(s.nbytes for s in self.operands if s is not None)
 
     def by_itself(self):
         """`jit`, or the function that is traced where nothing convolves."""

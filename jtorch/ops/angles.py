@@ -1,6 +1,6 @@
-"""Inverse trigonometric functions and remainders of floats for XLA's CPU compiler, which calls the C library for each element. Knows arrays only.
+"""Trigonometric functions and remainders of floats for XLA's CPU compiler, which calls the C library for each element. Knows arrays only.
 
-Here they are arithmetic, which is vectorised: angles within 3 units in the last place, remainders exact. `benchmarks/kernels_parts.py` has both beside the calls.
+Here they are arithmetic, which is vectorised: sines within a rounding, angles within 3 units in the last place, remainders exact. `benchmarks/kernels_parts.py` has both beside the calls.
 """
 
 import jax.numpy as jnp
@@ -8,8 +8,9 @@ import numpy as np
 from jax import lax
 
 from .backend import differentiated_as, on_cpu, one_of
+from .quotients import quotient
 
-__all__ = ["arccos", "arcsin", "arctan", "arctan2", "rem"]
+__all__ = ["arccos", "arcsin", "arctan", "arctan2", "cos", "rem", "sin"]
 
 # arctan(t) / t on [0, 1], as the Chebyshev interpolants in t * t that are nearest within a rounding; highest powers first
 _SERIES = {
@@ -24,6 +25,20 @@ _SERIES = {
         -0.09090908923813586, 0.11111111103899986, -0.14285714285522452, 0.1999999999999728, -0.3333333333333332, 1.0,
     ),
 }  # fmt: skip
+# sin(r) / r - 1 and cos(r) - 1, both over r * r, for |r| up to a quarter of pi, in r * r; lowest powers first
+_SINE = (-0.16666666663856952, 0.008333331875084345, -0.00019840086849906447, 2.7249933080411684e-06)
+_COSINE = (
+    -0.4999999999996394,
+    0.04166666663740158,
+    -0.0013888885091682172,
+    2.4799862220229737e-05,
+    -2.7237139326388085e-07,
+)
+_QUARTER = (
+    1.5707963267341256,
+    6.077100506506192e-11,
+)  # half of pi: 33 bits, whose products with what is below 2**20 are exact, and the rest
+_FAR = 1e6  # from there on angles are the C library's
 _NEAR = 2.0**28  # quotients below this are exact as float64, and so are their products with a float32
 _MANY = 1 << 12  # elements: fewer are as quick one by one, or by numpy
 
@@ -75,6 +90,36 @@ arcsin = _chosen(_arcsin, jnp.arcsin)
 arccos = _chosen(_arccos, jnp.arccos)
 
 
+def _wave(x, ahead):
+    """The sine of x and so many quarters of a turn, computed in float64: |x| below `_FAR`."""
+    a = x.astype(jnp.float64)
+    turns = jnp.round(a * (2 / np.pi))
+    rest = jnp.where(turns == 0, a, (a - turns * _QUARTER[0]) - turns * _QUARTER[1])
+    square, which = rest * rest, turns.astype(jnp.int32) + ahead
+    sine, cosine = (1 + square * _polynomial(square, c) for c in (_SINE, _COSINE))
+    out = jnp.where(which & 1 == 0, rest * sine, cosine)
+    return jnp.where(which & 2 == 0, out, -out).astype(x.dtype)
+
+
+def _polynomial(x, factors):
+    total = factors[-1]
+    for factor in factors[-2::-1]:
+        total = total * x + factor
+    return total
+
+
+def _waves(ahead, plain):
+    def ours(x):
+        return one_of(jnp.all(jnp.abs(x) < _FAR), lambda: _wave(x, ahead), lambda: plain(x))
+
+    fast = differentiated_as(ours, plain)
+    return lambda x: fast(x) if on_cpu() and x.dtype == jnp.float32 and x.size >= _MANY else plain(x)
+
+
+sin = _waves(0, jnp.sin)
+cos = _waves(1, jnp.cos)
+
+
 def rem(x, y):
     """The remainder of truncated division of arrays of one shape and dtype."""
     if not on_cpu() or x.dtype != jnp.float32 or x.size < _MANY:
@@ -84,7 +129,7 @@ def rem(x, y):
 
 def _rem(x, y):
     a, b = x.astype(jnp.float64), y.astype(jnp.float64)
-    times = jnp.trunc(a / b)
+    times = jnp.trunc(quotient(a, b))
     rest = a - times * b
     rest = jnp.where(
         (rest != 0) & ((rest < 0) != (a < 0)), rest + jnp.copysign(b, a), rest

@@ -28,6 +28,7 @@ from .conversion import (
     to_float,
 )
 from .logic import isfinite, isnan, logical_and, logical_or, where
+from .quotients import quotient, seen
 from .registry import FLOAT, PROMOTE, UNKNOWN, ZERO, Array, Number, Scalar, composite, op
 
 # ---- sums and products ----
@@ -127,23 +128,23 @@ mul.vjp(
 def _floor_div(a, b):
     if a.dtype.kind in "biu":
         return jnp.floor_divide(a, b)
-    quotient = a / b
+    near = a / b
     rest = rem(a, b)
     down = (rest != 0) & ((b < 0) != (rest < 0))
-    whole = jnp.round((a - rest) / b - down)
+    whole = jnp.round(quotient(a - rest, b) - down)
     # an exact 0 keeps the sign of the quotient
-    whole = jnp.where(whole == 0, jnp.copysign(jnp.zeros_like(whole), quotient), whole)
-    return jnp.where(b == 0, quotient, whole)
+    whole = jnp.where(whole == 0, jnp.copysign(jnp.zeros_like(whole), near), whole)
+    return jnp.where(b == 0, near, whole)
 
 
 def _trunc_div(a, b):
-    return lax.div(*jnp.broadcast_arrays(a, b)) if a.dtype.kind in "biu" else jnp.trunc(a / b)
+    return lax.div(*jnp.broadcast_arrays(a, b)) if a.dtype.kind in "biu" else jnp.trunc(quotient(a, b))
 
 
 def _trunc_half(a, b):
     """torch rounds the quotient to half precision before it truncates, unless it divides by one number."""
-    quotient = a.astype(jnp.float32) / b.astype(jnp.float32)
-    return jnp.trunc(rounded(quotient, a.dtype)).astype(a.dtype)
+    exact = quotient(a.astype(jnp.float32), b.astype(jnp.float32))
+    return jnp.trunc(rounded(exact, a.dtype)).astype(a.dtype)
 
 
 _ROUNDED = {"floor": _floor_div, "trunc": _trunc_div}
@@ -158,7 +159,7 @@ _ROUNDED = {"floor": _floor_div, "trunc": _trunc_div}
 )
 def div(input: Scalar, other: Scalar, *, rounding_mode: str | None = None) -> Array:
     """The quotient; of integers in floating point unless `rounding_mode` is "trunc" or "floor"."""
-    input, other = jnp.asarray(input), jnp.asarray(other)
+    input, other = seen(input), seen(other)
     if rounding_mode == "trunc" and input.dtype in _HALF and other.ndim:
         return _trunc_half(input, other)
     return _div(input, other, rounding_mode)
@@ -175,16 +176,20 @@ div.guards(
 @opmath
 def _div(input, other, rounding_mode):
     if rounding_mode is None:
-        return to_float(input) / to_float(other)
+        return quotient(to_float(input), to_float(other))
     return _ROUNDED[rounding_mode](*jnp.broadcast_arrays(input, other))
 
 
 def _div_input(g, other, rounding_mode):
-    return g / conj_of(other) if rounding_mode is None else _zero(g)
+    return true_divide(g, conj_of(other)) if rounding_mode is None else _zero(g)
 
 
 def _div_other(g, input, other, rounding_mode):
-    return -g * conj_of(input / other / other) if rounding_mode is None else _zero(g)
+    return _by_divisor(g, input, other) if rounding_mode is None else _zero(g)
+
+
+def _by_divisor(g, input, other):
+    return -g * conj_of(true_divide(true_divide(input, other), other))
 
 
 div.vjp(input=_div_input, other=_div_other)
@@ -215,13 +220,13 @@ def _no_zero_division(input, other):
 @op(promote=FLOAT, numbers=True, wide="other")
 def true_divide(input: Scalar, other: Scalar) -> Array:
     """The quotient, of integers in floating point."""
-    return _div(jnp.asarray(input), jnp.asarray(other), None)
+    return _div(seen(input), seen(other), None)
 
 
 true_divide.grad_name = "DivBackward0"
 true_divide.vjp(
-    input=lambda g, other: g / conj_of(other),
-    other=lambda g, input, other: -g * conj_of(input / other / other),
+    input=lambda g, other: true_divide(g, conj_of(other)),
+    other=_by_divisor,
 )
 
 
@@ -296,7 +301,7 @@ addcmul.vjp(
 @opmath
 def addcdiv(input: Array, tensor1: Array, tensor2: Array, *, value: Number = 1) -> Array:
     """`input + value * tensor1 / tensor2`."""
-    return input + _times_alpha(tensor1, value) / tensor2
+    return input + quotient(_times_alpha(tensor1, value), tensor2)
 
 
 addcdiv.vjp(

@@ -15,6 +15,7 @@ from jtorch.core import rng
 
 from . import backend, formats, registry
 from .arithmetic import mul
+from .bags import MANY_NUMBERS, equal_bags, uneven_bags
 from .registry import Key, composite, op
 
 # linear: torch calls addmm or mm on a matrix and names the node after it; it views the result otherwise.
@@ -293,33 +294,16 @@ def embedding_bags(
 ) -> Array:
     """The sum, mean or maximum of the table rows in each bag; `offsets` are where the bags start, `length` that of all of them if known."""
     settings = mode, padding_idx, scale_grad_by_freq, include_last_offset
-    if not backend.on_cpu() or not length or mode == "max" or indices.shape[0] * weight.shape[1] < MANY_NUMBERS:
+    few = indices.shape[0] * weight.shape[1] < MANY_NUMBERS or indices.shape[0] >= 1 << 31
+    if not backend.on_cpu() or mode == "max" or few or offsets.shape[0] == include_last_offset:
         return _bags(weight, indices, offsets, per_sample_weights, *settings)
+    starts = offsets[: offsets.shape[0] - include_last_offset]
     plain = lambda w, s: _bags(w, indices, offsets, s, *settings)
-    fast = lambda w, s: _equal_bags(w, indices.reshape(-1, length), s, mode, padding_idx)
+    if length:
+        fast = lambda w, s: equal_bags(w, indices.reshape(-1, length), s, mode, padding_idx)
+    else:
+        fast = lambda w, s: uneven_bags(w, indices, starts, s, mode, padding_idx)
     return backend.differentiated_as(fast, plain)(weight, per_sample_weights)
-
-
-MANY_NUMBERS = 1 << 16  # in the rows of all bags, from which on rows that are added up are not stored first
-
-
-def _equal_bags(weight, indices, factors, mode, padding_idx):
-    """Bags of one length, a row of each at a time: a third of the time that all rows take, which are written and read again."""
-    wide = backend.accumulator(weight.dtype)
-
-    def add(k, total):
-        at = lax.dynamic_index_in_dim(indices, k, 1, False)
-        rows = weight.at[at].get(mode="promise_in_bounds").astype(wide)
-        if factors is not None:
-            rows = rows * lax.dynamic_index_in_dim(factors.reshape(indices.shape), k, 1).astype(wide)
-        return total + (rows if padding_idx is None else jnp.where((at == padding_idx)[:, None], 0, rows))
-
-    with jax.disable_jit(False):  # its loop stays one
-        out = lax.fori_loop(0, indices.shape[1], add, jnp.zeros((len(indices), weight.shape[1]), wide))
-    if mode == "mean":
-        size = indices.shape[1] if padding_idx is None else jnp.sum(indices != padding_idx, 1, keepdims=True)
-        out = out / jnp.maximum(size, 1).astype(wide)
-    return out.astype(weight.dtype)
 
 
 def _bags(weight, indices, offsets, per_sample_weights, mode, padding_idx, scale_grad_by_freq, include_last_offset):
@@ -360,6 +344,9 @@ _rows_by_use.defvjp(lambda weight, indices: (weight[indices], (weight, indices))
 
 def embedding_rows_for(weight: Array, indices: Array, padding_idx, scale_grad_by_freq: bool) -> Array:
     return _rows_by_use(weight, indices) if scale_grad_by_freq else weight[indices]
+
+
+embedding_bags.passes = 4
 
 
 @embedding_bags.check

@@ -4,14 +4,16 @@ XLA's CPU compiler sorts one array of integers by a loop of its library, and eve
 take ten times as long. So there the keys become integers, and the index is part of the key, which also makes the order stable.
 """
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from .backend import on_cpu, one_of
 
-__all__ = ["order", "sorted_with_index"]
+__all__ = ["PASSES", "order", "ranked", "sorted_with_index"]
 
+PASSES = 32  # through the elements that `ranked` makes
 _HALF = 32  # bits of a key that stand beside an index in an int64
 
 
@@ -24,6 +26,42 @@ def sorted_with_index(x, dim: int, descending: bool = False, count: int | None =
         values = lax.sort(x, dimension=dim, is_stable=False)
         return _first(jnp.flip(values, dim) if descending else values, dim, count), at
     return _picked(x, at, dim), at
+
+
+def ranked(x, dim: int, rank):
+    """(value, index), both with size 1 along a dimension, of what stands at the place `rank` of each slice in a stable sort, nan the largest.
+
+    On the CPU the value is found by halving the range of keys, which reads the elements once a bit instead of sorting them.
+    """
+    n = x.shape[dim]
+    if not on_cpu() or _is_wide(x.dtype) or x.dtype.itemsize > 4 or not _FEW <= n < _EXACT:
+        return tuple(jnp.take_along_axis(v, rank, axis=dim) for v in sorted_with_index(x, dim))
+    key, rank = _key(x).astype(jnp.int32), rank.astype(jnp.int32)
+    bits = _HALF if x.dtype.kind in "bu" else x.dtype.itemsize * 8
+    least = jnp.full(rank.shape, -(1 << (bits - 1)), jnp.int32)
+
+    def halve(k, found):
+        middle = found + lax.shift_left(jnp.int32(1), (bits - 1 - k).astype(jnp.int32))
+        return jnp.where(_count(key < middle, dim) <= rank, middle, found)
+
+    with jax.disable_jit(False):  # its loop stays one
+        found = lax.fori_loop(np.int32(0), np.int32(bits), halve, least)
+    alike = key == found
+    nth = rank - _count(key < found, dim) + 1
+    first = lambda which: jnp.min(
+        jnp.where(which, lax.broadcasted_iota(jnp.int32, x.shape, dim), n - 1), dim, keepdims=True
+    )
+    in_turn = lambda: first(alike & (jnp.cumsum(alike, axis=dim, dtype=jnp.int32) == nth))
+    at = one_of(jnp.all(nth == 1), lambda: first(alike), in_turn).astype(jnp.int64)
+    return _picked(x, at, dim), at
+
+
+_FEW = 64  # elements of a slice that are sorted as quickly
+_EXACT = 1 << 24  # numbers that float32 counts
+
+
+def _count(which, dim):
+    return jnp.sum(which.astype(jnp.float32), axis=dim, keepdims=True).astype(jnp.int32)
 
 
 def order(x, dim: int, descending: bool = False):

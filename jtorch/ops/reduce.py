@@ -10,10 +10,11 @@ from jax import lax
 
 from .. import errors
 from ..core import dtype as dtypes
-from .arithmetic import abs, div, maximum, minimum, sgn, sub
+from .arithmetic import abs, div, maximum, minimum, sgn, sub, true_divide
 from .backend import NARROW, accumulator, on_cpu
 from .conversion import _zero, conj_of, convert, is_number, kind, opmath, to_float
 from .logic import isnan, logical_not, logical_or, where
+from .quotients import quotient
 from .registry import Array, composite, op
 from .transcendental import exp, pow
 
@@ -219,11 +220,13 @@ def mean(input: Array, dim: int | tuple | None = None, keepdim: bool = False, *,
     n = _size(x.shape, dim)
     wide = x.astype(jnp.float32) if x.dtype.itemsize == 2 else x
     total = jnp.sum(wide, axis=all_dims(dim, x.ndim), keepdims=keepdim)
-    return (total / jnp.asarray(n, wide.dtype)).astype(x.dtype)
+    return quotient(total, np.asarray(n, wide.dtype)).astype(x.dtype)
 
 
 mean.vjp(
-    input=lambda g, input, dim, keepdim: _spread(g / (_size(input.shape, dim) or math.nan), input.shape, dim, keepdim)
+    input=lambda g, input, dim, keepdim: _spread(
+        true_divide(g, np.asarray(_size(input.shape, dim) or math.nan, g.dtype)), input.shape, dim, keepdim
+    )
 )
 
 

@@ -307,6 +307,7 @@ class Op(Record):
         self.unpromoted: tuple = ()  # names of arguments that come as they are, while the others are promoted
         self.promotes: Callable | None = None  # promotion that depends on the static arguments: their dict -> kind
         self.order: Callable | None = None
+        self.passes = 0  # how often the kernel goes through its operands, where that is what takes its time
         self.channels: str | None = None  # whether it convolves, or has the channels where convolutions do
 
     def vjp(self, **rules) -> "Op":

@@ -13,7 +13,7 @@ from ..core.shapes import contiguous_strides
 from . import formats
 from .backend import on_cpu
 from .conversion import is_number, kind
-from .order import sorted_with_index
+from .order import PASSES, ranked, sorted_with_index
 from .reduce import _add_at, _place, one_dim
 from .registry import Array, Scalar, Unwritten, composite, op
 
@@ -97,13 +97,14 @@ def kthvalue(input: Array, k: int, dim: int = -1, keepdim: bool = False) -> tupl
     if input.ndim == 0:
         return input, jnp.zeros((), jnp.int64)
     dim = one_dim(dim, input.ndim)
-    found = (lax.slice_in_dim(v, k - 1, k, axis=dim) for v in _sort(input, dim, False))
-    return tuple(v if keepdim else jnp.squeeze(v, dim) for v in found)
+    rank = jnp.full([1 if d == dim else n for d, n in enumerate(input.shape)], k - 1, jnp.int64)
+    return tuple(v if keepdim else jnp.squeeze(v, dim) for v in ranked(input, dim, rank))
 
 
 kthvalue.vjp(
     input=lambda g, input, out, dim, keepdim: _place(g[0], out[1], input.shape, dim, keepdim),
 )
+kthvalue.passes = PASSES
 kthvalue.lack(kthvalue_cpu="bool complex")
 
 

@@ -1,13 +1,16 @@
 """Resampling along one axis: which elements go into each result, with what weights, and how they are added."""
 
+import functools
 import math
+import operator
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .backend import accumulator
+from .backend import accumulator, differentiated_as, on_cpu
 
+MOST_SHIFTS = 8  # slices that are added up for an axis: with cubic taps the matrix is quicker
 MATRIX_SIZE = 128  # up to here the matrix is multiplied as it stands; above, tap by tap
 
 
@@ -82,14 +85,52 @@ def smooth_taps(size, out, factor, align_corners, mode):
 
 def _apply_taps(x, axis, index, weight):
     size, out = x.shape[axis], len(index)
-    if max(size, out) <= MATRIX_SIZE or index.shape[1] > 8:
+    small = max(size, out) <= MATRIX_SIZE
+    steps = _steps(size, index, weight) if on_cpu() and jnp.issubdtype(x.dtype, jnp.floating) else None
+    if steps is not None:
+        shifted = lambda x: _shifted(x, axis, steps, weight)
+        one_by_one = lambda x: _tap_by_tap(x, axis, index, weight)
+        return shifted(x) if small else differentiated_as(one_by_one, shifted)(x)
+    if small or index.shape[1] > 8:
         matrix = np.zeros((out, size))
         np.add.at(matrix, (np.arange(out)[:, None], index), weight)
         matrix = jnp.asarray(matrix, x.dtype)
         moved = jnp.tensordot(x, matrix, ((axis,), (1,)), precision=lax.Precision.HIGHEST)
         return jnp.moveaxis(moved, -1, axis)
+    return _tap_by_tap(x, axis, index, weight)
+
+
+def _steps(size, index, weight):
+    """How far each tap of the first, second... of every so many results is from the element that they stand for; None where that differs."""
+    out, taps = index.shape
+    if taps > 2 or out % size or out == size or out // size * taps > MOST_SHIFTS:
+        return None
+    places, own = (a.reshape(size, out // size, taps) for a in (index, weight))
+    steps = places[size // 2] - size // 2
+    there = np.clip(np.arange(size)[:, None, None] + steps, 0, size - 1)
+    return steps if ((places == there) | (own == 0)).all() else None
+
+
+def _shifted(x, axis, steps, weight):
+    """Every so many results at once, from slices: their derivatives are no scatters."""
+    size, (times, taps) = x.shape[axis], steps.shape
+    before, after = max(-steps.min(), 0), max(steps.max(), 0)
+    first, last = lax.slice_in_dim(x, 0, 1, axis=axis), lax.slice_in_dim(x, size - 1, size, axis=axis)
+    wide = lax.concatenate([first] * before + [x] + [last] * after, axis)
+    own = weight.reshape(size, times, taps, *[1] * (x.ndim - 1 - axis))
+    parts = []
+    for i, row in enumerate(steps + before):
+        terms = (
+            lax.slice_in_dim(wide, at, at + size, axis=axis) * jnp.asarray(own[:, i, k], x.dtype)
+            for k, at in enumerate(row.tolist())
+        )
+        parts.append(functools.reduce(operator.add, terms))
+    return jnp.stack(parts, axis + 1).reshape(*x.shape[:axis], times * size, *x.shape[axis + 1 :])
+
+
+def _tap_by_tap(x, axis, index, weight):
     shape = [1] * x.ndim
-    shape[axis] = out
+    shape[axis] = len(index)
     total = 0
     for k in range(index.shape[1]):
         w = jnp.asarray(weight[:, k].reshape(shape), x.dtype)

@@ -415,7 +415,7 @@ sigmoid.vjp(input=lambda g, out: g * conj_of(out * (1 - out)))
 @op(promote=FLOAT)
 def sin(input: Array) -> Array:
     """The sine."""
-    return jnp.sin(input)
+    return angles.sin(input)
 
 
 sin.vjp(input=lambda g, input: g * conj_of(cos(input)))
@@ -424,7 +424,7 @@ sin.vjp(input=lambda g, input: g * conj_of(cos(input)))
 @op(promote=FLOAT)
 def cos(input: Array) -> Array:
     """The cosine."""
-    return jnp.cos(input)
+    return angles.cos(input)
 
 
 cos.vjp(input=lambda g, input: -g * conj_of(sin(input)))

@@ -1,5 +1,6 @@
 """Inverse trigonometric functions and remainders at the edges, by PyTorch's numbers."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -34,6 +35,29 @@ def test_within_units_in_the_last_place(dtype):
         want = getattr(np, name)(*(a.astype(np.longdouble) for a in args))
         got = np.asarray(getattr(angles, name)(*map(jnp.asarray, args)))
         assert (np.abs(got - want) <= 4 * np.spacing(np.abs(want).astype(dtype))).all(), name
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1, 1e3, 3e5])
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_waves(name, scale):
+    """Near their zeros too, with the sign of a zero; of angles that are too large, infinite or no numbers PyTorch's are compared."""
+    x = np.clip(DRAW.standard_normal(20000) * scale, -9e5, 9e5).astype(np.float32)
+    near = (np.round(x / (np.pi / 2)) * (np.pi / 2)).astype(np.float32)
+    x = np.concatenate([x, near, EDGES[:2].astype(np.float32)])
+    want = getattr(np, name)(x.astype(np.longdouble))
+    got = np.asarray(jax.jit(getattr(angles, name))(x))
+    assert (np.abs(got - want) <= 0.51 * np.spacing(np.abs(want).astype(np.float32))).all()
+    np.testing.assert_array_equal(np.signbit(got[-2:]), np.signbit(want[-2:]))
+    both(lambda t: getattr(t, name)(t.tensor(np.concatenate([x[:5000], EDGES]), dtype=t.float32)))
+
+
+def test_derivatives_of_waves():
+    def program(t):
+        x = t.linspace(-9, 9, 5000, requires_grad=True)
+        (by_x,) = t.autograd.grad(x.sin().sum() + (x.cos() ** 2).sum(), x, create_graph=True)
+        return [by_x, *t.autograd.grad((by_x * x).sum(), x)]
+
+    both(program)
 
 
 @pytest.mark.parametrize("far", [False, True])

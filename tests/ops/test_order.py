@@ -1,5 +1,7 @@
 """Sorting with indices as the CPU wants it: the same values and indices as PyTorch's stable sort, for every kind of number."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -111,3 +113,29 @@ def test_membership_of_many(dtype):
         tests[tests == 0] = -0.0
     for invert in (False, True):
         both(lambda t, invert=invert: t.isin(t.tensor(x), t.tensor(tests), invert=invert))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "int8", "uint8", "float64"])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_ranked_without_sorting(dtype, dim):
+    """What stands at a place of the order, and where it was, as a stable sort says: among many that are alike, zeros of both signs, nans."""
+    x = (np.random.default_rng(3).standard_normal((150, 170)) * 5).astype(dtype)
+    if x.dtype.kind == "f":
+        x[3, 5], x[4], x[5, :90], x[6, 7], x[7, :60] = np.nan, np.nan, -0.0, np.inf, -np.inf
+    for k in (0, 70, 149):
+        rank = jnp.full([1 if d == dim else n for d, n in enumerate(x.shape)], k)
+        got = jax.jit(lambda x, r: order.ranked(x, dim, r))(x, rank)
+        want = [jnp.take_along_axis(v, rank, dim) for v in order.sorted_with_index(jnp.asarray(x), dim)]
+        for a, b in zip(got, want, strict=True):
+            np.testing.assert_array_equal(a, b)
+            assert a.dtype == b.dtype
+
+
+def test_medians_of_many():
+    def program(t):
+        x = t.tensor(np.random.default_rng(0).standard_normal((90, 101)).astype(np.float32), requires_grad=True)
+        middle, least = x.median(1), x.kthvalue(7, 0)
+        middle.values.sum().backward()
+        return [middle.values, middle.indices, least.values, least.indices, x.median(), x.grad]
+
+    both(program)

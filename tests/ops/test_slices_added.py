@@ -1,4 +1,4 @@
-"""Additions at an index that is the same for whole slices, and bags of one length: the CPU's forms of them, as PyTorch's numbers."""
+"""Additions at an index that is the same for whole slices, and bags: the CPU's forms of them, as PyTorch's numbers."""
 
 import numpy as np
 import pytest
@@ -63,6 +63,30 @@ def test_bags_of_one_length(mode):
         out = [gradients(t, bag(rows, w, mode=mode), w), bag(rows, w, mode=mode, padding_idx=INDEX[0, 0].item())]
         if mode == "sum":
             out.append(gradients(t, bag(rows, w, mode=mode, per_sample_weights=factors), w, factors))
+        return out
+
+    both(program)
+
+
+@pytest.mark.parametrize("starts", [[0], [0, 3, 3, 20, 30, 30], [0, 0, 1, 2, 9, 17], list(range(30))])
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+def test_bags_of_several_lengths(mode, starts):
+    """Empty ones too, at the end and in the middle, and such as are longer than a piece."""
+    draw = np.random.default_rng(1)
+    table, index, by = draw.standard_normal((7, 4)), draw.integers(0, 7, 30), draw.standard_normal(30)
+
+    def program(t):
+        w, factors = t.tensor(table, requires_grad=True), t.tensor(by, requires_grad=True)
+        rows, offsets = t.tensor(index), t.tensor(starts)
+        bag = t.nn.functional.embedding_bag
+        ended = t.cat([offsets, t.tensor([30])])
+        out = [
+            gradients(t, bag(rows, w, offsets, mode=mode), w),
+            gradients(t, bag(rows, w, offsets, mode=mode, padding_idx=2), w),
+            bag(rows.int(), w.float(), ended.int(), mode=mode, include_last_offset=True),
+        ]
+        if mode == "sum":
+            out.append(gradients(t, bag(rows, w, offsets, mode=mode, per_sample_weights=factors), w, factors))
         return out
 
     both(program)
