@@ -7,6 +7,7 @@ is compiled for such a graph is seldom used again.
 import jax
 import numpy as np
 
+from . import costs
 from .blas import one_thread
 from .hosted import place_of, put, steps_of
 from .numpy_rules import ALIKE, DTYPES, MOST_DIMENSIONS, NotHere
@@ -25,10 +26,9 @@ def wanted(prog) -> bool:
     """Whether numpy can run a program in a moment."""
     if prog.device.type != "cpu":
         return False
-    plans = [node.plan for node in prog.nodes]
-    if sum(plan.work for plan in plans) > LITTLE:
+    if costs.nbytes(prog) > LITTLE:
         return False
-    lacking = {plan for plan in plans if not _known(plan)}
+    lacking = {node.plan for node in prog.nodes if not _known(node.plan)}
     return len(lacking) <= FEW and not any(plan.steps is NEVER for plan in lacking)
 
 

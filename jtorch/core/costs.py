@@ -24,20 +24,27 @@ _HASTY_RUN, _HASTY_BYTE = 1e-5, 1.5e-9
 
 
 class Wait:
-    """Runs that a program makes in one way before it is made anew in a better one: `few` if it comes often, `most` if seldom."""
+    """Runs that a program makes in one way before it is made anew in a better one: `few` if it comes often, `most` if seldom.
 
-    __slots__ = ("few", "most", "before")
+    later: gives both anew, once the program has come back.
+    """
 
-    def __init__(self, few, most=0):
+    __slots__ = ("few", "most", "before", "later")
+
+    def __init__(self, few, most=0, later=None):
         self.few = few
         self.most = max(few, most)
         self.before = ledger.counters.flushes
+        self.later = later
 
     def is_often(self, runs) -> bool:
         """Whether a program that has run so many times since comes often."""
         return ledger.counters.flushes - self.before <= OFTEN_ENOUGH * runs
 
     def done(self, runs) -> bool:
+        if self.later is not None and runs:
+            self.few, self.most = self.later()
+            self.later = None
         return runs >= self.few and (runs >= self.most or self.is_often(runs))
 
 
@@ -48,9 +55,14 @@ def by_numpy(prog, few, quickly) -> Wait:
 
 
 def by_op(prog, few, quickly) -> Wait:
-    """The same of a program that is run op by op: a few more if it is dear."""
-    takes = compiling(prog, quickly)
-    return Wait(few + (takes > DEAR), _worth(takes, _by_op(prog)))
+    """The same of a program that is run op by op: one more if it is dear. Most come once, so nothing is counted before it comes back."""
+
+    def later():
+        takes = compiling(prog, quickly)
+        least = few + (takes > DEAR)
+        return least, max(least, _worth(takes, _by_op(prog)))
+
+    return Wait(few, later=later)
 
 
 def in_haste(prog, few) -> Wait:

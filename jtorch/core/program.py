@@ -67,9 +67,8 @@ class Plan:
         self.n_out = len(specs)
         self.device = specs[0].device if specs else self.device
         self.nbytes = self.work = sum(s.nbytes for s in specs)
-        if (
-            self.op is not None and self.op.passes
-        ):  # what says how long it takes: bytes written, and those read again and again
+        # What says how long it takes: bytes written, and those read again and again.
+        if self.op is not None and self.op.passes:
             self.work += self.op.passes * sum(s.nbytes for s in self.operands if s is not None)
 
     def by_itself(self):

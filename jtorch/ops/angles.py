@@ -25,19 +25,11 @@ _SERIES = {
         -0.09090908923813586, 0.11111111103899986, -0.14285714285522452, 0.1999999999999728, -0.3333333333333332, 1.0,
     ),
 }  # fmt: skip
-# sin(r) / r - 1 and cos(r) - 1, both over r * r, for |r| up to a quarter of pi, in r * r; lowest powers first
-_SINE = (-0.16666666663856952, 0.008333331875084345, -0.00019840086849906447, 2.7249933080411684e-06)
-_COSINE = (
-    -0.4999999999996394,
-    0.04166666663740158,
-    -0.0013888885091682172,
-    2.4799862220229737e-05,
-    -2.7237139326388085e-07,
-)
-_QUARTER = (
-    1.5707963267341256,
-    6.077100506506192e-11,
-)  # half of pi: 33 bits, whose products with what is below 2**20 are exact, and the rest
+# sin(r) / r - 1 and cos(r) - 1, both over r * r, for |r| up to a quarter of pi, in r * r; highest powers first
+_SINE = (2.7249933080411684e-06, -0.00019840086849906447, 0.008333331875084345, -0.16666666663856952)
+_COSINE = (-2.7237139326388085e-07, 2.4799862220229737e-05, -0.0013888885091682172, 0.04166666663740158, -0.4999999999996394)  # fmt: skip
+# half of pi: 33 bits, whose products with what is below 2**20 are exact, and the rest
+_QUARTER = (1.5707963267341256, 6.077100506506192e-11)
 _FAR = 1e6  # from there on angles are the C library's
 _NEAR = 2.0**28  # quotients below this are exact as float64, and so are their products with a float32
 _MANY = 1 << 12  # elements: fewer are as quick one by one, or by numpy
@@ -49,10 +41,15 @@ def _is_ours(x) -> bool:
 
 def _within(t):
     """arctan of [0, 1]."""
-    square, (total, *rest) = t * t, _SERIES[t.dtype.itemsize]
+    return t * _polynomial(t * t, _SERIES[t.dtype.itemsize])
+
+
+def _polynomial(x, factors):
+    """The polynomial with these factors, highest powers first."""
+    total, *rest = factors
     for factor in rest:
-        total = total * square + jnp.asarray(factor, t.dtype)
-    return t * total
+        total = total * x + jnp.asarray(factor, x.dtype)
+    return total
 
 
 def _arctan(x):
@@ -99,13 +96,6 @@ def _wave(x, ahead):
     sine, cosine = (1 + square * _polynomial(square, c) for c in (_SINE, _COSINE))
     out = jnp.where(which & 1 == 0, rest * sine, cosine)
     return jnp.where(which & 2 == 0, out, -out).astype(x.dtype)
-
-
-def _polynomial(x, factors):
-    total = factors[-1]
-    for factor in factors[-2::-1]:
-        total = total * x + factor
-    return total
 
 
 def _waves(ahead, plain):
