@@ -41,6 +41,8 @@ __all__ = [
     "torch",
 ]
 
+# PyTorch's products of bytes saturate, and its LSTM in bfloat16 raises, on a processor without them.
+HAS_AVX512 = torch.backends.cpu.get_cpu_capability() not in ("DEFAULT", "AVX2")
 torch.set_num_threads(1)
 torch.sparse.check_sparse_tensor_invariants.disable()  # said once, and not a warning at the first sparse tensor
 # Every manual_seed notes the whole stack for accelerators that are never started, every sample looks through it

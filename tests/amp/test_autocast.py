@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests import oracle
 from tests.autograd.programs import run
 
 RECURRENT = """
@@ -28,7 +29,12 @@ except ValueError as error:
 """
 
 
-@pytest.mark.parametrize("name", ["RNN", "LSTM", "GRU"])
+_LSTM = pytest.param(
+    "LSTM", marks=pytest.mark.skipif(not oracle.HAS_AVX512, reason="PyTorch's LSTM in bfloat16 needs AVX-512")
+)
+
+
+@pytest.mark.parametrize("name", ["RNN", _LSTM, "GRU"])
 def test_recurrent_layers_of_what_another_layer_gave(name):
     """A convolution's result is in bfloat16 there, the weights are not."""
     run(RECURRENT.format(name, name))
