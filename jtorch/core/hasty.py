@@ -11,7 +11,9 @@ import os
 import jax
 
 from . import costs
+from .device import cpu
 from .hosted import Hosted
+from .packing import placed
 
 ENOUGH = 3  # runs at least of a program made in haste
 MOST = 12  # runs at most: fewer than go by before anything else is compiled beside the loop, where the clock decides
@@ -37,16 +39,24 @@ _HASTE = {"xla_backend_optimization_level": 0, **_EACH_LOOP}
 
 
 @functools.cache
-def _tells() -> bool:
-    """Whether XLA knows the option about the library (jaxlib 0.7 does not), and the user has told it nothing else."""
-    if _OF_LIBRARY in os.environ.get("XLA_FLAGS", ""):
-        return False
+def _is_known(option, value) -> bool:
+    """Whether XLA's CPU compiler knows an option: jaxlib 0.7 lacks the one about the library, 0.11 the one about fused loops."""
     try:
-        with jax.ensure_compile_time_eval():
-            jax.jit(lambda: 0.0).lower().compile(compiler_options={_OF_LIBRARY: _KINDS[True]})
+        with jax.ensure_compile_time_eval(), placed(cpu):
+            jax.jit(lambda: 0.0).lower().compile(compiler_options={option: value})
     except Exception:  # jaxlib says in several ways that it does not know an option
         return False
     return True
+
+
+def known(told: dict) -> dict:
+    """Of some options those that XLA knows."""
+    return {option: value for option, value in told.items() if _is_known(option, value)}
+
+
+def _tells() -> bool:
+    """Whether XLA can be told about the library, and the user has told it nothing else."""
+    return _OF_LIBRARY not in os.environ.get("XLA_FLAGS", "") and _is_known(_OF_LIBRARY, _KINDS[True])
 
 
 def library(large: bool) -> dict:
@@ -77,7 +87,7 @@ def options(prog):
     if prog.device.type != "cpu":
         return None
     kinds = len({node.plan for node in prog.nodes})
-    return _kernels(prog) | (_EACH_LOOP if kinds >= max(MANY, UNALIKE * len(prog.nodes)) else {}) or None
+    return _kernels(prog) | (known(_EACH_LOOP) if kinds >= max(MANY, UNALIKE * len(prog.nodes)) else {}) or None
 
 
 def _under(compiler_options, fn, usual, **donation):
@@ -109,7 +119,7 @@ def runs(prog) -> int:
 def of_program(prog):
     """What calls a program for its first runs; after these the program is called with everything on."""
     usual = prog.traced()
-    quick = _under(_HASTE | _kernels(prog), usual.__wrapped__, usual, donate_argnums=prog.donate)
+    quick = _under(known(_HASTE) | _kernels(prog), usual.__wrapped__, usual, donate_argnums=prog.donate)
     wait, made = costs.in_haste(prog, runs(prog)), 0
 
     def call(*args):
@@ -128,5 +138,5 @@ def of_plan(plan):
     size = plan.nbytes + sum(spec.nbytes for spec in plan.operands)
     small = plan.device.type == "cpu" and size <= SMALL_BY_OP
     usual = plan.by_itself()
-    plan.first = Hosted(plan, _under(_HASTE, usual.__wrapped__, usual)) if small else usual
+    plan.first = Hosted(plan, _under(known(_HASTE), usual.__wrapped__, usual)) if small else usual
     return plan.first

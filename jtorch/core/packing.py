@@ -14,13 +14,13 @@ class _Runtime:
 
 
 RUNTIME = _Runtime()  # stands in a state's key for numbers that are inputs of the program
-_NOTHING = nullcontext()
+HERE = nullcontext()  # jax's default device
 
 
 def placed(device):
     """Where programs without inputs run: jax's default device, unless the graph is on another."""
     place = device.jax
-    return _NOTHING if place is jax.devices()[0] else jax.default_device(place)
+    return HERE if place is jax.devices()[0] else jax.default_device(place)
 
 
 def plain(x):
@@ -45,7 +45,7 @@ class Packing:
         self.kept = [k for k, node in enumerate(numbered) if id(node) in needed]
         self.places = None
         self.device = device
-        self.last = ((_NOTHING,), None)  # the numbers, and their arguments on the device once they have come again
+        self.last = ((HERE,), None)  # the numbers, and their arguments on the device once they have come again
 
     def pack(self, numbers):
         """The arguments for these numbers (one tuple a node, in the order of recording)."""

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from . import by_numpy, costs, cuts, gather, hasty, hosted, ledger, sight
 from .chain import abstract, beside, concretely
 from .channel_order import CONVOLVES, FOLLOWS, lies_first, stored_order
-from .packing import RUNTIME, Packing, placed, plain
+from .packing import HERE, RUNTIME, Packing, placed, plain
 
 LATE = 16  # runs that a program with more results makes for another, before the other is compiled
 
@@ -290,12 +290,20 @@ def run(graph, cause, scope, thread=None):
 
     thread: given for a finished step, which may wait there for the steps after it.
     """
-    pendings, inputs, state = graph.pendings, graph.inputs, graph.state
     if graph.device.type == "meta":
-        for pending in pendings:
+        for pending in graph.pendings:
             pending.value = NO_DATA
             pending.graph = None
         return
+    place = placed(graph.device)
+    if place is not HERE:
+        thread = None  # runs that gather are compiled on another thread, which knows no place
+    with place:
+        _run(graph, cause, scope, thread)
+
+
+def _run(graph, cause, scope, thread):
+    pendings, inputs, state = graph.pendings, graph.inputs, graph.state
     if graph.unresolved:
         _resolve(graph)
     live = tuple(map(_is_live, map(getrefcount, pendings)))
@@ -363,11 +371,7 @@ def _by_op(prog, inputs, numbers):
 
 
 def _fused(prog, inputs, numbers):
-    args = prog.arguments(inputs, numbers)
-    if prog.device.type == "cpu" and not args:
-        with placed(prog.device):
-            return concretely(prog.call, args)
-    return concretely(prog.call, args)
+    return concretely(prog.call, prog.arguments(inputs, numbers))
 
 
 _graph = attrgetter("graph")

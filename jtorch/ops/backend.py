@@ -41,6 +41,9 @@ NARROW = (jnp.dtype(jnp.bfloat16), jnp.dtype(jnp.float16))
 
 def on_cpu() -> bool:
     """Whether the kernel being traced will run on the CPU. Tests override it."""
+    place = jax.config.jax_default_device  # set while a program of another device is traced
+    if isinstance(place, jax.Device):
+        return place.platform == "cpu"
     return jax.default_backend() == "cpu"
 
 
