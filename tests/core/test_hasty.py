@@ -85,6 +85,7 @@ def test_an_operation_by_itself_changes_its_executable_once():
 def test_what_has_few_loops_of_a_kind_is_told_to_the_compiler(monkeypatch):
     """And a program that is made so runs inside somebody's jit too, where no options can be given."""
     monkeypatch.setattr(hasty, "MANY", 4)
+    monkeypatch.setattr(hasty, "_EACH_LOOP", {"xla_backend_optimization_level": 1})  # its own is not in every XLA
     told = {}
     for name, f in {"unalike": lambda x: x.sin().cos().tan().sum(), "alike": chain}.items():
         x = jtorch.ones(3, 6)
@@ -102,15 +103,11 @@ def test_what_has_few_loops_of_a_kind_is_told_to_the_compiler(monkeypatch):
 
 
 def test_options_that_xla_does_not_know_are_left_out(monkeypatch):
-    hasty._tells.cache_clear()
     monkeypatch.setenv("XLA_FLAGS", f"--{hasty._OF_LIBRARY}=LIBRARY_FUSION_TYPE_REDUCE")
     assert hasty.library(True) == {}, "the user has said it"
     monkeypatch.delenv("XLA_FLAGS")
-    hasty._tells.cache_clear()
     monkeypatch.setattr(hasty, "_OF_LIBRARY", "xla_no_such_option")
     assert hasty.library(True) == hasty.library(False) == {}
-    monkeypatch.undo()
-    hasty._tells.cache_clear()
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
