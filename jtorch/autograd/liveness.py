@@ -2,6 +2,8 @@
 
 from jax.extend.core import Literal
 
+from ..core.traces import scan_parts
+
 # Equations that call one function, argument by argument; its jaxpr is the parameter named second. Calls with a derivative of
 # their own are not among them: it may read what the function does not.
 _CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "checkpoint": "jaxpr", "remat2": "jaxpr"}
@@ -29,7 +31,7 @@ def _reads(eqn, wanted):
     name, params = eqn.primitive.name, eqn.params
     if not eqn.effects:
         if name == "scan":
-            return _scan(params, wanted)
+            return _scan(eqn, wanted)
         if name == "cond":
             return {0, *(k + 1 for branch in params["branches"] for k in _used(branch, wanted))}
         body = params.get(_CALLS.get(name))
@@ -38,12 +40,12 @@ def _reads(eqn, wanted):
     return range(len(eqn.invars))
 
 
-def _scan(params, wanted):
+def _scan(eqn, wanted):
     """What a loop carries is wanted, too, where a later turn needs it for what is wanted; where it is, its start is read."""
-    consts, carried = params["num_consts"], params["num_carry"]
+    consts, carried = scan_parts(eqn)
     wanted = list(wanted)
     while True:
-        reads = _used(params["jaxpr"], wanted)
+        reads = _used(eqn.params["jaxpr"], wanted)
         more = [k for k in range(carried) if k + consts in reads and not wanted[k]]
         if not more:
             return reads | {k + consts for k in range(carried) if wanted[k]}

@@ -14,6 +14,7 @@ from jax.extend.core import Literal
 
 from .numpy_kinds import function_of
 from .numpy_rules import ALIKE, DTYPES, MANY_RESULTS, MOST_DIMENSIONS, SAME, NotHere, cuts
+from .traces import scan_parts
 
 ROUNDS = 2048  # of a loop at most: each takes some µs a primitive
 ENOUGH = 512  # runs of an operation by itself: one by numpy takes up to 0.1 ms more than one that is compiled
@@ -174,7 +175,7 @@ def _dtype(v):
 def _scan(eqn):
     p = eqn.params
     steps = Steps(p["jaxpr"], ALIKE)
-    n_consts, n_carry, length = p["num_consts"], p["num_carry"], p["length"]
+    (n_consts, n_carry), length = scan_parts(eqn), p["length"]
     if length > ROUNDS:
         raise NotHere
     order = range(length)[::-1] if p["reverse"] else range(length)
