@@ -23,7 +23,8 @@ def _compile_quickly():
     """
     before = os.environ.get("XLA_FLAGS")
     quick = "--xla_cpu_parallel_codegen_split_count=1"
-    if int(metadata.version("jaxlib").split(".")[1]) < 11:  # XLA aborts at a flag that it does not know
+    version = tuple(map(int, metadata.version("jaxlib").split(".")[:2]))
+    if version < (0, 11):  # XLA aborts at a flag that it does not know
         quick = f"{quick} --xla_cpu_use_fusion_emitters=false"
     os.environ["XLA_FLAGS"] = f"{quick} {before or ''}"
     import jax  # noqa: PLC0415  after the flag is set

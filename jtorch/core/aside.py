@@ -8,7 +8,8 @@ import jax
 import numpy as np
 
 from . import ledger
-from .hosted import place_of, put, steps_of
+from .device import place_of
+from .hosted import put, steps_of
 from .numpy_rules import EXACT, NotHere
 from .packing import RUNTIME, plain
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from . import costs
 from .blas import one_thread
-from .hosted import place_of, put, steps_of
+from .device import place_of
+from .hosted import put, steps_of
 from .numpy_rules import ALIKE, DTYPES, MOST_DIMENSIONS, NotHere
-from .packing import placed
 
 LITTLE = 1 << 26  # bytes of all results of all nodes: with more, numpy takes longer than compiling
 NEVER = ()  # as the steps of a plan: a program that it is part of is XLA's
@@ -77,6 +77,5 @@ class _Caller:
 
 
 def _executed(plan, args, numbers):
-    with placed(plan.device):  # numpy's arrays are on none
-        made = plan.jit(*args, *numbers)
+    made = plan.jit(*args, *numbers)
     return list(map(np.asarray, made if plan.n_out > 1 else (made,)))

@@ -151,6 +151,20 @@ def _find(d: Device):
     return devices[d.index or 0]
 
 
+@functools.cache
+def _is_default(place) -> bool:
+    return place is jax.devices()[0]
+
+
+def place_of(d: Device):
+    """Where results for a device are put: None where that goes without saying.
+
+    They are not committed to it then, as the results of programs are not: for others programs would be compiled once more.
+    """
+    place = d.jax
+    return None if _is_default(place) else place
+
+
 def of_array(array) -> Device:
     """The torch device on which a jax array lives."""
     found = next(iter(array.devices()))

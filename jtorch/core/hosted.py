@@ -12,6 +12,7 @@ import jax
 import numpy as np
 from jax.extend.core import Literal
 
+from .device import place_of
 from .numpy_kinds import function_of
 from .numpy_rules import ALIKE, DTYPES, MANY_RESULTS, MOST_DIMENSIONS, SAME, NotHere, cuts
 from .traces import scan_parts
@@ -61,14 +62,6 @@ class Hosted:
         self.steps = Steps(jax.make_jaxpr(self.plan.fn)(*args), SAME)
         self.place = place_of(self.plan.device)
         self.plan.enough = ENOUGH
-
-
-def place_of(device):
-    """Where results for a device are put: None where that goes without saying.
-
-    They are not committed to it then, as the results of programs are not: for others programs would be compiled once more.
-    """
-    return None if device.jax is jax.devices()[0] else device.jax
 
 
 def put(values, place):

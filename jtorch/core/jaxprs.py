@@ -11,7 +11,8 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Var, jaxpr_as_fun
 
 from . import dtype as dtypes
 from .channel_order import CONVOLVES
-from .program import Plan, number
+from .packing import number
+from .program import Plan
 from .spec import Spec
 
 MOST = 1024  # plans that are kept

@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .device import place_of
+
 
 class _Runtime:
     def __repr__(self):
@@ -18,9 +20,9 @@ HERE = nullcontext()  # jax's default device
 
 
 def placed(device):
-    """Where programs without inputs run: jax's default device, unless the graph is on another."""
-    place = device.jax
-    return HERE if place is jax.devices()[0] else jax.default_device(place)
+    """In which a device's programs are made and run: what has no committed inputs would be jax's default device's otherwise."""
+    place = place_of(device)
+    return HERE if place is None else jax.default_device(place)
 
 
 def plain(x):
@@ -102,3 +104,8 @@ _LETTERS = (("f", np.float64), ("i", np.int64), ("c", np.complex128))
 
 def _letter(x):
     return "c" if isinstance(x, complex) else "f" if isinstance(x, float) else "i"
+
+
+def number(x, np_dtype):
+    """A number operand, traced or plain, as a 0-d array of this dtype."""
+    return jnp.asarray(x, np_dtype) if not isinstance(x, jax.Array) else x.astype(np_dtype)

@@ -5,11 +5,11 @@ from operator import attrgetter
 from sys import getrefcount
 
 import jax
-import jax.numpy as jnp
 
 from . import by_numpy, costs, cuts, gather, hasty, hosted, ledger, sight
 from .chain import abstract, beside, concretely
 from .channel_order import CONVOLVES, FOLLOWS, lies_first, stored_order
+from .device import place_of
 from .packing import HERE, RUNTIME, Packing, placed, plain
 
 LATE = 16  # runs that a program with more results makes for another, before the other is compiled
@@ -295,17 +295,19 @@ def run(graph, cause, scope, thread=None):
             pending.value = NO_DATA
             pending.graph = None
         return
+    if graph.unresolved:
+        _resolve(graph)
     place = placed(graph.device)
     if place is not HERE:
         thread = None  # runs that gather are compiled on another thread, which knows no place
+        if graph.unresolved:
+            _drain(graph)  # perhaps of the default device, which it would not run on within
     with place:
         _run(graph, cause, scope, thread)
 
 
 def _run(graph, cause, scope, thread):
     pendings, inputs, state = graph.pendings, graph.inputs, graph.state
-    if graph.unresolved:
-        _resolve(graph)
     live = tuple(map(_is_live, map(getrefcount, pendings)))
     dead = tuple(map(_is_dead, map(getrefcount, inputs)))
     if graph.unresolved:
@@ -326,8 +328,7 @@ def _run(graph, cause, scope, thread):
         _wait(graph, cause, thread, prog, dead)
         return
     if graph.unresolved:
-        inputs[graph.unresolved[0]].graph.drain()
-        _resolve(graph)
+        _drain(graph)
     numbers = graph.numbers
     if prog.call is None and not prog.runs and not prog.spared:
         prog.wait = sight.numpys(prog, cause)
@@ -401,6 +402,11 @@ def _resolve(graph):
     graph.unresolved = left
 
 
+def _drain(graph):
+    graph.inputs[graph.unresolved[0]].graph.drain()
+    _resolve(graph)
+
+
 def _wait(graph, cause, thread, prog, dead):
     """A finished step joins the ones that wait, or is the first."""
     inputs, fed = graph.inputs, graph.unresolved
@@ -466,7 +472,7 @@ def run_nodes(nodes, inputs, numbers, out, prog=None):
     values = [numbers[at[id(n)]] if n.numbers is RUNTIME else tuple(map(plain, n.numbers)) for n in nodes]
     if prog is not None and prog.by_numpy:
         return by_numpy.run(lambda call: _walk(nodes, inputs, values, out, call), prog.device)
-    if prog is None or hosted.place_of(prog.device) is not None:
+    if prog is None or place_of(prog.device) is not None:
         return _walk(nodes, inputs, values, out, _executed)
     return hosted.on_device(_walk(nodes, inputs, values, out, _executed_here))
 
@@ -511,8 +517,3 @@ def _executed_here(plan, args, values):
                 plan.warm += 1
                 return results
     return _executed(plan, hosted.owned(args), values)
-
-
-def number(x, np_dtype):
-    """A number operand, traced or plain, as a 0-d array of this dtype."""
-    return jnp.asarray(x, np_dtype) if not isinstance(x, jax.Array) else x.astype(np_dtype)

@@ -10,6 +10,7 @@ import numpy as np
 from .. import errors_func
 from . import dtype as dtypes
 from . import halves, strided
+from .device import place_of
 from .lanes import Lane, is_traced, unknown
 from .pending import Small
 from .program import NO_DATA, Plan
@@ -286,8 +287,8 @@ def as_numpy(value) -> np.ndarray:
 
 def to_device(array, device):
     """The value of a tensor with the numbers of a numpy array that nobody will write to again: a jax array, or a Pending of a small one."""
-    place = device.jax
-    if place is not jax.devices()[0]:
+    place = place_of(device)
+    if place is not None:
         return jax.device_put(array, place)
     if type(array) is np.ndarray and array.nbytes <= LITTLE and device.type == "cpu":
         array = array.view()
@@ -313,8 +314,7 @@ _OFTEN = 500
 
 def _taken(array, device) -> jax.Array:
     """A jax array in the memory of a numpy array where it is aligned for XLA; donating it copies it."""
-    place = device.jax
-    return jax.device_put(array, None if place is jax.devices()[0] else place, may_alias=True)
+    return jax.device_put(array, place_of(device), may_alias=True)
 
 
 def as_memory(array, memory):

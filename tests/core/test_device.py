@@ -1,6 +1,9 @@
 """Device names: parsing, printing, errors; the accelerator that is there."""
 
+import os
 import pickle
+import subprocess
+import sys
 
 import pytest
 
@@ -84,3 +87,33 @@ def test_a_device_by_keywords(call):
         except (RuntimeError, TypeError) as error:
             said.append((type(error), str(error)))
     assert said[0] == said[1]
+
+
+_BESIDE = """
+import jax, jtorch as torch
+from jtorch.core import device
+there, here = jax.devices()  # an accelerator, which is jax's default device; the place of CPU tensors beside it
+device.accelerator = lambda: "cuda"
+device._find = lambda d: {"cuda": there, "cpu": here}[d.type]
+net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+optimizer = torch.optim.Adam(net.parameters(), 1e-2)
+losses = []
+for _ in range(60):
+    loss = net(torch.randn(16, 4) + torch.tensor([1.0, 2, 3, 4]) * 0.5).pow(2).mean()
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+    losses.append(loss.item())
+assert losses[-1] < losses[0] / 2, losses
+for _ in range(5):
+    far = torch.ones(3, device="cuda") * 2
+    near = far.cpu().exp() + torch.arange(3)
+    made = [*net.parameters(), torch.zeros(3) + 1, torch.arange(5).sin(), near, (far.sin(), far)[1]]
+    values = [v.get() if hasattr(v, "graph") else v for v in [t._storage.value for t in made]]
+    assert [v.devices() for v in values] == [{here}] * (len(made) - 1) + [{there}], [v.devices() for v in values]
+print("all there")
+"""
+
+
+def test_cpu_tensors_beside_another_default_device():
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
+    done = subprocess.run([sys.executable, "-c", _BESIDE], env=os.environ | flags, capture_output=True, text=True)
+    assert done.stdout == "all there\n", done.stderr
