@@ -103,10 +103,10 @@ for _ in range(60):
     optimizer.zero_grad(); loss.backward(); optimizer.step()
     losses.append(loss.item())
 assert losses[-1] < losses[0] / 2, losses
-for _ in range(5):
+for k in range(12):
     far = torch.ones(3, device="cuda") * 2
     near = far.cpu().exp() + torch.arange(3)
-    made = [*net.parameters(), torch.zeros(3) + 1, torch.arange(5).sin(), near, (far.sin(), far)[1]]
+    made = [*net.parameters(), torch.zeros(3) + 0.1 * k, torch.arange(5).sin(), near, (far.sin(), far)[1]]
     values = [v.get() if hasattr(v, "graph") else v for v in [t._storage.value for t in made]]
     assert [v.devices() for v in values] == [{here}] * (len(made) - 1) + [{there}], [v.devices() for v in values]
 print("all there")
