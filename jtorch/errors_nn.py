@@ -1,8 +1,8 @@
 """Public errors of neural-network ops, in the manner of errors.py: PyTorch's type and first line."""
 
-from .errors import dim_range, expand_size, t_rank, unsupported
+from .errors import dim_range, expand_rank, expand_size, inplace_shape, t_rank, unsupported
 
-__all__ = ["dim_range", "expand_size", "t_rank", "unsupported"]
+__all__ = ["dim_range", "expand_rank", "expand_size", "inplace_shape", "t_rank", "unsupported"]
 
 _LETTERS = {
     "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",

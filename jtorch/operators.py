@@ -62,7 +62,12 @@ def _check_self(self, dunder):
 
 def _in_place(name):
     def apply(self, other):
-        return getattr(self, name + "_")(other)
+        try:
+            return getattr(self, name + "_")(other)
+        except TypeError:
+            if isinstance(other, (Tensor, int, float, complex, np.generic, np.ndarray)):
+                raise
+            return NotImplemented
 
     return apply
 

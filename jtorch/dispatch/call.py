@@ -371,7 +371,7 @@ def inplace(op, args, public=None):
             break
     if t._storage.version < me.born:
         CONSTANTS["own"](t._storage, None, _written_name(op))
-    if me.grad:
+    if me.grad and not op.untracked:
         check_inplace(t, args[1:])
     _draw_keys(call)
     key = ("inplace", call.key)

@@ -11,6 +11,7 @@ import types
 import numpy as np
 
 from .. import errors
+from ..core import dtype as dtypes
 from ..core.record import tls
 from ..core.spec import Size
 from ..ops import registry
@@ -163,6 +164,10 @@ _GUARDS = (
             "if type(exponent) is int and exponent < 0 and type(input) in fast and input._spec.dtype.category < 2:",
             "    raise integer_power()",
         ),
+        "masked_fill": (
+            "if type(value) in number_types and type(input) in fast and input._spec.dtype.category < 2:",
+            "    check_number(value, input._spec.dtype)",
+        ),
     }
     | dict.fromkeys(
         ("floor_divide", "fmod", "remainder"),
@@ -267,6 +272,7 @@ def _compile(record, parts, lines, scope):
         "type": builtins.type, "default": DEFAULT, "operand": operand, "_inplace": inplace, "call_view": call_view,
         "view_of_other": view_of_other, "Tensor": Tensor, "isinstance": builtins.isinstance,
         "missing_argument": errors.missing_argument, "check_kinds": check_kinds, "integer_power": errors.integer_power, "division_by_zero": errors.division_by_zero, "check_values": check_values,
+        "check_number": dtypes.check_number,
     }  # fmt: skip
     exec(compile(source, f"<jtorch {record.name}>", "exec"), scope)
     fn = scope["public"] = scope[_safe(record.name)]
@@ -326,13 +332,16 @@ def build_inplace(op):
     """The method `op_`."""
     parts, scope, _ = _signature_source(op)
     names = ["None" if r == KEY else p.name for p, r in zip(op.params, op.roles)]
-    args, lines, late = ", ".join(names), [], old_order.names(op)
+    args, lines, late = ", ".join(names), [*_GUARDS.get(op.name, ())], old_order.names(op)
     if late:
         scope["old"] = old_order.reordered
         old_order.put(parts, op, late)
         given = ", ".join([*(n for n in names if f"_{n}" not in late), *late])
         numbers = "".join(f"{n[1:]}, " for n in late)
-        lines = [f"if {late[0]} is not _d_{late[0][1:]}:", f"    return old(_op, ({given}), ({numbers}), None, public)"]
+        lines += [
+            f"if {late[0]} is not _d_{late[0][1:]}:",
+            f"    return old(_op, ({given}), ({numbers}), None, public)",
+        ]
     if not _RENAMES.isdisjoint(names):
         parts.append("**named")
         lines += ["if named:", f"    return renamed(_op, ({args},), None, named, public)"]

@@ -34,14 +34,18 @@ from .registry import FLOAT, PROMOTE, UNKNOWN, ZERO, Array, Number, Scalar, comp
 # ---- sums and products ----
 
 
+def check_factor(d, factor, name):
+    """Refuse a number of a kind that multiplies no tensor of this dtype."""
+    if type(factor) is builtins.bool and d.category != dtypes.BOOL:
+        raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
+    if d.category <= dtypes.INT and type(factor) is builtins.float:
+        raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+    if d.category <= dtypes.FLOAT and type(factor) is builtins.complex:
+        raise RuntimeError(f"For non-complex input tensors, argument {name} must not be a complex number.")
+
+
 def _check_alpha(input, other, alpha=1):
-    d = common_dtype(input, other)
-    if type(alpha) is builtins.bool and d.category != dtypes.BOOL:
-        raise RuntimeError("Boolean alpha only supported for Boolean results.")
-    if d.category <= dtypes.INT and type(alpha) is builtins.float:
-        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
-    if d.category <= dtypes.FLOAT and type(alpha) is builtins.complex:
-        raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
+    check_factor(common_dtype(input, other), alpha, "alpha")
 
 
 def _times_alpha(x, alpha):
@@ -345,6 +349,8 @@ lerp.vjp(
 
 @lerp.check
 def _check_lerp(input, end, weight):
+    if is_number(weight) and input.dtype.category > dtypes.INT:
+        dtypes.check_number(weight, input.dtype)
     for name, arg in (("end", end), ("weight", weight)):
         if not is_number(arg) and arg.dtype is not input.dtype:
             raise RuntimeError(

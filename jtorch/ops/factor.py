@@ -10,7 +10,9 @@ import numpy as np
 from jax import lax
 
 from ..core import dtype as dt
+from . import registry
 from .backend import on_cpu
+from .create import full
 from .indexing import scalar_name, size_of
 from .matrices import (
     NOT_FINITE,
@@ -143,6 +145,8 @@ cholesky_of.guards(input=False, out=True)
 @composite(where="torch Tensor", out=True, row_major=True)
 def cholesky(input: Array, upper: bool = False):
     """The triangular factor of a positive definite matrix."""
+    if not input.numel():  # of any shape
+        return registry.tensor_call(full, (tuple(input.shape), 0), {"dtype": input.dtype})
     L, info = cholesky_of(input, upper)
     demand("cholesky", NOT_POSITIVE, info)
     return L

@@ -12,7 +12,8 @@ from jax import lax
 from .. import errors, errors_arguments
 from ..core import dtype as dt
 from ..core import shapes
-from . import formats
+from . import formats, registry
+from .create import full
 from .indexing import IN_BOUNDS, axes, axis, index_select, ints, narrow, size_of
 from .registry import Array, VarInts, composite, op
 from .views import expand, reshape, unsqueeze
@@ -221,7 +222,7 @@ def block_diagonal(tensors: list[Array]) -> Array:
             raise RuntimeError(
                 f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {t.ndim} dimensions"
             )
-    blocks = [jnp.atleast_2d(t) for t in _together(tensors)] if tensors else [jnp.zeros((1, 0), jnp.float32)]
+    blocks = [jnp.atleast_2d(t) for t in _together(tensors)]
     width = builtins.sum(b.shape[1] for b in blocks)
     rows, left = [], 0
     for b in blocks:
@@ -233,6 +234,8 @@ def block_diagonal(tensors: list[Array]) -> Array:
 @composite(where="torch")
 def block_diag(*tensors: Array):
     """The matrix with the given matrices along its diagonal."""
+    if not tensors:
+        return registry.tensor_call(full, ((1, 0), 0.0), {"dtype": dt.default.dtype})
     return block_diagonal(list(tensors))
 
 

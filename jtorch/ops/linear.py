@@ -12,6 +12,7 @@ from jtorch import config
 from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
 from jtorch.core import rng
+from jtorch.core.shapes import broadcast
 
 from . import backend, formats, registry
 from .arithmetic import mul
@@ -47,10 +48,17 @@ def linear(input: Array, weight: Array, bias: Array | None = None) -> Array:
     """`input @ weight.T + bias`; `weight` is (out, in), and `input` has any number of leading dimensions."""
     matrix = weight if weight.ndim == 2 else weight[None]
     out = _dot(_rows(input), matrix.T)
-    out = out.reshape(*input.shape[:-1], *weight.shape[:-1])
+    shape = (*input.shape[:-1], *weight.shape[:-1])
+    if bias is None or not _by_rows(input, bias):
+        out = out.reshape(shape)
     if bias is not None:
         out = out + bias.astype(out.dtype)
-    return out.astype(input.dtype)
+    return out.reshape(shape).astype(input.dtype)
+
+
+def _by_rows(input, bias) -> bool:
+    """Whether the bias is added to the rows of the product as one matrix, like PyTorch's addmm, and not to the result."""
+    return input.ndim == 2 or bias.ndim == 1 or sum(n != 1 for n in bias.shape) == 1
 
 
 linear.vjp(
@@ -88,8 +96,24 @@ def _(input, weight, bias=None):
         if input.ndim == 1:
             raise errors.dot_shapes(columns, weight.shape[0])
         raise errors.mv_shapes((rows, columns), weight.shape[0])
-    if bias is not None and bias.ndim <= 1 and bias.numel not in (1, weight.shape[0]):
-        raise errors.expand_size(weight.shape[0], bias.shape[0], 1, (rows, weight.shape[0]), bias.shape)
+    if bias is not None:
+        _check_bias(input, rows, weight.shape[0], bias)
+
+
+def _check_bias(input, rows, columns, bias):
+    if not _by_rows(input, bias):
+        have = (*input.shape[:-1], columns)
+        got = broadcast(have, tuple(bias.shape))
+        if got != have:
+            raise errors.inplace_shape("linear", have, got)
+        return
+    target = (rows, columns)
+    if bias.ndim > 2:
+        raise errors.expand_rank(bias.shape, target)
+    for d in range(2 - bias.ndim, 2):
+        n = bias.shape[d - 2]
+        if n not in (1, target[d]):
+            raise errors.expand_size(target[d], n, d, target, bias.shape)
 
 
 def _dtype_error(input, weight, bias):

@@ -158,6 +158,10 @@ def logical_not(input: Array) -> Array:
     return jnp.logical_not(input)
 
 
+for _record in (logical_and, logical_or, logical_xor, logical_not):
+    _record.untracked = True
+
+
 # ---- tests of elements ----
 
 

@@ -11,7 +11,7 @@ from .. import errors, errors_storage
 from ..core import dtype as dt
 from ..core.shapes import broadcast, contiguous_strides
 from .backend import accumulator
-from .conversion import is_number, rounded
+from .conversion import convert, is_number, rounded
 from .indexing import IN_BOUNDS, axis, scalar_name, size_of
 from .registry import UNKNOWN, ZERO, Array, Number, Scalar, composite, op
 from .views import as_strided
@@ -274,7 +274,7 @@ def diagonal_scatter(input: Array, src: Array, offset: int = 0, dim1: int = 0, d
     n = builtins.max(builtins.min(rows + builtins.min(offset, 0), cols - builtins.max(offset, 0)), 0)
     _fits(src, (*moved.shape[:-2], n))
     row = jnp.arange(n, dtype=jnp.int32) + builtins.max(-offset, 0)
-    moved = moved.at[..., row, row + offset].set(src.astype(input.dtype), mode=IN_BOUNDS, unique_indices=True)
+    moved = moved.at[..., row, row + offset].set(convert(src, input.dtype), mode=IN_BOUNDS, unique_indices=True)
     return jnp.moveaxis(moved, (-2, -1), (first, second))
 
 
@@ -288,7 +288,7 @@ def select_scatter(input: Array, src: Array, dim: int, index: int) -> Array:
             f"select(): index {index} out of range for tensor of size {size_of(input.shape)} at dimension {dim}"
         )
     _fits(src, input.shape[:dim] + input.shape[dim + 1 :])
-    full = jnp.expand_dims(src.astype(input.dtype), dim)
+    full = jnp.expand_dims(convert(src, input.dtype), dim)
     return lax.dynamic_update_slice_in_dim(input, full, index % size, dim)
 
 
@@ -304,7 +304,7 @@ def slice_scatter(
     _fits(src, input.shape[:dim] + (len(places),) + input.shape[dim + 1 :])
     if not len(places):
         return input
-    src = src.astype(input.dtype)
+    src = convert(src, input.dtype)
     if step == 1:
         return lax.dynamic_update_slice_in_dim(input, src, places.start, dim)
     where = (slice(None),) * dim + (slice(places.start, places[-1] + 1, step),)
@@ -318,7 +318,7 @@ def scattered_in_memory(
     """`input`, row by row, with the elements that the strides name replaced by `src`."""
     _fits(src, tuple(size))
     place = _strided_places(size, stride, storage_offset)
-    flat = input.reshape(-1).at[place].set(src.astype(input.dtype), mode=IN_BOUNDS)
+    flat = input.reshape(-1).at[place].set(convert(src, input.dtype), mode=IN_BOUNDS)
     return flat.reshape(input.shape)
 
 

@@ -7,12 +7,12 @@ import math
 import jax.numpy as jnp
 import numpy as np
 
-from .. import errors, errors_arguments
+from .. import errors, errors_arguments, errors_nn
 from ..core import dtype as dt
 from . import small
-from .arithmetic import mul
+from .arithmetic import check_factor, mul
 from .backend import NARROW, accumulator, magnitude, materialize, matmul_tn, on_cpu, one_of
-from .conversion import is_number
+from .conversion import common_dtype, is_number
 from .indexing import axis, ints, scalar_name, size_of
 from .registry import Array, Number, composite, op
 
@@ -502,6 +502,13 @@ def addr(input: Array, vec1: Array, vec2: Array, *, beta: Number = 1, alpha: Num
     )
 
 
+@addr.check
+def _check_factors(input, vec1, vec2, *, beta, alpha):
+    kind = common_dtype(input, vec1, vec2)
+    check_factor(kind, beta, "beta")
+    check_factor(kind, alpha, "alpha")
+
+
 # ---------------------------------------------------------------- chains and powers
 
 
@@ -892,6 +899,12 @@ def _cdist_name(args) -> str:
     return "ViewBackward0" if by_matmul else "CdistBackward0"
 
 
+def _mixed_points(x1, x2, by_matmul):
+    if by_matmul:
+        return errors_nn.mm_dtype(dt.of(x1.dtype), dt.of(x2.dtype))
+    return RuntimeError(f"expected scalar type {scalar_name(x1)} but found {scalar_name(x2)}")
+
+
 @op(where="torch", grad_name=_cdist_name)
 def cdist(
     x1: Array,
@@ -912,13 +925,16 @@ def cdist(
         raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
-    kind = dt.promote(dt.of(x1.dtype), dt.of(x2.dtype)).np
-    x1, x2 = x1.astype(kind), x2.astype(kind)
+    kind = x1.dtype
     large = x1.shape[-2] > 25 or x2.shape[-2] > 25
     modes = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
     if compute_mode is not None and compute_mode not in modes:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
     by_matmul = p == 2 and (compute_mode == modes[1] or (compute_mode in (None, modes[0]) and large))
+    if x1.dtype != x2.dtype:
+        if x1.size and x2.size:
+            raise _mixed_points(x1, x2, by_matmul)
+        x2 = x2.astype(kind)
     if by_matmul:
         squares = (x1 * x1).sum(-1)[..., :, None] + (x2 * x2).sum(-1)[..., None, :]
         return _root(jnp.maximum(squares - 2 * jnp.matmul(x1, _mt(x2)), 0))

@@ -292,6 +292,7 @@ class Op(Record):
         self.numbers = numbers  # may be called without any tensor
         self.wide = wide  # the argument whose single number a kernel of 16-bit floats takes in float32
         self.by_numpy = by_numpy  # (arrays, dim): joins many arrays at hand without a program
+        self.untracked = False  # in place it asks nothing of a leaf: PyTorch knows no derivative of it at all
         self.lacks = {} if lacks is None else _lacking(lacks)
         self.rules: dict[str, Callable | _Marker] = {}
         self.rule_args: dict[str, tuple[str, ...]] = {}

@@ -191,7 +191,11 @@ def _check_mvlgamma(input, p):
 def logit(input: Array, eps: float | None = None) -> Array:
     """log(x / (1 - x)), of `input` clamped to [eps, 1 - eps] where eps is given."""
     if eps is not None:
-        input = jnp.clip(input, jnp.asarray(eps, input.dtype), jnp.asarray(1 - eps, input.dtype))
+        low = jnp.asarray(eps, input.dtype)
+        high = 1 - low
+        input = jnp.where(
+            input < low, low, jnp.minimum(input, high)
+        )  # the lower end goes first where they are out of order
     x = input.astype(jnp.float32) if input.dtype.itemsize == 2 else input
     rest = rounded(1 - x, input.dtype)  # torch rounds each step of this one
     return jnp.log(rounded(x / rest, input.dtype)).astype(input.dtype)

@@ -1,5 +1,7 @@
 """What calls of every operator with odd arguments found: flags, words and numbers out of place, nans, other dtypes."""
 
+import math
+
 import pytest
 
 import jtorch
@@ -26,6 +28,45 @@ def sampled(t, **how):
 
 
 VALUES = {
+    "nothing along a diagonal": lambda t: t.block_diag(),
+    "odds between ends out of order": lambda t: [
+        t.logit(t.tensor([0.0, 0.2, 0.5, 0.7, 1.0, NAN]), eps) for eps in (0.3, 0.5, 0.6, 2.0, -0.5)
+    ],
+    "a bias of two dimensions": lambda t: [
+        t.nn.functional.linear(t.ones(shape), t.ones(3, 2), t.arange(1.0, 1 + math.prod(bias)).view(bias))
+        for shape, bias in (
+            ((2,), (1, 3)),
+            ((2, 2), (2, 3)),
+            ((2, 2), (2, 1)),
+            ((2, 2, 2), (2, 3)),
+            ((2, 2, 2), (4, 1)),
+            ((2, 2, 2), (2, 2, 3)),
+        )
+    ],
+    "empty points of two dtypes": lambda t: t.cdist(t.ones(0, 2), t.ones(3, 2).double()),
+    "floats wrapped into a copy": lambda t: [
+        f(t.zeros(2, 2, dtype=kind), t.tensor(values))
+        for kind in (t.uint8, t.int8, t.int32)
+        for values in ([300.0, -3.0], [3e10, -3e10], [NAN, INF])
+        for f in (
+            lambda x, src: t.select_scatter(x, src, 0, 0),
+            t.diagonal_scatter,
+            lambda x, src: t.as_strided_scatter(x, src, (2,), (1,)),
+            lambda x, src: t.slice_scatter(x, src.view(1, 2), 0, 0, 1),
+        )
+    ],
+    "cholesky of nothing": lambda t: [t.cholesky(t.zeros(shape)) for shape in ((0, 2, 2), (0, 3), (0,), (0, 0))],
+    "logic in place on a leaf": lambda t: [
+        [getattr(x, f"logical_{name}_")(*more).detach(), x.requires_grad]
+        for name, more in (("xor", 1), ("and", 1), ("or", 1), ("not", 0))
+        for x in [t.tensor([1.0, 2.0], requires_grad=True)]
+        for more in [(t.tensor([1.0, 0.0]),) * more]
+    ],
+    "in place with what is no operand": lambda t: [
+        getattr(t.tensor([1]), f"__i{name}__")(x)
+        for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift")
+        for x in ("a", None, [1])
+    ],
     "polygamma beside a nan": lambda t: t.polygamma(2, t.tensor([-1.7658, -4.3228, NAN, 3.0])),
     "zeta beside a nan": lambda t: t.special.zeta(t.tensor(2.0), t.tensor([-1.75, -4.25, NAN])),
     "normalized nans": lambda t: [
@@ -314,6 +355,20 @@ REFUSED = {
     "weight that is a matrix": lambda t, x: t.nn.MultiMarginLoss(weight=x),
     "mask of another size, scattered": lambda t, x: x.masked_scatter(t.ones(2, 4) > 0, x),
     "loss of wholes": lambda t, x: t.nn.functional.huber_loss(x.long(), x),
+    "bias of more rows than a vector has": lambda t, x: t.nn.functional.linear(x[0], t.ones(3, 3), x),
+    "bias of more rows than there are": lambda t, x: t.nn.functional.linear(x[:1], t.ones(3, 3), x),
+    "bias of more dimensions": lambda t, x: t.nn.functional.linear(x, t.ones(3, 3), x[None]),
+    "bias that makes a batch larger": lambda t, x: t.nn.functional.linear(x[:, None], t.ones(3, 3), x),
+    "bias that is a column": lambda t, x: t.nn.functional.linear(x[0], t.ones(3, 3), t.ones(3, 1)),
+    "float factor of wholes": lambda t, x: t.addr(x.long(), t.tensor([1, 2]), t.tensor([1, 2, 3]), beta=1.5),
+    "flag for a factor": lambda t, x: t.addr(x, x[:, 0], x[0], alpha=True),
+    "points of two dtypes": lambda t, x: t.cdist(x, x.double()),
+    "points of two dtypes, multiplied": lambda t, x: t.cdist(t.ones(30, 3), x.double()),
+    "wholes filled with nan after a number": lambda t, x: [x.long().masked_fill(x > 0, v) for v in (1.5, NAN)],
+    "bytes filled with much after a number": lambda t, x: [x.byte().masked_fill(x > 0, v) for v in (1, -300)],
+    "wholes filled with much in place": lambda t, x: [x.int().masked_fill_(x > 0, v) for v in (1, HUGE - 1)],
+    "wholes to a negative power in place": lambda t, x: [x.long().pow_(v) for v in (1, -1)],
+    "rest of wholes by 0 in place": lambda t, x: [x.long().fmod_(v) for v in (1, 0)],
 }
 
 
