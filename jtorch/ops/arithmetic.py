@@ -352,6 +352,8 @@ def _check_lerp(input, end, weight):
     if is_number(weight) and input.dtype.category > dtypes.INT:
         dtypes.check_number(weight, input.dtype)
     for name, arg in (("end", end), ("weight", weight)):
+        if name == "weight" and not is_number(arg) and not arg.ndim and input.ndim and not arg.dtype.is_complex:
+            continue  # it stands for its number
         if not is_number(arg) and arg.dtype is not input.dtype:
             raise RuntimeError(
                 f"expected dtype {errors.c_type(input.dtype)} for `{name}` but got dtype {errors.c_type(arg.dtype)}"

@@ -452,6 +452,9 @@ def _overloaded(whole, along, binary, input, args, kwargs):
     first = args[0] if args else kwargs.get("dim", kwargs.get("axis", kwargs.get("other")))
     if "other" in kwargs or not isinstance(first, int | np.integer):
         return binary(input, *args, **kwargs)
+    keepdim = args[1] if len(args) > 1 else kwargs.get("keepdim", False)
+    if not isinstance(keepdim, builtins.bool | np.bool_):
+        raise errors.argument(along.name.removesuffix("_dim"), "keepdim", "bool", keepdim)
     return along(input, *args, **kwargs)
 
 

@@ -89,7 +89,8 @@ def polygamma_of(input: Array, n: int) -> Array:
     if n == 1:
         return _trigamma(input)
     order = jnp.full_like(input, n + 1)
-    return (-1.0) ** (n + 1) * math.factorial(n) * _zeta(order, input)
+    factor = float(math.factorial(n)) if n <= 170 else math.inf  # 170! is the last that a double holds
+    return (-1.0) ** (n + 1) * factor * _zeta(order, input)
 
 
 @jax.custom_jvp

@@ -55,6 +55,13 @@ VALUES = {
             lambda x, src: t.slice_scatter(x, src.view(1, 2), 0, 0, 1),
         )
     ],
+    "between, by a tensor for a number": lambda t: [
+        t.lerp(t.tensor([1.0, 2.0]), t.tensor([3.0, 4.5]), w)
+        for w in (t.tensor(0.3, dtype=t.float64), t.tensor(0.3, dtype=t.float16), t.tensor(2), t.tensor(True))
+    ],
+    "derivatives past the largest factorial": lambda t: [
+        t.polygamma(300, t.tensor([1.0, 2.0, 30.0], dtype=d)) for d in (t.float32, t.float64)
+    ],
     "cholesky of nothing": lambda t: [t.cholesky(t.zeros(shape)) for shape in ((0, 2, 2), (0, 3), (0,), (0, 0))],
     "logic in place on a leaf": lambda t: [
         [getattr(x, f"logical_{name}_")(*more).detach(), x.requires_grad]
@@ -362,6 +369,9 @@ REFUSED = {
     "bias that is a column": lambda t, x: t.nn.functional.linear(x[0], t.ones(3, 3), t.ones(3, 1)),
     "float factor of wholes": lambda t, x: t.addr(x.long(), t.tensor([1, 2]), t.tensor([1, 2, 3]), beta=1.5),
     "flag for a factor": lambda t, x: t.addr(x, x[:, 0], x[0], alpha=True),
+    "flag of an extreme by its number": lambda t, x: x.min(1, keepdim=1),
+    "flag of an extreme that is None": lambda t, x: x.max(1, keepdim=None),
+    "far between": lambda t, x: t.lerp(x, x, 1e39),
     "points of two dtypes": lambda t, x: t.cdist(x, x.double()),
     "points of two dtypes, multiplied": lambda t, x: t.cdist(t.ones(30, 3), x.double()),
     "wholes filled with nan after a number": lambda t, x: [x.long().masked_fill(x > 0, v) for v in (1.5, NAN)],
