@@ -2,6 +2,7 @@
 
 import builtins
 import math
+import numbers
 import operator
 from functools import lru_cache
 
@@ -469,6 +470,7 @@ def _directed(name: str, input, cuts, least: int, dim: int):
     ndim = len(input.shape)
     if ndim < least:
         raise errors.directed_split_rank(name, least, ndim)
+    cuts = [int(c) if isinstance(c, numbers.Integral) else c for c in cuts]  # numpy's ints too
     for given in cuts:
         if not (given is None or isinstance(given, int | tuple | list | registry.tensor_type)):
             raise errors.combination(

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 import jtorch
@@ -62,6 +63,7 @@ VALUES = {
     "derivatives past the largest factorial": lambda t: [
         t.polygamma(300, t.tensor([1.0, 2.0, 30.0], dtype=d)) for d in (t.float32, t.float64)
     ],
+    "parts by a number of numpy": lambda t: [f(t.arange(4.0).view(2, 2), np.int64(2)) for f in (t.hsplit, t.vsplit)],
     "cholesky of nothing": lambda t: [t.cholesky(t.zeros(shape)) for shape in ((0, 2, 2), (0, 3), (0,), (0, 0))],
     "logic in place on a leaf": lambda t: [
         [getattr(x, f"logical_{name}_")(*more).detach(), x.requires_grad]
