@@ -145,7 +145,7 @@ cholesky_of.guards(input=False, out=True)
 @composite(where="torch Tensor", out=True, row_major=True)
 def cholesky(input: Array, upper: bool = False):
     """The triangular factor of a positive definite matrix."""
-    if not input.numel():  # of any shape
+    if 0 in input.shape:  # of any shape
         return registry.tensor_call(full, (tuple(input.shape), 0), {"dtype": input.dtype})
     L, info = cholesky_of(input, upper)
     demand("cholesky", NOT_POSITIVE, info)
