@@ -194,7 +194,8 @@ def logit(input: Array, eps: float | None = None) -> Array:
     if eps is not None:
         low = jnp.asarray(eps, input.dtype)
         high = 1 - low
-        input = jnp.where(input < low, low, jnp.minimum(input, high))  # the lower end goes first where they are out of order
+        # The lower end goes first where they are out of order (eps > 0.5).
+        input = jnp.where(input < low, low, jnp.minimum(input, high))
     x = input.astype(jnp.float32) if input.dtype.itemsize == 2 else input
     rest = rounded(1 - x, input.dtype)  # torch rounds each step of this one
     return jnp.log(rounded(x / rest, input.dtype)).astype(input.dtype)
