@@ -13,7 +13,7 @@ from . import errors, errors_arguments, errors_storage, literals
 from .autograd.derive import differentiable
 from .core import device as devices
 from .core import dtype as dtypes
-from .core import halves, shapes
+from .core import halves, shapes, wide
 from .core import storage as storages
 from .core.dtype import dtype as DType
 from .core.program import Plan
@@ -203,7 +203,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
             made = made.to(device=device, dtype=dtype)
         return finish(made.detach(), requires_grad)
     place = devices.resolve(device)
-    array, inferred, python = literals.read(data)
+    array, inferred, python = literals.read(data, dtype)
     d = dtype_or_default(dtype, inferred, "tensor")
     return finish(from_array(literals.convert(array, d, python), place, d), requires_grad)
 
@@ -217,7 +217,7 @@ def as_tensor(data, dtype=None, device=None) -> Tensor:
     place = devices.resolve(device)
     if isinstance(data, np.ndarray) and place is devices.cpu and dtype in (None, dtypes.of(data.dtype)):
         return from_numpy(data)
-    array, inferred, python = literals.read(data)
+    array, inferred, python = literals.read(data, dtype)
     d = dtype_or_default(dtype, inferred, "as_tensor")
     return from_array(literals.convert(array, d, python), place, d)
 
@@ -365,6 +365,8 @@ def full_of(spec, value) -> Tensor:
     """A tensor with this spec, each element `value`."""
     if spec.nbytes > LARGEST:
         raise errors_storage.storage_overflow(spec.shape)
+    if type(value) is int and wide.is_wide(value):
+        value = np.uint64(wide.check(value)) if spec.dtype.category == dtypes.INT else float(wide.check(value))
     if (
         storages.on_host.always
         and spec.device is devices.cpu
@@ -593,6 +595,8 @@ def _between(name, start, end, steps, more, dtype, device, requires_grad, out):
         for x in (start, end):
             if not isinstance(x, Tensor):
                 dtypes.check_number(x, dtype)
+    if dtype.category > dtypes.INT:
+        start, end = (float(x) if type(x) is int and wide.is_wide(x) else x for x in (start, end))
     if isinstance(start, Tensor) or isinstance(end, Tensor):
         place = devices.resolve(device)
         start, end = ((x if isinstance(x, Tensor) else tensor(x, dtype=_widest(x))).to(place) for x in (start, end))
@@ -642,6 +646,8 @@ def arange(
         by = given[2] if len(given) > 2 else step
     first, last, by = number_of(first), number_of(last), 1 if by is None else number_of(by)
     check_out("arange", dtype, out)
+    if any(type(x) is int and wide.is_wide(x) for x in (first, last, by)):
+        raise errors.not_representable(dtypes.int64)
     if dtype is None:
         dtype = (
             out.dtype

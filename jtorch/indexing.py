@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from . import errors
+from . import errors, errors_arguments
 from .core import dtype as dtypes
 from .core import storage as storages
 from .core.lanes import is_traced
 from .core.record import tls
+from .core.wide import is_wide
 from .creation import from_array, tensor
 from .dispatch import (
     call_view,
@@ -46,6 +47,8 @@ def setitem(self, index, value):
     """`self[index] = value`."""
     if not isinstance(value, (Tensor, int, float, complex)):
         raise TypeError(f"can't assign a {_type_name(value)} to a {self.type()}")
+    if type(value) is int and is_wide(value):
+        raise errors_arguments.overflow()
     if index is Ellipsis or type(index) is slice and index == _ALL and self._spec.ndim:
         _copy(self, value)  # no view is made, so that none is refused
         return

@@ -5,6 +5,7 @@ import operator
 import jax
 import numpy as np
 
+from . import errors_arguments
 from .core import dtype as dtypes
 from .core import storage as storages
 from .tensor import Tensor
@@ -13,12 +14,15 @@ _WIDE = {dtypes.BOOL: np.bool_, dtypes.INT: np.int64, dtypes.FLOAT: np.float64, 
 _TOO_DEEP = 128
 
 
-def read(data):
-    """(numpy array, dtype, whether it came from Python numbers) of whatever `torch.tensor` takes."""
+def read(data, dtype=None):
+    """(numpy array, dtype, whether it came from Python numbers) of whatever `torch.tensor` takes.
+
+    `dtype` is what the numbers will be turned to: ints past int64 are read only where it holds such.
+    """
     if isinstance(data, np.generic):
         return np.array(data), dtypes.of(data.dtype), False
     if isinstance(data, (bool, int, float, complex)):
-        made, d, python = _numbers((type(data),), [data])
+        made, d, python = _numbers((type(data),), [data], dtype)
         return made.reshape(()), d, python
     if isinstance(data, np.ndarray):
         return data, dtypes.of(data.dtype), False
@@ -27,7 +31,7 @@ def read(data):
     if isinstance(data, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
     if _is_sequence(data) and not hasattr(data, "__array__"):
-        return _read_sequence(data)
+        return _read_sequence(data, dtype)
     if hasattr(data, "__array__"):
         array = np.asarray(data)
         return array, dtypes.of(array.dtype), False
@@ -42,7 +46,7 @@ def _is_sequence(x):
     return hasattr(x, "__len__") and hasattr(x, "__getitem__") and not isinstance(x, (dict, Tensor, np.generic))
 
 
-def _read_sequence(data):
+def _read_sequence(data, dtype):
     size, first = [], data
     while _is_sequence(first) and not (isinstance(first, np.ndarray) and first.ndim == 0):
         size.append(len(first))
@@ -53,7 +57,7 @@ def _read_sequence(data):
         first = first[0]
     flat, kinds = [], set()
     _flatten(data, 0, size, flat, kinds)
-    made, d, python = _numbers(kinds, flat)
+    made, d, python = _numbers(kinds, flat, dtype)
     return made.reshape(size), d, python
 
 
@@ -95,7 +99,7 @@ def _leaf(x, kinds):
     return x.item()
 
 
-def _numbers(kinds, flat):
+def _numbers(kinds, flat, dtype):
     """(1-D array, dtype, whether all are Python's own) of numbers of these kinds (types, and dtypes of arrays)."""
     found = None
     for kind in kinds:
@@ -108,7 +112,13 @@ def _numbers(kinds, flat):
     try:
         return np.array(flat, wide), found, python
     except OverflowError:
-        raise ValueError("Overflow when unpacking long long") from None
+        if (
+            dtype is None
+            or dtype.category == dtypes.BOOL
+            or (dtype.category == dtypes.INT and dtype is not dtypes.uint64)
+        ):
+            raise errors_arguments.overflow() from None
+    return np.array(flat, np.uint64 if dtype is dtypes.uint64 else _WIDE[dtype.category]), found, python
 
 
 def _dtype_of_type(kind):

@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import errors
 from ..errors import scalar_name
+from .wide import check, is_wide
 
 BOOL, INT, FLOAT, COMPLEX = range(4)  # the categories of promotion, in order
 
@@ -288,6 +289,8 @@ def fits(x: int, d: dtype) -> bool:
 
 def check_number(x, d: dtype) -> None:
     """Raise PyTorch's error for a number that elements of a dtype cannot be; a negative int wraps where there are no signs."""
+    if type(x) is int and is_wide(x):
+        check(x)
     if isinstance(x, complex):
         if d.category in (INT, FLOAT):
             raise errors.not_representable(d)

@@ -15,6 +15,7 @@ from ..core.program import Plan
 from ..core.record import tls
 from ..core.spec import Spec
 from ..core.storage import Storage
+from ..core.wide import is_wide
 from ..ops import registry
 from ..tensor import CONSTANTS, Tensor, edge_of, make, value_of
 from .joined import MANY, joined
@@ -26,6 +27,7 @@ from .plans import (
     bind,
     check_arguments,
     check_dtype,
+    check_wide,
     device_of,
     key_spec,
     make_plan,
@@ -78,6 +80,8 @@ def slow(op, args, out=None, public=None):
         return _dynamic(op, call, out)
     _draw_keys(call)
     plan = _plan_of(op, call, public)
+    if any(map(is_wide, call.numbers)):
+        check_wide(op, call)
     if op.value_checks:
         _check_values(op, call)
     tensors = _same_device(call.tensors, plan.device)
@@ -383,6 +387,8 @@ def inplace(op, args, public=None):
         if not overlaps(t._spec) and has_overlap(tuple(t._spec.shape), t._spec.strides):
             raise errors.overlap()  # PyTorch reads some elements after it has written them
         plan = op.plans[key] = make_plan(op, call, inplace_spec=t._spec, method=True)
+    if any(map(is_wide, call.numbers)):
+        check_wide(op, call)
     if op.value_checks:
         _check_values(op, call)
     tensors = _same_device(call.tensors, plan.device)

@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import errors
 from ..core import dtype as dtypes
+from ..core import wide
 from ..core.record import tls
 from ..core.spec import Size
 from ..ops import registry
@@ -123,7 +124,7 @@ class _Body:
                 self.emit(depth, f"kind = type({name})")
                 self.emit(depth, "if kind in fast:")
                 self.walk(at, depth + 1, [*key, f"{name}._spec"], [*tensors, name], numbers)
-                self.emit(depth, "if kind not in number_types:")
+                self.emit(depth, f"if kind not in number_types or kind is int and not low <= {name} <= high:")
                 self.emit(depth + 1, self.fallback)
                 self.emit(depth, f"kind_{name} = kind")
                 key, numbers = [*key, f"kind_{name}"], [*numbers, name]
@@ -136,7 +137,8 @@ class _Body:
                         self.emit(depth, f"if {late} is not _d_{name}:")
                         self.emit(depth + 1, self.fallback)
                 self.emit(depth, f"kind_{name} = type({name})")
-                self.emit(depth, f"if kind_{name} not in number_types:")
+                odd = f"kind_{name} is not complex and not low <= {name} <= high and {name} - {name} == 0"
+                self.emit(depth, f"if kind_{name} not in number_types or {odd}:")
                 self.emit(depth + 1, self.fallback)
                 key, numbers = [*key, f"kind_{name}"], [*numbers, name]
         self.leaf(depth, key, tensors, numbers)
@@ -273,6 +275,7 @@ def _compile(record, parts, lines, scope):
         "view_of_other": view_of_other, "Tensor": Tensor, "isinstance": builtins.isinstance,
         "missing_argument": errors.missing_argument, "check_kinds": check_kinds, "integer_power": errors.integer_power, "division_by_zero": errors.division_by_zero, "check_values": check_values,
         "check_number": dtypes.check_number,
+        "low": wide.LOW, "high": wide.HIGH, "int": builtins.int, "complex": builtins.complex,
     }  # fmt: skip
     exec(compile(source, f"<jtorch {record.name}>", "exec"), scope)
     fn = scope["public"] = scope[_safe(record.name)]

@@ -9,7 +9,7 @@ from .. import errors
 from ..autograd.derive import Binding, HalfBinding, differentiable
 from ..core import device as devices
 from ..core import dtype as dtypes
-from ..core import shapes
+from ..core import shapes, wide
 from ..core.program import Plan
 from ..core.spec import Spec
 from ..ops import registry
@@ -163,6 +163,11 @@ def no_such_call(op, args):
 
 def scalar(op, param, role, a, args=()):
     """A Python number out of whatever may stand for one."""
+    if type(a) is int:
+        if not wide.is_wide(a):
+            return a
+        wide.check(a)
+        return float(a) if any(isinstance(t, Tensor) and t._spec.dtype.category > dtypes.INT for t in args) else a
     if type(a) in NUMBER_TYPES:
         return a
     if isinstance(a, Tensor) and not a._spec.ndim:
@@ -187,12 +192,10 @@ def make_plan(op, call, inplace_spec=None, method=False):
     slots, target = bind(op, call, operands)
     specs = [t._spec if t is not None else key_spec() for t in call.tensors]
     device = device_of(op, specs)
-    for check in op.checks:
-        op.invoke(check, check_arguments(slots, specs, call.numbers))
+    _check_numbers(op, call, slots, specs, target)
     if inplace_spec is not None:
         _check_kept(op, target, inplace_spec)
     check_dtype(op, target, specs)
-    _check_factors(op, call, target or (specs[0].dtype if specs else None))
     shape = None
     if op.elementwise:
         shape = shapes.broadcast(*[tuple(s.shape) for s in specs])
@@ -253,11 +256,26 @@ def _check_kept(op, target, spec):
         )
 
 
+def check_wide(op, call):
+    """Look at the numbers of a call that has some beyond int64, as is done once per plan for others, and wrap the ints."""
+    slots, target = bind(op, call, [t._spec for t in call.tensors if t is not None])
+    _check_numbers(op, call, slots, [t._spec if t is not None else key_spec() for t in call.tensors], target)
+
+
+def _check_numbers(op, call, slots, specs, target):
+    for check in op.checks:
+        op.invoke(check, check_arguments(slots, specs, call.numbers))
+    _check_factors(op, call, target or (specs[0].dtype if specs else None))
+    if any(map(wide.is_wide, call.numbers)):
+        read = float if target is not None and target.category > dtypes.INT else wide.wrapped
+        call.numbers = tuple(read(x) if type(x) is int and wide.is_wide(x) else x for x in call.numbers)
+
+
 _FACTORS = {"alpha", "beta", "value"}
 
 
 def _check_factors(op, call, dtype):
-    """Raise for a factor that is too large for what it multiplies. Only the numbers of the first such call are looked at."""
+    """Raise for a factor that is too large for what it multiplies."""
     for p, role, slot in zip(op.params, op.roles, call.slots):
         if role == NUMBER and slot[0] == "n" and p.name in _FACTORS and dtype is not None:
             # PyTorch computes halves in float32, some of them
