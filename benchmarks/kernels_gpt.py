@@ -1,6 +1,6 @@
 """How much faster is a small GPT's training step on jtorch's kernels than on jnp and jax.grad? (ratios, one process)
 
-python benchmarks/kernels_gpt.py [--plain-malloc] [--embedding] [--products]
+python benchmarks/kernels_gpt.py [--plain-malloc] [--embedding] [--products] [--attention]
 """
 
 import ctypes
@@ -231,7 +231,40 @@ def products(rows, columns, width, again=50):
     print(f"({columns}, {rows}) @ ({rows}, {width}): {plain:8.0f} us, matmul_tn {ours:8.0f} us, {plain / ours:.2f}")
 
 
+def causal(batch, length, count, size, rounds=20):
+    """Causal attention and its gradients, of four layers in a row: as anyone would write it, in one block of queries and in blocks, ms."""
+    draw = np.random.default_rng(0)
+    x, g = (jnp.asarray(draw.standard_normal((batch, length, n * count * size)), jnp.float32) for n in (3, 1))
+    split = lambda a: [part.reshape(batch, length, count, size).swapaxes(1, 2) for part in jnp.split(a, 3, -1)]
+
+    def layers(attend):
+        def run(x):
+            for _ in range(4):
+                out = attend(*split(x)).swapaxes(1, 2).reshape(batch, length, -1)
+                x = backend.barrier(x + 0.1 * jnp.concatenate([out] * 3, -1))
+            return x[..., : count * size]
+
+        return lambda x, g: jax.vjp(run, x)[1](g)
+
+    forms, times, usual = [], [], attention.BLOCKS
+    for attend, blocks in ((Naive.attention, usual), (Kernels.attention, ((0, 1),)), (Kernels.attention, usual)):
+        attention.BLOCKS = blocks
+        forms.append(jax.jit(layers(attend)).lower(x, g).compile(hasty.library(large=True)))
+        times.append([])
+    for _ in range(rounds):
+        for form, taken in zip(forms, times):
+            start = time.perf_counter()
+            jax.block_until_ready(form(x, g))
+            taken.append((time.perf_counter() - start) * 1e3)
+    line = " / ".join(f"{statistics.median(taken[3:]):.1f}" for taken in times)
+    gain = statistics.median(a / b for a, b in zip(times[0][3:], times[2][3:]))
+    print(f"causal attention ({batch}, {count}, {length}, {size}): naive / one block / blocks {line} ms, {gain:.2f}")
+
+
 if __name__ == "__main__":
+    if "--attention" in sys.argv:
+        for shape in ((8, 128, 4, 32), (4, 256, 4, 64), (2, 512, 8, 64), (1, 1024, 12, 64)):
+            causal(*shape)
     if "--products" in sys.argv:
         for shape in ((32, 64, 64), (64, 256, 784), (64, 1024, 256), (1024, 384, 128), (1024, 128, 512)):
             products(*shape)

@@ -1,6 +1,8 @@
 """Scaled dot product attention, with its derivative from the saved probabilities. Knows arrays only."""
 
+import functools
 import math
+import operator
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +19,11 @@ from .matmul import matmul
 from .registry import Key, composite, op
 
 # Every product has stored operands: XLA's CPU compiler otherwise computes the softmax again inside the
-# transposed copies that the backward products read.
+# transposed copies that the backward products read. What is transposed is the smaller operand, never the weights. These are not
+# divided by their sums: the results are, which are smaller.
+
+BLOCKS = ((256, 4), (64, 2), (0, 1))  # queries from which on causal attention on the CPU takes so many blocks of them
+MOST = BLOCKS[0][1]
 
 
 def _dot(a: Array, b: Array) -> Array:
@@ -35,13 +41,37 @@ def _grouped(query: Array, x: Array, enable_gqa: bool) -> Array:
     return jnp.repeat(x, query.shape[-3] // x.shape[-3], axis=-3)
 
 
-def _probabilities(query, key, mask, is_causal, scale):
-    scores = _dot(query, key.mT) * scale
-    if not scores.shape[-1]:  # no keys at all: nothing to find the largest of, and zeros in the end
-        return scores
+def _spans(rows: int, columns: int, is_causal: bool) -> list[tuple[int, int, int]]:
+    """The blocks of queries that are attended by themselves: (first, end, how many keys they may see).
+
+    A causal block sees no key behind its end, so that of four blocks five eighths of the products are left.
+    """
+    if not is_causal:
+        return [(0, rows, columns)]
+    count = next(n for least, n in BLOCKS if rows >= least) if backend.on_cpu() else 1
+    size = max(-(-rows // count), 1)
+    return [
+        (first, min(first + size, rows), min(first + size, rows, columns)) for first in range(0, max(rows, 1), size)
+    ]
+
+
+def _cut(x: Array | None, first: int, end: int, seen: int) -> Array | None:
+    """A block's part of what is broadcast against (rows, columns)."""
+    if x is None:
+        return None
+    if x.ndim > 1 and x.shape[-2] != 1:
+        x = x[..., first:end, :]
+    return x if x.shape[-1] == 1 else x[..., :seen]
+
+
+def _weights(query, key, mask, first, is_causal, scale):
+    """exp(score - largest score of the row), and the reciprocals of its sums over the keys."""
+    scores = _dot(query, key.mT) if scale == 1 else _dot(query, key.mT) * scale
+    rows, columns = scores.shape[-2:]
+    if not columns:  # no keys at all: nothing to find the largest of, and zeros in the end
+        return scores, jnp.ones((*scores.shape[:-1], 1), scores.dtype)
     if is_causal:
-        rows, columns = scores.shape[-2:]
-        before = jnp.tril(jnp.ones((rows, columns), bool))
+        before = jnp.tril(jnp.ones((rows, columns), bool), first)
         if mask is None:
             mask = before
         else:
@@ -54,16 +84,36 @@ def _probabilities(query, key, mask, is_causal, scale):
         top = jnp.maximum(jnp.max(scores, axis=-1, keepdims=True), jnp.finfo(scores.dtype).min)
     e = jnp.exp(scores - lax.stop_gradient(top))
     total = jnp.sum(e, axis=-1, keepdims=True)
-    return e * (1 / (total if mask is None else jnp.where(total == 0, 1, total)))
+    return e, 1 / (total if mask is None else jnp.where(total == 0, 1, total))
 
 
 def _attend(query, key, value, mask, is_causal, scale, enable_gqa, keep=None, dropout_p=0.0):
-    """The result and the probabilities before dropout."""
+    """The result, the reciprocals of the sums of weights, and the weights of each block before dropout."""
     scale = _scale(query, scale)
-    key, value = _grouped(query, key, enable_gqa), _grouped(query, value, enable_gqa)
-    probs = backend.materialize(_probabilities(query, key, mask, is_causal, scale).astype(query.dtype))
-    used = probs if keep is None else _dropped(probs, keep, dropout_p)
-    return _dot(used, value).astype(query.dtype), probs
+    if query.dtype not in backend.NARROW:  # fewer numbers than the scores are
+        query, scale = query * jnp.asarray(scale, query.dtype), 1
+    query = backend.materialize(query)
+    key, value = (backend.materialize(_grouped(query, x, enable_gqa)) for x in (key, value))
+    outs, inverses, weights = [], [], []
+    for first, end, seen in _spans(query.shape[-2], key.shape[-2], is_causal):
+        e, inverse = _weights(
+            query[..., first:end, :], key[..., :seen, :], _cut(mask, first, end, seen), first, is_causal, scale
+        )
+        e = backend.materialize(e.astype(query.dtype))
+        used = e if keep is None else _dropped(e, keep[..., first:end, :seen], dropout_p)
+        outs.append((_dot(used, value[..., :seen, :]) * inverse).astype(query.dtype))
+        inverses.append(inverse)
+        weights.append(e)
+    return _rows(outs), _rows(inverses), weights
+
+
+def _rows(blocks):
+    return blocks[0] if len(blocks) == 1 else jnp.concatenate(blocks, -2)
+
+
+def _kept(out, inverse, weights, *more):
+    """What an attention op gives: its results, then as many arrays of weights as there may be blocks."""
+    return out, *more, inverse, *weights, *[jnp.zeros((0,), out.dtype)] * (MOST - len(weights))
 
 
 def _dropped(x, keep, p):
@@ -116,7 +166,7 @@ def _like_query(outs, query, key, value, attn_mask, is_causal, scale, enable_gqa
     return [*formats.keep_format(outs[:1], query), *[None] * (len(outs) - 1)]
 
 
-@op(where="", hidden=1, grad_name=_NAME, strides=_like_query)
+@op(where="", hidden=1 + MOST, grad_name=_NAME, strides=_like_query)
 def attention(
     query: Array,
     key: Array,
@@ -126,22 +176,22 @@ def attention(
     scale: float | None = None,
     enable_gqa: bool = False,
     plain: bool = False,
-) -> tuple[Array, Array]:
+) -> tuple:
     """`softmax(query @ key.mT * scale + mask) @ value`; plain: row-major, whatever the query's strides."""
     if _fused(query, key, value, attn_mask, is_causal, enable_gqa):
-        return _fused_attention(is_causal, scale)(query, key, value), jnp.zeros((), query.dtype)
-    return _attend(query, key, value, attn_mask, is_causal, scale, enable_gqa)
+        return _kept(_fused_attention(is_causal, scale)(query, key, value), jnp.zeros((), query.dtype), [])
+    return _kept(*_attend(query, key, value, attn_mask, is_causal, scale, enable_gqa))
 
 
 attention.vjp_together(
     "query key value attn_mask",
     lambda g, query, key, value, attn_mask, is_causal, scale, enable_gqa, out: attention_grad(
-        g, query, key, value, attn_mask, out[0], out[1], None, is_causal, scale, enable_gqa, 0.0
+        g, query, key, value, attn_mask, out[0], out[1], out[2:], None, is_causal, scale, enable_gqa, 0.0
     ),
 )
 
 
-@op(where="", hidden=2, grad_name=_NAME)
+@op(where="", hidden=2 + MOST, grad_name=_NAME)
 def attention_dropout(
     query: Array,
     keys: Array,
@@ -153,7 +203,7 @@ def attention_dropout(
     dropout_p: float = 0.0,
     *,
     key: Key,
-) -> tuple[Array, Array, Array]:
+) -> tuple:
     """`attention` with dropout of the probabilities."""
     shape = (
         *jnp.broadcast_shapes(query.shape[:-2], _lead(query, keys, enable_gqa)),
@@ -161,8 +211,7 @@ def attention_dropout(
         keys.shape[-2],
     )
     keep = rng.bernoulli(key, 1.0 - dropout_p, shape)
-    out, probs = _attend(query, keys, value, attn_mask, is_causal, scale, enable_gqa, keep, dropout_p)
-    return out, probs, keep
+    return _kept(*_attend(query, keys, value, attn_mask, is_causal, scale, enable_gqa, keep, dropout_p), keep)
 
 
 def _lead(query, key, enable_gqa):
@@ -172,7 +221,7 @@ def _lead(query, key, enable_gqa):
 attention_dropout.vjp_together(
     "query keys value attn_mask",
     lambda g, query, keys, value, attn_mask, is_causal, scale, enable_gqa, dropout_p, out: attention_grad(
-        g, query, keys, value, attn_mask, out[0], out[1], out[2], is_causal, scale, enable_gqa, dropout_p
+        g, query, keys, value, attn_mask, out[0], out[2], out[3:], out[1], is_causal, scale, enable_gqa, dropout_p
     ),
 )
 
@@ -195,31 +244,45 @@ def _ungroup(x: Array, like: Array, enable_gqa: bool) -> Array:
     return _fit(x, like).astype(like.dtype)
 
 
-def _attend_grad(grad, query, key, value, mask, out, probs, keep, scale, enable_gqa, dropout_p):
-    scale = _scale(query, scale)
-    grad = backend.materialize(grad)
-    k, v = _grouped(query, key, enable_gqa), _grouped(query, value, enable_gqa)
-    used, dprobs = probs, _dot(grad, v.mT)
-    if keep is not None:
-        used, dprobs = _dropped(probs, keep, dropout_p), _dropped(dprobs, keep, dropout_p)
+def _widest(blocks, axis, size):
+    """The sum of blocks that begin together along an axis, as long as `size`."""
+    pad = lambda x: jnp.pad(x, [(0, size - x.shape[axis] if i == axis % x.ndim else 0) for i in range(x.ndim)])
+    return functools.reduce(operator.add, map(pad, blocks))
+
+
+def _attend_grad(grad, query, key, value, mask, out, inverse, weights, keep, is_causal, scale, enable_gqa, dropout_p):
+    scale, dtype = _scale(query, scale), query.dtype
+    grad, query = backend.materialize(grad), backend.materialize(query)
+    k, v = (backend.materialize(_grouped(query, x, enable_gqa)) for x in (key, value))
     # sum(dprobs * probs) over the keys, from the far smaller result
-    wide = dprobs.dtype
-    mean = jnp.sum(grad.astype(wide) * out.astype(wide), axis=-1, keepdims=True)
-    dscores = backend.materialize(probs.astype(wide) * (dprobs - mean))
-    narrow = dscores.astype(query.dtype)
-    dq = _dot(narrow, k) * scale
-    dk = backend.matmul_tn(narrow, query) * jnp.asarray(scale, query.dtype)
-    dv = backend.matmul_tn(used, grad)
+    wide = inverse.dtype
+    mean = jnp.sum(grad.astype(wide) * out.astype(wide), axis=-1, keepdims=True) * inverse
+    scaled = backend.materialize((grad.astype(wide) * inverse).astype(dtype))
+    dq, dk, dv, dscores = [], [], [], []
+    columns = k.shape[-2]
+    for (first, end, seen), e in zip(_spans(query.shape[-2], columns, is_causal), weights):
+        g, q = scaled[..., first:end, :], query[..., first:end, :]
+        used, dweights = e, _dot(g, v[..., :seen, :].mT)
+        if keep is not None:
+            kept = keep[..., first:end, :seen]
+            used, dweights = _dropped(e, kept, dropout_p), _dropped(dweights, kept, dropout_p)
+        d = backend.materialize(e.astype(wide) * (dweights - mean[..., first:end, :]))
+        dscores.append(d)
+        narrow = d.astype(dtype)
+        dq.append(_dot(narrow, k[..., :seen, :]))
+        dk.append(_dot(backend.materialize(q.mT), narrow))
+        dv.append(_dot(backend.materialize(g.mT), used))
     grads = (
-        _fit(dq, query).astype(query.dtype),
-        _ungroup(dk, key, enable_gqa),
-        _ungroup(dv, value, enable_gqa),
+        _fit(_rows(dq) * scale, query).astype(dtype),
+        _ungroup(_widest(dk, -1, columns).mT * scale, key, enable_gqa),
+        _ungroup(_widest(dv, -1, columns).mT, value, enable_gqa),
     )
     if mask is None:
         return grads
     if not jnp.issubdtype(mask.dtype, jnp.floating):
-        return *grads, jnp.zeros(mask.shape, query.dtype)
-    return *grads, _fit(dscores, mask).astype(mask.dtype)
+        return *grads, jnp.zeros(mask.shape, dtype)
+    whole = _rows([_widest([d], -1, columns) for d in dscores])
+    return *grads, _fit(whole, mask).astype(mask.dtype)
 
 
 @op(where="")
@@ -230,7 +293,8 @@ def attention_grad(
     value: Array,
     attn_mask: Array | None,
     out: Array,
-    probs: Array,
+    inverse: Array,
+    weights: list[Array],
     keep: Array | None,
     is_causal: bool,
     scale: float | None,
@@ -239,16 +303,18 @@ def attention_grad(
 ) -> tuple:
     """The cotangents of query, key, value and, where there is one, the mask."""
 
-    def fast(grad, query, key, value, mask, out, probs, keep):
+    def fast(grad, query, key, value, mask, out, inverse, weights, keep):
         if keep is None and _fused(query, key, value, mask, is_causal, enable_gqa):
             return jax.vjp(_fused_attention(is_causal, scale), query, key, value)[1](grad)
-        return _attend_grad(grad, query, key, value, mask, out, probs, keep, scale, enable_gqa, dropout_p)
+        saved = out, inverse, weights, keep
+        return _attend_grad(grad, query, key, value, mask, *saved, is_causal, scale, enable_gqa, dropout_p)
 
-    def plain(grad, query, key, value, mask, out, probs, keep):
-        out, probs = _attend(query, key, value, mask, is_causal, scale, enable_gqa, keep, dropout_p)
-        return _attend_grad(grad, query, key, value, mask, out, probs, keep, scale, enable_gqa, dropout_p)
+    def plain(grad, query, key, value, mask, out, inverse, weights, keep):
+        saved = *_attend(query, key, value, mask, is_causal, scale, enable_gqa, keep, dropout_p), keep
+        return _attend_grad(grad, query, key, value, mask, *saved, is_causal, scale, enable_gqa, dropout_p)
 
-    return backend.differentiated_as(fast, plain)(grad, query, key, value, attn_mask, out, probs, keep)
+    args = grad, query, key, value, attn_mask, out, inverse, list(weights), keep
+    return backend.differentiated_as(fast, plain)(*args)
 
 
 def _check_attention(query, key, value, attn_mask, is_causal, enable_gqa, dropped=False):
@@ -290,7 +356,8 @@ def attention_probabilities(
 ) -> Array:
     """softmax(query @ keys.mT * scale + mask)."""
     keys = _grouped(query, keys, enable_gqa)
-    return _probabilities(query, keys, attn_mask, is_causal, _scale(query, scale)).astype(query.dtype)
+    e, inverse = _weights(query, keys, attn_mask, 0, is_causal, _scale(query, scale))
+    return (e * inverse).astype(query.dtype)
 
 
 def _attention_by_host(query, key, value, attn_mask, is_causal, scale, enable_gqa, dropout_p):

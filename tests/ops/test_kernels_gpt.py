@@ -415,8 +415,9 @@ def test_alpha_dropout_keeps_moments():
 
 def test_attention_dropout():
     q, k, v = (jnp.asarray(a) for a in QKV)
-    out, probs, keep = att.attention_dropout.fn(q, k, v, dropout_p=0.4, key=KEY)
-    np.testing.assert_allclose(out, (probs * keep / 0.6) @ v, rtol=1e-12)
+    out, keep, inverse, weights, *empty = att.attention_dropout.fn(q, k, v, dropout_p=0.4, key=KEY)
+    np.testing.assert_allclose(out, (weights * inverse * keep / 0.6) @ v, rtol=1e-12)
+    assert len(empty) == att.MOST - 1 and not any(e.size for e in empty)
     static = ATTENTION | {"is_causal": True, "dropout_p": 0.4, "key": KEY}
     run = derived(att.attention_dropout, attn_mask=None, **static)
     g = jnp.asarray(real(*out.shape))

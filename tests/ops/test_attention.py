@@ -1,0 +1,93 @@
+"""Causal attention by blocks of queries: whatever their number, the values and derivatives are those of one block and PyTorch's."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from derived import derived
+
+from jtorch.ops import attention as att
+from jtorch.ops import backend
+from tests.oracle import torch
+
+draw = np.random.default_rng(0)
+
+
+def real(*shape):
+    return jnp.asarray(draw.standard_normal(shape))
+
+
+SAMPLES = {
+    "square": ((2, 3, 9, 4), (2, 3, 9, 4), (2, 3, 9, 5), None, False),
+    "more keys": ((2, 5, 4), (2, 11, 4), (2, 11, 4), None, False),
+    "fewer keys": ((2, 11, 4), (2, 3, 4), (2, 3, 4), None, False),
+    "one query": ((2, 1, 4), (2, 7, 4), (2, 7, 4), None, False),
+    "no query": ((2, 0, 4), (2, 7, 4), (2, 7, 4), None, False),
+    "no key": ((2, 6, 4), (2, 0, 4), (2, 0, 4), None, False),
+    "broadcast": ((1, 3, 8, 4), (2, 1, 8, 4), (2, 3, 8, 4), None, False),
+    "grouped": ((2, 6, 8, 4), (2, 2, 8, 4), (2, 2, 8, 4), None, True),
+    "mask": ((2, 8, 4), (2, 8, 4), (2, 8, 4), draw.random((8, 8)) < 0.5, False),
+    "mask of keys": ((2, 8, 4), (2, 8, 4), (2, 8, 4), draw.random((2, 1, 8)) < 0.7, False),
+    "bias": ((2, 8, 4), (2, 8, 4), (2, 8, 4), draw.standard_normal((2, 8, 8)), False),
+    "bias of queries": ((2, 8, 4), (2, 8, 4), (2, 8, 4), draw.standard_normal((8, 1)), False),
+}
+
+
+def outcome(op, arrays, mask, grouped, **static):
+    """The result, and the first and second derivatives by all arrays of floats."""
+    static = {"is_causal": True, "scale": 0.7, "enable_gqa": grouped} | static
+    floating = mask is not None and mask.dtype != bool
+    if not floating:
+        static["attn_mask"] = None if mask is None else jnp.asarray(mask)
+    fn = derived(op, **static)
+    args = [*arrays, jnp.asarray(mask)] if floating else list(arrays)
+    cotangent = jnp.cos(jnp.arange(float(np.prod(jax.eval_shape(fn, *args).shape))))
+
+    def first(*args):
+        out, pull = jax.vjp(fn, *args)
+        return out, pull(cotangent.reshape(out.shape).astype(out.dtype))
+
+    def second(*args):
+        grads, pull = jax.vjp(lambda *a: first(*a)[1], *args)
+        return pull(tuple(jnp.sin(g) for g in grads))
+
+    return first(*args), second(*args) if "key" not in static else None
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("blocks", [((0, 1),), ((3, 2), (0, 1)), ((6, 4), (0, 1))], ids=["one", "two", "four"])
+def test_blocks(name, blocks, monkeypatch):
+    *shapes, mask, grouped = SAMPLES[name]
+    arrays = [real(*s) for s in shapes]
+    whole = jax.jit(lambda *a: outcome(att.attention, a, mask, grouped))
+    monkeypatch.setattr(att, "BLOCKS", ((0, 1),))
+    expected = whole(*arrays)
+    monkeypatch.setattr(att, "BLOCKS", blocks)
+    got = jax.jit(lambda *a: outcome(att.attention, a, mask, grouped))(*arrays)
+    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11)
+    if mask is None:
+        args = [torch.from_numpy(np.array(a)) for a in arrays]
+        result = torch.nn.functional.scaled_dot_product_attention(*args, is_causal=True, scale=0.7, enable_gqa=grouped)
+        np.testing.assert_allclose(got[0][0], result.numpy(), rtol=1e-11, atol=1e-11)
+
+
+def test_blocks_with_dropout(monkeypatch):
+    arrays = [real(2, 9, 4) for _ in range(3)]
+    static = {"dropout_p": 0.4, "key": np.array([1, 2], np.uint32)}
+    results = []
+    for blocks in (((0, 1),), ((6, 4), (0, 1))):
+        monkeypatch.setattr(att, "BLOCKS", blocks)
+        results.append(outcome(att.attention_dropout, arrays, None, False, **static))
+    for a, b in zip(*map(jax.tree.leaves, results), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11)
+
+
+def test_spans(monkeypatch):
+    assert att._spans(300, 300, False) == [(0, 300, 300)]
+    assert att._spans(300, 300, True) == [(0, 75, 75), (75, 150, 150), (150, 225, 225), (225, 300, 300)]
+    assert att._spans(64, 40, True) == [(0, 32, 32), (32, 64, 40)]
+    assert att._spans(63, 1000, True) == [(0, 63, 63)]
+    assert all(len(att._spans(n, n, True)) <= att.MOST for n in range(1, 600))
+    monkeypatch.setattr(backend, "on_cpu", lambda: False)
+    assert att._spans(300, 200, True) == [(0, 300, 200)]
