@@ -232,7 +232,7 @@ def products(rows, columns, width, again=50):
 
 
 def causal(batch, length, count, size, rounds=20):
-    """Causal attention and its gradients, of four layers in a row: as anyone would write it, in one block of queries and in blocks, ms."""
+    """Causal attention and its gradients, four layers in a row: as anyone would write it, in one block of queries and in blocks, ms."""
     draw = np.random.default_rng(0)
     x, g = (jnp.asarray(draw.standard_normal((batch, length, n * count * size)), jnp.float32) for n in (3, 1))
     split = lambda a: [part.reshape(batch, length, count, size).swapaxes(1, 2) for part in jnp.split(a, 3, -1)]

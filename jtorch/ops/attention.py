@@ -22,7 +22,8 @@ from .registry import Key, composite, op
 # transposed copies that the backward products read. What is transposed is the smaller operand, never the weights. These are not
 # divided by their sums: the results are, which are smaller.
 
-BLOCKS = ((256, 4), (64, 2), (0, 1))  # queries from which on causal attention on the CPU takes so many blocks of them
+BLOCKS = ((256, 4), (64, 2), (0, 1))  # queries from which on attention on the CPU takes so many blocks of them,
+LEAST = 1 << 18  # where it has so many scores
 MOST = BLOCKS[0][1]
 
 
@@ -41,18 +42,19 @@ def _grouped(query: Array, x: Array, enable_gqa: bool) -> Array:
     return jnp.repeat(x, query.shape[-3] // x.shape[-3], axis=-3)
 
 
-def _spans(rows: int, columns: int, is_causal: bool) -> list[tuple[int, int, int]]:
+def _spans(query: Array, key: Array, is_causal: bool) -> list[tuple[int, int, int]]:
     """The blocks of queries that are attended by themselves: (first, end, how many keys they may see).
 
-    A causal block sees no key behind its end, so that of four blocks five eighths of the products are left.
+    A causal block sees no key behind its end, so that of four blocks five eighths of the products are left. Others gain what
+    the processor's caches then hold.
     """
-    if not is_causal:
-        return [(0, rows, columns)]
-    count = next(n for least, n in BLOCKS if rows >= least) if backend.on_cpu() else 1
+    rows, columns = query.shape[-2], key.shape[-2]
+    matrices = max(math.prod(x.shape[:-2]) for x in (query, key))
+    few = not backend.on_cpu() or matrices * rows * columns < LEAST
+    count = 1 if few else next(n for least, n in BLOCKS if rows >= least)
     size = max(-(-rows // count), 1)
-    return [
-        (first, min(first + size, rows), min(first + size, rows, columns)) for first in range(0, max(rows, 1), size)
-    ]
+    spans = [(first, min(first + size, rows)) for first in range(0, max(rows, 1), size)]
+    return [(first, end, min(end, columns) if is_causal else columns) for first, end in spans]
 
 
 def _cut(x: Array | None, first: int, end: int, seen: int) -> Array | None:
@@ -95,7 +97,7 @@ def _attend(query, key, value, mask, is_causal, scale, enable_gqa, keep=None, dr
     query = backend.materialize(query)
     key, value = (backend.materialize(_grouped(query, x, enable_gqa)) for x in (key, value))
     outs, inverses, weights = [], [], []
-    for first, end, seen in _spans(query.shape[-2], key.shape[-2], is_causal):
+    for first, end, seen in _spans(query, key, is_causal):
         e, inverse = _weights(
             query[..., first:end, :], key[..., :seen, :], _cut(mask, first, end, seen), first, is_causal, scale
         )
@@ -260,7 +262,7 @@ def _attend_grad(grad, query, key, value, mask, out, inverse, weights, keep, is_
     scaled = backend.materialize((grad.astype(wide) * inverse).astype(dtype))
     dq, dk, dv, dscores = [], [], [], []
     columns = k.shape[-2]
-    for (first, end, seen), e in zip(_spans(query.shape[-2], columns, is_causal), weights):
+    for (first, end, seen), e in zip(_spans(query, k, is_causal), weights):
         g, q = scaled[..., first:end, :], query[..., first:end, :]
         used, dweights = e, _dot(g, v[..., :seen, :].mT)
         if keep is not None:

@@ -1,4 +1,4 @@
-"""Causal attention by blocks of queries: whatever their number, the values and derivatives are those of one block and PyTorch's."""
+"""Attention by blocks of queries: whatever their number, the values and derivatives are those of one block and PyTorch's."""
 
 import jax
 import jax.numpy as jnp
@@ -33,9 +33,9 @@ SAMPLES = {
 }
 
 
-def outcome(op, arrays, mask, grouped, **static):
+def outcome(op, arrays, mask, grouped, causal=True, **static):
     """The result, and the first and second derivatives by all arrays of floats."""
-    static = {"is_causal": True, "scale": 0.7, "enable_gqa": grouped} | static
+    static = {"is_causal": causal, "scale": 0.7, "enable_gqa": grouped} | static
     floating = mask is not None and mask.dtype != bool
     if not floating:
         static["attn_mask"] = None if mask is None else jnp.asarray(mask)
@@ -55,39 +55,51 @@ def outcome(op, arrays, mask, grouped, **static):
 
 
 @pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("causal", [True, False], ids=["causal", "all"])
 @pytest.mark.parametrize("blocks", [((0, 1),), ((3, 2), (0, 1)), ((6, 4), (0, 1))], ids=["one", "two", "four"])
-def test_blocks(name, blocks, monkeypatch):
+def test_blocks(name, blocks, causal, monkeypatch):
     *shapes, mask, grouped = SAMPLES[name]
     arrays = [real(*s) for s in shapes]
-    whole = jax.jit(lambda *a: outcome(att.attention, a, mask, grouped))
     monkeypatch.setattr(att, "BLOCKS", ((0, 1),))
-    expected = whole(*arrays)
+    expected = jax.jit(lambda *a: outcome(att.attention, a, mask, grouped, causal))(*arrays)
     monkeypatch.setattr(att, "BLOCKS", blocks)
-    got = jax.jit(lambda *a: outcome(att.attention, a, mask, grouped))(*arrays)
+    monkeypatch.setattr(att, "LEAST", 0)
+    got = jax.jit(lambda *a: outcome(att.attention, a, mask, grouped, causal))(*arrays)
     for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11)
     if mask is None:
         args = [torch.from_numpy(np.array(a)) for a in arrays]
-        result = torch.nn.functional.scaled_dot_product_attention(*args, is_causal=True, scale=0.7, enable_gqa=grouped)
+        result = torch.nn.functional.scaled_dot_product_attention(
+            *args, is_causal=causal, scale=0.7, enable_gqa=grouped
+        )
         np.testing.assert_allclose(got[0][0], result.numpy(), rtol=1e-11, atol=1e-11)
 
 
-def test_blocks_with_dropout(monkeypatch):
+@pytest.mark.parametrize("causal", [True, False], ids=["causal", "all"])
+def test_blocks_with_dropout(causal, monkeypatch):
     arrays = [real(2, 9, 4) for _ in range(3)]
     static = {"dropout_p": 0.4, "key": np.array([1, 2], np.uint32)}
+    monkeypatch.setattr(att, "LEAST", 0)
     results = []
     for blocks in (((0, 1),), ((6, 4), (0, 1))):
         monkeypatch.setattr(att, "BLOCKS", blocks)
-        results.append(outcome(att.attention_dropout, arrays, None, False, **static))
+        results.append(outcome(att.attention_dropout, arrays, None, False, causal, **static))
     for a, b in zip(*map(jax.tree.leaves, results), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11)
 
 
+def spans(rows, columns, causal, matrices=16):
+    shapes = [jax.ShapeDtypeStruct((matrices, n, 8), jnp.float32) for n in (rows, columns)]
+    return att._spans(*shapes, causal)
+
+
 def test_spans(monkeypatch):
-    assert att._spans(300, 300, False) == [(0, 300, 300)]
-    assert att._spans(300, 300, True) == [(0, 75, 75), (75, 150, 150), (150, 225, 225), (225, 300, 300)]
-    assert att._spans(64, 40, True) == [(0, 32, 32), (32, 64, 40)]
-    assert att._spans(63, 1000, True) == [(0, 63, 63)]
-    assert all(len(att._spans(n, n, True)) <= att.MOST for n in range(1, 600))
+    assert spans(300, 300, False) == [(0, 75, 300), (75, 150, 300), (150, 225, 300), (225, 300, 300)]
+    assert spans(300, 300, True) == [(0, 75, 75), (75, 150, 150), (150, 225, 225), (225, 300, 300)]
+    assert spans(64, 300, True) == [(0, 32, 32), (32, 64, 64)]
+    assert spans(128, 100, True, matrices=32) == [(0, 64, 64), (64, 128, 100)]
+    assert spans(63, 1000, True) == [(0, 63, 63)]
+    assert spans(128, 128, True, matrices=8) == [(0, 128, 128)]
+    assert all(len(spans(n, n, True)) <= att.MOST for n in range(1, 600))
     monkeypatch.setattr(backend, "on_cpu", lambda: False)
-    assert att._spans(300, 200, True) == [(0, 300, 200)]
+    assert spans(300, 200, True) == [(0, 300, 200)]
