@@ -162,7 +162,7 @@ def _same_device(tensors, device):
 def _check_values(op, call):
     """Checks of values that are on the host already: integer operands as numpy arrays (None while not computed), the
     others as Specs."""
-    arrays = [_checkable(t) for t in call.tensors]
+    arrays = [checkable(t) for t in call.tensors]
     args = []
     for slot in call.slots:
         if slot[0] in ("o", "k"):
@@ -177,14 +177,8 @@ def _check_values(op, call):
         op.invoke(check, args)
 
 
-def check_values(op, args):
-    """The same for the arguments of a generated function whose plan is there."""
-    args = [_checkable(a) if type(a) in FAST else a for a in args]
-    for check in op.value_checks:
-        op.invoke(check, args)
-
-
-def _checkable(t):
+def checkable(t):
+    """What a check of values sees of a tensor: numbers of the host's, None while they are not known, the spec of any but whole numbers."""
     if t is None:
         return None
     spec = t._spec

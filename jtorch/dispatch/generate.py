@@ -19,7 +19,8 @@ from ..ops import registry
 from ..ops.registry import KEY, LIST, NUMBER, OPTIONAL, SCALAR, STATIC, TENSOR, VarInts
 from ..tensor import Tensor
 from . import old_order, override
-from .call import check_values, inplace, into_out, slow
+from .call import checkable, inplace, into_out, slow
+from .guards import GUARDS
 from .kinds import asked_kinds, check_kinds
 from .plans import DEFAULT, FAST, MISSING, NUMBER_TYPES, RETURN_FIELDS, return_type
 from .results import finish, finish1, finish2, finish3
@@ -151,38 +152,15 @@ class _Body:
         self.emit(depth + 1, f"plan = plans[{found}]")
         self.emit(depth, "except (KeyError, TypeError):")
         self.emit(depth + 1, self.fallback)
-        if self.op.value_checks:
-            self.emit(depth, f"check_values(_op, ({', '.join(name for name, *_ in self.params)},))")
+        n, named = self.op.keywords
+        given = [f"checkable({name})" if name in tensors else name for name, *_ in self.params]
+        given[n:] = [f"{name}={value}" for name, value in zip(named, given[n:])]
+        for k in range(len(self.op.value_checks)):
+            self.emit(depth, f"check{k}({', '.join(given)})")
         if len(tensors) in (1, 2, 3) and not numbers:
             self.emit(depth, "if plan.simple:")
             self.emit(depth + 1, f"return finish{len(tensors)}(plan, me, {', '.join(tensors)})")
         self.emit(depth, f"return finish(plan, me, {operands}, {values})" if tensors else self.fallback)
-
-
-# What a plan does not know, whose key takes True for 1: numbers, and flags in the place of a dimension. Source lines that go first.
-_GUARDS = (
-    {
-        "pow": (
-            "if type(exponent) is int and exponent < 0 and type(input) in fast and input._spec.dtype.category < 2:",
-            "    raise integer_power()",
-        ),
-        "masked_fill": (
-            "if type(value) in number_types and type(input) in fast and input._spec.dtype.category < 2:",
-            "    check_number(value, input._spec.dtype)",
-        ),
-    }
-    | dict.fromkeys(
-        ("floor_divide", "fmod", "remainder"),
-        (
-            "if type(other) is int and not other and type(input) in fast and input._spec.dtype.category < 2:",
-            "    raise division_by_zero()",
-        ),
-    )
-    | dict.fromkeys(
-        ("var", "std", "var_mean", "std_mean"),
-        ("if dim is True or dim is False:", "    dim, unbiased = None, dim"),
-    )
-)
 
 
 def _branches(op):
@@ -213,7 +191,7 @@ def build(op):
     if tolerant:
         body.emit(0, "if named:")
         body.emit(1, f"return renamed(_op, ({args}), {'out' if op.out else 'None'}, named)")
-    for line in _GUARDS.get(op.name, ()):
+    for line in GUARDS.get(op.name, ()):
         body.emit(0, line)
     if "inplace" in names and op.inplace:
         body.emit(0, "if inplace:")
@@ -234,7 +212,7 @@ def build_operator(op):
     parts, scope, _ = _signature_source(op)
     rest = [p.name for p in op.params if p.name not in (first, second)]
     body = _Body(op, f"return operand(_op, {first}, {second})")
-    for line in _GUARDS.get(op.name, ()):
+    for line in GUARDS.get(op.name, ()):
         body.emit(0, line)
     for name in rest:
         body.emit(0, f"{name} = _d_{name}")
@@ -273,7 +251,8 @@ def _compile(record, parts, lines, scope):
         "finish1": finish1, "finish2": finish2, "finish3": finish3, "fast": FAST, "renamed": renamed, "number_types": NUMBER_TYPES,
         "type": builtins.type, "default": DEFAULT, "operand": operand, "_inplace": inplace, "call_view": call_view,
         "view_of_other": view_of_other, "Tensor": Tensor, "isinstance": builtins.isinstance,
-        "missing_argument": errors.missing_argument, "check_kinds": check_kinds, "integer_power": errors.integer_power, "division_by_zero": errors.division_by_zero, "check_values": check_values,
+        "missing_argument": errors.missing_argument, "check_kinds": check_kinds, "integer_power": errors.integer_power, "division_by_zero": errors.division_by_zero,
+        "checkable": checkable, **{f"check{k}": check for k, check in enumerate(getattr(record, "value_checks", ()))},
         "check_number": dtypes.check_number,
         "low": wide.LOW, "high": wide.HIGH, "int": builtins.int, "complex": builtins.complex,
     }  # fmt: skip
@@ -335,7 +314,7 @@ def build_inplace(op):
     """The method `op_`."""
     parts, scope, _ = _signature_source(op)
     names = ["None" if r == KEY else p.name for p, r in zip(op.params, op.roles)]
-    args, lines, late = ", ".join(names), [*_GUARDS.get(op.name, ())], old_order.names(op)
+    args, lines, late = ", ".join(names), [*GUARDS.get(op.name, ())], old_order.names(op)
     if late:
         scope["old"] = old_order.reordered
         old_order.put(parts, op, late)

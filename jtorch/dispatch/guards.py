@@ -1,0 +1,26 @@
+"""Source lines that go first in the generated functions of some operators."""
+
+# What a plan does not know, whose key takes True for 1: numbers, and flags in the place of a dimension. Source lines that go first.
+GUARDS = (
+    {
+        "pow": (
+            "if type(exponent) is int and exponent < 0 and type(input) in fast and input._spec.dtype.category < 2:",
+            "    raise integer_power()",
+        ),
+        "masked_fill": (
+            "if type(value) in number_types and type(input) in fast and input._spec.dtype.category < 2:",
+            "    check_number(value, input._spec.dtype)",
+        ),
+    }
+    | dict.fromkeys(
+        ("floor_divide", "fmod", "remainder"),
+        (
+            "if type(other) is int and not other and type(input) in fast and input._spec.dtype.category < 2:",
+            "    raise division_by_zero()",
+        ),
+    )
+    | dict.fromkeys(
+        ("var", "std", "var_mean", "std_mean"),
+        ("if dim is True or dim is False:", "    dim, unbiased = None, dim"),
+    )
+)
