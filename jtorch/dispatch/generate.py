@@ -6,7 +6,6 @@ its operands and its static values. Everything unusual goes through `slow`.
 
 import builtins
 import inspect
-import types
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from .call import check_values, inplace, into_out, slow
 from .kinds import asked_kinds, check_kinds
 from .plans import DEFAULT, FAST, MISSING, NUMBER_TYPES, RETURN_FIELDS, return_type
 from .results import finish, finish1, finish2, finish3
+from .twins import take_no_out, twin
 from .view import call_view
 
 _RENAMED = {
@@ -477,25 +477,22 @@ def _public(record, fn):
     return found
 
 
-def copy_of(record, space, name):
-    """The same function once more, as it stands in another namespace or under another name: `torch.add`, `torch.Tensor.add`."""
+def copy_of(record, space, name, out=True):
+    """The same function once more, as it stands in another namespace or under another name: `torch.add`, `torch.Tensor.add`.
+
+    out: whether it takes out=, where the record's own function does.
+    """
     public = function_of(record)
     fn = _inner.get(public, public)
     scope = dict(fn.__globals__) if "public" in fn.__globals__ else fn.__globals__
-    made = _public(record, twin(fn, scope))
+    made = twin(fn, scope)
+    if not out:
+        take_no_out(made)
+    made = _public(record, made)
     made.__name__ = made.__qualname__ = name
     _at_home(made, space, name)
     if space != "Tensor":
         override.publish((made,), generated=record.kind != "composite")
-    return made
-
-
-def twin(fn, scope=None):
-    """Another function with the code of this one."""
-    code = override.plain_code(fn)
-    made = types.FunctionType(code, scope or fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
-    made.__kwdefaults__, made.__doc__, made.__module__ = fn.__kwdefaults__, fn.__doc__, fn.__module__
-    made.__qualname__, made.__dict__ = fn.__qualname__, dict(fn.__dict__)
     return made
 
 
