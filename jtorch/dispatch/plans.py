@@ -15,7 +15,7 @@ from ..core.spec import Spec
 from ..ops import registry
 from ..ops.registry import KEY, LIST, NUMBER, OPTIONAL, SCALAR, STATIC, TENSOR
 from ..tensor import Tensor
-from .statics import check_statics, static, statics_of
+from .statics import check_statics, numpy_number, static, statics_of
 
 NUMBER_TYPES = frozenset((float, int, bool, complex))
 
@@ -167,13 +167,11 @@ def scalar(op, param, role, a, args=()):
         return a
     if isinstance(a, Tensor) and not a._spec.ndim:
         return a.item()
-    if isinstance(a, (bool, np.bool_)):
-        return bool(a)
-    if isinstance(a, np.generic):
-        return a.item()
     for kind in (int, float, complex):
         if isinstance(a, kind):
             return kind(a)
+    if isinstance(a, np.generic) and a.dtype.kind in "biufc":
+        return numpy_number(a)
     raise _wrong(op, param, "Tensor" if role == SCALAR else "Number", a, args)
 
 
@@ -223,10 +221,14 @@ def make_plan(op, call, inplace_spec=None, method=False):
         plan.set_specs((Spec.dense(tuple(inplace_spec.shape), inplace_spec.dtype, device),))
     else:
         narrow = type(binding) is HalfBinding
-        plan.set_specs(tuple(_result_specs(op, outs, specs, call, shape, device, narrow)))
+        strided = [_strides_read(s, target) for s in specs] if op.elementwise else ()
+        plan.set_specs(tuple(_result_specs(op, outs, specs, call, shape, device, narrow, strided)))
     plan.extra = binding
     name = op.grad_name
     plan.grad_name = name if isinstance(name, str) else name(_arguments(op, call))
+    if inplace_spec is not None and op.own_in_place is not None:
+        plan.grad_name = plan.grad_name[:-1] + "1"
+        binding.refused = op.own_in_place(_arguments(op, call))
     plan.diff = op.differentiable and any(differentiable(s) for s in plan.specs)
     plan.public = plan.n_out - op.hidden
     plan.multiple = multiple and not (op.hidden and plan.public == 1)
@@ -483,7 +485,13 @@ def _binding(op, slots, target, specs, inplace_spec):
     return binding
 
 
-def _result_specs(op, outs, specs, call, shape, device, narrow):
+def _strides_read(spec, target):
+    """(shape, strides) of an operand as an elementwise op reads it: PyTorch casts it first, into memory without gaps or repetitions."""
+    shape = tuple(spec.shape)
+    return shape, spec.strides if target in (None, spec.dtype) else shapes.empty_like_strides(shape, spec.strides)
+
+
+def _result_specs(op, outs, specs, call, shape, device, narrow, operands):
     strides = None
     if op.strides is not None:
         strides = op.invoke(functools.partial(op.strides, outs), check_arguments(call.slots, specs, call.numbers))
@@ -494,7 +502,6 @@ def _result_specs(op, outs, specs, call, shape, device, narrow):
         if strides is not None and strides[k] is not None:
             yield Spec.of(size, tuple(strides[k]), d, device)
         elif op.elementwise and shape is not None and size == shape:
-            operands = [(tuple(s.shape), s.strides) for s in specs]
             yield Spec.of(size, tuple(shapes.elementwise_strides(size, operands)), d, device)
         else:
             yield Spec.dense(size, d, device)

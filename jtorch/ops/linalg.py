@@ -220,7 +220,13 @@ def cond(A: Array, p: float | str | None = None) -> Array:
             return jnp.zeros(s.shape[:-1], s.dtype)
         return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
     square(A, "linalg.cond")
-    return matrix_norm.fn(A, p) * matrix_norm.fn(jnp.linalg.inv(A), p)
+    pivots = jnp.diagonal(jax.scipy.linalg.lu_factor(A)[0], axis1=-2, axis2=-1)
+    singular = jnp.any((pivots == 0) | jnp.isnan(pivots), axis=-1)
+    norm, inverse = matrix_norm.fn(A, p), matrix_norm.fn(jnp.linalg.inv(A), p)
+    infinite = jnp.asarray(jnp.inf, norm.dtype)
+    if p == "nuc":
+        return norm * jnp.where(singular, infinite, inverse)
+    return jnp.where(singular, infinite, norm * inverse)
 
 
 cond.guards(A=False)

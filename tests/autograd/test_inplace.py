@@ -431,6 +431,24 @@ print(w._base is x, x.expand(2, 6)._base is x, x.contiguous() is x, x.t().contig
 }
 
 
+# Forms in place of which PyTorch has another derivative: by name, and some that end in an error when they are asked for.
+PROGRAMS["derivatives_of_their_own"] = """
+F = torch.nn.functional
+for write in (
+    lambda y: F.elu_(y), lambda y: F.elu(y, -2.0, inplace=True), lambda y: torch.celu_(y), lambda y: F.celu_(y, -2.0),
+    lambda y: torch.selu_(y), lambda y: F.leaky_relu_(y, 0.5), lambda y: F.leaky_relu(y, -0.5, inplace=True),
+    lambda y: torch.threshold_(y, 0.25, 7), lambda y: F.threshold_(y, 0.25, 7), lambda y: F.threshold(y, 0.25, 7, inplace=True),
+    lambda y: y.asinh_(), lambda y: y.atanh_(), lambda y: y.arccosh_(), lambda y: (y * 1j).conj_physical_().real,
+    lambda y: F.hardtanh_(y), lambda y: F.relu_(y),
+):
+    x = torch.tensor([0.5, -0.5], requires_grad=True)
+    y = write(x * 1)
+    print(y.grad_fn.name(), y)
+    attempt(lambda: y.sum().backward())
+    print(x.grad)
+"""
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_inplace(name):
     run(PROGRAMS[name])

@@ -30,6 +30,10 @@ def lines(t):
 
 # Strides are compared too.
 LAYOUTS = {
+    "what is cast before it is read": lambda t: [
+        f(t.ones(1, 3).int().expand(2, 3), turned(t, 2, 3))
+        for f in (t.add, t.gt, t.pow, t.maximum, t.logical_and, t.atan2)
+    ],
     "sort": lambda t: t.sort(turned(t, 2, 3, 4), dim=1),
     "argsort": lambda t: turned(t, 2, 3, 4).argsort(),
     "msort": lambda t: t.msort(turned(t, 2, 3, 4)),
@@ -280,7 +284,27 @@ def test_refused(name):
     both(lambda t: REFUSED[name](t, t.eye(2)))
 
 
+NUMPY = (
+    np.bool_(True),
+    np.float32(0.5),
+    np.float64(0.5),
+    np.complex64(2 + 1j),
+    np.complex128(2 + 1j),
+    np.int8(2),
+    np.uint8(2),
+)
 VALUES = {
+    "numpy's numbers as operands": lambda t: [
+        (t.ones(2, dtype=d) * n, t.add(t.ones(2, dtype=d), n), t.where(t.ones(2) > 0, n, t.ones(2, dtype=d)))
+        for d in (t.int64, t.float32, t.float16, t.bool)
+        for n in NUMPY
+    ],
+    "numpy's numbers written": lambda t: [(t.ones(2).fill_(n), t.ones(2).copy_(n)) for n in NUMPY if n != 2 + 1j],
+    "conditions of what is singular": lambda t: [
+        t.linalg.cond(x, p)
+        for p in ("fro", "nuc", 1, -1, INF)
+        for x in (t.ones(2, 2), t.zeros(2, 2), t.stack([t.ones(2, 2), t.eye(2) * 2]), t.ones(3, 3).cdouble())
+    ],
     "wholes to a power that wraps": lambda t: (
         t.tensor([10701, 3, -7, 1, -1]) ** t.tensor([-1113, 1113, 10701, 2**62, 2**62 + 1])
     ),
