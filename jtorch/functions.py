@@ -39,6 +39,7 @@ for _family in _FAMILIES:
     _module = importlib.import_module(f".ops.{_family}", __package__)
     RETURN_FIELDS.update(getattr(_module, "RETURN_FIELDS", {}))
 
+registry.OPS["index_put"].prepare = indexing.counted_out
 methods.install()
 
 _targets: dict[str, dict[str, registry.Record]] = {}
@@ -287,4 +288,4 @@ def __dir__():
     return sorted({*names("torch"), *_PLAIN, *dtypes.ALL, *dtypes.ALIASES, *dtypes.NAME_ONLY})
 
 
-_ = indexing, _entry, pytree
+_ = _entry, pytree

@@ -72,6 +72,8 @@ def slow(op, args, out=None, public=None):
             if handled:
                 return result
             break
+    if op.prepare is not None and (prepared := op.prepare(*args)) is not None:
+        call = Call(op, prepared)
     if op.dynamic:
         if op.value_checks:
             _check_values(op, call)
@@ -369,6 +371,8 @@ def inplace(op, args, public=None):
             if handled:
                 return result
             break
+    if op.prepare is not None and (prepared := op.prepare(*args)) is not None:
+        call = Call(op, prepared)
     if t._storage.version < me.born:
         CONSTANTS["own"](t._storage, None, _written_name(op))
     if me.grad and not op.untracked:

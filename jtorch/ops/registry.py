@@ -305,6 +305,8 @@ class Op(Record):
         # Whether tangents follow from its rules, turned around: where jax's derivative of the kernel is another at kinks.
         self.transposed = False
         self.expanded: Callable | None = None
+        # (arguments) -> arguments or None, asked at each call: for what is another call, once values are looked at. Set above.
+        self.prepare: Callable | None = None
         self.own_in_place: Callable | None = None  # the rule of `derives_in_place`
         self.unpromoted: tuple = ()  # names of arguments that come as they are, while the others are promoted
         self.promotes: Callable | None = None  # promotion that depends on the static arguments: their dict -> kind
