@@ -41,6 +41,7 @@ from .write import (
     overlaps,
     overwritten,
     replace_storage,
+    write,
     write_on_tape,
 )
 
@@ -403,18 +404,27 @@ def inplace(op, args, public=None):
         raise errors.input_overlap()
     if op.apart and any(x._storage is t._storage and (x is t or overlap(t, x)) for x in tensors[1:]):
         raise errors.input_overlap()
+    _compute_and_write(op, plan, me, t, tensors, call.numbers)
+    return t
+
+
+def _compute_and_write(op, plan, me, t, tensors, numbers):
     values = [value_of(x) for x in tensors]
     graph = me.graph
     if graph.device is not plan.device:
         graph = me.graph_on(plan.device)
-    outs = graph.recn(plan, values, call.numbers)
-    write_on_tape(t, outs[0], _node_of_write(op, plan, t, tensors, values, call.numbers, outs) if me.grad else None)
-    return t
+    outs = graph.recn(plan, values, numbers)
+    if op.untracked:
+        write(t, outs[0])  # the history stays what it was
+    else:
+        write_on_tape(t, outs[0], _node_of_write(op, plan, t, tensors, values, numbers, outs) if me.grad else None)
 
 
 def _node_of_write(op, plan, t, tensors, values, numbers, outs):
     if not plan.diff:  # a comparison
-        return overwritten(t, f"{registry.camel(op.name)}Backward{len(tensors) - 1}")
+        return overwritten(
+            t, f"{registry.camel(op.name)}Backward{len(tensors) - 1}", [x for x in tensors if x is not t]
+        )
     edges = tuple(edge_of(x) for x in tensors)
     edges = tuple(e if e is not None and differentiable(x._spec) else None for e, x in zip(edges, tensors))
     if all(e is None for e in edges):

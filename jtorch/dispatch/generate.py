@@ -37,7 +37,7 @@ _LETTERS = frozenset(("A", "B", "L", "b", "x"))
 _SPELLED = {
     "lstsq": {"b": "B"}, "cholesky_solve": {"input2": "L"}, "split": {"tensor": "input"}, "one_hot": {"input": "tensor"},
     "householder_product": {"input2": "tau"}, "ormqr": {"input2": "tau", "input3": "other"}, "tensorsolve": {"other": "B"},
-    "constant_pad_nd": {"pad": "padding"},
+    "constant_pad_nd": {"pad": "padding"}, "isin": {"element": "elements", "test_element": "test_elements"},
 }  # fmt: skip
 _OF_C = ("torch.", "Tensor.", "linalg.", "special.", "fft.")
 _COLD = ("linalg.", "special.", "fft.")

@@ -67,7 +67,7 @@ def _is_index(x, *, wide=False) -> bool:
 
 def _outside(index: np.ndarray | None, low: int, high: int):
     """The first value of a host-resident index outside [low, high), or None."""
-    if index is None or index.size == 0:
+    if not isinstance(index, np.ndarray) or index.size == 0:  # a Spec: of another dtype, which is refused
         return None
     bad = index[(index < low) | (index >= high)]
     return int(bad.flat[0]) if bad.size else None

@@ -300,6 +300,23 @@ VALUES = {
         for n in NUMPY
     ],
     "numpy's numbers written": lambda t: [(t.ones(2).fill_(n), t.ones(2).copy_(n)) for n in NUMPY if n != 2 + 1j],
+    "areas of bytes": lambda t: [
+        f(y, *x)
+        for f in (t.trapezoid, t.cumulative_trapezoid)
+        for y in (t.tensor([[2, 200, 3], [1, 200, 50]], dtype=t.uint8),)
+        for x in ((), (t.tensor([[1, 2, 3], [200, 2, 3]], dtype=t.uint8),), (y.long(),), (y.float(),))
+    ],
+    "running areas of nothing": lambda t: t.cumulative_trapezoid(t.zeros(0, 3), dim=0),
+    "positions of another dtype in nothing": lambda t: t.zeros(2, 0).gather(0, t.zeros(2, 0).half()),
+    "positions of another dtype": lambda t: t.zeros(2, 1).gather(0, t.zeros(2, 1).half()),
+    "histograms of halves between bounds": lambda t: t.histogram(t.tensor([1.0, 2, 3]).half(), 2, range=(0.0, 4.0)),
+    "incomplete gamma of order 0": lambda t: [
+        f(t.zeros(3), t.tensor([0.0, 0.5, INF])) for f in (t.special.gammainc, t.special.gammaincc)
+    ],
+    "one number among others": lambda t: [
+        t.isin(t.ones(2), test_element=1),
+        t.isin(element=2.0, test_elements=t.ones(2)),
+    ],
     "conditions of what is singular": lambda t: [
         t.linalg.cond(x, p)
         for p in ("fro", "nuc", 1, -1, INF)
