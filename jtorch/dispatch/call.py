@@ -65,6 +65,8 @@ def slow(op, args, out=None, public=None):
     except TypeError:
         handled, result = ask(op, public, args, out)
         if not handled:
+            if _is_method(public):
+                Call(op, args, method=True)  # raises the same, in a method's words
             raise
         return result
     for t in call.tensors if out is None else (*call.tensors, out):
@@ -360,7 +362,7 @@ def inplace(op, args, public=None):
             return result
         raise errors.argument(op.name + "_", "input", "Tensor", t)
     try:
-        call = Call(op, args)
+        call = Call(op, args, method=True, name=f"{op.name}_")
     except TypeError:
         handled, result = _ask_in_place(op, args, public)
         if not handled:

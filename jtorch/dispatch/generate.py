@@ -296,11 +296,15 @@ def spread(record, fn):
     if at < 0:
         return fn
 
+    required = record.params[at].default is inspect.Parameter.empty
+
     def call(*args, **kwargs):
         if len(args) > at:
             first = args[at]
             if not isinstance(first, (tuple, list, Size)) and not (first is None and len(args) == at + 1):
                 args = (*args[:at], args[at:])
+        elif required and not kwargs and len(args) == at:
+            raise errors.missing_argument(record.name, record.params[at].name)
         return fn(*args, **kwargs)
 
     override.SPREAD[0] = call.__code__

@@ -73,7 +73,8 @@ class Call:
 
     __slots__ = ("key", "tensors", "numbers", "slots")
 
-    def __init__(self, op, args):
+    def __init__(self, op, args, method=False, name=None):
+        """method: whether an error counts the arguments without the tensor. name: that of an in-place form, for errors."""
         key, tensors, numbers, slots = [], [], [], []
         for param, role, a in zip(op.params, op.roles, args):
             if a is MISSING:
@@ -93,7 +94,7 @@ class Call:
                     and param.default is param.empty
                     or not (a is None or hasattr(a, "__iter__"))
                 ):
-                    raise _wrong(op, param, "tuple of Tensors", a, args)
+                    raise _wrong(op, param, "tuple of Tensors", a, args, method, name)
                 entries, marks = [], []
                 for at, x in enumerate(a if a is not None else ()):
                     if not isinstance(x, Tensor) and not (x is None and takes_none(param)):
@@ -116,15 +117,15 @@ class Call:
                 tensors.append(a)
             elif a is None and (role in (OPTIONAL, NUMBER, SCALAR)):
                 if role == NUMBER and param.name in _FACTORS and param.default is not None:
-                    raise _wrong(op, param, "Number", a, args)
+                    raise _wrong(op, param, "Number", a, args, method, name)
                 if role == SCALAR and param.default is not None:
-                    raise _wrong(op, param, "Tensor", a, args)
+                    raise _wrong(op, param, "Tensor", a, args, method, name)
                 key.append(None)
                 slots.append(("s", None))
             elif role in (TENSOR, OPTIONAL):
-                raise _wrong(op, param, "Tensor", a, args)
+                raise _wrong(op, param, "Tensor", a, args, method, name)
             else:
-                a = scalar(op, param, role, a, args)
+                a = scalar(op, param, role, a, args, method, name)
                 key.append(type(a))
                 slots.append(("n", len(numbers)))
                 numbers.append(a)
@@ -140,28 +141,28 @@ def takes_none(param) -> bool:
     return "None" in str(param.annotation).split("[", 1)[-1]
 
 
-def _wrong(op, param, expected, got, args):
+def _wrong(op, param, expected, got, args, method=False, name=None):
     """The error for an argument of the wrong type.
 
     PyTorch has one form of add, which takes numbers for tensors, but several of eq: with a tensor, with a number.
     """
     if expected == "Tensor" and SCALAR in op.roles and not op.numbers:
-        return no_such_call(op, args)
-    position = None if param.kind is param.KEYWORD_ONLY else op.params.index(param) + 1
-    return errors.argument(op.shown, param.name, expected, got, position)
+        return no_such_call(op, args, method, name)
+    position = None if param.kind is param.KEYWORD_ONLY else op.params.index(param) + 1 - method
+    return errors.argument(name or op.shown, param.name, expected, got, position)
 
 
-def no_such_call(op, args):
+def no_such_call(op, args, method=False, name=None):
     """The error for arguments that fit none of an op's forms."""
     given = list(args)
     while given and given[-1] is op.params[len(given) - 1].default:
         given.pop()
     kinds = {TENSOR: "Tensor", OPTIONAL: "Tensor or None", LIST: "list of Tensors", SCALAR: "Tensor or number"}
     wanted = ", ".join(f"{p.name}: {kinds[r]}" for p, r in zip(op.params, op.roles) if r in kinds)
-    return errors.combination(op.shown, given, f"({wanted}), with one Tensor at least")
+    return errors.combination(name or op.shown, given[method:], f"({wanted}), with one Tensor at least")
 
 
-def scalar(op, param, role, a, args=()):
+def scalar(op, param, role, a, args=(), method=False, name=None):
     """A Python number out of whatever may stand for one."""
     if type(a) in NUMBER_TYPES:
         return a
@@ -172,7 +173,7 @@ def scalar(op, param, role, a, args=()):
             return kind(a)
     if isinstance(a, np.generic) and a.dtype.kind in "biufc":
         return numpy_number(a)
-    raise _wrong(op, param, "Tensor" if role == SCALAR else "Number", a, args)
+    raise _wrong(op, param, "Tensor" if role == SCALAR else "Number", a, args, method, name)
 
 
 def make_plan(op, call, inplace_spec=None, method=False):

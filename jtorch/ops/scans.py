@@ -284,7 +284,7 @@ def trapezoid(y: Array, x: Array | None = None, *, dx: Number = 1, dim: int = -1
     """The area under y by the trapezoidal rule."""
     dim = one_dim(dim, y.ndim)
     if y.shape[dim] == 0:
-        return jnp.sum(to_float(y), axis=dim)
+        return jnp.zeros(y.shape[:dim] + y.shape[dim + 1 :], y.dtype)
     if x is not None:
         return to_float(jnp.sum(_panels(y, x, dim), axis=dim)) / 2
     ends = to_float(lax.index_in_dim(y, 0, dim, False) + lax.index_in_dim(y, -1, dim, False))

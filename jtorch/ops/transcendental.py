@@ -550,7 +550,7 @@ for _record in (asinh, acosh, atanh):
     _record.derives_in_place(lambda call, refused=_refused: refused)
 
 
-@op(promote=FLOAT)
+@op(promote=FLOAT, grad_name="Deg2RadBackward0")
 @opmath
 def deg2rad(input: Array) -> Array:
     """Degrees to radians."""
@@ -560,7 +560,7 @@ def deg2rad(input: Array) -> Array:
 deg2rad.vjp(input=lambda g: g * (math.pi / 180))
 
 
-@op(promote=FLOAT)
+@op(promote=FLOAT, grad_name="Rad2DegBackward0")
 @opmath
 def rad2deg(input: Array) -> Array:
     """Radians to degrees."""
