@@ -164,6 +164,8 @@ def _check_values(op, call):
     """Checks of values that are on the host already: integer operands as numpy arrays (None while not computed), the
     others as Specs."""
     arrays = [_checkable(t) for t in call.tensors]
+    if op.sized:
+        arrays[0] = call.tensors[0]._spec
     args = []
     for slot in call.slots:
         if slot[0] in ("o", "k"):
@@ -180,7 +182,10 @@ def _check_values(op, call):
 
 def check_values(op, args):
     """The same for the arguments of a generated function whose plan is there."""
+    first = args[0]
     args = [_checkable(a) if type(a) in FAST else a for a in args]
+    if op.sized:
+        args[0] = first._spec
     for check in op.value_checks:
         op.invoke(check, args)
 

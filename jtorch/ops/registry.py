@@ -298,6 +298,9 @@ class Op(Record):
         self.rule_args: dict[str, tuple[str, ...]] = {}
         self.checks: list[Callable] = []
         self.value_checks: list[Callable] = []
+        self.sized = (
+            False  # whether these ask the first operand for its shape alone: it is a Spec to them, computed or not
+        )
         self.plans: dict[tuple, Any] = {}
         self.guarded: dict[str, bool] = {}
         # Of a dynamic op: whether its result is elements of its first operand, as its tangent is of that one's.
