@@ -460,6 +460,8 @@ def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-8) -> 
 @cosine_similarity.check
 def _(x1, x2, dim=1, eps=1e-8):
     common = dtypes.promote(x1.dtype, x2.dtype)
+    if eps < 0:
+        raise RuntimeError(f"eps must be non-negative, got: {eps:g}")
     if not common.is_floating_point:
         raise errors.common_float(common)
     _check_dim(x1 if x1.ndim >= x2.ndim else x2, dim)

@@ -142,6 +142,7 @@ def _zeta_slope(primals, tangents):
     return _zeta(order, x), -order * _zeta(order + 1, x) * tangents[1]
 
 
+polygamma_of.derives_in_place()
 polygamma_of.vjp(input=lambda g, input, n: g * polygamma_of(input, n + 1))
 
 

@@ -197,6 +197,18 @@ INF, NAN = float("inf"), float("nan")
 
 # What was taken and is refused, or refused in another way: class and first words are compared. x: a square matrix.
 REFUSED = {
+    "repeats of another size than said": lambda t, x: t.repeat_interleave(x, 2, output_size=7),
+    "repeats along of another size than said": lambda t, x: t.repeat_interleave(x, 2, 0, output_size=5),
+    "repeats of a matrix of counts": lambda t, x: t.repeat_interleave(x.long()),
+    "a number turned over along nothing": lambda t, x: t.flip(t.ones(()), [2]),
+    "similarity with a floor below 0": lambda t, x: t.cosine_similarity(x, x, 0, -1.0),
+    "pairs of what is real": lambda t, x: t.view_as_real_copy(x),
+    "norm of wholes as reals": lambda t, x: t.linalg.vector_norm(x.long(), dtype=t.float32),
+    "norm in less than it has": lambda t, x: t.linalg.vector_norm(x, dtype=t.float16),
+    "norm of reals as complex": lambda t, x: t.linalg.vector_norm(x, dtype=t.complex64),
+    "norm of complex as reals": lambda t, x: t.linalg.vector_norm(x.cfloat(), dtype=t.float32),
+    "norm in more than it has": lambda t, x: t.linalg.vector_norm(x.cfloat(), dtype=t.complex128),
+    "matrix norm in less than it has": lambda t, x: t.linalg.matrix_norm(x, dtype=t.bfloat16),
     "a bag's index, quick kernel": lambda t, x: t.nn.functional.embedding_bag(t.tensor([1, 9]), x, t.tensor([0])),
     "a bag's index, of doubles": lambda t, x: t.nn.functional.embedding_bag(
         t.tensor([1, 9]), x.double(), t.tensor([0])
@@ -300,6 +312,15 @@ VALUES = {
         for n in NUMPY
     ],
     "numpy's numbers written": lambda t: [(t.ones(2).fill_(n), t.ones(2).copy_(n)) for n in NUMPY if n != 2 + 1j],
+    "nodes of fills": lambda t: [
+        f(t.ones(2, requires_grad=True) * 1).grad_fn.name()
+        for f in (
+            lambda x: x.masked_fill(x > 0, 1.5),
+            lambda x: x.masked_fill(x > 0, t.tensor(1.5)),
+            lambda x: x.masked_fill_(x > 0, t.tensor(1.5)),
+            lambda x: x.polygamma_(1),
+        )
+    ],
     "areas of bytes": lambda t: [
         f(y, *x)
         for f in (t.trapezoid, t.cumulative_trapezoid)
