@@ -5,6 +5,7 @@ import importlib.util
 
 from . import aten as aten  # what torch.ops.aten and dispatch modes call operators
 from . import creation, dlpack, functions, legacy, printing, settings
+from . import errors as _errors
 from .core import device as devices
 from .core import dtype as dtypes
 from .core import record
@@ -73,8 +74,11 @@ def get_default_device():
     return devices.get_default()
 
 
-def result_type(tensor1, tensor2):
+def result_type(tensor1, tensor2=None, *, other=None):
     """The dtype of a binary op on these tensors or numbers."""
+    tensor2 = other if tensor2 is None else tensor2
+    if tensor2 is None:
+        raise _errors.combination("result_type", [tensor1], "(two tensors or numbers)")
     both = (tensor1, tensor2)
     return result_dtype(
         [t._spec for t in both if isinstance(t, Tensor)], [type(t) for t in both if not isinstance(t, Tensor)]

@@ -7,7 +7,7 @@ from .core import dtype as dtypes
 from .dispatch import dispatched, function_of
 from .dispatch.dispatched import OpOverload as OpOverload
 from .dispatch.dispatched import OpOverloadPacket
-from .functions import lookup
+from .functions import lookup, operator
 from .ops import registry
 from .tensor import Tensor
 
@@ -146,7 +146,7 @@ def __getattr__(name):
     elif name in _FACTORIES:
         fn = getattr(creation, name, None) or getattr(random_tensors, name)
     else:
-        fn = next((found for space in _SPACES if (found := lookup(space, name)) is not None), None)
+        fn = next((found for space in _SPACES if (found := operator(space, name)) is not None), None)
     if fn is None and name.endswith("_"):
         fn = getattr(Tensor, name, None)
     if fn is None:

@@ -61,3 +61,22 @@ def jvp_not_in_place() -> RuntimeError:
         "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is modifying an input "
         "inplace, then the jvp function must modify the corresponding gradient inplace."
     )
+
+
+def unwritten(name: str) -> NotImplementedError:
+    """A derivative that PyTorch names without having it."""
+    return NotImplementedError(f"the derivative for '{name}' is not implemented.")
+
+
+def negative_slope(name: str) -> RuntimeError:
+    """The derivative of an activation in place, whose result does not tell what it came from."""
+    more = ""
+    if name == "leakyReLu":
+        more = (
+            " File an issue at https://github.com/pytorch/pytorch if you do require supporting in-place leakRelu backward "
+            "calculation with negative slope"
+        )
+    return RuntimeError(
+        f"In-place {name} backward calculation is triggered with a negative slope which is not supported. This is caused by "
+        "calling in-place forward function with a negative slope, please call out-of-place version instead." + more
+    )

@@ -39,6 +39,7 @@ for _family in _FAMILIES:
     _module = importlib.import_module(f".ops.{_family}", __package__)
     RETURN_FIELDS.update(getattr(_module, "RETURN_FIELDS", {}))
 
+registry.OPS["index_put"].prepare = indexing.counted_out
 methods.install()
 
 _targets: dict[str, dict[str, registry.Record]] = {}
@@ -71,13 +72,39 @@ def lookup(space: str, name: str):
         else:
             own = _own_name(record)
             shared = space == _home(record, name) and name == own or name in _SHARED and space != "Tensor"
-            found = function_of(record) if shared else copy_of(record, space, name)
+            out = _takes_out(space, name)
+            found = function_of(record) if shared and out else copy_of(record, space, name, out)
             if name == own:
                 found.__name__ = name
         _made[key] = found
     return found
 
 
+def operator(space: str, name: str):
+    """The function `name` of a namespace as an operator: it takes out= though PyTorch's function there does not."""
+    record = None if _takes_out(space, name) else _targets.get(space, {}).get(name)
+    return function_of(record) if record is not None and record.kind == "op" else lookup(space, name)
+
+
+def _takes_out(space, name):
+    """Whether PyTorch's function takes out=, if its operator does. No method does."""
+    if space == "nn.functional":
+        return name in _OUT_IN_NN
+    return space != "Tensor" and name not in _NO_OUT.get(space, ())
+
+
+_OUT_IN_NN = {
+    "avg_pool2d", "avg_pool3d", "gelu", "hardshrink", "linear", "logsigmoid", "normalize", "prelu", "softplus", "softshrink",
+}  # fmt: skip
+_NO_OUT = {
+    "torch": {
+        "argsort", "as_strided_scatter", "bilinear", "bincount", "cdist", "celu", "channel_shuffle", "det", "diag_embed", "diagflat",
+        "diagonal_scatter", "flip", "index_fill", "index_put", "logdet", "masked_fill", "masked_scatter", "matrix_exp",
+        "native_channel_shuffle", "native_layer_norm", "pixel_shuffle", "pixel_unshuffle", "put", "relu", "roll", "rot90",
+        "select_scatter", "selu", "trace", "vander",
+    },
+    "linalg": {"matrix_exp", "vander"}, "special": {"log_softmax", "softmax"}, "fft": {"fftshift", "ifftshift"},
+}  # fmt: skip
 # Functions that PyTorch has in nn.functional and in torch as one object.
 _SHARED = {
     "adaptive_avg_pool1d", "avg_pool1d", "bilinear", "celu_", "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_tbc",
@@ -261,4 +288,4 @@ def __dir__():
     return sorted({*names("torch"), *_PLAIN, *dtypes.ALL, *dtypes.ALIASES, *dtypes.NAME_ONLY})
 
 
-_ = indexing, _entry, pytree
+_ = _entry, pytree

@@ -343,6 +343,26 @@ def _mask_indices(view, dim, mask):
     return [from_array(np.ascontiguousarray(i, np.int64), mask._spec.device) for i in np.nonzero(array)]
 
 
+def counted_out(input, indices, values, accumulate=False):
+    """The arguments of index_put with positions for masks, whose values are taken one after the other; None where none are."""
+    masks = {id(x) for x in indices if x is not None and x._spec.dtype in _MASKS and x._spec.ndim}
+    if not masks:
+        return None
+    if (
+        len(indices) == 1
+        and indices[0]._spec.dtype is dtypes.bool_
+        and values._spec.ndim <= input.ndim - indices[0].ndim
+    ):
+        return None  # no shape depends on the mask there
+    found = []
+    for x in indices:
+        found += _mask_indices(input, len(found), x) if id(x) in masks else [x]
+    return input, found, values, accumulate
+
+
+_MASKS = (dtypes.bool_, dtypes.uint8)
+
+
 def _take(view, advanced):
     if view._storage.host is not None and view._storage.host.shared() and edge_of(view) is None:
         found = _take_on_host(view, advanced)

@@ -36,6 +36,8 @@ def view_named(name, t, *statics):
 
 def reshape(input, *size, shape=None) -> Tensor:
     """The same elements in another shape: a view where one layout can say it, else a copy."""
+    if shape is None and not size:
+        raise errors.missing_argument("reshape", "shape")
     size = size_of(size if shape is None else (shape,))
     spec = input._spec
     size = shapes.infer_size(size, spec.numel)
@@ -217,7 +219,7 @@ def transposed(self) -> Tensor:
     """The dimensions in reverse order."""
     n = self._spec.ndim
     if n == 2:
-        return view_named("t", self)
+        return view_named("permute", self, (1, 0))
     if n == 0:
         errors.warn("Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.")
     else:

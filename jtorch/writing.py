@@ -26,6 +26,7 @@ from .dispatch import (
     zeros_value,
 )  # fmt: skip
 from .dispatch.generate import build_view
+from .dispatch.statics import numpy_number
 from .dispatch.write import began_at, half_overlap
 from .ops import registry
 from .reshaping import op_named, view_named
@@ -41,9 +42,9 @@ def copy_(self, other, non_blocking=False) -> Tensor:
     """Write the elements of `other`, broadcast and converted."""
     src = other
     if not isinstance(src, Tensor):
-        if not isinstance(src, (int, float, complex)):
+        if not isinstance(src, (int, float, complex, np.generic)):
             raise errors.argument("copy_", "other", "Tensor", src, 1)
-        src = creation.tensor(src)
+        src = creation.tensor(numpy_number(src) if isinstance(src, np.generic) else src)
     if tls.me.grad:
         check_inplace(self, (src,))
     a, b = self._spec, src._spec
@@ -93,7 +94,7 @@ def fill_(self, value) -> Tensor:
     if tls.me.grad and edge_of(self) is not None or _dual(self):
         return inplace(registry.OPS["filled"], (self, value))  # what is written does not depend on what was there
     spec = self._spec
-    value = value.item() if isinstance(value, np.generic) else value
+    value = numpy_number(value) if isinstance(value, np.generic) else value
     if not isinstance(value, (int, float, complex)):
         raise errors.combination("fill_", [value], "(value: Tensor or number)")
     dtypes.check_number(value, spec.dtype)

@@ -161,3 +161,45 @@ def test_functions_of_namespaces_are_pickled_by_name():
     for fn in (F.gelu, F.relu, F.kl_div, F.cross_entropy, F.max_pool2d, linalg.norm, linalg.svd, jtorch.fft.fft, jtorch.special.erf, jtorch.add,
                jtorch.atleast_2d, jtorch.sum, jtorch.Tensor.add):  # fmt: skip
         assert pickle.loads(pickle.dumps(fn)) is fn, fn
+
+
+def _reply(call):
+    """Whether a call with out= is taken; a TypeError means that there is no such argument."""
+    try:
+        call()
+    except TypeError:
+        return "refused"
+    return "taken"
+
+
+# Each is called with out= besides, a fresh tensor of the dtype of its result.
+WITH_OUT = {
+    "methods": "x.add(1) x.exp() x.sum(0) x.clamp(0) x.cumsum(0) x.softmax(0) x.matmul(x) x.flip(0) x.tile(2) x.ne(1)",
+    "functions": "t.add(x,1) t.exp(x) t.relu(x) t.selu(x) t.celu(x) t.det(x) t.logdet(x) t.trace(x) t.matrix_exp(x) t.cdist(x,x) "
+    "t.diagflat(x) t.diag_embed(x) t.flip(x,(0,)) t.roll(x,1) t.rot90(x) t.vander(x[0]) t.masked_fill(x,x>0,1.0) t.argsort(x) "
+    "t.index_fill(x,0,i,1.0) t.index_add(x,0,i,x[:1]) t.index_copy(x,0,i,x[:1]) t.put(x,i,x[0,:1]) t.index_put(x,(i,),x[0]) "
+    "t.masked_scatter(x,x>0,x) t.select_scatter(x,x[0],0,0) t.slice_scatter(x,x) t.diagonal_scatter(x,x[0]) t.bincount(i) "
+    "t.chain_matmul(x,x) t.native_channel_shuffle(x[None,None],1) t.pixel_shuffle(x[None],1) t.softmax(x,0)",
+    "spaces": "t.linalg.det(x) t.linalg.matrix_exp(x) t.linalg.vander(x) t.special.softmax(x,0) t.special.log_softmax(x,0) "
+    "t.special.logsumexp(x,0) t.fft.fftshift(x) t.fft.ifftshift(x) t.linalg.inv(x)",
+    "nn": "f.relu(x) f.elu(x) f.celu(x) f.selu(x) f.glu(x) f.silu(x) f.mish(x) f.hardtanh(x) f.hardswish(x) f.leaky_relu(x) f.gelu(x) "
+    "f.softplus(x) f.softshrink(x) f.hardshrink(x) f.logsigmoid(x) f.linear(x,x) f.normalize(x) f.threshold(x,0,1) "
+    "f.adaptive_avg_pool2d(x[None],1) f.avg_pool2d(x[None],2) f.bilinear(x,x,x[None]) f.pixel_shuffle(x[None],1) f.prelu(x,x[0,:1])",
+}
+
+
+@pytest.mark.parametrize("kind", WITH_OUT)
+def test_what_takes_out(kind):
+    for call in WITH_OUT[kind].split():
+        code = compile(f"{call[:-1]}{'' if call[-2] == '(' else ', '}out=out)", call, "eval")
+
+        def program(t, code=code, call=call):
+            scope = {"t": t, "f": t.nn.functional, "x": t.eye(2) + 1, "i": t.tensor([0])}
+            scope["out"] = t.empty(0, dtype=eval(call, scope).dtype)
+            return call, _reply(lambda: eval(code, scope))
+
+        both(program)
+
+
+def test_operators_take_out_where_functions_do_not():
+    both(lambda t: [f.out(t.eye(2) - 1, out=t.empty(0)) for f in (t.ops.aten.relu, t.ops.aten.silu, t.ops.aten.trace)])

@@ -239,6 +239,37 @@ CASES = {
     "setitem dtype": lambda t: _set(t, (0, 0), 2.9),
     "accumulate": lambda t: t.zeros(3).index_put_((t.tensor([0, 0, 2]),), t.ones(3), accumulate=True),
     "mask of float": lambda t: _mask(t),
+    **{
+        f"beyond what is not computed yet, {name}": lambda t, call=call: call(t, t.arange(6).view(2, 3) * 2)
+        for name, call in (
+            ("gather", lambda t, x: x.gather(0, t.tensor([[2, 0, 1]]))),
+            ("gather below", lambda t, x: x.gather(0, t.tensor([[-1, 0, 1]]))),
+            ("scatter", lambda t, x: x.scatter(0, t.tensor([[2, 0, 1]]), 1)),
+            ("index", lambda t, x: x[t.tensor([0, 2])]),
+            ("index_add", lambda t, x: x.index_add(0, t.tensor([2]), x[:1])),
+            ("index_copy", lambda t, x: x.index_copy(0, t.tensor([2]), x[:1])),
+            ("index_fill", lambda t, x: x.index_fill(0, t.tensor([2]), 1)),
+            ("take", lambda t, x: x.take(t.tensor([6]))),
+            ("put", lambda t, x: x.put(t.tensor([6]), t.tensor([1]))),
+            ("flat", lambda t, x: t.take_along_dim(x, t.tensor([-1]))),
+            ("along", lambda t, x: t.take_along_dim(x, t.tensor([[-3, 2, 1]]), 0)),
+        )
+    },
+    **{
+        f"put at masks, {name}": lambda t, made=made, values=values, add=add: [
+            t.zeros(3, 2).index_put_(made(t), t.arange(1.0, 1 + values), accumulate=add),
+            t.index_put(t.ones(3, 2), made(t), t.arange(1.0, 1 + values), accumulate=add),
+        ]
+        for add in (False, True)
+        for name, made, values in (
+            (f"whole {add}", lambda t: (t.tensor([[True, False], [True, True], [False, False]]),), 3),
+            (f"rows {add}", lambda t: [t.tensor([True, False, True])], 2),
+            (f"with positions {add}", lambda t: (t.tensor([True, False, True]), t.tensor([0, 1])), 2),
+            (f"bytes {add}", lambda t: (t.tensor([1, 0, 1], dtype=t.uint8), t.tensor([0, 1])), 2),
+            (f"another size {add}", lambda t: (t.tensor([True, False]), t.tensor([0])), 1),
+            (f"too few values {add}", lambda t: (t.tensor([[True, True]] * 3),), 2),
+        )
+    },
     "del": lambda t: t.zeros(2).__delitem__(0),
 }
 

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .. import errors_autograd
 from ..core import halves
 from ..core.dtype import COMPLEX, FLOAT, complex32
 from ..core.program import Plan
@@ -20,12 +21,13 @@ class Binding:
     slots: one entry a parameter: ("o", operand, dtype or None), ("n", number, dtype or None), ("l", entries), ("s", value).
     """
 
-    __slots__ = ("op", "slots", "n_operands")
+    __slots__ = ("op", "slots", "n_operands", "refused")
 
     def __init__(self, op, slots, n_operands):
         self.op = op
         self.slots = slots
         self.n_operands = n_operands
+        self.refused = None  # makes the error with which the derivative of this call ends
 
     def arguments(self, operands, numbers):
         return [_argument(slot, operands, numbers) for slot in self.slots]
@@ -189,8 +191,10 @@ class Refused(Backward):
             self.name = "NotImplemented"
 
     def make(self, present):
+        if callable(self.rule):
+            raise self.rule()
         if self.rule is not UNKNOWN:
-            raise NotImplementedError(f"the derivative for '{self.rule.name}' is not implemented.")
+            raise errors_autograd.unwritten(self.rule.name)
         raise RuntimeError(f"derivative for aten::{self.forward.extra.op.shown} is not implemented")
 
 
@@ -208,6 +212,8 @@ def backward_of(plan, needs) -> Backward:
         if op.order is not None:
             names = op.order(*plan.operands)
             positions = tuple(sorted(positions, key=lambda i: names.index(owners[i])))
+        if binding.refused is not None:
+            return Refused(plan, positions, binding.refused)
         for rule in map(op.rules.get, (owners[i] for i in positions)):
             if rule is UNKNOWN or isinstance(rule, Unwritten):
                 return Refused(plan, positions, rule)

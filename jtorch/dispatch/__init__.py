@@ -2,10 +2,11 @@
 
 from .call import KeyTensor, inplace, slow
 from .fused import Update, fused_update
-from .generate import FAST, build_inplace, copy_of, forget_plans, function_of, spread, twin
+from .generate import FAST, build_inplace, copy_of, forget_plans, function_of, spread
 from .kinds import of_tensor
 from .plans import RETURN_FIELDS, result_dtype, return_type
 from .results import finish
+from .twins import twin
 from .view import call_view
 from .write import (
     cast_value,

@@ -43,6 +43,7 @@ from .write import (
     overlaps,
     overwritten,
     replace_storage,
+    write,
     write_on_tape,
 )
 
@@ -66,6 +67,8 @@ def slow(op, args, out=None, public=None):
     except TypeError:
         handled, result = ask(op, public, args, out)
         if not handled:
+            if _is_method(public):
+                Call(op, args, method=True)  # raises the same, in a method's words
             raise
         return result
     for t in call.tensors if out is None else (*call.tensors, out):
@@ -74,6 +77,8 @@ def slow(op, args, out=None, public=None):
             if handled:
                 return result
             break
+    if op.prepare is not None and (prepared := op.prepare(*args)) is not None:
+        call = Call(op, prepared)
     if op.dynamic:
         if op.value_checks:
             _check_values(op, call)
@@ -163,6 +168,8 @@ def _check_values(op, call):
     """Checks of values that are on the host already: integer operands as numpy arrays (None while not computed), the
     others as Specs."""
     arrays = [checkable(t) for t in call.tensors]
+    if op.sized:
+        arrays[0] = call.tensors[0]._spec
     args = []
     for slot in call.slots:
         if slot[0] in ("o", "k"):
@@ -355,7 +362,7 @@ def inplace(op, args, public=None):
             return result
         raise errors.argument(op.name + "_", "input", "Tensor", t)
     try:
-        call = Call(op, args)
+        call = Call(op, args, method=True, name=f"{op.name}_")
     except TypeError:
         handled, result = _ask_in_place(op, args, public)
         if not handled:
@@ -367,6 +374,8 @@ def inplace(op, args, public=None):
             if handled:
                 return result
             break
+    if op.prepare is not None and (prepared := op.prepare(*args)) is not None:
+        call = Call(op, prepared)
     if t._storage.version < me.born:
         CONSTANTS["own"](t._storage, None, _written_name(op))
     if me.grad and not op.untracked:
@@ -399,18 +408,27 @@ def inplace(op, args, public=None):
         raise errors.input_overlap()
     if op.apart and any(x._storage is t._storage and (x is t or overlap(t, x)) for x in tensors[1:]):
         raise errors.input_overlap()
+    _compute_and_write(op, plan, me, t, tensors, call.numbers)
+    return t
+
+
+def _compute_and_write(op, plan, me, t, tensors, numbers):
     values = [value_of(x) for x in tensors]
     graph = me.graph
     if graph.device is not plan.device:
         graph = me.graph_on(plan.device)
-    outs = graph.recn(plan, values, call.numbers)
-    write_on_tape(t, outs[0], _node_of_write(op, plan, t, tensors, values, call.numbers, outs) if me.grad else None)
-    return t
+    outs = graph.recn(plan, values, numbers)
+    if op.untracked:
+        write(t, outs[0])  # the history stays what it was
+    else:
+        write_on_tape(t, outs[0], _node_of_write(op, plan, t, tensors, values, numbers, outs) if me.grad else None)
 
 
 def _node_of_write(op, plan, t, tensors, values, numbers, outs):
     if not plan.diff:  # a comparison
-        return overwritten(t, f"{registry.camel(op.name)}Backward{len(tensors) - 1}")
+        return overwritten(
+            t, f"{registry.camel(op.name)}Backward{len(tensors) - 1}", [x for x in tensors if x is not t]
+        )
     edges = tuple(edge_of(x) for x in tensors)
     edges = tuple(e if e is not None and differentiable(x._spec) else None for e, x in zip(edges, tensors))
     if all(e is None for e in edges):

@@ -6,7 +6,6 @@ its operands and its static values. Everything unusual goes through `slow`.
 
 import builtins
 import inspect
-import types
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from .guards import GUARDS
 from .kinds import asked_kinds, check_kinds
 from .plans import DEFAULT, FAST, MISSING, NUMBER_TYPES, RETURN_FIELDS, return_type
 from .results import finish, finish1, finish2, finish3
+from .twins import take_no_out, twin
 from .view import call_view
 
 _RENAMED = {
@@ -39,7 +39,7 @@ _LETTERS = frozenset(("A", "B", "L", "b", "x"))
 _SPELLED = {
     "lstsq": {"b": "B"}, "cholesky_solve": {"input2": "L"}, "split": {"tensor": "input"}, "one_hot": {"input": "tensor"},
     "householder_product": {"input2": "tau"}, "ormqr": {"input2": "tau", "input3": "other"}, "tensorsolve": {"other": "B"},
-    "constant_pad_nd": {"pad": "padding"},
+    "constant_pad_nd": {"pad": "padding"}, "isin": {"element": "elements", "test_element": "test_elements"},
 }  # fmt: skip
 _OF_C = ("torch.", "Tensor.", "linalg.", "special.", "fft.")
 _COLD = ("linalg.", "special.", "fft.")
@@ -154,6 +154,7 @@ class _Body:
         self.emit(depth + 1, self.fallback)
         n, named = self.op.keywords
         given = [f"checkable({name})" if name in tensors else name for name, *_ in self.params]
+        given[0] = f"{tensors[0]}._spec" if self.op.sized else given[0]
         given[n:] = [f"{name}={value}" for name, value in zip(named, given[n:])]
         for k in range(len(self.op.value_checks)):
             self.emit(depth, f"check{k}({', '.join(given)})")
@@ -278,11 +279,15 @@ def spread(record, fn):
     if at < 0:
         return fn
 
+    required = record.params[at].default is inspect.Parameter.empty
+
     def call(*args, **kwargs):
         if len(args) > at:
             first = args[at]
             if not isinstance(first, (tuple, list, Size)) and not (first is None and len(args) == at + 1):
                 args = (*args[:at], args[at:])
+        elif required and not kwargs and len(args) == at:
+            raise errors.missing_argument(record.name, record.params[at].name)
         return fn(*args, **kwargs)
 
     override.SPREAD[0] = call.__code__
@@ -459,25 +464,22 @@ def _public(record, fn):
     return found
 
 
-def copy_of(record, space, name):
-    """The same function once more, as it stands in another namespace or under another name: `torch.add`, `torch.Tensor.add`."""
+def copy_of(record, space, name, out=True):
+    """The same function once more, as it stands in another namespace or under another name: `torch.add`, `torch.Tensor.add`.
+
+    out: whether it takes out=, where the record's own function does.
+    """
     public = function_of(record)
     fn = _inner.get(public, public)
     scope = dict(fn.__globals__) if "public" in fn.__globals__ else fn.__globals__
-    made = _public(record, twin(fn, scope))
+    made = twin(fn, scope)
+    if not out:
+        take_no_out(made)
+    made = _public(record, made)
     made.__name__ = made.__qualname__ = name
     _at_home(made, space, name)
     if space != "Tensor":
         override.publish((made,), generated=record.kind != "composite")
-    return made
-
-
-def twin(fn, scope=None):
-    """Another function with the code of this one."""
-    code = override.plain_code(fn)
-    made = types.FunctionType(code, scope or fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
-    made.__kwdefaults__, made.__doc__, made.__module__ = fn.__kwdefaults__, fn.__doc__, fn.__module__
-    made.__qualname__, made.__dict__ = fn.__qualname__, dict(fn.__dict__)
     return made
 
 

@@ -15,7 +15,7 @@ from ..core.spec import Spec
 from ..ops import registry
 from ..ops.registry import KEY, LIST, NUMBER, OPTIONAL, SCALAR, STATIC, TENSOR
 from ..tensor import Tensor
-from .statics import check_statics, static, statics_of
+from .statics import check_statics, numpy_number, static, statics_of
 
 NUMBER_TYPES = frozenset((float, int, bool, complex))
 
@@ -73,7 +73,8 @@ class Call:
 
     __slots__ = ("key", "tensors", "numbers", "slots")
 
-    def __init__(self, op, args):
+    def __init__(self, op, args, method=False, name=None):
+        """method: whether an error counts the arguments without the tensor. name: that of an in-place form, for errors."""
         key, tensors, numbers, slots = [], [], [], []
         for param, role, a in zip(op.params, op.roles, args):
             if a is MISSING:
@@ -93,7 +94,7 @@ class Call:
                     and param.default is param.empty
                     or not (a is None or hasattr(a, "__iter__"))
                 ):
-                    raise _wrong(op, param, "tuple of Tensors", a, args)
+                    raise _wrong(op, param, "tuple of Tensors", a, args, method, name)
                 entries, marks = [], []
                 for at, x in enumerate(a if a is not None else ()):
                     if not isinstance(x, Tensor) and not (x is None and takes_none(param)):
@@ -116,15 +117,15 @@ class Call:
                 tensors.append(a)
             elif a is None and (role in (OPTIONAL, NUMBER, SCALAR)):
                 if role == NUMBER and param.name in _FACTORS and param.default is not None:
-                    raise _wrong(op, param, "Number", a, args)
+                    raise _wrong(op, param, "Number", a, args, method, name)
                 if role == SCALAR and param.default is not None:
-                    raise _wrong(op, param, "Tensor", a, args)
+                    raise _wrong(op, param, "Tensor", a, args, method, name)
                 key.append(None)
                 slots.append(("s", None))
             elif role in (TENSOR, OPTIONAL):
-                raise _wrong(op, param, "Tensor", a, args)
+                raise _wrong(op, param, "Tensor", a, args, method, name)
             else:
-                a = scalar(op, param, role, a, args)
+                a = scalar(op, param, role, a, args, method, name)
                 key.append(type(a))
                 slots.append(("n", len(numbers)))
                 numbers.append(a)
@@ -140,28 +141,28 @@ def takes_none(param) -> bool:
     return "None" in str(param.annotation).split("[", 1)[-1]
 
 
-def _wrong(op, param, expected, got, args):
+def _wrong(op, param, expected, got, args, method=False, name=None):
     """The error for an argument of the wrong type.
 
     PyTorch has one form of add, which takes numbers for tensors, but several of eq: with a tensor, with a number.
     """
     if expected == "Tensor" and SCALAR in op.roles and not op.numbers:
-        return no_such_call(op, args)
-    position = None if param.kind is param.KEYWORD_ONLY else op.params.index(param) + 1
-    return errors.argument(op.shown, param.name, expected, got, position)
+        return no_such_call(op, args, method, name)
+    position = None if param.kind is param.KEYWORD_ONLY else op.params.index(param) + 1 - method
+    return errors.argument(name or op.shown, param.name, expected, got, position)
 
 
-def no_such_call(op, args):
+def no_such_call(op, args, method=False, name=None):
     """The error for arguments that fit none of an op's forms."""
     given = list(args)
     while given and given[-1] is op.params[len(given) - 1].default:
         given.pop()
     kinds = {TENSOR: "Tensor", OPTIONAL: "Tensor or None", LIST: "list of Tensors", SCALAR: "Tensor or number"}
     wanted = ", ".join(f"{p.name}: {kinds[r]}" for p, r in zip(op.params, op.roles) if r in kinds)
-    return errors.combination(op.shown, given, f"({wanted}), with one Tensor at least")
+    return errors.combination(name or op.shown, given[method:], f"({wanted}), with one Tensor at least")
 
 
-def scalar(op, param, role, a, args=()):
+def scalar(op, param, role, a, args=(), method=False, name=None):
     """A Python number out of whatever may stand for one."""
     if type(a) is int:
         if not wide.is_wide(a):
@@ -172,14 +173,12 @@ def scalar(op, param, role, a, args=()):
         return a
     if isinstance(a, Tensor) and not a._spec.ndim:
         return a.item()
-    if isinstance(a, (bool, np.bool_)):
-        return bool(a)
-    if isinstance(a, np.generic):
-        return a.item()
     for kind in (int, float, complex):
         if isinstance(a, kind):
             return kind(a)
-    raise _wrong(op, param, "Tensor" if role == SCALAR else "Number", a, args)
+    if isinstance(a, np.generic) and a.dtype.kind in "biufc":
+        return numpy_number(a)
+    raise _wrong(op, param, "Tensor" if role == SCALAR else "Number", a, args, method, name)
 
 
 def make_plan(op, call, inplace_spec=None, method=False):
@@ -226,10 +225,14 @@ def make_plan(op, call, inplace_spec=None, method=False):
         plan.set_specs((Spec.dense(tuple(inplace_spec.shape), inplace_spec.dtype, device),))
     else:
         narrow = type(binding) is HalfBinding
-        plan.set_specs(tuple(_result_specs(op, outs, specs, call, shape, device, narrow)))
+        strided = [_strides_read(s, target) for s in specs] if op.elementwise else ()
+        plan.set_specs(tuple(_result_specs(op, outs, specs, call, shape, device, narrow, strided)))
     plan.extra = binding
     name = op.grad_name
     plan.grad_name = name if isinstance(name, str) else name(_arguments(op, call))
+    if inplace_spec is not None and op.own_in_place is not None:
+        plan.grad_name = plan.grad_name[:-1] + "1"
+        binding.refused = op.own_in_place(_arguments(op, call))
     plan.diff = op.differentiable and any(differentiable(s) for s in plan.specs)
     plan.public = plan.n_out - op.hidden
     plan.multiple = multiple and not (op.hidden and plan.public == 1)
@@ -501,7 +504,13 @@ def _binding(op, slots, target, specs, inplace_spec):
     return binding
 
 
-def _result_specs(op, outs, specs, call, shape, device, narrow):
+def _strides_read(spec, target):
+    """(shape, strides) of an operand as an elementwise op reads it: PyTorch casts it first, into memory without gaps or repetitions."""
+    shape = tuple(spec.shape)
+    return shape, spec.strides if target in (None, spec.dtype) else shapes.empty_like_strides(shape, spec.strides)
+
+
+def _result_specs(op, outs, specs, call, shape, device, narrow, operands):
     strides = None
     if op.strides is not None:
         strides = op.invoke(functools.partial(op.strides, outs), check_arguments(call.slots, specs, call.numbers))
@@ -512,7 +521,6 @@ def _result_specs(op, outs, specs, call, shape, device, narrow):
         if strides is not None and strides[k] is not None:
             yield Spec.of(size, tuple(strides[k]), d, device)
         elif op.elementwise and shape is not None and size == shape:
-            operands = [(tuple(s.shape), s.strides) for s in specs]
             yield Spec.of(size, tuple(shapes.elementwise_strides(size, operands)), d, device)
         else:
             yield Spec.dense(size, d, device)

@@ -67,6 +67,11 @@ def statics_of(op, call):
     return [(k, s[1]) for k, (r, s) in enumerate(zip(op.roles, call.slots)) if r == STATIC]
 
 
+def numpy_number(a):
+    """A number of numpy's as the Python number that it is to PyTorch: an int, or a float, even of a bool and of a complex64."""
+    return a.item() if isinstance(a, (np.integer, np.complex128)) else float(a.real)
+
+
 def _member(a):
     """A member of a list in this form: for an int a tensor of one element stands too, whatever its dimensions."""
     if isinstance(a, Tensor) and a._spec.ndim and a._spec.numel == 1:

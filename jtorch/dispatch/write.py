@@ -197,22 +197,26 @@ _slices: dict = {}
 
 
 class _Overwritten(tape.PythonNode):
-    """A write of something that does not depend on what was there."""
+    """A write of something that does not depend, to first order, on what was there nor on what it was made of."""
 
-    __slots__ = ()
+    __slots__ = ("taken",)
 
     def apply(self, grad):
-        (spec,) = self.specs
-        return (wrap(zeros_value(spec), spec),)
+        return tuple(wrap(zeros_value(spec), spec) for spec in self.taken)
 
 
-def overwritten(t, name):
-    """The node of a write to a tensor with a history of values that have none; None where there is no history."""
-    edge = edge_of(t) if tls.me.grad and differentiable(t._spec) else None
-    if edge is None:
+def overwritten(t, name, others=()):
+    """The node of a write to a tensor of values that have no history, though `others` that they were made of may have one; None
+    where nothing has."""
+    if not tls.me.grad or not differentiable(t._spec):
         return None
-    spec = Spec.dense(tuple(t._spec.shape), t._spec.dtype, t._spec.device)
-    return tape.class_of(name, _Overwritten)(name, (edge,), (spec,))
+    taped = [(e, x._spec) for x in (t, *others) if differentiable(x._spec) and (e := edge_of(x)) is not None]
+    if not taped:
+        return None
+    specs = tuple(Spec.dense(tuple(s.shape), s.dtype, s.device) for s in (t._spec, *(s for _, s in taped)))
+    node = tape.class_of(name, _Overwritten)(name, tuple(e for e, _ in taped), specs[:1])
+    node.taken = specs[1:]
+    return node
 
 
 class _WroteOutside(tape.PythonNode):

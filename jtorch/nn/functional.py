@@ -39,19 +39,6 @@ def _sized(value, n):
 
 
 @_default
-def threshold(input, threshold, value, inplace=False):
-    """`input` where it is above `threshold`, else `value`."""
-    out = torch.where(input > threshold, input, value)
-    return input.copy_(out) if inplace else out
-
-
-@_default
-def threshold_(input, threshold, value):
-    """threshold, in place."""
-    return input.copy_(torch.where(input > threshold, input, value))
-
-
-@_default
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
     """Deprecated: use interpolate."""
     return interpolate(input, size, scale_factor, mode, align_corners)  # noqa: F821
@@ -427,6 +414,11 @@ def rrelu_(input, lower=1.0 / 8, upper=1.0 / 3, training=False):
 def selu_(input):
     """selu, in place."""
     return selu(input, inplace=True)  # noqa: F821
+
+
+def threshold_(input, threshold, value):
+    """threshold, in place."""
+    return _ops["threshold"](input, threshold, value, inplace=True)
 
 
 def sigmoid(input):

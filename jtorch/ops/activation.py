@@ -1,12 +1,14 @@
 """Activation functions and the softmax family. Knows arrays only."""
 
 import builtins
+import functools
 import math
 import warnings
 
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jtorch import errors_autograd
 from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
 from jtorch.core import rng
@@ -321,6 +323,18 @@ selu.vjp(input=lambda g, input: _elu_slope(g, input, SELU_ALPHA * SELU_SCALE, SE
 for record in (elu, celu, selu):
     floats_only(record, "elu_cpu")
 floats_only(leaky_relu, "leaky_relu_cpu")
+
+
+def _negative(name, slope):
+    """In place PyTorch derives from the result, of which a negative slope leaves no telling what it came from."""
+    return lambda call: functools.partial(errors_autograd.negative_slope, name) if call.get(slope, 0) < 0 else None
+
+
+elu.derives_in_place(_negative("elu", "alpha"))
+celu.derives_in_place(_negative("elu", "alpha"))
+selu.derives_in_place()
+leaky_relu.derives_in_place(_negative("leakyReLu", "negative_slope"))
+threshold.derives_in_place()
 
 
 @op(where="torch Tensor nn.functional", out=False, grad_name="PreluKernelBackward0", strides=formats.keep_order)

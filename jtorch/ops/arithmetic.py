@@ -98,7 +98,7 @@ sub.check(_check_sub)
     strides=formats.other_first,
 )
 @opmath
-def rsub(input: Array, other: Scalar, *, alpha: Number = 1) -> Array:
+def rsub(input: Array, other: Scalar, alpha: Number = 1) -> Array:
     """`other - alpha * input`."""
     return other - _times_alpha(input, alpha)
 

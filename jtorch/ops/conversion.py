@@ -220,6 +220,7 @@ def conj_physical(input: Array) -> Array:
 
 
 conj_physical.vjp(input=lambda g: conj_of(g))
+conj_physical.derives_in_place()
 conj_physical.targets = []
 
 

@@ -88,6 +88,8 @@ def detach_copy(input: Array) -> Array:
 @op(where="torch", out="exact", grad_name="ViewAsRealBackward0")
 def view_as_real_copy(input: Array) -> Array:
     """Real and imaginary parts, as a last dimension of size 2."""
+    if not jnp.iscomplexobj(input):
+        raise RuntimeError("view_as_real is only supported for complex tensors")
     return jnp.stack([input.real, input.imag], -1)
 
 

@@ -102,7 +102,7 @@ def _check_histogram(input, bins, range, weight):
                     f"torch.histogramdd: min should not exceed max, but got min {low:g} max {high:g} for dimension {d}"
                 )
     edges = bool(bins) and not isinstance(bins[0], int)
-    if input.dtype.name not in ("float32", "float64", *(("float16", "bfloat16") if edges else ())):
+    if input.dtype.name not in ("float32", "float64", *(("float16", "bfloat16") if edges or range is not None else ())):
         raise errors.not_implemented("histogram_cpu" if edges else "histogramdd", input.dtype)
 
 

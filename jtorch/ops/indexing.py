@@ -67,14 +67,10 @@ def _is_index(x, *, wide=False) -> bool:
 
 def _outside(index: np.ndarray | None, low: int, high: int):
     """The first value of a host-resident index outside [low, high), or None."""
-    if index is None or index.size == 0:
+    if not isinstance(index, np.ndarray) or index.size == 0:  # a Spec: of another dtype, which is refused
         return None
     bad = index[(index < low) | (index >= high)]
     return int(bad.flat[0]) if bad.size else None
-
-
-def _shape(x):
-    return None if x is None else tuple(x.shape)
 
 
 # ---------------------------------------------------------------- x[...]: advanced indexing
@@ -108,9 +104,7 @@ def _index_tuple(input, indices) -> tuple:
 
 
 def _check_index_values(input, indices):
-    shape = _shape(input)
-    if shape is None:
-        return
+    shape = tuple(input.shape)
     given = [d for d, i in enumerate(indices) if i is not None]
     for d in given:
         i = indices[d]
@@ -354,11 +348,11 @@ def _as_1d(*arrays):
 
 
 def _check_along(input, dim, index):
-    shape = _shape(input)
-    if shape is None or index is None:
-        return
-    dim = axis(dim, len(shape))
-    size = shape[dim] if shape else 1
+    dim = axis(dim, len(input.shape))
+    _within(index, dim, input.shape[dim] if input.shape else 1)
+
+
+def _within(index, dim, size):
     bad = _outside(index, 0, size)
     if bad is not None:
         raise RuntimeError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
@@ -427,11 +421,18 @@ def take_along_dim(input: Array, indices: Array, dim: int | None = None) -> Arra
     after = np.broadcast_shapes(input.shape[dim + 1 :], indices.shape[dim + 1 :])
     input = jnp.broadcast_to(input, (*before, input.shape[dim], *after))
     indices = jnp.broadcast_to(indices, (*before, indices.shape[dim], *after))
-    indices = jnp.where(indices < 0, indices + input.shape[dim], indices)
+    indices = indices % input.shape[dim]
     return jnp.take_along_axis(input, narrow(indices, input.shape[dim]), axis=dim, mode=IN_BOUNDS)
 
 
 take_along_dim.grad_name = "GatherBackward0"
+take_along_dim.sized = True
+
+
+@take_along_dim.check_values
+def _check_take_along(input, indices, dim=None):
+    if dim is None:  # along a dimension PyTorch takes the remainder
+        _within(indices, 0, math.prod(input.shape))
 
 
 def _scatter_at(input, dim, index, src, *, name="scatter"):
@@ -730,7 +731,7 @@ index_select_grad.vjp(g=lambda g, dim, index: index_select(g, dim, index))
 
 @index_select.check_values
 def _check_index_select(input, dim, index):
-    shape = _shape(input)
+    shape = tuple(input.shape)
     if shape and _outside(index, 0, shape[axis(dim, len(shape))]) is not None:
         raise IndexError("index out of range in self")
 
@@ -793,9 +794,7 @@ def index_copy(input: Array, dim: int, index: Array, source: Array) -> Array:
 
 @index_copy.check_values
 def _check_index_copy(input, dim, index, source):
-    shape = _shape(input)
-    if shape is None:
-        return
+    shape = tuple(input.shape)
     dim = axis(dim, len(shape))
     size = shape[dim] if shape else 1
     bad = _outside(index, 0, size)
@@ -840,9 +839,7 @@ def _check_fill(input, dim, index, value):
 
 @index_fill.check_values
 def _check_index_fill(input, dim, index, value):
-    shape = _shape(input)
-    if shape is None:
-        return
+    shape = tuple(input.shape)
     dim = axis(dim, len(shape))
     size = shape[dim] if shape else 1
     bad = _outside(index, -size, size)
@@ -909,8 +906,8 @@ def index_reduce(
 
 @index_reduce.check_values
 def _check_index_reduce(input, dim, index, *rest, **kw):
-    if isinstance(index, np.ndarray) and input is not None:
-        bad = _outside(index, 0, _shape(input)[axis(dim, len(input.shape))] if input.shape else 1)
+    if isinstance(index, np.ndarray):
+        bad = _outside(index, 0, input.shape[axis(dim, len(input.shape))] if input.shape else 1)
         if bad is not None:
             raise IndexError("index out of range in self")
 
@@ -919,8 +916,6 @@ def _check_index_reduce(input, dim, index, *rest, **kw):
 
 
 def _check_flat(input, index):
-    if input is None:
-        return
     size = math.prod(input.shape)
     bad = _outside(index, -size, size)
     if bad is not None:
@@ -995,3 +990,9 @@ def put_zero(input: Array, index: Array) -> Array:
 def take_like(input: Array, index: Array, shape: tuple) -> Array:
     """`take` in another shape."""
     return take.fn(input, index).reshape(shape)
+
+
+for _record in (index, index_put, gather, scatter, scatter_add, scatter_reduce, index_select, index_add, index_copy):
+    _record.sized = True
+for _record in (index_fill, index_reduce, take, put):
+    _record.sized = True

@@ -335,10 +335,18 @@ def combinations(input: Array, r: int = 2, with_replacement: bool = False):
 @op(strides=formats.keep_format)
 def flip(input: Array, dims: VarInts) -> Array:
     """The order of the elements reversed along `dims`."""
-    return lax.rev(input, axes(dims, input.ndim)) if input.ndim else input
+    dims = axes(dims, input.ndim)
+    return lax.rev(input, dims) if input.ndim else input
 
 
 flip.vjp(input=lambda g, dims: flip(g, dims))
+
+
+def _check_size(input, repeats, dim, output_size):
+    """Raise where output_size= is not that of the repeated dimension."""
+    size = math.prod(input.shape) if dim is None else (input.shape or (1,))[axis(dim, input.ndim)]
+    if output_size is not None and output_size != size * repeats:
+        raise RuntimeError(f"repeat_interleave: Invalid output_size, expected {size * repeats} but got {output_size}")
 
 
 @composite
@@ -459,8 +467,11 @@ def select_flat(input: Array, index: Array) -> Array:
 def repeat_interleave(input: Array, repeats=None, dim: int | None = None, *, output_size: int | None = None):
     """Each element (or slice of `dim`) repeated in place, all alike or by a tensor of counts."""
     if repeats is None:
+        if input.ndim != 1:
+            raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
         return repeat_places(input) if output_size is None else repeat_places_sized(input, output_size)
     if isinstance(repeats, (int, np.integer)):
+        _check_size(input, int(repeats), dim, output_size)
         return repeat_each(input, int(repeats), dim)
     if not hasattr(repeats, "ndim"):
         raise errors.argument("repeat_interleave", "repeats", "Tensor or int", repeats, 1)

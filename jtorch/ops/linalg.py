@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ..core import dtype as dtypes
 from ..core import shapes
 from ..core.dtype import dtype as DType
 from . import small
@@ -41,11 +42,20 @@ RETURN_FIELDS = {
 
 
 def _cast(x, dtype, name):
-    if dtype is not None:
-        return x.astype(dtype.np)
     if not jnp.issubdtype(x.dtype, jnp.inexact):
         raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {scalar_name(x)}")
-    return x
+    if dtype is None:
+        return x
+    asked, whole = dtypes.scalar_name(dtype), jnp.issubdtype(x.dtype, jnp.complexfloating)
+    if whole != dtype.is_complex:
+        kind = "complex" if whole else "real"
+        raise RuntimeError(f"{name}: dtype should be {kind} for {kind} inputs, but got {asked}")
+    if jnp.promote_types(x.dtype, dtype.np) != dtype.np:
+        raise RuntimeError(
+            f"{name}: the dtype of the input ({scalar_name(x)}) should be convertible without narrowing to the specified dtype "
+            f"({asked})"
+        )
+    return x.astype(dtype.np)
 
 
 def _largest(size, dims, keepdim=False):
@@ -220,7 +230,13 @@ def cond(A: Array, p: float | str | None = None) -> Array:
             return jnp.zeros(s.shape[:-1], s.dtype)
         return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
     square(A, "linalg.cond")
-    return matrix_norm.fn(A, p) * matrix_norm.fn(jnp.linalg.inv(A), p)
+    pivots = jnp.diagonal(jax.scipy.linalg.lu_factor(A)[0], axis1=-2, axis2=-1)
+    singular = jnp.any((pivots == 0) | jnp.isnan(pivots), axis=-1)
+    norm, inverse = matrix_norm.fn(A, p), matrix_norm.fn(jnp.linalg.inv(A), p)
+    infinite = jnp.asarray(jnp.inf, norm.dtype)
+    if p == "nuc":
+        return norm * jnp.where(singular, infinite, inverse)
+    return jnp.where(singular, infinite, norm * inverse)
 
 
 cond.guards(A=False)

@@ -19,7 +19,11 @@ from .views import as_strided
 # ---------------------------------------------------------------- masks
 
 
-@op(elementwise=True, strides=lambda outs, *args: (contiguous_strides(tuple(outs[0].shape)),))
+@op(
+    elementwise=True,
+    strides=lambda outs, *args: (contiguous_strides(tuple(outs[0].shape)),),
+    grad_name=lambda args: f"MaskedFillBackward{int(hasattr(args['value'], 'dtype'))}",
+)
 def masked_fill(input: Array, mask: Array, value: Scalar) -> Array:
     """`input` with one value where `mask` holds; the result keeps the dtype of `input`."""
     if mask.dtype != np.bool_:

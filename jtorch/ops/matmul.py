@@ -572,11 +572,13 @@ def multi_dot(tensors: list[Array]) -> Array:
 
 
 @composite(where="torch")
-def chain_matmul(*matrices: Array):
+def chain_matmul(*matrices: Array, out=None):
     """The product of a chain of matrices, in the cheapest order."""
     if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)):
         matrices = matrices[0]
-    return matrices[0] if len(matrices) == 1 else multi_dot(list(matrices))
+    if len(matrices) == 1:
+        return matrices[0]
+    return multi_dot(list(matrices), **({} if out is None else {"out": out}))
 
 
 def _square(A, name):

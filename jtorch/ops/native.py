@@ -287,13 +287,13 @@ def _written(name, space="torch"):
 @_written("celu_")
 def torch_celu_(input: Array, alpha=1.0):
     """celu, in place."""
-    return input.copy_(activation.celu(input, alpha))
+    return activation.celu(input, alpha, inplace=True)
 
 
 @_written("selu_")
 def torch_selu_(input: Array):
     """selu, in place."""
-    return input.copy_(activation.selu(input))
+    return activation.selu(input, inplace=True)
 
 
 @_written("rrelu_")
@@ -305,7 +305,7 @@ def torch_rrelu_(input: Array, lower=1 / 8, upper=1 / 3, training: bool = False)
 @_written("threshold_")
 def torch_threshold_(input: Array, threshold, value):
     """threshold, in place."""
-    return input.copy_(activation.threshold(input, threshold, value))
+    return activation.threshold(input, threshold, value, inplace=True)
 
 
 @_written("alpha_dropout_")

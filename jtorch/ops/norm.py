@@ -10,7 +10,8 @@ from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
 
 from . import backend, formats
-from .registry import FLOAT, composite, op
+from .conversion import to_float
+from .registry import FLOAT, PROMOTE, composite, op
 
 # Each kernel works on (outer, inner): rows of the elements that share a mean. Statistics are kept for the
 # derivative, and are in float32 for 16-bit inputs.
@@ -459,15 +460,18 @@ def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-8) -> 
 @cosine_similarity.check
 def _(x1, x2, dim=1, eps=1e-8):
     common = dtypes.promote(x1.dtype, x2.dtype)
+    if eps < 0:
+        raise RuntimeError(f"eps must be non-negative, got: {eps:g}")
     if not common.is_floating_point:
         raise errors.common_float(common)
     _check_dim(x1 if x1.ndim >= x2.ndim else x2, dim)
 
 
-@op(promote=FLOAT, elementwise=False, where="torch nn.functional", out=False, grad_name="NormBackward1")
+@op(promote=PROMOTE, elementwise=False, where="torch nn.functional", out=False, grad_name="NormBackward1")
 def pairwise_distance(x1: Array, x2: Array, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Array:
     """The p-norm of `x1 - x2 + eps` along the last dimension."""
-    difference = _wide(x1 - x2) + jnp.asarray(eps, backend.accumulator(x1.dtype))
+    x1 = to_float(x1 - x2)  # bytes wrap
+    difference = _wide(x1) + jnp.asarray(eps, backend.accumulator(x1.dtype))
     out = _norm(difference, p, -1, keepdim)
     return out.astype(x1.dtype) if not jnp.iscomplexobj(x1) else out
 
@@ -477,8 +481,8 @@ pairwise_distance.guards(x1=False, x2=False, out=True)
 
 @pairwise_distance.check
 def _(x1, x2, p=2.0, eps=1e-6, keepdim=False):
-    if x1.dtype is x2.dtype is dtypes.bool_:
-        raise errors.bool_minus(two=True)
+    if dtypes.bool_ in (x1.dtype, x2.dtype):
+        raise errors.bool_minus(two=x1.dtype is x2.dtype)
 
 
 def _distance(difference: Array, p: float) -> Array:

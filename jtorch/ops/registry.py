@@ -298,6 +298,7 @@ class Op(Record):
         self.rule_args: dict[str, tuple[str, ...]] = {}
         self.checks: list[Callable] = []
         self.value_checks: list[Callable] = []
+        self.sized = False  # whether these ask the first operand for its shape alone: it is a Spec to them
         self.plans: dict[tuple, Any] = {}
         self.guarded: dict[str, bool] = {}
         # Of a dynamic op: whether its result is elements of its first operand, as its tangent is of that one's.
@@ -305,6 +306,9 @@ class Op(Record):
         # Whether tangents follow from its rules, turned around: where jax's derivative of the kernel is another at kinks.
         self.transposed = False
         self.expanded: Callable | None = None
+        # (arguments) -> arguments or None, asked at each call: for what is another call, once values are looked at. Set above.
+        self.prepare: Callable | None = None
+        self.own_in_place: Callable | None = None  # the rule of `derives_in_place`
         self.unpromoted: tuple = ()  # names of arguments that come as they are, while the others are promoted
         self.promotes: Callable | None = None  # promotion that depends on the static arguments: their dict -> kind
         self.order: Callable | None = None
@@ -351,6 +355,12 @@ class Op(Record):
         """Let the in-place form write to a tensor whose elements share memory: fn gives the arguments that write each once."""
         self.expanded = fn
         return fn
+
+    def derives_in_place(self, refuse=None):
+        """Say that PyTorch has another derivative of the in-place form: its node's name ends in 1. refuse: (the call's arguments by
+        name) -> None, or a function that makes the error with which that derivative ends."""
+        self.own_in_place = refuse or (lambda call: None)
+        return self
 
     def check_values(self, fn):
         """Add a check of values already on the host: called like the kernel, with numpy arrays or None."""

@@ -271,12 +271,12 @@ def _check_diff(input, n=1, dim=-1, prepend=None, append=None):
 
 
 def _panels(y, x, dim):
-    """Twice the areas of the panels. Neighbours are added in the dtype that they have, so bytes wrap, as PyTorch's do."""
+    """Twice the areas of the panels, in the dtype that they have: bytes wrap, as PyTorch's do."""
     before, after = _slices(y, dim)
     if x.ndim == 1 and y.ndim > 1:
         x = x.reshape([-1 if d == dim else 1 for d in range(y.ndim)])
     left, right = _slices(x, x.ndim - y.ndim + dim)
-    return to_float(before + after) * (right - left)
+    return (before + after) * (right - left)
 
 
 @op(where="torch", aliases=("trapz",), out=False)
@@ -284,9 +284,9 @@ def trapezoid(y: Array, x: Array | None = None, *, dx: Number = 1, dim: int = -1
     """The area under y by the trapezoidal rule."""
     dim = one_dim(dim, y.ndim)
     if y.shape[dim] == 0:
-        return jnp.sum(to_float(y), axis=dim)
+        return jnp.zeros(y.shape[:dim] + y.shape[dim + 1 :], y.dtype)
     if x is not None:
-        return jnp.sum(_panels(y, x, dim), axis=dim) / 2
+        return to_float(jnp.sum(_panels(y, x, dim), axis=dim)) / 2
     ends = to_float(lax.index_in_dim(y, 0, dim, False) + lax.index_in_dim(y, -1, dim, False))
     return (to_float(jnp.sum(y, axis=dim)) - ends * 0.5) * like(dx, ends)
 
@@ -310,8 +310,12 @@ trapezoid.grad_name = lambda args: "MulBackward1" if args["x"] is None else "Div
 def cumulative_trapezoid(y: Array, x: Array | None = None, *, dx: Number = 1, dim: int = -1) -> Array:
     """The running area under y by the trapezoidal rule."""
     dim = one_dim(dim, y.ndim)
+    if y.shape[dim] == 0:
+        return to_float(y)
     if x is not None:
-        return jnp.cumsum(_panels(y, x, dim), axis=dim) / 2
+        panels = _panels(y, x, dim)
+        total = jnp.int64 if kind(panels) == "i" else panels.dtype
+        return to_float(jnp.cumsum(panels, axis=dim, dtype=total)) / 2
     before, after = _slices(y, dim)
     both = before + after
     return jnp.cumsum(to_float(both) * (like(dx, to_float(both)) / 2), axis=dim)
@@ -320,7 +324,7 @@ def cumulative_trapezoid(y: Array, x: Array | None = None, *, dx: Number = 1, di
 cumulative_trapezoid.guards(y=False, x=False)
 
 
-cumulative_trapezoid.grad_name = "CumsumBackward0"
+cumulative_trapezoid.grad_name = lambda args: "CumsumBackward0" if args["x"] is None else "DivBackward1"
 for _record in (trapezoid, cumulative_trapezoid):
     _no_bools(_record)
 

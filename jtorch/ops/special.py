@@ -142,6 +142,7 @@ def _zeta_slope(primals, tangents):
     return _zeta(order, x), -order * _zeta(order + 1, x) * tangents[1]
 
 
+polygamma_of.derives_in_place()
 polygamma_of.vjp(input=lambda g, input, n: g * polygamma_of(input, n + 1))
 
 
@@ -420,7 +421,8 @@ zeta.vjp(input=Unwritten("zeta"), other=lambda g, input, other: g * (-input * ze
 @opmath
 def gammainc(input: Array, other: Array) -> Array:
     """The regularized lower incomplete gamma function of order `input`."""
-    return lax.igamma(*jnp.broadcast_arrays(input, other))
+    input, other = jnp.broadcast_arrays(input, other)
+    return jnp.where((input == 0) & (other > 0), jnp.ones((), input.dtype), lax.igamma(input, other))
 
 
 @op(promote=PROMOTE, where="special torch.igammac Tensor.igammac Tensor.gammaincc")
@@ -434,8 +436,8 @@ def _gamma_slope(input, other):
     return exp((input - 1) * log(other) - other - lgamma(input))
 
 
-gammainc.vjp(other=lambda g, input, other: g * _gamma_slope(input, other))
-gammaincc.vjp(other=lambda g, input, other: -g * _gamma_slope(input, other))
+gammainc.vjp(input=Unwritten("igamma: input"), other=lambda g, input, other: g * _gamma_slope(input, other))
+gammaincc.vjp(input=Unwritten("igammac: input"), other=lambda g, input, other: -g * _gamma_slope(input, other))
 gammainc.targets.remove("Tensor.gammainc")
 gammaincc.targets.remove("Tensor.gammaincc")
 gammainc.grad_name, gammaincc.grad_name = "IgammaBackward0", "IgammacBackward0"

@@ -178,19 +178,24 @@ def _median(input, dim, keepdim, skip_nan):
     return tuple(x if keepdim else jnp.squeeze(x, dim) for x in ranked(input, dim, middle))
 
 
+def _of_none(dtype):
+    """The median of nothing: nan, and what PyTorch's cast makes of it."""
+    return jnp.asarray(jnp.nan if dtype.kind == "f" else jnp.iinfo(dtype).min if dtype.itemsize > 2 else 0, dtype)
+
+
 @op(where="", grad_name="MedianBackward0")
 def median_all(input: Array) -> Array:
     """The lower median of all elements; nan if there is one."""
-    if not input.size and input.dtype.kind not in "biu":
-        return jnp.asarray(jnp.nan, input.dtype)
+    if not input.size:
+        return _of_none(input.dtype)
     return _median(input.reshape(-1), 0, False, False)[0]
 
 
 @op(where="", grad_name="NanmedianBackward0")
 def nanmedian_all(input: Array) -> Array:
     """The lower median of the elements that are not nan."""
-    if not input.size and input.dtype.kind not in "biu":
-        return jnp.asarray(jnp.nan, input.dtype)
+    if not input.size:
+        return _of_none(input.dtype)
     return _median(input.reshape(-1), 0, False, True)[0]
 
 

@@ -1,6 +1,7 @@
 """Elementwise powers, exponentials, logarithms and trigonometry. Knows arrays, never Tensor."""
 
 import builtins
+import functools
 import math
 
 import jax
@@ -8,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .. import errors
+from .. import errors, errors_autograd
 from ..core import dtype as dtypes
 from ..core.shapes import contiguous_strides
 from . import angles
@@ -544,9 +545,12 @@ def atanh(input: Array) -> Array:
 
 
 atanh.vjp(input=lambda g, input: g / conj_of(1 - input * input))
+for _record in (asinh, acosh, atanh):
+    _refused = functools.partial(errors_autograd.unwritten, f"inplace version of {_record.name}")
+    _record.derives_in_place(lambda call, refused=_refused: refused)
 
 
-@op(promote=FLOAT)
+@op(promote=FLOAT, grad_name="Deg2RadBackward0")
 @opmath
 def deg2rad(input: Array) -> Array:
     """Degrees to radians."""
@@ -556,7 +560,7 @@ def deg2rad(input: Array) -> Array:
 deg2rad.vjp(input=lambda g: g * (math.pi / 180))
 
 
-@op(promote=FLOAT)
+@op(promote=FLOAT, grad_name="Rad2DegBackward0")
 @opmath
 def rad2deg(input: Array) -> Array:
     """Radians to degrees."""

@@ -431,6 +431,40 @@ print(w._base is x, x.expand(2, 6)._base is x, x.contiguous() is x, x.t().contig
 }
 
 
+PROGRAMS["comparisons"] = """
+for write in ("eq_", "gt_", "le_", "logical_and_", "logical_xor_", "logical_not_"):
+    x, z = torch.tensor([0.5, -0.5], requires_grad=True), torch.tensor([0.5, 0.5], requires_grad=True)
+    y = x * 1
+    getattr(y, write)(*[z][: write != "logical_not_"])
+    print(write, y)
+    y.sum().backward()
+    print(x.grad, z.grad)
+    if write[:3] != "log":
+        print(getattr(torch.ones(2), write)(z).requires_grad)
+    attempt(getattr(x, write), *[z][: write != "logical_not_"])
+x = torch.ones(2, requires_grad=True)
+attempt(lambda: torch.special.gammainc(x, torch.ones(2)).sum().backward())
+attempt(lambda: torch.special.gammaincc(x, torch.ones(2)).sum().backward())
+"""
+
+# Forms in place of which PyTorch has another derivative: by name, and some that end in an error when they are asked for.
+PROGRAMS["derivatives_of_their_own"] = """
+F = torch.nn.functional
+for write in (
+    lambda y: F.elu_(y), lambda y: F.elu(y, -2.0, inplace=True), lambda y: torch.celu_(y), lambda y: F.celu_(y, -2.0),
+    lambda y: torch.selu_(y), lambda y: F.leaky_relu_(y, 0.5), lambda y: F.leaky_relu(y, -0.5, inplace=True),
+    lambda y: torch.threshold_(y, 0.25, 7), lambda y: F.threshold_(y, 0.25, 7), lambda y: F.threshold(y, 0.25, 7, inplace=True),
+    lambda y: y.asinh_(), lambda y: y.atanh_(), lambda y: y.arccosh_(), lambda y: (y * 1j).conj_physical_().real,
+    lambda y: F.hardtanh_(y), lambda y: F.relu_(y),
+):
+    x = torch.tensor([0.5, -0.5], requires_grad=True)
+    y = write(x * 1)
+    print(y.grad_fn.name(), y)
+    attempt(lambda: y.sum().backward())
+    print(x.grad)
+"""
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_inplace(name):
     run(PROGRAMS[name])

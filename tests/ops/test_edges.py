@@ -30,6 +30,10 @@ def lines(t):
 
 # Strides are compared too.
 LAYOUTS = {
+    "what is cast before it is read": lambda t: [
+        f(t.ones(1, 3).int().expand(2, 3), turned(t, 2, 3))
+        for f in (t.add, t.gt, t.pow, t.maximum, t.logical_and, t.atan2)
+    ],
     "sort": lambda t: t.sort(turned(t, 2, 3, 4), dim=1),
     "argsort": lambda t: turned(t, 2, 3, 4).argsort(),
     "msort": lambda t: t.msort(turned(t, 2, 3, 4)),
@@ -193,6 +197,18 @@ INF, NAN = float("inf"), float("nan")
 
 # What was taken and is refused, or refused in another way: class and first words are compared. x: a square matrix.
 REFUSED = {
+    "repeats of another size than said": lambda t, x: t.repeat_interleave(x, 2, output_size=7),
+    "repeats along of another size than said": lambda t, x: t.repeat_interleave(x, 2, 0, output_size=5),
+    "repeats of a matrix of counts": lambda t, x: t.repeat_interleave(x.long()),
+    "a number turned over along nothing": lambda t, x: t.flip(t.ones(()), [2]),
+    "similarity with a floor below 0": lambda t, x: t.cosine_similarity(x, x, 0, -1.0),
+    "pairs of what is real": lambda t, x: t.view_as_real_copy(x),
+    "norm of wholes as reals": lambda t, x: t.linalg.vector_norm(x.long(), dtype=t.float32),
+    "norm in less than it has": lambda t, x: t.linalg.vector_norm(x, dtype=t.float16),
+    "norm of reals as complex": lambda t, x: t.linalg.vector_norm(x, dtype=t.complex64),
+    "norm of complex as reals": lambda t, x: t.linalg.vector_norm(x.cfloat(), dtype=t.float32),
+    "norm in more than it has": lambda t, x: t.linalg.vector_norm(x.cfloat(), dtype=t.complex128),
+    "matrix norm in less than it has": lambda t, x: t.linalg.matrix_norm(x, dtype=t.bfloat16),
     "a bag's index, quick kernel": lambda t, x: t.nn.functional.embedding_bag(t.tensor([1, 9]), x, t.tensor([0])),
     "a bag's index, of doubles": lambda t, x: t.nn.functional.embedding_bag(
         t.tensor([1, 9]), x.double(), t.tensor([0])
@@ -280,7 +296,53 @@ def test_refused(name):
     both(lambda t: REFUSED[name](t, t.eye(2)))
 
 
+NUMPY = (
+    np.bool_(True),
+    np.float32(0.5),
+    np.float64(0.5),
+    np.complex64(2 + 1j),
+    np.complex128(2 + 1j),
+    np.int8(2),
+    np.uint8(2),
+)
 VALUES = {
+    "numpy's numbers as operands": lambda t: [
+        (t.ones(2, dtype=d) * n, t.add(t.ones(2, dtype=d), n), t.where(t.ones(2) > 0, n, t.ones(2, dtype=d)))
+        for d in (t.int64, t.float32, t.float16, t.bool)
+        for n in NUMPY
+    ],
+    "numpy's numbers written": lambda t: [(t.ones(2).fill_(n), t.ones(2).copy_(n)) for n in NUMPY if n != 2 + 1j],
+    "nodes of fills": lambda t: [
+        f(t.ones(2, requires_grad=True) * 1).grad_fn.name()
+        for f in (
+            lambda x: x.masked_fill(x > 0, 1.5),
+            lambda x: x.masked_fill(x > 0, t.tensor(1.5)),
+            lambda x: x.masked_fill_(x > 0, t.tensor(1.5)),
+            lambda x: x.polygamma_(1),
+        )
+    ],
+    "areas of bytes": lambda t: [
+        f(y, *x)
+        for f in (t.trapezoid, t.cumulative_trapezoid)
+        for y in (t.tensor([[2, 200, 3], [1, 200, 50]], dtype=t.uint8),)
+        for x in ((), (t.tensor([[1, 2, 3], [200, 2, 3]], dtype=t.uint8),), (y.long(),), (y.float(),))
+    ],
+    "running areas of nothing": lambda t: t.cumulative_trapezoid(t.zeros(0, 3), dim=0),
+    "positions of another dtype in nothing": lambda t: t.zeros(2, 0).gather(0, t.zeros(2, 0).half()),
+    "positions of another dtype": lambda t: t.zeros(2, 1).gather(0, t.zeros(2, 1).half()),
+    "histograms of halves between bounds": lambda t: t.histogram(t.tensor([1.0, 2, 3]).half(), 2, range=(0.0, 4.0)),
+    "incomplete gamma of order 0": lambda t: [
+        f(t.zeros(3), t.tensor([0.0, 0.5, INF])) for f in (t.special.gammainc, t.special.gammaincc)
+    ],
+    "one number among others": lambda t: [
+        t.isin(t.ones(2), test_element=1),
+        t.isin(element=2.0, test_elements=t.ones(2)),
+    ],
+    "conditions of what is singular": lambda t: [
+        t.linalg.cond(x, p)
+        for p in ("fro", "nuc", 1, -1, INF)
+        for x in (t.ones(2, 2), t.zeros(2, 2), t.stack([t.ones(2, 2), t.eye(2) * 2]), t.ones(3, 3).cdouble())
+    ],
     "wholes to a power that wraps": lambda t: (
         t.tensor([10701, 3, -7, 1, -1]) ** t.tensor([-1113, 1113, 10701, 2**62, 2**62 + 1])
     ),

@@ -29,6 +29,19 @@ def sampled(t, **how):
 
 
 VALUES = {
+    "distances of bytes": lambda t: [
+        t.pairwise_distance(a, t.tensor([[3, 2], [1, 5]]).to(a.dtype))
+        for a in (t.tensor([[1, 2], [200, 3]], dtype=t.uint8), t.eye(2))
+    ],
+    "medians of nothing": lambda t: [
+        f(t.zeros(0).to(d)) for f in (t.median, t.nanmedian) for d in (t.int64, t.int32, t.int16, t.uint8, t.float32)
+    ],
+    "areas of nothing": lambda t: [t.trapezoid(t.zeros(0).short()), t.trapezoid(t.zeros(0, 3), dim=0)],
+    "arguments by other names": lambda t: [str(t.result_type(t.ones(1), other=2)), t.rsub(t.ones(2), 1, 1.5)],
+    "nodes by PyTorch's names": lambda t: [
+        f(t.ones(2, 2, requires_grad=True)).grad_fn.name()
+        for f in (t.deg2rad, t.rad2deg, lambda x: x.T, lambda x: x.mT)
+    ],
     "nothing along a diagonal": lambda t: t.block_diag(),
     "odds between ends out of order": lambda t: [
         t.logit(t.tensor([0.0, 0.2, 0.5, 0.7, 1.0, NAN]), eps) for eps in (0.3, 0.5, 0.6, 2.0, -0.5)
@@ -411,3 +424,29 @@ def test_warned(name):
         words.append([str(w.message).partition(" (Triggered")[0] for w in caught])
     assert words[0] == words[1]
     assert dtypes[0] == dtypes[1].replace("jtorch", "torch")
+
+
+# Methods count their arguments without the tensor, and say what they are in place.
+METHODS = {
+    "add": lambda x: x.add("a"),
+    "add_": lambda x: x.add_("a"),
+    "addcmul": lambda x: x.addcmul(2, x),
+    "addcmul_": lambda x: x.addcmul_(x, None),
+    "atan2": lambda x: x.atan2(None),
+    "maximum": lambda x: x.maximum(3),
+    "mv": lambda x: x.mv("a"),
+    "gather": lambda x: x.gather(0, 1),
+    "lerp_": lambda x: x.lerp_(3, 0.5),
+    "pow_": lambda x: x.pow_("a"),
+    "reshape": lambda x: x.reshape(),
+    "expand": lambda x: x.expand(),
+    "permute": lambda x: x.permute(),
+    "repeat": lambda x: x.repeat(),
+    "flip": lambda x: x.flip(),
+    "tile": lambda x: x.tile(),
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods(name):
+    both(lambda t: METHODS[name](t.ones(2)))
