@@ -95,7 +95,7 @@ class Program:
     __slots__ = (
         "nodes", "out", "used", "all_used", "donate", "pack", "call", "runs", "device", "entry", "n_nodes", "interpret",
         "gathering", "place", "jit", "ahead", "spared", "wait", "settled",
-        "by_numpy", "fuller",
+        "by_numpy", "fuller", "hasty",
     )  # fmt: skip
 
     def __init__(self, state, live, dead, device):
@@ -114,13 +114,12 @@ class Program:
         self.runs = 0
         self.by_numpy = False  # whether numpy runs it at first
         self.wait = None  # how long it runs so, or op by op, once it has come
-        self.entry = None
-        self.interpret = None
-        self.gathering = None
+        self.entry = self.interpret = self.gathering = None
         self.place = None  # index of a result -> its place among `out`, once runs gather
-        self.fuller = None  # which results that program has, until it is made
-        self.ahead = None  # a program with more results that runs for this one until this one is compiled
-        self.spared = 0  # runs that it has made
+        self.fuller = None  # which results a program has that runs for this one until this one is compiled
+        self.ahead = None  # that program, once it is made
+        self.spared = 0  # runs that it has made with everything on; at least 1 once it has made any
+        self.hasty = None  # how long it runs as it was made in haste
 
     def taken(self):
         """The inputs whose memory it takes."""
@@ -193,8 +192,9 @@ class Program:
         """
         if self.ahead is None:
             return True
-        self.spared += 1
-        if not self.ahead.settled and self.ahead.runs + 1 >= hasty.runs(self.ahead):
+        ahead = self.ahead
+        self.spared += ahead.settled or not self.spared
+        if not ahead.settled and ahead.hasty is not None and ahead.runs + 1 >= ahead.hasty.few:
             self.ahead = None
             self.wait = costs.Wait(0)
             return True
