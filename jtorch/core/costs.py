@@ -23,7 +23,7 @@ _EXECUTABLE = 3e-2  # of an operation by itself
 # What a run takes longer than that of a program made with everything on: a primitive by numpy, a node by itself; a byte of the results,
 # and one of convolutions and of what follows them.
 _NUMPYS, _BY_OP = (8e-6, 5e-10, 3e-9), (5.5e-5, 8e-10)
-_HASTY = (1e-5, 1.5e-9, 4e-9)
+_HASTY = (1e-5, 1e-9, 4e-9)
 
 
 class Wait:

@@ -130,7 +130,7 @@ def of_program(prog):
 def of_plan(plan):
     """What runs a plan by itself for its first runs: `plan.first` from now on."""
     size = plan.nbytes + sum(spec.nbytes for spec in plan.operands)
-    small = plan.device.type == "cpu" and size <= SMALL_BY_OP
+    small = plan.device.type == "cpu" and size <= (SMALL_BY_OP if plan.operands else LARGE)
     usual = plan.by_itself()
     plan.first = Hosted(plan, _under(known(_HASTE), usual.__wrapped__, usual)) if small else usual
     return plan.first

@@ -143,6 +143,14 @@ def cuts(sizes, axis):
         yield lambda x, where=where: x[where]
 
 
+def planes(eqn):
+    """The functions that take each part of what is unstacked."""
+    axis = eqn.params["axis"]
+    for k in range(len(eqn.outvars)):
+        where = (*[slice(None)] * axis, k)
+        yield lambda x, where=where: x[where]
+
+
 def _convert(eqn):
     new, old = np.dtype(eqn.params["new_dtype"]), eqn.invars[0].aval.dtype
     if old.kind == "f" and new.kind != "f":  # of what is too large, each has its own idea
@@ -182,6 +190,8 @@ SAME = {
     "transpose": lambda eqn: lambda x, order=eqn.params["permutation"]: x.transpose(order),
     "rev": lambda eqn: lambda x, dims=eqn.params["dimensions"]: np.flip(x, dims),
     "concatenate": lambda eqn: lambda *parts, dim=eqn.params["dimension"]: np.concatenate(parts, dim),
+    "stack": lambda eqn: lambda *parts, axis=eqn.params["axis"]: np.stack(parts, axis),
+    "tile": lambda eqn: lambda x, reps=eqn.params["reps"]: np.tile(x, reps),
     "reshape": _reshape,
     "squeeze": _squeeze,
     "expand_dims": _squeeze,
@@ -354,11 +364,13 @@ ALIKE = SAME | {
     "rem": _quotients(np.fmod),
     "exp": _wide(np.exp), "exp2": _wide(np.exp2), "log": _wide(np.log), "log1p": _wide(np.log1p),
     "expm1": _wide(np.expm1), "tanh": _wide(np.tanh), "sin": _wide(np.sin), "cos": _wide(np.cos),
+    "sinh": _wide(np.sinh), "cosh": _wide(np.cosh), "asinh": _wide(np.arcsinh), "acosh": _wide(np.arccosh), "atanh": _wide(np.arctanh),
+    "asin": _wide(np.arcsin), "acos": _wide(np.arccos), "atan": _wide(np.arctan),
     "tan": _floats(np.tan), "atan2": _floats(np.arctan2), "sign": _plain(np.sign), "floor": _plain(np.floor),
     "ceil": _plain(np.ceil), "cbrt": _floats(np.cbrt), "is_finite": _plain(np.isfinite), "round": _round,
     "rsqrt": _floats(lambda x: 1 / np.sqrt(x)),
     "logistic": _floats(_logistic),
-    "erf": _scipys("erf"), "erfc": _scipys("erfc"), "lgamma": _scipys("gammaln"),
+    "erf": _scipys("erf"), "erfc": _scipys("erfc"), "lgamma": _scipys("gammaln"), "digamma": _scipys("psi"), "erf_inv": _scipys("erfinv"),
     "clamp": _plain(lambda low, x, high: np.minimum(np.maximum(x, low), high)),
     "reduce_prod": _reduce(np.multiply),
     "argmax": _arg(np.argmax),
@@ -372,6 +384,9 @@ ALIKE = SAME | {
     "scatter": scatter(put),
     "scatter-add": scatter(np.add.at),
     "scatter_add": scatter(np.add.at),
+    **{f"scatter{sign}{name}": scatter(function.at) for sign in "-_" for name, function in (
+        ("max", np.maximum), ("min", np.minimum), ("mul", np.multiply),
+    )},
     "reduce_window_max": windows(np.maximum, -np.inf),
     "reduce_window_sum": windows(np.add, 0),
     "conv_general_dilated": conv,

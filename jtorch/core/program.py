@@ -473,7 +473,7 @@ def run_nodes(nodes, inputs, numbers, out, prog=None):
     if prog is not None and prog.by_numpy:
         return by_numpy.run(lambda call: _walk(nodes, inputs, values, out, call), prog.device)
     if prog is None or place_of(prog.device) is not None:
-        return _walk(nodes, inputs, values, out, _executed)
+        return _walk(nodes, inputs, values, out, executed)
     return hosted.on_device(_walk(nodes, inputs, values, out, _executed_here))
 
 
@@ -495,7 +495,7 @@ def _walk(nodes, inputs, values, out, call):
     return [env[i] for i in out]
 
 
-def _executed(plan, args, values):
+def executed(plan, args, values):
     """The results of a node's own executable."""
     call = (plan.alone or plan.jit) if plan.warm >= plan.enough else plan.first or hasty.of_plan(plan)
     if args:
@@ -516,4 +516,4 @@ def _executed_here(plan, args, values):
             if results is not None:
                 plan.warm += 1
                 return results
-    return _executed(plan, hosted.owned(args), values)
+    return executed(plan, hosted.owned(args), values)
