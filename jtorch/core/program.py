@@ -335,7 +335,7 @@ def _run(graph, cause, scope, thread):
         prog.by_numpy = prog.wait is not None
         if scope is None:
             prog.ahead = next(covering(state, prog), None)
-    if prog.ahead is None and prog.fuller is not None and (prog.runs or not prog.by_numpy):
+    if prog.ahead is None and prog.fuller is not None and (not prog.by_numpy or prog.wait.done(prog.runs)):
         _look_ahead(state, prog, dead)
     if prog.ahead is not None:
         ahead = prog.ahead

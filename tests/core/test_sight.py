@@ -35,6 +35,24 @@ def test_what_comes_seldom_stays_numpys(monkeypatch):
     assert counted(lambda: [net(n) for n in (20, 21, 20, 21, 20, 21)]) == (2, 4)
 
 
+def test_a_step_that_numpy_runs_is_not_compiled_with_its_gradients():
+    """Neither is the program with gradients among its results, which would run for those whose gradients die unseen."""
+    model = jtorch.nn.Sequential(jtorch.nn.Linear(4, 9), jtorch.nn.Tanh(), jtorch.nn.Linear(9, 3), jtorch.nn.Sigmoid())
+    opt = jtorch.optim.AdamW(model.parameters())
+    jtorch.synchronize()
+
+    def steps(n, times):
+        x = jtorch.ones(n, 4)
+        for _ in range(times):
+            opt.zero_grad()
+            model(x).square().sum().backward()
+            opt.step()
+        jtorch.synchronize()
+
+    steps(5, 3)
+    assert counted(lambda: steps(6, 8))[0] == 0
+
+
 def test_many_passes_are_numpys(monkeypatch):
     """A loop that looks at none of its values is a graph of very many nodes, whole where it is differentiated."""
 
