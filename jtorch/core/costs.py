@@ -11,16 +11,19 @@ from . import ledger
 from .cuts import inner
 
 WORTH = 0.5  # what the runs of a program that comes seldom may take longer, of what compiling it takes
+WORTH_OFTEN = 0.15  # the same of one that comes often: a short script is done before, and a long one has lost little
 OFTEN_ENOUGH = 4  # of so many flushes, one is often
 AT_MOST = 1 << 12  # runs
+AT_MOST_OFTEN = 64
 DEAR = 3.0  # seconds of the compiler, for which a program has to prove that it comes often
 _USUAL = 8  # primitives of an operation that cannot be counted
 # Seconds for a primitive and for an operation like no other, without the compiler's optimisation and with it.
 _HASTE, _FULL = (6e-4, 8e-3), (2e-3, 4e-2)
 _EXECUTABLE = 3e-2  # of an operation by itself
-# What a run takes longer than that of a program made with everything on: a primitive by numpy, a node by itself; a byte of the results.
-_NUMPYS, _BY_OP = (8e-6, 5e-10), (5.5e-5, 8e-10)
-_HASTY_RUN, _HASTY_BYTE = 1e-5, 1.5e-9
+# What a run takes longer than that of a program made with everything on: a primitive by numpy, a node by itself; a byte of the results,
+# and one of convolutions and of what follows them.
+_NUMPYS, _BY_OP = (8e-6, 5e-10, 3e-9), (5.5e-5, 8e-10)
+_HASTY = (1e-5, 1e-9, 4e-9)
 
 
 class Wait:
@@ -48,10 +51,11 @@ class Wait:
         return runs >= self.few and (runs >= self.most or self.is_often(runs))
 
 
-def by_numpy(prog, few, quickly) -> Wait:
-    """How long numpy runs a program: `few` runs if it comes often. quickly: whether what follows is made in haste."""
-    each, byte = _NUMPYS
-    return Wait(few, _worth(compiling(prog, quickly), each * size(prog) + byte * nbytes(prog)))
+def by_numpy(prog, least, quickly) -> Wait:
+    """How long numpy runs a program, `least` runs or more. quickly: whether what follows is made in haste if it comes seldom."""
+    each, *byte = _NUMPYS
+    extra = each * size(prog) + _moved(prog, *byte)
+    return Wait(_often(prog, least, extra), _worth(compiling(prog, quickly), extra))
 
 
 def by_op(prog, few, quickly) -> Wait:
@@ -65,9 +69,11 @@ def by_op(prog, few, quickly) -> Wait:
     return Wait(few, later=later)
 
 
-def in_haste(prog, few) -> Wait:
-    """How often a program that is made in haste is run before it is made with everything on."""
-    return Wait(few, _worth(compiling(prog, False), _HASTY_RUN + _HASTY_BYTE * nbytes(prog)))
+def in_haste(prog, least) -> Wait:
+    """How often a program that is made in haste is run before it is made with everything on, `least` runs or more."""
+    each, *byte = _HASTY
+    extra = each + _moved(prog, *byte)
+    return Wait(_often(prog, least, extra), _worth(compiling(prog, False), extra))
 
 
 def by_op_at_once(prog, cold) -> float:
@@ -86,6 +92,11 @@ def nbytes(prog) -> int:
     return sum(node.plan.work for node in prog.nodes)
 
 
+def _moved(prog, byte, of_convolutions) -> float:
+    """Seconds that all bytes of a program's results take."""
+    return sum((byte if node.plan.channels is None else of_convolutions) * node.plan.work for node in prog.nodes)
+
+
 def size(prog) -> int:
     """Primitives that a program is made of."""
     return sum(node.plan.size or _size(node.plan) for node in prog.nodes)
@@ -98,6 +109,10 @@ def _by_op(prog) -> float:
 
 def _worth(takes, extra) -> int:
     return min(int(WORTH * takes / extra), AT_MOST)
+
+
+def _often(prog, least, extra) -> int:
+    return max(least, min(int(WORTH_OFTEN * compiling(prog, False) / extra), AT_MOST_OFTEN))
 
 
 def _size(plan) -> int:

@@ -2,7 +2,7 @@
 
 For programs that numpy does not run at first (`by_numpy.py`), and operations by themselves. Those of a first step, of a last batch, or of a
 sentence's length may not come back, and then the time goes into the compiler, not into what was compiled. What does come back is
-compiled again with everything on, after a number of runs that its bytes decide: the clock has no say in which executable makes a run.
+compiled again with everything on, after a number of runs that follows from what it is made of: the clock has no say in which executable makes a run.
 """
 
 import functools
@@ -16,9 +16,7 @@ from .hosted import Hosted
 from .packing import placed
 
 ENOUGH = 3  # runs at least of a program made in haste
-MOST = 12  # runs at most: fewer than go by before anything else is compiled beside the loop, where the clock decides
 ENOUGH_BY_OP = 32  # the same of one operation by itself
-LITTLE = 1 << 24  # bytes of all results of all nodes that may be computed in haste beyond these runs
 SMALL = 1 << 26  # bytes of one run: with more, running in haste takes longer than compiling
 SMALL_BY_OP = 1 << 18  # bytes of the operands and results of one operation
 UNALIKE = 0.5  # share of operations that are like no other before them in a program
@@ -111,16 +109,12 @@ def in_full(prog):
     return usual if given is None else _under(given, usual.__wrapped__, usual, donate_argnums=prog.donate)
 
 
-def runs(prog) -> int:
-    """How often a program that comes often is run in haste."""
-    return min(ENOUGH + LITTLE // (costs.nbytes(prog) + 1), MOST)
-
-
 def of_program(prog):
     """What calls a program for its first runs; after these the program is called with everything on."""
     usual = prog.traced()
     quick = _under(known(_HASTE) | _kernels(prog), usual.__wrapped__, usual, donate_argnums=prog.donate)
-    wait, made = costs.in_haste(prog, runs(prog)), 0
+    wait = prog.hasty = costs.in_haste(prog, ENOUGH)
+    made = 0
 
     def call(*args):
         nonlocal made
@@ -136,7 +130,7 @@ def of_program(prog):
 def of_plan(plan):
     """What runs a plan by itself for its first runs: `plan.first` from now on."""
     size = plan.nbytes + sum(spec.nbytes for spec in plan.operands)
-    small = plan.device.type == "cpu" and size <= SMALL_BY_OP
+    small = plan.device.type == "cpu" and size <= (SMALL_BY_OP if plan.operands else LARGE)
     usual = plan.by_itself()
     plan.first = Hosted(plan, _under(known(_HASTE), usual.__wrapped__, usual)) if small else usual
     return plan.first

@@ -14,7 +14,7 @@ from jax.extend.core import Literal
 
 from .device import place_of
 from .numpy_kinds import function_of
-from .numpy_rules import ALIKE, DTYPES, MANY_RESULTS, MOST_DIMENSIONS, SAME, NotHere, cuts
+from .numpy_rules import ALIKE, DTYPES, MANY_RESULTS, MOST_DIMENSIONS, SAME, NotHere, cuts, planes
 from .traces import scan_parts
 
 ROUNDS = 2048  # of a loop at most: each takes some µs a primitive
@@ -148,6 +148,8 @@ class _Walk:
             return self.through(eqn.params[_CALLS[name]], places)
         if name == "split":
             return [self.step(cut, places) for cut in cuts(**eqn.params)]
+        if name == "unstack":
+            return [self.step(plane, places) for plane in planes(eqn)]
         if eqn.effects:
             raise NotHere
         if rules is ALIKE and name == "optimization_barrier":

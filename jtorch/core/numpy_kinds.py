@@ -23,7 +23,9 @@ _COMPLEX = _MOVES | {
 _ROUNDED_COMPLEX = {
     "mul", "square", "abs", "reduce_sum", "dot_general", "scatter-add", "scatter_add", "cumsum", "fft", "integer_pow",
 }  # fmt: skip
-_ADDED_ONE_BY_ONE = {"scatter-add", "scatter_add", "cumsum", "cumprod", "reduce_window_sum"}  # XLA rounds each sum
+_ADDED_ONE_BY_ONE = {  # XLA rounds each sum
+    "scatter-add", "scatter_add", "scatter-mul", "scatter_mul", "cumsum", "cumprod", "reduce_window_sum",
+}  # fmt: skip
 
 
 def function_of(eqn, rules):

@@ -30,6 +30,27 @@ def _floats(function):
     return rule
 
 
+def _quotient(x, y):
+    """Of integers, towards zero."""
+    made = np.floor_divide(x, y)
+    return made if x.dtype.kind == "u" else made + ((x < 0) != (y < 0)) * (made * y != x)
+
+
+def _quotients(whole, function=None):
+    """Of integers `whole`, unless they are divided by 0; of floats `function`."""
+
+    def run(x, y):
+        if not y.all():
+            raise NotHere
+        return whole(x, y).astype(x.dtype)
+
+    return lambda eqn: run if eqn.invars[0].aval.dtype.kind in "iu" else _floats(function or whole)(eqn)
+
+
+def _filled_with_zeros(x, n):
+    return np.right_shift(x.view(f"u{x.dtype.itemsize}"), n.view(f"u{n.dtype.itemsize}")).view(x.dtype)
+
+
 def _shift(function):
     def run(x, n):
         if ((n < 0) | (n >= 8 * x.dtype.itemsize)).any():  # of whose results each has its own idea
@@ -122,6 +143,14 @@ def cuts(sizes, axis):
         yield lambda x, where=where: x[where]
 
 
+def planes(eqn):
+    """The functions that take each part of what is unstacked."""
+    axis = eqn.params["axis"]
+    for k in range(len(eqn.outvars)):
+        where = (*[slice(None)] * axis, k)
+        yield lambda x, where=where: x[where]
+
+
 def _convert(eqn):
     new, old = np.dtype(eqn.params["new_dtype"]), eqn.invars[0].aval.dtype
     if old.kind == "f" and new.kind != "f":  # of what is too large, each has its own idea
@@ -161,6 +190,8 @@ SAME = {
     "transpose": lambda eqn: lambda x, order=eqn.params["permutation"]: x.transpose(order),
     "rev": lambda eqn: lambda x, dims=eqn.params["dimensions"]: np.flip(x, dims),
     "concatenate": lambda eqn: lambda *parts, dim=eqn.params["dimension"]: np.concatenate(parts, dim),
+    "stack": lambda eqn: lambda *parts, axis=eqn.params["axis"]: np.stack(parts, axis),
+    "tile": lambda eqn: lambda x, reps=eqn.params["reps"]: np.tile(x, reps),
     "reshape": _reshape,
     "squeeze": _squeeze,
     "expand_dims": _squeeze,
@@ -177,7 +208,7 @@ SAME = {
     "imag": _plain(np.imag),
     "complex": _complex,
     "conj": lambda eqn: lambda x, dtype=eqn.outvars[0].aval.dtype: np.conjugate(x).astype(dtype),
-    "div": _floats(np.divide),
+    "div": _quotients(_quotient, np.divide),
     "sqrt": _floats(np.sqrt),
     "reduce_sum": _reduce(np.add),
     "reduce_max": _reduce(np.maximum),
@@ -310,19 +341,36 @@ def _sort(eqn):
     return run
 
 
+def _top_k(eqn):
+    """A function that gives the largest elements, of equal ones the first, and their indices."""
+    k, axis, dtype = eqn.params["k"], eqn.params.get("axis", -1), eqn.outvars[1].aval.dtype
+    if eqn.invars[0].aval.dtype in COMPLEX | SHORT:
+        raise NotHere
+
+    def run(x):
+        n = x.shape[axis]
+        order = n - 1 - np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
+        first = np.take(order, np.arange(k), axis)
+        return [np.take_along_axis(x, first, axis), first.astype(dtype)]
+
+    return run
+
+
 ALIKE = SAME | {
     "convert_element_type": _to_whole,
     "dot_general": _dot_general,
     "integer_pow": _integer_pow,
     "pow": _floats(np.power),
-    "rem": _floats(np.fmod),
+    "rem": _quotients(np.fmod),
     "exp": _wide(np.exp), "exp2": _wide(np.exp2), "log": _wide(np.log), "log1p": _wide(np.log1p),
     "expm1": _wide(np.expm1), "tanh": _wide(np.tanh), "sin": _wide(np.sin), "cos": _wide(np.cos),
+    "sinh": _wide(np.sinh), "cosh": _wide(np.cosh), "asinh": _wide(np.arcsinh), "acosh": _wide(np.arccosh), "atanh": _wide(np.arctanh),
+    "asin": _wide(np.arcsin), "acos": _wide(np.arccos), "atan": _wide(np.arctan),
     "tan": _floats(np.tan), "atan2": _floats(np.arctan2), "sign": _plain(np.sign), "floor": _plain(np.floor),
     "ceil": _plain(np.ceil), "cbrt": _floats(np.cbrt), "is_finite": _plain(np.isfinite), "round": _round,
     "rsqrt": _floats(lambda x: 1 / np.sqrt(x)),
     "logistic": _floats(_logistic),
-    "erf": _scipys("erf"), "erfc": _scipys("erfc"), "lgamma": _scipys("gammaln"),
+    "erf": _scipys("erf"), "erfc": _scipys("erfc"), "lgamma": _scipys("gammaln"), "digamma": _scipys("psi"), "erf_inv": _scipys("erfinv"),
     "clamp": _plain(lambda low, x, high: np.minimum(np.maximum(x, low), high)),
     "reduce_prod": _reduce(np.multiply),
     "argmax": _arg(np.argmax),
@@ -336,14 +384,18 @@ ALIKE = SAME | {
     "scatter": scatter(put),
     "scatter-add": scatter(np.add.at),
     "scatter_add": scatter(np.add.at),
+    **{f"scatter{sign}{name}": scatter(function.at) for sign in "-_" for name, function in (
+        ("max", np.maximum), ("min", np.minimum), ("mul", np.multiply),
+    )},
     "reduce_window_max": windows(np.maximum, -np.inf),
     "reduce_window_sum": windows(np.add, 0),
     "conv_general_dilated": conv,
     "stop_gradient": _plain(np.asarray),
     "shift_left": _shift(np.left_shift),
     "shift_right_arithmetic": _shift(np.right_shift),
+    "shift_right_logical": _shift(_filled_with_zeros),
 }  # fmt: skip
-MANY_RESULTS = {"sort": _sort}
+MANY_RESULTS = {"sort": _sort, "top_k": _top_k}
 
 
 # --- the same bits, whatever a compiler puts together --------------------------------------------------------------------

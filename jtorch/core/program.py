@@ -95,7 +95,7 @@ class Program:
     __slots__ = (
         "nodes", "out", "used", "all_used", "donate", "pack", "call", "runs", "device", "entry", "n_nodes", "interpret",
         "gathering", "place", "jit", "ahead", "spared", "wait", "settled",
-        "by_numpy", "fuller",
+        "by_numpy", "fuller", "hasty",
     )  # fmt: skip
 
     def __init__(self, state, live, dead, device):
@@ -114,13 +114,12 @@ class Program:
         self.runs = 0
         self.by_numpy = False  # whether numpy runs it at first
         self.wait = None  # how long it runs so, or op by op, once it has come
-        self.entry = None
-        self.interpret = None
-        self.gathering = None
+        self.entry = self.interpret = self.gathering = None
         self.place = None  # index of a result -> its place among `out`, once runs gather
-        self.fuller = None  # which results that program has, until it is made
-        self.ahead = None  # a program with more results that runs for this one until this one is compiled
-        self.spared = 0  # runs that it has made
+        self.fuller = None  # which results a program has that runs for this one until this one is compiled
+        self.ahead = None  # that program, once it is made
+        self.spared = 0  # runs that it has made with everything on; at least 1 once it has made any
+        self.hasty = None  # how long it runs as it was made in haste
 
     def taken(self):
         """The inputs whose memory it takes."""
@@ -193,8 +192,9 @@ class Program:
         """
         if self.ahead is None:
             return True
-        self.spared += 1
-        if not self.ahead.settled and self.ahead.runs + 1 >= hasty.runs(self.ahead):
+        ahead = self.ahead
+        self.spared += ahead.settled or not self.spared
+        if not ahead.settled and ahead.hasty is not None and ahead.runs + 1 >= ahead.hasty.few:
             self.ahead = None
             self.wait = costs.Wait(0)
             return True
@@ -335,7 +335,7 @@ def _run(graph, cause, scope, thread):
         prog.by_numpy = prog.wait is not None
         if scope is None:
             prog.ahead = next(covering(state, prog), None)
-    if prog.ahead is None and prog.fuller is not None and (prog.runs or not prog.by_numpy):
+    if prog.ahead is None and prog.fuller is not None and (not prog.by_numpy or prog.wait.done(prog.runs)):
         _look_ahead(state, prog, dead)
     if prog.ahead is not None:
         ahead = prog.ahead
@@ -473,7 +473,7 @@ def run_nodes(nodes, inputs, numbers, out, prog=None):
     if prog is not None and prog.by_numpy:
         return by_numpy.run(lambda call: _walk(nodes, inputs, values, out, call), prog.device)
     if prog is None or place_of(prog.device) is not None:
-        return _walk(nodes, inputs, values, out, _executed)
+        return _walk(nodes, inputs, values, out, executed)
     return hosted.on_device(_walk(nodes, inputs, values, out, _executed_here))
 
 
@@ -495,7 +495,7 @@ def _walk(nodes, inputs, values, out, call):
     return [env[i] for i in out]
 
 
-def _executed(plan, args, values):
+def executed(plan, args, values):
     """The results of a node's own executable."""
     call = (plan.alone or plan.jit) if plan.warm >= plan.enough else plan.first or hasty.of_plan(plan)
     if args:
@@ -516,4 +516,4 @@ def _executed_here(plan, args, values):
             if results is not None:
                 plan.warm += 1
                 return results
-    return _executed(plan, hosted.owned(args), values)
+    return executed(plan, hosted.owned(args), values)

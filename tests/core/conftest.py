@@ -3,13 +3,14 @@
 import pytest
 
 from jtorch.compile import waiting
-from jtorch.core import chain, gather, program
+from jtorch.core import chain, costs, gather, program
 
 
 @pytest.fixture
 def runs(monkeypatch):
     """Chains are made early, however slow the machine is; the lengths of those that have run."""
     monkeypatch.setattr(program, "LATE", 2)
+    monkeypatch.setattr(costs, "AT_MOST_OFTEN", 12)
     monkeypatch.setattr(chain, "SHORT", 60.0)
     monkeypatch.setattr(chain, "WATCHED", 8)
     monkeypatch.setattr(gather, "WATCHED", 4)

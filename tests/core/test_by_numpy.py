@@ -6,7 +6,7 @@ import pytest
 
 import jtorch
 from jtorch import config
-from jtorch.core import by_numpy, hosted, ledger, numpy_windows, sight
+from jtorch.core import by_numpy, costs, hosted, ledger, numpy_windows, sight
 from tests.oracle import torch
 
 pytestmark = pytest.mark.usefixtures("own_programs")
@@ -56,8 +56,8 @@ def test_graphs_of_other_lengths():
 def test_a_graph_that_comes_back_is_compiled():
     x = jtorch.linspace(-1, 1, 6)
     jtorch.synchronize()
-    seen = [counted(lambda: (x.sin() * 3).sum().item()) for _ in range(sight._ENOUGH + 2)]
-    assert seen == [(0, 1)] * sight._ENOUGH + [(1, 0), (0, 0)]
+    seen = [counted(lambda: (x.sin() * 3).sum().item()) for _ in range(costs.AT_MOST_OFTEN + 2)]
+    assert seen == [(0, 1)] * costs.AT_MOST_OFTEN + [(1, 0), (0, 0)]
 
 
 def test_results_do_not_share_memory():

@@ -43,7 +43,25 @@ def test_costs_grow_with_what_a_program_is_made_of():
     assert wait.done(1), "it has come often"
     assert wait.few == 1 < wait.most <= costs.AT_MOST
     large = of(rounds(jtorch.ones(1 << 16), 5))
-    assert costs.in_haste(large, hasty.runs(large)).most < costs.in_haste(few, hasty.runs(few)).most
+    assert costs.in_haste(large, hasty.ENOUGH).most < costs.in_haste(few, hasty.ENOUGH).most
+
+
+def test_what_comes_often_waits_for_a_part_of_what_compiling_takes(monkeypatch):
+    """Whoever makes few steps never waits for the compiler's optimisation, and who makes many has lost little."""
+    x = jtorch.ones(8)
+    large = jtorch.ones(1 << 17)
+    image = jtorch.ones(2, 8, 64, 64)
+    jtorch.synchronize()
+    for wait in (lambda prog: costs.by_numpy(prog, 2, True), lambda prog: costs.in_haste(prog, 2)):
+        assert wait(of(rounds(x, 5))).few == costs.AT_MOST_OFTEN
+        assert 2 < wait(of(rounds(large, 1))).few < costs.AT_MOST_OFTEN
+        assert wait(of(rounds(jtorch.ones(1 << 22), 1))).few == 2
+        pooled = of(jtorch.nn.functional.max_pool2d(image * 1, 3, 1, 1))
+        few = wait(pooled).few
+        with monkeypatch.context() as patch:
+            for node in pooled.nodes:
+                patch.setattr(node.plan, "channels", None)
+            assert few < wait(pooled).few, "convolutions and what follows them take longer"
 
 
 def test_a_long_loop_of_few_operations_is_run_by_op_first(monkeypatch):

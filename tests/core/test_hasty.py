@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import jtorch
-from jtorch.core import by_numpy, hasty, program, sight
+from jtorch.core import by_numpy, costs, hasty, program, sight
 
-LIMIT = 40  # more runs than a small program makes in haste
+LIMIT = costs.AT_MOST_OFTEN + 8  # more runs than a small program makes in haste
 pytestmark = pytest.mark.usefixtures("own_programs")
 
 

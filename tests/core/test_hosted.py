@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jtorch
-from jtorch.core import device, hasty
+from jtorch.core import device, hasty, record
 from jtorch.core.dtype import float32
 from jtorch.core.hosted import Hosted
 from jtorch.core.program import Plan
@@ -132,3 +132,21 @@ def test_results_are_committed_to_no_device():
     plan = Plan(None, "copy", lambda x: x[::-1], (spec,), specs=(spec,))
     run = Hosted(plan, plan.jit)
     assert not run(X).committed and not plan.jit(X).committed
+
+
+@pytest.mark.usefixtures("own_programs")
+def test_the_state_of_an_optimizer_is_not_compiled():
+    """Zeros of each parameter's shape, made in the first step, and apart from it."""
+    compiled = []
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda event, _, **about: compiled.append(event) if "backend_compile" in event else None
+    )
+    param = jtorch.nn.Parameter(jtorch.ones(3, 337))
+    jtorch.synchronize()
+    compiled.clear()
+    with record.at_once():
+        made = jtorch.zeros_like(param)
+    assert not compiled
+    assert made.shape == (3, 337)
+    assert not made.detach().numpy().any()
+    jax.monitoring.clear_event_listeners()

@@ -8,7 +8,7 @@ import pytest
 
 import jtorch
 from jtorch import config
-from jtorch.core import by_numpy, ledger, program, record
+from jtorch.core import by_numpy, costs, ledger, program, record
 from jtorch.core.storage import realise
 
 COUNTED = ("flushes", "compiles", "reused", "by_op", "promotions")
@@ -120,11 +120,12 @@ def test_changed_learning_rate_compiles_nothing():
 @pytest.mark.parametrize(
     "optimizer", [lambda p: jtorch.optim.AdamW(p), lambda p: jtorch.optim.SGD(p, 0.1, 0.9)], ids=["AdamW", "SGD"]
 )
-def test_one_program_serves_the_first_steps(optimizer, every):
+def test_one_program_serves_the_first_steps(optimizer, every, monkeypatch):
     """The first step, which makes the optimizer's state; steps whose gradients die unseen, and steps that are looked at.
 
     Where none is looked at, the program of what is needed takes over when the one made in haste has had its runs.
     """
+    monkeypatch.setattr(costs, "AT_MOST_OFTEN", 12)
     model = jtorch.nn.Sequential(jtorch.nn.Linear(4, every + 2), jtorch.nn.Tanh(), jtorch.nn.Linear(every + 2, 3))
     opt = optimizer(model.parameters())
     x = jtorch.randn(5, 4)

@@ -3,7 +3,7 @@
 import pytest
 
 import jtorch
-from jtorch.core import ledger, sight
+from jtorch.core import costs, ledger, sight
 
 pytestmark = pytest.mark.usefixtures("own_programs")
 
@@ -26,15 +26,34 @@ def test_which_graphs_are_numpys():
     assert counted(lambda: third(jtorch.ones(9) * 1)) == (0, 1)
 
 
-def test_what_comes_seldom_stays_numpys():
+def test_what_comes_seldom_stays_numpys(monkeypatch):
     """Of many shapes none is compiled for coming a third time, but one that comes often is."""
     net = lambda n: jtorch.ones(n).sin().cos().tanh().exp().abs().sqrt().neg().sigmoid().sum().item()
     assert counted(lambda: net(3)) == (1, 0)
     assert counted(lambda: [net(n) for _ in range(4) for n in range(4, 12)]) == (0, 32)
+    monkeypatch.setattr(costs, "AT_MOST_OFTEN", 2)
     assert counted(lambda: [net(n) for n in (20, 21, 20, 21, 20, 21)]) == (2, 4)
 
 
-def test_many_passes_are_numpys():
+def test_a_step_that_numpy_runs_is_not_compiled_with_its_gradients():
+    """Neither is the program with gradients among its results, which would run for those whose gradients die unseen."""
+    model = jtorch.nn.Sequential(jtorch.nn.Linear(4, 9), jtorch.nn.Tanh(), jtorch.nn.Linear(9, 3), jtorch.nn.Sigmoid())
+    opt = jtorch.optim.AdamW(model.parameters())
+    jtorch.synchronize()
+
+    def steps(n, times):
+        x = jtorch.ones(n, 4)
+        for _ in range(times):
+            opt.zero_grad()
+            model(x).square().sum().backward()
+            opt.step()
+        jtorch.synchronize()
+
+    steps(5, 3)
+    assert counted(lambda: steps(6, 8))[0] == 0
+
+
+def test_many_passes_are_numpys(monkeypatch):
     """A loop that looks at none of its values is a graph of very many nodes, whole where it is differentiated."""
 
     def passes():
@@ -43,6 +62,7 @@ def test_many_passes_are_numpys():
             x = x.sin().cos().tanh().exp() / 3
         return x.sum().item()
 
+    monkeypatch.setattr(costs, "AT_MOST_OFTEN", 2)
     assert counted(lambda: [passes() for _ in range(3)]) == (0, 3)
     assert counted(lambda: [passes() for _ in range(sight._ENOUGH_OF_MANY)])[0] == 1
 

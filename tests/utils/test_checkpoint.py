@@ -4,7 +4,7 @@ import jax
 import pytest
 
 import jtorch
-from jtorch.core import program
+from jtorch.core import costs, program
 from jtorch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 from tests.autograd.programs import run
 
@@ -399,6 +399,7 @@ def last_program(monkeypatch):
         self.settled, self.call = True, call
 
     monkeypatch.setattr(program.Program, "compile", noting)
+    monkeypatch.setattr(costs, "AT_MOST_OFTEN", 2)
     return lambda: seen[-1]
 
 
