@@ -32,6 +32,9 @@ class _HostMemory:
         sharing.share(self.untyped()._storage)
         return self
 
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()  # who adds up a model's memory asks sys.getsizeof
+
 
 class StorageBase(_HostMemory):
     """The class of storages of bytes, for isinstance."""
