@@ -260,7 +260,39 @@ def public(t, o):
     return found
 
 
-PROGRAMS = [modes, mode_answers, mode_of_nothing, base_mode, order, ducks, classes, gradients, public]
+def grad_of_a_subclass(t, o):
+    """autograd.grad asks its outputs and inputs, so gradients are of their class."""
+
+    class Sub(t.Tensor):
+        pass
+
+    class Mode(o.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(o.resolve_name(func))
+            return func(*args, **(kwargs or {}))
+
+    seen = []
+    x = t.ones(2).as_subclass(Sub).requires_grad_()
+    plain = t.ones(2, requires_grad=True)
+    found = [t.autograd.grad((x * x).sum(), [x])[0], t.autograd.grad((plain * 2).sum(), plain)[0]]
+    found += t.autograd.grad((x * plain).sum(), (x, plain), create_graph=True)
+    with Mode():
+        t.autograd.grad((plain * 2).sum(), plain)
+    return [(type(g).__name__, g.tolist(), g.requires_grad) for g in found], seen[-1]
+
+
+PROGRAMS = [
+    grad_of_a_subclass,
+    modes,
+    mode_answers,
+    mode_of_nothing,
+    base_mode,
+    order,
+    ducks,
+    classes,
+    gradients,
+    public,
+]
 PROGRAMS += [refused(e) for e in ("b + 1", "torch.add(b, 1)", "b.shape", "b.add(1)", "torch.nn.functional.relu(b)")]
 
 
