@@ -21,6 +21,7 @@ from .schema import Schema
 from .tensor import Tensor, edge_of
 
 OPERATORS: dict[str, "Operator"] = {}
+EARLY: dict = {}  # name -> kernels of what is not defined yet
 _COMPOSITE = ("CompositeExplicitAutograd", "CompositeImplicitAutograd", "CompositeExplicitAutogradNonFunctional")
 
 
@@ -30,11 +31,12 @@ class Operator:
     def __init__(self, schema: Schema, opaque: bool):
         self.schema = schema
         self.opaque = opaque  # from custom_op: its kernels run below autograd
-        self.kernels = {}  # device type, dispatch key, or "default"
+        key = f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name
+        self.kernels = EARLY.pop(key, {})  # device type, dispatch key, or "default"
         self.disabled = set()
         self.backward = self.setup = self.vmap = None
         # What returns nothing has no results whose shapes would have to be known.
-        self.fake = (lambda *args, **kwargs: None) if opaque and schema.results == "()" else None
+        self.fake = (lambda *args, **kwargs: None) if opaque and schema.results == "()" else self.kernels.get("meta")
         self.autocast = {}
         self.classes = {}  # subclass or mode -> function of __torch_dispatch__
         space, _, name = schema.name.partition("::")
@@ -49,7 +51,6 @@ class Operator:
         if packet._fn is not self:
             packet._fn = _Overloads([*getattr(packet._fn, "operators", (packet._fn,)), self])
         self.__doc__ = None
-        key = f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name
         OPERATORS[key] = self
 
     def __call__(self, *args, **kwargs):

@@ -6,6 +6,7 @@ import numpy as np
 
 from . import creation, errors, errors_arguments, errors_storage
 from .convert import LEGACY_NAMES
+from .copying import as_subclass
 from .core import device as devices
 from .core import dtype as dtypes
 from .storage_api import TypedStorage, UntypedStorage
@@ -19,7 +20,10 @@ _FORMS = (
 def legacy_new(cls, *args, **named) -> Tensor:
     """torch.Tensor(...): sizes, data in the default dtype, or another tensor or storage, which it then shares."""
     made = _new(args, named, dtypes.default.dtype, devices.cpu, any_dtype=True)
-    return make(made._storage, made._spec, made._offset, cls)
+    if made._base is None:
+        return make(made._storage, made._spec, made._offset, cls)
+    made.__class__ = cls  # a view of a tensor, with its history
+    return made
 
 
 def new(self, *args, **named) -> Tensor:
@@ -42,7 +46,7 @@ def _new(args, named, dtype, place, any_dtype=False):
     if isinstance(first, Tensor):
         if first._spec.dtype is not dtype and not any_dtype:
             raise errors_arguments.legacy_dtype(dtype, first._spec.dtype)
-        return make(first._storage, first._spec, first._offset)
+        return as_subclass(first, Tensor)
     if isinstance(first, UntypedStorage):
         return first._flat(dtype)
     if isinstance(first, TypedStorage):

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 from . import errors_extend, ops
 from .aten import OpOverload, namespace
-from .custom_ops import OPERATORS, Operator, leaves
+from .custom_ops import EARLY, OPERATORS, Operator, leaves
 from .dispatch.dispatched import OpOverloadPacket
 from .schema import Schema, infer_schema
 
@@ -54,6 +54,17 @@ def _operator(op) -> Operator:
     return found
 
 
+def _kernels(op) -> dict:
+    """The implementations of an operator; of a name that is not defined yet, those that it will have."""
+    if isinstance(op, str) and not ops.refused:
+        name = op.removesuffix(".default")
+        if "::" not in name:
+            raise errors_extend.qualified_name(name)
+        if name not in OPERATORS:
+            return EARLY.setdefault(name, {})
+    return _operator(op).kernels
+
+
 class _Absent:
     """Stands for an operator of a compiled library that could not be loaded: what is registered for it is never asked."""
 
@@ -66,7 +77,12 @@ class _Absent:
 def _types(device_types):
     if device_types is None or device_types == "default":
         return ("default",)
-    return (device_types,) if isinstance(device_types, str) else tuple(device_types)
+    return (_kind(device_types),) if isinstance(device_types, str) else tuple(map(_kind, device_types))
+
+
+def _kind(key):
+    """The device type of a dispatch key that is one of a device; others as they are."""
+    return key.lower() if key in ("CPU", "CUDA", "XLA", "Meta") else key
 
 
 class CustomOpDef:
@@ -208,7 +224,7 @@ def impl(qualname, types, func=None, *, lib=None):
 
     def register(fn):
         for kind in _types(types):
-            _operator(qualname).kernels[kind] = fn
+            _kernels(qualname)[kind] = fn
 
     return register if func is None else register(func)
 
@@ -217,7 +233,7 @@ def impl(qualname, types, func=None, *, lib=None):
 def register_kernel(op, device_types, fn, /, *, lib=None):
     """An implementation of an operator for device types, None for all; also a decorator."""
     for kind in _types(device_types):
-        _operator(op).kernels[kind] = fn
+        _kernels(op)[kind] = fn
     return fn
 
 
@@ -327,12 +343,11 @@ class Library:
         name = op_name.name() if isinstance(op_name, OpOverload) else op_name
         name = name if "::" in name else f"{self.ns}::{name}"
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
-        operator = _operator(name)
         if fn is fallthrough_kernel:
             return
-        if key == "Meta":
-            operator.fake = fn
-        operator.kernels[key.lower() if key in ("CPU", "CUDA", "XLA", "Meta") else key] = fn
+        if key == "Meta" and name in OPERATORS:
+            _operator(name).fake = fn
+        _kernels(name)[_kind(key)] = fn
 
     def fallback(self, fn, dispatch_key="", *, with_keyset=False):
         """Unsupported: one implementation for all operators."""

@@ -10,7 +10,26 @@ def double(t):
     return t.ones(2, 3, dtype=t.float64)
 
 
+def history(x):
+    return x.requires_grad, x.is_leaf, type(x.grad_fn).__name__, x._is_view()
+
+
+def of_tensors(t):
+    """What is made of a tensor is a view of it, with its history."""
+    sub = type("Sub", (t.Tensor,), {})
+    leaf, plain = t.ones(2, requires_grad=True), t.ones(2)
+    makers = (t.Tensor, t.FloatTensor, t.ones(1).new, sub, lambda x: t.Tensor.__new__(sub, x))
+    said = [history(make(x)) for make in makers for x in (leaf, leaf * 2, plain)]
+    changed = t.Tensor(leaf * 3)
+    changed.mul_(2)
+    (sub(leaf).sum() + changed.sum()).backward()
+    t.Tensor(plain).add_(1)
+    data = sub([1.0])
+    return said, leaf.grad, plain, type(data).__name__, history(data)
+
+
 MADE = {
+    "of tensors": of_tensors,
     "of data": lambda t: (t.Tensor([1, 2]), t.Tensor(range(3)), t.Tensor(np.array([1.0])), t.LongTensor([2.7])),
     "of sizes": lambda t: (t.Tensor(2, 3).shape, t.Tensor(t.Size([2])).shape, t.Tensor(size=(2,)).shape, t.Tensor().shape),
     "of sizes in tensors": lambda t: t.Tensor(t.tensor(3), t.tensor(2)).shape,

@@ -300,6 +300,23 @@ def overloads(t):
     )
 
 
+def early(t):
+    """Implementations that come before the definition."""
+    t.library.impl("tests_early::f", ["CPU"], lambda x, n: x * n)
+    t.library.impl("tests_early::g", "default", lambda x: x - 1)
+    t.library.register_kernel("tests_early::h", "cpu", lambda x: x + 1)
+    lib = t.library.Library("tests_early", "FRAGMENT")
+    lib.impl("k", lambda x: x + 2, "CPU")
+    ops = t.ops.tests_early
+    before = [hasattr(ops, n) for n in "fghk"]
+    t.library.define("tests_early::f", "(Tensor x, int n) -> Tensor")
+    for name in "gh":
+        t.library.define(f"tests_early::{name}", "(Tensor x) -> Tensor")
+    lib.define("k(Tensor x) -> Tensor")
+    x = t.ones(2)
+    return before, [y.tolist() for y in (ops.f(x, 3), ops.g(x), ops.h(x), ops.k(x))]
+
+
 def refusals(t):
     def varied(*x):
         pass
@@ -331,6 +348,6 @@ def refusals(t):
     return said
 
 
-@pytest.mark.parametrize("program", [overloads, refusals])
+@pytest.mark.parametrize("program", [overloads, early, refusals])
 def test_like_torch(program):
     assert program(jtorch) == program(torch)

@@ -2,6 +2,7 @@
 
 import copy
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -39,8 +40,10 @@ UNTYPED = {
     "flags": lambda t: [f() for s in [t.UntypedStorage(1)] for f in (s.is_shared, s.is_pinned, s.resizable, s.element_size)],
     "is_storage": lambda t: [t.is_storage(x) for x in (t.UntypedStorage(1), t.FloatStorage(1), t.ones(1))],
     "of one tensor": lambda t: [x.untyped_storage() == x[1:].untyped_storage() for x in [t.ones(3)]],
+    "memory of 40 bytes": lambda t: sys.getsizeof(t.UntypedStorage(40)) - sys.getsizeof(t.UntypedStorage(0)),
 }  # fmt: skip
 TYPED = {
+    "memory of 10 floats": lambda t: sys.getsizeof(t.FloatStorage(10)) - sys.getsizeof(t.FloatStorage(0)),
     "empty": lambda t: str(t.FloatStorage()),
     "of numbers": lambda t: (str(t.FloatStorage([1, 2, 3])), t.LongStorage((1, 2)).tolist(), t.BFloat16Storage([1.5]).tolist()),
     "of a float": lambda t: t.FloatStorage(1.5),

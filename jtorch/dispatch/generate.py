@@ -13,9 +13,8 @@ from .. import errors
 from ..core import dtype as dtypes
 from ..core import wide
 from ..core.record import tls
-from ..core.spec import Size
 from ..ops import registry
-from ..ops.registry import KEY, LIST, NUMBER, OPTIONAL, SCALAR, STATIC, TENSOR, VarInts
+from ..ops.registry import KEY, LIST, NUMBER, OPTIONAL, SCALAR, STATIC, TENSOR
 from ..tensor import Tensor
 from . import old_order, override
 from .call import checkable, inplace, into_out, slow
@@ -23,6 +22,7 @@ from .guards import GUARDS
 from .kinds import asked_kinds, check_kinds
 from .plans import DEFAULT, FAST, MISSING, NUMBER_TYPES, RETURN_FIELDS, return_type
 from .results import finish, finish1, finish2, finish3
+from .spread import spread
 from .twins import take_no_out, twin
 from .view import call_view
 
@@ -265,37 +265,6 @@ def _compile(record, parts, lines, scope):
     return fn
 
 
-def varargs_index(record):
-    """Where a VarInts parameter stands, or -1."""
-    for i, p in enumerate(record.params):
-        if p.annotation is VarInts:
-            return i
-    return -1
-
-
-def spread(record, fn):
-    """Let the ints of a VarInts parameter be given one by one: x.permute(0, 1)."""
-    at = varargs_index(record)
-    if at < 0:
-        return fn
-
-    required = record.params[at].default is inspect.Parameter.empty
-
-    def call(*args, **kwargs):
-        if len(args) > at:
-            first = args[at]
-            if not isinstance(first, (tuple, list, Size)) and not (first is None and len(args) == at + 1):
-                args = (*args[:at], args[at:])
-        elif required and not kwargs and len(args) == at:
-            raise errors.missing_argument(record.name, record.params[at].name)
-        return fn(*args, **kwargs)
-
-    override.SPREAD[0] = call.__code__
-    call.__name__ = call.__qualname__ = record.name
-    call.__doc__ = record.doc
-    return call
-
-
 def renamed(record, args, out, named, public=None):
     """A call with numpy's spellings of arguments (axis=, keepdims=), which PyTorch accepts too."""
     names = [p.name for p in record.params]
@@ -366,13 +335,18 @@ def view_of_other(view, t, statics, public):
 
 def build_composite(record):
     """The public function of a composite: itself, its results named or written to out= where it says so."""
-    fn, names = _with_spellings(record), RETURN_FIELDS.get(record.name)
-    if not record.out and names is None:
+    names = RETURN_FIELDS.get(record.name)
+    bare = not record.out and names is None
+    fn = _with_spellings(record, bare)
+    if bare:
         return fn
     fields = None if names is None else return_type(record.name, names)
 
     def call(*args, out=None, **kwargs):
-        result = fn(*args, **kwargs)
+        try:
+            result = fn(*args, **kwargs)
+        except override.FirstMeeting:
+            return function_of(record)(*args, **kwargs if out is None else {**kwargs, "out": out})
         if fields is not None:
             result = fields(result)
         return result if out is None else into_out(record, out, result)
@@ -383,9 +357,9 @@ def build_composite(record):
     return call
 
 
-def _with_spellings(record):
+def _with_spellings(record, bare):
     """The function of a composite as it is called: of one that PyTorch has in C, one that asks what kinds of arguments it is given,
-    as its annotations say; of one with a dimension, one that takes numpy's spellings too."""
+    as its annotations say; of one with a dimension, one that takes numpy's spellings too. A bare one is not called by another."""
     tolerant = (record.name in _SPELLED or _is_of_c(record)) and _tolerant(record)
     kinds = asked_kinds(record) if record.strict else ()
     if not tolerant and not kinds:
@@ -401,11 +375,14 @@ def _with_spellings(record):
             for p in record.params
             if f"{p.name}=_missing" in parts
         ]
+    given = ", ".join(_MARKS.get(p.kind, f"{n}={n}").format(n) for n, p in zip(names, record.params))
     if kinds:
-        lines += [f"if {' or '.join(kinds)}:", f"    check_kinds(_op, ({', '.join(names)},))"]
-    given = [_MARKS.get(p.kind, f"{n}={n}").format(n) for n, p in zip(names, record.params)]
-    lines.append(f"return fn({', '.join(given)})")
-    return _compile(record, parts, lines, {**scope, "fn": record.fn})
+        check = f"check_kinds(_op, ({', '.join(names)},))"
+        again = ("    try:", f"        {check}", "    except Met:", f"        return function_of(_op)({given})")
+        lines += [f"if {' or '.join(kinds)}:", *(again if bare else [f"    {check}"])]
+    lines.append(f"return fn({given})")
+    scope |= {"fn": record.fn, "function_of": function_of, "Met": override.FirstMeeting}
+    return _compile(record, parts, lines, scope)
 
 
 _MARKS = {

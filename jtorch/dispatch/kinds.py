@@ -37,7 +37,11 @@ def asked_kinds(record) -> list[str]:
 
 
 def check_kinds(record, values) -> None:
-    """Raise a TypeError for the first argument that is not of its parameter's kind. Called by generated functions."""
+    """Raise a TypeError for the first argument that is not of its parameter's kind. Called by generated functions.
+
+    Raises `override.FirstMeeting` where nobody was to be asked until now: the call is to be made again.
+    """
+    armed = override.STATE.armed
     method = is_method(sys._getframe(1))
     for at, (p, role, a) in enumerate(zip(record.params, record.roles, values)):
         if p.annotation is p.empty:
@@ -55,19 +59,27 @@ def check_kinds(record, values) -> None:
             _check_list(a, at)
         else:
             check_statics(record, [(at, static(a))], method=method)
+    if override.STATE.armed and not armed:
+        raise override.FirstMeeting
 
 
 def of_tensor(fn, name):
     """A function written by hand, of a tensor first: called with anything else it raises the error that PyTorch's in C do."""
 
-    def alone(input):
-        if type(input) not in FAST and not _serves(input):
+    def first_meeting(input):
+        armed = override.STATE.armed
+        if not _serves(input):
             raise errors.argument(name, "input", "Tensor", input, 1)
+        return override.STATE.armed and not armed
+
+    def alone(input):
+        if type(input) not in FAST and first_meeting(input):
+            return call(input)
         return fn(input)
 
     def among(input, *args, **kwargs):
-        if type(input) not in FAST and not _serves(input):
-            raise errors.argument(name, "input", "Tensor", input, 1)
+        if type(input) not in FAST and first_meeting(input):
+            return call(input, *args, **kwargs)
         return fn(input, *args, **kwargs)
 
     code = fn.__code__

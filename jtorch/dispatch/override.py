@@ -31,6 +31,10 @@ _IGNORED = (type(None), bool, int, float, complex, str)
 LAYOUTS: set = set()  # classes of tensors without strided memory
 
 
+class FirstMeeting(Exception):
+    """A function that did not look has met the first class that is to be asked: it looks now, and is to be called again."""
+
+
 def has_override(cls) -> bool:
     """Whether instances of this class are asked before a function runs."""
     if cls in FAST or cls in LAYOUTS:

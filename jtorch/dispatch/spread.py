@@ -1,0 +1,38 @@
+"""The ints of a size given one by one: x.permute(0, 1)."""
+
+import inspect
+
+from .. import errors
+from ..core.spec import Size
+from ..ops.registry import VarInts
+from . import override
+
+
+def varargs_index(record):
+    """Where a VarInts parameter stands, or -1."""
+    for i, p in enumerate(record.params):
+        if p.annotation is VarInts:
+            return i
+    return -1
+
+
+def spread(record, fn):
+    """Let the ints of a VarInts parameter be given one by one: x.permute(0, 1)."""
+    at = varargs_index(record)
+    if at < 0:
+        return fn
+    required = record.params[at].default is inspect.Parameter.empty
+
+    def call(*args, **kwargs):
+        if len(args) > at:
+            first = args[at]
+            if not isinstance(first, (tuple, list, Size)) and not (first is None and len(args) == at + 1):
+                args = (*args[:at], args[at:])
+        elif required and not kwargs and len(args) == at:
+            raise errors.missing_argument(record.name, record.params[at].name)
+        return fn(*args, **kwargs)
+
+    override.SPREAD[0] = call.__code__
+    call.__name__ = call.__qualname__ = record.name
+    call.__doc__ = record.doc
+    return call
