@@ -32,7 +32,7 @@ def test_training_steps_leave_nothing(mode):
             net(x).pow(2).mean().backward()
             opt.step()
 
-        for _ in range(80):
+        for _ in range(160):
             step()
             chain.compiled_beside()
         held = []

@@ -15,6 +15,7 @@ from ..core.spec import Spec
 from ..ops import registry
 from ..ops.registry import KEY, LIST, NUMBER, OPTIONAL, SCALAR, STATIC, TENSOR
 from ..tensor import Tensor
+from .factors import FACTORS, check_factors
 from .statics import check_statics, numpy_number, static, statics_of
 
 NUMBER_TYPES = frozenset((float, int, bool, complex))
@@ -116,7 +117,7 @@ class Call:
                 slots.append(("o", len(tensors)))
                 tensors.append(a)
             elif a is None and (role in (OPTIONAL, NUMBER, SCALAR)):
-                if role == NUMBER and param.name in _FACTORS and param.default is not None:
+                if role == NUMBER and param.name in FACTORS and param.default is not None:
                     raise _wrong(op, param, "Number", a, args, method, name)
                 if role == SCALAR and param.default is not None:
                     raise _wrong(op, param, "Tensor", a, args, method, name)
@@ -268,23 +269,10 @@ def check_wide(op, call):
 def _check_numbers(op, call, slots, specs, target):
     for check in op.checks:
         op.invoke(check, check_arguments(slots, specs, call.numbers))
-    _check_factors(op, call, target or (specs[0].dtype if specs else None))
+    check_factors(op, call, target or (specs[0].dtype if specs else None))
     if any(map(wide.is_wide, call.numbers)):
         read = float if target is not None and target.category > dtypes.INT else wide.wrapped
         call.numbers = tuple(read(x) if type(x) is int and wide.is_wide(x) else x for x in call.numbers)
-
-
-_FACTORS = {"alpha", "beta", "value"}
-
-
-def _check_factors(op, call, dtype):
-    """Raise for a factor that is too large for what it multiplies."""
-    for p, role, slot in zip(op.params, op.roles, call.slots):
-        if role == NUMBER and slot[0] == "n" and p.name in _FACTORS and dtype is not None:
-            # PyTorch computes halves in float32, some of them
-            dtypes.check_number(
-                call.numbers[slot[1]], dtypes.float32 if dtype.itemsize == 2 and dtype.is_floating_point else dtype
-            )
 
 
 def _fields(op, plan):

@@ -7,15 +7,18 @@ import numpy as np
 
 from .. import errors_sparse
 from .. import functions as F
-from ..autograd import engine
+from ..autograd import engine, entry
 from ..autograd.derive import differentiable
 from ..autograd.mode import no_grad
 from ..autograd.node import Node, PythonNode, class_of
 from ..core.lanes import ByTracing, is_traced
 from ..core.record import tls
+from ..dispatch.twins import twin
 from ..errors_autograd import freed
 from ..tensor import Tensor, edge_of
 from .base import SparseTensor, coo, dense, handles, host, is_sparse, like, linear, sparse_shape, unravel
+
+handles("grad")(twin(entry.grad))  # gradients have any layout
 
 
 class SparseNode(PythonNode):
