@@ -223,6 +223,8 @@ def _(input, min_val=-1.0, max_val=1.0, inplace=False):
         raise errors.complex_clamp()
     if not input.dtype.is_signed and int(min_val) < 0:
         raise errors.unsigned_hardtanh()
+    for limit in (min_val, max_val):  # of which PyTorch rounds only these towards zero before it looks
+        dtypes.check_number(0 if not input.dtype.is_signed and -1 < limit < 0 else limit, input.dtype)
 
 
 @op(promote=PROMOTE, where="nn.functional", grad_name="HardtanhBackward0")
@@ -663,7 +665,6 @@ def _fitting(record, *names, wide=True):
 
 _fitting(threshold, "threshold")
 _fitting(threshold, "value", wide=False)
-_fitting(hardtanh, "min_val", "max_val", wide=False)
 _fitting(hardshrink, "lambd", wide=False)
 _fitting(softplus, "beta", "threshold")
 _fitting(leaky_relu, "negative_slope")

@@ -29,6 +29,10 @@ def sampled(t, **how):
 
 
 VALUES = {
+    "limits of bytes between -1 and 0": lambda t: [
+        t.nn.functional.hardtanh(t.arange(6, dtype=t.uint8), *limits)
+        for limits in ((-0.5, 0.5), (-0.99, 3.0), (0.5, 2.5))
+    ],
     "distances of bytes": lambda t: [
         t.pairwise_distance(a, t.tensor([[3, 2], [1, 5]]).to(a.dtype))
         for a in (t.tensor([[1, 2], [200, 3]], dtype=t.uint8), t.eye(2))
