@@ -112,11 +112,7 @@ def _numbers(kinds, flat, dtype):
     try:
         return np.array(flat, wide), found, python
     except OverflowError:
-        if (
-            dtype is None
-            or dtype.category == dtypes.BOOL
-            or (dtype.category == dtypes.INT and dtype is not dtypes.uint64)
-        ):
+        if dtype is None or (dtype.category <= dtypes.INT and dtype is not dtypes.uint64):
             raise errors_arguments.overflow() from None
     return np.array(flat, np.uint64 if dtype is dtypes.uint64 else _WIDE[dtype.category]), found, python
 

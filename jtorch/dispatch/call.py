@@ -362,10 +362,11 @@ def inplace(op, args, public=None):
             return result
         raise errors.argument(op.name + "_", "input", "Tensor", t)
     try:
-        call = Call(op, args, method=True, name=f"{op.name}_")
+        call = Call(op, args)
     except TypeError:
         handled, result = _ask_in_place(op, args, public)
         if not handled:
+            Call(op, args, method=True, name=f"{op.name}_")  # raises the same, in a method's words
             raise
         return result
     for x in call.tensors:

@@ -1,4 +1,4 @@
-"""Scaled dot product attention, with its derivative from the saved probabilities. Knows arrays only."""
+"""Scaled dot product attention, with its derivative from the saved weights. Knows arrays only."""
 
 import functools
 import math

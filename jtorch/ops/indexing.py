@@ -992,7 +992,8 @@ def take_like(input: Array, index: Array, shape: tuple) -> Array:
     return take.fn(input, index).reshape(shape)
 
 
-for _record in (index, index_put, gather, scatter, scatter_add, scatter_reduce, index_select, index_add, index_copy):
-    _record.sized = True
-for _record in (index_fill, index_reduce, take, put):
+for _record in (
+    index, index_put, gather, scatter, scatter_add, scatter_reduce, index_select, index_add, index_copy, index_fill, index_reduce,
+    take, put,
+):  # fmt: skip
     _record.sized = True

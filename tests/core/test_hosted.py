@@ -135,12 +135,13 @@ def test_results_are_committed_to_no_device():
 
 
 @pytest.mark.usefixtures("own_programs")
-def test_the_state_of_an_optimizer_is_not_compiled():
+def test_the_state_of_an_optimizer_is_not_compiled(request):
     """Zeros of each parameter's shape, made in the first step, and apart from it."""
     compiled = []
     jax.monitoring.register_event_duration_secs_listener(
         lambda event, _, **about: compiled.append(event) if "backend_compile" in event else None
     )
+    request.addfinalizer(jax.monitoring.clear_event_listeners)
     param = jtorch.nn.Parameter(jtorch.ones(3, 337))
     jtorch.synchronize()
     compiled.clear()
@@ -149,4 +150,3 @@ def test_the_state_of_an_optimizer_is_not_compiled():
     assert not compiled
     assert made.shape == (3, 337)
     assert not made.detach().numpy().any()
-    jax.monitoring.clear_event_listeners()
