@@ -472,6 +472,7 @@ def forget_plans():
     """Drop all plans: the default dtype has changed, and they depend on it."""
     for op in registry.OPS.values():
         op.plans.clear()
+        op.passed.clear()
 
 
 registry.tensor_call = tensor_call

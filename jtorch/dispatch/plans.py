@@ -192,7 +192,7 @@ def make_plan(op, call, inplace_spec=None, method=False):
     slots, target = bind(op, call, operands)
     specs = [t._spec if t is not None else key_spec() for t in call.tensors]
     device = device_of(op, specs)
-    _check_numbers(op, call, slots, specs, target)
+    check_numbers(op, call, slots, specs, target)
     if inplace_spec is not None:
         _check_kept(op, target, inplace_spec)
     check_dtype(op, target, specs)
@@ -260,13 +260,7 @@ def _check_kept(op, target, spec):
         )
 
 
-def check_wide(op, call):
-    """Look at the numbers of a call that has some beyond int64, as is done once per plan for others, and wrap the ints."""
-    slots, target = bind(op, call, [t._spec for t in call.tensors if t is not None])
-    _check_numbers(op, call, slots, [t._spec if t is not None else key_spec() for t in call.tensors], target)
-
-
-def _check_numbers(op, call, slots, specs, target):
+def check_numbers(op, call, slots, specs, target):
     for check in op.checks:
         op.invoke(check, check_arguments(slots, specs, call.numbers))
     check_factors(op, call, target or (specs[0].dtype if specs else None))

@@ -300,6 +300,9 @@ class Op(Record):
         self.value_checks: list[Callable] = []
         self.sized = False  # whether these ask the first operand for its shape alone: it is a Spec to them
         self.plans: dict[tuple, Any] = {}
+        self.passed: dict[
+            tuple, tuple
+        ] = {}  # key and numbers past int64 of calls that were let through -> numbers as computed with
         self.guarded: dict[str, bool] = {}
         # Of a dynamic op: whether its result is elements of its first operand, as its tangent is of that one's.
         self.picks = False
