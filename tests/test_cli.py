@@ -109,6 +109,23 @@ def test_paired_ratio_forgives_a_slow_round():
     assert clock.paired_ratio([2.0, 0.2, 2.0], [1.0, 0.1, 10.0]) == pytest.approx(2)
 
 
+def test_lone_run_is_steady_once_it_has_sped_up(monkeypatch):
+    """What is compiled beside a loop slows two thirds of its blocks down, and those are not its speed."""
+    now = [100.0]
+    runner = Fake(now, 0.01)
+    monkeypatch.setattr(clock.time, "time", lambda: now[0])
+    monkeypatch.setattr(clock, "first_step", lambda name, way: (runner, 0.0))
+
+    def run(steps):
+        now[0] += steps * (0.01 if now[0] < 103 else 0.002)
+
+    runner.run = run
+    found = clock.lone("mlp", "auto", 99.0, 8.0)
+    assert found["first_step_s"] == pytest.approx(1)
+    assert found["own_steps_per_s"] == pytest.approx(500)
+    assert found["steady_s"] == pytest.approx(4.05, abs=0.1)
+
+
 def test_table_leaves_out_what_nobody_measured():
     rows = [{"model": "mlp", "way": "auto", "steps_per_s": 12.34}, {"model": "mlp", "way": "jax"}]
     assert report.table(rows).splitlines() == [

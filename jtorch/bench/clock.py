@@ -70,8 +70,8 @@ def paired_ratio(rates: list[float], base: list[float]) -> float:
 def lone(name: str, way: str, started: float, seconds: float) -> dict[str, float]:
     """Run one way alone: seconds from process start to the first loss and to steady speed; the final rate.
 
-    Steady begins with the first block of READ_EVERY steps that takes at most 1.3 times the median of the last
-    half of the blocks. With `seconds` 0 only the first step is taken.
+    Steady begins with the first block of READ_EVERY steps that takes at most 1.3 times the median of the blocks in the
+    last third of the time. With `seconds` 0 only the first step is taken.
     """
     runner, _ = first_step(name, way)
     first = time.time() - started
@@ -82,7 +82,8 @@ def lone(name: str, way: str, started: float, seconds: float) -> dict[str, float
         runner.run(READ_EVERY)
         ends.append(time.time())
     blocks = [b - a for a, b in zip(ends, ends[1:])]
-    steady = statistics.median(blocks[len(blocks) // 2 :])
+    late = ends[-1] - (ends[-1] - ends[0]) / 3
+    steady = statistics.median(block for block, end in zip(blocks, ends[1:]) if end > late)
     at = next(i for i, block in enumerate(blocks) if block <= 1.3 * steady)
     return {
         "first_step_s": first,

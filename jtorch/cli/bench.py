@@ -33,6 +33,7 @@ HOW_QUICK = f"""\
 {TOGETHER}
 first step: in that process, from building the model; what was compiled before may be reused. (--quick)"""
 WORKER = Path(runners.__file__).with_name("worker.py")
+ALONE = 8.0  # seconds that a way runs in its own process: what is compiled beside a loop is then there
 
 
 def names_of(kind: str, known: tuple[str, ...]) -> Callable[[str], list[str]]:
@@ -135,7 +136,7 @@ def measure_alone(name: str, way: str, seconds: float, cache: str) -> dict:
 
 def measure(args: argparse.Namespace, ways: list[str]) -> list[dict]:
     rows = []
-    seconds = 1.0 if args.steps is None else 0.2
+    seconds = ALONE if args.steps is None else 0.2
     per_model = clock.ROUNDS if args.steps is None else 1
     with progress(len(args.models) * (per_model + (0 if args.quick else len(ways)))) as show:
         for name in args.models:
