@@ -248,12 +248,13 @@ def lstm_step(apply, halved=True, width=256, length=128, batch=32):
     x = jnp.asarray(rng.standard_normal((length, batch, width)), jnp.float32)
 
     def step(params):
-        before = rnn.HALVED
-        rnn.HALVED = before if halved else float("inf")  # while the step is traced
+        before = rnn.FORWARD_HALVED, rnn.BACKWARD_HALVED
+        if not halved:
+            rnn.FORWARD_HALVED = rnn.BACKWARD_HALVED = float("inf")  # while the step is traced
         try:
             grad = jax.grad(lambda p: jnp.mean(apply(x, p) ** 2))(params)
         finally:
-            rnn.HALVED = before
+            rnn.FORWARD_HALVED, rnn.BACKWARD_HALVED = before
         return jax.tree.map(lambda p, g: p - np.float32(0.1) * g, params, grad)
 
     return jax.jit(step, donate_argnums=0, compiler_options=told(apply is our_lstm)), params

@@ -170,6 +170,10 @@ PARTS = {
     "fold, the same": (
         lambda c: windows_added(c, 16, 224), lambda c: image.col2im.fn(c, (224, 224), 16, stride=16), (real(8, 768, 196),)
     ),
+    **{
+        f"a layer of {rows} rows, {a} to {b}": (lambda x, w, c: x @ w.T + c, linear.linear.fn, (real(rows, a), real(b, a), real(b)))
+        for rows, a, b in ((4, 768, 3072), (16, 512, 512), (64, 784, 256))
+    },
     "products of 10000 4x4": (jnp.matmul, matmul.bmm.fn, (real(10000, 4, 4), real(10000, 4, 4))),
     "einsum of 2000 4x4": (
         lambda a, b: jnp.einsum("bij,bkj->bik", a, b), lambda a, b: matmul.einsum_of.fn("bij,bkj->bik", [a, b]),

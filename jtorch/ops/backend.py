@@ -20,6 +20,7 @@ __all__ = [
     "magnitude",
     "need_floats",
     "materialize",
+    "matmul_nt",
     "matmul_tn",
     "on_cpu",
     "one_of",
@@ -36,6 +37,7 @@ def one_of(which, this, other):
 
 FOLDS = 8  # of `row_sum`
 FEW_ROWS, SMALL_PRODUCT = 100, 128 * 128  # of `matmul_tn`
+FEW_COLUMNS = 64  # of `matmul_nt`
 NARROW = (jnp.dtype(jnp.bfloat16), jnp.dtype(jnp.float16))
 
 
@@ -95,6 +97,16 @@ def matmul_tn(a: Array, b: Array) -> Array:
     # The narrower operand is the cheaper one to transpose. The barrier around the result keeps XLA from folding
     # its transpose into the matmul; a batched result must not have one: XLA 0.10's compiler aborts on its layout.
     return barrier(jnp.matmul(barrier(b.mT), a)).mT
+
+
+def matmul_nt(a: Array, b: Array) -> Array:
+    """`a @ b.mT` of matrices, summed in float32 for 16-bit floats and not rounded back yet. On the CPU a few rows are the columns of
+    the other product, of which each reads both operands along their rows: 0.45 to 0.95 of the time for 2 to 64 rows
+    (benchmarks/kernels_parts.py)."""
+    over = lambda a, b: lax.dot_general(a, b, (((1,), (1,)), ((), ())), preferred_element_type=accumulator(a.dtype))
+    if on_cpu() and 1 < a.shape[0] <= FEW_COLUMNS:
+        return barrier(over(b, a)).mT
+    return over(a, b)
 
 
 def column_sum(x: Array) -> Array:

@@ -47,7 +47,7 @@ def _dot(a: Array, b: Array) -> Array:
 def linear(input: Array, weight: Array, bias: Array | None = None) -> Array:
     """`input @ weight.T + bias`; `weight` is (out, in), and `input` has any number of leading dimensions."""
     matrix = weight if weight.ndim == 2 else weight[None]
-    out = _dot(_rows(input), matrix.T)
+    out = backend.matmul_nt(_rows(input), matrix)
     shape = (*input.shape[:-1], *weight.shape[:-1])
     if bias is None or not _by_rows(input, bias):
         out = out.reshape(shape)

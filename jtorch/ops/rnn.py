@@ -10,15 +10,15 @@ from jax import lax
 
 from jtorch import errors_nn as errors
 
-from .backend import accumulator, barrier, materialize, matmul_tn, on_cpu
+from .backend import FEW_COLUMNS, accumulator, barrier, materialize, matmul_nt, matmul_tn, on_cpu
 from .registry import Array, op
 
-HALVED = 5 << 20  # multiplications of the product of one step
+FORWARD_HALVED, BACKWARD_HALVED = 4 << 20, 5 << 20  # multiplications of the product of one step
 
 
 def _linear(x, w, b):
     """x @ w.T + b for x of any rank, as one matmul of two matrices."""
-    out = x.reshape(-1, x.shape[-1]) @ w.T
+    out = matmul_nt(x.reshape(-1, x.shape[-1]), w)
     if b is not None:
         out = out + b
     return out.reshape(*x.shape[:-1], w.shape[0])
@@ -31,15 +31,15 @@ def _before(first, sequence, reverse):
     return jnp.concatenate([first[None], sequence[:-1]])
 
 
-# A cell is three functions. `step(state, x, w, b)`: from the state (h, ...), the input's part of the gates and the weight
-# transposed to the next state and what the derivative keeps. `factors(kept, after, before)`, of all steps at once, before the
+# A cell is three functions. `step(state, x, hidden, b)`: from the state (h, ...), the input's part of the gates and what multiplies h
+# with the weight to the next state and what the derivative keeps. `factors(kept, after, before)`, of all steps at once, before the
 # backward loop: from what was kept and the states after and before, what `back` needs. `back(d, factors)`: from the derivative of
 # the new state to the derivatives of the input's part, of the hidden part, and of the state before except through the hidden part.
 
 
-def _lstm_step(state, x, w, b):
+def _lstm_step(state, x, hidden, b):
     h, c = state
-    i, f, g, o = jnp.split(x + h @ w, 4, -1)
+    i, f, g, o = jnp.split(x + hidden(h), 4, -1)
     i, f, g, o = jax.nn.sigmoid(i), jax.nn.sigmoid(f), jnp.tanh(g), jax.nn.sigmoid(o)
     c = f * c + i * g
     return (o * jnp.tanh(c), c), jnp.concatenate([i, f, g, o], -1)
@@ -59,9 +59,9 @@ def _lstm_back(d, factors):
     return gates, gates, (None, dc * f)
 
 
-def _gru_step(state, x, w, b):
+def _gru_step(state, x, hidden, b):
     (h,) = state
-    u = h @ w
+    u = hidden(h)
     u = u if b is None else u + b
     (xr, xz, xn), (hr, hz, hn) = jnp.split(x, 3, -1), jnp.split(u, 3, -1)
     r, z = jax.nn.sigmoid(xr + hr), jax.nn.sigmoid(xz + hz)
@@ -81,8 +81,8 @@ def _gru_back(d, factors):
     return jnp.concatenate([dr, dz, dn], -1), jnp.concatenate([dr, dz, dn * r], -1), (dh * z,)
 
 
-def _tanh_step(state, x, w, b):
-    h = jnp.tanh(x + state[0] @ w)
+def _tanh_step(state, x, hidden, b):
+    h = jnp.tanh(x + hidden(state[0]))
     return (h,), ()
 
 
@@ -95,8 +95,8 @@ def _tanh_back(d, factors):
     return gate, gate, (None,)
 
 
-def _relu_step(state, x, w, b):
-    h = jnp.maximum(x + state[0] @ w, 0)
+def _relu_step(state, x, hidden, b):
+    h = jnp.maximum(x + hidden(state[0]), 0)
     return (h,), ()
 
 
@@ -117,16 +117,24 @@ CELLS = {
 }
 
 
-def _in_halves(state, w) -> bool:
+def _hidden(w):
+    """What multiplies the rows of a hidden state with a weight (out, in)."""
+    turned = materialize(w.T)
+    return lambda h: matmul_nt(h, w) if 2 < h.shape[0] <= FEW_COLUMNS else h @ turned
+
+
+def _in_halves(state, w, least) -> bool:
     """Whether a loop over steps is to take each half of the batch by itself: on the CPU, where two products of which each is one
     thread's take less time than one of two threads' (benchmarks/kernels_cnn.py)."""
     rows = state[0].shape[0]
-    return on_cpu() and rows % 2 == 0 and rows * w.size >= HALVED
+    return on_cpu() and rows % 2 == 0 and rows * w.size >= least
 
 
-def _scan(body, state, each, reverse, w):
-    """`lax.scan` of a body in which the rows of the batch, the first dimension of everything, do not meet. w: the weight of its product."""
-    if not _in_halves(state, w):
+def _scan(body, state, each, reverse, w, least):
+    """`lax.scan` of a body in which the rows of the batch, the first dimension of everything, do not meet.
+
+    w: the weight of its product; least: the multiplications from which on it is taken in halves."""
+    if not _in_halves(state, w, least):
         return lax.scan(body, state, each, reverse=reverse)
     halves = lambda tree: [
         jax.tree.map(part, tree) for part in (lambda a: a[: len(a) // 2], lambda a: a[len(a) // 2 :])
@@ -150,15 +158,15 @@ def _run(kind, x, state, w_ih, w_hh, b_ih, b_hh, reverse, valid):
     elif b_ih is not None:
         b_ih = b_ih + b_hh
     gates = _linear(x, w_ih, b_ih)
-    w = materialize(w_hh.T)
+    hidden = _hidden(w_hh)
 
     def body(state, at):
         x, v = at
-        after, kept = step(state, x, w, inner)
+        after, kept = step(state, x, hidden, inner)
         after = after if v is None else tuple(jnp.where(v, a, s) for a, s in zip(after, state))
         return after, (after, kept)
 
-    _, (states, kept) = _scan(body, state, (gates, valid), reverse, w)
+    _, (states, kept) = _scan(body, state, (gates, valid), reverse, w_hh, FORWARD_HALVED)
     return states, kept
 
 
@@ -178,7 +186,8 @@ def _gate_grads_from(kind, out_grad, last_grads, states, kept, first, w_hh, reve
         before = before if v is None else tuple(jnp.where(v, b, a) for b, a in zip(before, d))
         return before, (by_input, by_hidden)
 
-    d, (by_input, by_hidden) = _scan(body, last_grads, (out_grad, factors, valid), not reverse, w_hh)
+    each = (out_grad, factors, valid)
+    d, (by_input, by_hidden) = _scan(body, last_grads, each, not reverse, w_hh, BACKWARD_HALVED)
     return by_input, by_hidden, d
 
 
@@ -336,12 +345,12 @@ def lstm_projected_layer(
 ) -> Array:
     """An LSTM layer whose hidden state is projected by `w_hr` after each step."""
     gates = _linear(input, w_ih, None if b_ih is None else b_ih + b_hh)
-    w = materialize(w_hh.T)
+    hidden, project = _hidden(w_hh), _hidden(w_hr)
 
     def body(state, at):
         x, v = at
-        (h, c), _ = _lstm_step(state, x, w, None)
-        after = (h @ w_hr.T, c)
+        (h, c), _ = _lstm_step(state, x, hidden, None)
+        after = (project(h), c)
         after = after if v is None else tuple(jnp.where(v, a, s) for a, s in zip(after, state))
         return after, after[0]
 
@@ -362,7 +371,7 @@ def lstm_cell(
     h, c = hx
     gates = _linear(input, w_ih, b_ih)
     gates = gates if b_hh is None else gates + b_hh
-    return _lstm_step((h, c), gates, w_hh.T, None)[0]
+    return _lstm_step((h, c), gates, lambda h: matmul_nt(h, w_hh), None)[0]
 
 
 @op(where="torch", out=False, grad_name="AddBackward0")
@@ -370,7 +379,7 @@ def gru_cell(
     input: Array, hx: Array, w_ih: Array, w_hh: Array, b_ih: Array | None = None, b_hh: Array | None = None
 ) -> Array:
     """One GRU step."""
-    return _gru_step((hx,), _linear(input, w_ih, b_ih), w_hh.T, b_hh)[0][0]
+    return _gru_step((hx,), _linear(input, w_ih, b_ih), lambda h: matmul_nt(h, w_hh), b_hh)[0][0]
 
 
 @op(where="torch", out=False, grad_name="TanhBackward0")

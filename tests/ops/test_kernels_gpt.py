@@ -55,6 +55,8 @@ def unary(name, op, **static):
 
 
 ROWS = [
+    row("linear of many rows", lin.linear, [real(70, 5), real(4, 5), real(4)], F.linear),
+    row("linear of one row", lin.linear, [real(1, 5), real(4, 5), real(4)], F.linear),
     row("linear 2-D", lin.linear, [real(7, 5), real(4, 5), real(4)], F.linear),
     row("linear 3-D", lin.linear, [real(2, 3, 5), real(8, 5), real(8)], F.linear),
     row("linear no bias", lin.linear, [real(2, 3, 5), real(8, 5), None], F.linear),

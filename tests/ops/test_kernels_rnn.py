@@ -35,7 +35,8 @@ BUILDS = {"plain, 4": ({}, 4), "plain, 5": ({}, 5), "both ways, 4": ({"bidirecti
 def test_loops_over_halves_of_the_batch(kind, options, batch, monkeypatch):
     halved = []
     whole = rnn._in_halves
-    monkeypatch.setattr(rnn, "HALVED", 0)
+    monkeypatch.setattr(rnn, "FORWARD_HALVED", 0)
+    monkeypatch.setattr(rnn, "BACKWARD_HALVED", 0)
     monkeypatch.setattr(rnn, "_in_halves", lambda *args: halved.append(whole(*args)) or halved[-1])
     for got, want in zip(seen(jtorch, kind, batch, **options), seen(torch, kind, batch, **options), strict=True):
         torch.testing.assert_close(torch.tensor(got), torch.tensor(want), rtol=1e-9, atol=1e-11)
