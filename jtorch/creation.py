@@ -222,17 +222,20 @@ def as_tensor(data, dtype=None, device=None) -> Tensor:
     return from_array(literals.convert(array, d, python), place, d)
 
 
-def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False) -> Tensor:
-    """`obj` as a tensor, copied or not as `copy` says (None: only where needed)."""
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None) -> Tensor:
+    """`obj` as a tensor, copied or not as `copy` says (None: only where needed).
+
+    Of a tensor the history is kept, unless `requires_grad` is False: that cuts it, and turns a leaf's flag off.
+    """
     if isinstance(obj, Tensor):
         moved = obj.to(device=device, dtype=dtype)
         if copy and moved is obj:
             moved = obj.clone()
         if copy is False and moved is not obj:
             raise ValueError("can't alias tensor with different dtype or device")
-        if requires_grad:
-            return moved.detach().requires_grad_(True) if moved._edge is None else moved
-        return moved.detach() if moved.requires_grad else moved
+        if requires_grad is False and moved.requires_grad:
+            return moved.requires_grad_(False) if moved.is_leaf else moved.detach()
+        return moved.requires_grad_(True) if requires_grad and not moved.requires_grad else moved
     if _is_buffer(obj):
         made = frombuffer(obj, dtype=dtypes.default.dtype if dtype is None else dtype)
         made = (made.clone() if copy else made).to(device=devices.resolve(device))
@@ -242,7 +245,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False) -> 
         made = tensor(obj, dtype=dtype, device=device)
     else:
         made = as_tensor(obj, dtype, device)
-    return finish(made, requires_grad)
+    return finish(made, bool(requires_grad))
 
 
 def _is_buffer(x) -> bool:
@@ -665,8 +668,14 @@ def range(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, devic
     )
     if end is None:
         start, end = 0, start
+    d = dtype_or_default(dtype if out is None or dtype is not None else out.dtype)
+    if not (d.is_floating_point or d.is_complex):
+        start, end, step = int(start), int(end), int(step)
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
     count = int(math.floor((end - start) / step)) + 1
-    d = dtype_or_default(dtype)
+    if not (d.is_floating_point or d.is_complex):
+        return arange(start, start + step * count, step, out=out, dtype=d, device=device, requires_grad=requires_grad)
     return arange(
         start, start + step * (count - 0.5), step, out=out, dtype=d, device=device, requires_grad=requires_grad
     )

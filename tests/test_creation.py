@@ -92,7 +92,18 @@ CALLS = {
     "device": lambda t: t.zeros(2, device="cpu"),
     "wrong device": lambda t: t.zeros(2, device="gpu"),
     "wrong dtype": lambda t: t.zeros(2, dtype="float32"),
+    "range of ints": lambda t: [t.range(0, 3, dtype=d) for d in (t.uint8, t.int32, t.int64, t.float32)],
+    "range into ints": lambda t: t.range(0, 3, 1, out=t.zeros(2, 2, dtype=t.int32)),
+    "range cut to ints": lambda t: [t.range(5.5, 0, -1.5, dtype=t.int16), t.range(0.9, 3.1, 1, dtype=t.int64)],
+    "arange cut to ints": lambda t: [
+        t.arange(*ends, dtype=d)
+        for d in (t.uint8, t.int8, t.int16, t.int32, t.int64)
+        for ends in ((0.5, 4, 1.5), (0.9, 3.1, 1), (5.5, 0, -1.5), (-0.5, 3.5))
+    ],
+    "arange of steps below 1": lambda t: [t.arange(0, 1, 0.3, dtype=d) for d in (t.uint8, t.int32)],
+    "arange of steps below 1 in int64": lambda t: t.arange(0, 1, 0.3, dtype=t.int64),
 }
+HISTORIES = [{}, {"requires_grad": False}, {"requires_grad": True}, {"copy": True}]
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -158,3 +169,16 @@ def test_devices_in_turn(name, first):
         return asked, default
 
     both(program)
+
+
+@pytest.mark.filterwarnings("ignore:torch.asarray")
+@pytest.mark.parametrize("options", HISTORIES, ids=str)
+def test_asarray_keeps_the_history_unless_told_otherwise(options):
+    def made(t):
+        leaf = t.ones(2, requires_grad=True)
+        for given in (leaf, leaf * 2, t.ones(2)):
+            for dtype in (None, t.float64):
+                got = t.asarray(given, dtype=dtype, **options)
+                yield got.requires_grad, got.is_leaf, got is given, got.dtype.itemsize
+
+    assert list(made(jtorch)) == list(made(torch))
