@@ -169,8 +169,8 @@ def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None,
 
 
 def triton_op(name, fn=None, /, *, mutates_args, schema=None):
-    """Unsupported: there is no Triton under XLA. Use custom_op, and jax.experimental.pallas for a kernel."""
-    raise errors_extend.unsupported("Triton kernels", "torch.library.custom_op, with a Pallas kernel inside")
+    """An operator like `custom_op`'s whose function may call Triton kernels through `wrap_triton`, which raises: XLA has no Triton."""
+    return custom_op(name, fn, mutates_args=mutates_args, schema=schema)
 
 
 def wrap_triton(triton_kernel, /):
@@ -178,7 +178,7 @@ def wrap_triton(triton_kernel, /):
     raise errors_extend.unsupported("Triton kernels", "torch.library.custom_op, with a Pallas kernel inside")
 
 
-triton_op.__unsupported__ = wrap_triton.__unsupported__ = True
+wrap_triton.__unsupported__ = True
 
 
 def define(qualname, schema, alias_analysis="", *, lib=None, tags=()):

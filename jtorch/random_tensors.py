@@ -20,40 +20,28 @@ from .creation import check_out, dtype_or_default, finish, from_array, from_jax,
 from .dispatch import check_inplace, overlaps, overwritten, write_on_tape, zeros_value
 from .tensor import Tensor, edge_of, wrap
 
-
-class Generator(rng.Generator):
-    """A source of random numbers: PyTorch's CPU generator, bit for bit."""
-
-    def __init__(self, device="cpu"):
-        super().__init__("cpu")
-        self._place = devices.resolve(device)
-
-    @property
-    def device(self):
-        return self._place
-
-    def get_state(self) -> Tensor:
-        """The state as a ByteTensor, in PyTorch's layout."""
-        return from_array(np.array(rng.Generator.get_state(self)), devices.cpu)
-
-    def set_state(self, new_state):
-        rng.Generator.set_state(self, np.asarray(new_state))
-        return self
-
-
+Generator = rng.Generator
 default_generator = rng.default_generator
+
+
+def _get_state(self) -> Tensor:
+    """The state as a ByteTensor, in PyTorch's layout."""
+    return from_array(self.state_bytes(), devices.cpu)
+
+
+Generator.get_state = _get_state
 
 
 def generator_of(generator):
     """The generator that a call draws from. Raises TypeError for what is no generator."""
     if generator is None:
         return default_generator
-    if not isinstance(generator, rng.Generator):
+    if not isinstance(generator, Generator):
         raise TypeError(f"argument 'generator' must be torch.Generator, not {type(generator).__name__}")
     return generator
 
 
-def manual_seed(seed) -> rng.Generator:
+def manual_seed(seed) -> Generator:
     """Seed the default generator (and so every device)."""
     return default_generator.manual_seed(int(seed))
 
@@ -70,12 +58,12 @@ def initial_seed() -> int:
 
 def get_rng_state() -> Tensor:
     """The default generator's state as a ByteTensor."""
-    return from_array(np.array(rng.Generator.get_state(default_generator)), devices.cpu)
+    return default_generator.get_state()
 
 
 def set_rng_state(new_state) -> None:
     """Set the default generator's state."""
-    rng.Generator.set_state(default_generator, np.asarray(new_state))
+    default_generator.set_state(new_state)
 
 
 def _random(name, args, size, generator, out, dtype, device, requires_grad, drawn, default=None):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import jtorch
-from tests.oracle import torch
+from tests.oracle import both, torch
 
 BOTH = {"torch": torch, "jtorch": jtorch}
 
@@ -239,9 +239,24 @@ def test_schemas():
     assert schemas(jtorch) == schemas(torch)
 
 
-def test_what_needs_triton_says_so():
+def test_triton_op_without_a_kernel():
+    """Its function may choose a formula where there is no GPU; only a kernel of Triton's is refused."""
+
+    def program(t):
+        def scaled(x, k=2):
+            return x * k
+
+        scaled.__annotations__ = {"x": t.Tensor, "k": int, "return": t.Tensor}
+        op = t.library.triton_op("tests_triton::scaled", scaled, mutates_args=())
+        op.register_fake(lambda x, k=2: t.empty_like(x))
+        op.register_autograd(lambda ctx, g: (g * 2, None))
+        x = t.ones(3, requires_grad=True)
+        op(x).sum().backward()
+        return op(x), t.ops.tests_triton.scaled(x, 5).detach(), x.grad
+
+    both(program)
     with pytest.raises(NotImplementedError, match="does not support Triton kernels"):
-        jtorch.library.triton_op("tests_triton::op", mutates_args=())
+        jtorch.library.wrap_triton(None)
 
 
 def test_numpy_under_vmap():

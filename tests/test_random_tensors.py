@@ -1,5 +1,7 @@
 """Random numbers and the generator against torch, bit for bit."""
 
+import copy
+
 import pytest
 
 import jtorch
@@ -36,6 +38,19 @@ def test_generators():
         with t.random.fork_rng():
             t.rand(5)
         return a, b, c, d, t.rand(2), g.initial_seed()
+
+    both(program)
+
+
+def test_the_default_generator_is_a_generator():
+    def program(t):
+        seeded = t.manual_seed(3)
+        assert seeded is t.default_generator
+        assert isinstance(seeded, t.Generator) and isinstance(copy.deepcopy(seeded), t.Generator)
+        state = seeded.get_state()
+        a = t.rand(2, generator=seeded)
+        seeded.set_state(state)
+        return state, str(seeded.device), a, t.rand(2), seeded.clone_state().get_state()
 
     both(program)
 

@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from . import device as devices
+
 DEFAULT_SEED = 67280421310721  # of a new Generator; the default one starts from the system's randomness
 _MASK64 = (1 << 64) - 1
 _WORDS = 624  # of mt19937's state
@@ -43,7 +45,7 @@ class Generator:
     """
 
     def __init__(self, device="cpu"):
-        self._device = device
+        self._device = devices.resolve(device)
         self._bits = np.random.MT19937(0)
         self._seeder = np.random.RandomState(self._bits)  # its integer seeding is the one PyTorch uses
         self._ints = np.random.Generator(self._bits)
@@ -82,8 +84,8 @@ class Generator:
         """The seed that this stream started from."""
         return self._seed
 
-    def get_state(self) -> np.ndarray:
-        """The whole state, as the bytes of PyTorch's CPU generator (uint8, 5056)."""
+    def state_bytes(self) -> np.ndarray:
+        """The whole state, as the bytes of PyTorch's CPU generator (uint8, 5056). `get_state` is this as a tensor (`random_tensors`)."""
         state = np.zeros((), _STATE)
         inner = self._bits.state["state"]
         position = int(inner["pos"])
@@ -102,7 +104,7 @@ class Generator:
         return np.frombuffer(state.tobytes(), np.uint8).copy()
 
     def set_state(self, new_state) -> "Generator":
-        """Continue from a state of `get_state`, ours or PyTorch's."""
+        """Continue from a state of `get_state` or `state_bytes`, ours or PyTorch's."""
         if not hasattr(new_state, "__array__"):
             raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
         data = np.asarray(new_state)
@@ -133,13 +135,13 @@ class Generator:
 
     def clone_state(self) -> "Generator":
         """A new Generator that goes on as this one would."""
-        return type(self)(self._device).set_state(self.get_state())
+        return type(self)(self._device).set_state(self.state_bytes())
 
     clone = graphsafe_get_state = clone_state
 
     def graphsafe_set_state(self, state: "Generator") -> "Generator":
         """Go on as the Generator `state` would."""
-        return self.set_state(state.get_state())
+        return self.set_state(state.state_bytes())
 
     def __reduce__(self):
         return type(self), (self.device,), (self._seed, None, self.get_state())

@@ -208,7 +208,7 @@ _MOVED = {
     "jtorch.fx.graph_module.reduce_graph_module": "torch.fx.graph_module.reduce_graph_module",
     "jtorch.fx._symbolic_trace.Tracer": "torch.fx._symbolic_trace.Tracer",
     "jtorch.core.rng.Generator": "torch._C.Generator",
-    "jtorch.random_tensors.Generator": "torch._C.Generator",  # after core's, so that it is the one a file gives
+    "jtorch.torch_version.TorchVersion": "torch.torch_version.TorchVersion",
     "jtorch.amp.autocast.autocast": "torch.amp.autocast_mode.autocast",
     **{
         f"jtorch.nn.modules.{ours}.{name}": f"torch.nn.modules.{theirs}.{name}"

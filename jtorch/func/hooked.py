@@ -146,7 +146,7 @@ def rows(out, leaves):
 @contextlib.contextmanager
 def random_numbers_of(state):
     """What is drawn inside was drawn before, from this state on: nothing of it is drawn from the stream again."""
-    now = default_generator.get_state()
+    now = default_generator.state_bytes()
     default_generator.set_state(state)
     try:
         yield

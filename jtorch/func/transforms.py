@@ -210,7 +210,7 @@ def vjp(func, *primals, has_aux=False):
     kept = {}
     pull = Carried()
 
-    state = hooked.default_generator.get_state()
+    state = hooked.default_generator.state_bytes()
 
     def run(*arrays):
         with hooked.reverse() as here:

@@ -52,7 +52,7 @@ class Segment:
         self.results = []  # weak references to the tensors that nodes have made, in order
         self.before = []  # (input, its fields, its storage's value, spec and version)
         self.versions = {}  # id of an input's storage -> (the storage, its version after the last node)
-        self.random = default_generator.get_state()
+        self.random = default_generator.state_bytes()
         self.grad = self.grad_now = me.grad
         self.first = None  # the node that placeholders come before
         self.calls = 0

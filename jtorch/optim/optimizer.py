@@ -12,7 +12,7 @@ from jtorch import functions as torch
 from jtorch.autograd.mode import enable_grad, no_grad, set_grad_enabled
 from jtorch.core import dtype as dtypes
 from jtorch.core.record import at_once, begin_training, end_step, gradients_dropped
-from jtorch.dispatch.override import LAYOUTS
+from jtorch.dispatch.override import LAYOUTS, STATE
 from jtorch.handles import RemovableHandle, mutations
 from jtorch.nn.modules.module import typename
 from jtorch.optim.fused import FusedGroup
@@ -348,12 +348,13 @@ class Optimizer:
     def zero_grad(self, set_to_none=True):
         """Drop the gradients of all parameters, or set them to zero."""
         for group in self.param_groups:
-            if set_to_none:
+            if set_to_none and not STATE.armed:
                 for p in group["params"]:
                     p._grad = None
                 continue
             for p in group["params"]:
-                if p.grad is None:
+                if set_to_none or p.grad is None:
+                    p.grad = None  # not _grad: a class with __torch_function__ may keep its gradient elsewhere
                     continue
                 if p.grad.grad_fn is not None:
                     p.grad.detach_()

@@ -165,7 +165,7 @@ CLASS_HOMES = {
     "core.spec": {"Size": ""},
     "core.device": {"device": ""},
     "core.dtype": {"dtype": ""},
-    "random_tensors": {"Generator": "_C"},
+    "core.rng": {"Generator": "_C"},
     "creation": dict.fromkeys(("finfo", "iinfo", "layout", "memory_format", "qscheme"), ""),
     "amp.autocast": {None: "amp.autocast_mode"},
     "amp.grad_scaler": {None: "amp.grad_scaler"},

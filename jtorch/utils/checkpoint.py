@@ -135,7 +135,7 @@ class _Randomness:
     def __init__(self, preserve):
         self.preserve = preserve
         self.keys = []
-        self.state = default_generator.get_state() if preserve else None
+        self.state = default_generator.state_bytes() if preserve else None
 
     @contextlib.contextmanager
     def recording(self):
@@ -161,7 +161,7 @@ class _Randomness:
             yield
             return
         extra = tls.me.extra
-        before, now = extra.get("keys"), default_generator.get_state()
+        before, now = extra.get("keys"), default_generator.state_bytes()
         default_generator.set_state(self.state)
         given = iter(self.keys)
         cotangents = _cotangents()

@@ -1,11 +1,13 @@
 """Whole modules in files: every class of torch.nn, both ways, under PyTorch's names."""
 
 import io
+import pickle
 import warnings
 
 import pytest
 
 import jtorch
+from jtorch.torch_version import TorchVersion
 from tests.oracle import from_torch, module_builds, torch
 
 
@@ -97,3 +99,16 @@ def test_what_is_not_here_is_said():
             jtorch.load(f, weights_only=False)
     with pytest.raises(AttributeError, match="jtorch has nothing under this name"):
         jtorch.files.names.resolve("torch.nn.modules.nowhere", "Nothing")
+
+
+def test_the_version_goes_both_ways():
+    """Checkpoints of many programs note `torch.__version__`."""
+    for source, there, version in (
+        (jtorch, torch, TorchVersion("2.13.0")),
+        (torch, jtorch, torch.torch_version.TorchVersion("2.13.0")),
+    ):
+        got = there.load(saved(source, {"version": version}), weights_only=False)["version"]
+        assert type(got) is (TorchVersion if there is jtorch else torch.torch_version.TorchVersion)
+        assert got == "2.13.0" and got >= (2, 4)
+        with pytest.raises(pickle.UnpicklingError, match="TorchVersion"):
+            there.load(saved(source, {"version": version}))

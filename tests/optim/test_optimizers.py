@@ -315,3 +315,29 @@ def test_duplicates_warn():
         warnings.simplefilter("always")
         jtorch.optim.SGD([p, p])
     assert "duplicate parameters" in str(caught[0].message)
+
+
+def test_zero_grad_asks_a_class_that_keeps_its_gradient_elsewhere():
+    def run(t):
+        class Held(t.nn.Parameter):
+            def __new__(cls, data):
+                return t.nn.Parameter.__new__(cls)
+
+            def __init__(self, data):
+                self.inner = t.nn.Parameter(data)
+
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                return func(*(a.inner if isinstance(a, cls) else a for a in args), **(kwargs or {}))
+
+        p = Held(t.ones(3))
+        optimizer = t.optim.SGD([p], lr=0.1)
+        found = []
+        for _ in range(2):
+            (p.inner * 2).sum().backward()
+            found.append(p.inner.grad.clone())
+            optimizer.zero_grad()
+            found.append(p.inner.grad is None)
+        return found
+
+    both(run)

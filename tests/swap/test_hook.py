@@ -64,13 +64,15 @@ NAMES = """
     from torch.utils.checkpoint import get_device_states, set_device_states
     from torch._C import _TensorMeta
     from torch._C._functorch import is_batchedtensor
-    from torch._subclasses.fake_tensor import is_fake
+    from torch._subclasses.fake_tensor import is_fake, unset_fake_temporarily
     assert torch.torch is torch and isinstance(Tensor, _TensorMeta) and "jax" in torch.__config__.show()
     assert not rpc.is_available() and torch.distributed.device_mesh.DeviceMesh and torch.distributed.ProcessGroup
     assert torch._tensor_str._tensor_str(torch.ones(2, 2), 0).split() == ["[[1.,", "1.],", "[1.,", "1.]]"]
     assert _standard_normal((2, 3), torch.float64, "cpu").shape == _sum_rightmost(torch.ones(2, 3, 4, 5), 2).shape
     assert torch._C._nn._parse_to("cpu", torch.float16) == (torch.device("cpu"), torch.float16, False, None)
     assert torch.ops.aten.zeros_like(torch.ones(2)).sum() == 0 and get_device_states(torch.ones(1)) == ([], [])
+    with unset_fake_temporarily() as mode:
+        assert mode is None
     assert not is_fake(torch.ones(1)) and not is_batchedtensor(torch.ones(1)) and get_proxy_mode() is None
     assert torch.func.vmap(lambda x: x * is_batchedtensor(x))(torch.ones(2)).sum() == 2
     values = [torch.tensor([1.0, 5.0]), torch.tensor([3.0])]

@@ -1,8 +1,10 @@
 """torch._subclasses and torch.fx.experimental: tensors without values that PyTorch's tracers make, of which there are none."""
 
+from contextlib import contextmanager
+
 from ... import errors
 
-__all__ = ["FakeTensor", "FakeTensorConverter", "FakeTensorMode", "is_fake"]
+__all__ = ["FakeTensor", "FakeTensorConverter", "FakeTensorMode", "is_fake", "unset_fake_temporarily"]
 
 
 class FakeTensor:
@@ -23,3 +25,9 @@ class FakeTensorConverter:
 def is_fake(x) -> bool:
     """False."""
     return False
+
+
+@contextmanager
+def unset_fake_temporarily():
+    """Within it no mode makes tensors without values: as everywhere. Yields the mode that was active, which is None."""
+    yield None
