@@ -39,6 +39,11 @@ VALUES = {
         f(t.ones(2, 2, requires_grad=True)).grad_fn.name()
         for f in (t.fft.fft, t.fft.fft2, t.fft.ifft2, t.fft.fftn, t.fft.ifftn, t.fft.rfft2)
     ],
+    "nodes of unpooling": lambda t: [
+        getattr(t.nn.functional, f"max_unpool{n}d")(x, t.zeros_like(x).long(), 2).grad_fn.name()
+        for n in (1, 2, 3)
+        for x in (t.ones(1, 1, *(2,) * n, requires_grad=True),)
+    ],
     "norms in another dtype": lambda t: [
         t.norm(t.ones(3).half(), 2, dtype=t.float32),
         t.norm(t.ones(3).cfloat(), 1, dtype=t.cdouble),
