@@ -21,6 +21,7 @@ from .core.record import tls
 from .core.spec import LARGEST, Spec
 from .core.storage import Storage
 from .dispatch import copy_to_out, function_of, zeros_value
+from .dispatch.statics import numpy_number
 from .ops import registry
 from .tensor import CONSTANTS as TENSOR_CONSTANTS
 from .tensor import Tensor, make, wrap
@@ -494,10 +495,15 @@ def full(
     """A tensor of this size, each element `fill_value`; its dtype is that of the value unless told otherwise."""
     if not isinstance(size, Iterable) or isinstance(size, Tensor | str):
         raise errors_arguments.no_tuple("full", "size", 1, size)
-    if isinstance(fill_value, Tensor | np.generic):
-        fill_value = fill_value.item()
+    fill_value = _number_to_fill(fill_value)
     default = _kind_to_fill("full", fill_value, out.dtype if dtype is None and out is not None else dtype)
     return _sized("full", fill_value, (), size, dtype, device, requires_grad, out, None, layout, default)
+
+
+def _number_to_fill(value):
+    if isinstance(value, Tensor):
+        return value.item()
+    return numpy_number(value) if isinstance(value, np.generic) else value
 
 
 def _kind_to_fill(name, value, dtype):
@@ -551,8 +557,7 @@ def full_like(
     input, fill_value, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False
 ) -> Tensor:  # fmt: skip
     """`fill_value` in the shape, dtype and strides of `input`."""
-    if isinstance(fill_value, (Tensor, np.generic)):
-        fill_value = fill_value.item()
+    fill_value = _number_to_fill(fill_value)
     if isinstance(input, Tensor):
         _kind_to_fill("full_like", fill_value, dtype or input._spec.dtype)
     return _like(input, fill_value, dtype, device, requires_grad, memory_format, layout)

@@ -68,6 +68,14 @@ def unwritten(name: str) -> NotImplementedError:
     return NotImplementedError(f"the derivative for '{name}' is not implemented.")
 
 
+def barred(function: str, name: str) -> RuntimeError:
+    """An argument that needs a gradient where PyTorch's function has none for it."""
+    return RuntimeError(
+        f"The function '{function}' is not differentiable with respect to argument '{name}'. This input cannot have "
+        "requires_grad True."
+    )
+
+
 def negative_slope(name: str) -> RuntimeError:
     """The derivative of an activation in place, whose result does not tell what it came from."""
     more = ""

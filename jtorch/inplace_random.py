@@ -8,7 +8,7 @@ from . import errors
 from .convert import as_numpy
 from .core import draw, shapes
 from .core import dtype as dtypes
-from .random_tensors import draw_normal, draw_uniform, fill_random, generator_of, int_bounds, memory_order
+from .random_tensors import draw_normal, draw_uniform, fill_random, generator_of, memory_order
 from .reshaping import view_named
 from .tensor import Tensor
 
@@ -82,7 +82,7 @@ def random_(self, *args, generator=None, **named) -> Tensor:
         return fill_random(self, lambda s: draw.random(g, s, d), "RandomBackward2")
     if high is None:
         return fill_random(self, lambda s: draw.random_from(g, int(low), s, d), "RandomBackward0")
-    low, high = int_bounds(0 if low is None else int(low), int(high), self._spec.dtype)
+    low, high = draw.int_bounds(0 if low is None else int(low), int(high), self._spec.dtype)
     return fill_random(
         self, lambda s: draw.randint(g, low, high, s, d), "RandomBackward1" if len(args) == 1 else "RandomBackward0"
     )

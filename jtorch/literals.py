@@ -112,6 +112,8 @@ def _numbers(kinds, flat, dtype):
     try:
         return np.array(flat, wide), found, python
     except OverflowError:
+        if dtype is dtypes.bool_:
+            return np.array([bool(x) for x in flat]), found, python
         if dtype is None or (dtype.category <= dtypes.INT and dtype is not dtypes.uint64):
             raise errors_arguments.overflow() from None
     return np.array(flat, np.uint64 if dtype is dtypes.uint64 else _WIDE[dtype.category]), found, python

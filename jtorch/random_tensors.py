@@ -151,20 +151,6 @@ def randn(
     return _random("randn", args, size, generator, out, dtype, device, requires_grad, draw_normal)
 
 
-def int_bounds(low, high, d):
-    """The bounds of random integers, checked as PyTorch does for this dtype."""
-    if d.is_complex:
-        raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
-    if low >= high:
-        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    if not d.is_floating_point:
-        least, most = (0, 1) if d is dtypes.bool_ else (int(np.iinfo(d.np).min), int(np.iinfo(d.np).max))
-        for name, bound in (("from", low), ("to - 1", high - 1)):
-            if not least <= bound <= most:
-                raise RuntimeError(f"{name} is out of bounds for {errors.c_type(d)}")
-    return low, high
-
-
 def randint(
     *args,
     low=None,
@@ -196,7 +182,7 @@ def randint(
             "randint", given, "(int high, tuple of ints size) or (int low, int high, tuple of ints size)"
         )
     low, high = 0 if low is None else int(low), int(high)
-    int_bounds(low, high, dtype_or_default(dtype if dtype is not None or out is None else out.dtype, dtypes.int64))
+    draw.int_bounds(low, high, dtype_or_default(dtype if dtype is not None or out is None else out.dtype, dtypes.int64))
     return _random(
         "randint",
         (),
@@ -295,7 +281,12 @@ def randint_like(
         )
     lo, hi = 0 if low is None else int(low), int(high)
     return _random_like(
-        input, dtype, device, requires_grad, generator, lambda g, s, d: draw.randint(g, *int_bounds(lo, hi, d), s, d.np)
+        input,
+        dtype,
+        device,
+        requires_grad,
+        generator,
+        lambda g, s, d: draw.randint(g, *draw.int_bounds(lo, hi, d), s, d.np),
     )
 
 

@@ -174,9 +174,12 @@ class Backward:
 
 def _call(bwd, owners):
     """A call as the conditions of `Op.guards` see it: each argument, a Spec where it is a tensor, and `needs`, who gets a gradient."""
-    operands, binding = bwd.forward.operands, bwd.forward.extra
-    call = {p.name: operands[s[1]] if s[0] == "o" else s[1] for p, s in zip(binding.op.params, binding.slots)}
+    call = _arguments_of(bwd.forward.operands, bwd.forward.extra)
     return {**call, "needs": {owners.get(i) for i in bwd.positions}}
+
+
+def _arguments_of(operands, binding):
+    return {p.name: operands[s[1]] if s[0] == "o" else s[1] for p, s in zip(binding.op.params, binding.slots)}
 
 
 class Refused(Backward):
@@ -212,6 +215,8 @@ def backward_of(plan, needs) -> Backward:
         if op.order is not None:
             names = op.order(*plan.operands)
             positions = tuple(sorted(positions, key=lambda i: names.index(owners[i])))
+        if op.barred:
+            _check_barred(plan, binding, [owners[i] for i in positions])
         if binding.refused is not None:
             return Refused(plan, positions, binding.refused)
         for rule in map(op.rules.get, (owners[i] for i in positions)):
@@ -225,6 +230,15 @@ def backward_of(plan, needs) -> Backward:
     if binding is not None:
         return Backward(plan, positions, (), (), True, binding.build(positions))
     return _by_vjp(plan, positions)
+
+
+def _check_barred(plan, binding, wanted):
+    for name in binding.op.barred:
+        function = binding.op.barred[name]
+        if callable(function):
+            function = function(_arguments_of(plan.operands, binding))
+        if name in wanted and function is not None:
+            raise errors_autograd.barred(function, name)
 
 
 def _owners(binding):

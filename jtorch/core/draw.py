@@ -12,13 +12,35 @@ import math
 import ml_dtypes
 import numpy as np
 
+from .. import errors, errors_arguments
+from .dtype import bool_
 from .rng import Generator
+from .wide import is_wide
 
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 _DIGITS = {np.dtype(np.float16): 11, np.dtype(ml_dtypes.bfloat16): 8, _F32: 24, _F64: 53}
 _HALF_ULP = np.uint64(0x10000000)  # of a float32, as bits of a float64
 _BELOW_F32 = np.uint64(0x1FFFFFFF)
 _PI = math.pi
+
+
+def int_bounds(low, high, d):
+    """The bounds of random integers, checked as PyTorch does for this dtype."""
+    if is_wide(low) or is_wide(high):
+        raise errors_arguments.overflow()
+    if d.is_complex:
+        raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
+    if low >= high:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    if d.is_floating_point:
+        most = float(ml_dtypes.finfo(d.np).max)
+        least = -most
+    else:
+        least, most = (0, 1) if d is bool_ else (int(np.iinfo(d.np).min), int(np.iinfo(d.np).max))
+    for name, bound in (("from", low), ("to - 1", high - 1)):
+        if not least <= bound <= most:
+            raise RuntimeError(f"{name} is out of bounds for {errors.c_type(d)}")
+    return low, high
 
 
 def _np(dtype) -> np.dtype:

@@ -265,6 +265,12 @@ def check_numbers(op, call, slots, specs, target):
         op.invoke(check, check_arguments(slots, specs, call.numbers))
     check_factors(op, call, target or (specs[0].dtype if specs else None))
     if any(map(wide.is_wide, call.numbers)):
+        if (
+            target is not None
+            and all(s.dtype is dtypes.bool_ for s in specs)
+            and any(type(x) is int for x in call.numbers)
+        ):
+            dtypes.promote(dtypes.bool_, dtypes.uint64)  # what holds such an int: PyTorch refuses
         read = float if target is not None and target.category > dtypes.INT else wide.wrapped
         call.numbers = tuple(read(x) if type(x) is int and wide.is_wide(x) else x for x in call.numbers)
 

@@ -85,8 +85,8 @@ def static(a):
         return tuple(_member(x) for x in a)
     if isinstance(a, Tensor):
         return a.item() if a._spec.ndim == 0 else tuple(a.tolist())
-    if isinstance(a, np.generic):
-        return a.item()
+    if isinstance(a, np.generic):  # a bool of numpy's is no flag
+        return a if a.dtype.kind == "b" else a.item()
     if isinstance(a, np.ndarray):
         return tuple(static(x) for x in a.tolist())
     if type(a) is type:  # dtype=float

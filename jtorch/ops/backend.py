@@ -9,11 +9,14 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jtorch import errors_nn as errors
+from jtorch.core import dtype as dtypes
+from jtorch.core.dtype import scalar_name
 
 __all__ = [
     "NARROW",
     "accumulator",
     "barrier",
+    "check_norm_dtype",
     "column_sum",
     "conjugate",
     "differentiated_as",
@@ -169,3 +172,17 @@ def need_floats(spec, kernel: str, *, halves: bool = True) -> None:
     dtype = spec.dtype
     if not dtype.is_floating_point or (not halves and dtype.itemsize == 2 and spec.device.type == "cpu"):
         raise errors.not_implemented(kernel, dtype)
+
+
+def check_norm_dtype(name: str, have, asked) -> None:
+    """Refuse to compute a norm of numbers of `have` in a dtype that PyTorch does not take for them."""
+    if asked.category < dtypes.FLOAT:
+        raise RuntimeError(f"{name}: dtype should be floating point or complex, but got {scalar_name(asked)}")
+    if have.is_complex != asked.is_complex:
+        kind = "complex" if have.is_complex else "real"
+        raise RuntimeError(f"{name}: dtype should be {kind} for {kind} inputs, but got {scalar_name(asked)}")
+    if dtypes.promote(have, asked) is not asked:
+        raise RuntimeError(
+            f"{name}: the dtype of the input ({scalar_name(have)}) should be convertible without narrowing to the specified "
+            f"dtype ({scalar_name(asked)})"
+        )

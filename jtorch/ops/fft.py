@@ -273,7 +273,7 @@ def fft_ihfft(input: Array, n: int | None = None, dim: int = -1, norm: str | Non
 # ---------------------------------------------------------------- several dimensions
 
 
-@op(where="fft.fftn", grad_name=_kind, strides=_box_strides("c2c"), out=_out("fftn"))
+@op(where="fft.fftn", grad_name="FftC2CBackward0", strides=_box_strides("c2c"), out=_out("fftn"))
 def fft_fftn(
     input: Array, s: int | tuple | None = None, dim: int | tuple | None = None, norm: str | None = None
 ) -> Array:
@@ -282,7 +282,7 @@ def fft_fftn(
     return _fftn(input, dims, sizes, _norm(norm))
 
 
-@op(where="fft.ifftn", grad_name=_kind, strides=_box_strides("c2c"), out=_out("ifftn"))
+@op(where="fft.ifftn", grad_name="FftC2CBackward0", strides=_box_strides("c2c"), out=_out("ifftn"))
 def fft_ifftn(
     input: Array, s: int | tuple | None = None, dim: int | tuple | None = None, norm: str | None = None
 ) -> Array:
@@ -349,8 +349,8 @@ def _plane(many, name, grad_name):
     return op(transform, where=f"fft.{name}", grad_name=grad_name, strides=many.strides, out=many.out)
 
 
-fft_fft2 = _plane(fft_fftn, "fft2", _kind)
-fft_ifft2 = _plane(fft_ifftn, "ifft2", _kind)
+fft_fft2 = _plane(fft_fftn, "fft2", "FftC2CBackward0")
+fft_ifft2 = _plane(fft_ifftn, "ifft2", "FftC2CBackward0")
 fft_rfft2 = _plane(fft_rfftn, "rfft2", "FftR2CBackward0")
 fft_irfft2 = _plane(fft_irfftn, "irfft2", "FftC2RBackward0")
 fft_hfft2 = _plane(fft_hfftn, "hfft2", "FftC2RBackward0")

@@ -9,6 +9,7 @@ from jax import lax
 
 from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
+from jtorch.core import wide
 from jtorch.core.dtype import BOOL, INT
 
 from . import formats
@@ -31,6 +32,7 @@ def _pad_constant(input, pad, value):
     config = [(0, 0, 0)] * input.ndim
     for i, (lo, hi) in enumerate(_pairs(pad)):
         config[-1 - i] = (lo, hi, 0)
+    value = float(value) if type(value) is int and wide.is_wide(value) else value
     return lax.pad(input, jnp.asarray(0 if value is None else value).astype(input.dtype), config)
 
 
@@ -122,7 +124,7 @@ def _(input, pad, mode="constant", value=None):
     sizes = [(input.ndim - 1 - i, input.shape[input.ndim - 1 - i], lo, hi) for i, (lo, hi) in enumerate(_pairs(pad))]
     if mode == "constant":
         if value is not None:
-            dtypes.check_number(value, input.dtype)
+            dtypes.check_number(float(value) if type(value) is int and wide.is_wide(value) else value, input.dtype)
         if any(lo + hi + size < 0 for _, size, lo, hi in sizes):
             raise RuntimeError("narrow(): length must be non-negative.")
         return

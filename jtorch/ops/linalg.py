@@ -12,7 +12,7 @@ from ..core import dtype as dtypes
 from ..core import shapes
 from ..core.dtype import dtype as DType
 from . import small
-from .backend import accumulator, magnitude
+from .backend import accumulator, check_norm_dtype, magnitude
 from .factor import lu_info, singular_values
 from .indexing import axes, axis, scalar_name
 from .matmul import _product, _root, power_of
@@ -46,15 +46,7 @@ def _cast(x, dtype, name):
         raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {scalar_name(x)}")
     if dtype is None:
         return x
-    asked, whole = dtypes.scalar_name(dtype), jnp.issubdtype(x.dtype, jnp.complexfloating)
-    if whole != dtype.is_complex:
-        kind = "complex" if whole else "real"
-        raise RuntimeError(f"{name}: dtype should be {kind} for {kind} inputs, but got {asked}")
-    if jnp.promote_types(x.dtype, dtype.np) != dtype.np:
-        raise RuntimeError(
-            f"{name}: the dtype of the input ({scalar_name(x)}) should be convertible without narrowing to the specified dtype "
-            f"({asked})"
-        )
+    check_norm_dtype(name, dtypes.of(x.dtype), dtype)
     return x.astype(dtype.np)
 
 

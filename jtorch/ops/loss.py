@@ -1,6 +1,7 @@
 """Losses: one fused kernel each, with PyTorch's reductions, subgradients and errors."""
 
 import builtins
+import functools
 import math
 import warnings
 
@@ -120,6 +121,8 @@ def _check_classes(input, target, weight, *, one_dim_target=True):
         if input.ndim == 4:
             raise RuntimeError(f"size mismatch (got input: {list(input.shape)} , target: {list(target.shape)}")
         raise RuntimeError(f"Expected target size {list(wanted)}, got {list(target.shape)}")
+    if input.ndim > 2 and target.dtype.name != "int64":
+        raise errors.scalar_type(dtypes.int64, target.dtype)
     classes = input.shape[_class_axis(input.ndim)]
     if weight is not None and tuple(weight.shape) != (classes,):
         raise RuntimeError(
@@ -159,6 +162,15 @@ def _(input, target, weight=None, size_average=None, ignore_index=-100, reduce=N
 floats_only(nll_loss, "nll_loss_out_frame")
 
 
+def _nll_forward(call):
+    if call["target"].dtype.is_floating_point:
+        return None  # probabilities: no loss of classes is asked
+    return "nll_loss_forward" if call["input"].ndim <= 2 else "nll_loss2d_forward"
+
+
+nll_loss.bars(weight=_nll_forward)
+
+
 @op(where="")
 def nll_loss_grad(
     grad: Array, input: Array, target: Array, weight: Array | None, ignore_index: int, reduction: str
@@ -188,23 +200,33 @@ def _log_softmax(x, axis):
     return shifted - jnp.log(jnp.sum(jnp.exp(shifted), axis, keepdims=True))
 
 
+def _soft_dtype(input, target, weight):
+    """The dtype of the loss of probabilities, which PyTorch makes of products."""
+    kinds = [x.dtype for x in (input, target, weight) if x is not None]
+    return functools.reduce(jnp.promote_types, kinds)
+
+
 def _cross_entropy(input, target, weight, ignore_index, reduction, smoothing):
     axis = _class_axis(input.ndim)
     classes = input.shape[axis]
-    dtype = accumulator(input.dtype)
+    soft_target = jnp.issubdtype(target.dtype, jnp.floating)
+    made = _soft_dtype(input, target, weight) if soft_target else input.dtype
+    dtype = accumulator(made)
     smoothing = builtins.max(smoothing, 0)  # a negative one is none
     logp = _log_softmax(input.astype(dtype), axis)
+    if made != input.dtype:  # PyTorch has the logarithms in the input's dtype first
+        logp = logp.astype(input.dtype).astype(dtype)
     shape = [1] * input.ndim
     shape[axis] = classes
-    if jnp.issubdtype(target.dtype, jnp.floating):
+    if soft_target:
         soft = target.astype(dtype)
         if smoothing:
             soft = soft * (1 - smoothing) + smoothing / classes
         terms = logp * soft if weight is None else logp * soft * weight.astype(dtype).reshape(shape)
         loss = -jnp.sum(terms, axis)
         if reduction == "mean":
-            return (jnp.sum(loss) / builtins.max(loss.size, 1)).astype(input.dtype)
-        return reduce_loss(loss, reduction, input.dtype)
+            return (jnp.sum(loss) / builtins.max(loss.size, 1)).astype(made)
+        return reduce_loss(loss, reduction, made)
     safe, valid = _prepare_target(target, input.ndim, ignore_index)
     w = _class_weight(weight, safe, valid, classes, dtype)
     loss = jnp.where(valid, -_take_class(logp, safe, axis) * w, 0)
@@ -240,6 +262,7 @@ def cross_entropy(
 
 
 cross_entropy.guards(input=False)
+cross_entropy.bars(weight=_nll_forward)
 
 
 @cross_entropy.check
@@ -329,9 +352,12 @@ def cross_entropy_soft_grad(
     """The gradient of `cross_entropy` with probabilities, in the input or in the target."""
     axis = _class_axis(input.ndim)
     classes = input.shape[axis]
-    dtype = accumulator(input.dtype)
+    made = _soft_dtype(input, target, weight)
+    dtype = accumulator(made)
     label_smoothing = builtins.max(label_smoothing, 0)
     logp = _log_softmax(input.astype(dtype), axis)
+    if made != input.dtype:
+        logp = logp.astype(input.dtype).astype(dtype)
     soft = target.astype(dtype) * (1 - label_smoothing) + label_smoothing / classes
     scale = grad.astype(dtype)
     if reduction == "mean":
@@ -534,6 +560,7 @@ def _(input, target, weight=None, size_average=None, reduce=None, reduction="mea
 
 
 floats_only(binary_cross_entropy, "binary_cross_entropy")
+binary_cross_entropy.bars(weight="binary_cross_entropy")
 
 
 @op(where="")
@@ -587,9 +614,16 @@ def _(input, target, weight=None, size_average=None, reduce=None, reduction="mea
         if target.dtype.category == BOOL:
             raise errors.bool_minus(two=True)
         raise errors.result_cast(input.dtype, target.dtype)
+    shape = tuple(input.shape)
+    for factor in (pos_weight, weight):  # each is multiplied in place
+        if factor is not None and (whole := shapes.broadcast(shape, tuple(factor.shape))) != shape:
+            raise errors.inplace_shape("binary_cross_entropy_with_logits", shape, whole)
 
 
 floats_only(binary_cross_entropy_with_logits, "log_sigmoid_cpu")
+binary_cross_entropy_with_logits.bars(
+    weight="binary_cross_entropy_with_logits", pos_weight="binary_cross_entropy_with_logits"
+)
 
 
 @loss_op(

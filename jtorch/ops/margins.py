@@ -245,6 +245,7 @@ def _(input, target, p=1, margin=1.0, weight=None, *args):
 
 multi_margin_loss.check(lambda input, target, p=1, margin=1.0, weight=None, *args: _needs_dtype(weight, input.dtype))
 floats_only(multi_margin_loss, "multi_margin_loss_cpu_kernel", halves=False)
+multi_margin_loss.bars(weight="multi_margin_loss")
 
 
 def _check_labelled(input):
@@ -349,9 +350,14 @@ def soft_margin_loss(input: Array, target: Array, size_average=None, reduce=None
 
 @soft_margin_loss.check
 def _(input, target, *args):
-    shapes.broadcast(tuple(input.shape), tuple(target.shape))
+    shape, whole = tuple(input.shape), shapes.broadcast(tuple(input.shape), tuple(target.shape))
+    if shape != whole:
+        raise errors.inplace_shape("soft_margin_loss", shape, whole)
     if input.dtype.category == BOOL:
         raise errors.bool_neg()
     if input.dtype.category == INT:
         raise errors.result_cast(dtypes.default.dtype, input.dtype)
     into_input(input, target)
+
+
+soft_margin_loss.bars(target="soft_margin_loss")

@@ -467,3 +467,14 @@ def histc(input: Array, bins: int = 100, min: Number = 0, max: Number = 0) -> Ar
     inside = (x >= low) & (x <= high)
     place = jnp.where(inside, jnp.clip(place, 0, bins - 1), bins)
     return jnp.zeros((bins,), input.dtype).at[place].add(1, mode="drop")
+
+
+@histc.check_values
+def _check_ends(input, bins, min, max):
+    """A later call of a plan has other ends, so that each is looked at."""
+    if min == max or bins <= 0:
+        return
+    if not (math.isfinite(min) and math.isfinite(max)):
+        raise RuntimeError(f"torch.histc: range of [{min:g}, {max:g}] is not finite")
+    if not min < max:
+        raise RuntimeError("torch.histc: max must be larger than min")

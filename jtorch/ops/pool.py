@@ -705,19 +705,19 @@ def at_indices(grad: Array, indices: Array, n: int) -> Array:
     return flat.reshape(indices.shape)
 
 
-@op(where="nn.functional")
+@op(where="nn.functional", grad_name="SqueezeBackward1")
 def max_unpool1d(input: Array, indices: Array, kernel_size, stride=None, padding=0, output_size=None) -> Array:
     """Put each element at its index of the larger result; the rest is zero."""
     return _max_unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
 
-@op(where="nn.functional", strides=formats.follow)
+@op(where="nn.functional", grad_name="MaxUnpool2DBackward0", strides=formats.follow)
 def max_unpool2d(input: Array, indices: Array, kernel_size, stride=None, padding=0, output_size=None) -> Array:
     """Put each element at its index of the larger result; the rest is zero."""
     return _max_unpool(2, input, indices, kernel_size, stride, padding, output_size)
 
 
-@op(where="nn.functional")
+@op(where="nn.functional", grad_name="MaxUnpool3DBackward0")
 def max_unpool3d(input: Array, indices: Array, kernel_size, stride=None, padding=0, output_size=None) -> Array:
     """Put each element at its index of the larger result; the rest is zero."""
     return _max_unpool(3, input, indices, kernel_size, stride, padding, output_size)

@@ -241,17 +241,24 @@ def unpooled(n, spatial, kernel_size, stride, padding, output_size):
 
 def check_unpool(n, input, indices, kernel_size, stride, padding, output_size):
     planes = (1,) if n == 1 else ()
+    if input.ndim < n:
+        raise IndexError("tuple index out of range")
     shape, other = ((*tuple(x.shape), *planes) for x in (input, indices))
     _check_unpooled_size(n, input, kernel_size, stride, padding, output_size)
     if indices.dtype is not dtypes.int64:
         got = f" but got: {scalar_name(indices.dtype)}" if n < 3 else ""
         raise RuntimeError("elements in indices should be type int64" + got)
+    dims = builtins.max(n, 2)
+    if len(shape) not in (dims + 1, dims + 2):
+        raise RuntimeError(
+            f"Input to max_unpooling{dims}d should be a {dims + 1}d or {dims + 2}d Tensor, but got a tensor with {len(shape)} "
+            "dimensions."
+        )
     if shape != other:
         raise RuntimeError(
             f"Expected shape of indices to be same as that of the input tensor ({list(shape)}) but got indices tensor "
             f"with shape: {list(other)}"
         )
-    dims = builtins.max(n, 2)
     for i in range(len(shape) - dims - 1 if len(shape) > dims + 1 else 1, len(shape)):
         if shape[i] == 0:
             raise RuntimeError(

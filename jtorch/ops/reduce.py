@@ -11,7 +11,7 @@ from jax import lax
 from .. import errors
 from ..core import dtype as dtypes
 from .arithmetic import abs, div, maximum, minimum, sgn, sub, true_divide
-from .backend import NARROW, accumulator, on_cpu
+from .backend import NARROW, accumulator, check_norm_dtype, on_cpu
 from .conversion import _zero, conj_of, convert, is_number, kind, opmath, to_float
 from .logic import isnan, logical_not, logical_or, where
 from .quotients import quotient
@@ -617,15 +617,15 @@ norm.vjp(input=norm_slope).transposed = True
 
 @norm.check
 def _check_norm(input, p="fro", dim=None, keepdim=False, dtype=None):
-    wanted = input.dtype if dtype is None else dtype
-    if wanted.category <= dtypes.INT:
-        which = "matrix" if p == "nuc" else "vector"
+    name, have = f"linalg.{'matrix' if p == 'nuc' else 'vector'}_norm", input.dtype
+    if have.category <= dtypes.INT:
         raise RuntimeError(
-            f"linalg.{which}_norm: Expected a floating point or complex tensor as input. "
-            f"Got {dtypes.scalar_name(wanted)}"
+            f"{name}: Expected a floating point or complex tensor as input. Got {dtypes.scalar_name(have)}"
         )
-    if p == "nuc" and wanted.itemsize == 2:
-        raise RuntimeError(f"linalg.matrix_norm: Low precision dtypes not supported. Got {dtypes.scalar_name(wanted)}")
+    if dtype is not None:
+        check_norm_dtype(name, have, dtype)
+    if p == "nuc" and (dtype or have).itemsize == 2:
+        raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {dtypes.scalar_name(dtype or have)}")
 
 
 @composite

@@ -304,6 +304,7 @@ class Op(Record):
             tuple, tuple
         ] = {}  # key and numbers past int64 of calls that were let through -> numbers as computed with
         self.guarded: dict[str, bool] = {}
+        self.barred: dict[str, Any] = {}  # what `bars` says
         # Of a dynamic op: whether its result is elements of its first operand, as its tangent is of that one's.
         self.picks = False
         # Whether tangents follow from its rules, turned around: where jax's derivative of the kernel is another at kinks.
@@ -337,6 +338,12 @@ class Op(Record):
         PyTorch's derivative keeps others than ours: what ours keeps can't change, so this is a matter of errors alone. A function is
         asked for each kind of call, with {argument: Spec or value}; None: as it is without."""
         self.guarded |= which
+        return self
+
+    def bars(self, **arguments) -> "Op":
+        """Say which arguments may not need a gradient, each with the name that PyTorch's error has for the function, or with
+        (call) -> that name or None. A call is a dict as `guards` sees it. It is asked for once per plan and kind of gradient."""
+        self.barred |= arguments
         return self
 
     def lack(self, **kernels) -> "Op":

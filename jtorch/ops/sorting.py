@@ -110,9 +110,12 @@ kthvalue.lack(kthvalue_cpu="bool complex")
 
 @kthvalue.check
 def _check_kthvalue(input, k, dim=-1, keepdim=False):
-    size = input.shape[one_dim(dim, input.ndim)] if input.ndim else 1
+    at = one_dim(dim, input.ndim)
+    size = input.shape[at] if input.ndim else 1
+    if not size:
+        raise IndexError(f"kthvalue(): Expected reduction dim {at} to have non-zero size.")
     if not 1 <= k <= size:
-        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {one_dim(dim, input.ndim)}")
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {at}")
 
 
 # ---- binary search ----

@@ -11,6 +11,7 @@ from jax import lax
 
 from .. import errors, errors_autograd
 from ..core import dtype as dtypes
+from ..core import wide
 from ..core.shapes import contiguous_strides
 from . import angles
 from .arithmetic import sgn
@@ -185,6 +186,11 @@ def _check_pow(input, exponent):
         raise RuntimeError("Integers to negative integer powers are not allowed.")
     if not is_number(exponent) and kind(input) == kind(exponent) == "b":
         raise NotImplementedError("\"pow\" not implemented for 'Bool'")
+    if is_number(exponent) and not is_number(input) and not isinstance(exponent, builtins.complex):
+        own, d = dtypes.of_number(exponent), input.dtype
+        # An int past int64 has none of the dtypes of ints; of the others PyTorch's kernel has the tensor's.
+        past = type(exponent) is builtins.int and wide.is_wide(exponent) and d.category <= dtypes.INT
+        dtypes.check_number(exponent, own if past or own.category > d.category else d)
 
 
 def exponent_is_negative_int(n):

@@ -452,11 +452,19 @@ def _cuts(cuts):
 
 
 @composite
-def tensor_split(input: Array, indices_or_sections=None, dim: int = 0, *, sections=None, indices=None):
+def tensor_split(
+    input: Array,
+    indices_or_sections=None,
+    dim: int = 0,
+    *,
+    sections=None,
+    indices=None,
+    tensor_indices_or_sections=None,
+):
     """Parts of a dimension: so many, as equal as can be, or cut before each of the indices."""
     if not input.shape:
         raise errors.tensor_split_scalar(0)
-    cuts = _cuts((indices_or_sections, sections, indices))
+    cuts = _cuts((indices_or_sections, sections, indices, tensor_indices_or_sections))
     dim = shapes.wrap_dim(dim, len(input.shape))
     if isinstance(cuts, int):
         if cuts <= 0:

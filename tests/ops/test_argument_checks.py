@@ -1,0 +1,182 @@
+"""Arguments that PyTorch refuses, or takes for something else: numbers past int64, flags of numpy's, dtypes, sizes that do not fit."""
+
+import numpy as np
+import pytest
+
+from tests.oracle import both
+
+INF, NAN = float("inf"), float("nan")
+HUGE = 2**63
+
+
+def by_probabilities(t, kind, of_target, **how):
+    """A cross entropy and its gradients, of logits whose softmax 16 bits round in one way only."""
+    x = t.zeros(2, 3).to(kind).requires_grad_()
+    p = (t.arange(6.0).view(2, 3) / 16).to(of_target).requires_grad_()
+    loss = t.nn.functional.cross_entropy(x, p, **how)
+    return loss, t.autograd.grad(loss.sum(), (x, p))
+
+
+VALUES = {
+    "ints past int64 that are only asked whether they are 0": lambda t: [
+        t.tensor([HUGE, 0], dtype=t.bool),
+        t.tensor(-4 * HUGE, dtype=t.bool),
+        t.nn.functional.pad(t.ones(2).bool(), (1, 0), value=HUGE),
+    ],
+    "a padding past int64": lambda t: [t.nn.functional.pad(t.ones(2), (1, 1), value=k * HUGE) for k in (1, 2)],
+    "powers past int64": lambda t: [t.ones(2) ** HUGE, t.ones(2).bool() ** 300, t.ones(2).bfloat16() ** HUGE],
+    "numbers of numpy's to fill with": lambda t: [
+        f(value)
+        for value in (np.bool_(True), np.complex64(2), np.complex128(1), np.uint8(3), np.float16(1.5))
+        for f in (lambda v: t.full((2,), v), lambda v: t.full_like(t.ones(2).cfloat(), v))
+    ],
+    "a number that is complex to numpy alone": lambda t: t.full_like(t.ones(2), np.complex64(1)),
+    "where to split, by a tensor's name": lambda t: [
+        t.tensor_split(t.ones(4), tensor_indices_or_sections=t.tensor([1, 2])),
+        t.ones(4).tensor_split(tensor_indices_or_sections=t.tensor(2)),
+    ],
+    "nodes of transforms of real tensors": lambda t: [
+        f(t.ones(2, 2, requires_grad=True)).grad_fn.name()
+        for f in (t.fft.fft, t.fft.fft2, t.fft.ifft2, t.fft.fftn, t.fft.ifftn, t.fft.rfft2)
+    ],
+    "nodes of unpooling": lambda t: [
+        getattr(t.nn.functional, f"max_unpool{n}d")(x, t.zeros_like(x).long(), 2).grad_fn.name()
+        for n in (1, 2, 3)
+        for x in (t.ones(1, 1, *(2,) * n, requires_grad=True),)
+    ],
+    "norms in another dtype": lambda t: [
+        t.norm(t.ones(3).half(), 2, dtype=t.float32),
+        t.norm(t.ones(3).cfloat(), 1, dtype=t.cdouble),
+        t.ones(3).norm(1, None, False, t.float64),
+    ],
+    "random ints between the ends of a dtype": lambda t: [
+        t.randint(low, high, (2,), dtype=d).shape
+        for low, high, d in ((0, 65505, t.float16), (-HUGE, HUGE - 1, t.int64), (0, 2, t.bool), (0, 70000, t.bfloat16))
+    ],
+    "classes by probabilities of another dtype": lambda t: [
+        by_probabilities(t, getattr(t, a), getattr(t, b), **how)
+        for a, b in (("float16", "float64"), ("float16", "float32"), ("float32", "float64"), ("float64", "float32"))
+        for how in ({"reduction": "none"}, {}, {"reduction": "sum"})
+    ],
+    "probabilities and weights that need a gradient": lambda t: t.nn.functional.cross_entropy(
+        t.ones(2, 3), t.ones(2, 3), weight=t.ones(3, dtype=t.float64, requires_grad=True)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values(name):
+    both(VALUES[name])
+
+
+REFUSED = {
+    "a bool and what only 64 bits without a sign hold": [
+        lambda t, f=f: f(t, t.ones(2).bool())
+        for f in (
+            lambda t, x: x + HUGE,
+            lambda t, x: x.mul(HUGE),
+            lambda t, x: x == HUGE,
+            lambda t, x: x < HUGE,
+            lambda t, x: x / HUGE,
+            lambda t, x: x & HUGE,
+        )
+    ],
+    "exponents that do not fit": [
+        lambda t: t.ones(2).long() ** HUGE,
+        lambda t: t.pow(t.ones(2).int(), HUGE),
+        lambda t: t.ones(2).int() ** 2**40,
+        lambda t: t.ones(2).byte() ** 300,
+        lambda t: t.ones(2).bool() ** HUGE,
+        lambda t: t.ones(2).half() ** 70000,
+        lambda t: t.ones(2).half() ** HUGE,
+        lambda t: t.ones(2).half() ** 1e6,
+    ],
+    "random ints past the ends of a dtype": [
+        lambda t: t.randint(0, HUGE, (2,)),
+        lambda t: t.randint(HUGE, (2,)),
+        lambda t: t.randint(-HUGE - 1, 5, (2,)),
+        lambda t: t.randint(0, 70000, (2,), dtype=t.float16),
+        lambda t: t.randint(-70000, 1, (2,), dtype=t.float16),
+        lambda t: t.randint_like(t.ones(2).half(), 0, 70000),
+        lambda t: t.ones(2).random_(0, HUGE),
+        lambda t: t.ones(2).random_(0, 2 * HUGE),
+        lambda t: t.ones(2).half().random_(0, 70000),
+    ],
+    "flags of numpy's": [
+        lambda t: t.ones(2, 2).sum(1, keepdim=np.bool_(True)),
+        lambda t: t.ones(2, 2).argmax(1, keepdim=np.bool_(True)),
+        lambda t: t.ones(2, 2).topk(1, largest=np.bool_(True)),
+        lambda t: t.nn.functional.avg_pool1d(t.ones(1, 1, 4), 2, ceil_mode=np.bool_(True)),
+    ],
+    "norms in a dtype that does not fit": [
+        lambda t, k=kind, d=d, p=p: t.norm(t.ones(3).to(getattr(t, k)), p, dtype=getattr(t, d))
+        for kind, d, p in (
+            ("int64", "float32", 2), ("int64", "int32", 1), ("bool", "float64", 1), ("float32", "float16", 2),
+            ("float32", "float16", "fro"), ("float64", "float32", "fro"), ("float16", "bfloat16", 1), ("complex64", "float32", 2),
+            ("complex128", "complex64", 1), ("float32", "complex64", 2), ("float32", "int32", 2), ("float32", "bool", 1),
+        )
+    ]
+    + [
+        lambda t, d=d: t.norm(t.ones(3, 3), "nuc", dtype=getattr(t, d)) for d in ("float16", "int32")
+    ]
+    + [
+        lambda t: t.norm(t.ones(3, 3).double(), "nuc", dtype=t.float32),
+        lambda t: t.norm(t.ones(3, 3).long(), "nuc", dtype=t.float32),
+        lambda t: t.linalg.vector_norm(t.ones(3), dtype=t.int64),
+        lambda t: t.linalg.matrix_norm(t.ones(3, 3), dtype=t.int32),
+    ],
+    "losses of targets that are larger": [
+        lambda t: t.nn.functional.soft_margin_loss(t.ones(()), t.ones(2)),
+        lambda t: t.nn.functional.soft_margin_loss(t.ones(2), t.ones(2, 2)),
+        lambda t: t.nn.functional.soft_margin_loss(t.ones(2, 1), t.ones(1, 2), reduction="none"),
+    ],
+    "gradients of what PyTorch has none for": [
+        lambda t, f=f: f(t.nn.functional, t, t.ones(3, requires_grad=True))
+        for f in (
+            lambda F, t, w: F.nll_loss(t.ones(2, 3), t.ones(2).long(), weight=w),
+            lambda F, t, w: F.nll_loss(t.ones(2, 3, 2), t.ones(2, 2).long(), weight=w),
+            lambda F, t, w: F.cross_entropy(t.ones(2, 3), t.ones(2).long(), weight=w, label_smoothing=0.1),
+            lambda F, t, w: F.cross_entropy(t.ones(2, 3, 2), t.ones(2, 2).long(), weight=w),
+            lambda F, t, w: F.binary_cross_entropy(t.ones(3) / 2, t.ones(3), weight=w),
+            lambda F, t, w: F.binary_cross_entropy_with_logits(t.ones(3), t.ones(3), weight=w),
+            lambda F, t, w: F.binary_cross_entropy_with_logits(t.ones(3), t.ones(3), pos_weight=w),
+            lambda F, t, w: F.multi_margin_loss(t.ones(2, 3), t.ones(2).long(), weight=w),
+            lambda F, t, w: F.soft_margin_loss(t.ones(3), w),
+        )
+    ],
+    "factors that are larger than the loss": [
+        lambda t, s=s, name=name: t.nn.functional.binary_cross_entropy_with_logits(t.ones(s), t.ones(s), **{name: t.ones(3)})
+        for s in ((), (1,))
+        for name in ("weight", "pos_weight")
+    ],
+    "bytes as classes of many places": [
+        lambda t, f=f, s=s: getattr(t.nn.functional, f)(t.ones(2, 3, *s), t.ones(2, *s).byte())
+        for f in ("nll_loss", "cross_entropy")
+        for s in ((2,), (2, 2))
+    ],
+    "unpooling by dimensions": [
+        lambda t, n=n, s=s: getattr(t.nn.functional, f"max_unpool{n}d")(t.ones(s), t.zeros(s).long(), 2)
+        for n, s in (
+            (1, (3,)), (1, (1, 1, 1, 2)), (2, (3,)), (2, (2, 2)), (2, (1, 1, 1, 2, 2)), (3, (1, 3)), (3, (1, 2, 2)),
+            (3, (1, 1, 1, 1, 2, 2)),
+        )
+    ],
+    "ranks along what is not there": [
+        lambda t: t.kthvalue(t.ones(()), 1, dim=5),
+        lambda t: t.kthvalue(t.ones(2, 0), 1),
+        lambda t: t.kthvalue(t.ones(2, 0), 5),
+        lambda t: t.kthvalue(t.ones(0, 2), 5),
+    ],
+    "ends of a histogram": [
+        lambda t, n=n, ends=ends: t.histc(t.ones(n), 4, *ends)
+        for n, ends in (
+            (3, (0, -1)), (3, (2, 1)), (3, (0, INF)), (3, (NAN, 1)), (0, (2, 1)), (0, (0, INF)), (3, (1, -INF)), (3, (5.5, 1)),
+        )
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name):
+    for program in REFUSED[name]:
+        both(program)
