@@ -11,7 +11,7 @@ from .core import shapes
 from .core import storage as storages
 from .core.dtype import dtype as DType
 from .core.lanes import is_traced
-from .core.program import NO_DATA
+from .core.pending import NO_DATA
 from .core.record import tls
 from .core.spec import Spec
 from .creation import MemoryFormat, channels_last, channels_last_3d, contiguous_format, preserve_format

@@ -11,7 +11,7 @@ from .core import device as devices
 from .core import dtype as dtypes
 from .core import storage as storages
 from .core.lanes import is_traced
-from .core.program import NO_DATA
+from .core.pending import NO_DATA
 from .core.record import tls
 from .core.spec import Spec
 from .core.storage import Storage

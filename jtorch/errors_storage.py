@@ -1,6 +1,26 @@
-"""What making and sharing storage objects raises."""
+"""What making and sharing storage objects raises, and what there is when memory is out."""
+
+import re
 
 from .errors import _list, c_type, scalar_name
+
+
+class OutOfMemoryError(RuntimeError):
+    """The device has no room left."""
+
+
+def out_of_memory(error, place="cpu") -> Exception:
+    """In PyTorch's words what XLA says when it has no room; another error of XLA's as it is. place: the kind of device."""
+    said = str(error)
+    if "RESOURCE_EXHAUSTED" not in said and "Out of memory" not in said:
+        return error
+    found = re.search(r"allocat\w+ (\d+) bytes", said)
+    size = f"{found[1]} bytes" if found else "more than there is"
+    if place == "cpu":
+        return OutOfMemoryError(f"DefaultCPUAllocator: can't allocate memory: you tried to allocate {size}")
+    return OutOfMemoryError(
+        f"{'CUDA' if place in ('gpu', 'cuda') else place.upper()} out of memory. Tried to allocate {size}.\n  {said}"
+    )
 
 
 def bad_arguments(detail, kind, name="TypedStorage.__init__", forms=None) -> Exception:

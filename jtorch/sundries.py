@@ -22,6 +22,7 @@ from .autograd import anomaly_mode
 from .core import device as devices
 from .core import dtype as dtypes
 from .creation import contiguous_format, from_numpy, layout_of
+from .errors_storage import OutOfMemoryError  # noqa: F401  a public name
 from .futures import Future, fork, wait
 from .streams import Event, Stream
 
@@ -126,10 +127,6 @@ class qscheme:
 per_tensor_affine, per_channel_affine = qscheme("per_tensor_affine"), qscheme("per_channel_affine")
 per_tensor_symmetric, per_channel_symmetric = qscheme("per_tensor_symmetric"), qscheme("per_channel_symmetric")
 per_channel_affine_float_qparams = qscheme("per_channel_affine_float_qparams")
-
-
-class OutOfMemoryError(RuntimeError):
-    """The device has no room left."""
 
 
 class AcceleratorError(RuntimeError):

@@ -9,7 +9,7 @@ from . import errors, errors_func
 from .autograd import engine
 from .autograd import node as tape
 from .autograd.derive import differentiable
-from .autograd.derive_views import memory_plan
+from .autograd.derive_views import read_plan
 from .autograd.node import AccumulateGrad, Node, Nowhere, PythonNode, next_edges
 from .core import storage as storages
 from .core.record import tls
@@ -493,7 +493,7 @@ class Tensor(metaclass=TensorMeta):
             raise RuntimeError(f"a Tensor with {spec.numel} elements cannot be converted to Scalar")
         s = self._storage
         if s.spec is spec:
-            value = storages.realise(s.value)
+            value = storages.landed(storages.realise(s.value))
             try:
                 return value.item()
             except TypeError:  # of a tracer
@@ -695,15 +695,27 @@ def refresh(t):
     if "_made" in t.__dict__:
         raise errors.view_made(t.__dict__["_made"], t._edge, indirect=True)
     t._seen = seen
+    before = t._edge
     # A base that was detached in the meantime leaves its views with a step that leads nowhere.
     t._edge = view_edge(base, t, "AsStridedBackward0", source, source is None)
+    if before is not None and before[0].retained:
+        move_retained(t, before)
+
+
+def move_retained(t, edge):
+    """A tensor that retains its gradient does so at its new place in the graph."""
+    node, k = edge
+    reference = node.retained.get(k)
+    if reference is not None and reference() is t:
+        del node.retained[k]
+        t.retain_grad()
 
 
 def view_edge(source, view, grad_name, source_edge, anyhow=False):
     """The edge of a view of `source` given by their layouts, or None when no gradient goes there, unless `anyhow`."""
     if source_edge is None and not anyhow or not differentiable(view._spec):
         return None
-    plan, starts = memory_plan(source._spec, view._spec, view._offset - source._offset, grad_name)
+    plan, starts = read_plan(source._spec, source._offset, view._spec, view._offset, grad_name)
     return (tape.record(plan, (), (source_edge,), starts, ()), 0)
 
 

@@ -80,6 +80,112 @@ class SlicesMap:
         return lambda present: kernel
 
 
+def _same(x):
+    return x
+
+
+def _pairs(x):
+    return jnp.stack([x.real, x.imag], -1)
+
+
+def _whole(x):
+    return jax.lax.complex(x[..., 0], x[..., 1])
+
+
+class Halved:
+    """A linear map of complex numbers as pairs of real ones: `inner`, with the complex operands and the complex result taken apart.
+
+    taken: makes pairs of the cotangent. joined: of each operand, makes complex numbers of the pairs that are its gradient.
+    """
+
+    __slots__ = ("inner", "taken", "joined")
+
+    def __init__(self, inner, taken, joined):
+        self.inner = inner
+        self.taken = taken
+        self.joined = joined
+
+    def build(self, positions):
+        inner, taken, joined = self.inner.build(positions), self.taken, self.joined
+
+        def kernel(present, g, *starts):
+            return [joined[i](part) for i, part in zip(positions, inner(present)(taken(g), *starts))]
+
+        return lambda present: lambda g, *starts: kernel(present, g, *starts)
+
+
+def _as_pairs(spec, other):
+    """(spec, elements that were one, pairs of, whole of) of a complex tensor whose memory `other` sees as real numbers; of others themselves."""
+    if not spec.dtype.is_complex or other.dtype.is_complex:
+        return spec, 1, _same, _same
+    strides = (*(2 * s for s in spec.strides), 1)
+    return Spec.of((*spec.shape, 2), strides, spec.dtype.to_real(), spec.device), 2, _pairs, _whole
+
+
+def _dense(spec):
+    return Spec.dense(tuple(spec.shape), spec.dtype, spec.device)
+
+
+def _halved(inner, name, operands, out, taking, whole, joined):
+    """`inner`, a plan of real numbers, as a plan of operands and a result of which one kind is complex."""
+    key = (inner, *operands, out)
+    plan = _halved_plans.get(key)
+    if plan is None:
+        n = len(operands)
+
+        def run(*values):
+            return whole(inner.fn(*[take(v) for take, v in zip(taking, values)], *values[n:]))
+
+        plan = _halved_plans[key] = Plan(
+            None, name, run, tuple(map(_dense, operands)), inner.kinds, specs=(_dense(out),)
+        )
+        plan.grad_name = inner.grad_name
+        taken = _pairs if whole is _whole else _same
+        plan.extra = Halved(inner.extra, taken, joined)
+    return plan
+
+
+_halved_plans: dict = {}
+
+
+def read_plan(spec, offset, out, out_offset, name):
+    """(plan, starts) of a view, perhaps of the parts of complex numbers, of a tensor; both given by their place in the storage."""
+    if spec.dtype is out.dtype:
+        return memory_plan(spec, out, out_offset - offset, name)
+    a, n, taking, joined = _as_pairs(spec, out)
+    b, m, _, whole = _as_pairs(out, spec)
+    inner, starts = memory_plan(a, b, m * out_offset - n * offset, name)
+    return _halved(inner, name, (spec,), out, (taking,), whole, (joined,)), starts
+
+
+def write_plan(spec, offset, view, view_offset):
+    """(plan, starts) of a tensor in which a view, perhaps of the parts of complex numbers, is overwritten; None where it shows more than
+    the tensor."""
+    a, n, taking, joined = _as_pairs(spec, view)
+    b, m, parting, rejoined = _as_pairs(view, spec)
+    at = m * view_offset - n * offset
+    if at < 0 or at + extent(b) > extent(a):
+        return None
+    recipe, starts = strided.between(tuple(a.shape), a.strides, tuple(b.shape), b.strides, at)
+    key = (a, b, recipe)
+    plan = _slices.get(key)
+    if plan is None:
+
+        def put(array, value, *starts):
+            return recipe.write(array, starts, value)
+
+        operands = (_dense(a), _dense(b))
+        plan = _slices[key] = Plan(None, "CopySlices", put, operands, (int,) * len(starts), specs=operands[:1])
+        plan.grad_name = "CopySlices"
+        plan.extra = SlicesMap(recipe, operands)
+    if spec.dtype is not view.dtype:
+        plan = _halved(plan, "CopySlices", (spec, view), spec, (taking, parting), joined, (joined, rejoined))
+    return plan, tuple(starts)
+
+
+_slices: dict = {}
+
+
 def view_plan(spec, strides, out_shape, out_strides, offset, grad_name):
     """(plan, starts) of the view (out_shape, out_strides, offset) of a dense value with `spec`'s shape and `strides`."""
     recipe, starts = strided.between(tuple(spec.shape), strides, out_shape, out_strides, offset)

@@ -10,7 +10,7 @@ from . import device as devices
 from . import dtype as dtypes
 from . import storage as storages
 from .dtype import dtype as DType
-from .program import NO_DATA
+from .pending import NO_DATA
 from .spec import Spec
 from .storage import Storage
 

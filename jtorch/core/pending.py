@@ -63,3 +63,13 @@ def array_of(pending):
     if pending.value is None and type(pending.graph) is Small:
         return pending.graph.array
     return pending.value
+
+
+class _NoData:
+    """The value of every tensor on the meta device."""
+
+    def __repr__(self):
+        return "no data"
+
+
+NO_DATA = _NoData()

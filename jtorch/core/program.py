@@ -6,11 +6,13 @@ from sys import getrefcount
 
 import jax
 
+from ..errors_storage import out_of_memory
 from . import by_numpy, costs, cuts, gather, hasty, hosted, ledger, sight
 from .chain import abstract, beside, concretely
 from .channel_order import CONVOLVES, FOLLOWS, lies_first, stored_order
 from .device import place_of
 from .packing import HERE, RUNTIME, Packing, placed, plain
+from .pending import NO_DATA
 
 LATE = 16  # runs that a program with more results makes for another, before the other is compiled
 
@@ -275,16 +277,6 @@ def _donations(nodes, out, used, dead):
     return tuple(sorted(donate)), tuple(sorted(out, key=lambda r: takers.get(r, last)))
 
 
-class _NoData:
-    """The value of every tensor on the meta device."""
-
-    def __repr__(self):
-        return "no data"
-
-
-NO_DATA = _NoData()
-
-
 def run(graph, cause, scope, thread=None):
     """Compute what is still held of a graph's results. The graph is not used again.
 
@@ -302,8 +294,11 @@ def run(graph, cause, scope, thread=None):
         thread = None  # runs that gather are compiled on another thread, which knows no place
         if graph.unresolved:
             _drain(graph)  # perhaps of the default device, which it would not run on within
-    with place:
-        _run(graph, cause, scope, thread)
+    try:
+        with place:
+            _run(graph, cause, scope, thread)
+    except jax.errors.JaxRuntimeError as error:
+        raise out_of_memory(error, graph.device.type) from None
 
 
 def _run(graph, cause, scope, thread):

@@ -7,13 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import errors_func
+from .. import errors_func, errors_storage
 from . import dtype as dtypes
 from . import halves, strided
 from .device import place_of
 from .lanes import Lane, is_traced, unknown
-from .pending import Small
-from .program import NO_DATA, Plan
+from .pending import NO_DATA, Small
+from .program import Plan
 from .record import Pending, tls
 from .spec import Spec
 
@@ -70,7 +70,7 @@ class Storage:
         if found.version != self.version and tls.me.scope is None:
             value = realise(self.value)
             if not is_traced(value):
-                found.fill(np.asarray(value), self.version)
+                found.fill(np.asarray(landed(value)), self.version)
         return found.buffer.ctypes.data
 
 
@@ -186,7 +186,7 @@ def write(storage, spec, offset, value):
         storage.value = value
     elif storage.host is not None and storage.host.shared():
         storage.host.ahead = None
-        np.copyto(host_view(storage, spec, offset), as_memory(np.asarray(realise(value)), spec.dtype.memory))
+        np.copyto(host_view(storage, spec, offset), as_memory(np.asarray(landed(realise(value))), spec.dtype.memory))
     else:
         if storage.host is not None:
             unshare(storage)
@@ -273,6 +273,18 @@ def realise(value):
     return value
 
 
+def landed(value):
+    """A jax array whose program has run, or whatever else a value is. Raises OutOfMemoryError: jax ends the process when it is asked
+    for the memory of an array for which there was no room."""
+    try:
+        value.block_until_ready()
+    except AttributeError:  # numpy's, or traced
+        pass
+    except jax.errors.JaxRuntimeError as error:
+        raise errors_storage.out_of_memory(error, next(iter(value.devices())).platform) from None
+    return value
+
+
 def at_hand(value) -> bool:
     """Whether nothing has to be run or waited for to have a value."""
     return type(value) is not Pending or value.value is not None or type(value.graph) is Small
@@ -282,7 +294,7 @@ def as_numpy(value) -> np.ndarray:
     """The numbers of a value, not to be written to. NotImplementedError for tensors on the meta device."""
     if type(value) is Pending and type(small := value.graph) is Small:
         return small.array
-    return np.asarray(realise(value))
+    return np.asarray(landed(realise(value)))
 
 
 def to_device(array, device):

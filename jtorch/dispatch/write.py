@@ -5,15 +5,15 @@ import jax
 from .. import errors
 from ..autograd import node as tape
 from ..autograd.derive import differentiable
-from ..autograd.derive_views import SlicesMap, extent
+from ..autograd.derive_views import extent, write_plan
 from ..core import dtype as dtypes
-from ..core import shapes, strided
+from ..core import shapes
 from ..core import storage as storages
 from ..core.program import Plan
 from ..core.record import tls
 from ..core.spec import Spec
 from ..ops import registry
-from ..tensor import CONSTANTS, Apart, edge_of, value_of, wrap
+from ..tensor import CONSTANTS, Apart, edge_of, move_retained, value_of, wrap
 
 
 def copy_to_out(out, result, cast=False):
@@ -145,11 +145,8 @@ def write_on_tape(t, value, node, k=0, name="copy_"):
     base_edge = edge_of(base)
     if node is None and base_edge is None:
         return
-    if base._spec.dtype is not t._spec.dtype:
-        raise errors.unsupported(
-            "gradients through a write to a view of another dtype (view_as_real, real, imag)",
-            "an out-of-place operation",
-        )
+    if base._spec.dtype.to_real() is not t._spec.dtype.to_real():
+        raise errors.unsupported("gradients through a write to a view of another dtype", "an out-of-place operation")
     before_edge = t._edge
     base._edge = copy_slices(base, base_edge, t, None if node is None else (node, k))
     base._rg = False
@@ -160,40 +157,16 @@ def write_on_tape(t, value, node, k=0, name="copy_"):
             move_retained(x, e)
 
 
-def move_retained(t, edge):
-    """A tensor that retains its gradient does so at its new place in the graph."""
-    node, k = edge
-    reference = node.retained.get(k)
-    if reference is not None and reference() is t:
-        del node.retained[k]
-        t.retain_grad()
-
-
 def copy_slices(base, base_edge, view, edge):
     """The edge of a base after one of its views has been written: base with the view's elements replaced."""
     a, b = base._spec, view._spec
-    offset = view._offset - base._offset
-    if offset < 0 or offset + extent(b) > extent(a):
+    made = write_plan(a, base._offset, b, view._offset)
+    if made is None:
         node = _WroteOutside("torch::autograd::CopySlices", (base_edge, edge), (a,))
-        node.view, node.offset = b, offset
+        node.view, node.offset = b, view._offset - base._offset
         return (node, 0)
-    recipe, starts = strided.between(tuple(a.shape), a.strides, tuple(b.shape), b.strides, offset)
-    key = (a, b, recipe)
-    plan = _slices.get(key)
-    if plan is None:
-
-        def put(array, value, *starts):
-            return recipe.write(array, starts, value)
-
-        operands = (Spec.dense(tuple(a.shape), a.dtype, a.device), Spec.dense(tuple(b.shape), b.dtype, b.device))
-        plan = Plan(None, "CopySlices", put, operands, (int,) * len(starts), specs=operands[:1])
-        plan.grad_name = "CopySlices"
-        plan.extra = SlicesMap(recipe, operands)
-        _slices[key] = plan
-    return (tape.record(plan, (None, None), (base_edge, edge), tuple(starts), (None,)), 0)
-
-
-_slices: dict = {}
+    plan, starts = made
+    return (tape.record(plan, (None, None), (base_edge, edge), starts, (None,)), 0)
 
 
 class _Overwritten(tape.PythonNode):

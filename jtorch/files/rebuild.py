@@ -11,7 +11,7 @@ from ..copying import make_wrapper_subclass
 from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core import shapes
-from ..core.program import NO_DATA
+from ..core.pending import NO_DATA
 from ..core.spec import Spec
 from ..core.storage import Storage
 from ..dispatch.dispatched import has_dispatch

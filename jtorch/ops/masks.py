@@ -470,7 +470,7 @@ def histc(input: Array, bins: int = 100, min: Number = 0, max: Number = 0) -> Ar
 
 
 @histc.check_values
-def _check_ends(input, bins, min, max):
+def _check_ends(input, bins=100, min=0, max=0):
     """A later call of a plan has other ends, so that each is looked at."""
     if min == max or bins <= 0:
         return

@@ -16,9 +16,14 @@ from .registry import Array, op
 FORWARD_HALVED, BACKWARD_HALVED = 4 << 20, 5 << 20  # multiplications of the product of one step
 
 
+def _times(x, w):
+    """x @ w.T, rounded."""
+    return matmul_nt(x, w).astype(x.dtype)
+
+
 def _linear(x, w, b):
     """x @ w.T + b for x of any rank, as one matmul of two matrices."""
-    out = matmul_nt(x.reshape(-1, x.shape[-1]), w)
+    out = _times(x.reshape(-1, x.shape[-1]), w)
     if b is not None:
         out = out + b
     return out.reshape(*x.shape[:-1], w.shape[0])
@@ -120,7 +125,7 @@ CELLS = {
 def _hidden(w):
     """What multiplies the rows of a hidden state with a weight (out, in)."""
     turned = materialize(w.T)
-    return lambda h: matmul_nt(h, w) if 2 < h.shape[0] <= FEW_COLUMNS else h @ turned
+    return lambda h: _times(h, w) if 2 < h.shape[0] <= FEW_COLUMNS else h @ turned
 
 
 def _in_halves(state, w, least) -> bool:
@@ -371,7 +376,7 @@ def lstm_cell(
     h, c = hx
     gates = _linear(input, w_ih, b_ih)
     gates = gates if b_hh is None else gates + b_hh
-    return _lstm_step((h, c), gates, lambda h: matmul_nt(h, w_hh), None)[0]
+    return _lstm_step((h, c), gates, lambda h: _times(h, w_hh), None)[0]
 
 
 @op(where="torch", out=False, grad_name="AddBackward0")
@@ -379,7 +384,7 @@ def gru_cell(
     input: Array, hx: Array, w_ih: Array, w_hh: Array, b_ih: Array | None = None, b_hh: Array | None = None
 ) -> Array:
     """One GRU step."""
-    return _gru_step((hx,), _linear(input, w_ih, b_ih), lambda h: matmul_nt(h, w_hh), b_hh)[0][0]
+    return _gru_step((hx,), _linear(input, w_ih, b_ih), lambda h: _times(h, w_hh), b_hh)[0][0]
 
 
 @op(where="torch", out=False, grad_name="TanhBackward0")

@@ -12,7 +12,7 @@ from jtorch import functions as torch
 from jtorch.autograd.mode import enable_grad, no_grad, set_grad_enabled
 from jtorch.core import dtype as dtypes
 from jtorch.core.record import at_once, begin_training, end_step, gradients_dropped
-from jtorch.dispatch.override import LAYOUTS, STATE
+from jtorch.dispatch.override import LAYOUTS, STATE, has_override
 from jtorch.handles import RemovableHandle, mutations
 from jtorch.nn.modules.module import typename
 from jtorch.optim.fused import FusedGroup
@@ -353,8 +353,13 @@ class Optimizer:
                     p._grad = None
                 continue
             for p in group["params"]:
-                if set_to_none or p.grad is None:
-                    p.grad = None  # not _grad: a class with __torch_function__ may keep its gradient elsewhere
+                if set_to_none:
+                    if has_override(type(p)):  # which may keep its gradient elsewhere
+                        p.grad = None
+                    else:
+                        p._grad = None
+                    continue
+                if p.grad is None:
                     continue
                 if p.grad.grad_fn is not None:
                     p.grad.detach_()

@@ -237,6 +237,17 @@ a.register_hook(lambda g: print("after", g.tolist()))
 (a * b).sum().backward()
 ga, gx = a.grad, x.grad
 """,
+    "retain_grad_of_a_view_whose_base_is_written": """
+x = T(1., 2., 3., 4.).view(2, 2)
+y = x * 1
+v, w, u = y[0], y[0], y[1]
+for t in (v, w, u):
+    t.retain_grad()
+w.mul_(2)
+y.mul_(3)
+(v.sum() * 2 + w.sum()).backward()
+gv, gw, gu, kept = v.grad, w.grad, u.grad, [t.retains_grad for t in (v, w, u)]
+""",
     "next_functions": """
 x, w = T(1., 2.), T(3., 4.)
 y = (x * w).exp() + 3

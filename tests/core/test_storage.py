@@ -280,3 +280,14 @@ def test_shapes_that_keep_coming(monkeypatch):
         t = jtorch.tensor(array)
         array[:] = -1
         assert t.tolist() == [[float(k)] * 7] * 3
+
+
+@pytest.mark.parametrize("mode", ["auto", "eager"])
+def test_what_does_not_fit_is_an_error(mode):
+    """More than a process can address: jax would end it where the memory is asked for."""
+    with jtorch.execution_mode(mode):
+        column = jtorch.ones(1 << 23, 1)
+        for read in (lambda x: x.numpy(), lambda x: x[0, 0].item()):
+            with pytest.raises(jtorch.OutOfMemoryError, match=f"you tried to allocate {1 << 48} bytes"):
+                read(column + jtorch.ones(1 << 23))
+        assert column.sum().item() == 1 << 23
