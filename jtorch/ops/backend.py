@@ -16,6 +16,7 @@ __all__ = [
     "NARROW",
     "accumulator",
     "barrier",
+    "by_columns",
     "check_norm_dtype",
     "column_sum",
     "conjugate",
@@ -40,7 +41,7 @@ def one_of(which, this, other):
 
 FOLDS = 8  # of `row_sum`
 FEW_ROWS, SMALL_PRODUCT = 100, 128 * 128  # of `matmul_tn`
-FEW_COLUMNS = 64  # of `matmul_nt`
+FEW_COLUMNS, FEW_OF_SMALL, LARGE_WEIGHT = 64, 32, 1 << 16  # of `matmul_nt`
 NARROW = (jnp.dtype(jnp.bfloat16), jnp.dtype(jnp.float16))
 
 
@@ -102,14 +103,16 @@ def matmul_tn(a: Array, b: Array) -> Array:
     return barrier(jnp.matmul(barrier(b.mT), a)).mT
 
 
+def by_columns(rows: int, weight: Array) -> bool:
+    """Whether `matmul_nt` takes rows as columns: of large weights up to 64, of others up to 32."""
+    return on_cpu() and 1 < rows <= (FEW_COLUMNS if weight.size >= LARGE_WEIGHT else FEW_OF_SMALL)
+
+
 def matmul_nt(a: Array, b: Array) -> Array:
     """`a @ b.mT` of matrices, summed in float32 for 16-bit floats and not rounded back yet. On the CPU a few rows are the columns of
-    the other product, of which each reads both operands along their rows: 0.45 to 0.95 of the time for 2 to 64 rows
-    (benchmarks/kernels_parts.py)."""
+    the other product, of which each reads both operands along their rows: 0.45 to 0.95 of the time (benchmarks/kernels_parts.py)."""
     over = lambda a, b: lax.dot_general(a, b, (((1,), (1,)), ((), ())), preferred_element_type=accumulator(a.dtype))
-    if on_cpu() and 1 < a.shape[0] <= FEW_COLUMNS:
-        return barrier(over(b, a)).mT
-    return over(a, b)
+    return barrier(over(b, a)).mT if by_columns(a.shape[0], b) else over(a, b)
 
 
 def column_sum(x: Array) -> Array:

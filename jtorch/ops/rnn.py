@@ -10,7 +10,7 @@ from jax import lax
 
 from jtorch import errors_nn as errors
 
-from .backend import FEW_COLUMNS, accumulator, barrier, materialize, matmul_nt, matmul_tn, on_cpu
+from .backend import accumulator, barrier, by_columns, materialize, matmul_nt, matmul_tn, on_cpu
 from .registry import Array, op
 
 FORWARD_HALVED, BACKWARD_HALVED = 4 << 20, 5 << 20  # multiplications of the product of one step
@@ -125,7 +125,7 @@ CELLS = {
 def _hidden(w):
     """What multiplies the rows of a hidden state with a weight (out, in)."""
     turned = materialize(w.T)
-    return lambda h: _times(h, w) if 2 < h.shape[0] <= FEW_COLUMNS else h @ turned
+    return lambda h: _times(h, w) if h.shape[0] > 2 and by_columns(h.shape[0], w) else h @ turned
 
 
 def _in_halves(state, w, least) -> bool:

@@ -56,6 +56,7 @@ def unary(name, op, **static):
 
 ROWS = [
     row("linear of many rows", lin.linear, [real(70, 5), real(4, 5), real(4)], F.linear),
+    row("linear of large weight", lin.linear, [real(50, 256), real(256, 256), real(256)], F.linear),
     row("linear of one row", lin.linear, [real(1, 5), real(4, 5), real(4)], F.linear),
     row("linear 2-D", lin.linear, [real(7, 5), real(4, 5), real(4)], F.linear),
     row("linear 3-D", lin.linear, [real(2, 3, 5), real(8, 5), real(8)], F.linear),
