@@ -674,16 +674,14 @@ def range(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, devic
     if end is None:
         start, end = 0, start
     d = dtype_or_default(dtype if out is None or dtype is not None else out.dtype)
-    if not (d.is_floating_point or d.is_complex):
+    whole = not (d.is_floating_point or d.is_complex)
+    if whole:
         start, end, step = int(start), int(end), int(step)
     if step == 0:
         raise RuntimeError("step must be nonzero")
     count = int(math.floor((end - start) / step)) + 1
-    if not (d.is_floating_point or d.is_complex):
-        return arange(start, start + step * count, step, out=out, dtype=d, device=device, requires_grad=requires_grad)
-    return arange(
-        start, start + step * (count - 0.5), step, out=out, dtype=d, device=device, requires_grad=requires_grad
-    )
+    end = start + step * (count if whole else count - 0.5)
+    return arange(start, end, step, out=out, dtype=d, device=device, requires_grad=requires_grad)
 
 
 def linspace(

@@ -233,11 +233,12 @@ def backward_of(plan, needs) -> Backward:
 
 
 def _check_barred(plan, binding, wanted):
-    for name in binding.op.barred:
-        function = binding.op.barred[name]
+    barred = binding.op.barred
+    for name in filter(barred.__contains__, wanted):
+        function = barred[name]
         if callable(function):
             function = function(_arguments_of(plan.operands, binding))
-        if name in wanted and function is not None:
+        if function is not None:
             raise errors_autograd.barred(function, name)
 
 

@@ -92,7 +92,7 @@ def _whole(x):
     return jax.lax.complex(x[..., 0], x[..., 1])
 
 
-class Halved:
+class PairsMap:
     """A linear map of complex numbers as pairs of real ones: `inner`, with the complex operands and the complex result taken apart.
 
     taken: makes pairs of the cotangent. joined: of each operand, makes complex numbers of the pairs that are its gradient.
@@ -108,10 +108,11 @@ class Halved:
     def build(self, positions):
         inner, taken, joined = self.inner.build(positions), self.taken, self.joined
 
-        def kernel(present, g, *starts):
-            return [joined[i](part) for i, part in zip(positions, inner(present)(taken(g), *starts))]
+        def build(present):
+            kernel = inner(present)
+            return lambda g, *starts: [joined[i](part) for i, part in zip(positions, kernel(taken(g), *starts))]
 
-        return lambda present: lambda g, *starts: kernel(present, g, *starts)
+        return build
 
 
 def _as_pairs(spec, other):
@@ -126,26 +127,24 @@ def _dense(spec):
     return Spec.dense(tuple(spec.shape), spec.dtype, spec.device)
 
 
-def _halved(inner, name, operands, out, taking, whole, joined):
+def _of_pairs(inner, operands, out, taking, whole, joined):
     """`inner`, a plan of real numbers, as a plan of operands and a result of which one kind is complex."""
     key = (inner, *operands, out)
-    plan = _halved_plans.get(key)
+    plan = _pairs_plans.get(key)
     if plan is None:
         n = len(operands)
 
         def run(*values):
             return whole(inner.fn(*[take(v) for take, v in zip(taking, values)], *values[n:]))
 
-        plan = _halved_plans[key] = Plan(
-            None, name, run, tuple(map(_dense, operands)), inner.kinds, specs=(_dense(out),)
-        )
+        plan = Plan(None, inner.name, run, tuple(map(_dense, operands)), inner.kinds, specs=(_dense(out),))
         plan.grad_name = inner.grad_name
-        taken = _pairs if whole is _whole else _same
-        plan.extra = Halved(inner.extra, taken, joined)
+        plan.extra = PairsMap(inner.extra, _pairs if whole is _whole else _same, joined)
+        _pairs_plans[key] = plan
     return plan
 
 
-_halved_plans: dict = {}
+_pairs_plans: dict = {}
 
 
 def read_plan(spec, offset, out, out_offset, name):
@@ -155,31 +154,40 @@ def read_plan(spec, offset, out, out_offset, name):
     a, n, taking, joined = _as_pairs(spec, out)
     b, m, _, whole = _as_pairs(out, spec)
     inner, starts = memory_plan(a, b, m * out_offset - n * offset, name)
-    return _halved(inner, name, (spec,), out, (taking,), whole, (joined,)), starts
+    return _of_pairs(inner, (spec,), out, (taking,), whole, (joined,)), starts
 
 
 def write_plan(spec, offset, view, view_offset):
     """(plan, starts) of a tensor in which a view, perhaps of the parts of complex numbers, is overwritten; None where it shows more than
     the tensor."""
+    if spec.dtype is view.dtype:
+        return _slices_plan(spec, view, view_offset - offset)
     a, n, taking, joined = _as_pairs(spec, view)
     b, m, parting, rejoined = _as_pairs(view, spec)
-    at = m * view_offset - n * offset
-    if at < 0 or at + extent(b) > extent(a):
+    made = _slices_plan(a, b, m * view_offset - n * offset)
+    if made is None:
         return None
-    recipe, starts = strided.between(tuple(a.shape), a.strides, tuple(b.shape), b.strides, at)
-    key = (a, b, recipe)
+    inner, starts = made
+    return _of_pairs(inner, (spec, view), spec, (taking, parting), joined, (joined, rejoined)), starts
+
+
+def _slices_plan(spec, view, at):
+    """`write_plan` of one dtype, of a view `at` so many elements from where the tensor begins."""
+    if at < 0 or at + extent(view) > extent(spec):
+        return None
+    recipe, starts = strided.between(tuple(spec.shape), spec.strides, tuple(view.shape), view.strides, at)
+    key = (spec, view, recipe)
     plan = _slices.get(key)
     if plan is None:
 
         def put(array, value, *starts):
             return recipe.write(array, starts, value)
 
-        operands = (_dense(a), _dense(b))
-        plan = _slices[key] = Plan(None, "CopySlices", put, operands, (int,) * len(starts), specs=operands[:1])
+        operands = (_dense(spec), _dense(view))
+        plan = Plan(None, "CopySlices", put, operands, (int,) * len(starts), specs=operands[:1])
         plan.grad_name = "CopySlices"
         plan.extra = SlicesMap(recipe, operands)
-    if spec.dtype is not view.dtype:
-        plan = _halved(plan, "CopySlices", (spec, view), spec, (taking, parting), joined, (joined, rejoined))
+        _slices[key] = plan
     return plan, tuple(starts)
 
 
@@ -196,7 +204,7 @@ def view_plan(spec, strides, out_shape, out_strides, offset, grad_name):
         def read(array, *starts):
             return recipe.read(array, starts)
 
-        source = Spec.dense(tuple(spec.shape), spec.dtype, spec.device)
+        source = _dense(spec)
         out = Spec.dense(out_shape, spec.dtype, spec.device)
         plan = Plan(None, grad_name, read, (source,), (int,) * len(starts), specs=(out,))
         plan.grad_name = grad_name
@@ -212,7 +220,7 @@ def views_plan(spec, strides, outs, grad_name):
     def read(array):
         return tuple(recipe.read(array, starts) for recipe, starts in parts)
 
-    source = Spec.dense(tuple(spec.shape), spec.dtype, spec.device)
+    source = _dense(spec)
     results = tuple(Spec.dense(tuple(o.shape), spec.dtype, spec.device) for o, *_ in outs)
     plan = Plan(None, grad_name, read, (source,), specs=results)
     plan.grad_name = grad_name
@@ -245,10 +253,8 @@ def _through_storage(spec, out, offset, name):
         def read(array):
             return get.read(put.write(jnp.zeros((size,), array.dtype), put_at, array), get_at)
 
-        operand = Spec.dense(tuple(spec.shape), spec.dtype, spec.device)
-        plan = _wide_plans[key] = Plan(
-            None, name, read, (operand,), specs=(Spec.dense(tuple(out.shape), out.dtype, out.device),)
-        )
+        operand = _dense(spec)
+        plan = _wide_plans[key] = Plan(None, name, read, (operand,), specs=(_dense(out),))
         plan.grad_name = name
         plan.extra = WideMap(put, put_at, get, get_at, size, _times_shown(spec, size))
     return plan, ()

@@ -200,6 +200,13 @@ def _log_softmax(x, axis):
     return shifted - jnp.log(jnp.sum(jnp.exp(shifted), axis, keepdims=True))
 
 
+def _logarithms(input, made, axis):
+    """Logarithms of softmax for a loss of dtype `made`: PyTorch has them in the input's dtype first."""
+    dtype = accumulator(made)
+    logp = _log_softmax(input.astype(dtype), axis)
+    return logp if made == input.dtype else logp.astype(input.dtype).astype(dtype)
+
+
 def _soft_dtype(input, target, weight):
     """The dtype of the loss of probabilities, which PyTorch makes of products."""
     kinds = [x.dtype for x in (input, target, weight) if x is not None]
@@ -213,9 +220,7 @@ def _cross_entropy(input, target, weight, ignore_index, reduction, smoothing):
     made = _soft_dtype(input, target, weight) if soft_target else input.dtype
     dtype = accumulator(made)
     smoothing = builtins.max(smoothing, 0)  # a negative one is none
-    logp = _log_softmax(input.astype(dtype), axis)
-    if made != input.dtype:  # PyTorch has the logarithms in the input's dtype first
-        logp = logp.astype(input.dtype).astype(dtype)
+    logp = _logarithms(input, made, axis)
     shape = [1] * input.ndim
     shape[axis] = classes
     if soft_target:
@@ -355,9 +360,7 @@ def cross_entropy_soft_grad(
     made = _soft_dtype(input, target, weight)
     dtype = accumulator(made)
     label_smoothing = builtins.max(label_smoothing, 0)
-    logp = _log_softmax(input.astype(dtype), axis)
-    if made != input.dtype:
-        logp = logp.astype(input.dtype).astype(dtype)
+    logp = _logarithms(input, made, axis)
     soft = target.astype(dtype) * (1 - label_smoothing) + label_smoothing / classes
     scale = grad.astype(dtype)
     if reduction == "mean":

@@ -348,17 +348,15 @@ class Optimizer:
     def zero_grad(self, set_to_none=True):
         """Drop the gradients of all parameters, or set them to zero."""
         for group in self.param_groups:
-            if set_to_none and not STATE.armed:
+            if set_to_none:
+                ask = STATE.armed
                 for p in group["params"]:
-                    p._grad = None
-                continue
-            for p in group["params"]:
-                if set_to_none:
-                    if has_override(type(p)):  # which may keep its gradient elsewhere
+                    if ask and has_override(type(p)):  # which may keep its gradient elsewhere
                         p.grad = None
                     else:
                         p._grad = None
-                    continue
+                continue
+            for p in group["params"]:
                 if p.grad is None:
                     continue
                 if p.grad.grad_fn is not None:
