@@ -169,7 +169,7 @@ def resnet(width, blocks=2):
 
 def told(ours):
     """What jtorch tells the compiler of its own programs."""
-    return hasty.library(large=True) if ours else None
+    return hasty.library() if ours else None
 
 
 def training_step(form, width):

@@ -140,7 +140,7 @@ def loss(ops, p, tokens, targets):
 
 
 def make_step(ops):
-    @functools.partial(jax.jit, donate_argnums=0, compiler_options=None if ops is Naive else hasty.library(large=True))
+    @functools.partial(jax.jit, donate_argnums=0, compiler_options=None if ops is Naive else hasty.library())
     def step(state, tokens, targets):
         p, m, v, n = state
         value, grad = jax.value_and_grad(lambda p: loss(ops, p, tokens, targets))(p)
@@ -249,7 +249,7 @@ def causal(batch, length, count, size, rounds=20):
     forms, times, usual = [], [], attention.BLOCKS
     for attend, blocks in ((Naive.attention, usual), (Kernels.attention, ((0, 1),)), (Kernels.attention, usual)):
         attention.BLOCKS = blocks
-        forms.append(jax.jit(layers(attend)).lower(x, g).compile(hasty.library(large=True)))
+        forms.append(jax.jit(layers(attend)).lower(x, g).compile(hasty.library()))
         times.append([])
     for _ in range(rounds):
         for form, taken in zip(forms, times):

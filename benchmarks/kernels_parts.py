@@ -241,7 +241,7 @@ def main(word=""):
         if word not in name:
             continue
         arrays = [jnp.asarray(a) for a in arrays]
-        steps = [jax.jit(fn, compiler_options=o) for fn, o in ((by_hand, None), (ours, hasty.library(large=False)))]
+        steps = [jax.jit(fn, compiler_options=o) for fn, o in ((by_hand, None), (ours, hasty.library()))]
         times = [[], []]
         for step in steps:
             jax.block_until_ready(step(*arrays))

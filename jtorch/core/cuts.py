@@ -1,20 +1,28 @@
-"""Where a program's long chains of elementwise work are cut, so that XLA does not compute them anew for each that reads them.
+"""Where a program's chains of elementwise work are cut, so that XLA does not compute them anew for each that reads them.
 
-XLA's CPU compiler fuses what is cheap into each of its readers. A loop written out (a cellular automaton, an integrator, a sampler) whose
-state is read in several places by the next round grows by the square of its rounds so: 18 rounds of an automaton with its gradient took
-it 47 s, and the loops that it made began at the first round each (11 s now). A value with so much before it is made in memory instead.
-XLA drops optimization barriers before it fuses, so they do not help.
+XLA's CPU compiler fuses what is cheap into each of its readers. The gradient of a transformer's layers is a sum to which each layer adds:
+every weight's gradient read all the summands before it anew, 84 arrays in the sixth layer (a step of 103 ms, now 45). A loop written out
+(a cellular automaton, an integrator, a sampler) grows by the square of its rounds so: 18 rounds of an automaton with its gradient took
+47 s to compile (11 s now). A value with so much before it is made in memory instead. XLA drops optimization barriers before it fuses, so
+they do not help.
 """
 
 import jax.numpy as jnp
 
 FEW = 32  # nodes that a program may have without its chains being looked at
 MOST = 192  # operations that may be computed anew for a value
+LOADS = 4  # times its own size that may be read anew for a value which several loops read
+SMALL = 1 << 14  # bytes of a value that is read anew in no time
 # Primitives whose results are made in memory anyhow.
 _MADE = frozenset(
     ("dot_general", "conv_general_dilated", "reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "argmax", "argmin", "reduce_and",
      "reduce_or", "sort", "scan", "while", "cond", "cumsum", "cumprod", "cummax", "cummin", "reduce_window", "reduce_window_sum",
      "reduce_window_max", "select_and_scatter_add", "scatter", "scatter-add", "scatter_add", "fft", "pure_callback", "top_k")
+)  # fmt: skip
+# Those that XLA takes for too dear to be computed for each reader.
+_DEAR = frozenset(
+    ("atan2", "cbrt", "cos", "div", "erf", "erf_inv", "erfc", "exp", "exp2", "expm1", "lgamma", "log", "log1p", "logistic", "pow", "rem",
+     "rsqrt", "sin", "sqrt", "tan", "tanh")
 )  # fmt: skip
 
 
@@ -26,31 +34,114 @@ def wanted(prog) -> bool:
 class Cuts:
     """What the values of a program that is being traced are computed from, up to what is made in memory."""
 
-    __slots__ = ("before", "read")
+    __slots__ = ("before", "loads", "readers")
 
     def __init__(self, nodes):
         self.before = {}  # of a value, by its index: {node: its operations}
-        self.read = {i for node in nodes for i in node.ids}
+        self.loads = {}  # of a value, by its index: {what is in memory: its bytes}
+        self.readers = {}  # of a value, by its index: (plan, operand)
+        for node in nodes:
+            for k, i in enumerate(node.ids):
+                self.readers.setdefault(i, []).append((node.plan, k))
 
     def made(self, node, run, args, results):
         """The results of a node that `run` was traced for with these arguments, stored where they are read and too much comes before."""
         plan = node.plan
-        weight = plan.weight
-        if weight is None:
-            weight = plan.weight = _weight(run, args)
+        look = plan.look
+        if look is None:
+            look = plan.look = Look(run.trace(*args).jaxpr.jaxpr)
         before = {}
-        if weight:
+        if look.weight:
             for i in node.ids:
-                if i in self.before:
-                    before.update(self.before[i])
-            before[node.first] = weight
-            read = [node.first + k in self.read for k in range(plan.n_out)]
-            if any(read) and sum(before.values()) > MOST:
-                if plan.n_out == 1:
-                    return _stored(results)
-                return tuple(_stored(r) if is_read else r for r, is_read in zip(results, read))
-            self.before.update(dict.fromkeys(range(node.first, node.count), before))
-        return results
+                before.update(self.before.get(i, ()))
+            before[node.first] = look.weight
+        is_long = sum(before.values()) > MOST
+        kept = []
+        for at, (out, r) in enumerate(zip(look.outs, [results] if plan.n_out == 1 else results), node.first):
+            loads = None if out is None else self._loads(node, out, args)
+            if at in self.readers and (is_long or loads is not None and self._is_dear(at, r, loads)):
+                r = _stored(r)
+            else:
+                self.before[at] = before
+                if loads is not None:
+                    self.loads[at] = loads
+            kept.append(r)
+        return kept[0] if plan.n_out == 1 else tuple(kept)
+
+    def _loads(self, node, out, args):
+        """What is read from memory for a result."""
+        operands, own = out
+        loads = {(node.first, k): size for k, size in enumerate(own)}
+        for k in operands:
+            if k < len(node.ids):  # the others are numbers
+                i = node.ids[k]
+                loads.update(self.loads[i] if i in self.loads else {i: _nbytes(args[k])})
+        return loads
+
+    def _is_dear(self, at, value, loads) -> bool:
+        """Whether several loops read a value, and would read much from memory for it."""
+        size = _nbytes(value)
+        if size < SMALL or sum(loads.values()) < LOADS * size:
+            return False
+        return sum(1 if plan.look is None else plan.look.uses[k] for plan, k in self.readers[at]) > 1
+
+
+class Look:
+    """What an operation is made of.
+
+    weight: its primitives; 0 where it makes results in memory anyhow. outs: of each result the operands that are read for it, and the
+    bytes of each value that the operation makes in memory for it; None if the result is such a value itself. uses: of each operand the
+    loops that read it.
+    """
+
+    __slots__ = ("weight", "outs", "uses", "_made")
+
+    def __init__(self, jaxpr):
+        self.weight = _count(jaxpr)
+        self.uses = [0] * len(jaxpr.invars)
+        self._made = {}  # variable that is made in memory: its bytes
+        known = {v: (frozenset((k,)), frozenset()) for k, v in enumerate(jaxpr.invars)}
+        self._walk(jaxpr, known)
+        self.outs = [self._out(_of(known, v)) for v in jaxpr.outvars]
+
+    def _out(self, source):
+        operands, own = source
+        self._use(operands)
+        return None if not operands and len(own) == 1 else (operands, [self._made[v] for v in own])
+
+    def _use(self, operands):
+        for k in operands:
+            self.uses[k] += 1
+
+    def _walk(self, jaxpr, known):
+        """Note for each variable the operands and the values in memory that are read for it."""
+        for eqn in jaxpr.eqns:
+            name = eqn.primitive.name
+            reads = [_of(known, v) for v in eqn.invars]
+            within = None if name in _MADE else inner(eqn)
+            if within is not None and len(within.invars) == len(reads):
+                inside = dict(zip(within.invars, reads))
+                self._walk(within, inside)
+                known.update((v, _of(inside, w)) for v, w in zip(eqn.outvars, within.outvars))
+                continue
+            operands, own = (frozenset().union(*sets) for sets in zip(*reads)) if reads else _NOTHING
+            if name in _MADE or name in _DEAR or within is not None:
+                self._use(operands)
+                self._made.update((v, _nbytes(v.aval)) for v in eqn.outvars)
+                known.update((v, (frozenset(), frozenset((v,)))) for v in eqn.outvars)
+            else:
+                known.update((v, (operands, own)) for v in eqn.outvars)
+
+
+_NOTHING = (frozenset(), frozenset())
+
+
+def _of(known, v):
+    return _NOTHING if hasattr(v, "val") else known.get(v, _NOTHING)  # literals have a value
+
+
+def _nbytes(x) -> int:
+    return x.size * x.dtype.itemsize
 
 
 def _stored(x):
@@ -60,11 +151,6 @@ def _stored(x):
     if not jnp.issubdtype(x.dtype, jnp.floating) or x.dtype.itemsize == 1:  # not all floats of a byte have a 1 and a 0
         return x
     return x / (1 + (x > jnp.inf).astype(x.dtype))
-
-
-def _weight(run, args) -> int:
-    """How many operations a plan is made of; 0 where its results are made in memory anyhow."""
-    return _count(run.trace(*args).jaxpr.jaxpr)
 
 
 def _count(jaxpr) -> int:

@@ -27,7 +27,7 @@ class Plan:
     __slots__ = (
         "op", "name", "fn", "specs", "n_out", "n_num", "kinds", "runtime", "device", "nbytes", "jit", "warm", "operands", "bwd",
         "grad_name", "extra", "diff", "public", "multiple", "fields", "out_edges", "simple", "tries", "first", "enough",
-        "steps", "exact", "varied", "more", "lanes", "channels", "alone", "weight", "size", "work",
+        "steps", "exact", "varied", "more", "lanes", "channels", "alone", "look", "size", "work",
     )  # fmt: skip
 
     def __init__(self, op, name, fn, operands, kinds=(), runtime=False, specs=None, device=None):
@@ -48,7 +48,7 @@ class Plan:
         self.channels = None if op is None else op.channels  # whether it convolves, or follows what does
         self.alone = None  # `jit` where nothing convolves, once it is asked for, of what follows
         self.lanes = None  # (how many, of which operands) -> itself for all slices of a vmap
-        self.weight = None  # how much XLA computes anew where it fuses this (`cuts.py`), once it is part of a program
+        self.look = None  # what it is made of (`cuts.py`), once it is part of a program
         self.size = None  # primitives that it is made of, once they are asked for (`costs.py`)
         self.warm = 0  # runs by itself
         self.tries = 0  # programs that were compiled at first sight with it among their nodes

@@ -21,6 +21,10 @@ def test_what_is_stored_keeps_its_bits(dtype):
     assert made.dtype == x.dtype and made.tobytes() == x.tobytes()
 
 
+def _look(function, operands):
+    return cuts.Look(jax.jit(function).trace(*[np.zeros((8, 8), np.float32)] * operands).jaxpr.jaxpr)
+
+
 @pytest.mark.parametrize(
     ("function", "weight"),
     [
@@ -33,31 +37,69 @@ def test_what_is_stored_keeps_its_bits(dtype):
 )
 def test_weight_of_an_operation(function, weight):
     jitted = jax.jit(function)
-    assert cuts._weight(jitted, [np.zeros((3, 3), np.float32)]) == weight
+    assert _look(jitted, 1).weight == weight
 
 
-def _chain(monkeypatch, length, reads_all):
-    """How many values of a chain of operations of weight 2 are stored."""
+def _layer(g, x):
+    """As a norm's gradient: what it adds up is in memory, what follows is not."""
+    return g * x - (g * x).mean(1, keepdims=True), g.sum(0)
+
+
+@pytest.mark.parametrize(
+    ("function", "operands", "outs", "uses"),
+    [
+        (lambda x, y: x * 2 + y, 2, [({0, 1}, [])], [1, 1]),
+        (lambda x, y: x @ y, 2, [None], [1, 1]),
+        (lambda x, y, z: x @ y + z, 3, [({2}, [256])], [1, 1, 1]),
+        (lambda x, y: jax.numpy.exp(x) * jax.numpy.exp(y), 2, [(set(), [256, 256])], [1, 1]),
+        (_layer, 2, [({0, 1}, [32]), None], [3, 2]),
+        (lambda x: jax.jit(lambda y: y.T + 1)(x), 1, [({0}, [])], [1]),
+    ],
+)
+def test_what_is_read_for_a_result(function, operands, outs, uses):
+    look = _look(function, operands)
+    assert [out and (set(out[0]), sorted(out[1])) for out in look.outs] == outs
+    assert look.uses == uses
+
+
+def _run(monkeypatch, plan, run, nodes, readers):
+    """Indices of the values that are stored where these nodes are traced."""
     stored = []
     monkeypatch.setattr(cuts, "_stored", lambda x: stored.append(x) or x)
-    run = jax.jit(lambda x: x * 2 + 1)
-    plan = SimpleNamespace(weight=None, n_out=1)
-    nodes = [SimpleNamespace(plan=plan, ids=(k - 1,), first=k, count=k + 1) for k in range(length)]
-    held = cuts.Cuts(nodes if reads_all else nodes[:1])
+    held = cuts.Cuts([*nodes, *readers])
+    values = {}
     for node in nodes:
-        held.made(node, run, [np.zeros(3, np.float32)], "result")
-    assert plan.weight == 2
-    return len(stored)
+        args = [values.get(i, np.zeros((64, 64), np.float32)) for i in node.ids]
+        values[node.first] = held.made(node, run, args, np.full((64, 64), node.first, np.float32))
+    return [int(x[0, 0]) for x in stored]
+
+
+def _nodes(plan, ids):
+    return [SimpleNamespace(plan=plan, ids=i, first=k, count=k + 1) for k, i in enumerate(ids)]
+
+
+def _plan():
+    return SimpleNamespace(look=None, n_out=1)
 
 
 def test_a_long_chain_is_cut_where_too_much_comes_before(monkeypatch):
-    each = cuts.MOST // 2 + 1
-    assert _chain(monkeypatch, each - 1, True) == 0
-    assert _chain(monkeypatch, 10 * each + 1, True) == 10
+    run, plan, each = jax.jit(lambda x: x * 2 + 1), _plan(), cuts.MOST // 2 + 1
+    nodes = _nodes(plan, [(k - 1,) for k in range(10 * each + 1)])
+    assert _run(monkeypatch, plan, run, nodes[: each - 1], []) == []
+    assert plan.look.weight == 2
+    assert len(_run(monkeypatch, plan, run, nodes, _nodes(plan, [(nodes[-1].first,)]))) == 10
+    assert _run(monkeypatch, plan, run, nodes[:each], []) == [], "nobody reads the last one"
 
 
-def test_what_nobody_reads_is_not_stored(monkeypatch):
-    assert _chain(monkeypatch, 10 * cuts.MOST, False) == 0
+def test_a_sum_of_many_arrays_is_cut_where_several_read_it(monkeypatch):
+    """Each node adds an input to the one before it, as the gradient of a residual network does."""
+    run, plan = jax.jit(lambda x, y: x + y), _plan()
+    nodes = _nodes(plan, [(k - 1, ~(k + 1)) for k in range(12)])
+    assert _run(monkeypatch, plan, run, nodes, []) == [], "only the next one reads it"
+    twice = _nodes(_plan(), [(k,) for k in range(12)])
+    assert _run(monkeypatch, plan, run, nodes, twice) == [2, 5, 8], "each reads four arrays at most"
+    monkeypatch.setattr(cuts, "SMALL", 1 << 20)
+    assert _run(monkeypatch, plan, run, nodes, twice) == []
 
 
 def test_an_automaton_is_the_same_in_each_mode():
