@@ -13,7 +13,7 @@ from .device import place_of
 from .hosted import put, steps_of
 from .numpy_rules import ALIKE, DTYPES, MOST_DIMENSIONS, NotHere
 
-LITTLE = 1 << 26  # bytes of all results of all nodes: with more, numpy takes longer than compiling
+LITTLE = 1 << 26  # bytes of all results of all nodes: with more, numpy can take longer than compiling
 NEVER = ()  # as the steps of a plan: a program that it is part of is XLA's
 FEW = 6  # operations that numpy does not do, each of which has an executable made
 
@@ -22,14 +22,14 @@ class TooMuch(Exception):
     """Too many operations of a program turn out to be none of numpy's."""
 
 
-def wanted(prog) -> bool:
-    """Whether numpy can run a program in a moment."""
+def wanted(prog, runs, quickly) -> bool:
+    """Whether numpy can run a program so many times in little time, beside what compiling it takes. quickly: it would be made in haste."""
     if prog.device.type != "cpu":
         return False
-    if costs.nbytes(prog) > LITTLE:
-        return False
     lacking = {node.plan for node in prog.nodes if not _known(node.plan)}
-    return len(lacking) <= FEW and not any(plan.steps is NEVER for plan in lacking)
+    if len(lacking) > FEW or any(plan.steps is NEVER for plan in lacking):
+        return False
+    return costs.nbytes(prog) <= LITTLE or costs.are_numpys(prog, runs, quickly)
 
 
 def spread(inputs) -> bool:

@@ -53,9 +53,18 @@ class Wait:
 
 def by_numpy(prog, least, quickly) -> Wait:
     """How long numpy runs a program, `least` runs or more. quickly: whether what follows is made in haste if it comes seldom."""
-    each, *byte = _NUMPYS
-    extra = each * size(prog) + _moved(prog, *byte)
+    extra = _numpys(prog)
     return Wait(_often(prog, least, extra), _worth(compiling(prog, quickly), extra))
+
+
+def are_numpys(prog, runs, quickly) -> bool:
+    """Whether so many runs by numpy take little beside compiling a program."""
+    return runs * _numpys(prog) <= WORTH * compiling(prog, quickly)
+
+
+def _numpys(prog) -> float:
+    each, *byte = _NUMPYS
+    return each * size(prog) + _moved(prog, *byte)
 
 
 def by_op(prog, few, quickly) -> Wait:

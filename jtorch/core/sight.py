@@ -21,9 +21,10 @@ def numpys(prog, cause) -> costs.Wait | None:
         return None
     names = _names(prog)
     varied = very_many or names in seen.kinds or _mostly(map(seen.names.get, names, repeat(0))) >= _VARIED
-    if not varied or not by_numpy.wanted(prog):
+    if not varied:
         return None
-    return costs.by_numpy(prog, _ENOUGH_OF_MANY if very_many else _ENOUGH, hasty.wanted(prog))
+    least, quickly = _ENOUGH_OF_MANY if very_many else _ENOUGH, hasty.wanted(prog)
+    return costs.by_numpy(prog, least, quickly) if by_numpy.wanted(prog, least, quickly) else None
 
 
 def at_sight(prog, inputs) -> bool:

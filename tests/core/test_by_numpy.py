@@ -101,9 +101,15 @@ def test_inside_somebodys_jit():
 
 
 def test_large_graphs_are_compiled(monkeypatch):
+    """Those that numpy would take longer for than the compiler."""
     monkeypatch.setattr(by_numpy, "LITTLE", 100)
-    x = jtorch.ones(40)
-    assert counted(lambda: x.sin().cos().tan().exp().sqrt().tanh().sigmoid().sum().item()) == (1, 0)
+
+    def run(n):
+        jtorch.ones(n).sin().cos().tan().exp().sqrt().tanh().sigmoid().sum().item()
+
+    assert counted(lambda: run(40)) == (0, 1), "compiling takes longer"
+    monkeypatch.setattr(costs, "_NUMPYS", (1, 1, 1))
+    assert counted(lambda: run(41)) == (1, 0)
 
 
 def test_many_operations_that_turn_out_not_to_be_numpys(monkeypatch):

@@ -66,7 +66,7 @@ def test_what_comes_often_waits_for_a_part_of_what_compiling_takes(monkeypatch):
 
 def test_a_long_loop_of_few_operations_is_run_by_op_first(monkeypatch):
     """Many primitives of few operations take the compiler long, and each of their executables little."""
-    monkeypatch.setattr(by_numpy, "LITTLE", -1)
+    monkeypatch.setattr(by_numpy, "FEW", -1)
 
     def net(n):
         x = jtorch.linspace(0, 1, 6 * 40 * 40).reshape(1, 6, 40, 40)

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("own_programs")
 @pytest.fixture
 def made(monkeypatch):
     """The programs that were made in haste: those that numpy does not run."""
-    monkeypatch.setattr(by_numpy, "LITTLE", -1)
+    monkeypatch.setattr(by_numpy, "FEW", -1)
     programs = []
     usual = hasty.of_program
     monkeypatch.setattr(hasty, "of_program", lambda prog: programs.append(prog) or usual(prog))

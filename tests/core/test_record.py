@@ -75,7 +75,7 @@ def test_first_sight_runs_op_by_op_and_a_repeated_graph_is_fused():
 
 
 def test_many_cold_ops_are_compiled_whole_at_first_sight_where_numpy_does_not_run_them(monkeypatch):
-    monkeypatch.setattr(by_numpy, "LITTLE", -1)
+    monkeypatch.setattr(by_numpy, "FEW", -1)
     x = jtorch.randn(11, 2)
 
     def once():
