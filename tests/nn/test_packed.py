@@ -85,9 +85,14 @@ CELLS = {
 
 
 # two layers both ways without first states: test_packed_recurrence
-BUILDS = {"plain": ({}, False), "both ways, started": ({"bidirectional": True, "num_layers": 2}, True)}
-# relu and tanh are one loop
-LENGTHS = [(kind, build) for kind in CELLS for build in BUILDS if (kind, build) != ("relu", "both ways, started")]
+BUILDS = {
+    "plain": ({}, False),
+    "both ways, started": ({"bidirectional": True}, True),
+    "two layers, started": ({"bidirectional": True, "num_layers": 2}, True),
+}
+# relu and tanh are one loop, and layers of all kinds are stacked alike
+LENGTHS = [(kind, "plain") for kind in CELLS] + [(kind, "both ways, started") for kind in ("projected", "gru", "tanh")]
+LENGTHS += [("lstm", "two layers, started")]
 
 
 @pytest.mark.parametrize("kind, build", LENGTHS)
