@@ -4,6 +4,7 @@ import gc
 import os
 import pathlib
 import random
+import threading
 from importlib import metadata
 
 import pytest
@@ -38,14 +39,41 @@ def _compile_quickly():
 _compile_quickly()
 
 
+def _lower_quickly():
+    """One MLIR context for many programs: jax makes one for each, which took a third of the time that lowering takes."""
+    from jax._src.interpreters import mlir  # noqa: PLC0415  after the flag is set
+
+    make, mine = getattr(mlir, "make_ir_context", None), threading.local()
+
+    def shared():
+        left = getattr(mine, "left", 0)
+        if not left:  # what is in a context stays in it: constants of programs too
+            mine.context, left = make(), 300
+        mine.left = left - 1
+        return mine.context
+
+    if make is not None:
+        mlir.make_ir_context = shared
+
+
+_lower_quickly()
+
+
 def _settle():
     """What is there now is not gone through at each collection: there are millions of objects, and a collection took seconds."""
     gc.collect()
     gc.freeze()
 
 
-def pytest_collection_finish(session):
-    _settle()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Modules and tests are made to stay: a third of the time went into looking for what of them is garbage."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        _settle()
 
 
 @pytest.fixture(autouse=True, scope="module")

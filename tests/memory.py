@@ -1,11 +1,13 @@
 """When a test process holds too many compiled programs, and how it lets go of them."""
 
 import ctypes
+import functools
 import gc
 import os
 
-MOST = 3 << 30  # bytes a test process may hold on to: two of them share a small machine
-MAPS = 30_000  # memory maps, of which each program takes some; Linux gives a process 65 530
+LEAST = 3 << 30  # bytes a test process may hold on to: two of them share a small machine
+SHARE = 5  # or this part of what the machine has: letting go takes seconds, and what is needed again is compiled again
+MAPS = 45_000  # memory maps, of which each program takes some; Linux gives a process 65 530
 ROOM = 1 << 30, 10_000  # bytes and maps that may be added to what cannot be let go of: each time costs seconds
 
 _kept = 0, 0  # bytes and maps after programs were forgotten
@@ -13,8 +15,8 @@ _kept = 0, 0  # bytes and maps after programs were forgotten
 
 def crowded() -> bool:
     """Whether programs fill the process; never where the system does not tell."""
-    held = _held()
-    return any(now > max(most, kept + room) for now, most, kept, room in zip(held, (MOST, MAPS), _kept, ROOM))
+    held, most = _held(), (max(LEAST, _memory() // SHARE), MAPS)
+    return any(now > max(many, kept + room) for now, many, kept, room in zip(held, most, _kept, ROOM))
 
 
 def forget_programs():
@@ -35,6 +37,15 @@ def forget_programs():
     gc.freeze()
     _trim()
     _kept = _held()
+
+
+@functools.cache
+def _memory():
+    """Bytes of the machine; none where the system does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 0
 
 
 def _held():

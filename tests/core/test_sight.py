@@ -58,11 +58,12 @@ def test_many_passes_are_numpys(monkeypatch):
 
     def passes():
         x = jtorch.ones(4, requires_grad=True)
-        for _ in range(300):
+        for _ in range(60):
             x = x.sin().cos().tanh().exp() / 3
         return x.sum().item()
 
     monkeypatch.setattr(costs, "AT_MOST_OFTEN", 2)
+    monkeypatch.setattr(sight, "_VERY_MANY", 250)
     assert counted(lambda: [passes() for _ in range(3)]) == (0, 3)
     assert counted(lambda: [passes() for _ in range(sight._ENOUGH_OF_MANY)])[0] == 1
 

@@ -142,13 +142,16 @@ def check(row):
     wrt = [i for i, a in enumerate(arrays) if differentiable(a)]
     derive = grads and outs and wrt
     given = [arrays[i] for i in wrt]
-    rules = own_rules(op, rebuild, arrays, wrt) if derive and row.pick is None else None
+    rules = derive and row.pick is None and has_own_rules(op, rebuild, arrays, wrt)
     cot = [rand(*picked[i].shape, seed=9 + i, dtype=numpy_type(picked[i])) for i in outs] if derive else []
-    if derive and rules is None and not dynamic:
-        got, ours = jax.jit(lambda *values: pull(forward, arrays, wrt, values, outs, cot))(*given)
-    else:
+    by_rules = lambda *values: ruled(op, rebuild, values, forward(*values), cot[0])
+    ours = None
+    if not derive or dynamic:
         got = (forward if dynamic else jax.jit(forward))(*arrays)
-        ours = None
+    elif rules:
+        got, ours = jax.jit(by_rules)(*arrays)
+    else:
+        got, ours = jax.jit(lambda *values: pull(forward, arrays, wrt, values, outs, cot))(*given)
     assert len(got) == len(picked)
     for a, b in zip(got, picked):
         same(a, b.detach(), row.tol)
@@ -158,10 +161,8 @@ def check(row):
     pulled = torch.autograd.grad(
         [picked[i] for i in outs], [tleaves[i] for i in wrt], [torch.tensor(c) for c in cot], allow_unused=True
     )
-    if rules is not None:
-        names, bound = rules
-        out = got[0] if len(got) == 1 else tuple(got)
-        ours = jax.jit(lambda: [rule_grad(op, bound, out, n, jnp.asarray(cot[0])) for n in names])()
+    if ours is None and rules:
+        ours = by_rules(*arrays)[1]
     elif ours is None:
         ours = jax.jit(lambda *values: pull(forward, arrays, wrt, values, outs, cot)[1])(*given)
     for g, w in zip(ours, pulled):
@@ -169,16 +170,27 @@ def check(row):
             same(g, w, row.tol * 10)
 
 
-def own_rules(op, rebuild, arrays, wrt):
-    """The arguments to differentiate and all arguments by name, where the op has a rule of its own for each."""
-    rules = getattr(op, "rules", {})
-    if not rules:
-        return None
+def by_name(op, rebuild, arrays):
+    """All arguments by name, and which of them to differentiate by."""
     args, kw = rebuild(arrays)
     bound = inspect.signature(op.fn).bind(*args, **kw)
     bound.apply_defaults()
     names = [n for n, a in bound.arguments.items() if isinstance(a, jax.Array) and differentiable(a)]
-    return (names, bound.arguments) if len(names) == len(wrt) and all(n in rules for n in names) else None
+    return bound.arguments, names
+
+
+def has_own_rules(op, rebuild, arrays, wrt) -> bool:
+    """Whether the op has a rule of its own for each argument to differentiate by."""
+    rules = getattr(op, "rules", {})
+    names = by_name(op, rebuild, arrays)[1] if rules else []
+    return bool(rules) and len(names) == len(wrt) and all(n in rules for n in names)
+
+
+def ruled(op, rebuild, arrays, got, g):
+    """The results `got` and the op's own derivatives: one program for both."""
+    bound, names = by_name(op, rebuild, arrays)
+    out = got[0] if len(got) == 1 else tuple(got)
+    return got, [rule_grad(op, bound, out, n, jnp.asarray(g)) for n in names]
 
 
 def pull(forward, arrays, wrt, values, outs, cot):

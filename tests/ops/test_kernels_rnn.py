@@ -27,13 +27,17 @@ def seen(t, kind, batch, **options):
     return [v.detach().tolist() for v in (out, last, *grads, *twice)]
 
 
-BUILDS = {"plain, 4": ({}, 4), "plain, 5": ({}, 5), "both ways, 4": ({"bidirectional": True, "num_layers": 2}, 4)}
+BUILDS = {"plain, 4": ({}, 4), "plain, 5": ({}, 5), "both ways, 4": ({"bidirectional": True}, 4)}
 
 
-@pytest.mark.parametrize("options, batch", BUILDS.values(), ids=BUILDS)
-@pytest.mark.parametrize("kind", CELLS)
-def test_loops_over_halves_of_the_batch(kind, options, batch, monkeypatch):
-    halved = []
+# That an odd batch stays whole does not depend on the cell; relu and tanh are one loop.
+LEFT_OUT = [*[(kind, "plain, 5") for kind in ("gru", "tanh", "relu")], ("relu", "both ways, 4")]
+CASES = [(kind, build) for kind in CELLS for build in BUILDS if (kind, build) not in LEFT_OUT]
+
+
+@pytest.mark.parametrize("kind, build", CASES)
+def test_loops_over_halves_of_the_batch(kind, build, monkeypatch):
+    (options, batch), halved = BUILDS[build], []
     whole = rnn._in_halves
     monkeypatch.setattr(rnn, "FORWARD_HALVED", 0)
     monkeypatch.setattr(rnn, "BACKWARD_HALVED", 0)
