@@ -4,7 +4,6 @@ import gc
 import os
 import pathlib
 import random
-import threading
 from importlib import metadata
 
 import pytest
@@ -37,26 +36,6 @@ def _compile_quickly():
 
 
 _compile_quickly()
-
-
-def _lower_quickly():
-    """One MLIR context for many programs: jax makes one for each, which took a third of the time that lowering takes."""
-    from jax._src.interpreters import mlir  # noqa: PLC0415  after the flag is set
-
-    make, mine = getattr(mlir, "make_ir_context", None), threading.local()
-
-    def shared():
-        left = getattr(mine, "left", 0)
-        if not left:  # what is in a context stays in it: constants of programs too
-            mine.context, left = make(), 300
-        mine.left = left - 1
-        return mine.context
-
-    if make is not None:
-        mlir.make_ir_context = shared
-
-
-_lower_quickly()
 
 
 def _settle():
