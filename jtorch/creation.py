@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import jax
 import numpy as np
 
-from . import errors, errors_arguments, errors_storage, literals
+from . import errors, errors_arguments, errors_autograd, errors_storage, literals
 from .autograd.derive import differentiable
 from .core import device as devices
 from .core import dtype as dtypes
@@ -567,6 +567,8 @@ def check_out(name, dtype, out):
     """torch's errors for an out= that is no tensor, and for an explicit dtype that it does not have."""
     if out is not None and not isinstance(out, Tensor):
         raise errors.argument(name, "out", "Tensor", out)
+    if out is not None and tls.me.grad and out.requires_grad:
+        raise errors_autograd.off_tape(f"aten::{name}")
     if out is not None and dtype is not None and dtype_or_default(dtype) is not out.dtype:
         want, have = (dtypes.scalar_name(d) for d in (dtype_or_default(dtype), out.dtype))
         raise RuntimeError(f"dtype {want} does not match dtype of out parameter ({have})")

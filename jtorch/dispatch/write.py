@@ -5,13 +5,13 @@ import jax
 from .. import errors
 from ..autograd import node as tape
 from ..autograd.derive import differentiable
-from ..autograd.derive_views import extent, write_plan
+from ..autograd.derive_views import write_plan
 from ..core import dtype as dtypes
 from ..core import shapes
 from ..core import storage as storages
 from ..core.program import Plan
 from ..core.record import tls
-from ..core.spec import Spec
+from ..core.spec import Spec, extent
 from ..ops import registry
 from ..tensor import CONSTANTS, Apart, edge_of, move_retained, value_of, wrap
 
@@ -36,16 +36,18 @@ def copy_to_out(out, result, cast=False):
                 "reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0)."
             )
         spec = result._spec.with_dtype(out._spec.dtype)
-        replace_storage(out, spec)
+        make_room(out, spec)
     write(out, cast_value(result, out._spec.dtype))
 
 
-def replace_storage(t, spec):
-    """Give a tensor's storage room for another shape (resize_): the contents are what the next write puts there."""
-    t._storage.value = zeros_value(Spec.dense(tuple(spec.shape), spec.dtype, spec.device))
-    t._storage.spec = spec
+def make_room(t, spec):
+    """Give an `out=` another shape (resize_), for a result that is written to it next: what its storage holds beyond it stays."""
+    storage = t._storage
+    if t._offset or storage.host is not None or storage.spec.nbytes > spec.nbytes:
+        storages.grow(storage, t._offset + extent(spec), spec.dtype)
+    else:
+        storages.replace(storage, zeros_value(Spec.dense(tuple(spec.shape), spec.dtype, spec.device)), spec)
     t._spec = spec
-    t._offset = 0
 
 
 def zeros_value(spec):
