@@ -22,6 +22,7 @@ from .dispatch import (
     write,
     write_on_tape,
 )
+from .dispatch.write import overlap
 from .ops import registry
 from .tensor import Tensor, edge_of, value_of
 
@@ -76,6 +77,9 @@ def setitem(self, index, value):
         return
     if tls.me.grad:
         check_inplace(view, (value,))
+    for x in () if index is True else (value, *advanced):
+        if isinstance(x, Tensor) and x._storage is view._storage and overlap(view, x):
+            raise errors.input_overlap()
     if isinstance(value, Tensor):
         value = _without_ones(value, -1)
         # torch fills under a mask, and selects and copies at a 0-d index: both convert

@@ -64,14 +64,15 @@ def copy_(self, other, non_blocking=False) -> Tensor:
         src = to_device(src, a.device)
     if b.dtype is not a.dtype and not (tls.me.grad and edge_of(self) is not None):
         src = op_named("_to_copy")(src, dtype=a.dtype)
-    if src._storage is self._storage and src._spec is a and src._offset == self._offset:
+    taped = tls.me.grad and (edge_of(src) is not None or edge_of(self) is not None) or _dual(src) or _dual(self)
+    if not taped and src._storage is self._storage and src._spec is a and src._offset == self._offset:
         storages.write(self._storage, a, self._offset, value_of(self))
         return self
     if a.numel > 1 and any(s == 0 and n > 1 for n, s in zip(a.shape, a.strides)):
         raise errors.overlap()
     if shifted:
         raise errors.input_overlap()
-    if tls.me.grad and (edge_of(src) is not None or edge_of(self) is not None) or _dual(src) or _dual(self):
+    if taped:
         return inplace(registry.OPS["_copied"], (self, src))
     write_on_tape(self, value_of(src), None)
     return self

@@ -254,6 +254,7 @@ CASES = {
             ("gather", lambda t, x: x.gather(0, t.tensor([[2, 0, 1]]))),
             ("gather below", lambda t, x: x.gather(0, t.tensor([[-1, 0, 1]]))),
             ("scatter", lambda t, x: x.scatter(0, t.tensor([[2, 0, 1]]), 1)),
+            ("scatter nowhere", lambda t, x: x.scatter(0, t.zeros(0, 3, dtype=t.int64), t.ones(2, 3))),
             ("index", lambda t, x: x[t.tensor([0, 2])]),
             ("index_add", lambda t, x: x.index_add(0, t.tensor([2]), x[:1])),
             ("index_copy", lambda t, x: x.index_copy(0, t.tensor([2]), x[:1])),

@@ -143,6 +143,8 @@ ROOM = {  # what out= of another shape, and storages of another size, do to the 
 HISTORY = {
     "set_": lambda t: [(y, y.sum().backward()) for x in [made(t)] for y in [after(x, lambda x: x.set_(t.ones(2)))]],
     "set_ to what has one": lambda t: t.zeros(2).set_(made(t)).grad_fn.name(),
+    "copy_ of itself": lambda t: [x.copy_(x[:]).grad_fn.name() for x in [made(t)]],
+    "hooks of a view that is written": lambda t: hooked(t),
     "set_ without gradients": lambda t: t.zeros(2).set_(made(t).detach()),
     "a view of the same dtype": lambda t: made(t).view(t.float32),
     "a shallow copy": lambda t: copy.copy(made(t)),
@@ -162,6 +164,10 @@ SHIFTED = {
     "fill_ by an element": lambda t: [x.fill_(x[2]) for x in [ramp(t)]],
     "an element to its place": lambda t: [(x.__setitem__(slice(0, 1), x[0]), x) for x in [ramp(t)]],
     "a number to what is expanded": lambda t: t.zeros(1).expand(3).__setitem__(slice(None), 5),
+    "positions of itself": lambda t: [x.__setitem__(t.tensor([0, 1]), x[2:4]) for x in [ramp(t)]],
+    "positions that are written": lambda t: [i.__setitem__(i, 3) for i in [t.arange(4)]],
+    "a new dimension of itself": lambda t: [(x.__setitem__(True, x), x) for x in [ramp(t)]],
+    "out= an operand that is too small": lambda t: [t.mul(x, t.ones(2, 2), out=x) for x in [t.ones(1, 2)]],
     "stack": lambda t: [t.stack([x[0], x[1]], out=x) for x in [ramp(t).view(3, 2)]],
 }
 APPLIED = {
@@ -188,6 +194,19 @@ def addressed(t):
 def made(t):
     """A tensor with a history."""
     return t.ones(3, requires_grad=True) * 2
+
+
+def hooked(t):
+    """What hooks of a tensor and of a view of it get, when the view is written between them."""
+    seen = []
+    x = t.ones(3, requires_grad=True)
+    y = x * 1
+    v = y[:2]
+    v.register_hook(lambda g: seen.append("before"))
+    y.register_hook(seen.append)
+    v.mul_(2).register_hook(lambda g: seen.append("after"))
+    y.sum().backward()
+    return seen, x.grad
 
 
 def raises(f, *args):

@@ -267,6 +267,9 @@ def _with_out(op, plan, me, tensors, call, out):
     _keep_apart(op, outs, tensors)
     if op.elementwise and any(_shifted(o, tensors) for o in outs):
         raise errors.input_overlap()
+    for o, spec in zip(outs, plan.specs if op.elementwise else ()):
+        if o._spec.shape != spec.shape and any(o is t for t in tensors):
+            raise errors.inplace_shape(op.name, o._spec.shape, spec.shape)
     if op.differentiable:
         _off_tape(op.name, me, (*tensors, *outs))
     ruled = _check_out(op, outs, plan.specs)
@@ -456,7 +459,7 @@ def _node_of_write(op, plan, t, tensors, values, numbers, outs):
 
 def _written_name(op):
     """An op's in-place form as PyTorch's errors name it."""
-    found = {"_copied": "copy_", "filled": "fill_.Scalar", "zeroed": "zero_"}.get(op.name)
+    found = {"_copied": "copy_", "assigned": "copy_", "filled": "fill_.Scalar", "zeroed": "zero_"}.get(op.name)
     second = op.params[1].name if len(op.params) > 1 else ""
     return found or f"{op.name}_.Tensor" * (second == "other") or f"{op.name}_"
 
