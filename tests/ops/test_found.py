@@ -188,6 +188,12 @@ RESULTS = {
         type(getattr(t.linalg, f)(t.eye(2))).__name__
         for f in ("eigh", "eig", "lu_factor", "cholesky_ex", "inv_ex", "ldl_factor")
     ],
+    "medians into out=": lambda t: [
+        f(t.tensor([[3.0, 1, 2], [0, 5, 4]]), d, keep, out=(t.empty(0), t.empty(0, dtype=t.int64)))
+        for f in (t.median, t.nanmedian)
+        for d, keep in ((0, False), (1, True))
+    ],
+    "medians into out= of other ints": lambda t: t.median(t.ones(2, 3), 0, out=(t.empty(0), t.empty(0, dtype=t.int32))),
     "fields of results": lambda t: [(r.n_fields, r.n_sequence_fields, r.__match_args__) for r in [t.sort(t.ones(2))]],
 }
 DIVIDED = {  # integers by 0
