@@ -85,7 +85,7 @@ def deepcopy(self, memo):
 
 def shallow_copy(self):
     made = make(self._storage, self._spec, self._offset, type(self))
-    made._rg = self.requires_grad and self._edge is None
+    made._rg = self.requires_grad  # a leaf, whatever the history of the original
     made.__dict__.update(own_state(self))
     return made
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import jax
 import numpy as np
 
-from . import errors, errors_arguments, errors_storage, literals
+from . import errors, errors_arguments, errors_autograd, errors_storage, literals
 from .autograd.derive import differentiable
 from .core import device as devices
 from .core import dtype as dtypes
@@ -285,7 +285,12 @@ def from_numpy(array) -> Tensor:
             "this tensor will result in undefined behavior. You may want to copy the array to protect its data or make it "
             "writable before converting it to a tensor. This type of warning will be suppressed for the rest of this program."
         )
-        return from_array(np.array(array), devices.cpu)
+        once = array[tuple(slice(0, 1 if s == 0 else None) for s in array.strides)]
+        made = from_array(np.array(once), devices.cpu)
+        if once.shape == array.shape:
+            return made
+        strides = tuple(0 if s == 0 else kept for s, kept in zip(array.strides, made._spec.strides))
+        return make(made._storage, Spec.of(array.shape, strides, made._spec.dtype, devices.cpu))
     return _over(array)
 
 
@@ -359,6 +364,9 @@ def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False, layout=Non
     """A 0-d tensor of the default dtype unless told otherwise."""
     if isinstance(s, (str, list, tuple)) or s is None:
         raise errors.argument("scalar_tensor", "s", "Number", s, 1)
+    d = dtype_or_default(dtype)
+    if isinstance(s, complex) or isinstance(s, (int, float)) and not (d.is_floating_point and d.itemsize == 2):
+        dtypes.check_number(s, d)
     return tensor(s, dtype=dtype_or_default(dtype), device=device, requires_grad=requires_grad)
 
 
@@ -403,6 +411,8 @@ def _sized(name, value, args, size, dtype, device, requires_grad, out, memory_fo
     if layout is not None and layout is not strided and type(value) is int and value == 0 and out is None:
         return sparse_zeros(layout, size_of(args) if size is None else size_of((size,)), dtype, device, requires_grad)
     _layout(layout)
+    if not args and size is None:
+        raise errors.missing_argument(name, "size")
     shape = nonnegative(size_of(args if size is None else (size,), name), name)
     if out is not None:
         check_out(name, dtype, out)
@@ -567,6 +577,8 @@ def check_out(name, dtype, out):
     """torch's errors for an out= that is no tensor, and for an explicit dtype that it does not have."""
     if out is not None and not isinstance(out, Tensor):
         raise errors.argument(name, "out", "Tensor", out)
+    if out is not None and tls.me.grad and out.requires_grad:
+        raise errors_autograd.off_tape(f"aten::{name}")
     if out is not None and dtype is not None and dtype_or_default(dtype) is not out.dtype:
         want, have = (dtypes.scalar_name(d) for d in (dtype_or_default(dtype), out.dtype))
         raise RuntimeError(f"dtype {want} does not match dtype of out parameter ({have})")

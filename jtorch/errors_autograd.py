@@ -88,3 +88,11 @@ def negative_slope(name: str) -> RuntimeError:
         f"In-place {name} backward calculation is triggered with a negative slope which is not supported. This is caused by "
         "calling in-place forward function with a negative slope, please call out-of-place version instead." + more
     )
+
+
+def off_tape(name: str) -> RuntimeError:
+    """`out=` of what needs a gradient, or for operands that do."""
+    return RuntimeError(
+        f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+        "arguments requires grad."
+    )

@@ -1,5 +1,6 @@
 """`x[...]` and `x[...] = v`: basic indexing is views, tensors and sequences of numbers go to the index ops."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,9 +17,12 @@ from .dispatch import (
     cast_value,
     check_inplace,
     function_of,
+    inplace,
+    overlaps,
     write,
     write_on_tape,
 )
+from .dispatch.write import overlap
 from .ops import registry
 from .tensor import Tensor, edge_of, value_of
 
@@ -73,6 +77,9 @@ def setitem(self, index, value):
         return
     if tls.me.grad:
         check_inplace(view, (value,))
+    for x in () if index is True else (value, *advanced):
+        if isinstance(x, Tensor) and x._storage is view._storage and overlap(view, x):
+            raise errors.input_overlap()
     if isinstance(value, Tensor):
         value = _without_ones(value, -1)
         # torch fills under a mask, and selects and copies at a 0-d index: both convert
@@ -111,9 +118,19 @@ def _as_value(t, value):
                 f"destination and {dtypes.scalar_name(value._spec.dtype)} for the source."
             )
         return value
-    if isinstance(value, complex) and not t._spec.dtype.is_complex:
-        raise errors.not_representable(t._spec.dtype)
-    return tensor(value, dtype=t._spec.dtype, device=t._spec.device)
+    return tensor(_held(value, t._spec.dtype), dtype=t._spec.dtype, device=t._spec.device)
+
+
+def _held(value, dtype):
+    """A number as an element of a dtype has it; error for one that does not fit, but for 16-bit floats, which are infinite then."""
+    if dtype is dtypes.bool_:
+        return bool(value)
+    if dtype.itemsize == 2 and dtype.is_floating_point:
+        if isinstance(value, complex):
+            raise errors.not_representable(dtypes.float64)
+        return math.copysign(math.inf, value) if abs(value) > dtypes.largest(dtype) else value
+    dtypes.check_number(value, dtype)
+    return value
 
 
 def _assign(t, result):
@@ -128,6 +145,17 @@ def _assign(t, result):
 
 def _copy(view, value):
     if not isinstance(value, Tensor):
+        value = _held(value, view._spec.dtype)
+        if 0 in view._spec.strides and overlaps(view._spec):
+            raise errors.overlap()
+        if tls.me.grad:
+            check_inplace(view)
+        if tls.me.grad and edge_of(view) is not None:
+            inplace(registry.OPS["assigned"], (view, value))
+        else:
+            view.fill_(value)
+        return
+    if not value._spec.ndim:
         view.fill_(value)
         return
     if value._spec.shape != view._spec.shape:
@@ -215,6 +243,10 @@ def _is_scalar_tensor(x):
     return isinstance(x, Tensor) and x._spec.ndim == 0 and x._spec.dtype.category == dtypes.INT
 
 
+def _is_scalar_array(x):
+    return isinstance(x, np.ndarray) and not x.ndim and x.dtype.kind in "iu" and x.dtype != np.uint8
+
+
 def _has_one_mask(index):
     found = [x for x in _items(index) if isinstance(x, (Tensor, Sequence, np.ndarray))]
     return len(found) == 1 and isinstance(found[0], Tensor) and found[0]._spec.dtype is dtypes.bool_
@@ -264,7 +296,7 @@ def _basic(self, index):
         elif _is_scalar_tensor(x) and x._spec.dtype is not dtypes.uint8 and not (gathers and _recordable(x)):
             view = _view("select", view, dim, _select_index(view, dim, int(x.item()), dim + taken))
             taken += 1
-        elif hasattr(x, "__index__") and not isinstance(x, (Tensor, np.ndarray)):
+        elif hasattr(x, "__index__") and not isinstance(x, (Tensor, np.ndarray)) or _is_scalar_array(x):
             view = _view("select", view, dim, _select_index(view, dim, x.__index__(), dim + taken))
             taken += 1
         else:

@@ -49,6 +49,8 @@ def bernoulli_(self, p=0.5, *, generator=None) -> Tensor:
     """0 or 1, each 1 with probability `p` (a number or a tensor)."""
     if self._spec.dtype.is_complex:
         raise errors.not_implemented("bernoulli_scalar_cpu_", self._spec.dtype)
+    if isinstance(p, Tensor) and not p.is_floating_point():
+        raise errors.not_implemented("bernoulli_tensor_cpu_p_", p.dtype)
     g = generator_of(generator)
     if not isinstance(p, Tensor) and not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
@@ -66,6 +68,8 @@ def bernoulli_(self, p=0.5, *, generator=None) -> Tensor:
 
 def random_(self, *args, generator=None, **named) -> Tensor:
     """Integers: over the dtype's range, [0, to), or [from, to)."""
+    if any(isinstance(x, float) for x in (*args, *named.values())):
+        raise errors.combination("random_", [*args, *named.values()], "(int from, int to) or (int to)")
     if self._spec.dtype.is_complex:
         if args or named:
             raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")

@@ -155,7 +155,7 @@ def convert(array, d, python):
 
 def _check_fits(array, d):
     kind = array.dtype.kind
-    if kind == "c" and not d.is_complex:
+    if kind == "c" and not d.is_complex and d is not dtypes.bool_:
         raise TypeError("must be real number, not complex")
     if d.category != dtypes.INT or kind not in "if":
         return

@@ -67,6 +67,8 @@ def set_rng_state(new_state) -> None:
 
 
 def _random(name, args, size, generator, out, dtype, device, requires_grad, drawn, default=None):
+    if not args and size is None:
+        raise errors.combination(name, [], "(tuple of ints size)")
     shape = nonnegative(size_of(args if size is None else (size,), name), name)
     check_out(name, dtype, out)
     d = dtype_or_default(dtype if dtype is not None or out is None else out.dtype, default)
@@ -115,7 +117,7 @@ def draw_uniform(g, shape, d, low=0.0, high=1.0):
 def draw_normal(g, shape, d, mean=0.0, std=1.0, scattered=False):
     if d.is_complex:
         real = draw.normal(g, (*shape, 2), d.to_real().np, 0.0, std * math.sqrt(0.5), scattered)
-        return dtypes.held(_in_pairs(real, d) + mean, d)
+        return dtypes.held(_in_pairs(real, d) + complex(mean, mean), d)  # PyTorch gives both parts the mean
     return draw.normal(g, shape, _needs_float(d, "normal_kernel_cpu").np, mean, std, scattered)
 
 
@@ -192,7 +194,7 @@ def randint(
         dtype,
         device,
         requires_grad,
-        lambda g, s, d: draw.randint(g, low, high, s, d.np),
+        lambda g, s, d: draw.randint(g, *draw.int_bounds(low, high, d), s, d.np),
         dtypes.int64,
     )
 
@@ -492,7 +494,7 @@ def normal(
         return finish(_undrawn(shape, d, some._spec.device), False, out)
     unit = _made(lambda s: draw_normal(generator_of(generator), s, d), shape, some.device, d)
     with no_grad():
-        result = unit * std + mean
+        result = (unit * std).to(d).add(mean).to(d)
     if out is not None:
         return finish(result, False, out)
     name = f"NormalBackward{isinstance(mean, Tensor) + 2 * isinstance(std, Tensor)}"

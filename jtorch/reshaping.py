@@ -65,7 +65,7 @@ def view_dtype(self, dtype) -> Tensor:
     """The same memory read as another element type."""
     spec = self._spec
     if dtype is spec.dtype:
-        return view_named("alias", self)
+        return make(self._storage, spec, self._offset)  # without a gradient, as of any other dtype
     old, new = spec.dtype.itemsize, dtype.itemsize
     names = f"{dtypes.scalar_name(spec.dtype)} as {dtypes.scalar_name(dtype)}"
     shape, strides, offset = list(spec.shape), list(spec.strides), self._offset

@@ -15,7 +15,6 @@ from .core.dtype import dtype as DType
 from .core.spec import Spec
 from .core.storage import Storage
 from .tensor import Tensor, make
-from .writing import resize_
 
 
 class _HostMemory:
@@ -209,13 +208,8 @@ class UntypedStorage(StorageBase):
         """Grow to so many bytes, or shrink; the storage itself."""
         item = self._storage.base.dtype.itemsize
         dtype = self._storage.base.dtype if nbytes % item == 0 else dtypes.uint8
-        if nbytes > self.nbytes():
-            resize_(self._flat(dtype), nbytes // dtype.itemsize)
-        elif nbytes < self.nbytes():
-            kept = np.array(storages.memory(self._storage).view(np.uint8)[:nbytes].view(dtype.memory))
-            spec = Spec.dense((kept.size,), dtype, self.device)
-            self._storage.value, self._storage.spec = storages.to_device(kept, self.device), spec
-            self._storage.version += 1
+        if nbytes != self.nbytes():
+            storages.resize(self._storage, nbytes, dtype)
         return self
 
     def byteswap(self, dtype):

@@ -5,9 +5,10 @@ import copy
 import numpy as np
 
 from . import creation, errors, errors_storage
+from .autograd import node as tape
 from .convert import suggested_format, to_device
 from .core import dtype as dtypes
-from .core import shapes, sharing
+from .core import shapes
 from .core import storage as storages
 from .core.layout import Layout
 from .core.record import tls
@@ -48,6 +49,7 @@ def copy_(self, other, non_blocking=False) -> Tensor:
     if tls.me.grad:
         check_inplace(self, (src,))
     a, b = self._spec, src._spec
+    shifted = src._storage is self._storage and src is not self and half_overlap(self, src)
     if tuple(a.shape) != tuple(b.shape):
         try:
             wanted = shapes.broadcast(tuple(a.shape), tuple(b.shape))
@@ -62,11 +64,15 @@ def copy_(self, other, non_blocking=False) -> Tensor:
         src = to_device(src, a.device)
     if b.dtype is not a.dtype and not (tls.me.grad and edge_of(self) is not None):
         src = op_named("_to_copy")(src, dtype=a.dtype)
+    taped = tls.me.grad and (edge_of(src) is not None or edge_of(self) is not None) or _dual(src) or _dual(self)
+    if not taped and src._storage is self._storage and src._spec is a and src._offset == self._offset:
+        storages.write(self._storage, a, self._offset, value_of(self))
+        return self
     if a.numel > 1 and any(s == 0 and n > 1 for n, s in zip(a.shape, a.strides)):
         raise errors.overlap()
-    if src._storage is self._storage and src is not self and half_overlap(self, src):
+    if shifted:
         raise errors.input_overlap()
-    if tls.me.grad and (edge_of(src) is not None or edge_of(self) is not None) or _dual(src) or _dual(self):
+    if taped:
         return inplace(registry.OPS["_copied"], (self, src))
     write_on_tape(self, value_of(src), None)
     return self
@@ -79,7 +85,11 @@ def fill_(self, value) -> Tensor:
             raise RuntimeError(
                 f"fill_ only supports 0-dimension value tensor but got tensor with {value._spec.ndim} dimensions."
             )
-        return copy_(self, value)
+        if tls.me.grad:
+            check_inplace(self, (value,))
+        if tls.me.grad and (edge_of(value) is not None or edge_of(self) is not None) or _dual(value) or _dual(self):
+            return inplace(registry.OPS["assigned"], (self, value))
+        return copy_(self, op_named("clone")(value) if value._storage is self._storage else value)
     if tls.me.grad:
         check_inplace(self)
     if 0 in self._spec.strides:
@@ -121,6 +131,7 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor:
         version = self._version + 1
         self._storage, self._spec, self._offset = Storage(zeros_value(spec), spec), spec, 0
         self._storage.version = version
+        _cut(self)
         return self
     storage, spec = getattr(source, "_storage", None), self._spec
     if not isinstance(storage, Storage) or (size is None and storage_offset):
@@ -133,15 +144,37 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor:
     if size is None:
         if isinstance(source, Tensor):
             self._storage, self._spec, self._offset = storage, source._spec, source._offset
+            _cut(self, source)
             return self
         size = (storage.base.nbytes // spec.dtype.itemsize,)
     size = tuple(size)
     stride = shapes.contiguous_strides(size) if stride is None else tuple(stride)
     _bounded(size, stride, storage_offset)
-    _grow(storage, Layout(size, stride, storage_offset).storage_size(), spec.dtype)
+    storages.grow(storage, Layout(size, stride, storage_offset).storage_size(), spec.dtype)
     self._storage, self._offset = storage, storage_offset
     self._spec = Spec.of(size, stride, spec.dtype, spec.device)
+    _cut(self, *([source] if isinstance(source, Tensor) else []))
     return self
+
+
+def _cut(t, *others):
+    """End the history of a tensor that stands for other memory now, and is no view of its base any more."""
+    taped = [e for x in (t, *others) if tls.me.grad and (e := edge_of(x)) is not None]
+    if t._base is not None:
+        t._base = t._seen = t._edge = None
+        t.__dict__.pop("_made", None)
+    if taped:
+        name = "torch::autograd::NotImplemented"
+        t._edge = (tape.class_of(name, _Cut)(name, tuple(taped), (t._spec,)), 0)
+
+
+class _Cut(tape.PythonNode):
+    """set_, which has no derivative."""
+
+    __slots__ = ()
+
+    def apply(self, grad):
+        raise RuntimeError("derivative for set_ is not implemented")
 
 
 def _bounded(size, stride, offset):
@@ -156,23 +189,6 @@ def _bounded(size, stride, offset):
         raise errors_storage.storage_offset(offset)
 
 
-def _grow(storage, count, dtype):
-    """Have a storage hold at least `count` elements of a dtype; the new ones are zeros."""
-    base = storage.base
-    wanted = -(-count * dtype.itemsize // base.dtype.itemsize)
-    if wanted <= base.numel:
-        return
-    host = storage.host
-    if host is not None and (sharing.is_shared(storage) or (host.shared() and not storages.on_host.always)):
-        raise errors_storage.not_resizable()
-    spec = Spec.dense((wanted,), base.dtype, base.device)
-    if base.device.type != "meta":
-        flat = np.zeros(wanted, base.dtype.memory)
-        flat[: base.numel] = storages.memory(storage)
-        storage.value = storages.to_device(dtypes.values(flat, base.dtype), base.device)
-    storage.spec = spec
-
-
 def resize_(self, *sizes, size=None, memory_format=None) -> Tensor:
     """Change the shape in place; the storage grows when it must, new elements are zeros."""
     if self.requires_grad:
@@ -184,7 +200,7 @@ def resize_(self, *sizes, size=None, memory_format=None) -> Tensor:
     _bounded(size, size, self._offset)
     changes = size != tuple(spec.shape)
     new = Spec.of(size, tuple(strides_for(size, memory_format)), spec.dtype, spec.device)
-    _grow(self._storage, self._offset + new.numel, spec.dtype)
+    storages.grow(self._storage, self._offset + new.numel, spec.dtype)
     self._storage.version += changes
     self._spec = new
     return self

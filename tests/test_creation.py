@@ -7,6 +7,22 @@ import jtorch
 from tests.oracle import both, torch
 
 CALLS = {
+    "complex numbers as bools": lambda t: [t.tensor([1j, 0], dtype=t.bool), t.tensor(0j, dtype=t.bool)],
+    "scalar_tensor of what does not fit": lambda t: t.scalar_tensor(1e40),
+    "scalar_tensor of a complex number": lambda t: t.scalar_tensor(1j, dtype=t.float32),
+    "zeros of no size": lambda t: t.zeros(),
+    "vander of bools": lambda t: [t.vander(t.tensor([True, False]), n) for n in (None, 3)],
+    **{
+        f"what numpy expanded, {i}": lambda t, a=a: [t.from_numpy(a), t.as_tensor(a) + 1]
+        for i, a in enumerate(
+            (
+                np.broadcast_to(np.arange(3.0), (2, 3)),
+                np.broadcast_to(np.arange(6.0).reshape(2, 1, 3), (2, 4, 3)),
+                np.broadcast_to(np.float32(3), (2, 3)),
+                np.broadcast_to(np.zeros((1, 0)), (2, 0)),
+            )
+        )
+    },
     "tensor of lists": lambda t: t.tensor([[1, 2], [3, 4]]),
     "tensor of mixed": lambda t: t.tensor([1, 2.5, True]),
     "tensor of bools": lambda t: t.tensor([[True], [False]]),

@@ -230,6 +230,15 @@ CASES = {
     "tuple of nothing": lambda t: t.arange(3)[()],
     "range": lambda t: t.arange(5)[range(1, 4)],
     "numpy int": lambda t: t.arange(5)[np.int64(3)],
+    "numpy int in an array is a view": lambda t: [
+        (y, y.storage_offset()) for y in [t.arange(6).view(3, 2)[np.array(1)], t.arange(6).view(3, 2)[:, np.array(1)]]
+    ],
+    **{
+        f"setitem of {value} in {kind}, {name}": lambda t, i=i, value=value, kind=kind: _small(t, kind, i, value)
+        for kind in ("float16", "bfloat16", "float32", "int8", "bool")
+        for value in (70000, -1e40, 300, 2.5, 1j, float("nan"))
+        for name, i in (("an element", 0), ("all", ...), ("at a mask", [True, False]), ("at positions", [0]))
+    },
     "iteration": lambda t: list(t.arange(6).view(3, 2)),
     "unpacking": lambda t: [*t.arange(3)],
     "in": lambda t: [2 in t.arange(3), 7 in t.arange(3)],
@@ -245,6 +254,7 @@ CASES = {
             ("gather", lambda t, x: x.gather(0, t.tensor([[2, 0, 1]]))),
             ("gather below", lambda t, x: x.gather(0, t.tensor([[-1, 0, 1]]))),
             ("scatter", lambda t, x: x.scatter(0, t.tensor([[2, 0, 1]]), 1)),
+            ("scatter nowhere", lambda t, x: x.scatter(0, t.zeros(0, 3, dtype=t.int64), t.ones(2, 3))),
             ("index", lambda t, x: x[t.tensor([0, 2])]),
             ("index_add", lambda t, x: x.index_add(0, t.tensor([2]), x[:1])),
             ("index_copy", lambda t, x: x.index_copy(0, t.tensor([2]), x[:1])),
@@ -277,6 +287,12 @@ CASES = {
 def _set(t, index, value):
     x = t.arange(12).view(3, 4)
     x[index] = t.tensor(value) if isinstance(value, list) else value
+    return x
+
+
+def _small(t, kind, index, value):
+    x = t.ones(2, dtype=getattr(t, kind))
+    x[index] = value
     return x
 
 

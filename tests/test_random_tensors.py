@@ -124,6 +124,35 @@ def test_poisson_of_one_rate_is_a_tensor_without_dimensions():
     both(program)
 
 
+_BOUNDS = ((0, 2049), (-257, 257), (0, 2**33), (-(2**33), 2**24 + 3), (2**53, 2**53 + 4), (3, 4), (257, 258))
+DRAWN = {  # in floats that do not hold all of the integers, in complex numbers, in 16 bits
+    **{
+        f"integers from {low} below {high} in {kind}": lambda t, kind=kind, low=low, high=high: [
+            t.randint(low, high, (6,), dtype=getattr(t, kind)),
+            t.empty(6, dtype=getattr(t, kind)).random_(low, high),
+            t.randint_like(t.empty(6, dtype=getattr(t, kind)), low, high),
+        ]
+        for kind in ("float16", "bfloat16", "float32", "float64")
+        for low, high in _BOUNDS
+    },
+    "complex normal_": lambda t: t.empty(5, dtype=t.complex64).normal_(2, 3),
+    "means of 16 bits": lambda t: t.normal(t.ones(4, 4, dtype=t.float16).t(), t.arange(16.0).view(4, 4)),
+    "random_ between floats": lambda t: t.ones(3).random_(2.5, 4),
+    "bernoulli_ by ints": lambda t: t.ones(3).bernoulli_(t.ones(3, dtype=t.int64)),
+    "rand of no size": lambda t: t.rand(),
+    "randn of an empty size": lambda t: t.randn(()),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_draws(name):
+    def program(t):
+        t.manual_seed(3)
+        return DRAWN[name](t)
+
+    both(program)
+
+
 REFUSED = {
     "normal without a size": lambda t: t.normal(0, 1),
     "randint of floats": lambda t: t.randint(0, 2.5, (2,)),

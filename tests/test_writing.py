@@ -1,5 +1,7 @@
 """Writing to tensors as a whole: copy_, fill_, set_, resize_, apply_; what a write does to elements that share memory."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -107,6 +109,67 @@ SHARED = {  # elements that share memory
         for x, i, v in [(ramp(t), t.tensor([0, 1]), t.ones(2))]
     ],
 }
+ROOM = {  # what out= of another shape, and storages of another size, do to the memory that others see
+    "out= smaller, the rest stays": lambda t: [(t.neg(t.ones(1), out=x), x.untyped_storage().nbytes(), y) for x, y in two(t, 6)],
+    "out= larger": lambda t: [(t.neg(t.ones(8), out=x), x.untyped_storage().nbytes(), y) for x, y in two(t, 6)],
+    "out= a view, smaller": lambda t: [(t.neg(t.ones(2, 4), out=x[:, :-2]), y) for x, y in two(t, 18, 3, 3, 2)],
+    "out= a view, larger": lambda t: [(t.neg(t.ones(3, 2), out=x[4:]), x, y) for x, y in two(t, 6)],
+    "out= what numpy sees": lambda t: [(t.neg(t.ones(2), out=x), y) for x in [ramp(t)] for y in [x.numpy()]],
+    "out= what numpy sees, larger": lambda t: [t.neg(t.ones(9), out=x) for x in [ramp(t)] for y in [x.numpy()]],
+    "an address after growing": lambda t: [x.data_ptr() == p for x, p in addressed(t) if x.resize_(40) is x],
+    "an address after shrinking": lambda t: [x.data_ptr() == p for x, p in addressed(t) if x.untyped_storage().resize_(8)],
+    "an address after out=": lambda t: [x.data_ptr() == p for x, p in addressed(t) if t.neg(t.ones(9), out=x) is x],
+    "a storage that numpy sees": lambda t: [x.untyped_storage().resize_(8) for x in [ramp(t)] for seen in [x.numpy()]],
+    "a storage and back": lambda t: [
+        x[:2] for x in [ramp(t)] if x.untyped_storage().resize_(8) and x.untyped_storage().resize_(24)
+    ],
+    "a storage that was saved": lambda t: [
+        (y.backward(), w.grad.shape)
+        for x, w in [(t.ones(3), t.ones(3, requires_grad=True))]
+        for y in [(w * x).sum()]
+        if x.untyped_storage().resize_(4)
+    ],
+    "a part of a larger element at the end": lambda t: [
+        (x[:8].view(t.float64), x[:8].view(t.float64)[1].fill_(3), x, x[:0].view(t.float64))
+        for x in [ramp(t, 9)]
+    ],
+    "a part of a larger element that numpy sees": lambda t: [
+        (x[:8].view(t.float64), x[:8].view(t.float64)[1].fill_(3), seen) for x in [ramp(t, 9)] for seen in [x.numpy()]
+    ],
+    "a part of a complex number at the end": lambda t: [
+        (t.view_as_complex(x[:8].view(4, 2))[1].fill_(1j), x) for x in [ramp(t, 9)]
+    ],
+}  # fmt: skip
+HISTORY = {
+    "set_": lambda t: [(y, y.sum().backward()) for x in [made(t)] for y in [after(x, lambda x: x.set_(t.ones(2)))]],
+    "set_ to what has one": lambda t: t.zeros(2).set_(made(t)).grad_fn.name(),
+    "copy_ of itself": lambda t: [x.copy_(x[:]).grad_fn.name() for x in [made(t)]],
+    "hooks of a view that is written": lambda t: hooked(t),
+    "set_ without gradients": lambda t: t.zeros(2).set_(made(t).detach()),
+    "a view of the same dtype": lambda t: made(t).view(t.float32),
+    "a shallow copy": lambda t: copy.copy(made(t)),
+    "fill_ by a tensor": lambda t: [
+        (y, y.grad_fn.name(), t.autograd.grad((y * ramp(t, 3)).sum(), [x, w]))
+        for x, w in [(t.ones(3, requires_grad=True), t.tensor(2.0, requires_grad=True))]
+        for y in [(x * 1).fill_(w)]
+    ],
+    "out= of ints that needs a gradient": lambda t: t.sub(t.tensor([1, 2]), 1, out=t.ones(2, requires_grad=True)),
+    "out= of a factory that needs a gradient": lambda t: t.zeros(2, out=t.ones(2, requires_grad=True)),
+    "out= of ints for what needs a gradient": lambda t: t.sum(made(t), 0, out=t.tensor(1)),
+}
+SHIFTED = {
+    "copy_ of a row": lambda t: [x.copy_(x[1]) for x in [ramp(t).view(3, 2)]],
+    "copy_ of another row": lambda t: [x[1:].copy_(x[0]) for x in [ramp(t).view(3, 2)]],
+    "copy_ of itself, expanded": lambda t: [x.copy_(x[:]) for x in [t.ones(1).expand(3)]],
+    "fill_ by an element": lambda t: [x.fill_(x[2]) for x in [ramp(t)]],
+    "an element to its place": lambda t: [(x.__setitem__(slice(0, 1), x[0]), x) for x in [ramp(t)]],
+    "a number to what is expanded": lambda t: t.zeros(1).expand(3).__setitem__(slice(None), 5),
+    "positions of itself": lambda t: [x.__setitem__(t.tensor([0, 1]), x[2:4]) for x in [ramp(t)]],
+    "positions that are written": lambda t: [i.__setitem__(i, 3) for i in [t.arange(4)]],
+    "a new dimension of itself": lambda t: [(x.__setitem__(True, x), x) for x in [ramp(t)]],
+    "out= an operand that is too small": lambda t: [t.mul(x, t.ones(2, 2), out=x) for x in [t.ones(1, 2)]],
+    "stack": lambda t: [t.stack([x[0], x[1]], out=x) for x in [ramp(t).view(3, 2)]],
+}
 APPLIED = {
     "apply_ of words": lambda t: ramp(t, 2).apply_(lambda x: "a"),
     "apply_ to ints": lambda t: t.ones(2, dtype=t.int64).apply_(lambda x: x + 2),
@@ -115,6 +178,35 @@ APPLIED = {
     "map_ of a number": lambda t: ramp(t, 2).map_(5, lambda a, b: a),
     "map2_": lambda t: ramp(t, 2).map2_(t.ones(2), t.ones(2), lambda a, b, c: a + b + c),
 }
+
+
+def two(t, n, *shape):
+    """Two tensors on one storage."""
+    x = ramp(t, n)
+    return [(x.view(shape or n), x)]
+
+
+def addressed(t):
+    x = ramp(t)
+    return [(x, x.data_ptr())]
+
+
+def made(t):
+    """A tensor with a history."""
+    return t.ones(3, requires_grad=True) * 2
+
+
+def hooked(t):
+    """What hooks of a tensor and of a view of it get, when the view is written between them."""
+    seen = []
+    x = t.ones(3, requires_grad=True)
+    y = x * 1
+    v = y[:2]
+    v.register_hook(lambda g: seen.append("before"))
+    y.register_hook(seen.append)
+    v.mul_(2).register_hook(lambda g: seen.append("after"))
+    y.sum().backward()
+    return seen, x.grad
 
 
 def raises(f, *args):
@@ -143,6 +235,35 @@ def test_set(name):
 @pytest.mark.parametrize("name", SHARED)
 def test_shared_elements(name):
     both(SHARED[name])
+
+
+@pytest.mark.parametrize("name", ROOM)
+def test_memory_that_others_see(name):
+    both(ROOM[name])
+
+
+def test_a_storage_that_is_too_small_is_not_read():
+    """PyTorch reads and writes beyond it."""
+    import jtorch  # noqa: PLC0415  as the oracle does
+
+    for seen in (False, True):
+        x = ramp(jtorch)
+        x.untyped_storage().resize_(8)
+        small = x.untyped_storage()._flat(jtorch.float32).numpy() if seen else None
+        for use in (lambda x: x + 1, lambda x: x.tolist(), lambda x: x.numpy(), lambda x: x.zero_(), lambda x: x.sum()):
+            with pytest.raises(RuntimeError, match="out of bounds for storage of size 8"):
+                use(x)
+        assert small is None or small.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("name", HISTORY)
+def test_history(name):
+    both(HISTORY[name])
+
+
+@pytest.mark.parametrize("name", SHIFTED)
+def test_elements_in_other_places(name):
+    both(SHIFTED[name])
 
 
 @pytest.mark.parametrize("name", APPLIED)

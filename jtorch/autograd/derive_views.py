@@ -6,7 +6,7 @@ import numpy as np
 
 from ..core import shapes, strided
 from ..core.program import Plan
-from ..core.spec import Spec
+from ..core.spec import Spec, extent
 
 
 class ViewMap:
@@ -229,10 +229,6 @@ def views_plan(spec, strides, outs, grad_name):
 
 
 _view_plans: dict = {}
-
-
-def extent(spec):
-    return 1 + sum((n - 1) * s for n, s in zip(spec.shape, spec.strides)) if spec.numel else 0
 
 
 def _inside(spec, out, offset):

@@ -130,7 +130,10 @@ def _tangent_plan(plan, moving):
             return ruled(primals, args[n : n + m], numbers)
         tangents = dict(zip(moving, args[n : n + m]))
         full = [tangents[k].astype(p.dtype) if k in tangents else _zero(p) for k, p in enumerate(primals)]
-        got = jax.jvp(lambda *a: plan.fn(*a, *numbers), primals, tuple(full))[1]
+        if plan.op is not None and plan.op.tangents is not None:
+            got = plan.op.tangents(primals, full, numbers)
+        else:
+            got = jax.jvp(lambda *a: plan.fn(*a, *numbers), primals, tuple(full))[1]
         got = (got,) if plan.n_out == 1 else got
         got = [got[k].astype(s.dtype.np) for k, s in zip(smooth, specs)]
         return got[0] if len(got) == 1 else tuple(got)

@@ -40,7 +40,23 @@ def int_bounds(low, high, d):
     for name, bound in (("from", low), ("to - 1", high - 1)):
         if not least <= bound <= most:
             raise RuntimeError(f"{name} is out of bounds for {errors.c_type(d)}")
+    if d.is_floating_point:
+        digits = 1 - int(math.log2(float(ml_dtypes.finfo(d.np).eps)))
+        low, high = _representable(low, 1, digits, d), _representable(high, -1, digits, d)
+        if low >= high:
+            raise RuntimeError(
+                f"random_ expects 'from' casted to dtype to be less than 'to' casted to dtype, but got from={low} >= to={high}"
+            )
     return low, high
+
+
+def _representable(bound, inward, digits, d):
+    """A bound of random integers (the upper one is not drawn), moved inward where its neighbour inside rounds to what lies outside."""
+    inside = bound + inward
+    rounded = int(np.array(inside).astype(d.np))
+    if (rounded >= bound) == (inward > 0):
+        return bound
+    return rounded + inward * (1 << (abs(inside).bit_length() - digits))
 
 
 def _np(dtype) -> np.dtype:

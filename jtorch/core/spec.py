@@ -104,6 +104,11 @@ class Spec:
         return f"Spec({tuple(self.shape)}, {self.strides}, {self.dtype}, {self.device})"
 
 
+def extent(spec) -> int:
+    """How many elements of memory lie between the first and the last element of a tensor, these included."""
+    return 1 + sum((n - 1) * s for n, s in zip(spec.shape, spec.strides)) if spec.numel else 0
+
+
 LARGEST = 2**63 - 1
 _SPECS: dict[tuple, Spec] = {}
 _DENSE: dict[tuple, Spec] = {}

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import errors_func, errors_storage
+from .. import errors, errors_func, errors_storage
 from . import dtype as dtypes
 from . import halves, strided
 from .device import place_of
@@ -15,7 +15,7 @@ from .lanes import Lane, is_traced, unknown
 from .pending import NO_DATA, Small
 from .program import Plan
 from .record import Pending, tls
-from .spec import Spec
+from .spec import Spec, extent
 
 _pointers = itertools.count(1)
 LITTLE = 2048  # bytes that stay numpy's until a program takes them
@@ -210,10 +210,20 @@ def _view_plan(base, spec, offset, writing):
     return found
 
 
+def _inside(base, spec, offset):
+    """Raise for a tensor that shows more than there is: its storage has shrunk."""
+    size = spec.dtype.itemsize
+    if spec.numel and (offset + extent(spec)) * size > base.nbytes:
+        raise errors.storage_bounds(
+            tuple(spec.shape), spec.strides, offset, size, offset + extent(spec), base.nbytes // size
+        )
+
+
 _recipes: dict[tuple, Plan] = {}
 
 
 def _make_view_plan(base, spec, offset, writing):
+    _inside(base, spec, offset)
     same_type = base.dtype is spec.dtype
     if same_type:
         shape, strides = tuple(base.shape), base.strides
@@ -233,21 +243,27 @@ def _recipe_plan(base, spec, recipe, n, writing, same_type):
         def get(array):
             return array
 
-        put = get
+        def put(value, array):
+            return value
     else:
         memory, _ = strided.plan(tuple(base.shape), base.strides, (base.numel,), (1,), 0)
+        # a last element of the tensor may have room for a part of it only
+        count = base.nbytes // spec.dtype.itemsize * spec.dtype.itemsize // base.dtype.itemsize
 
         def get(array):
-            return halves.reinterpret(memory.read(array, ()), base.dtype, spec.dtype)
+            return halves.reinterpret(memory.read(array, ())[:count], base.dtype, spec.dtype)
 
-        def put(flat):
+        def put(flat, array):
             whole = strided.plan((base.numel,), (1,), tuple(base.shape), base.strides, 0)[0]
-            return whole.read(halves.reinterpret(flat, spec.dtype, base.dtype), ())
+            flat = halves.reinterpret(flat, spec.dtype, base.dtype)
+            if count < base.numel:
+                flat = jnp.concatenate([flat, memory.read(array, ())[count:]])
+            return whole.read(flat, ())
 
     if writing:
 
         def kernel(array, value, *starts):
-            return put(recipe.write(get(array), starts, value.astype(spec.dtype.np)))
+            return put(recipe.write(get(array), starts, value.astype(spec.dtype.np)), array)
 
         out, operands = base, (base, Spec.dense(spec.shape, spec.dtype, spec.device))
     else:
@@ -339,10 +355,11 @@ def host_view(storage, spec, offset) -> np.ndarray:
     flat = storage.host.buffer
     item = flat.dtype.itemsize
     if spec.dtype is not storage.host.spec.dtype:
-        flat = flat.view(spec.dtype.memory)
         item = spec.dtype.itemsize
+        flat = flat.view(np.uint8)[: flat.nbytes // item * item].view(spec.dtype.memory)
     if spec.numel == 0:
         return np.zeros(tuple(spec.shape), spec.dtype.memory)
+    _inside(storage.host.spec, spec, offset)
     return _strided(flat[offset:], spec, item)
 
 
@@ -404,6 +421,35 @@ def unshare(storage, whole=False):
     storage._host = None
 
 
+def grow(storage, count, dtype):
+    """Have a storage hold at least `count` elements of a dtype; the new ones are zeros."""
+    base = storage.base
+    wanted = -(-count * dtype.itemsize // base.dtype.itemsize)
+    if wanted > base.numel:
+        resize(storage, wanted * base.dtype.itemsize, base.dtype)
+
+
+def resize(storage, nbytes, dtype):
+    """Have a storage hold so many bytes, as elements of a dtype; new ones are zeros."""
+    base, host = storage.base, storage.host
+    if host is not None and (host.among_processes or (host.shared() and not on_host.always)):
+        raise errors_storage.not_resizable()
+    value, spec = storage.value, Spec.dense((nbytes // dtype.itemsize,), dtype, base.device)
+    if base.device.type != "meta":
+        flat = np.zeros(nbytes, np.uint8)
+        kept = min(nbytes, base.nbytes)
+        flat[:kept] = memory(storage).view(np.uint8)[:kept]
+        value = to_device(dtypes.values(flat.view(dtype.memory), dtype), base.device)
+    replace(storage, value, spec)
+
+
+def replace(storage, value, spec):
+    """Give a storage a value of another size, which lies elsewhere in memory."""
+    storage.value, storage.spec = value, spec
+    if hasattr(storage, "_pointer"):
+        del storage._pointer
+
+
 def numpy_of(storage, spec, offset) -> np.ndarray:
     """The tensor's elements as numpy sees them now, without sharing."""
     if storage.host is not None:
@@ -411,6 +457,7 @@ def numpy_of(storage, spec, offset) -> np.ndarray:
     base = storage.spec
     try:
         if base is not spec and base.dtype is spec.dtype and spec.numel:
+            _inside(base, spec, offset)
             flat = memory(storage)
             item = flat.dtype.itemsize
             return dtypes.values(_strided(flat[offset:], spec, item), spec.dtype)

@@ -2,7 +2,7 @@
 
 import functools
 
-from .. import errors, errors_func
+from .. import errors, errors_autograd, errors_func
 from ..autograd import node as tape
 from ..autograd.derive import Binding, differentiable
 from ..core import device as devices
@@ -39,10 +39,10 @@ from .write import (
     check_inplace,
     copy_to_out,
     half_overlap,
+    make_room,
     overlap,
     overlaps,
     overwritten,
-    replace_storage,
     write,
     write_on_tape,
 )
@@ -267,8 +267,11 @@ def _with_out(op, plan, me, tensors, call, out):
     _keep_apart(op, outs, tensors)
     if op.elementwise and any(_shifted(o, tensors) for o in outs):
         raise errors.input_overlap()
-    if plan.diff:
-        _off_tape(op, me, (*tensors, *outs))
+    for o, spec in zip(outs, plan.specs if op.elementwise else ()):
+        if o._spec.shape != spec.shape and any(o is t for t in tensors):
+            raise errors.inplace_shape(op.name, o._spec.shape, spec.shape)
+    if op.differentiable:
+        _off_tape(op.name, me, (*tensors, *outs))
     ruled = _check_out(op, outs, plan.specs)
     results = finish(plan, me, tensors, call.numbers)
     of_fresh = getattr(op.strides, "of_fresh", None)
@@ -285,7 +288,7 @@ def _make_room(outs, specs):
     """Resize empty out= to row-major strides, whatever those of the results are."""
     for o, spec in zip(outs, specs):
         if not o._spec.numel and o._spec.shape != spec.shape:
-            replace_storage(o, Spec.dense(tuple(spec.shape), o._spec.dtype, spec.device))
+            make_room(o, Spec.dense(tuple(spec.shape), o._spec.dtype, spec.device))
 
 
 def _shifted(t, tensors):
@@ -321,7 +324,7 @@ def into_out(record, out, result):
     many = isinstance(result, tuple)
     results = result if many else (result,)
     outs = _outs(record, out, len(results) if many else None)
-    _off_tape(record, tls.me, (*results, *outs))
+    _off_tape(record.name, tls.me, (*results, *outs))
     ruled = _check_out(record, outs, [r._spec for r in results])
     if record.kind == "composite" and record.row_major:
         _make_room(outs, [r._spec for r in results])
@@ -330,12 +333,9 @@ def into_out(record, out, result):
     return type(result)(outs) if many and type(result) is not tuple else out
 
 
-def _off_tape(record, me, tensors):
+def _off_tape(name, me, tensors):
     if me.grad and any(t.requires_grad for t in tensors):
-        raise RuntimeError(
-            f"{record.name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
-            "arguments requires grad."
-        )
+        raise errors_autograd.off_tape(name)
 
 
 def _check_out(record, outs, specs):
@@ -459,7 +459,7 @@ def _node_of_write(op, plan, t, tensors, values, numbers, outs):
 
 def _written_name(op):
     """An op's in-place form as PyTorch's errors name it."""
-    found = {"_copied": "copy_", "filled": "fill_.Scalar", "zeroed": "zero_"}.get(op.name)
+    found = {"_copied": "copy_", "assigned": "copy_", "filled": "fill_.Scalar", "zeroed": "zero_"}.get(op.name)
     second = op.params[1].name if len(op.params) > 1 else ""
     return found or f"{op.name}_.Tensor" * (second == "other") or f"{op.name}_"
 

@@ -7,11 +7,16 @@ GUARDS = (
             "if type(exponent) is int and exponent < 0 and type(input) in fast and input._spec.dtype.category < 2:",
             "    raise integer_power()",
         ),
-        "masked_fill": (
-            "if type(value) in number_types and type(input) in fast and input._spec.dtype.category < 2:",
+    }
+    | dict.fromkeys(
+        ("masked_fill", "index_fill"),
+        (
+            "if type(value) in number_types and type(value) is not complex and type(input) in fast and (",
+            "    input._spec.dtype.category < 2 or not -65504 <= value <= 65504",
+            "):",
             "    check_number(value, input._spec.dtype)",
         ),
-    }
+    )
     | dict.fromkeys(
         ("floor_divide", "fmod", "remainder"),
         (

@@ -5,15 +5,15 @@ import jax
 from .. import errors
 from ..autograd import node as tape
 from ..autograd.derive import differentiable
-from ..autograd.derive_views import extent, write_plan
+from ..autograd.derive_views import write_plan
 from ..core import dtype as dtypes
 from ..core import shapes
 from ..core import storage as storages
 from ..core.program import Plan
 from ..core.record import tls
-from ..core.spec import Spec
+from ..core.spec import Spec, extent
 from ..ops import registry
-from ..tensor import CONSTANTS, Apart, edge_of, move_retained, value_of, wrap
+from ..tensor import CONSTANTS, Apart, edge_of, move_retained, value_of, view_edge, wrap
 
 
 def copy_to_out(out, result, cast=False):
@@ -36,16 +36,18 @@ def copy_to_out(out, result, cast=False):
                 "reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0)."
             )
         spec = result._spec.with_dtype(out._spec.dtype)
-        replace_storage(out, spec)
+        make_room(out, spec)
     write(out, cast_value(result, out._spec.dtype))
 
 
-def replace_storage(t, spec):
-    """Give a tensor's storage room for another shape (resize_): the contents are what the next write puts there."""
-    t._storage.value = zeros_value(Spec.dense(tuple(spec.shape), spec.dtype, spec.device))
-    t._storage.spec = spec
+def make_room(t, spec):
+    """Give an `out=` another shape (resize_), for a result that is written to it next: what its storage holds beyond it stays."""
+    storage = t._storage
+    if t._offset or storage.host is not None or storage.spec.nbytes > spec.nbytes:
+        storages.grow(storage, t._offset + extent(spec), spec.dtype)
+    else:
+        storages.replace(storage, zeros_value(Spec.dense(tuple(spec.shape), spec.dtype, spec.device)), spec)
     t._spec = spec
-    t._offset = 0
 
 
 def zeros_value(spec):
@@ -148,6 +150,8 @@ def write_on_tape(t, value, node, k=0, name="copy_"):
     if base._spec.dtype.to_real() is not t._spec.dtype.to_real():
         raise errors.unsupported("gradients through a write to a view of another dtype", "an out-of-place operation")
     before_edge = t._edge
+    if node is not None and before_edge is not None and (before_edge[0].pre_hooks or before_edge[0].hooks):
+        _pass_by(node, before_edge, view_edge(base, t, "AsStridedBackward0", base_edge))
     base._edge = copy_slices(base, base_edge, t, None if node is None else (node, k))
     base._rg = False
     t._seen = None
@@ -155,6 +159,14 @@ def write_on_tape(t, value, node, k=0, name="copy_"):
     for x, e in ((base, before), (t, before_edge)):
         if e is not None and e[0].retained:
             move_retained(x, e)
+
+
+def _pass_by(node, edge, other):
+    """Let the gradient of what a node has written over go to the base by another way: hooks of the view as it was do not run."""
+    at = node.edges.index(edge) if edge in node.edges else None
+    if at is not None and other is not None:
+        node.sequence, other[0].sequence = other[0].sequence, node.sequence  # the way back comes after the node
+        node.edges = (*node.edges[:at], other, *node.edges[at + 1 :])
 
 
 def copy_slices(base, base_edge, view, edge):

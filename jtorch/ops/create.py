@@ -167,7 +167,7 @@ def vander(x: Array, N: int | None = None, increasing: bool = False) -> Array:
     n = x.shape[0] if N is None else N
     if n < 0:
         raise RuntimeError("N must be non-negative.")
-    kind = jnp.int64 if jnp.issubdtype(x.dtype, jnp.integer) else x.dtype
+    kind = x.dtype if jnp.issubdtype(x.dtype, jnp.inexact) else jnp.int64
     x = x.astype(kind)
     columns = [jnp.ones_like(x)]
     for _ in range(1, n):

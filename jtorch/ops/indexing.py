@@ -438,10 +438,12 @@ def _check_take_along(input, indices, dim=None):
 def _scatter_at(input, dim, index, src, *, name="scatter"):
     """Check a scatter; the dimension and the parts of `src` and `index` that are used."""
     dim = axis(dim, input.ndim)
+    if index.size and not _is_index(index):
+        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
+    if src is not None and src.dtype != input.dtype:
+        raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
     if index.size == 0:
         return dim, None, None
-    if not _is_index(index):
-        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
     _same_rank(index, input, "self")
     index = _as_1d(index)[0]
     shape = input.shape or (1,)
@@ -453,8 +455,6 @@ def _scatter_at(input, dim, index, src, *, name="scatter"):
                 f"apart from dimension {dim}"
             )
         return dim, index, None
-    if src.dtype != input.dtype:
-        raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
     if builtins.max(src.ndim, 1) != index.ndim:
         raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
     src = _as_1d(src)[0]

@@ -88,7 +88,7 @@ def cat(tensors: list[Array], dim: int = 0) -> Array:
     return lax.concatenate([a for _, a in full], dim)
 
 
-@op(where="torch", out=_cat_out, by_numpy=np.stack)
+@op(where="torch", out=_cat_out, by_numpy=np.stack, apart=True)
 def stack(tensors: list[Array], dim: int = 0) -> Array:
     """The tensors, of one shape, joined along a new dimension."""
     if not tensors:

@@ -438,15 +438,24 @@ def _expm(A):
     return lax.fori_loop(0, turns.max(), squared, out)
 
 
-def _expm_backward(A, g):
-    # the loop has no reverse derivative; the exponential of the block matrix [[A.T, g], [0, A.T]] holds it
+def _expm_tangent(A, t):
+    """The tangent at A in direction t: in the corner of the exponential of the block matrix [[A, t], [0, A]]."""
     n = A.shape[-1]
-    turned = jnp.swapaxes(A, -1, -2)
-    top, bottom = jnp.concatenate([turned, g], -1), jnp.concatenate([jnp.zeros_like(A), turned], -1)
-    return (_expm(jnp.concatenate([top, bottom], -2))[..., :n, n:],)
+    top, bottom = jnp.concatenate([A, t], -1), jnp.concatenate([jnp.zeros_like(A), A], -1)
+    return _expm(jnp.concatenate([top, bottom], -2))[..., :n, n:]
 
 
-_expm.defvjp(lambda A: (_expm(A), A), _expm_backward)
+# the loop has no reverse derivative
+_expm.defvjp(lambda A: (_expm(A), A), lambda A, g: (_expm_tangent(jnp.swapaxes(A, -1, -2), g),))
+
+
+def _matrix_exp_tangent(operands, tangents, numbers):
+    A, t = operands[0], tangents[0]
+    kind = jnp.float32 if A.dtype.itemsize < 4 else A.dtype
+    return _expm_tangent(A.astype(kind), t.astype(kind)).astype(A.dtype)
+
+
+matrix_exp.tangents = _matrix_exp_tangent
 
 
 def _tensorinv_strides(outs, A, ind):

@@ -32,7 +32,7 @@ def masked_fill(input: Array, mask: Array, value: Scalar) -> Array:
         raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {words}")
     value = jnp.asarray(value)
     whole = jnp.issubdtype(input.dtype, jnp.complexfloating)
-    if jnp.issubdtype(value.dtype, jnp.complexfloating) and not whole:
+    if jnp.issubdtype(value.dtype, jnp.complexfloating) and not whole and input.dtype != np.bool_:
         raise RuntimeError(f"value cannot be converted to type {errors.c_type(dt.of(input.dtype))} without overflow")
     return jnp.where(mask, value.astype(input.dtype), input)
 
@@ -182,6 +182,20 @@ def filled(input: Array, value: Number) -> Array:
 
 
 filled.vjp(input=ZERO)
+
+
+@op(where="", grad_name="FillBackward3")
+def assigned(input: Array, value: Scalar) -> Array:
+    """The same, of a tensor without dimensions, as which item assignment takes a number too."""
+    return jnp.broadcast_to(_real_part(jnp.asarray(value), input).astype(input.dtype), input.shape)
+
+
+assigned.vjp(input=ZERO, value=lambda g: g)
+
+
+def _real_part(x, input):
+    """`x`, or its real part where `input` is not complex."""
+    return x.real if jnp.iscomplexobj(x) and not jnp.iscomplexobj(input) else x
 
 
 @op(where="", grad_name="ZeroBackward0")

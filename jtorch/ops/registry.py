@@ -309,6 +309,8 @@ class Op(Record):
         self.picks = False
         # Whether tangents follow from its rules, turned around: where jax's derivative of the kernel is another at kinks.
         self.transposed = False
+        # (operands, their tangents, numbers) -> the result's tangent, of a kernel that jax has no forward derivative of
+        self.tangents = None
         self.expanded: Callable | None = None
         # (arguments) -> arguments or None, asked at each call: for what is another call, once values are looked at. Set above.
         self.prepare: Callable | None = None

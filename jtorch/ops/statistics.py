@@ -222,13 +222,21 @@ for _record in (median_dim, nanmedian_dim):
     _no_empty(_record)
 
 
-@composite
+_MEDIAN_OUT = (
+    "Expected tensor for 'values' to have the same type as tensor for argument #2 'self'; but type torch.{have}Tensor does not "
+    "equal torch.{want}Tensor (while checking arguments for median)",
+    "Expected tensor for argument #1 'indices' to have scalar type {want}; but got torch.{have}Tensor instead "
+    "(while checking arguments for median)",
+)
+
+
+@composite(out=_MEDIAN_OUT)
 def median(input: Array, dim: int | None = None, keepdim: bool = False):
     """median(input), or median(input, dim, keepdim=False) -> (values, indices): the lower median."""
     return median_all(input) if dim is None else median_dim(input, dim, keepdim)
 
 
-@composite
+@composite(out=_MEDIAN_OUT)
 def nanmedian(input: Array, dim: int | None = None, keepdim: bool = False):
     """As median, over the elements that are not nan."""
     return nanmedian_all(input) if dim is None else nanmedian_dim(input, dim, keepdim)

@@ -28,6 +28,12 @@ with fw.dual_level():
     kept = dual(y.detach(), v)
 print(kept)
 """,
+    "matrix_exp": """
+from torch.func import grad, jacfwd, jvp
+A = torch.tensor([[0.5, 1.], [0., -0.3]])
+print(jvp(torch.matrix_exp, (A,), (torch.ones(2, 2),)), jvp(torch.matrix_exp, (A * 0,), (torch.ones(2, 2),)))
+print(jacfwd(torch.matrix_exp)(A), grad(lambda x: jvp(torch.matrix_exp, (x,), (torch.ones(2, 2),))[1].sum())(A))
+""",
     "forward_over_reverse": """
 class Cube(torch.autograd.Function):
     @staticmethod

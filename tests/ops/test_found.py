@@ -164,7 +164,10 @@ NUMBERS = {
     "masked_fill_ of floats": lambda t: small(t, "float32").masked_fill_(t.tensor(MASK), 1e39),
     "masked_fill of bytes": lambda t: small(t, "int8").masked_fill(t.tensor(MASK), 300),
     "masked_fill with inf": lambda t: small(t, "float16").masked_fill(t.tensor(MASK), -INF),
+    "masked_fill of bools": lambda t: t.ones(2, dtype=t.bool).masked_fill(t.tensor([True, False]), 1j),
     "index_fill": lambda t: small(t, "int8").index_fill(0, t.tensor([0]), 300),
+    "masked_fill, then with more": lambda t: [small(t, "float16").masked_fill(t.tensor(MASK), v) for v in (2, 2**40)],
+    "index_fill, then with more": lambda t: [small(t, "int8").index_fill(0, t.tensor([0]), v) for v in (2.0, INF)],
     "scatter": lambda t: small(t, "float16").scatter(0, t.tensor([0]), 1e9),
     "clamp": lambda t: small(t, "int8").clamp(0, 300),
     "clamp of halves": lambda t: small(t, "float16").clamp(max=1e9),
@@ -185,6 +188,12 @@ RESULTS = {
         type(getattr(t.linalg, f)(t.eye(2))).__name__
         for f in ("eigh", "eig", "lu_factor", "cholesky_ex", "inv_ex", "ldl_factor")
     ],
+    "medians into out=": lambda t: [
+        f(t.tensor([[3.0, 1, 2], [0, 5, 4]]), d, keep, out=(t.empty(0), t.empty(0, dtype=t.int64)))
+        for f in (t.median, t.nanmedian)
+        for d, keep in ((0, False), (1, True))
+    ],
+    "medians into out= of other ints": lambda t: t.median(t.ones(2, 3), 0, out=(t.empty(0), t.empty(0, dtype=t.int32))),
     "fields of results": lambda t: [(r.n_fields, r.n_sequence_fields, r.__match_args__) for r in [t.sort(t.ones(2))]],
 }
 DIVIDED = {  # integers by 0
