@@ -610,10 +610,10 @@ def _between(name, start, end, steps, more, dtype, device, requires_grad, out):
             raise errors.inferred_complex(name, dtype)
     dtype, steps = dtype_or_default(dtype), _count(name, start, end, steps)
     if name == "linspace" and steps > 0:
-        if dtype is dtypes.bool_:
+        if dtype is dtypes.bool_ and steps > 1:
             raise errors.not_implemented("linspace_cpu", dtype)
         for x in (start, end):
-            if not isinstance(x, Tensor):
+            if not isinstance(x, Tensor) and dtype is not dtypes.bool_:
                 dtypes.check_number(x, dtype)
     if dtype.category > dtypes.INT:
         start, end = (float(x) if type(x) is int and wide.is_wide(x) else x for x in (start, end))

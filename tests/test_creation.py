@@ -72,6 +72,8 @@ CALLS = {
     "range of floats": lambda t: t.arange(0, 1, 0.1),
     "linspace": lambda t: [t.linspace(0, 1, 5), t.linspace(0, 10, 1), t.linspace(0, 1, 0), t.linspace(5, -5, 4)],
     "linspace of ints": lambda t: t.linspace(0, 10, 4, dtype=t.int64),
+    "linspace of bools": lambda t: [t.linspace(*ends, 1, dtype=t.bool) for ends in ((-2.0, -3), (0, 3), (0.5, 3))],
+    "linspace of two bools": lambda t: t.linspace(0, 1, 2, dtype=t.bool),
     "linspace negative": lambda t: t.linspace(0, 1, -1),
     "linspace of tensors": lambda t: [
         t.linspace(t.tensor(2.7), 9, 3, dtype=t.int64),
