@@ -365,9 +365,9 @@ def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False, layout=Non
     if isinstance(s, (str, list, tuple)) or s is None:
         raise errors.argument("scalar_tensor", "s", "Number", s, 1)
     d = dtype_or_default(dtype)
-    if isinstance(s, complex) or isinstance(s, (int, float)) and not (d.is_floating_point and d.itemsize == 2):
-        dtypes.check_number(s, d)
-    return tensor(s, dtype=dtype_or_default(dtype), device=device, requires_grad=requires_grad)
+    if isinstance(s, (int, float, complex)):
+        s = dtypes.element(s, d)
+    return tensor(s, dtype=d, device=device, requires_grad=requires_grad)
 
 
 # --- from sizes --------------------------------------------------------------------------------------------------------

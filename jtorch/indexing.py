@@ -1,6 +1,5 @@
 """`x[...]` and `x[...] = v`: basic indexing is views, tensors and sequences of numbers go to the index ops."""
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -118,19 +117,7 @@ def _as_value(t, value):
                 f"destination and {dtypes.scalar_name(value._spec.dtype)} for the source."
             )
         return value
-    return tensor(_held(value, t._spec.dtype), dtype=t._spec.dtype, device=t._spec.device)
-
-
-def _held(value, dtype):
-    """A number as an element of a dtype has it; error for one that does not fit, but for 16-bit floats, which are infinite then."""
-    if dtype is dtypes.bool_:
-        return bool(value)
-    if dtype.itemsize == 2 and dtype.is_floating_point:
-        if isinstance(value, complex):
-            raise errors.not_representable(dtypes.float64)
-        return math.copysign(math.inf, value) if abs(value) > dtypes.largest(dtype) else value
-    dtypes.check_number(value, dtype)
-    return value
+    return tensor(dtypes.element(value, t._spec.dtype), dtype=t._spec.dtype, device=t._spec.device)
 
 
 def _assign(t, result):
@@ -145,11 +132,13 @@ def _assign(t, result):
 
 def _copy(view, value):
     if not isinstance(value, Tensor):
-        value = _held(value, view._spec.dtype)
+        value = dtypes.element(value, view._spec.dtype)
         if 0 in view._spec.strides and overlaps(view._spec):
             raise errors.overlap()
         if tls.me.grad:
-            check_inplace(view)
+            check_inplace(
+                view
+            )  # before its edge is asked for, which renews that of a view that must not be used any more
         if tls.me.grad and edge_of(view) is not None:
             inplace(registry.OPS["assigned"], (view, value))
         else:

@@ -5,10 +5,8 @@ factor of two between them. They are counted from what a program is made of and 
 executable makes a run, so that the same script gives the same bits each time.
 """
 
-import jax
-
 from . import ledger
-from .cuts import inner
+from .cuts import inner, traced
 
 WORTH = 0.5  # what the runs of a program that comes seldom may take longer, of what compiling it takes
 WORTH_OFTEN = 0.15  # the same of one that comes often: a short script is done before, and a long one has lost little
@@ -127,9 +125,7 @@ def _often(prog, least, extra) -> int:
 def _size(plan) -> int:
     """Primitives that a plan is made of, asked of jax once."""
     try:
-        operands = [jax.ShapeDtypeStruct(tuple(spec.shape), spec.dtype.np) for spec in plan.operands]
-        traced = plan.jit.trace(*operands, *[kind(1) for kind in plan.kinds])
-        plan.size = _primitives(traced.jaxpr.jaxpr) or 1
+        plan.size = _primitives(traced(plan)) or 1
     except Exception:  # it takes other things than arrays like these; whatever is wrong is said where it runs
         plan.size = _USUAL
     return plan.size

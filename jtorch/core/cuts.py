@@ -7,6 +7,9 @@ every weight's gradient read all the summands before it anew, 84 arrays in the s
 they do not help.
 """
 
+from types import SimpleNamespace
+
+import jax
 import jax.numpy as jnp
 
 FEW = 32  # nodes that a program may have without its chains being looked at
@@ -39,17 +42,15 @@ class Cuts:
     def __init__(self, nodes):
         self.before = {}  # of a value, by its index: {node: its operations}
         self.loads = {}  # of a value, by its index: {what is in memory: its bytes}
-        self.readers = {}  # of a value, by its index: (plan, operand)
+        self.readers = {}  # of a value, by its index: how many loops read it
         for node in nodes:
-            for k, i in enumerate(node.ids):
-                self.readers.setdefault(i, []).append((node.plan, k))
+            for i, uses in zip(node.ids, look_at(node.plan).uses):
+                self.readers[i] = self.readers.get(i, 0) + uses
 
-    def made(self, node, run, args, results):
-        """The results of a node that `run` was traced for with these arguments, stored where they are read and too much comes before."""
+    def made(self, node, args, results):
+        """The results of a node that was traced with these arguments, stored where they are read and too much comes before."""
         plan = node.plan
         look = plan.look
-        if look is None:
-            look = plan.look = Look(run.trace(*args).jaxpr.jaxpr)
         before = {}
         if look.weight:
             for i in node.ids:
@@ -83,7 +84,25 @@ class Cuts:
         size = _nbytes(value)
         if size < SMALL or sum(loads.values()) < LOADS * size:
             return False
-        return sum(1 if plan.look is None else plan.look.uses[k] for plan, k in self.readers[at]) > 1
+        return self.readers[at] > 1
+
+
+def traced(plan):
+    """The jaxpr of a plan, for operands and numbers like its own."""
+    operands = [jax.ShapeDtypeStruct(tuple(spec.shape), spec.dtype.np) for spec in plan.operands]
+    return plan.jit.trace(*operands, *[kind(1) for kind in plan.kinds]).jaxpr.jaxpr
+
+
+def look_at(plan):
+    """What a plan is made of, asked of jax once."""
+    if plan.look is None:
+        try:
+            plan.look = Look(traced(plan))
+        except (
+            Exception
+        ):  # it takes other things than arrays like these: its results are in memory, and each operand is read once
+            plan.look = SimpleNamespace(weight=0, outs=[None] * plan.n_out, uses=[1] * len(plan.operands))
+    return plan.look
 
 
 class Look:
@@ -94,20 +113,18 @@ class Look:
     loops that read it.
     """
 
-    __slots__ = ("weight", "outs", "uses", "_made")
+    __slots__ = ("weight", "outs", "uses")
 
     def __init__(self, jaxpr):
         self.weight = _count(jaxpr)
         self.uses = [0] * len(jaxpr.invars)
-        self._made = {}  # variable that is made in memory: its bytes
         known = {v: (frozenset((k,)), frozenset()) for k, v in enumerate(jaxpr.invars)}
         self._walk(jaxpr, known)
-        self.outs = [self._out(_of(known, v)) for v in jaxpr.outvars]
+        self.outs = [self._out(*_of(known, v)) for v in jaxpr.outvars]
 
-    def _out(self, source):
-        operands, own = source
+    def _out(self, operands, own):
         self._use(operands)
-        return None if not operands and len(own) == 1 else (operands, [self._made[v] for v in own])
+        return None if not operands and len(own) == 1 else (operands, [_nbytes(v.aval) for v in own])
 
     def _use(self, operands):
         for k in operands:
@@ -127,7 +144,6 @@ class Look:
             operands, own = (frozenset().union(*sets) for sets in zip(*reads)) if reads else _NOTHING
             if name in _MADE or name in _DEAR or within is not None:
                 self._use(operands)
-                self._made.update((v, _nbytes(v.aval)) for v in eqn.outvars)
                 known.update((v, (frozenset(), frozenset((v,)))) for v in eqn.outvars)
             else:
                 known.update((v, (operands, own)) for v in eqn.outvars)

@@ -1,6 +1,7 @@
 """PyTorch's dtypes, their numpy counterparts and the promotion lattice."""
 
 import functools
+import math
 import re
 
 import ml_dtypes
@@ -310,6 +311,18 @@ _LARGEST = {"float32": _SINGLE, "complex64": _SINGLE, "float16": 65504.0, "bfloa
 def largest(d: dtype) -> float:
     """The largest finite number of a dtype of floats."""
     return _LARGEST.get(d.name, _DOUBLE)
+
+
+def element(x, d: dtype):
+    """A number as an element of a dtype has it: beyond a float of 16 bits it is infinite, beyond others it raises PyTorch's error."""
+    if d is bool_:
+        return bool(x)
+    if d.itemsize == 2 and d.is_floating_point:
+        if isinstance(x, complex):
+            raise errors.not_representable(float64)
+        return math.copysign(math.inf, x) if abs(x) > largest(d) else x
+    check_number(x, d)
+    return x
 
 
 def can_cast(a: dtype, b: dtype) -> bool:

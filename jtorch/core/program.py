@@ -175,7 +175,7 @@ class Program:
                 else:
                     result = run[plan](*got)
                 if cut:
-                    result = chains.made(node, run[plan], got, result)
+                    result = chains.made(node, got, result)
                 if plan.n_out == 1:
                     env[node.first] = result
                 else:

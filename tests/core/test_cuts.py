@@ -36,8 +36,7 @@ def _look(function, operands):
     ],
 )
 def test_weight_of_an_operation(function, weight):
-    jitted = jax.jit(function)
-    assert _look(jitted, 1).weight == weight
+    assert _look(function, 1).weight == weight
 
 
 def _layer(g, x):
@@ -62,7 +61,7 @@ def test_what_is_read_for_a_result(function, operands, outs, uses):
     assert look.uses == uses
 
 
-def _run(monkeypatch, plan, run, nodes, readers):
+def _run(monkeypatch, nodes, readers=()):
     """Indices of the values that are stored where these nodes are traced."""
     stored = []
     monkeypatch.setattr(cuts, "_stored", lambda x: stored.append(x) or x)
@@ -70,36 +69,49 @@ def _run(monkeypatch, plan, run, nodes, readers):
     values = {}
     for node in nodes:
         args = [values.get(i, np.zeros((64, 64), np.float32)) for i in node.ids]
-        values[node.first] = held.made(node, run, args, np.full((64, 64), node.first, np.float32))
+        values[node.first] = held.made(node, args, np.full((64, 64), node.first, np.float32))
     return [int(x[0, 0]) for x in stored]
 
 
-def _nodes(plan, ids):
-    return [SimpleNamespace(plan=plan, ids=i, first=k, count=k + 1) for k, i in enumerate(ids)]
-
-
-def _plan():
-    return SimpleNamespace(look=None, n_out=1)
+def _nodes(function, ids):
+    plan = SimpleNamespace(look=_look(function, len(ids[0])), n_out=1)
+    return [SimpleNamespace(plan=plan, ids=i, first=k) for k, i in enumerate(ids)]
 
 
 def test_a_long_chain_is_cut_where_too_much_comes_before(monkeypatch):
-    run, plan, each = jax.jit(lambda x: x * 2 + 1), _plan(), cuts.MOST // 2 + 1
-    nodes = _nodes(plan, [(k - 1,) for k in range(10 * each + 1)])
-    assert _run(monkeypatch, plan, run, nodes[: each - 1], []) == []
-    assert plan.look.weight == 2
-    assert len(_run(monkeypatch, plan, run, nodes, _nodes(plan, [(nodes[-1].first,)]))) == 10
-    assert _run(monkeypatch, plan, run, nodes[:each], []) == [], "nobody reads the last one"
+    each = cuts.MOST // 2 + 1  # operations of weight 2
+    nodes = _nodes(lambda x: x * 2 + 1, [(k - 1,) for k in range(10 * each + 1)])
+    assert _run(monkeypatch, nodes[: each - 1]) == []
+    assert len(_run(monkeypatch, nodes, _nodes(jax.numpy.negative, [(nodes[-1].first,)]))) == 10
+    assert _run(monkeypatch, nodes[:each]) == [], "nobody reads the last one"
 
 
 def test_a_sum_of_many_arrays_is_cut_where_several_read_it(monkeypatch):
     """Each node adds an input to the one before it, as the gradient of a residual network does."""
-    run, plan = jax.jit(lambda x, y: x + y), _plan()
-    nodes = _nodes(plan, [(k - 1, ~(k + 1)) for k in range(12)])
-    assert _run(monkeypatch, plan, run, nodes, []) == [], "only the next one reads it"
-    twice = _nodes(_plan(), [(k,) for k in range(12)])
-    assert _run(monkeypatch, plan, run, nodes, twice) == [2, 5, 8], "each reads four arrays at most"
+    nodes = _nodes(lambda x, y: x + y, [(k - 1, ~(k + 1)) for k in range(12)])
+    assert _run(monkeypatch, nodes) == [], "only the next one reads it"
+    once = _nodes(jax.numpy.negative, [(k,) for k in range(12)])
+    assert _run(monkeypatch, nodes, once) == [2, 5, 8], "each reads four arrays at most; one alone reads the last"
+    twice = _nodes(lambda x: x - x.sum(), [(k,) for k in range(12)])
+    assert _run(monkeypatch, nodes, twice) == [2, 5, 8, 11]
     monkeypatch.setattr(cuts, "SMALL", 1 << 20)
-    assert _run(monkeypatch, plan, run, nodes, twice) == []
+    assert _run(monkeypatch, nodes, twice) == []
+
+
+def test_plans_are_looked_at_before_a_program_is_traced():
+    """So that what is cut does not depend on which programs came before."""
+    x = jtorch.ones(64, 64)
+    jtorch.synchronize()
+    graph = (x.exp() + x)._storage.value.graph
+    nodes = graph.state.nodes()
+    cuts.Cuts(nodes)
+    assert all(isinstance(node.plan.look, cuts.Look) for node in nodes)
+
+
+def test_a_plan_that_takes_no_arrays_has_its_results_in_memory():
+    plan = SimpleNamespace(look=None, operands=(None, None), kinds=(), n_out=2)
+    look = cuts.look_at(plan)
+    assert (look.weight, look.outs, look.uses) == (0, [None, None], [1, 1])
 
 
 def test_an_automaton_is_the_same_in_each_mode():
