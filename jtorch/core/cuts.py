@@ -17,7 +17,7 @@ MOST = 192  # operations that may be computed anew for a value
 LOADS = 4  # times its own size that may be read anew for a value which several loops read
 SMALL = 1 << 14  # bytes of a value that is read anew in no time
 # Primitives whose results are made in memory anyhow.
-_MADE = frozenset(
+MADE = frozenset(
     ("dot_general", "conv_general_dilated", "reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "argmax", "argmin", "reduce_and",
      "reduce_or", "sort", "scan", "while", "cond", "cumsum", "cumprod", "cummax", "cummin", "reduce_window", "reduce_window_sum",
      "reduce_window_max", "select_and_scatter_add", "scatter", "scatter-add", "scatter_add", "fft", "pure_callback", "top_k")
@@ -135,14 +135,14 @@ class Look:
         for eqn in jaxpr.eqns:
             name = eqn.primitive.name
             reads = [_of(known, v) for v in eqn.invars]
-            within = None if name in _MADE else inner(eqn)
+            within = None if name in MADE else inner(eqn)
             if within is not None and len(within.invars) == len(reads):
                 inside = dict(zip(within.invars, reads))
                 self._walk(within, inside)
                 known.update((v, _of(inside, w)) for v, w in zip(eqn.outvars, within.outvars))
                 continue
             operands, own = (frozenset().union(*sets) for sets in zip(*reads)) if reads else _NOTHING
-            if name in _MADE or name in _DEAR or within is not None:
+            if name in MADE or name in _DEAR or within is not None:
                 self._use(operands)
                 known.update((v, (frozenset(), frozenset((v,)))) for v in eqn.outvars)
             else:
@@ -172,7 +172,7 @@ def _stored(x):
 def _count(jaxpr) -> int:
     total = 0
     for eqn in jaxpr.eqns:
-        if eqn.primitive.name in _MADE:
+        if eqn.primitive.name in MADE:
             return 0
         within = inner(eqn)
         if within is None:

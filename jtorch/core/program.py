@@ -7,7 +7,7 @@ from sys import getrefcount
 import jax
 
 from ..errors_storage import out_of_memory
-from . import by_numpy, costs, cuts, gather, hasty, hosted, ledger, sight
+from . import by_numpy, costs, cuts, gather, hasty, hosted, ledger, sight, ties
 from .chain import abstract, beside, concretely
 from .channel_order import CONVOLVES, FOLLOWS, lies_first, stored_order
 from .device import place_of
@@ -27,7 +27,7 @@ class Plan:
     __slots__ = (
         "op", "name", "fn", "specs", "n_out", "n_num", "kinds", "runtime", "device", "nbytes", "jit", "warm", "operands", "bwd",
         "grad_name", "extra", "diff", "public", "multiple", "fields", "out_edges", "simple", "tries", "first", "enough",
-        "steps", "exact", "varied", "more", "lanes", "channels", "alone", "look", "size", "work",
+        "steps", "exact", "varied", "more", "lanes", "channels", "alone", "look", "depends", "size", "work",
     )  # fmt: skip
 
     def __init__(self, op, name, fn, operands, kinds=(), runtime=False, specs=None, device=None):
@@ -49,6 +49,7 @@ class Plan:
         self.alone = None  # `jit` where nothing convolves, once it is asked for, of what follows
         self.lanes = None  # (how many, of which operands) -> itself for all slices of a vmap
         self.look = None  # what it is made of (`cuts.py`), once it is part of a program
+        self.depends = None  # of each result the operands that it depends on (`ties.py`), once that is asked for
         self.size = None  # primitives that it is made of, once they are asked for (`costs.py`)
         self.warm = 0  # runs by itself
         self.tries = 0  # programs that were compiled at first sight with it among their nodes
@@ -97,7 +98,7 @@ class Program:
     __slots__ = (
         "nodes", "out", "used", "all_used", "donate", "pack", "call", "runs", "device", "entry", "n_nodes", "interpret",
         "gathering", "place", "jit", "ahead", "spared", "wait", "settled",
-        "by_numpy", "fuller", "hasty",
+        "by_numpy", "fuller", "hasty", "takers",
     )  # fmt: skip
 
     def __init__(self, state, live, dead, device):
@@ -110,7 +111,7 @@ class Program:
         self.n_nodes = len(self.nodes)
         self.device = device
         self.pack = Packing(path, self.nodes, device)
-        self.donate, self.out = _donations(self.nodes, self.out, used, dead)
+        self.donate, self.out, self.takers = _donations(self.nodes, self.out, used, dead)
         self.call = self.jit = None  # to be called with arrays; to be traced
         self.settled = False  # `call` stays as it is: made with everything on
         self.runs = 0
@@ -156,6 +157,7 @@ class Program:
         position = {~i: k for k, i in enumerate(self.used)}
         n_in = len(self.used)
         cut = cuts.wanted(self)
+        tie = ties.Ties(nodes, self.takers) if self.device.type == "cpu" else None
         convolves = any(node.plan.channels is CONVOLVES for node in nodes)
         run = {node.plan: node.plan.jit if convolves else node.plan.by_itself() for node in nodes}
 
@@ -166,6 +168,8 @@ class Program:
             for node in nodes:
                 plan = node.plan
                 got = [args[position[i]] if i < 0 else env[i] for i in node.ids]
+                if tie and node in tie.waits:
+                    got = tie.tied(node, got, env)
                 if node.numbers is RUNTIME:
                     got += numbers[node]
                     result = run[plan](*got)
@@ -236,8 +240,8 @@ def _needed(path, out):
 
 
 def _donations(nodes, out, used, dead):
-    """Positions of dead inputs whose memory a result of the same shape and dtype can take, and the results in the order
-    in which they take it.
+    """Positions of dead inputs whose memory a result of the same shape and dtype can take, the results in the order
+    in which they take it, and {input: the result that takes its memory}.
 
     jax gives the first donated input of a kind to the first result of that kind. A result that took the memory of another
     result's old value (a gradient that of a parameter) would cost a copy of that value, since it is still read.
@@ -274,7 +278,8 @@ def _donations(nodes, out, used, dead):
                 donate.append(position[i])
                 takers[new[i]] = position[i]
     last = len(used)
-    return tuple(sorted(donate)), tuple(sorted(out, key=lambda r: takers.get(r, last)))
+    taken = {used[at]: r for r, at in takers.items()}
+    return tuple(sorted(donate)), tuple(sorted(out, key=lambda r: takers.get(r, last))), taken
 
 
 def run(graph, cause, scope, thread=None):

@@ -360,8 +360,8 @@ class Thread:
                 self.flush_graph(graph, cause)
 
     def end_step(self, params):
-        """An optimizer has made its step. What is recorded waits until something new is recorded on its results, a value is
-        needed, or gradients are dropped: a gradient that nobody can see any more need not be a result of the program.
+        """An optimizer has made its step. What is recorded waits until a value is needed or gradients are dropped: a gradient that
+        nobody can see any more need not be a result of the program. What is recorded on its results leaves it waiting.
 
         params: gives the tensors that have been updated; asked once for each kind of step.
         """
