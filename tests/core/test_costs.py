@@ -77,7 +77,7 @@ def test_a_long_loop_of_few_operations_is_run_by_op_first(monkeypatch):
         return x.mean().item()
 
     ways = []
-    for n in (40, 40, 40, 40):
+    for n in (48, 48, 48, 48):
         before = ledger.counters.compiles
         ways.append((net(n), ledger.counters.compiles - before))
     assert ways[0][1] == 0
