@@ -56,6 +56,28 @@ def _check_ints(function, p, a, position):
             raise errors_arguments.overflow(function, p.name, at)
 
 
+_KINDS = {
+    kind: name
+    for one, name in ((int, "int"), (bool, "bool"), (float, "float"), (str, "str"))
+    for kind in (one, one | None)
+}
+
+
+def unhashable(op, statics, tensor, *, method=False, name=None) -> TypeError:
+    """The error for a static argument that is no key: a tensor of several dimensions, whose rows are lists then, or a dict."""
+    for at, a in statics:
+        try:
+            hash(a)
+        except TypeError:
+            p = op.params[at]
+            kind = "tuple of ints" if p.annotation in _INTS else _KINDS.get(p.annotation)
+            if kind is not None:
+                got = next((x for x in a if not isinstance(x, int)), a) if isinstance(a, tuple) else a
+                got = tensor if isinstance(got, (list, tuple)) else got
+                return errors.argument(name or op.shown, p.name, kind, got, at + 1 - method)
+    return errors.unhashable(name or op.shown)
+
+
 def is_method(frame) -> bool:
     """Whether the generated function that runs in this frame is a method: PyTorch's count its arguments without the tensor."""
     public = frame.f_globals.get("public")

@@ -398,6 +398,13 @@ REFUSED = {
     "wholes filled with much in place": lambda t, x: [x.int().masked_fill_(x > 0, v) for v in (1, HUGE - 1)],
     "wholes to a negative power in place": lambda t, x: [x.long().pow_(v) for v in (1, -1)],
     "rest of wholes by 0 in place": lambda t, x: [x.long().fmod_(v) for v in (1, 0)],
+    "a matrix for a size": lambda t, x: t.fft.irfft(x, x.long()),
+    "a matrix for shifts": lambda t, x: t.roll(x, x > 0, 0),
+    "a matrix for a dimension in place": lambda t, x: x.cumsum_(x),
+    "a matrix for an order": lambda t, x: t.cdist(x, x, x),
+    "a dict for a dimension": lambda t, x: x.argmin({}),
+    "a dict for a flag": lambda t, x: t.nansum(x, 0, {}),
+    "a dict for a row": lambda t, x: t.select(x, 0, {}),
 }
 
 

@@ -59,8 +59,22 @@ ERRORS = {
     "one cycle end": lambda L, o: [s := L.OneCycleLR(o, 0.1, 2), s.step(), s.step(), s.step()],
     "sequential": lambda L, o: L.SequentialLR(o, [], []),
     "milestones": lambda L, o: L.SequentialLR(o, [L.StepLR(o, 1)], [1]),
+    **{
+        f"a group more for {name}": lambda L, o, make=make: [s := make(L, o), add_group(o), s.step()]
+        for name, make in {
+            "lambdas": lambda L, o: L.LambdaLR(o, lambda e: 0.9**e),
+            "factors": lambda L, o: L.MultiplicativeLR(o, lambda e: 0.9),
+            "restarts": lambda L, o: L.CosineAnnealingWarmRestarts(o, 2),
+            "cycles": lambda L, o: L.CyclicLR(o, 0.01, 0.1, cycle_momentum=False),
+        }.items()
+    },
     "cyclic mode": lambda L, o: L.CyclicLR(o, 0.1, 0.2, mode="x"),
 }
+
+
+def add_group(optimizer):
+    first = optimizer.param_groups[0]["params"][0]
+    optimizer.add_param_group({"params": [first.detach().clone().requires_grad_()]})
 
 
 def optimizer_of(torch, name="SGD"):
