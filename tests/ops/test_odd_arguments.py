@@ -239,6 +239,13 @@ def test_values(name):
 
 
 # x: ones, two rows of three. Class and first words are compared.
+def _scattered(t, kind, how, number):
+    x, at = t.zeros(3, dtype=kind), t.tensor([0])
+    if how == "in place":
+        return x.scatter_(0, at, number)
+    return x.scatter(0, at, value=number) if how == "value" else x.scatter(0, at, number)
+
+
 REFUSED = {
     "dimension of a view, as a method": lambda t, x: x.unsqueeze(1.5),
     "dimension of a view, as a function": lambda t, x: t.unsqueeze(x, 1.5),
@@ -396,6 +403,20 @@ REFUSED = {
     "wholes filled with nan after a number": lambda t, x: [x.long().masked_fill(x > 0, v) for v in (1.5, NAN)],
     "bytes filled with much after a number": lambda t, x: [x.byte().masked_fill(x > 0, v) for v in (1, -300)],
     "wholes filled with much in place": lambda t, x: [x.int().masked_fill_(x > 0, v) for v in (1, HUGE - 1)],
+    **{
+        f"{kind} scattered, {how}, at last {values[-1]}": lambda t, x, kind=kind, how=how, values=values: [
+            _scattered(t, getattr(t, kind), how, v) for v in values
+        ]
+        for kind, values in (
+            ("uint8", (1, 2, 3, 1000)),
+            ("uint8", (1, 2, 3, NAN)),
+            ("int32", (1, 2, 3, HUGE - 1)),
+            ("float16", (1, 2, 3, 1j)),
+            ("float16", (1.0, 2.0, 3.0, 1e9)),
+            ("bool", (1, 2.5, 0, 3)),
+        )
+        for how in ("src", "value", "in place")
+    },
     "wholes to a negative power in place": lambda t, x: [x.long().pow_(v) for v in (1, -1)],
     "rest of wholes by 0 in place": lambda t, x: [x.long().fmod_(v) for v in (1, 0)],
     "a matrix for a size": lambda t, x: t.fft.irfft(x, x.long()),

@@ -183,3 +183,23 @@ def test_averaged_model_and_swa_schedule():
         return rates, [dict(a.state_dict()) for a in averages]
 
     both(run, least=(1e-5, 1e-6))
+
+
+@pytest.mark.parametrize("kind", ["float64", "bfloat16"])
+def test_averages_are_taken_in_the_dtype_of_the_parameters(kind):
+    """As exactly, and as roughly; one without dimensions too."""
+
+    def run(torch):
+        model = torch.nn.Module()
+        model.w, model.scale = (torch.nn.Parameter(torch.ones(s, dtype=getattr(torch, kind))) for s in ((2,), ()))
+        model.count = torch.nn.Buffer(torch.tensor([3, 4]))
+        averages = [torch.optim.swa_utils.AveragedModel(model, use_buffers=b) for b in (False, True)]
+        for i in range(4):
+            for p in model.parameters():
+                p.data.fill_(i * i + 1)
+            model.count += i
+            for average in averages:
+                average.update_parameters(model)
+        return [dict(a.state_dict()) for a in averages]
+
+    both(run, least=(0, 0))
