@@ -101,6 +101,13 @@ def _member(a):
     return static(a)
 
 
+def static_of(param, a):
+    """A static argument in this form; for an int a tensor of one element stands too, whatever its dimensions."""
+    return (
+        a.item() if isinstance(a, Tensor) and a._spec.numel == 1 and _PLAIN.get(param.annotation) is int else static(a)
+    )
+
+
 def static(a):
     """A static argument in hashable, canonical form."""
     if isinstance(a, (list, tuple)):
@@ -110,7 +117,7 @@ def static(a):
     if isinstance(a, np.generic):  # a bool of numpy's is no flag
         return a if a.dtype.kind == "b" else a.item()
     if isinstance(a, np.ndarray):
-        return tuple(static(x) for x in a.tolist())
+        return tuple(static(x) for x in a.tolist()) if a.ndim else a.item()
     if type(a) is type:  # dtype=float
         return dtypes.PYTHON.get(a, a)
     return a
