@@ -2,6 +2,7 @@
 
 import enum
 import math
+import operator
 
 import numpy as np
 import pytest
@@ -87,6 +88,10 @@ VALUES = {
         np.float32(0.5) in t.tensor([0.5]),
         np.int8(7) in t.ones(2),
         np.float64(1) in t.ones(2),
+    ],
+    "a new tensor of += an array": lambda t: [
+        f(t.arange(1.0, 5.0).view(2, 2), np.array([[1, 2], [2, 1]], np.float32))
+        for f in (operator.iadd, operator.isub, operator.imul, operator.itruediv)
     ],
     "a table of a numpy size": lambda t: t.nn.Embedding(np.uint8(5), 3, 0).padding_idx,
     "limits of bytes between -1 and 0": lambda t: [
