@@ -341,3 +341,20 @@ def test_zero_grad_asks_a_class_that_keeps_its_gradient_elsewhere():
         return found
 
     both(run)
+
+
+@pytest.mark.parametrize("lr", [0.0, 2000.0])
+def test_a_line_search_that_meets_infinity_stays_finite(lr):
+    def program(t):
+        p = t.tensor([5.0, 2.0], dtype=t.float64, requires_grad=True)
+        o = t.optim.LBFGS([p], lr=lr, line_search_fn="strong_wolfe", max_iter=3)
+
+        def closure():
+            o.zero_grad()
+            loss = p.exp().sum() + (-p).exp().sum()
+            loss.backward()
+            return loss
+
+        return o.step(closure).item(), p.detach()
+
+    both(program)
