@@ -381,6 +381,13 @@ VALUES = {
         )
         for in_place in (False, True)
     },
+    "what has the common shape already": lambda t: (
+        [
+            [a is b for a, b in zip(t.broadcast_tensors(*given), given)]
+            for given in ((t.ones(2), t.ones(2)), (t.ones(2), t.ones(())), (t.ones(1, 2), t.ones(2)), (t.ones(3),))
+        ]
+        + [t.distributions.Normal(x, 1.0).loc is x for x in (t.ones(2, requires_grad=True),)]
+    ),
     "0 to a complex power": lambda t: t.pow(t.tensor([0j, 0j]), t.tensor([2 + 1j, 1 + 0j])) + 0,
     "size of what is infinite": lambda t: t.abs(t.tensor([complex(INF, NAN), complex(NAN, -INF), 3 + 4j])),
     "polynomials of no degree": lambda t: t.special.chebyshev_polynomial_t(
