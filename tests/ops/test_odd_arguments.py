@@ -484,6 +484,7 @@ REFUSED = {
     },
     "wholes to a negative power in place": lambda t, x: [x.long().pow_(v) for v in (1, -1)],
     "rest of wholes by 0 in place": lambda t, x: [x.long().fmod_(v) for v in (1, 0)],
+    "a bound that is nan": lambda t, x: t.nn.functional.huber_loss(x, x, delta=NAN),
     "a type beside a word": lambda t, x: t.result_type(x, "a"),
     "a matrix for a size": lambda t, x: t.fft.irfft(x, x.long()),
     "a matrix for shifts": lambda t, x: t.roll(x, x > 0, 0),

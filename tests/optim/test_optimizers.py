@@ -131,6 +131,7 @@ ERRORS = {
     "groups": lambda t, p: t.optim.SGD([p]).load_state_dict({"state": {}, "param_groups": []}),
     "group size": lambda t, p: t.optim.SGD([p]).load_state_dict({"state": {}, "param_groups": [{"params": [0, 1]}]}),
     "group type": lambda t, p: t.optim.SGD([p]).add_param_group(3),
+    "one beta": lambda t, p: t.optim.Adam([p], betas=(0.9,)),
     "rho": lambda t, p: t.optim.Adadelta([p], rho=-1),
     "etas": lambda t, p: t.optim.Rprop([p], etas=(2, 1)),
     "adafactor": lambda t, p: t.optim.Adafactor([p], d=0.1),
