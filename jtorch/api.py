@@ -3,6 +3,8 @@
 import importlib
 import importlib.util
 
+import numpy as np
+
 from . import aten as aten  # what torch.ops.aten and dispatch modes call operators
 from . import creation, dlpack, functions, legacy, printing, settings
 from . import errors as _errors
@@ -12,6 +14,7 @@ from .core import record
 from .core.record import tls
 from .core.spec import Size
 from .dispatch import forget_plans, result_dtype
+from .dispatch.statics import numpy_number
 from .streams import wait
 from .tensor import Tensor
 
@@ -80,9 +83,16 @@ def result_type(tensor1, tensor2=None, *, other=None):
     if tensor2 is None:
         raise _errors.combination("result_type", [tensor1], "(two tensors or numbers)")
     both = (tensor1, tensor2)
-    return result_dtype(
-        [t._spec for t in both if isinstance(t, Tensor)], [type(t) for t in both if not isinstance(t, Tensor)]
-    )
+    kinds = [_number_kind(t) for t in both if not isinstance(t, Tensor)]
+    if None in kinds:
+        raise _errors.combination("result_type", both, "(two tensors or numbers)")
+    return result_dtype([t._spec for t in both if isinstance(t, Tensor)], kinds)
+
+
+def _number_kind(x) -> type | None:
+    """The kind of number that something is: a member of an enum and one of numpy's too."""
+    x = numpy_number(x) if isinstance(x, (np.number, np.bool_)) else x
+    return next((kind for kind in (bool, int, float, complex) if isinstance(x, kind)), None)
 
 
 def typename(obj) -> str:

@@ -2,6 +2,7 @@
 
 import copy
 import copyreg
+import numbers
 
 import numpy as np
 
@@ -215,6 +216,6 @@ def iterate(self):
 
 
 def contains(self, element):
-    if isinstance(element, (Tensor, int, float, complex, bool)):
+    if isinstance(element, (Tensor, numbers.Number)):
         return bool(op_named("any")(op_named("eq")(self, element)))
     raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")

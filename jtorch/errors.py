@@ -349,8 +349,10 @@ def combination(function: str, given, wanted: str, named=()) -> TypeError:
     )
 
 
-def unhashable(function: str, key) -> TypeError:
-    return TypeError(f"{function}(): an argument of an unsupported type among {key}")
+def unhashable(function: str) -> TypeError:
+    return TypeError(
+        f"{function}() received an invalid combination of arguments: one of a type that it knows nothing of"
+    )
 
 
 def from_kernel(function: str, error: Exception) -> Exception:

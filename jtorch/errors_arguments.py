@@ -114,3 +114,7 @@ def scan_in_place(have, wanted) -> RuntimeError:
     return RuntimeError(
         f"Bad in-place call: input tensor dtype {_c_name(have)} and output tensor dtype {_c_name(wanted)} should match"
     )
+
+
+def chance(p) -> RuntimeError:
+    return RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")

@@ -4,7 +4,7 @@ import math
 
 import jax.numpy as jnp
 
-from . import errors
+from . import errors, errors_arguments
 from .convert import as_numpy
 from .core import draw, shapes
 from .core import dtype as dtypes
@@ -38,8 +38,8 @@ def uniform_(self, from_=0, to=1, *, generator=None, **named) -> Tensor:
 
 def normal_(self, mean=0, std=1, *, generator=None) -> Tensor:
     """Normal numbers."""
-    if std < 0:
-        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
+    if not std >= 0:
+        raise errors.negative_std(std)
     g, spec = generator_of(generator), self._spec
     apart = not shapes.is_contiguous(tuple(spec.shape), spec.strides)
     return fill_random(self, lambda s: draw_normal(g, s, spec.dtype, float(mean), float(std), apart), "NormalBackward0")
@@ -53,7 +53,7 @@ def bernoulli_(self, p=0.5, *, generator=None) -> Tensor:
         raise errors.not_implemented("bernoulli_tensor_cpu_p_", p.dtype)
     g = generator_of(generator)
     if not isinstance(p, Tensor) and not 0 <= p <= 1:
-        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+        raise errors_arguments.chance(p)
     prob = float(p) if not isinstance(p, Tensor) else as_numpy(view_named("expand", p, tuple(self._spec.shape)))
     if isinstance(p, Tensor) and not ((prob >= 0) & (prob <= 1)).all():
         raise errors.probability()
@@ -68,7 +68,7 @@ def bernoulli_(self, p=0.5, *, generator=None) -> Tensor:
 
 def random_(self, *args, generator=None, **named) -> Tensor:
     """Integers: over the dtype's range, [0, to), or [from, to)."""
-    if any(isinstance(x, float) for x in (*args, *named.values())):
+    if len(args) > 2 or any(isinstance(x, float) for x in (*args, *named.values())):
         raise errors.combination("random_", [*args, *named.values()], "(int from, int to) or (int to)")
     if self._spec.dtype.is_complex:
         if args or named:
@@ -99,7 +99,7 @@ def exponential_(self, lambd=1, *, generator=None) -> Tensor:
             "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you "
             f"specified {dtypes.scalar_name(self._spec.dtype)}"
         )
-    if lambd <= 0:
+    if not lambd > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
     g = generator_of(generator)
     return fill_random(
@@ -109,7 +109,7 @@ def exponential_(self, lambd=1, *, generator=None) -> Tensor:
 
 def cauchy_(self, median=0, sigma=1, *, generator=None) -> Tensor:
     """Cauchy numbers."""
-    if sigma <= 0:
+    if not sigma > 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
     if not self._spec.dtype.is_floating_point:
         raise RuntimeError(
@@ -124,7 +124,7 @@ def cauchy_(self, median=0, sigma=1, *, generator=None) -> Tensor:
 
 def log_normal_(self, mean=1, std=2, *, generator=None) -> Tensor:
     """Exponentials of normal numbers."""
-    if std <= 0:
+    if not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
     if not self._spec.dtype.is_floating_point:
         raise errors.not_implemented("log_normal_cpu", self._spec.dtype)

@@ -62,10 +62,12 @@ def _check_self(self, dunder):
 
 def _in_place(name):
     def apply(self, other):
+        if isinstance(other, np.ndarray):  # a new tensor, then: `self + other`
+            return NotImplemented
         try:
             return getattr(self, name + "_")(other)
         except TypeError:
-            if isinstance(other, (Tensor, int, float, complex, np.generic, np.ndarray)):
+            if isinstance(other, (Tensor, int, float, complex, np.generic)):
                 raise
             return NotImplemented
 

@@ -2,11 +2,12 @@
 
 import math
 import operator
+from functools import partial
 
 import jax
 import numpy as np
 
-from . import errors, traced_draws
+from . import errors, errors_arguments, traced_draws
 from .autograd.derive import differentiable
 from .autograd.mode import no_grad
 from .autograd.node import PythonNode, class_of
@@ -75,6 +76,12 @@ def _random(name, args, size, generator, out, dtype, device, requires_grad, draw
     place = devices.resolve(device)
     if place.type == "meta":
         return finish(_undrawn(shape, d, place, drawn), requires_grad, out)
+    if out is not None and tuple(out.shape) == tuple(shape) and not out.is_contiguous():
+        if name in ("randn", "normal"):
+            drawn = partial(drawn, scattered=True)
+        with no_grad():
+            fill_random(out, lambda s: drawn(generator_of(generator), s, d), "NormalBackward0")
+        return out
     return finish(_made(lambda s: drawn(generator_of(generator), s, d), tuple(shape), place, d), requires_grad, out)
 
 
@@ -379,6 +386,8 @@ def bernoulli(input, p=None, *, generator=None, out=None) -> Tensor:
         _needs_real(spec.dtype, "bernoulli_tensor_cpu_p_", "bernoulli_tensor_cpu_self_")
     elif spec.dtype.is_complex:
         raise errors.not_implemented("bernoulli_scalar_cpu_", spec.dtype)
+    elif not 0 <= p <= 1:
+        raise errors_arguments.chance(p)
     if spec.device.type == "meta":
         return finish(_undrawn(spec.shape, spec.dtype if out is None else out.dtype, spec.device), False, out)
     given = traced_draws.traced(input)
@@ -475,7 +484,7 @@ def normal(
             dtype,
             device,
             requires_grad,
-            lambda g, s, d: draw_normal(g, s, d, mean, std),
+            partial(draw_normal, mean=mean, std=std),
         )
     some = mean if isinstance(mean, Tensor) else std
     if isinstance(std, Tensor):

@@ -239,6 +239,12 @@ CASES = {
         for value in (70000, -1e40, 300, 2.5, 1j, float("nan"))
         for name, i in (("an element", 0), ("all", ...), ("at a mask", [True, False]), ("at positions", [0]))
     },
+    **{
+        f"setitem of {value!r} in {kind}, {name}": lambda t, i=i, value=value, kind=kind: _small(t, kind, i, value)
+        for kind in ("float32", "int64", "complex64", "bool")
+        for value in (np.int64(3), np.uint8(3), np.float32(3), np.float64(2.5), np.bool_(True), np.complex128(3j))
+        for name, i in (("an element", 0), ("all", ...), ("at a mask", [True, False]), ("at positions", [0]))
+    },
     "iteration": lambda t: list(t.arange(6).view(3, 2)),
     "unpacking": lambda t: [*t.arange(3)],
     "in": lambda t: [2 in t.arange(3), 7 in t.arange(3)],

@@ -125,6 +125,17 @@ def test_poisson_of_one_rate_is_a_tensor_without_dimensions():
 
 
 _BOUNDS = ((0, 2049), (-257, 257), (0, 2**33), (-(2**33), 2**24 + 3), (2**53, 2**53 + 4), (3, 4), (257, 258))
+_OUT = {
+    "turned": lambda t, n: t.zeros(n, 4).t(),
+    "with gaps": lambda t, n: t.zeros(4, n, 2)[..., 0],
+    "of another size": lambda t, n: t.zeros(n),
+}
+_INTO = {
+    "rand": lambda t, n, out: t.rand(4, n, out=out),
+    "randn": lambda t, n, out: t.randn(4, n, out=out),
+    "normal": lambda t, n, out: t.normal(1.0, 2.0, (4, n), out=out),
+    "randint": lambda t, n, out: t.randint(0, 50, (4, n), out=out),
+}
 DRAWN = {  # in floats that do not hold all of the integers, in complex numbers, in 16 bits
     **{
         f"integers from {low} below {high} in {kind}": lambda t, kind=kind, low=low, high=high: [
@@ -141,6 +152,15 @@ DRAWN = {  # in floats that do not hold all of the integers, in complex numbers,
     "bernoulli_ by ints": lambda t: t.ones(3).bernoulli_(t.ones(3, dtype=t.int64)),
     "rand of no size": lambda t: t.rand(),
     "randn of an empty size": lambda t: t.randn(()),
+    **{
+        f"{f} into an out= {how}, {n} columns": lambda t, f=f, how=how, n=n: [
+            _INTO[f](t, n, _OUT[how](t, n)),
+            t.rand(2),
+        ]
+        for f in _INTO
+        for how in _OUT
+        for n in (3, 20)
+    },
 }
 
 
@@ -160,6 +180,12 @@ REFUSED = {
     "uniform_ beyond the dtype": lambda t: t.ones(3, dtype=t.float16).uniform_(0, 1e39),
     "uniform_ from nan": lambda t: t.ones(3).uniform_(float("nan"), 1),
     "uniform_ over too much": lambda t: t.ones(3).uniform_(-3e38, 3e38),
+    "bernoulli beyond 1": lambda t: t.bernoulli(t.ones(2), 1.5),
+    "bernoulli below 0": lambda t: t.bernoulli(t.ones(2), p=-1),
+    "spread of nan": lambda t: t.ones(2).normal_(0, float("nan")),
+    "rate of nan": lambda t: t.ones(2).exponential_(float("nan")),
+    "width of nan": lambda t: t.ones(2).cauchy_(0, float("nan")),
+    "spread of nan of a logarithm": lambda t: t.ones(2).log_normal_(0, float("nan")),
     "bernoulli_ beyond 1": lambda t: t.ones(2).bernoulli_(t.tensor([1.5, 0.0])),
 }
 

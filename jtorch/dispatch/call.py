@@ -34,7 +34,7 @@ from .plans import (
     return_type,
 )
 from .results import finish, put_on_tape
-from .statics import check_statics, statics_of
+from .statics import check_statics, statics_of, unhashable
 from .write import (
     check_inplace,
     copy_to_out,
@@ -108,12 +108,16 @@ def _plan_of(op, call, public=None):
     try:
         plan = op.plans.get(key)
     except TypeError:
-        raise errors.unhashable(op.name, call.key) from None
+        raise _no_key(op, call, method=_is_method(public)) from None
     if plan is None:
         for t in [t for t in call.tensors if t is not None] if tls.me.grad and op.differentiable else ():
             edge_of(t)  # a view that must not be used any more is refused before shapes are
         plan = op.plans[key] = make_plan(op, call, method=_is_method(public))
     return plan
+
+
+def _no_key(op, call, **how):
+    return unhashable(op, statics_of(op, call), call.tensors[0] if call.tensors else None, **how)
 
 
 def _is_method(public):
@@ -405,7 +409,7 @@ def inplace(op, args, public=None):
     try:
         plan = op.plans.get(key)
     except TypeError:
-        raise errors.unhashable(op.name, call.key) from None
+        raise _no_key(op, call, method=True, name=f"{op.name}_") from None
     if plan is None:
         if not overlaps(t._spec) and has_overlap(tuple(t._spec.shape), t._spec.strides):
             raise errors.overlap()  # PyTorch reads some elements after it has written them

@@ -17,6 +17,18 @@ GUARDS = (
             "    check_number(value, input._spec.dtype)",
         ),
     )
+    | {
+        "scatter": tuple(
+            line
+            for name in ("src", "value")
+            for line in (
+                f"if type({name}) in number_types and type(input) in fast and (",
+                f"    input._spec.dtype.category < 2 or type({name}) is complex or not -65504 <= {name} <= 65504",
+                "):",
+                f"    check_number({name}, input._spec.dtype)",
+            )
+        ),
+    }
     | dict.fromkeys(
         ("floor_divide", "fmod", "remainder"),
         (

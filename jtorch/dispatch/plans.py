@@ -16,7 +16,7 @@ from ..ops import registry
 from ..ops.registry import KEY, LIST, NUMBER, OPTIONAL, SCALAR, STATIC, TENSOR
 from ..tensor import Tensor
 from .factors import FACTORS, check_factors
-from .statics import check_statics, numpy_number, static, statics_of
+from .statics import check_statics, numpy_number, static_of, statics_of
 
 NUMBER_TYPES = frozenset((float, int, bool, complex))
 
@@ -81,7 +81,7 @@ class Call:
             if a is MISSING:
                 raise errors.missing_argument(op.shown, param.name)
             if role == STATIC:
-                a = static(a)
+                a = static_of(param, a)
                 key.append(a)
                 slots.append(("s", a))
             elif role == KEY:

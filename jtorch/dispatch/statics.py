@@ -56,6 +56,28 @@ def _check_ints(function, p, a, position):
             raise errors_arguments.overflow(function, p.name, at)
 
 
+_KINDS = {
+    kind: name
+    for one, name in ((int, "int"), (bool, "bool"), (float, "float"), (str, "str"))
+    for kind in (one, one | None)
+}
+
+
+def unhashable(op, statics, tensor, *, method=False, name=None) -> TypeError:
+    """The error for a static argument that is no key: a tensor of several dimensions, whose rows are lists then, or a dict."""
+    for at, a in statics:
+        try:
+            hash(a)
+        except TypeError:
+            p = op.params[at]
+            kind = "tuple of ints" if p.annotation in _INTS else _KINDS.get(p.annotation)
+            if kind is not None:
+                got = next((x for x in a if not isinstance(x, int)), a) if isinstance(a, tuple) else a
+                got = tensor if isinstance(got, (list, tuple)) else got
+                return errors.argument(name or op.shown, p.name, kind, got, at + 1 - method)
+    return errors.unhashable(name or op.shown)
+
+
 def is_method(frame) -> bool:
     """Whether the generated function that runs in this frame is a method: PyTorch's count its arguments without the tensor."""
     public = frame.f_globals.get("public")
@@ -79,6 +101,13 @@ def _member(a):
     return static(a)
 
 
+def static_of(param, a):
+    """A static argument in this form; for an int a tensor of one element stands too, whatever its dimensions."""
+    return (
+        a.item() if isinstance(a, Tensor) and a._spec.numel == 1 and _PLAIN.get(param.annotation) is int else static(a)
+    )
+
+
 def static(a):
     """A static argument in hashable, canonical form."""
     if isinstance(a, (list, tuple)):
@@ -88,7 +117,7 @@ def static(a):
     if isinstance(a, np.generic):  # a bool of numpy's is no flag
         return a if a.dtype.kind == "b" else a.item()
     if isinstance(a, np.ndarray):
-        return tuple(static(x) for x in a.tolist())
+        return tuple(static(x) for x in a.tolist()) if a.ndim else a.item()
     if type(a) is type:  # dtype=float
         return dtypes.PYTHON.get(a, a)
     return a

@@ -13,7 +13,7 @@ from ..core.record import tls
 from ..core.spec import Spec
 from ..tensor import Apart, Tensor, edge_of, make, seen_now
 from .plans import MISSING
-from .statics import check_statics, is_method, static
+from .statics import check_statics, is_method, static, unhashable
 
 _new = object.__new__
 # How a view was made off the tape, whatever its base was made by.
@@ -55,7 +55,10 @@ def call_view(view, t, statics):
         plan = view.plans.get((spec, statics))
     except TypeError:
         statics = static(statics)
-        plan = view.plans.get((spec, statics))
+        try:
+            plan = view.plans.get((spec, statics))
+        except TypeError:
+            raise unhashable(view, enumerate(statics, 1), t, method=is_method(sys._getframe(1))) from None
     if plan is None:
         if me.grad:
             edge_of(t)  # a view that must not be used any more is refused before its arguments are

@@ -351,14 +351,15 @@ lerp.vjp(
 def _check_lerp(input, end, weight):
     if is_number(weight) and input.dtype.category > dtypes.INT:
         dtypes.check_number(weight, input.dtype)
+    lone = not is_number(weight) and not weight.ndim
     for name, arg in (("end", end), ("weight", weight)):
-        if name == "weight" and not is_number(arg) and not arg.ndim and input.ndim and not arg.dtype.is_complex:
+        if name == "weight" and lone:
             continue  # it stands for its number
         if not is_number(arg) and arg.dtype is not input.dtype:
             raise RuntimeError(
                 f"expected dtype {errors.c_type(input.dtype)} for `{name}` but got dtype {errors.c_type(arg.dtype)}"
             )
-    if input.dtype.category <= dtypes.INT:
+    if input.dtype.category <= dtypes.INT and not (lone and weight.dtype.category > dtypes.INT):
         which = "scalar" if is_number(weight) else "tensor"
         raise NotImplementedError(f"\"lerp_kernel_{which}\" not implemented for '{dtypes.scalar_name(input.dtype)}'")
 

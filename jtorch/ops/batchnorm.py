@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jtorch import errors_arguments
+from jtorch import errors_arguments, errors_autograd
 from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
 from jtorch.core.channel_order import FOLLOWS
@@ -150,10 +150,12 @@ def batch_norm_update(running: Array, batch: Array, momentum: Number, factor: fl
     return (running * (1 - momentum) + momentum * new).astype(running.dtype)
 
 
-def _update(running, batch, momentum, factor):
+def _update(name, running, batch, momentum, factor):
     """Move a running statistic, off the tape."""
-    new = batch_norm_update(running, batch, momentum, factor)
     me = tls.me
+    if me.grad and running.requires_grad:
+        raise errors_autograd.barred("native_batch_norm", name)
+    new = batch_norm_update(running, batch, momentum, factor)
     before, me.grad = me.grad, False
     try:
         running.copy_(new)
@@ -208,6 +210,9 @@ def _(running, batch, momentum, factor):
         raise errors.scalar_type(batch.dtype, running.dtype)
 
 
+batch_norm_eval.bars(running_mean="native_batch_norm", running_var="native_batch_norm")
+
+
 @batch_norm_eval.check
 def _(input, running_mean, running_var, weight, bias, eps):
     _check_channels(input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
@@ -243,9 +248,9 @@ def batch_norm(
     _check_channels(input, running_mean=running_mean, running_var=running_var)
     out, mean, var = batch_norm_train(input, weight, bias, eps)
     if running_mean is not None and count:  # an empty batch says nothing
-        _update(running_mean, mean, momentum, 1.0)
+        _update("running_mean", running_mean, mean, momentum, 1.0)
     if running_var is not None and count:
-        _update(running_var, var, momentum, count / (count - 1))
+        _update("running_var", running_var, var, momentum, count / (count - 1))
     return out
 
 
@@ -291,9 +296,9 @@ def instance_norm(
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {_size(input.shape)}")
     out, mean, var = instance_norm_train(input, weight, bias, eps)
     if running_mean is not None and count:
-        _update(running_mean, mean.mean(0), momentum, 1.0)
+        _update("running_mean", running_mean, mean.mean(0), momentum, 1.0)
     if running_var is not None and count:
-        _update(running_var, var.mean(0), momentum, count / (count - 1))
+        _update("running_var", running_var, var.mean(0), momentum, count / (count - 1))
     return out
 
 

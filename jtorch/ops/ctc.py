@@ -123,6 +123,9 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
     input_lengths, target_lengths = (
         n if hasattr(n, "shape") else targets.new_tensor(n) for n in (input_lengths, target_lengths)
     )
+    for name, lengths in (("input_lengths", input_lengths), ("target_lengths", target_lengths)):
+        if lengths.dtype.is_floating_point:
+            raise RuntimeError(f"{name} must be integral")
     input_lengths, target_lengths = input_lengths.reshape(-1), target_lengths.reshape(-1)
     if not log_probs.shape[0] or not log_probs.shape[1]:
         raise RuntimeError("log_probs tensor must not be empty")
@@ -132,6 +135,8 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
         raise RuntimeError("input_lengths must be of size batch_size")
     if target_lengths.shape[0] != log_probs.shape[1]:
         raise RuntimeError("target_lengths must be of size batch_size")
+    if targets.dtype.is_floating_point:  # labels
+        targets = targets.long()
     loss = ctc_alignments(log_probs, targets, input_lengths, target_lengths, blank)
     if zero_infinity:
         loss = loss.masked_fill(loss == float("inf"), 0)

@@ -391,18 +391,24 @@ def ifftshift(input: Array, dim: int | tuple | None = None) -> Array:
     return _turn(input, dim, -1)
 
 
+def _spacing(n, d, dtype):
+    """Between two frequencies; infinite where there are no bins."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.float64(1.0) / (n * d), dtype.np)
+
+
 @op(where="", differentiable=False)
 def fft_fftfreq(n: int, d: float = 1.0, *, dtype: DType) -> Array:
     """The frequencies of the n bins of `fft`, at sample spacing `d`."""
     bins = jnp.arange(n, dtype=dtype.np)
     bins = jnp.where(jnp.arange(n) >= (n + 1) // 2, bins - n, bins)
-    return (bins * np.asarray(1.0 / (n * d), dtype.np)).astype(dtype.np)
+    return (bins * _spacing(n, d, dtype)).astype(dtype.np)
 
 
 @op(where="", differentiable=False)
 def fft_rfftfreq(n: int, d: float = 1.0, *, dtype: DType) -> Array:
     """The frequencies of the bins of `rfft`, at sample spacing `d`."""
-    return (jnp.arange(n // 2 + 1, dtype=dtype.np) * np.asarray(1.0 / (n * d), dtype.np)).astype(dtype.np)
+    return (jnp.arange(n // 2 + 1, dtype=dtype.np) * _spacing(n, d, dtype)).astype(dtype.np)
 
 
 # ---------------------------------------------------------------- short-time transforms

@@ -250,7 +250,7 @@ def broadcast_tensors(*tensors: Array | list[Array]):
     shape = ()
     for t in tensors:
         shape = _common_shape(shape, tuple(t.shape))
-    return tuple(expand(t, shape) for t in tensors)
+    return tuple(t if tuple(t.shape) == shape else expand(t, shape) for t in tensors)
 
 
 def _common_shape(a, b) -> tuple:

@@ -418,14 +418,13 @@ _PADE_13 = (
 )  # fmt: skip
 
 
-@jax.custom_vjp
-def _expm(A):
-    """Scaling and squaring, as many squarings as the largest matrix of the batch needs."""
+def _expm_by(A, squarings):
+    """Scaling and squaring; `squarings(once, turns, x)` squares as often as the largest matrix of the batch needs."""
     kind = real_dtype(A.dtype)
     c, reach = (_PADE_7, 3.925724783138660) if kind == np.float32 else (_PADE_13, 5.371920351148152)
     size = jnp.abs(A).sum(-2).max(-1)
     turns = jnp.ceil(jnp.log2(jnp.where(size > reach, size / reach, jnp.ones((), kind))))
-    turns = jnp.where(jnp.isfinite(turns), turns, 0).astype(jnp.int32)
+    turns = lax.stop_gradient(jnp.where(jnp.isfinite(turns), turns, 0).astype(jnp.int32))
     A = A * jnp.exp2(-turns.astype(kind))[..., None, None].astype(A.dtype)
     eye = jnp.broadcast_to(jnp.eye(A.shape[-1], dtype=A.dtype), A.shape)
     square, power, even, odd = A @ A, eye, jnp.zeros_like(A), jnp.zeros_like(A)
@@ -433,20 +432,36 @@ def _expm(A):
         even, odd = even + c[i] * power, odd + c[i + 1] * power
         power = power @ square
     odd = A @ odd
-    out = jnp.linalg.solve(even - odd, even + odd)
-    squared = lambda i, x: jnp.where((i < turns)[..., None, None], x @ x, x)
-    return lax.fori_loop(0, turns.max(), squared, out)
+    once = lambda i, x: jnp.where((i < turns)[..., None, None], x @ x, x)
+    return squarings(once, turns.max(), jnp.linalg.solve(even - odd, even + odd))
+
+
+@jax.custom_vjp
+def _expm(A):
+    return _expm_by(A, lambda once, turns, x: lax.fori_loop(0, turns, once, x))
+
+
+SQUARINGS = 64  # at most, where a derivative follows: enough up to a norm of 1e19
+
+
+def _expm_followed(A):
+    """`_expm` with derivatives of both modes and all orders, which a loop of unknown length does not have."""
+
+    def squarings(once, turns, x):
+        step = lambda x, i: (lax.cond(i < turns, lambda x: once(i, x), lambda x: x, x), None)
+        return lax.scan(step, x, jnp.arange(SQUARINGS))[0]
+
+    return _expm_by(A, squarings)
 
 
 def _expm_tangent(A, t):
     """The tangent at A in direction t: in the corner of the exponential of the block matrix [[A, t], [0, A]]."""
     n = A.shape[-1]
     top, bottom = jnp.concatenate([A, t], -1), jnp.concatenate([jnp.zeros_like(A), A], -1)
-    return _expm(jnp.concatenate([top, bottom], -2))[..., :n, n:]
+    return _expm_followed(jnp.concatenate([top, bottom], -2))[..., :n, n:]
 
 
-# the loop has no reverse derivative
-_expm.defvjp(lambda A: (_expm(A), A), lambda A, g: (_expm_tangent(jnp.swapaxes(A, -1, -2), g),))
+_expm.defvjp(lambda A: (_expm_followed(A), A), lambda A, g: (_expm_tangent(jnp.swapaxes(A, -1, -2), g),))
 
 
 def _matrix_exp_tangent(operands, tangents, numbers):

@@ -343,9 +343,16 @@ def _bags(weight, indices, offsets, per_sample_weights, mode, padding_idx, scale
         rows = rows * per_sample_weights[:, None].astype(wide)
     size = jnp.zeros(bags, jnp.int32).at[bag].add(valid.astype(jnp.int32))
     if mode == "max":
-        rows = jnp.where(valid[:, None], rows, -jnp.inf)
-        out = jax.ops.segment_max(rows, bag, bags)
-        out = jnp.where(size[:, None] > 0, out, 0)
+        # the gradient is the first largest row's alone, where jax's shares it among equals
+        known = jnp.where(valid[:, None], lax.stop_gradient(rows), -jnp.inf)
+        most = jax.ops.segment_max(known, bag, bags)[bag]
+        is_most = valid[:, None] & ((known == most) | (jnp.isnan(known) & jnp.isnan(most)))
+        place = lax.broadcasted_iota(jnp.int32, rows.shape, 0)
+        first = jax.ops.segment_min(jnp.where(is_most, place, count), bag, bags)
+        out = jnp.zeros(first.shape, wide)
+        if count:
+            picked = jnp.take_along_axis(rows, jnp.clip(first, 0, count - 1), 0)
+            out = jnp.where(size[:, None] > 0, picked, 0)
     else:
         out = jnp.zeros((bags, weight.shape[1]), wide).at[bag].add(jnp.where(valid[:, None], rows, 0))
         if mode == "mean":

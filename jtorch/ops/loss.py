@@ -491,7 +491,7 @@ def huber_loss(
 @huber_loss.check
 def _(input, target, reduction="mean", delta=1.0, weight=None):
     check_plain(huber_loss, dict(zip(huber_loss.signature.parameters, (input, target, reduction, delta, weight))))
-    if delta <= 0:
+    if not delta > 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     check_reduction(None, None, reduction)
     into_input(input, target)

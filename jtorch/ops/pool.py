@@ -596,7 +596,7 @@ def adaptive_max_pool_grad(grad: Array, input: Array, n: int, output_size) -> Ar
 def _adaptive_max_pool(n, input, output_size, return_indices):
     spatial = input.shape[-n:]
     target = adaptive_size(output_size, spatial)
-    if 0 in target:
+    if 0 in target or not input.size:
         empty = jnp.zeros((*input.shape[:-n], *target), input.dtype)
         return (empty, empty.astype(jnp.int64)) if return_indices else empty
     kernel = _even_windows(spatial, target)

@@ -335,7 +335,7 @@ for _record in (trapezoid, cumulative_trapezoid):
 @composite(where="torch")
 def gradient(input: Array, *, spacing=None, dim=None, edge_order: int = 1):
     """Central differences along each dimension, one-sided at the ends; `spacing`: numbers or coordinates."""
-    dims = list(range(input.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    dims = list(range(input.ndim)) if dim is None else list(dim) if isinstance(dim, (list, tuple)) else [dim]
     steps = _steps(input, spacing, dim, len(dims))
     _check_gradient(input, dims, steps, edge_order)
     out = []

@@ -13,7 +13,7 @@ def _cubic_minimum(x1, f1, g1, x2, f2, g2, bounds=None):
     low, high = bounds if bounds is not None else (min(x1, x2), max(x1, x2))
     d1 = g1 + g2 - 3 * (f1 - f2) / (x1 - x2)
     square = d1**2 - g1 * g2
-    if square < 0:
+    if not square >= 0:  # nan, where a value is infinite, too
         return (low + high) / 2.0
     d2 = square**0.5
     if x1 <= x2:

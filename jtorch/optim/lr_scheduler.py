@@ -178,7 +178,7 @@ class LRScheduler:
                 values = self.get_lr() if closed is None else closed()
         finally:
             self._get_lr_called_within_step = False
-        for group, lr in zip(self.optimizer.param_groups, values):
+        for group, lr in zip(self.optimizer.param_groups, values, strict=True):
             _set(group, "lr", lr)
         self._last_lr = self._current()
 
@@ -242,7 +242,7 @@ class LambdaLR(_LambdaBase):
 
     def get_lr(self):
         self._warn_if_called()
-        return [base * fn(self.last_epoch) for fn, base in zip(self.lr_lambdas, self.base_lrs)]
+        return [base * fn(self.last_epoch) for fn, base in zip(self.lr_lambdas, self.base_lrs, strict=True)]
 
 
 class MultiplicativeLR(_LambdaBase):
@@ -254,7 +254,10 @@ class MultiplicativeLR(_LambdaBase):
         self._warn_if_called()
         if self._is_initial:
             return self._current()
-        return [group["lr"] * fn(self.last_epoch) for fn, group in zip(self.lr_lambdas, self.optimizer.param_groups)]
+        return [
+            group["lr"] * fn(self.last_epoch)
+            for fn, group in zip(self.lr_lambdas, self.optimizer.param_groups, strict=True)
+        ]
 
 
 class StepLR(LRScheduler):
@@ -460,7 +463,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.last_epoch = math.floor(epoch)
         self._get_lr_called_within_step = True
         try:
-            for group, lr in zip(self.optimizer.param_groups, self.get_lr()):
+            for group, lr in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
                 _set(group, "lr", lr)
         finally:
             self._get_lr_called_within_step = False

@@ -490,9 +490,9 @@ def check_lr(lr, foreach=False, capturable=False):
 
 def check_betas(betas):
     """The decay rates of running means: numbers in [0, 1)."""
-    for i, beta in enumerate(betas):
-        if not 0.0 <= beta < 1.0:
-            raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
+    for i in range(2):
+        if not 0.0 <= betas[i] < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {i}: {betas[i]}")
 
 
 def check_fused(fused, foreach, differentiable):

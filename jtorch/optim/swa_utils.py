@@ -115,12 +115,12 @@ class AveragedModel(Module):
         if self.n_averaged == 0:
             for average, new in zip(averages, news):
                 average.copy_(new)
-        elif self.avg_fn is not None:
-            for average, new in zip(averages, news):
-                average.copy_(self.avg_fn(average, new, self.n_averaged.to(average.device)))
+        elif self.multi_avg_fn is not None:
+            self.multi_avg_fn(averages, news, self.n_averaged.to(averages[0].device) if averages else 0)
         else:
-            average_all = self.multi_avg_fn if self.multi_avg_fn is not None else get_swa_multi_avg_fn()
-            average_all(averages, news, self.n_averaged.to(averages[0].device) if averages else 0)
+            average_one = self.avg_fn if self.avg_fn is not None else get_swa_avg_fn()
+            for average, new in zip(averages, news):
+                average.copy_(average_one(average, new, self.n_averaged.to(average.device)))
         if not self.use_buffers:
             for mine, other in zip(self.module.buffers(), model.buffers()):
                 mine.detach().copy_(other.detach().to(mine.device))

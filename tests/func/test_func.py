@@ -263,6 +263,15 @@ v, pull = vjp(lambda z: z ** 2, z)
 b = pull(z)
 c = jvp(lambda z: z ** 2, (z,), (z,))
 """,
+    "exponentials of matrices": """
+g = lambda a: torch.matrix_exp(a).sin().sum()
+for scale in (0.1, 3.):
+    a = m[:, :3] * scale
+    h = hessian(g)(a)
+    b = jacfwd(jacrev(g))(a)
+    c = vmap(hessian(g))(torch.stack([a, a.t()]))
+    d = jacrev(jacrev(g))(a)
+""",
     "mixed_types": """
 i = torch.tensor([0, 2])
 a = grad(lambda x, i: x[i].sum())(x, i)

@@ -75,6 +75,12 @@ ERRORS = {
     "groups": lambda t, nn, B: nn.Conv2d(3, 4, 1, groups=2),
     "embedding padding": lambda t, nn, B: nn.Embedding(3, 4, padding_idx=7),
     "heads": lambda t, nn, B: nn.MultiheadAttention(5, 2),
+    "batch norm by a mean that needs a gradient": lambda t, nn, B: nn.functional.batch_norm(
+        t.ones(2, 3), t.zeros(3, requires_grad=True), t.ones(3)
+    ),
+    "batch norm that moves a spread that needs a gradient": lambda t, nn, B: nn.functional.batch_norm(
+        t.ones(2, 3), t.zeros(3), t.ones(3, requires_grad=True), training=True
+    ),
     "batch norm dims": lambda t, nn, B: nn.BatchNorm2d(3)(t.zeros(2, 3)),
     "group norm channels": lambda t, nn, B: nn.GroupNorm(2, 3),
 }

@@ -57,6 +57,11 @@ LAYOUTS = {
         t.as_strided_scatter(x, -t.ones(2, 2), (2, 2), (1, 2), 1)
         for x in (plain(t, 3, 3), turned(t, 3, 3), plain(t, 3, 7)[:, 1::2], plain(t, 3, 3)[1:])
     ],
+    "what is cropped or left as it is": lambda t: [
+        t.nn.functional.pad(x, pad)
+        for x in (turned(t, 3, 4), last(t, 2, 3, 4, 5), plain(t, 3, 8)[:, ::2], plain(t, 1, 4).expand(3, 4))
+        for pad in ((0, 0), (-1, 0), (0, -1, -1, 0), (1, -1), ())
+    ],
     "rms_norm": lambda t: t.nn.functional.rms_norm(turned(t, 2, 3), [3]),
     "kl_div": lambda t: t.nn.functional.kl_div(turned(t, 2, 3), plain(t, 2, 3) + 1, reduction="none"),
     "bce with logits": lambda t: t.nn.functional.binary_cross_entropy_with_logits(
@@ -358,6 +363,31 @@ VALUES = {
     "parts of complex numbers are slices": lambda t: [
         f(t.tensor([1j], requires_grad=True)).grad_fn.name() for f in (t.real, t.imag, t.view_as_real)
     ],
+    **{
+        f"between {a} by a weight of {w}{', in place' * in_place}": lambda t, a=a, w=w, in_place=in_place: [
+            getattr(t.ones(shape, dtype=getattr(t, a)), "lerp_" if in_place else "lerp")(
+                t.full(shape, 3, dtype=getattr(t, a)), t.tensor(1, dtype=getattr(t, w))
+            )
+            for shape in ((), (2,))
+        ]
+        for a, w in (
+            ("float32", "float64"),
+            ("float64", "float32"),
+            ("bfloat16", "float32"),
+            ("float32", "complex64"),
+            ("float32", "int64"),
+            ("int64", "float32"),
+            ("int64", "bool"),
+        )
+        for in_place in (False, True)
+    },
+    "what has the common shape already": lambda t: (
+        [
+            [a is b for a, b in zip(t.broadcast_tensors(*given), given)]
+            for given in ((t.ones(2), t.ones(2)), (t.ones(2), t.ones(())), (t.ones(1, 2), t.ones(2)), (t.ones(3),))
+        ]
+        + [t.distributions.Normal(x, 1.0).loc is x for x in (t.ones(2, requires_grad=True),)]
+    ),
     "0 to a complex power": lambda t: t.pow(t.tensor([0j, 0j]), t.tensor([2 + 1j, 1 + 0j])) + 0,
     "size of what is infinite": lambda t: t.abs(t.tensor([complex(INF, NAN), complex(NAN, -INF), 3 + 4j])),
     "polynomials of no degree": lambda t: t.special.chebyshev_polynomial_t(

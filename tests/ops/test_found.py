@@ -91,7 +91,33 @@ def singular(t, *batch):
     return t.diag(t.tensor([9.0, 2.0, 0.0])).expand(*batch, 3, 3).clone()
 
 
+def slopes_of_bags(t, indices, rows, **how):
+    w = t.tensor(rows, requires_grad=True)
+    out = t.nn.functional.embedding_bag(t.tensor(indices, dtype=t.int64), w, mode="max", **how)
+    return [out, *t.autograd.grad((out * t.arange(1.0, 1 + out.numel()).reshape(out.shape)).sum(), w)]
+
+
 CASES = HISTOGRAMS | {
+    "the largest of equal rows": lambda t: [
+        slopes_of_bags(t, indices, [[1.0, 5], [1, 4], [0, 5]], **how)
+        for indices, how in (
+            ([0, 1, 2, 0], {"offsets": t.tensor([0, 3])}),
+            ([0, 1, 2, 0], {"offsets": t.tensor([0, 3]), "padding_idx": 0}),
+            ([0, 0, 0, 0], {"offsets": t.tensor([0, 0, 3]), "padding_idx": 0}),
+            ([[0, 0], [1, 2]], {}),
+            ([], {"offsets": t.tensor([0, 0])}),
+        )
+    ],
+    "the largest of infinite rows": lambda t: slopes_of_bags(t, [[0, 1], [1, 0]], [[-INF, 1.0], [-INF, INF]]),
+    "labels as floats": lambda t: [
+        t.nn.functional.ctc_loss(t.zeros(5, 2, 4).log_softmax(-1), t.tensor([[1.7, 2], [1, 2]]), n, t.tensor([2, 2]))
+        for n in (t.tensor([5, 5]), t.tensor([5.0, 5.0]))
+    ],
+    "frequencies of nothing": lambda t: [
+        [t.fft.fftfreq(0), t.fft.rfftfreq(0), t.fft.fftfreq(4, 0), t.fft.rfftfreq(5, 0.0), t.fft.rfftfreq(5, 0.5)]
+    ],
+    "norms scaled down by nan": lambda t: t.renorm(t.eye(2), 2, 0, float("nan")),
+    "norms of order nan scaled down": lambda t: t.renorm(t.eye(2), float("nan"), 0, 1),
     "rank with a tensor of more dimensions": lambda t: t.linalg.matrix_rank(singular(t, 1, 1), rtol=t.tensor([[0.5]])),
     "bins of bfloat16": lambda t: t.histc((t.arange(200.0) * 0.37).sin().mul(10).bfloat16(), 100, -10, 0),
     "quantiles of one slice side by side": lambda t: t.quantile(
@@ -341,6 +367,8 @@ def test_linear_with_no_outputs(shape):
 
 
 EMPTY_IMAGES = {
+    "the largest of windows, no images": lambda t, F: F.adaptive_max_pool2d(t.ones(0, 4, 6, 7), 2, return_indices=True),
+    "the largest of even windows, no images": lambda t, F: F.adaptive_max_pool1d(t.ones(0, 4, 6), 3),
     "grid_sample": lambda t, F: F.grid_sample(t.ones(1, 2, 0, 3), t.zeros(1, 2, 2, 2), align_corners=False),
     "grid_sample of no image": lambda t, F: F.grid_sample(t.ones(0, 2, 3, 3), t.zeros(0, 2, 2, 2), align_corners=False),
     "nearest, no channels": lambda t, F: F.interpolate(t.ones(2, 0, 4), 3),

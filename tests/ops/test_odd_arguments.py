@@ -1,6 +1,8 @@
 """What calls of every operator with odd arguments found: flags, words and numbers out of place, nans, other dtypes."""
 
+import enum
 import math
+import operator
 
 import numpy as np
 import pytest
@@ -28,7 +30,70 @@ def sampled(t, **how):
     return t.nn.functional.grid_sample(t.arange(1.0, 17).view(1, 1, 4, 4), odd_grid(t), align_corners=False, **how)
 
 
+class Answer(enum.IntEnum):
+    YES = 1
+
+
+# what stands for an int: numpy's numbers and arrays without dimensions, tensors of one element, members of enums
+INTS = {
+    "the largest": lambda t, x, n: x.topk(n(1), 0),
+    "the smallest": lambda t, x, n: t.kthvalue(x, n(1)),
+    "a triangle": lambda t, x, n: t.tril(x, n(1)),
+    "an identity": lambda t, x, n: t.eye(n(1), 4),
+    "a piece": lambda t, x, n: t.slice_scatter(x, x[:1], 0, n(1), 2),
+    "a row": lambda t, x, n: x.select(0, n(1)),
+    "a row written": lambda t, x, n: t.select_scatter(x, x[0], 0, n(1)),
+    "a spectrum": lambda t, x, n: t.fft.rfft(x, n(1)),
+    "numbers of a bin": lambda t, x, n: t.bincount(t.tensor([1, 0]), None, n(1)),
+}
+LONE = {  # of which an array is none
+    "parts of a dimension": lambda t, x, n: t.nn.Unflatten(n(1), (3, 1))(x),
+    "slopes": lambda t, x, n: t.gradient(x, dim=n(1)),
+    "a type": lambda t, x, n: [t.result_type(x, n(1)), t.result_type(x.long(), n(1))],
+}
+KINDS = {
+    "numpy.int64": lambda t: np.int64,
+    "numpy.uint8": lambda t: np.uint8,
+    "numpy.array": lambda t: np.array,
+    "tensor": lambda t: t.tensor,
+    "tensor of one element": lambda t: lambda v: t.tensor([v]),
+    "enum": lambda t: Answer,
+}
 VALUES = {
+    **{
+        f"{name} by {kind}": lambda t, name=name, kind=kind: INTS[name](t, t.arange(6.0).view(2, 3), KINDS[kind](t))
+        for name in INTS
+        for kind in KINDS
+    },
+    **{
+        f"{name} by {kind}": lambda t, name=name, kind=kind: LONE[name](t, t.arange(6.0).view(2, 3), KINDS[kind](t))
+        for name in LONE
+        for kind in ("numpy.int64", "numpy.uint8", "tensor", "enum")
+    },
+    "sizes and dimensions by numpy's arrays without dimensions": lambda t: [
+        t.ones(2, 3).repeat(np.array(2), 1),
+        t.ones(2, 3).permute(np.array(1), 0),
+        t.ones(1, 3).expand(np.array(2), 3),
+        t.ones(2, 3).amax((np.array(0), 1)),
+        t.nn.functional.pad(t.ones(2, 3), (np.array(1), 1)),
+        t.nn.functional.layer_norm(t.arange(6.0).view(2, 3), (np.array(3),)),
+        t.flip(t.arange(3), [np.array(0)]),
+    ],
+    "types beside numpy's numbers": lambda t: [
+        t.result_type(t.ones(2, dtype=d), n)
+        for d in (t.int64, t.float32)
+        for n in (np.float32(2), np.bool_(True), np.complex64(2), np.complex128(2), 2.0, True)
+    ],
+    "numpy's numbers in a tensor": lambda t: [
+        np.float32(0.5) in t.tensor([0.5]),
+        np.int8(7) in t.ones(2),
+        np.float64(1) in t.ones(2),
+    ],
+    "a new tensor of += an array": lambda t: [
+        f(t.arange(1.0, 5.0).view(2, 2), np.array([[1, 2], [2, 1]], np.float32))
+        for f in (operator.iadd, operator.isub, operator.imul, operator.itruediv)
+    ],
+    "a table of a numpy size": lambda t: t.nn.Embedding(np.uint8(5), 3, 0).padding_idx,
     "limits of bytes between -1 and 0": lambda t: [
         t.nn.functional.hardtanh(t.arange(6, dtype=t.uint8), *limits)
         for limits in ((-0.5, 0.5), (-0.99, 3.0), (0.5, 2.5))
@@ -239,6 +304,13 @@ def test_values(name):
 
 
 # x: ones, two rows of three. Class and first words are compared.
+def _scattered(t, kind, how, number):
+    x, at = t.zeros(3, dtype=kind), t.tensor([0])
+    if how == "in place":
+        return x.scatter_(0, at, number)
+    return x.scatter(0, at, value=number) if how == "value" else x.scatter(0, at, number)
+
+
 REFUSED = {
     "dimension of a view, as a method": lambda t, x: x.unsqueeze(1.5),
     "dimension of a view, as a function": lambda t, x: t.unsqueeze(x, 1.5),
@@ -396,8 +468,31 @@ REFUSED = {
     "wholes filled with nan after a number": lambda t, x: [x.long().masked_fill(x > 0, v) for v in (1.5, NAN)],
     "bytes filled with much after a number": lambda t, x: [x.byte().masked_fill(x > 0, v) for v in (1, -300)],
     "wholes filled with much in place": lambda t, x: [x.int().masked_fill_(x > 0, v) for v in (1, HUGE - 1)],
+    **{
+        f"{kind} scattered, {how}, at last {values[-1]}": lambda t, x, kind=kind, how=how, values=values: [
+            _scattered(t, getattr(t, kind), how, v) for v in values
+        ]
+        for kind, values in (
+            ("uint8", (1, 2, 3, 1000)),
+            ("uint8", (1, 2, 3, NAN)),
+            ("int32", (1, 2, 3, HUGE - 1)),
+            ("float16", (1, 2, 3, 1j)),
+            ("float16", (1.0, 2.0, 3.0, 1e9)),
+            ("bool", (1, 2.5, 0, 3)),
+        )
+        for how in ("src", "value", "in place")
+    },
     "wholes to a negative power in place": lambda t, x: [x.long().pow_(v) for v in (1, -1)],
     "rest of wholes by 0 in place": lambda t, x: [x.long().fmod_(v) for v in (1, 0)],
+    "a bound that is nan": lambda t, x: t.nn.functional.huber_loss(x, x, delta=NAN),
+    "a type beside a word": lambda t, x: t.result_type(x, "a"),
+    "a matrix for a size": lambda t, x: t.fft.irfft(x, x.long()),
+    "a matrix for shifts": lambda t, x: t.roll(x, x > 0, 0),
+    "a matrix for a dimension in place": lambda t, x: x.cumsum_(x),
+    "a matrix for an order": lambda t, x: t.cdist(x, x, x),
+    "a dict for a dimension": lambda t, x: x.argmin({}),
+    "a dict for a flag": lambda t, x: t.nansum(x, 0, {}),
+    "a dict for a row": lambda t, x: t.select(x, 0, {}),
 }
 
 

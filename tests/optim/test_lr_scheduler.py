@@ -59,8 +59,22 @@ ERRORS = {
     "one cycle end": lambda L, o: [s := L.OneCycleLR(o, 0.1, 2), s.step(), s.step(), s.step()],
     "sequential": lambda L, o: L.SequentialLR(o, [], []),
     "milestones": lambda L, o: L.SequentialLR(o, [L.StepLR(o, 1)], [1]),
+    **{
+        f"a group more for {name}": lambda L, o, make=make: [s := make(L, o), add_group(o), s.step()]
+        for name, make in {
+            "lambdas": lambda L, o: L.LambdaLR(o, lambda e: 0.9**e),
+            "factors": lambda L, o: L.MultiplicativeLR(o, lambda e: 0.9),
+            "restarts": lambda L, o: L.CosineAnnealingWarmRestarts(o, 2),
+            "cycles": lambda L, o: L.CyclicLR(o, 0.01, 0.1, cycle_momentum=False),
+        }.items()
+    },
     "cyclic mode": lambda L, o: L.CyclicLR(o, 0.1, 0.2, mode="x"),
 }
+
+
+def add_group(optimizer):
+    first = optimizer.param_groups[0]["params"][0]
+    optimizer.add_param_group({"params": [first.detach().clone().requires_grad_()]})
 
 
 def optimizer_of(torch, name="SGD"):
@@ -169,3 +183,23 @@ def test_averaged_model_and_swa_schedule():
         return rates, [dict(a.state_dict()) for a in averages]
 
     both(run, least=(1e-5, 1e-6))
+
+
+@pytest.mark.parametrize("kind", ["float64", "bfloat16"])
+def test_averages_are_taken_in_the_dtype_of_the_parameters(kind):
+    """As exactly, and as roughly; one without dimensions too."""
+
+    def run(torch):
+        model = torch.nn.Module()
+        model.w, model.scale = (torch.nn.Parameter(torch.ones(s, dtype=getattr(torch, kind))) for s in ((2,), ()))
+        model.count = torch.nn.Buffer(torch.tensor([3, 4]))
+        averages = [torch.optim.swa_utils.AveragedModel(model, use_buffers=b) for b in (False, True)]
+        for i in range(4):
+            for p in model.parameters():
+                p.data.fill_(i * i + 1)
+            model.count += i
+            for average in averages:
+                average.update_parameters(model)
+        return [dict(a.state_dict()) for a in averages]
+
+    both(run, least=(0, 0))

@@ -131,6 +131,7 @@ ERRORS = {
     "groups": lambda t, p: t.optim.SGD([p]).load_state_dict({"state": {}, "param_groups": []}),
     "group size": lambda t, p: t.optim.SGD([p]).load_state_dict({"state": {}, "param_groups": [{"params": [0, 1]}]}),
     "group type": lambda t, p: t.optim.SGD([p]).add_param_group(3),
+    "one beta": lambda t, p: t.optim.Adam([p], betas=(0.9,)),
     "rho": lambda t, p: t.optim.Adadelta([p], rho=-1),
     "etas": lambda t, p: t.optim.Rprop([p], etas=(2, 1)),
     "adafactor": lambda t, p: t.optim.Adafactor([p], d=0.1),
@@ -341,3 +342,20 @@ def test_zero_grad_asks_a_class_that_keeps_its_gradient_elsewhere():
         return found
 
     both(run)
+
+
+@pytest.mark.parametrize("lr", [0.0, 2000.0])
+def test_a_line_search_that_meets_infinity_stays_finite(lr):
+    def program(t):
+        p = t.tensor([5.0, 2.0], dtype=t.float64, requires_grad=True)
+        o = t.optim.LBFGS([p], lr=lr, line_search_fn="strong_wolfe", max_iter=3)
+
+        def closure():
+            o.zero_grad()
+            loss = p.exp().sum() + (-p).exp().sum()
+            loss.backward()
+            return loss
+
+        return o.step(closure).item(), p.detach()
+
+    both(program)

@@ -42,12 +42,10 @@ class Unflatten(Module):
 
     def __init__(self, dim, unflattened_size):
         super().__init__()
-        if isinstance(dim, int):
-            self._require_ints(unflattened_size)
-        elif isinstance(dim, str):
+        if isinstance(dim, str):
             self._require_names(unflattened_size)
         else:
-            raise TypeError("invalid argument type for dim parameter")
+            self._require_ints(unflattened_size)
         self.dim = dim
         self.unflattened_size = unflattened_size
 

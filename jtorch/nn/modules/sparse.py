@@ -14,6 +14,7 @@ def _wrap_padding(padding_idx, num_embeddings: int, what: str):
     """A padding index counted from the front; None stays None."""
     if padding_idx is None:
         return None
+    num_embeddings = int(num_embeddings)  # of numpy's bytes -5 is 251
     if not -num_embeddings <= padding_idx < num_embeddings:
         raise AssertionError(what)
     return padding_idx % num_embeddings if padding_idx < 0 else padding_idx
