@@ -4,10 +4,10 @@ import gc
 import os
 import pathlib
 import random
-from importlib import metadata
 
 import pytest
 
+from tests import flags
 from tests.known import KNOWN
 from tests.memory import crowded, forget_programs
 
@@ -17,16 +17,9 @@ os.environ.setdefault("JTORCH_CACHE_DIR", str(_CACHE))
 
 
 def _compile_quickly():
-    """Without XLA's fusion emitters a small program compiles in half the time; in one piece, a fifth of the rest is saved.
-
-    Processes that a test starts compile as users' do.
-    """
+    """A small program compiles in half the time. Processes that a test starts compile as users' do."""
     before = os.environ.get("XLA_FLAGS")
-    quick = "--xla_cpu_parallel_codegen_split_count=1"
-    version = tuple(map(int, metadata.version("jaxlib").split(".")[:2]))
-    if version < (0, 11):  # XLA aborts at a flag that it does not know
-        quick = f"{quick} --xla_cpu_use_fusion_emitters=false"
-    os.environ["XLA_FLAGS"] = f"{quick} {before or ''}"
+    os.environ["XLA_FLAGS"] = f"{flags.quick()} {before or ''}"
     import jax  # noqa: PLC0415  after the flag is set
 
     jax.devices()  # which reads the flags, once

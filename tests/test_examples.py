@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import flags
+
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
@@ -16,10 +18,8 @@ needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reas
 
 def run(script, *argv):
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    # PyTorch's threads wait by turning; without fusion emitters, in one piece, XLA compiles in two thirds of the time.
-    quick = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
-    flags = {"OMP_NUM_THREADS": "1", "XLA_FLAGS": quick}
-    env = os.environ | flags | {"PYTHONPATH": path}
+    # PyTorch's threads wait by turning.
+    env = os.environ | {"OMP_NUM_THREADS": "1", "XLA_FLAGS": flags.quick(), "PYTHONPATH": path}
     done = subprocess.run([sys.executable, str(script), *argv], env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -26,9 +26,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SPEED = ROOT / "tools" / "conformance_speed"
 SAMPLES = 4000  # of a batch, about; a unit counts as 100 more
 # Programs run once, so most of the time is XLA's: this takes 41 ms of CPU for one where it takes 93 by itself.
-QUICK = (
-    "--xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1 --xla_cpu_use_fusion_emitters=false"
-)
+QUICK = f"--xla_backend_optimization_level=0 {runpy.run_path(ROOT / 'tests' / 'flags.py')['quick']()}"
 
 
 def commit():
