@@ -353,9 +353,9 @@ def _cpu_weight_grad(x, g, size, geo: Geometry):
     hi = [m - lo - size for m, lo, size in zip(_need(kernel, out, geo), geo.lo, x.shape[1:-1])]
     if min(hi) < 0:
         x = lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, 0), *((0, min(b, 0), 0) for b in hi), (0, 0, 0)])
-    x = barrier(jnp.swapaxes(x, 0, -1))
+    x, g = jnp.swapaxes(barrier(x), 0, -1), jnp.moveaxis(barrier(g), 0, -2)
     padding = zip(geo.lo, (max(b, 0) for b in hi))
-    w = _in_order(x, barrier(jnp.moveaxis(g, 0, -2)), geo.dilation, padding, (1,) * n, geo.stride)
+    w = _in_order(x, g, geo.dilation, padding, (1,) * n, geo.stride)
     return jnp.moveaxis(w, (0, -1), (1, 0))
 
 
