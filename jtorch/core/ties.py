@@ -10,9 +10,7 @@ import jax.numpy as jnp
 
 from . import cuts
 
-LARGE = (
-    1 << 21
-)  # bytes of an input from which a copy takes longer than the order (weights of 512x512 and a GPT of width 128 gain nothing)
+LARGE = 1 << 21  # bytes of an input from which a copy takes longer than the order; weights of 512x512 gain nothing
 _BITS = {2: jnp.uint16, 4: jnp.uint32, 8: jnp.uint64}
 
 
