@@ -110,19 +110,19 @@ def throughput(name, mode, data, seconds, device):
         step = make(name, device)[2]
         step = torch.compile(step) if mode == "compile" else step
 
-        def block():
-            for _ in range(10):
-                loss = step(x, y)
-            loss.item()
+        def run(seconds):
+            steps, start = 0, time.perf_counter()
+            while time.perf_counter() - start < seconds:
+                for _ in range(10):
+                    loss = step(x, y)
+                loss.item()
+                steps += 10
+            return steps / (time.perf_counter() - start)
 
-        warm = time.perf_counter() + 4 * seconds
-        while time.perf_counter() < warm:
-            block()
-        steps, start = 0, time.perf_counter()
-        while time.perf_counter() - start < seconds:
-            block()
-            steps += 10
-        return steps / (time.perf_counter() - start)
+        for _ in range(2):
+            run(2 * seconds)
+            torch.compile.wait()
+        return run(seconds)
 
 
 def main():

@@ -3,6 +3,7 @@
 import sys
 
 from ..core import ledger
+from ..core.chain import compiled_beside
 from ..namespaces import Namespace
 from . import explain as _explain
 from . import failures
@@ -10,6 +11,7 @@ from .region import Options, compile_function, compile_module, compile_with, res
 
 explain = _explain.explain
 report = _explain.report
+wait = compiled_beside
 named: dict = {}  # backends that programs have registered
 
 
@@ -56,4 +58,4 @@ class _CallablePackage(Namespace):
 
 sys.modules[__name__].__class__ = _CallablePackage
 
-__all__ = ["Options", "compile", "explain", "ledger", "named", "report", "reset"]
+__all__ = ["Options", "compile", "explain", "ledger", "named", "report", "reset", "wait"]

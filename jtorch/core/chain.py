@@ -28,7 +28,7 @@ def beside(function, *args):
 
 
 def compiled_beside():
-    """Wait for what is being compiled beside the training."""
+    """Wait until what is being compiled beside the program's loop is ready: for who times a loop. `jtorch.compile.wait`."""
     for thread in threading.enumerate():
         if thread.name == THREAD:
             thread.join()

@@ -150,3 +150,10 @@ def test_results_are_committed_to_no_device(every, runs):
     found.update(v.__jax_array__().committed for v in (*model.parameters(), loss.detach()))
     assert found == {False}
     assert runs
+
+
+def test_who_times_a_loop_can_wait_for_its_programs():
+    started = threading.Event()
+    chain.beside(started.wait, 0.2)
+    jtorch.compile.wait()
+    assert not any(thread.name == chain.THREAD for thread in threading.enumerate())
