@@ -98,9 +98,7 @@ def look_at(plan):
     if plan.look is None:
         try:
             plan.look = Look(traced(plan))
-        except (
-            Exception
-        ):  # it takes other things than arrays like these: its results are in memory, and each operand is read once
+        except Exception:  # it takes other things than arrays like these: results in memory, operands read once
             plan.look = SimpleNamespace(weight=0, outs=[None] * plan.n_out, uses=[1] * len(plan.operands))
     return plan.look
 

@@ -54,8 +54,8 @@ class Ties:
                         self.waits.setdefault(node, {})[node.ids.index(i)] = late
 
     def tied(self, node, args, values):
-        """A node's operands, those that wait bound to what they wait for."""
-        for k, late in self.waits.get(node, {}).items():
+        """The operands of a node in `waits`, those that wait bound to what they wait for."""
+        for k, late in self.waits[node].items():
             args[k] = _tied(args[k], [values[i] for i in late])
         return args
 
