@@ -3,8 +3,8 @@
 XLA's CPU compiler fuses what is cheap into each of its readers. The gradient of a transformer's layers is a sum to which each layer adds:
 every weight's gradient read all the summands before it anew, 84 arrays in the sixth layer (with each product by itself, a step of 103 ms,
 now 45). A loop written out (a cellular automaton, an integrator, a sampler) grows by the square of its rounds so: 18 rounds of an
-automaton with its gradient took 47 s to compile (11 s now). A value with so much before it is made in memory instead. XLA drops
-optimization barriers before it fuses, so they do not help.
+automaton with its gradient took 47 s to compile (11 s now). A value with so much before it is made in memory instead. XLA of jaxlib
+0.10 drops optimization barriers before it fuses, so they do not help.
 """
 
 from types import SimpleNamespace

@@ -23,7 +23,7 @@ UNALIKE = 0.5  # share of operations that are like no other before them in a pro
 MANY = 32  # of them: with fewer, what the compiler takes is little, and an MLP's step was an eighth slower
 # What XLA takes from the library of kernels that it has for the CPU: sums and products, each product by itself (together with what
 # surrounds them an MLP's step takes 1.03 to 1.17 of the time, a transformer's 0.92 to 1.04), but no convolutions, of which its own take
-# half as long (a ResNet's step 0.82).
+# half as long in jaxlib 0.10 (a ResNet's step 0.82) and as long in 0.12.
 _OF_LIBRARY = "xla_cpu_experimental_ynn_fusion_type"
 _KINDS = "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT,LIBRARY_FUSION_TYPE_REDUCE"
 LARGE = 1 << 24  # bytes of what has no operands
