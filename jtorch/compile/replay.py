@@ -17,6 +17,7 @@ from .waiting import Waiting, only_ours
 
 _value = attrgetter("value")
 _spec = attrgetter("spec")
+_layout = attrgetter("_spec")
 _storage = attrgetter("_storage")
 _grad = attrgetter("_grad")
 _LITTLE = 1 << 16  # bytes: parameters that numpy still has at the first step
@@ -64,7 +65,7 @@ class Replay:
 
     __slots__ = (
         "guards", "leaves", "tree", "storages", "arguments", "keys", "targets", "written", "take_written",
-        "params", "grad_specs", "take_grads", "grads_made", "cleared", "result", "result_tree", "updates", "pack",
+        "params", "grad_specs", "take_grads", "grads_made", "next", "cleared", "result", "result_tree", "updates", "pack",
         "donated", "mutations", "grad", "inference", "specs", "program", "bare", "take_bare", "fed", "take_fed", "sources", "constants",
         "take_full", "penalty", "rest", "fresh", "owners", "owned", "states", "state_dicts", "state_names",
         "gathering",
@@ -218,7 +219,7 @@ class Replay:
         self.params = [t for t, i, _ in grads if i is not None]
         self.grad_specs = [spec for _, i, spec in grads if i is not None]
         self.take_grads = taker([place[i] for _, i, _ in grads if i is not None])
-        self.grads_made = None
+        self.grads_made = self.next = None
         self.bare = None
         self.rest = 0
         self.penalty = 0
@@ -279,18 +280,19 @@ class Replay:
         return self.guards.hold()
 
     def set_grads(self, values):
-        """Give the parameters their gradients."""
+        """Give the parameters gradients with these values; they are returned."""
         made = self.grads_made
-        if made and only_ours(self.params, made):
+        if made and list(map(_layout, made)) == self.grad_specs and only_ours(self.params, made):
             # Nobody but the parameters and this list knows the gradients of the last call: they can carry the new ones.
             for tensor, grad, value in zip(self.params, made, values):
                 tensor._grad = grad
                 grad._storage.value = value
-            return
+            return made
         self.grads_made = made = []
         for tensor, spec, value in zip(self.params, self.grad_specs, values):
             tensor._grad = grad = make(Storage(value, spec), spec)
             made.append(grad)
+        return made
 
     def arguments_after(self, leaves):
         """The arguments of a call but for what is the result of the one before: constants, leaves, random keys, numbers."""
@@ -344,7 +346,11 @@ class Replay:
         self.fill_given(args, leaves)
         outs = waiting = None
         if self.bare is not None and self.rest <= 0:
-            waiting = me.deferred = Waiting(self, me, args)
+            waiting, self.next = self.next, None
+            if waiting is None or waiting.owner is not me:
+                waiting = Waiting(self, me)
+            waiting.start(args)
+            me.deferred = waiting
             for storage in self.written:
                 storage.version += 1
         else:

@@ -8,11 +8,11 @@ from ..core.chain import concretely, run_chained
 from ..core.program import ALONE
 from ..core.record import Pending
 from ..core.storage import Storage
-from ..tensor import make
 
 _value = attrgetter("value")
 _storage = attrgetter("_storage")
 _grad = attrgetter("_grad")
+_spec = attrgetter("_spec")
 _LONGEST_REST = 16
 
 
@@ -43,10 +43,10 @@ class Waiting:
 
     __slots__ = ("replay", "owner", "calls", "slots", "grads", "grad_slots", "results", "lock", "done", "chain")
 
-    def __init__(self, replay, owner, args):
+    def __init__(self, replay, owner):
         self.replay = replay
         self.owner = owner
-        self.calls = [args]  # what comes from the call before is missing in all but the first
+        self.calls = []  # their arguments; what comes from the call before is missing in all but the first
         self.results = [
             []
         ]  # of each call: (pending, position among the results of the program with gradients, without)
@@ -54,14 +54,16 @@ class Waiting:
         self.done = False
         self.chain = None  # that of the replay when the second call joined
         self.slots = [Pending(self, -1) for _ in replay.written]
+        self.grad_slots = [Pending(self, -1) for _ in replay.params]
+        self.grads = ()
+
+    def start(self, args):
+        """The first call waits, and what it writes is pending."""
+        replay = self.replay
+        self.calls.append(args)
         for storage, slot in zip(replay.written, self.slots):
             storage.value = slot
-        self.grads, self.grad_slots = [], []
-        for tensor, spec in zip(replay.params, replay.grad_specs):
-            slot = Pending(self, -1)
-            tensor._grad = grad = make(Storage(slot, spec), spec)
-            self.grads.append(grad)
-            self.grad_slots.append(slot)
+        self.grads = replay.set_grads(self.grad_slots)
 
     def unseen(self) -> bool:
         """Whether the next call of the same replay may take the results of this one as its arguments and forget the rest."""
@@ -70,6 +72,7 @@ class Waiting:
             not self.done
             and list(map(_value, self.replay.written)) == slots
             and list(map(_value, map(_storage, self.grads))) == grad_slots
+            and list(map(_spec, self.grads)) == self.replay.grad_specs
             and max(map(getrefcount, slots), default=0) <= ALONE + 1
             and max(map(getrefcount, grad_slots), default=0) <= ALONE + 1
             and only_ours(self.replay.params, self.grads)
@@ -152,6 +155,12 @@ class Waiting:
                 replay.rest = replay.penalty
                 replay.penalty = min(2 * replay.penalty + 1, _LONGEST_REST)
             _fill(self.slots, (replay.take_bare if bare else replay.take_written)(outs))
+            # The device is at work: what the next call would do first, while nothing is, is done here.
+            for storage, slot in zip(replay.written, self.slots):
+                if storage.value is slot:
+                    storage.value = slot.value
+            if replay.next is None:
+                replay.next = Waiting(replay, self.owner)
             for pending, full, without in self.results[-1]:
                 pending.value = outs[without if bare else full]
                 pending.graph = None

@@ -19,6 +19,7 @@ MUCH = 0.08  # that share
 REST = -1000  # runs after which another look is taken where no chain was worth while
 THREAD = "jtorch compile"
 LARGE = 4096  # bytes of an argument that is chosen among those of the runs, not stacked with them
+LITTLE = 1 << 16  # bytes that go round without being given: a region may run a program that does not take them all
 MOST = 64 << 20  # bytes of arguments and results that may wait
 
 
@@ -56,11 +57,15 @@ class Links:
         plain = [args[k] for part in (self.fed, self.kept, self.fresh) for k in part]
         return (
             bool(self.fed)
-            and set(self.fed) <= set(self.program.donate)
+            and sum(args[k].nbytes for k in self.lent()) <= LITTLE
             and (sum(args[k].nbytes for k in self.fresh) + self.results_nbytes()) * LONGEST <= MOST
             and all(isinstance(a, (jax.Array, np.ndarray)) for a in plain)
             and len({device for a in plain if isinstance(a, jax.Array) for device in a.devices()}) == 1
         )
+
+    def lent(self):
+        """What goes round although the program does not take its memory."""
+        return set(self.fed).difference(self.program.donate)
 
     def results_nbytes(self) -> int:
         """Bytes of what is wanted of each run."""
@@ -110,7 +115,7 @@ class Chain:
     def compile(self, *shapes):
         """Make the program; runs in a thread."""
         started = time.perf_counter()
-        lowered = jax.jit(self.program, donate_argnums=1).lower(*shapes)
+        lowered = jax.jit(self.program, donate_argnums=() if self.links.lent() else 1).lower(*shapes)
         call = lowered.compile(compiler_options=hasty.options(self.links.program))
         ledger.chained(self.links.program, self.length, time.perf_counter() - started)
         self.call = call

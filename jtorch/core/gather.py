@@ -18,13 +18,14 @@ class Queue:
 
     gathers = waits = True
 
-    __slots__ = ("owner", "prog", "calls", "results", "lock", "fed", "sources", "untaken", "take", "chain")
+    __slots__ = ("owner", "prog", "calls", "results", "handed", "lock", "fed", "sources", "untaken", "take", "chain")
 
     def __init__(self, owner, prog):
         self.owner = owner
         self.prog = prog
         self.calls = []  # arguments of each run; what comes from the run before is missing in all but the first
         self.results = []  # of each run: pairs of a pending value and its place; of the last run those of all places
+        self.handed = None  # what the last run hands on, where all have been made
         self.fed = self.sources = ()
         self.untaken = range(len(prog.out))  # places of the results that the next run does not take
         self.take = taker(())
@@ -36,24 +37,58 @@ class Queue:
         prog = self.prog
         place = prog.place
         with self.lock:
-            if self.calls:
+            if self.results:
                 sources = list(map(place.__getitem__, map(_index, map(args.__getitem__, fed))))
                 if fed != self.fed or sources != self.sources:
+                    if self.handed is not None:
+                        self.land()
+                        self.handed = [args[k].value for k in fed]
                     self.fed, self.sources, self.take = fed, sources, taker(sources)
                     taken = set(sources)
                     self.untaken = [k for k in range(len(prog.out)) if k not in taken]
-                for k in fed:
-                    args[k] = None
-                self.results[-1] = self.wanted()
-                self.join(args)
+                if self.handed is not None:
+                    self.prog.gathering.run += 1
+                    self.begin(args, self.handed)
+                else:
+                    for k in fed:
+                        args[k] = None
+                    self.results[-1] = self.wanted()
+                    self.join(args)
             else:
-                self.calls = [args]
-                self.results = [None]
+                self.begin(args, ())
             pendings = graph.pendings
             made = list(map(pendings.__getitem__, prog.out))
             for pending in made:
                 pending.graph = self
             self.results[-1] = list(zip(made, range(len(made))))
+            if len(self.calls) > 1 and len(self.calls) == self.chain.length:
+                self.hand()
+
+    def begin(self, args, values):
+        """The run is the first that waits; `values` are what it takes from the one before."""
+        for k, value in zip(self.fed, values):
+            args[k] = value
+        self.handed = None
+        self.calls = [args]
+        self.results = [None]
+
+    def hand(self):
+        """As many wait as the chain takes: make them at once, so that the device has something to do while the next are recorded."""
+        last = self.results[-1]
+        self.results[-1] = self.wanted()
+        self.handed = self.run()
+        self.calls = []
+        self.results = [last]
+
+    def land(self):
+        """The results that have been handed to nobody become real."""
+        [last] = self.results
+        for k, value in zip(self.sources, self.handed):
+            pending = last[k][0]
+            pending.value = value
+            pending.graph = None
+        self.handed = None
+        self.results = []
 
     def wanted(self):
         """The results of the last run that the next does not take."""
@@ -73,10 +108,7 @@ class Queue:
                 self.results.append(None)
                 return
         before = self.calls[-1]
-        for k, value in zip(self.fed, self.run()):
-            args[k] = value
-        self.calls = [args]
-        self.results = [None]
+        self.begin(args, self.run())
         if misfit:
             gathering.loosen()
         elif chain is None:
@@ -107,18 +139,15 @@ class Queue:
     def drain(self):
         """Make all runs, and their results real."""
         with self.lock:
-            if not self.calls:
+            if len(self.calls) > 1:
+                self.hand()
+            if self.handed is not None:
+                self.land()
+            elif self.calls:
+                self.run()
+                self.calls, self.results = [], []
+            else:
                 return
-            last, chained = self.results[-1], len(self.calls) > 1
-            if chained:
-                self.results[-1] = self.wanted()
-            values = self.run()
-            if chained:
-                for k, value in zip(self.sources, values):
-                    pending = last[k][0]
-                    pending.value = value
-                    pending.graph = None
-            self.calls, self.results = [], []
             if self.owner.queue is self:
                 self.owner.queue = None
             self.prog.gathering.looked()

@@ -68,6 +68,10 @@ def zero_gradient(t, model, optimizer, x, loss, seen):
     model[0].weight.grad.zero_()
 
 
+def turn_gradient(t, model, optimizer, x, loss, seen):
+    model[0].weight.grad.t_()
+
+
 def drop_gradients(t, model, optimizer, x, loss, seen):
     optimizer.zero_grad()
 
@@ -105,7 +109,7 @@ def other_state(t, model, optimizer, x, loss, seen):
 
 EVENTS = [
     keep_gradient, keep_detached_gradient, copy_model, scale_weight, overwrite_bias, other_data, zero_gradient, drop_gradients,
-    learning_rate, evaluate, keep_loss, use_weight, view_of_weight, restore, other_state,
+    turn_gradient, learning_rate, evaluate, keep_loss, use_weight, view_of_weight, restore, other_state,
 ]  # fmt: skip
 
 

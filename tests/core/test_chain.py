@@ -115,6 +115,21 @@ def test_gathered_steps_run_when_the_thread_flushes(runs):
     assert weight.value is not None if type(weight) is record.Pending else True
 
 
+def test_as_many_as_a_chain_takes_are_started_at_once(runs):
+    """Not when the next comes: the device has something to do while that is recorded. What the last hands on can still be read."""
+    model = jtorch.nn.Linear(4, 2)
+    optimizer = jtorch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    x = jtorch.ones(3, 4)
+    while not runs or runs[-1] != chain.LONGEST:
+        zero_first(model, optimizer, x)
+        chain.compiled_beside()
+    queue = record.tls.me.queue
+    assert queue.calls == [] and queue.handed is not None
+    state = model.weight.detach().clone(), optimizer.state[model.weight]["momentum_buffer"].clone()
+    assert all(not v.isnan().any() for v in state)
+    assert record.tls.me.queue is not queue
+
+
 def test_constants_that_change_make_a_chain_without_constants(runs):
     def train(t):
         t.manual_seed(0)
