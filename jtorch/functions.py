@@ -28,10 +28,10 @@ from .tensor import Tensor, TensorMeta
 
 _FAMILIES = (
     "activation", "arithmetic", "attention", "batchnorm", "compare", "conv", "conversion", "copies",
-    "create", "ctc", "draws", "factor", "fft", "grouped", "histograms", "image", "indexing", "join", "linalg",
+    "create", "ctc", "draws", "einsum", "factor", "fft", "grouped", "histograms", "image", "indexing", "join", "linalg",
     "linear", "logic", "loss", "margins", "masked", "masks", "matmul", "native", "norm", "pool", "quantize", "reduce",
-    "rnn", "rnn_stacks", "rows", "scans", "segments", "solve", "sorting", "special", "statistics", "transcendental", "views",
-    "windows",
+    "rnn", "rnn_stacks", "rows", "scans", "scatter", "segments", "slices", "solve", "sorting", "special", "statistics", "transcendental",
+    "vectors", "views", "windows",
 )  # fmt: skip
 for _family in _FAMILIES:
     if _family == "image" and importlib.util.find_spec("jtorch.ops.image") is None:
