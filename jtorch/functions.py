@@ -30,8 +30,8 @@ _FAMILIES = (
     "activation", "adaptive_pool", "arithmetic", "attention", "batchnorm", "bessel", "compare", "conv", "conversion",
     "copies", "create", "ctc", "draws", "einsum", "factor", "fft", "grouped", "histograms", "image", "indexing", "join",
     "linalg", "linear", "logic", "loss", "margins", "masked", "masks", "matmul", "native", "norm", "polynomials", "pool",
-    "quantize", "reduce", "rnn", "rnn_stacks", "rows", "scans", "scatter", "segments", "slices", "solve", "sorting",
-    "special", "statistics", "transcendental", "unpool", "vectors", "views", "windows",
+    "quantize", "reduce", "rnn", "rnn_stacks", "rounding", "rows", "scans", "scatter", "segments", "slices", "solve",
+    "sorting", "special", "statistics", "transcendental", "unpool", "vectors", "views", "windows",
 )  # fmt: skip
 for _family in _FAMILIES:
     if _family == "image" and importlib.util.find_spec("jtorch.ops.image") is None:

@@ -13,11 +13,12 @@ from jtorch.core.dtype import BOOL, COMPLEX
 
 from . import formats
 from .activation import relu
-from .arithmetic import abs, mul, sign
+from .arithmetic import mul
 from .backend import accumulator, differentiated_as, need_floats, on_cpu
 from .conv import tuple_of, windows
 from .pool_shapes import check_avg_pool, check_max_pool, check_max_pool1d, check_max_pool1d_indices, geometry
 from .registry import Array, composite, op
+from .rounding import abs, sign
 from .transcendental import pow
 
 FEW_TAPS = 32  # windows up to this size are unrolled: elementwise code, vectorised along the channels

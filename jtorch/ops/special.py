@@ -11,12 +11,12 @@ from jax import lax
 from .. import errors
 from ..core import dtype as dtypes
 from ..core.shapes import contiguous_strides
-from .arithmetic import sgn
 from .chebyshev import ERFCX, series
 from .conversion import constant, is_number, kind, opmath, rounded
 from .logic import logical_and, logical_or, where
 from .reduce import logsumexp  # noqa: F401  torch.special.logsumexp is registered there
 from .registry import FLOAT, PROMOTE, Array, Scalar, Unwritten, composite, op
+from .rounding import sgn
 from .transcendental import exp, log
 
 # ---- error and gamma functions ----
