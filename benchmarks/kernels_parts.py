@@ -22,8 +22,8 @@ from jtorch.ops import (  # noqa: E402
     angles,
     batchnorm,
     compare,
+    einsum,
     image,
-    indexing,
     linalg,
     linear,
     matmul,
@@ -33,6 +33,7 @@ from jtorch.ops import (  # noqa: E402
     quotients,
     reduce,
     scans,
+    scatter,
     solve,
     taps,
 )  # fmt: skip
@@ -131,7 +132,7 @@ def rows_added(z, x, i):
 
 
 def our_rows_added(z, x, i):
-    return indexing.scatter_add.fn(z, 0, expanded(i, 32), x)
+    return scatter.scatter_add.fn(z, 0, expanded(i, 32), x)
 
 
 STARTS = np.sort(DRAW.choice(100000, 2000, replace=False))
@@ -176,7 +177,7 @@ PARTS = {
     },
     "products of 10000 4x4": (jnp.matmul, matmul.bmm.fn, (real(10000, 4, 4), real(10000, 4, 4))),
     "einsum of 2000 4x4": (
-        lambda a, b: jnp.einsum("bij,bkj->bik", a, b), lambda a, b: matmul.einsum_of.fn("bij,bkj->bik", [a, b]),
+        lambda a, b: jnp.einsum("bij,bkj->bik", a, b), lambda a, b: einsum.einsum_of.fn("bij,bkj->bik", [a, b]),
         (real(2000, 4, 4), real(2000, 4, 4)),
     ),
     "inverses of 1000 3x3": (jnp.linalg.inv, lambda a: linalg.inv_and_info.fn(a)[0], (system(1000, 3),)),

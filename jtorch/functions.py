@@ -27,11 +27,11 @@ from .ops import registry
 from .tensor import Tensor, TensorMeta
 
 _FAMILIES = (
-    "activation", "arithmetic", "attention", "batchnorm", "compare", "conv", "conversion", "copies",
-    "create", "ctc", "draws", "factor", "fft", "grouped", "histograms", "image", "indexing", "join", "linalg",
-    "linear", "logic", "loss", "margins", "masked", "masks", "matmul", "native", "norm", "pool", "quantize", "reduce",
-    "rnn", "rnn_stacks", "rows", "scans", "segments", "solve", "sorting", "special", "statistics", "transcendental", "views",
-    "windows",
+    "activation", "adaptive_pool", "arithmetic", "attention", "batchnorm", "bessel", "compare", "conv", "conversion",
+    "copies", "create", "ctc", "draws", "einsum", "factor", "fft", "grouped", "histograms", "image", "indexing", "join",
+    "linalg", "linear", "logic", "loss", "margins", "masked", "masks", "matmul", "native", "norm", "polynomials", "pool",
+    "quantize", "reduce", "rnn", "rnn_stacks", "rounding", "rows", "scans", "scatter", "segments", "slices", "solve",
+    "sorting", "special", "statistics", "transcendental", "unpool", "vectors", "views", "windows",
 )  # fmt: skip
 for _family in _FAMILIES:
     if _family == "image" and importlib.util.find_spec("jtorch.ops.image") is None:

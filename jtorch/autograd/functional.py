@@ -296,31 +296,25 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
 
 def vhp(func, inputs, v=None, create_graph=False, strict=False):
     """(output, v times the Hessian of a scalar function at inputs)."""
-    with enable_grad():
-        items, many = _checked(inputs, "inputs", "vhp")
-        items = _inputs(items, create_graph)
-        vs = _vector(v, items, many, "vhp", "input to the user-provided function")
-        output = _scalar(func, "vhp", strict, squeeze=False)(*items)
-        first = _gradients((output,), items, (_op_like(output),), True)
-        if strict:
-            _strict_jacobian(first)
-        first = _filled(first, items, False, True, "back")
-        got = _filled(_gradients(first, items, vs, create_graph), items, strict, create_graph, "back")
-    return _finish((output,), create_graph)[0], _back(_finish(got, create_graph), many)
+    return _hessian_product("vhp", func, inputs, v, create_graph, strict)
 
 
 def hvp(func, inputs, v=None, create_graph=False, strict=False):
     """(output, the Hessian of a scalar function at inputs times v)."""
+    return _hessian_product("hvp", func, inputs, v, create_graph, strict)
+
+
+def _hessian_product(name, func, inputs, v, create_graph, strict):
+    """Of either side: the Hessian is symmetric, so v H, transposed, is H v. Errors speak of `name`."""
     with enable_grad():
-        items, many = _checked(inputs, "inputs", "hvp")
+        items, many = _checked(inputs, "inputs", name)
         items = _inputs(items, create_graph)
-        vs = _vector(v, items, many, "hvp", "input to the user-provided function")
-        output = _scalar(func, "hvp", strict, squeeze=False)(*items)
+        vs = _vector(v, items, many, name, "input to the user-provided function")
+        output = _scalar(func, name, strict, squeeze=False)(*items)
         first = _gradients((output,), items, (_op_like(output),), True)
         if strict:
             _strict_jacobian(first)
         first = _filled(first, items, False, True, "back")
-        # The Hessian is symmetric: v H, transposed, is H v.
         got = _filled(_gradients(first, items, vs, create_graph), items, strict, create_graph, "back")
     return _finish((output,), create_graph)[0], _back(_finish(got, create_graph), many)
 

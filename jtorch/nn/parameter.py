@@ -139,6 +139,13 @@ class UninitializedTensorMixin:
     def __repr__(self):
         return f"<{self.__class__.__name__}>"
 
+    def __deepcopy__(self, memo):
+        if id(self) in memo:
+            return memo[id(self)]
+        result = type(self)(self.requires_grad, self.data.device, self.data.dtype)
+        memo[id(self)] = result
+        return result
+
     def __reduce_ex__(self, proto):
         return type(self), (self.requires_grad,)
 
@@ -153,13 +160,6 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
         data = torch.empty(0, device=device, dtype=dtype)
         return Tensor._make_subclass(cls, data, requires_grad)
 
-    def __deepcopy__(self, memo):
-        if id(self) in memo:
-            return memo[id(self)]
-        result = type(self)(self.requires_grad, self.data.device, self.data.dtype)
-        memo[id(self)] = result
-        return result
-
 
 class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     """A buffer that has no shape yet; a lazy module gives it one at its first forward."""
@@ -172,13 +172,6 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
         result = Tensor._make_subclass(cls, data, requires_grad)
         result.persistent = persistent
         result._is_buffer = True
-        return result
-
-    def __deepcopy__(self, memo):
-        if id(self) in memo:
-            return memo[id(self)]
-        result = type(self)(self.requires_grad, self.data.device, self.data.dtype)
-        memo[id(self)] = result
         return result
 
 

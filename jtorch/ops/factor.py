@@ -11,9 +11,9 @@ from jax import lax
 
 from ..core import dtype as dt
 from . import registry
+from .arguments import scalar_name, size_of
 from .backend import on_cpu
 from .create import full
-from .indexing import scalar_name, size_of
 from .matrices import (
     NOT_FINITE,
     NOT_POSITIVE,
@@ -23,11 +23,11 @@ from .matrices import (
     from_triangle,
     matrices,
     mh,
-    mt,
     square,
     squares,
     supported,
 )  # fmt: skip
+from .products import mt
 from .reduce import general_cast
 from .registry import UNKNOWN, Array, Unwritten, composite, op
 

@@ -10,7 +10,7 @@ from .. import errors
 from ..core import dtype as dt
 from ..core import shapes
 from ..core.dtype import dtype as DType
-from .indexing import axis, ints, scalar_name, size_of
+from .arguments import axis, ints, scalar_name, size_of
 from .registry import Array, composite, op
 
 _SWAP = {"backward": "forward", "forward": "backward", "ortho": "ortho"}

@@ -13,9 +13,9 @@ from jtorch.core import shapes, wide
 from jtorch.core.dtype import BOOL, INT
 
 from . import formats
+from .adaptive_pool import adaptive_avg_pool as mean_windows
 from .backend import accumulator, need_floats
 from .conv import Geometry, spread, tuple_of, windows
-from .pool import _adaptive_avg_pool as mean_windows
 from .pool_shapes import check_adaptive
 from .registry import Array, composite, op
 from .taps import cubic, cubic_taps, linear_taps, nearest_taps, resample, smooth_taps

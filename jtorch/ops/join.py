@@ -13,9 +13,11 @@ from .. import errors, errors_arguments
 from ..core import dtype as dt
 from ..core import shapes
 from . import formats, registry
+from .arguments import axes, axis, ints, size_of
 from .create import full
-from .indexing import IN_BOUNDS, axes, axis, index_select, ints, narrow, size_of
+from .places import IN_BOUNDS, narrow
 from .registry import Array, VarInts, composite, op
+from .slices import index_select
 from .views import expand, reshape, unsqueeze
 
 # ---------------------------------------------------------------- cat and stack

@@ -12,10 +12,10 @@ from ..core import dtype as dtypes
 from ..core import shapes
 from ..core.dtype import dtype as DType
 from . import small
+from .arguments import axes, axis, scalar_name
 from .backend import accumulator, check_norm_dtype, magnitude
 from .factor import lu_info, singular_values
-from .indexing import axes, axis, scalar_name
-from .matmul import _product, _root, power_of
+from .matmul import power_of
 from .matrices import (
     SINGULAR,
     column_strides,
@@ -29,8 +29,10 @@ from .matrices import (
     square,
     squares,
 )
+from .products import product_of
 from .reduce import norm_slope
 from .registry import Array, Scalar, composite, op
+from .vectors import root
 from .views import diagonal
 
 RETURN_FIELDS = {
@@ -65,12 +67,12 @@ def _norm(x, ord, dims, keepdim):
     wide = accumulator(kind)
     if jnp.issubdtype(x.dtype, jnp.complexfloating):
         squares = x.real**2 + x.imag**2
-        size = None if ord == 2 else _root(squares)
+        size = None if ord == 2 else root(squares)
     else:
         x = x.astype(wide)
         squares, size = x * x, magnitude(x)
     if ord == 2:
-        out = _root(squares.sum(dims, keepdims=keepdim))
+        out = root(squares.sum(dims, keepdims=keepdim))
     elif ord == 0:
         out = (size != 0).sum(dims, keepdims=keepdim).astype(wide)
     elif ord == 1:
@@ -82,7 +84,7 @@ def _norm(x, ord, dims, keepdim):
     else:
         if ord > 0:
             size = jnp.where(size == 0, 1, size) ** ord * (size != 0)
-            out = _root(size.sum(dims, keepdims=keepdim), 1 / ord)
+            out = root(size.sum(dims, keepdims=keepdim), 1 / ord)
         else:
             out = (size**ord).sum(dims, keepdims=keepdim) ** (1 / ord)
     return out.astype(kind)
@@ -285,7 +287,7 @@ inv_and_info.vjp(A=lambda g, out0: inverse_grad(g[0], out0))
 def inverse_grad(g: Array, inverse: Array) -> Array:
     """The gradient of the matrix whose inverse is given."""
     turned = mh(inverse)
-    return -_product(_product(turned, g), turned)
+    return -product_of(product_of(turned, g), turned)
 
 
 @composite(where="linalg torch.inverse Tensor.inverse", out="exact")

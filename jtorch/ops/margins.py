@@ -12,7 +12,6 @@ from jtorch.core.dtype import BOOL, COMPLEX, INT
 
 from . import formats
 from .activation import log1p_exp
-from .arithmetic import clamp_min, minimum
 from .backend import magnitude
 from .reduction import (
     REDUCTIONS,
@@ -26,6 +25,7 @@ from .reduction import (
     refuse,
 )
 from .registry import FLOAT, PROMOTE, Array, composite
+from .rounding import clamp_min, minimum
 
 
 def _fit(a, b):

@@ -7,7 +7,7 @@ import numpy as np
 from .. import errors
 from ..core import dtype as dtypes
 from . import activation, linalg
-from .arithmetic import div, maximum, mul, sub
+from .arithmetic import div, mul, sub
 from .conversion import conj, kind, to_dtype
 from .logic import isnan, where
 from .reduce import (
@@ -24,6 +24,7 @@ from .reduce import (
     sum,
 )
 from .registry import composite
+from .rounding import maximum
 from .scans import cumprod, cumsum
 from .statistics import nanmedian_dim
 from .transcendental import logaddexp, sqrt

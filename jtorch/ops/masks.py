@@ -10,9 +10,10 @@ from jax import lax
 from .. import errors, errors_storage
 from ..core import dtype as dt
 from ..core.shapes import broadcast, contiguous_strides
+from .arguments import axis, scalar_name, size_of
 from .backend import accumulator
 from .conversion import convert, is_number, rounded
-from .indexing import IN_BOUNDS, axis, scalar_name, size_of
+from .places import IN_BOUNDS
 from .registry import UNKNOWN, ZERO, Array, Number, Scalar, composite, op
 from .views import as_strided
 

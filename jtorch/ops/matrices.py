@@ -7,9 +7,8 @@ from jax import lax
 from .. import errors
 from ..core import shapes
 from . import registry
-from .indexing import scalar_name
-from .matmul import _batch_shape as batch_shape
-from .matmul import _square as square
+from .arguments import scalar_name
+from .products import batch_shape
 
 
 def supported(A, kernel):
@@ -29,6 +28,16 @@ def inexact(A, name, kernel=None):
         raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {scalar_name(A)}")
 
 
+def square(A, name):
+    """torch's errors for what is no batch of square matrices."""
+    if A.ndim < 2:
+        raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
+    if A.shape[-1] != A.shape[-2]:
+        raise RuntimeError(
+            f"{name}: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices"
+        )
+
+
 def squares(A, name, kernel=None):
     square(A, name)
     inexact(A, name, kernel)
@@ -42,10 +51,6 @@ def matrices(A, name, kernel=None):
 
 def mh(x):
     return jnp.conj(jnp.swapaxes(x, -1, -2))
-
-
-def mt(x):
-    return jnp.swapaxes(x, -1, -2)
 
 
 def real_dtype(dtype):

@@ -122,7 +122,7 @@ def max_pool2d_with_indices_backward(
     indices: Array,
 ) -> Array:
     """The cotangent of max_pool2d's input, to the positions `indices`."""
-    return pool._scatter(grad_output, indices, input.shape, 2)
+    return pool.scattered(grad_output, indices, input.shape, 2)
 
 
 @max_pool2d_with_indices_backward.check

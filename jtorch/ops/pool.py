@@ -1,4 +1,4 @@
-"""Pooling: the largest or the mean of each window, by fixed, adaptive or random windows, and its inverse."""
+"""Pooling by fixed windows: the largest, the mean or the p-norm of each."""
 
 import builtins
 import math
@@ -9,26 +9,16 @@ from jax import lax
 
 from jtorch import errors_nn as errors
 from jtorch.core.channel_order import FOLLOWS, as_stored
-from jtorch.core.dtype import BOOL, COMPLEX, INT
+from jtorch.core.dtype import BOOL, COMPLEX
 
 from . import formats
 from .activation import relu
-from .arithmetic import abs, mul, sign
+from .arithmetic import mul
 from .backend import accumulator, differentiated_as, need_floats, on_cpu
 from .conv import tuple_of, windows
-from .pool_shapes import (
-    adaptive_size,
-    check_adaptive,
-    check_avg_pool,
-    check_fractional,
-    check_max_pool,
-    check_max_pool1d,
-    check_max_pool1d_indices,
-    check_unpool,
-    geometry,
-    unpooled,
-)
+from .pool_shapes import check_avg_pool, check_max_pool, check_max_pool1d, check_max_pool1d_indices, geometry
 from .registry import Array, composite, op
+from .rounding import abs, sign
 from .transcendental import pow
 
 FEW_TAPS = 32  # windows up to this size are unrolled: elementwise code, vectorised along the channels
@@ -54,7 +44,8 @@ def _channels_first(fn, x, n: int):
     return tuple(map(back, got)) if isinstance(got, tuple) else back(got)
 
 
-def _lowest(dtype):
+def lowest(dtype):
+    """What any other number of `dtype` is larger than."""
     return -jnp.inf if jnp.issubdtype(dtype, jnp.floating) else jnp.iinfo(dtype).min
 
 
@@ -62,7 +53,7 @@ def _scan_windows(x, at, kernel, geo, out):
     """(the largest of each window, the tap it is at): the first of equals, NaN above all."""
     best = where = None
     nan = jnp.issubdtype(x.dtype, jnp.floating)
-    for tap, part in enumerate(windows(x, kernel, out, geo, at, _lowest(x.dtype))):
+    for tap, part in enumerate(windows(x, kernel, out, geo, at, lowest(x.dtype))):
         if best is None:
             best, where = part, jnp.zeros(part.shape, jnp.int32)
             continue
@@ -80,10 +71,10 @@ def _reduce_windows(x, at, kernel, geo, out):
     need = [(o - 1) * s + (k - 1) * d + 1 for o, s, k, d in zip(out, geo.stride, kernel, geo.dilation)]
     hi = [m - lo - size for m, lo, size in zip(need, geo.lo, x.shape[at : at + n])]
     config = spread([(a, b, 0) for a, b in zip(geo.lo, hi)], (0, 0, 0))
-    x = lax.pad(x, jnp.asarray(_lowest(x.dtype), x.dtype), config)
+    x = lax.pad(x, jnp.asarray(lowest(x.dtype), x.dtype), config)
     return lax.reduce_window(
         x,
-        np.asarray(_lowest(x.dtype), x.dtype),
+        np.asarray(lowest(x.dtype), x.dtype),
         lax.max,
         spread(kernel, 1),
         spread(geo.stride, 1),
@@ -128,7 +119,8 @@ def _marks(flat):
 _largest = differentiated_as(lambda x: jnp.max(x, -1), lambda x: jnp.sum(jnp.where(_marks(x)[1], x, 0), -1))
 
 
-def _max_pool(n, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
+def max_pool(n, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
+    """The largest of each window of the last `n` dimensions, and where it is if `return_indices`."""
     spatial = input.shape[-n:]
     kernel, geo, out = geometry(n, spatial, kernel_size, stride, padding, dilation, ceil_mode)
     if _is_whole(spatial, kernel, geo, out):
@@ -192,7 +184,8 @@ def _gather_phases(value, tap, at, kernel, geo, out, spatial):
     return lax.pad(full, zero, config)
 
 
-def _first_of(g):
+def first_of(g):
+    """The gradient of the values, where those of values and positions are given."""
     return g[0] if isinstance(g, (tuple, list)) else g
 
 
@@ -213,12 +206,12 @@ def max_pool_grad(
     if _is_whole(spatial, kernel, geo, out):
         return jnp.where(_marks(_flat(input, n))[1], _flat(grad, n), 0).reshape(input.shape)
     if math.prod(kernel) > FEW_TAPS or math.prod(geo.stride) > FEW_TAPS:
-        index = _max_pool(n, input, kernel_size, stride, padding, dilation, ceil_mode, True)[1]
-        return _scatter(grad, index, input.shape, n)
+        index = max_pool(n, input, kernel_size, stride, padding, dilation, ceil_mode, True)[1]
+        return scattered(grad, index, input.shape, n)
     batched = input if input.ndim == n + 2 else input[None]
     if on_cpu() and as_stored():  # 2 to 13 times as fast by itself
         _, tap = _scan_windows(batched, 2, kernel, geo, out)
-        return _scatter(grad, _flat_index(tap, 2, kernel, geo, out, spatial), input.shape, n)
+        return scattered(grad, _flat_index(tap, 2, kernel, geo, out, spatial), input.shape, n)
     x, at = _to_nhwc(batched, n)
     value, _ = _to_nhwc(grad if grad.ndim == n + 2 else grad[None], n)
     _, tap = _scan_windows(x, at, kernel, geo, out)
@@ -226,7 +219,7 @@ def max_pool_grad(
     return total if input.ndim == n + 2 else total[0]
 
 
-def _scatter(value, index, shape, n: int):
+def scattered(value, index, shape, n: int):
     """Zeros of `shape` with `value` added at flat spatial positions `index`."""
     lead = math.prod(shape[:-n])
     size = math.prod(shape[-n:])
@@ -246,7 +239,7 @@ def _max_pool_op(n: int, grad_name: str):
         record = op(where="torch nn.functional", grad_name=grad_name, out=False, strides=strides)(fn)
         record.vjp(
             input=lambda g, input, kernel_size, stride, padding, dilation, ceil_mode: max_pool_grad(
-                _first_of(g), input, n, kernel_size, stride, padding, dilation, ceil_mode
+                first_of(g), input, n, kernel_size, stride, padding, dilation, ceil_mode
             )
         )
 
@@ -279,7 +272,7 @@ def max_pool1d(
     return_indices: object = False,
 ) -> Array:
     """The largest element of each window of the last dimension, and where it is if `return_indices`."""
-    return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    return max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 @_max_pool_op(2, "MaxPool2DWithIndicesBackward0")
@@ -293,7 +286,7 @@ def max_pool2d(
     return_indices: object = False,
 ) -> Array:
     """The largest element of each window of the last two dimensions, and where it is if `return_indices`."""
-    return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    return max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 @_max_pool_op(3, "MaxPool3DWithIndicesBackward0")
@@ -307,7 +300,7 @@ def max_pool3d(
     return_indices: object = False,
 ) -> Array:
     """The largest element of each window of the last three dimensions, and where it is if `return_indices`."""
-    return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    return max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 def _with_indices(n: int, fn):
@@ -373,7 +366,8 @@ def _added_windows(x, at, kernel, geo, out):
     return lax.reduce_window(x, zero, lax.add, spread(kernel, 1), spread(geo.stride, 1), "VALID")
 
 
-def _avg_pool(n, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+def avg_pool(n, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+    """The mean of each window of the last `n` dimensions."""
     spatial = input.shape[-n:]
     kernel, geo, out = geometry(n, spatial, kernel_size, stride, padding, 1, ceil_mode)
 
@@ -402,7 +396,7 @@ def avg_pool1d(
     count_include_pad: bool = True,
 ) -> Array:
     """The mean of each window of the last dimension; padding counts unless `count_include_pad` is False."""
-    return _avg_pool(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+    return avg_pool(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
 
 avg_pool1d.guards(input=True)
@@ -424,7 +418,7 @@ def avg_pool2d(
     divisor_override: int | None = None,
 ) -> Array:
     """The mean of each window of the last two dimensions, or its sum over `divisor_override`."""
-    return _avg_pool(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return avg_pool(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
 avg_pool2d.guards(input=True)
@@ -446,7 +440,7 @@ def avg_pool3d(
     divisor_override: int | None = None,
 ) -> Array:
     """The mean of each window of the last three dimensions, or its sum over `divisor_override`."""
-    return _avg_pool(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return avg_pool(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
 avg_pool3d.guards(input=True)
@@ -455,344 +449,6 @@ avg_pool3d.guards(input=True)
 @avg_pool3d.check
 def _(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
     check_avg_pool(3, input, kernel_size, stride, padding, ceil_mode, divisor_override)
-
-
-def _adaptive_windows(size: int, out: int):
-    """Start and stop of each of `out` windows that cover `size` positions."""
-    i = np.arange(out)
-    return i * size // builtins.max(out, 1), -((-(i + 1) * size) // builtins.max(out, 1))
-
-
-def _adaptive_avg_pool(n, input, output_size):
-    spatial = input.shape[-n:]
-    target = adaptive_size(output_size, spatial)
-    if 0 in target:
-        return jnp.zeros((*input.shape[:-n], *target), input.dtype)
-    if all(s % o == 0 for s, o in zip(spatial, target)):
-        kernel = tuple(s // o for s, o in zip(spatial, target))
-        if all(o == 1 for o in target):
-            wide = input.astype(accumulator(input.dtype))
-            axes = tuple(range(input.ndim - n, input.ndim))
-            return jnp.mean(wide, axes, keepdims=True).astype(input.dtype)
-        return _avg_pool(n, input, kernel, kernel, 0, False, True, None)
-    out = input.astype(accumulator(input.dtype))
-    for i, (size, count) in enumerate(zip(spatial, target), input.ndim - n):
-        start, stop = _adaptive_windows(size, count)
-        position = np.arange(size)
-        share = (position >= start[:, None]) & (position < stop[:, None])
-        weight = jnp.asarray(share / share.sum(1, keepdims=True), out.dtype)
-        out = jnp.moveaxis(jnp.tensordot(out, weight, ((i,), (1,))), -1, i)
-    return out.astype(input.dtype)
-
-
-def _adaptive_name(n):
-    def name(args):
-        target = args["output_size"]
-        one = target == 1 or (not isinstance(target, int) and target is not None and set(target) == {1})
-        if n == 1:
-            return "SqueezeBackward1"
-        return "MeanBackward1" if one else f"AdaptiveAvgPool{n}DBackward0"
-
-    return name
-
-
-def _unless_mean(call):
-    """Whether an adaptive average is more than one mean of everything, which keeps nothing."""
-    target = call["output_size"]
-    return None if target == 1 or isinstance(target, tuple) and set(target) == {1} else True
-
-
-@op(where="torch nn.functional", grad_name=_adaptive_name(1), out=False, strides=formats.follow_line)
-def adaptive_avg_pool1d(input: Array, output_size: int | tuple) -> Array:
-    """The mean of each of `output_size` windows that cover the last dimension evenly."""
-    return _adaptive_avg_pool(1, input, output_size)
-
-
-adaptive_avg_pool1d.guards(input=_unless_mean)
-
-
-def _adaptive_strides(outs, input, output_size):
-    # one mean over everything has no order to keep
-    return [None] if all(n == 1 for n in outs[0].shape[-2:]) else formats.follow(outs, input)
-
-
-@op(where="nn.functional _C._nn", grad_name=_adaptive_name(2), strides=_adaptive_strides)
-def adaptive_avg_pool2d(input: Array, output_size) -> Array:
-    """The mean of each of `output_size` windows that cover the last two dimensions; None keeps a size."""
-    return _adaptive_avg_pool(2, input, output_size)
-
-
-adaptive_avg_pool2d.guards(input=_unless_mean)
-
-
-@op(where="nn.functional _C._nn", grad_name=_adaptive_name(3))
-def adaptive_avg_pool3d(input: Array, output_size) -> Array:
-    """The mean of each of `output_size` windows that cover the last three dimensions; None keeps a size."""
-    return _adaptive_avg_pool(3, input, output_size)
-
-
-adaptive_avg_pool3d.guards(input=_unless_mean)
-
-
-adaptive_avg_pool1d.check(lambda input, output_size: check_adaptive("avg", 1, input, output_size))
-adaptive_avg_pool2d.check(lambda input, output_size: check_adaptive("avg", 2, input, output_size))
-adaptive_avg_pool3d.check(lambda input, output_size: check_adaptive("avg", 3, input, output_size))
-
-
-def _largest_at(x, starts, sizes, n):
-    """(the largest, its flat position) of windows given by their starts and stops in each dimension.
-
-    starts, sizes: for each dimension an array (out) or (*leading dimensions, out).
-    """
-    spatial = x.shape[-n:]
-    lead = x.shape[:-n]
-    outs = [s.shape[-1] for s in starts]
-    tall = [int(np.max(np.asarray(k))) for k in sizes]
-    index, inside = 0, True
-    for i in range(n):
-        step = jnp.arange(tall[i])
-        position = jnp.asarray(starts[i])[..., :, None] + step  # (..., out, tall)
-        valid = step < jnp.asarray(sizes[i])[..., :, None]
-        position = jnp.minimum(position, spatial[i] - 1)
-        shape = [1] * (2 * n)
-        shape[i], shape[n + i] = outs[i], tall[i]
-        position = position.reshape(*position.shape[:-2], *shape)
-        valid = valid.reshape(*valid.shape[:-2], *shape)
-        index = index + position * math.prod(spatial[i + 1 :])
-        inside = inside & valid
-    taps = math.prod(tall)
-    index = jnp.broadcast_to(index, (*lead, *outs, *tall)).reshape(*lead, *outs, taps)
-    flat = x.reshape(*lead, math.prod(spatial))
-    values = jnp.take_along_axis(flat, index.reshape(*lead, math.prod(outs) * taps), -1).reshape(index.shape)
-    inside = jnp.broadcast_to(inside, (*lead, *outs, *tall)).reshape(index.shape)
-    values = jnp.where(inside, values, jnp.asarray(_lowest(x.dtype), x.dtype))
-    choice = jnp.argmax(values, -1, keepdims=True)
-    if jnp.issubdtype(values.dtype, jnp.floating):  # of nans PyTorch takes the last
-        found = jnp.isnan(values)
-        last = taps - 1 - jnp.argmax(found[..., ::-1], -1, keepdims=True)
-        choice = jnp.where(found.any(-1, keepdims=True), last, choice)
-    pick = lambda a: jnp.take_along_axis(a, choice, -1)[..., 0]
-    return pick(values), pick(index).astype(jnp.int64)
-
-
-def _even_windows(spatial, target):
-    """The size of the windows where all are alike and lie side by side, else None."""
-    alike = all(s % o == 0 for s, o in zip(spatial, target))
-    return tuple(s // o for s, o in zip(spatial, target)) if alike else None
-
-
-@op(where="")
-def adaptive_max_pool_grad(grad: Array, input: Array, n: int, output_size) -> Array:
-    """The gradient of adaptive max pooling."""
-    target = adaptive_size(output_size, input.shape[-n:])
-    kernel = None if 0 in target else _even_windows(input.shape[-n:], target)
-    if kernel:
-        return max_pool_grad.fn(grad, input, n, kernel, kernel)
-    if 0 in target:
-        return jnp.zeros_like(input)
-    return _scatter(grad, _adaptive_max_pool(n, input, output_size, True)[1], input.shape, n)
-
-
-def _adaptive_max_pool(n, input, output_size, return_indices):
-    spatial = input.shape[-n:]
-    target = adaptive_size(output_size, spatial)
-    if 0 in target or not input.size:
-        empty = jnp.zeros((*input.shape[:-n], *target), input.dtype)
-        return (empty, empty.astype(jnp.int64)) if return_indices else empty
-    kernel = _even_windows(spatial, target)
-    if kernel and (math.prod(kernel) <= FEW_TAPS or set(target) == {1}):
-        return _max_pool(n, input, kernel, kernel, 0, 1, False, return_indices)
-    starts, sizes = [], []
-    for s, o in zip(spatial, target):
-        start, stop = _adaptive_windows(s, o)
-        starts.append(start)
-        sizes.append(stop - start)
-    got = _largest_at(input, starts, sizes, n)
-    return got if return_indices else got[0]
-
-
-@op(where="nn.functional", grad_name="SqueezeBackward1", out=False, strides=formats.follow_line)
-def adaptive_max_pool1d(input: Array, output_size, return_indices: bool = False) -> Array:
-    """The largest of each of `output_size` windows that cover the last dimension evenly."""
-    return _adaptive_max_pool(1, input, output_size, return_indices)
-
-
-adaptive_max_pool1d.guards(out1=True)
-
-
-@op(where="nn.functional", grad_name="AdaptiveMaxPool2DBackward0", out=False, strides=formats.follow)
-def adaptive_max_pool2d(input: Array, output_size, return_indices: bool = False) -> Array:
-    """The largest of each of `output_size` windows that cover the last two dimensions."""
-    return _adaptive_max_pool(2, input, output_size, return_indices)
-
-
-adaptive_max_pool2d.guards(out1=True)
-
-
-@op(where="nn.functional", grad_name="AdaptiveMaxPool3DBackward0", out=False)
-def adaptive_max_pool3d(input: Array, output_size, return_indices: bool = False) -> Array:
-    """The largest of each of `output_size` windows that cover the last three dimensions."""
-    return _adaptive_max_pool(3, input, output_size, return_indices)
-
-
-adaptive_max_pool3d.guards(input=True, out1=True)
-
-
-def _adaptive_rule(n: int):
-    return lambda g, input, output_size: adaptive_max_pool_grad(_first_of(g), input, n, output_size)
-
-
-for _n, _record in enumerate((adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d), 1):
-    _record.check(lambda input, output_size, return_indices=False, n=_n: check_adaptive("max", n, input, output_size))
-    _record.vjp(input=_adaptive_rule(_n))
-
-
-def _adaptive_with_indices(n: int, fn, spaces: str):
-    def adaptive_max_pool_with_indices(input, output_size):
-        """The largest of each of `output_size` windows, and its flat position."""
-        return fn(input, output_size, True)
-
-    composite(where=spaces, name=f"adaptive_max_pool{n}d_with_indices")(adaptive_max_pool_with_indices)
-
-
-_space = "nn.functional.adaptive_max_pool{}d_with_indices"
-_adaptive_with_indices(1, adaptive_max_pool1d, "torch.adaptive_max_pool1d " + _space.format(1))
-_adaptive_with_indices(2, adaptive_max_pool2d, _space.format(2))
-_adaptive_with_indices(3, adaptive_max_pool3d, _space.format(3))
-
-
-def _fractional(n, input, samples, kernel_size, output_size, return_indices):
-    """Windows that start at pseudo-random positions: `samples` (N, C, n) in [0, 1) says where."""
-    kernel, target = tuple_of(kernel_size, n), tuple_of(output_size, n)
-    x = input if input.ndim == n + 2 else input[None]
-    starts, sizes = [], []
-    for i in range(n):
-        # torch draws the samples of the last dimension first
-        sample = samples[..., n - 1 - i] if n == 2 else samples[..., i]
-        sample = sample.astype(accumulator(x.dtype))
-        size, k, o = x.shape[2 + i], kernel[i], target[i]
-        alpha = (size - k) / (o - 1) if o > 1 else 0.0
-        at = jnp.trunc((jnp.arange(o) + sample[..., None]) * alpha) - jnp.trunc(sample * alpha)[..., None]
-        at = jnp.where(jnp.arange(o) == o - 1, size - k, at.astype(jnp.int64))
-        starts.append(at[: x.shape[0]])
-        sizes.append(np.full((o,), k))
-    got = _largest_at(x, starts, sizes, n)
-    got = got if input.ndim == n + 2 else tuple(a[0] for a in got)
-    return got if return_indices else got[0]
-
-
-@op(where="", grad_name="FractionalMaxPool2DBackward0")
-def fractional_max_pool2d_at(
-    input: Array, samples: Array, kernel_size, output_size, return_indices: bool = False
-) -> Array:
-    """Fractional max pooling with its random samples given."""
-    return _fractional(2, input, samples, kernel_size, output_size, return_indices)
-
-
-@op(where="", grad_name="FractionalMaxPool3DBackward0")
-def fractional_max_pool3d_at(
-    input: Array, samples: Array, kernel_size, output_size, return_indices: bool = False
-) -> Array:
-    """Fractional max pooling in three dimensions with its random samples given."""
-    return _fractional(3, input, samples, kernel_size, output_size, return_indices)
-
-
-@op(where="")
-def at_indices(grad: Array, indices: Array, n: int) -> Array:
-    """The elements at flat spatial positions: where an index occurs twice, both get it."""
-    lead = math.prod(grad.shape[:-n])
-    flat = jnp.take_along_axis(grad.reshape(lead, -1), indices.reshape(lead, math.prod(indices.shape[-n:])), 1)
-    return flat.reshape(indices.shape)
-
-
-@op(where="nn.functional", grad_name="SqueezeBackward1")
-def max_unpool1d(input: Array, indices: Array, kernel_size, stride=None, padding=0, output_size=None) -> Array:
-    """Put each element at its index of the larger result; the rest is zero."""
-    return _max_unpool(1, input, indices, kernel_size, stride, padding, output_size)
-
-
-@op(where="nn.functional", grad_name="MaxUnpool2DBackward0", strides=formats.follow)
-def max_unpool2d(input: Array, indices: Array, kernel_size, stride=None, padding=0, output_size=None) -> Array:
-    """Put each element at its index of the larger result; the rest is zero."""
-    return _max_unpool(2, input, indices, kernel_size, stride, padding, output_size)
-
-
-@op(where="nn.functional", grad_name="MaxUnpool3DBackward0")
-def max_unpool3d(input: Array, indices: Array, kernel_size, stride=None, padding=0, output_size=None) -> Array:
-    """Put each element at its index of the larger result; the rest is zero."""
-    return _max_unpool(3, input, indices, kernel_size, stride, padding, output_size)
-
-
-def _unpool_rule(n: int):
-    return lambda g, indices: at_indices(g, indices, n)
-
-
-def _max_unpool(n, input, indices, kernel_size, stride, padding, output_size):
-    spatial = unpooled(n, input.shape[-n:], kernel_size, stride, padding, output_size)
-    lead = math.prod(input.shape[:-n])
-    flat = jnp.zeros((lead, math.prod(spatial)), input.dtype)
-    rows = jnp.arange(lead)[:, None]
-    size = math.prod(input.shape[-n:])
-    flat = flat.at[rows, indices.reshape(lead, size)].set(input.reshape(lead, size))
-    return flat.reshape(*input.shape[:-n], *spatial)
-
-
-for _n, _record in enumerate((max_unpool1d, max_unpool2d, max_unpool3d), 1):
-    _record.vjp(input=_unpool_rule(_n))
-
-    @_record.check
-    def _(input, indices, kernel_size, stride=None, padding=0, output_size=None, n=_n):
-        check_unpool(n, input, indices, kernel_size, stride, padding, output_size)
-        need_floats(input, f"max_unpool{builtins.max(n, 2)}d")
-
-    @_record.check_values
-    def _(input, indices, kernel_size, stride=None, padding=0, output_size=None, n=_n):
-        if not isinstance(indices, np.ndarray) or not indices.size:
-            return
-        spatial = unpooled(n, input.shape[-n:], kernel_size, stride, padding, output_size)
-        bad = indices[(indices < 0) | (indices >= math.prod(spatial))]
-        if bad.size:
-            size = "x".join(map(str, spatial))
-            raise RuntimeError(f"Found an invalid max index: {int(bad.flat[0])} (output volumes are of size {size})")
-
-
-for _n, _record in enumerate((fractional_max_pool2d_at, fractional_max_pool3d_at), 2):
-
-    @_record.check
-    def _(input, samples, kernel_size, output_size, return_indices=False, n=_n):
-        check_fractional(n, input, kernel_size, output_size)
-        need_floats(input, f"fractional_max_pool{n}d_out_frame")
-
-
-def _fractional_composite(n: int, at):
-    name = f"fractional_max_pool{n}d"
-
-    def fractional_max_pool(
-        input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
-    ):
-        """The largest of each of `output_size` windows whose places are drawn at random for each channel."""
-        if output_size is None and output_ratio is None:
-            raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
-        if output_size is None:
-            ratio = output_ratio if isinstance(output_ratio, (tuple, list)) else (output_ratio,) * n
-            output_size = tuple(int(s * r) for s, r in zip(input.shape[-n:], ratio))
-        if _random_samples is None:
-            batch = 1 if input.ndim == n + 1 else input.shape[0]
-            if input.dtype.category <= INT:
-                raise errors.not_implemented("check_uniform_bounds", input.dtype)
-            _random_samples = input.new_empty((batch, input.shape[-n - 1], n)).uniform_()
-        return at(input, _random_samples, kernel_size, output_size, return_indices)
-
-    def with_indices(input, kernel_size, output_size=None, output_ratio=None, _random_samples=None):
-        """Fractional max pooling, and the flat position of each result."""
-        return fractional_max_pool(input, kernel_size, output_size, output_ratio, True, _random_samples)
-
-    composite(where=f"nn.functional.{name}", name=name)(fractional_max_pool)
-    composite(where=f"nn.functional.{name}_with_indices", name=f"{name}_with_indices")(with_indices)
-
-
-_fractional_composite(2, fractional_max_pool2d_at)
-_fractional_composite(3, fractional_max_pool3d_at)
 
 
 def _lp_pool(n, pool, input, norm_type, kernel_size, stride, ceil_mode):
@@ -820,8 +476,5 @@ def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     return _lp_pool(3, avg_pool3d, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-for _record in (
-    max_pool1d, max_pool2d, max_pool3d, max_pool_grad, avg_pool1d, avg_pool2d, avg_pool3d, adaptive_avg_pool1d, adaptive_avg_pool2d,
-    adaptive_avg_pool3d, adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d, adaptive_max_pool_grad,
-):  # fmt: skip
+for _record in (max_pool1d, max_pool2d, max_pool3d, max_pool_grad, avg_pool1d, avg_pool2d, avg_pool3d):
     _record.channels = FOLLOWS

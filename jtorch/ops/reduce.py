@@ -10,12 +10,13 @@ from jax import lax
 
 from .. import errors
 from ..core import dtype as dtypes
-from .arithmetic import abs, div, maximum, minimum, sgn, sub, true_divide
+from .arithmetic import div, sub, true_divide
 from .backend import NARROW, accumulator, check_norm_dtype, on_cpu
 from .conversion import _zero, conj_of, convert, is_number, kind, opmath, to_float
 from .logic import isnan, logical_not, logical_or, where
 from .quotients import quotient
 from .registry import Array, composite, op
+from .rounding import abs, maximum, minimum, sgn
 from .transcendental import exp, pow
 
 RETURN_FIELDS = {

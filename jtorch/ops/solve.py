@@ -9,10 +9,9 @@ from jax import lax
 
 from ..core import dtype as dtypes
 from . import small
+from .arguments import scalar_name
 from .factor import lapack, ldl_kind, lu_info, permutation, singular_values
-from .indexing import scalar_name
 from .linalg import pseudo_inverse, tolerance
-from .matmul import _product
 from .matrices import (
     UNSOLVABLE,
     broadcast_batches,
@@ -20,12 +19,12 @@ from .matrices import (
     demand,
     inexact,
     mh,
-    mt,
     real_dtype,
     square,
     squares,
     supported,
 )
+from .products import mt, product_of
 from .registry import UNKNOWN, Array, composite, op
 from .views import movedim, reshape
 
@@ -100,7 +99,7 @@ def solve_grad(g: Array, A: Array, X: Array, left: bool) -> tuple[Array, Array]:
     by_B = _solved(mh(A), g, left)[0]
     if X.ndim < A.ndim or X.ndim == 1:
         return -by_B[..., :, None] * jnp.conj(X)[..., None, :], by_B
-    return -(_product(by_B, mh(X)) if left else _product(mh(X), by_B)), by_B
+    return -(product_of(by_B, mh(X)) if left else product_of(mh(X), by_B)), by_B
 
 
 @composite(where="linalg", out="exact")

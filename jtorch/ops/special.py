@@ -1,4 +1,4 @@
-"""Special functions: error, gamma, Bessel and orthogonal polynomials. Knows arrays, never Tensor."""
+"""Special functions with derivatives: error, gamma, entropy, zeta. Knows arrays, never Tensor."""
 
 import builtins
 import math
@@ -6,17 +6,17 @@ import math
 import jax
 import jax.numpy as jnp
 import jax.scipy.special as jsp
-import numpy as np
 from jax import lax
 
 from .. import errors
 from ..core import dtype as dtypes
 from ..core.shapes import contiguous_strides
-from .arithmetic import sgn
+from .chebyshev import ERFCX, series
 from .conversion import constant, is_number, kind, opmath, rounded
 from .logic import logical_and, logical_or, where
 from .reduce import logsumexp  # noqa: F401  torch.special.logsumexp is registered there
 from .registry import FLOAT, PROMOTE, Array, Scalar, Unwritten, composite, op
+from .rounding import sgn
 from .transcendental import exp, log
 
 # ---- error and gamma functions ----
@@ -319,18 +319,10 @@ xlog1py.vjp(
 )
 
 
-def _series(coefficients, t):
-    """A sum of Chebyshev polynomials of t in [-1, 1], by Clenshaw's recurrence."""
-    last = before = jnp.zeros_like(t)
-    for c in reversed(coefficients[1:]):
-        last, before = 2 * t * last - before + jnp.asarray(c, t.dtype), last
-    return t * last - before + jnp.asarray(coefficients[0], t.dtype)
-
-
 def _erfcx(x):
     y = jnp.abs(x)
     far = jnp.where(jnp.isinf(y), 1.0, (y - 3.75) / (y + 3.75)).astype(x.dtype)
-    right = _series(_ERFCX, far) / (1 + 2 * y)
+    right = series(ERFCX, far) / (1 + 2 * y)
     return jnp.where(x < 0, 2 * jnp.exp(x * x) - right, right)
 
 
@@ -443,246 +435,11 @@ gammaincc.targets.remove("Tensor.gammaincc")
 gammainc.grad_name, gammaincc.grad_name = "IgammaBackward0", "IgammacBackward0"
 gammainc.shown, gammaincc.shown = "igamma", "igammac"
 
-# ---- Bessel and Airy functions, which torch does not differentiate ----
 
-
-def _flat(fn):
+def flat(fn):
+    """The record of a function of torch.special that PyTorch does not differentiate."""
     lacks = {f"{fn.__name__}_cpu": "half complex"}
     return op(promote=FLOAT, where="special", inplace=False, differentiable=False, lacks=lacks)(opmath(fn))
-
-
-def _wave(x, p, q, order):
-    """P cos - Q sin and P sin + Q cos of the phase: the functions far from 0."""
-    s = 128 / (x * x) - 1
-    top, side = _series(p, s), _series(q, s) * 8 / x
-    phase = x - (2 * order + 1) * math.pi / 4
-    height = jnp.sqrt(2 / (math.pi * x))
-    cos, sin = jnp.cos(phase), jnp.sin(phase)
-    return height * (top * cos - side * sin), height * (top * sin + side * cos)
-
-
-def _split(x, border):
-    """x where it is at most the border, x beyond it; each is harmless elsewhere."""
-    return jnp.minimum(x, border), jnp.maximum(x, border)
-
-
-def _j(x, near, p, q, order):
-    low, high = _split(jnp.abs(x), 8.0)
-    inner = _series(near, low * low / 32 - 1)
-    outer = _wave(high, p, q, order)[0]  # nan at infinity, as torch has it
-    return jnp.where(jnp.abs(x) <= 8, inner * low if order else inner, outer)
-
-
-@_flat
-def bessel_j0(input: Array) -> Array:
-    """The Bessel function of the first kind of order 0."""
-    return _j(input, _J0, _P0, _Q0, 0)
-
-
-@_flat
-def bessel_j1(input: Array) -> Array:
-    """The Bessel function of the first kind of order 1."""
-    return jnp.where(input < 0, -1, 1) * _j(input, _J1, _P1, _Q1, 1)
-
-
-def _second_kind(x, inner, p, q, order):
-    """Y: -inf at 0, nan below and, as torch has it, at infinity."""
-    out = jnp.where(x <= 8, inner, _wave(jnp.maximum(x, 8.0), p, q, order)[1])
-    return jnp.where(x == 0, -jnp.inf, jnp.where(x < 0, jnp.nan, out)).astype(x.dtype)
-
-
-@_flat
-def bessel_y0(input: Array) -> Array:
-    """The Bessel function of the second kind of order 0."""
-    x = jnp.clip(input, np.finfo(np.float32).tiny, 8.0)
-    inner = _series(_Y0, x * x / 32 - 1) + 2 / math.pi * jnp.log(x) * _j(x, _J0, _P0, _Q0, 0)
-    return _second_kind(input, inner, _P0, _Q0, 0)
-
-
-@_flat
-def bessel_y1(input: Array) -> Array:
-    """The Bessel function of the second kind of order 1."""
-    x = jnp.clip(input, np.finfo(np.float32).tiny, 8.0)
-    log_part = jnp.log(x) * _j(x, _J1, _P1, _Q1, 1) - 1 / x
-    return _second_kind(input, _series(_Y1, x * x / 32 - 1) * x + 2 / math.pi * log_part, _P1, _Q1, 1)
-
-
-def _k(x, near, far, scaled):
-    """K by its two series: inf at 0, nan below."""
-    low, high = _split(jnp.maximum(x, np.finfo(np.float32).tiny), 2.0)
-    inner = near(low) * (jnp.exp(low) if scaled else 1)
-    high = jnp.where(jnp.isinf(high), 2.0, high)
-    outer = _series(far, 4 / high - 1) / jnp.sqrt(high) * (1 if scaled else jnp.exp(-high))
-    out = jnp.where(x <= 2, inner, jnp.where(jnp.isinf(x), 0, outer))
-    return jnp.where(x == 0, jnp.inf, jnp.where(x < 0, jnp.nan, out)).astype(x.dtype)
-
-
-def _k0_near(x):
-    return _series(_K0, x * x / 2 - 1) - jnp.log(x / 2) * jsp.i0(x)
-
-
-def _k1_near(x):
-    return _series(_K1, x * x / 2 - 1) / x + jnp.log(x / 2) * jsp.i1(x)
-
-
-@_flat
-def modified_bessel_i0(input: Array) -> Array:
-    """The modified Bessel function of the first kind of order 0."""
-    return jsp.i0(input)
-
-
-@_flat
-def modified_bessel_i1(input: Array) -> Array:
-    """The modified Bessel function of the first kind of order 1."""
-    return jsp.i1(input)
-
-
-@_flat
-def modified_bessel_k0(input: Array) -> Array:
-    """The modified Bessel function of the second kind of order 0."""
-    return _k(input, _k0_near, _K0_FAR, False)
-
-
-@_flat
-def modified_bessel_k1(input: Array) -> Array:
-    """The modified Bessel function of the second kind of order 1."""
-    return _k(input, _k1_near, _K1_FAR, False)
-
-
-@_flat
-def scaled_modified_bessel_k0(input: Array) -> Array:
-    """exp(input) * modified_bessel_k0(input)."""
-    return _k(input, _k0_near, _K0_FAR, True)
-
-
-@_flat
-def scaled_modified_bessel_k1(input: Array) -> Array:
-    """exp(input) * modified_bessel_k1(input)."""
-    return _k(input, _k1_near, _K1_FAR, True)
-
-
-@_flat
-def spherical_bessel_j0(input: Array) -> Array:
-    """sin(input) / input, 1 at 0."""
-    small = jnp.abs(input) < 1e-4
-    x = jnp.where(small | jnp.isinf(input), 1, input)
-    near = 1 - input * input / 6
-    return jnp.where(jnp.isinf(input), 0, jnp.where(small, near, jnp.sin(x) / x)).astype(input.dtype)
-
-
-@_flat
-def airy_ai(input: Array) -> Array:
-    """The Airy function Ai."""
-    middle = _series(_AI, (jnp.clip(input, -5.0, 2.0) * 2 + 3) / 7)
-    right, left = jnp.clip(input, 2.0, 1e4), jnp.maximum(-input, 5.0)
-    rate = right * jnp.sqrt(right) * (2 / 3)
-    first = 2 / 3 * 2.0**1.5
-    decay = _series(_AI_FAR, 2 * first / rate - 1) * jnp.exp(-rate) / (2 * math.sqrt(math.pi) * right**0.25)
-    phase = left * jnp.sqrt(left) * (2 / 3)
-    s = 2 * (2 / 3 * 5.0**1.5 / phase) ** 2 - 1
-    turn = phase + math.pi / 4
-    wave = jnp.sin(turn) * _series(_AI_P, s) - jnp.cos(turn) * _series(_AI_Q, s) / phase
-    wave = wave / (math.sqrt(math.pi) * left**0.25)
-    out = jnp.where(input > 2, decay, jnp.where(input < -5, wave, middle))
-    return jnp.where(jnp.isinf(input), jnp.asarray(jnp.nan, input.dtype), out)  # as torch has it
-
-
-# ---- orthogonal polynomials, of any degree an element may ask for ----
-
-
-def _polynomial(x, n, first, step):
-    """P(0) = 1, P(1) = first(x), P(k + 1) = step(k, x, P(k), P(k - 1)); 0 for a degree that is negative or no number."""
-    x, n = jnp.broadcast_arrays(jnp.asarray(x), jnp.asarray(n))
-    degree = jnp.where(jnp.isfinite(n), jnp.trunc(n), -1).astype(jnp.int64)
-    top = jnp.max(degree, initial=0)
-    one = jnp.ones_like(x)
-
-    def advance(state):
-        k, p, q, out = state
-        out = jnp.where(degree == k, p, out)
-        return k + 1, step(k.astype(x.dtype), x, p, q), p, out
-
-    start = (jnp.ones((), jnp.int64), first(x), one, jnp.where(degree == 0, one, jnp.zeros_like(x)))
-    return lax.while_loop(lambda state: state[0] <= top, advance, start)[-1]
-
-
-def _chebyshev(k, x, p, q):
-    return 2 * x * p - q
-
-
-_FIRST = {"t": lambda x: x, "u": lambda x: 2 * x, "v": lambda x: 2 * x - 1, "w": lambda x: 2 * x + 1}
-
-
-@_flat
-def chebyshev_polynomial_t(input: Scalar, n: Scalar) -> Array:
-    """The Chebyshev polynomial of the first kind of degree n."""
-    return _polynomial(input, n, _FIRST["t"], _chebyshev)
-
-
-@_flat
-def chebyshev_polynomial_u(input: Scalar, n: Scalar) -> Array:
-    """The Chebyshev polynomial of the second kind of degree n."""
-    return _polynomial(input, n, _FIRST["u"], _chebyshev)
-
-
-@_flat
-def chebyshev_polynomial_v(input: Scalar, n: Scalar) -> Array:
-    """The Chebyshev polynomial of the third kind of degree n."""
-    return _polynomial(input, n, _FIRST["v"], _chebyshev)
-
-
-@_flat
-def chebyshev_polynomial_w(input: Scalar, n: Scalar) -> Array:
-    """The Chebyshev polynomial of the fourth kind of degree n."""
-    return _polynomial(input, n, _FIRST["w"], _chebyshev)
-
-
-@_flat
-def shifted_chebyshev_polynomial_t(input: Scalar, n: Scalar) -> Array:
-    """chebyshev_polynomial_t at 2 * input - 1."""
-    return _polynomial(2 * input - 1, n, _FIRST["t"], _chebyshev)
-
-
-@_flat
-def shifted_chebyshev_polynomial_u(input: Scalar, n: Scalar) -> Array:
-    """chebyshev_polynomial_u at 2 * input - 1."""
-    return _polynomial(2 * input - 1, n, _FIRST["u"], _chebyshev)
-
-
-@_flat
-def shifted_chebyshev_polynomial_v(input: Scalar, n: Scalar) -> Array:
-    """chebyshev_polynomial_v at 2 * input - 1."""
-    return _polynomial(2 * input - 1, n, _FIRST["v"], _chebyshev)
-
-
-@_flat
-def shifted_chebyshev_polynomial_w(input: Scalar, n: Scalar) -> Array:
-    """chebyshev_polynomial_w at 2 * input - 1."""
-    return _polynomial(2 * input - 1, n, _FIRST["w"], _chebyshev)
-
-
-@_flat
-def hermite_polynomial_h(input: Scalar, n: Scalar) -> Array:
-    """The physicist's Hermite polynomial of degree n."""
-    return _polynomial(input, n, lambda x: 2 * x, lambda k, x, p, q: 2 * x * p - 2 * k * q)
-
-
-@_flat
-def hermite_polynomial_he(input: Scalar, n: Scalar) -> Array:
-    """The probabilist's Hermite polynomial of degree n."""
-    return _polynomial(input, n, lambda x: x, lambda k, x, p, q: x * p - k * q)
-
-
-@_flat
-def laguerre_polynomial_l(input: Scalar, n: Scalar) -> Array:
-    """The Laguerre polynomial of degree n."""
-    return _polynomial(input, n, lambda x: 1 - x, lambda k, x, p, q: ((2 * k + 1 - x) * p - k * q) / (k + 1))
-
-
-@_flat
-def legendre_polynomial_p(input: Scalar, n: Scalar) -> Array:
-    """The Legendre polynomial of degree n."""
-    return _polynomial(input, n, lambda x: x, lambda k, x, p, q: ((2 * k + 1) * x * p - k * q) / (k + 1))
 
 
 # ---- what PyTorch has no kernels for ----
@@ -708,121 +465,3 @@ logit.lack(logit_cpu="complex")
 xlogy.lack(xlogy_cpu="complex")
 for _record in (erf, erfc, erfinv, lgamma, i0):
     _record.lack(**{f"{_record.name}_vml_cpu": "complex"})
-# ---- Chebyshev coefficients, fitted at 40 digits ----
-# J, Y: in x * x / 32 - 1 up to 8 (the logarithm and the pole taken out of Y); P, Q: in 128 / (x * x) - 1 beyond.
-# K: in x * x / 2 - 1 up to 2, in 4 / x - 1 beyond, scaled by exp(x) * sqrt(x). AI: on [-5, 2] and beyond.
-# ERFCX: (1 + 2 x) erfcx(x), in (x - 3.75) / (x + 3.75).
-
-_J0 = (
-    0.15772797147489012, -0.0087234423528522211, 0.2651786132033368, -0.37009499387264977,
-    0.15806710233209725, -0.034893769411408884, 0.0048191800694676046, -0.00046062616620627504,
-    3.2460328821005083e-05, -1.7619469077621507e-06, 7.6081635924187821e-08, -2.6792535305576728e-09,
-    7.8486963144794648e-11, -1.9438346867370164e-12, 4.1253205956343741e-14, -7.5885081254475459e-16,
-    1.2218515873961411e-17,
-)  # fmt: skip
-_J1 = (
-    0.081044846325658115, -0.14897514506765211, 0.16099926235720971, -0.08268049176681791,
-    0.022213639654966037, -0.0036469406007692759, 0.0004050337728354822, -3.2555548668572587e-05,
-    1.9858774049915165e-06, -9.5219847567504361e-08, 3.6871337590971481e-09, -1.178026622695885e-10,
-    3.1601545803480032e-12, -7.2217552396517734e-14, 1.4232144003513942e-15, -2.4441972916190464e-17,
-)  # fmt: skip
-_Y0 = (
-    -0.033146113203284942, -0.27447430552974528, 0.17903431407718265, 0.26156734625504663,
-    -0.17730201278114358, 0.04719668959576339, -0.0072879624795520789, 0.0007531135932577742,
-    -5.6320791410569873e-05, 3.2065325376548008e-06, -1.44072332740187e-07, 5.2487947873305158e-09,
-    -1.5837552541812015e-10, 4.0263308183061204e-12, -8.7473412033107693e-14, 1.6434898714919468e-15,
-    -2.6977881152566837e-17,
-)  # fmt: skip
-_Y1 = (
-    0.0025380132357417816, -0.016087173047668751, -0.095912045360830742, 0.084451972596523456,
-    -0.028328123944594365, 0.0052898975441671133, -0.0006414551451326356, 5.5059828733387439e-05,
-    -3.5380800186893499e-06, 1.7707804556154404e-07, -7.1105500498992796e-09, 2.3443379059115162e-10,
-    -6.4651518414115946e-12, 1.51429151205002e-13, -3.0511859694473254e-15, 5.3466803857286703e-17,
-)  # fmt: skip
-_P0 = (
-    0.99946034934751871, -0.00053652204681321172, 3.0751847875194745e-06, -5.1705945376060975e-08,
-    1.6306464635151382e-09, -7.8640913772370698e-11, 5.1682623873491928e-12, -4.3045788699253914e-13,
-    4.3265957431549404e-14, -5.0690340959352359e-15, 6.7480722157338734e-16, -1.0011513723467786e-16,
-)  # fmt: skip
-_Q0 = (
-    -0.015555854605337009, 6.8385199426116493e-05, -7.4144984110606469e-07, 1.7972457247968992e-08,
-    -7.2719159368663201e-10, 4.2201219046687385e-11, -3.2067474209966348e-12, 3.0061451253517062e-13,
-    -3.3363281853224267e-14, 4.2552250402454608e-15, -6.0999301316400496e-16, 9.6621289703032567e-17,
-    -1.6686065214378146e-17, 3.1082440486738143e-18, -6.1911157873581446e-19,
-)  # fmt: skip
-_P1 = (
-    1.0009030408600137, 0.00089898983308594083, -3.9872843004889084e-06, 6.1776339606442988e-08,
-    -1.8718907491063067e-09, 8.8168986595823391e-11, -5.7048636403956448e-12, 4.699195515230542e-13,
-    -4.6842237839904895e-14, 5.4526748960447171e-15, -7.2211808422740179e-16, 1.0667689114335412e-16,
-)  # fmt: skip
-_Q1 = (
-    0.046777787069535323, -9.6277235491570797e-05, 9.1386152579554545e-07, -2.0959781384083424e-08,
-    8.2291933276505541e-10, -4.6863636881769453e-11, 3.5152187949686082e-12, -3.2643156743279e-13,
-    3.5967765829165294e-14, -4.5612523950772974e-15, 6.5082829577833837e-16, -1.0269147531823243e-16,
-    1.7676355487764791e-17, -3.2834519872981614e-18,
-)  # fmt: skip
-_K0 = (
-    -0.26766369661695139, 0.3442898999246285, 0.035979936515361501, 0.001264615411446926,
-    2.2862121031194519e-05, 2.5347910790261494e-07, 1.9045163772202091e-09, 1.0349695257633625e-11,
-    4.2598161427910826e-14, 1.3744654358807508e-16,
-)  # fmt: skip
-_K1 = (
-    0.76265011366947388, -0.35315596077654487, -0.12261118082265715, -0.0069757238596398641,
-    -0.0001730288957513052, -2.4334061415659684e-06, -2.213387630734726e-08, -1.4114883926335278e-10,
-    -6.6669016941993295e-13, -2.427449850519366e-15,
-)  # fmt: skip
-_K0_FAR = (
-    1.2201515410329777, -0.031448101311964502, 0.0015698838857300533, -0.00012849549581627802,
-    1.39498137188765e-05, -1.8317555227191195e-06, 2.7668136394450149e-07, -4.6604898976879478e-08,
-    8.5740340174142253e-09, -1.6975345093890614e-09, 3.5773972814003283e-10, -7.9574892444773965e-11,
-    1.8559491149549264e-11, -4.5145978833745193e-12, 1.1403405882073441e-12, -2.9800969231481784e-13,
-    8.0328907750683746e-14, -2.2275133267462965e-14, 6.3400764762766461e-15, -1.8485933779209071e-15,
-    5.5120559994043335e-16, -1.6782311257549006e-16, 5.2103917776435543e-17,
-)  # fmt: skip
-_K1_FAR = (
-    1.3603130952422213, 0.10392373657681724, -0.0028578168596227792, 0.00019521551847135162,
-    -1.936197974166083e-05, 2.406484947837217e-06, -3.5019606030878126e-07, 5.7410841254500495e-08,
-    -1.0345762465678097e-08, 2.0150497551970347e-09, -4.1903547593419254e-10, 9.2183151876053146e-11,
-    -2.1299678384277909e-11, 5.1396396734823432e-12, -1.2891739609498229e-12, 3.3484196660522431e-13,
-    -8.9767051820101463e-14, 2.4771544242195988e-14, -7.0198370892147685e-15, 2.038703166239861e-15,
-    -6.0570472706430177e-16, 1.8380935752430455e-16, -5.6894628491936484e-17,
-)  # fmt: skip
-_AI = (
-    0.15168947628223672, -0.0052286924084723654, -0.0071830075633421229, -0.27500858251700783,
-    0.15267285652736612, 0.11299722901833571, -0.12930163519980795, 0.021717950423082666,
-    0.024911850702736413, -0.014335857421895731, 0.00069668945163959802, 0.0019743989335290189,
-    -0.00072303939722521992, -1.6112414526177467e-05, 8.1332736732499388e-05, -2.0775365813975462e-05,
-    -1.6054762687164758e-06, 2.0560158255601387e-06, -3.8255205172841781e-07, -4.9138705961841781e-08,
-    3.514168642051892e-08, -4.8463850108604963e-09, -8.8978120594222127e-10, 4.3297862486488079e-10,
-    -4.4147455974393011e-11, -1.1096862995764342e-11, 4.024832028797832e-12, -2.9609936249846454e-13,
-    -1.0257635127287476e-13, 2.9205798768290242e-14, -1.4619955511486232e-15, -7.3550505309176696e-16,
-    1.6986548408182807e-16,
-)  # fmt: skip
-_AI_FAR = (
-    0.98440530491715517, -0.014792784850104199, 0.00073271774654267146, -6.1259542341782504e-05,
-    6.8347669755726903e-06, -9.2372297354039818e-07, 1.436225340438052e-07, -2.4893194223220961e-08,
-    4.7097934400543277e-09, -9.5838637081127331e-10, 2.0745855483677591e-10, -4.737267332192277e-11,
-    1.1336099808224236e-11, -2.8277067823193509e-12, 7.3207120951255979e-13, -1.9599793911089723e-13,
-    5.4101162570683925e-14, -1.5356466802223836e-14, 4.4723403933000248e-15, -1.3338094674756683e-15,
-    4.0665820464562309e-16, -1.2655832256452891e-16, 4.0151263340158709e-17,
-)  # fmt: skip
-_AI_P = (
-    0.99967234154610052, -0.00032554835610553221, 2.0697451559691191e-06, -3.8909617364744242e-08,
-    1.3645959446950337e-09, -7.2655634388666822e-11, 5.2346756290629072e-12, -4.749669415821452e-13,
-    5.172156139604189e-14, -6.5337252955452842e-15, 9.3392740727772093e-16, -1.4823330512580455e-16,
-)  # fmt: skip
-_AI_Q = (
-    0.069115280401605028, -0.0003251060364586695, 3.9459777438663227e-06, -1.0689290905143409e-07,
-    4.8003347189516169e-09, -3.0691067169997637e-10, 2.5517594369013928e-11, -2.6016067317524341e-12,
-    3.1236668551191862e-13, -4.2903251712839485e-14, 6.5967105959774347e-15, -1.1168332160416879e-15,
-    2.0551350158850327e-16, -4.0680056098438254e-17, 8.589182631392619e-18,
-)  # fmt: skip
-_ERFCX = (
-    1.1775789345674017, -0.0045900545806464776, -0.084249133366517917, 0.059209939998191893,
-    -0.026658668435305753, 0.0090749976707052652, -0.0024131635404176081, 0.00049077583652580863,
-    -6.916973302501207e-05, 4.1390279860730102e-06, 7.7403830661984903e-07, -2.1886401049234397e-07,
-    1.076499946567091e-08, 4.5219598112182866e-09, -7.7544002088313509e-10, -6.3180883408866854e-11,
-    2.8687950109306692e-11, 1.9455868545776784e-13, -9.6546967484334797e-13, 3.2525481481486126e-14,
-    3.3478119482869987e-14, -1.8645628804147933e-15, -1.2507950530631828e-15, 7.4182352571300219e-17,
-    5.0681489050816478e-17,
-)  # fmt: skip

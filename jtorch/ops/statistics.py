@@ -8,13 +8,14 @@ from jax import lax
 
 from .. import errors
 from ..core.shapes import contiguous_strides
-from .arithmetic import clamp, div, sub
+from .arithmetic import div, sub
 from .conversion import complex, conj, is_number, kind
 from .logic import where
 from .matmul import matmul
 from .order import PASSES, ranked, sorted_with_index
 from .reduce import _even_share, _front, _name, _no_empty, _placed, _size, _spread, all_dims, mean, one_dim, sum
 from .registry import Array, Scalar, composite, op
+from .rounding import clamp
 from .transcendental import sqrt
 
 RETURN_FIELDS = {

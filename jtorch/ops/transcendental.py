@@ -14,7 +14,6 @@ from ..core import dtype as dtypes
 from ..core import wide
 from ..core.shapes import contiguous_strides
 from . import angles
-from .arithmetic import sgn
 from .conversion import (
     _HALF,
     LN2,
@@ -36,6 +35,7 @@ from .conversion import (
 )
 from .logic import logical_and, where
 from .registry import FLOAT, PROMOTE, Array, Scalar, composite, op
+from .rounding import sgn
 
 RETURN_FIELDS = {"frexp": ("mantissa", "exponent")}
 

@@ -10,7 +10,7 @@ from jtorch.autograd.mode import no_grad
 from jtorch.core import dtype as dtypes
 from jtorch.nn.modules.batchnorm import _BatchNorm
 from jtorch.nn.modules.module import Module
-from jtorch.optim.lr_scheduler import LRScheduler, _per_group, _value
+from jtorch.optim.schedules.base import LRScheduler, per_group, value_of
 
 __all__ = [
     "SWALR",
@@ -163,7 +163,7 @@ class SWALR(LRScheduler):
     """
 
     def __init__(self, optimizer, swa_lr, anneal_epochs=10, anneal_strategy="cos", last_epoch=-1):
-        for group, lr in zip(optimizer.param_groups, _per_group(swa_lr, optimizer, "swa_lr")):
+        for group, lr in zip(optimizer.param_groups, per_group(swa_lr, optimizer, "swa_lr")):
             group["swa_lr"] = lr
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
@@ -195,4 +195,4 @@ class SWALR(LRScheduler):
             target, lr = group["swa_lr"], group["lr"]
             start = target if before == 1 else (lr - before * target) / (1 - before)
             lrs.append(target * now + start * (1 - now))
-        return [_value(lr) for lr in lrs]
+        return [value_of(lr) for lr in lrs]

@@ -10,7 +10,6 @@ TABLES = ("ops/", "tests/ops/rows/")
 # file -> its reason. Remove what has become small enough; nothing is added without one.
 LONG_FILES = {
     "jtorch/creation.py": "signatures of all factories, one block each",
-    "jtorch/optim/lr_scheduler.py": "one class a schedule, as a table",
     "jtorch/nn/modules/module.py": "Module's public surface is one class",
     "jtorch/nn/modules/container.py": "six containers, one class each",
     "jtorch/nn/modules/attention.py": "MultiheadAttention's two paths and the Transformer",

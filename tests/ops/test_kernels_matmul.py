@@ -10,7 +10,7 @@ from kernel_checks import Row, check, check_error, rand, row_id, same, torch
 
 import jtorch
 from jtorch.core import dtype as dt
-from jtorch.ops import factor, fft, linalg, matmul, solve, windows
+from jtorch.ops import einsum, factor, fft, linalg, matmul, solve, vectors, windows
 from jtorch.ops.registry import COMPOSITES, OPS
 
 T = torch
@@ -402,6 +402,6 @@ def test_in_place(name, arrays, options):
 
 def test_every_op_is_tested():
     tested = {r.name for r in PRODUCTS + LINALG + FFT} | {name for name, *_ in IN_PLACE}
-    homes = [m.__name__ for m in (matmul, linalg, factor, solve, fft)]
+    homes = [m.__name__ for m in (matmul, einsum, vectors, linalg, factor, solve, fft)]
     records = [*OPS.values(), *COMPOSITES.values()]
     assert {r.name for r in records if r.__module__ in homes and r.targets} <= tested

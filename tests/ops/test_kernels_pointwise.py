@@ -14,11 +14,14 @@ from jtorch.core import dtype as dtypes
 from jtorch.dispatch.plans import check_dtype
 from jtorch.ops import (  # noqa: F401
     arithmetic,
+    bessel,
     compare,
     conversion,
     logic,
+    polynomials,
     reduce,
     registry,
+    rounding,
     scans,
     sorting,
     special,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jtorch.ops import indexing, linear
+from jtorch.ops import linear, places
 from tests.oracle import both
 
 DRAW = np.random.default_rng(0)
@@ -13,7 +13,7 @@ INDEX = DRAW.integers(0, 5, (2, 6))
 
 @pytest.fixture(autouse=True)
 def all_are_many(monkeypatch):
-    monkeypatch.setattr(indexing, "MANY_PLACES", 1)
+    monkeypatch.setattr(places, "MANY_PLACES", 1)
     monkeypatch.setattr(linear, "MANY_NUMBERS", 1)
 
 

@@ -356,12 +356,7 @@ class ParameterList(Module):
         if values is not None:
             self += values
 
-    def _key(self, idx):
-        n = len(self)
-        idx = operator.index(idx)
-        if not -n <= idx < n:
-            raise IndexError(f"index {idx} is out of range")
-        return str(idx % n)
+    _key = ModuleList._key
 
     def __getitem__(self, idx):
         if isinstance(idx, slice):

@@ -1,4 +1,4 @@
-"""Rows of jtorch/ops/indexing.py."""
+"""Rows of jtorch/ops/indexing.py, scatter.py, slices.py and masks.py."""
 
 from . import row
 

@@ -1,4 +1,4 @@
-"""Rows of jtorch/ops/matmul.py."""
+"""Rows of jtorch/ops/matmul.py, einsum.py and vectors.py."""
 
 from . import T, row
 

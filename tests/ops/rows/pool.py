@@ -1,4 +1,4 @@
-"""Rows of jtorch/ops/pool.py."""
+"""Rows of jtorch/ops/pool.py, adaptive_pool.py and unpool.py."""
 
 from .. import defined
 from . import T, row

@@ -1,4 +1,4 @@
-"""Rows of jtorch/ops/special.py."""
+"""Rows of jtorch/ops/special.py, bessel.py and polynomials.py."""
 
 from . import row
 
