@@ -10,11 +10,13 @@ from jax import lax
 from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
 from jtorch.core import shapes, wide
+from jtorch.core.channel_order import FOLLOWS
 from jtorch.core.dtype import BOOL, INT
 
-from . import formats
+from . import channels, formats
 from .adaptive_pool import adaptive_avg_pool as mean_windows
 from .backend import accumulator, need_floats
+from .channels import IMAGES
 from .conv import Geometry, spread, tuple_of, windows
 from .pool_shapes import check_adaptive
 from .registry import Array, composite, op
@@ -28,10 +30,10 @@ def _pairs(pad):
     return list(zip(pad[::2], pad[1::2]))
 
 
-def _pad_constant(input, pad, value):
+def _pad_constant(input, pad, value, last):
     config = [(0, 0, 0)] * input.ndim
     for i, (lo, hi) in enumerate(_pairs(pad)):
-        config[-1 - i] = (lo, hi, 0)
+        config[last - i] = (lo, hi, 0)
     value = float(value) if type(value) is int and wide.is_wide(value) else value
     return lax.pad(input, jnp.asarray(0 if value is None else value).astype(input.dtype), config)
 
@@ -101,16 +103,23 @@ def pad(input: Array, pad: tuple, mode: str = "constant", value: float | None = 
     Constant padding may be negative, which crops. The other modes ("reflect", "replicate", "circular") take
     what they pad with from the input.
     """
+    if input.ndim in IMAGES and len(pad) // 2 <= input.ndim - 2:
+        x = channels.enter(input)
+        return channels.leave(_padded(x, pad, mode, value, channels.space(x.ndim) + x.ndim - 3))
+    return _padded(input, pad, mode, value, input.ndim - 1)
+
+
+def _padded(x, pad, mode, value, last):
+    """`last`: the dimension to which the first pair belongs."""
     if mode == "constant":
-        return _pad_constant(input, pad, value)
+        return _pad_constant(x, pad, value, last)
     for i, (lo, hi) in enumerate(_pairs(pad)):
-        axis = input.ndim - 1 - i
         if lo or hi:
-            index = _SOURCES[mode](input.shape[axis], lo, hi)
-            input = _take_runs(input, index, axis)
-    return input
+            x = _take_runs(x, _SOURCES[mode](x.shape[last - i], lo, hi), last - i)
+    return x
 
 
+pad.channels = FOLLOWS
 pad.guards(input=lambda call: call["mode"] in ("reflect", "replicate") or None)
 
 
@@ -623,22 +632,26 @@ def interpolate(
         factors = (None,) * len(out)
     if mode == "area":
         return mean_windows(len(out), input, out)
+    x = channels.enter(input)
     if mode in ("nearest", "nearest-exact"):
-        return _nearest(input, out, factors, mode == "nearest-exact")
+        return channels.leave(_nearest(x, out, factors, mode == "nearest-exact"))
     taps = {}
-    for axis, (target, factor) in enumerate(zip(out, factors), 2):
-        if target == input.shape[axis] and (align_corners or not factor or factor == 1):
+    for axis, (target, factor) in enumerate(zip(out, factors), channels.space(x.ndim)):
+        if target == x.shape[axis] and (align_corners or not factor or factor == 1):
             continue
         if antialias:
-            taps[axis] = smooth_taps(input.shape[axis], target, factor, align_corners, mode)
+            taps[axis] = smooth_taps(x.shape[axis], target, factor, align_corners, mode)
         else:
             kind = cubic_taps if mode == "bicubic" else linear_taps
-            taps[axis] = kind(input.shape[axis], target, factor, align_corners)
-    return resample(input, taps)
+            taps[axis] = kind(x.shape[axis], target, factor, align_corners)
+    return channels.leave(resample(x, taps))
+
+
+interpolate.channels = FOLLOWS
 
 
 def _nearest(x, out, factors, exact):
-    for axis, (target, factor) in enumerate(zip(out, factors), 2):
+    for axis, (target, factor) in enumerate(zip(out, factors), channels.space(x.ndim)):
         size = x.shape[axis]
         index = nearest_taps(size, target, factor, exact)[0][:, 0]
         if target % size == 0 and (index == np.arange(target) // (target // size)).all():

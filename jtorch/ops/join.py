@@ -12,7 +12,8 @@ from jax import lax
 from .. import errors, errors_arguments
 from ..core import dtype as dt
 from ..core import shapes
-from . import formats, registry
+from ..core.channel_order import FOLLOWS
+from . import channels, formats, registry
 from .arguments import axes, axis, ints, size_of
 from .create import full
 from .places import IN_BOUNDS, narrow
@@ -87,7 +88,12 @@ def cat(tensors: list[Array], dim: int = 0) -> Array:
                     f"Sizes of tensors must match except in dimension {dim}. Expected size {first.shape[d]} "
                     f"but got size {a.shape[d]} for tensor number {i} in the list."
                 )
+    if dim == 1 and first.ndim in channels.IMAGES:
+        return channels.leave(lax.concatenate([channels.enter(a) for _, a in full], channels.axis(first.ndim)))
     return lax.concatenate([a for _, a in full], dim)
+
+
+cat.channels = FOLLOWS
 
 
 @op(where="torch", out=_cat_out, by_numpy=np.stack, apart=True)

@@ -30,6 +30,17 @@ KERNELS = {
     "avg_pool2d": lambda t, x: t.nn.functional.avg_pool2d(x, 3, 2, 1),
     "adaptive_max_pool2d": lambda t, x: t.nn.functional.adaptive_max_pool2d(x, (3, 2)),
     "adaptive_avg_pool2d": lambda t, x: t.nn.functional.adaptive_avg_pool2d(x, (3, 7)),
+    "cat of channels": lambda t, x: t.cat([x, x * 2, x[:, 1:3]], 1),
+    "cat of rows": lambda t, x: t.cat([x, x[:, :, 2:]], 2),
+    "pad": lambda t, x: t.nn.functional.pad(x, (1, 2, -1, 3), value=0.5),
+    "pad by reflection": lambda t, x: t.nn.functional.pad(x, (1, 2, 0, 3), "reflect"),
+    "pad of channels": lambda t, x: t.nn.functional.pad(x, (0, 1, 2, 0, 1, 1)),
+    "nearest, twice": lambda t, x: t.nn.functional.interpolate(x, scale_factor=2),
+    "nearest": lambda t, x: t.nn.functional.interpolate(x, (5, 9)),
+    "bilinear, twice": lambda t, x: t.nn.functional.interpolate(x, scale_factor=2, mode="bilinear"),
+    "bilinear, one side": lambda t, x: t.nn.functional.interpolate(x, (9, 10), mode="bilinear", align_corners=True),
+    "bicubic": lambda t, x: t.nn.functional.interpolate(x, (6, 11), mode="bicubic"),
+    "bilinear, antialiased": lambda t, x: t.nn.functional.interpolate(x, (4, 5), mode="bilinear", antialias=True),
 }
 
 
