@@ -12,7 +12,7 @@ from jtorch.core.dtype import INT
 
 from . import formats
 from .backend import accumulator, need_floats
-from .conv import tuple_of
+from .conv_shapes import tuple_of
 from .pool import FEW_TAPS, avg_pool, first_of, lowest, max_pool, max_pool_grad, scattered
 from .pool_shapes import adaptive_size, check_adaptive, check_fractional
 from .registry import Array, composite, op

@@ -6,21 +6,21 @@ compiler runs best (benchmarks/kernels_cnn.py measures them); elsewhere the comp
 
 import itertools
 import math
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
 from jtorch.core import shapes
 from jtorch.core.channel_order import CONVOLVES, FOLLOWS
-from jtorch.core.dtype import INT, scalar_name
+from jtorch.core.dtype import INT
 
 from . import channels as channel_form
 from . import depthwise, formats, layers, narrow
 from .backend import barrier, conjugate, on_cpu
+from .conv_checks import check_conv
+from .conv_shapes import Geometry, geometry, transposed_spatial
 from .covered import covered, fold_input, fold_size, fold_weight, folded, unfold_input
 from .registry import Array, composite, op
 
@@ -39,41 +39,6 @@ FEW_IMAGES = 2  # up to so many a matmul with the windows, written out, beats th
 WHOLE_BYTES = 64 << 20  # largest copy of the windows that is made
 TINY_MAP = 16  # up to so many output positions (4x4) a matmul beats the convolution
 UNROLLED = 6  # up to so many groups have kernels of their own
-
-
-class Geometry(NamedTuple):
-    """Everything of a convolution but its arrays."""
-
-    stride: tuple[int, ...]
-    lo: tuple[int, ...]  # padding before
-    hi: tuple[int, ...]  # padding after
-    dilation: tuple[int, ...]
-    groups: int
-
-    def out(self, spatial, kernel) -> tuple[int, ...]:
-        """The spatial size of the result."""
-        return tuple(
-            (s + lo + hi - d * (k - 1) - 1) // st + 1
-            for s, k, st, lo, hi, d in zip(spatial, kernel, self.stride, self.lo, self.hi, self.dilation)
-        )
-
-
-def tuple_of(value, n: int) -> tuple[int, ...]:
-    if isinstance(value, int):
-        return (value,) * n
-    value = tuple(value)
-    return value * n if len(value) == 1 else value
-
-
-def _geometry(kernel, stride, padding, dilation, groups) -> Geometry:
-    n = len(kernel)
-    stride, dilation = tuple_of(stride, n), tuple_of(dilation, n)
-    if padding == "same":
-        total = tuple(d * (k - 1) for d, k in zip(dilation, kernel))
-        lo = tuple(t // 2 for t in total)
-        return Geometry(stride, lo, tuple(t - a for t, a in zip(total, lo)), dilation, groups)
-    pad = (0,) * n if padding == "valid" else tuple_of(padding, n)
-    return Geometry(stride, pad, pad, dilation, groups)
 
 
 def _lax_conv(x, w, geo: Geometry, dims=None):
@@ -380,7 +345,7 @@ def conv_plain(
 ) -> Array:
     """A convolution of any rank without bias, with at most `out_size` positions where that is given."""
     n = weight.ndim - 2
-    geo = _geometry(weight.shape[2:], stride, padding, dilation, groups)
+    geo = geometry(weight.shape[2:], stride, padding, dilation, groups)
     if out_size is not None:
         geo = _fit(geo, weight.shape[2:], input.shape[-n:], out_size)
     out = _forward(_batched(input, n), weight, None, geo)
@@ -391,7 +356,7 @@ def conv_plain(
 def conv_input_grad(grad: Array, weight: Array, size: tuple, stride=1, padding=0, dilation=1, groups: int = 1) -> Array:
     """The gradient of a convolution in its input, of the given full size."""
     n = weight.ndim - 2
-    geo = _geometry(weight.shape[2:], stride, padding, dilation, groups)
+    geo = geometry(weight.shape[2:], stride, padding, dilation, groups)
     geo = _fit(geo, weight.shape[2:], size[-n:], grad.shape[-n:])
     if grad.ndim == n + 2:
         return _input_grad(grad, weight, tuple(size), geo)
@@ -402,7 +367,7 @@ def conv_input_grad(grad: Array, weight: Array, size: tuple, stride=1, padding=0
 def conv_weight_grad(input: Array, grad: Array, size: tuple, stride=1, padding=0, dilation=1, groups: int = 1) -> Array:
     """The gradient of a convolution in its weight, of the given full size."""
     n = len(size) - 2
-    geo = _geometry(size[2:], stride, padding, dilation, groups)
+    geo = geometry(size[2:], stride, padding, dilation, groups)
     geo = _fit(geo, size[2:], input.shape[-n:], grad.shape[-n:])
     return _weight_grad(_batched(input, n), _batched(grad, n), tuple(size), geo)
 
@@ -450,7 +415,7 @@ def _spatial(x, weight) -> tuple[int, ...]:
 
 def _conv(input, weight, bias, stride, padding, dilation, groups):
     n = weight.ndim - 2
-    geo = _geometry(weight.shape[2:], stride, padding, dilation, groups)
+    geo = geometry(weight.shape[2:], stride, padding, dilation, groups)
     out = _forward(_batched(input, n), weight, bias, geo)
     return out if input.ndim == n + 2 else out[0]
 
@@ -484,7 +449,7 @@ def _conv_op(name: str):
             bias=lambda g: conv_bias_grad(g, n),
         )
         record.check(
-            lambda input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1: _check(
+            lambda input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1: check_conv(
                 name, input, weight, bias, stride, padding, 0, dilation, groups, False
             )
         )
@@ -545,22 +510,9 @@ def conv3d(
     return _conv(input, weight, bias, stride, padding, dilation, groups)
 
 
-def _transposed_spatial(spatial, kernel, stride, padding, output_padding, dilation) -> tuple[int, ...]:
-    n = len(kernel)
-    rows = zip(
-        spatial,
-        kernel,
-        tuple_of(stride, n),
-        tuple_of(padding, n),
-        tuple_of(output_padding, n),
-        tuple_of(dilation, n),
-    )
-    return tuple((s - 1) * st - 2 * p + d * (k - 1) + extra + 1 for s, k, st, p, extra, d in rows)
-
-
 def _conv_transpose(input, weight, bias, stride, padding, output_padding, groups, dilation):
     n = weight.ndim - 2
-    spatial = _transposed_spatial(input.shape[-n:], weight.shape[2:], stride, padding, output_padding, dilation)
+    spatial = transposed_spatial(input.shape[-n:], weight.shape[2:], stride, padding, output_padding, dilation)
     size = (*input.shape[: input.ndim - n - 1], weight.shape[1] * groups, *spatial)
     out = conv_input_grad.fn(input, weight, size, stride, padding, dilation, groups)
     return out if bias is None else out + bias.reshape(-1, *(1,) * n)
@@ -589,7 +541,7 @@ def _conv_transpose_op(name: str):
 
         @record.check
         def check(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
-            _check(name, input, weight, bias, stride, padding, output_padding, dilation, groups, True)
+            check_conv(name, input, weight, bias, stride, padding, output_padding, dilation, groups, True)
 
         return record
 
@@ -659,161 +611,3 @@ def convolution(
         fn = (conv_transpose1d, conv_transpose2d, conv_transpose3d)[n - 1]
         return fn(input, weight, bias, stride, padding, output_padding, groups, dilation)
     return (conv1d, conv2d, conv3d)[n - 1](input, weight, bias, stride, padding, dilation, groups)
-
-
-def _check(name, input, weight, bias, stride, padding, output_padding, dilation, groups, transposed):
-    n = int(name[-2])
-    shape = list(input.shape)
-    if input.ndim not in (n + 1, n + 2):
-        raise RuntimeError(
-            f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: {shape}"
-        )
-    if isinstance(padding, str):
-        if padding not in ("same", "valid"):
-            raise RuntimeError(f"Invalid padding string: '{padding}'")
-        if padding == "same" and any(s != 1 for s in tuple_of(stride, n)):
-            raise RuntimeError("padding='same' is not supported for strided convolutions")
-    dims = weight.ndim - 2
-    settings = (
-        ("stride", stride),
-        ("padding", padding),
-        ("dilation", dilation),
-        ("output_padding", output_padding),
-    )
-    for label, value in settings:
-        if not isinstance(value, (int, str)) and len(value) not in (1, dims):
-            raise RuntimeError(
-                f"expected {label} to be a single integer value or a list of {dims} values to match the "
-                f"convolution dimensions, but got {label}={list(value)}"
-            )
-    if dims < 1:
-        raise RuntimeError("weight should have at least three dimensions")
-    if dims != n and padding == "same":
-        shape = shape if input.ndim == n + 2 else [1, *shape]
-        raise RuntimeError(
-            f"Expected {dims + 2}-dimensional input for {dims + 2}-dimensional weight{list(weight.shape)}, but got "
-            f"{n + 2}-dimensional input of size {shape} instead"
-        )
-    if dims != n:
-        raise RuntimeError(
-            f"expected stride to be a single integer value or a list of {dims} values to match the "
-            f"convolution dimensions, but got stride={list(tuple_of(stride, n))}"
-        )
-    if bias is not None and bias.dtype is not input.dtype:
-        raise RuntimeError(f"Input type ({_c_name(input)}) and bias type ({_c_name(bias)}) should be the same")
-    if weight.dtype is not input.dtype:
-        raise RuntimeError(f"expected scalar type {scalar_name(input.dtype)} but found {scalar_name(weight.dtype)}")
-    _check_numbers(n, stride, padding, output_padding, dilation, groups)
-    _check_shapes(shape if input.ndim == n + 2 else [1, *shape], list(weight.shape), bias, groups, transposed)
-    _check_dtype(n, input.dtype, transposed)
-    if transposed:
-        _check_extent(tuple(weight.shape[2:]))
-        _check_transposed_size(n, input, weight, stride, padding, output_padding, dilation)
-    else:
-        _check_kernel_fits(input.shape[-n:], weight.shape[2:], stride, padding, dilation, groups)
-
-
-def _c_name(spec) -> str:
-    name = scalar_name(spec.dtype)
-    return {
-        "Half": "c10::Half",
-        "BFloat16": "c10::BFloat16",
-        "Long": "long int",
-        "Byte": "unsigned char",
-    }.get(name, name.lower())
-
-
-def _check_numbers(n, stride, padding, output_padding, dilation, groups):
-    if groups <= 0:
-        raise RuntimeError("non-positive groups is not supported")
-    if not isinstance(padding, str) and any(p < 0 for p in tuple_of(padding, n)):
-        raise RuntimeError("negative padding is not supported")
-    if any(p < 0 for p in tuple_of(output_padding, n)):
-        raise RuntimeError("negative output_padding is not supported")
-    if any(s <= 0 for s in tuple_of(stride, n)):
-        raise RuntimeError("non-positive stride is not supported")
-    if any(d <= 0 for d in tuple_of(dilation, n)):
-        raise RuntimeError(f"dilation should be greater than zero, but got {list(tuple_of(dilation, n))}")
-
-
-def _check_shapes(shape, weight, bias, groups, transposed):
-    if weight[0] < groups:
-        raise RuntimeError(
-            f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, "
-            f"but got weight of size {weight} instead"
-        )
-    if weight[0] % groups:
-        raise RuntimeError(
-            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, "
-            f"but got weight of size [{weight}] instead"
-        )
-    given = "transposed=1" if transposed else f"groups={groups}"
-    channels = weight[0] if transposed else weight[1] * groups
-    if shape[1] != channels:
-        raise RuntimeError(
-            f"Given {given}, weight of size {weight}, expected input{shape} to have {channels} channels, "
-            f"but got {shape[1]} channels instead"
-        )
-    features = weight[1] * groups if transposed else weight[0]
-    if bias is not None and tuple(bias.shape) != (features,):
-        given = "transposed=1, " if transposed else ""
-        raise RuntimeError(
-            f"Given {given}weight of size {weight}, expected bias to be 1-dimensional with {features} "
-            f"elements, but got bias of size {list(bias.shape)} instead"
-        )
-
-
-def _check_dtype(n, dtype, transposed):
-    """PyTorch's CPU kernels take no bools, and when transposed int64 alone of the integers."""
-    kernel = {1: "slow_conv2d_cpu", 2: "slow_conv2d_cpu", 3: "compute_columns3d"}[n]
-    if transposed:
-        kernel = f"slow_conv_transpose{max(n, 2)}d_out_cpu"
-    if dtype is dtypes.bool_ or (transposed and dtype.category == INT and dtype is not dtypes.int64):
-        raise errors.not_implemented(kernel, dtype)
-
-
-def _times(sizes) -> str:
-    return f"({' x '.join(map(str, sizes))})"
-
-
-def _check_extent(kernel):
-    """Refuse kernels without elements."""
-    if 0 in kernel:
-        names = ("depth", "height", "width")
-        sizes = kernel if len(kernel) > 1 else (1, *kernel)
-        shown = " ".join(f"kernel_{name}: {k}" for name, k in zip(names[-len(sizes) :], sizes))
-        raise RuntimeError(f"kernel size should be greater than zero, but got {shown}")
-
-
-def _check_kernel_fits(spatial, kernel, stride, padding, dilation, groups):
-    _check_extent(tuple(kernel))
-    geo = _geometry(kernel, stride, padding, dilation, groups)
-    padded = [s + lo + hi for s, lo, hi in zip(spatial, geo.lo, geo.hi)]
-    reach = [d * (k - 1) + 1 for d, k in zip(geo.dilation, kernel)]
-    if any(r > s for r, s in zip(reach, padded)):
-        raise RuntimeError(
-            f"Calculated padded input size per channel: {_times(padded)}. Kernel size: {_times(reach)}. "
-            f"Kernel size can't be greater than actual input size"
-        )
-
-
-def _check_transposed_size(n, input, weight, stride, padding, output_padding, dilation):
-    extra, step, spread = (tuple_of(v, n) for v in (output_padding, stride, dilation))
-    if any(e >= s and e >= d for e, s, d in zip(extra, step, spread)):
-        names = ("depth", "height", "width")[-max(n, 2) :]
-
-        def spell(label, values):
-            values = values if n > 1 else (1, *values) if label != "output_padding" else (0, *values)
-            return " ".join(f"{label}_{d}: {v}" for d, v in zip(names, values))
-
-        raise RuntimeError(
-            "output padding must be smaller than either stride or dilation, but got "
-            f"{spell('output_padding', extra)} {spell('stride', step)} {spell('dilation', spread)}"
-        )
-    spatial = tuple(input.shape[-n:])
-    out = _transposed_spatial(spatial, weight.shape[2:], stride, padding, output_padding, dilation)
-    if any(o < 1 for o in out):
-        raise RuntimeError(
-            f"Given input size per channel: {_times(spatial)}. "
-            f"Calculated output size per channel: {_times(out)}. Output size is too small"
-        )

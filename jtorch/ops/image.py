@@ -17,7 +17,8 @@ from . import channels, formats
 from .adaptive_pool import adaptive_avg_pool as mean_windows
 from .backend import accumulator, need_floats
 from .channels import IMAGES
-from .conv import Geometry, spread, tuple_of, windows
+from .conv import spread, windows
+from .conv_shapes import Geometry, tuple_of
 from .pool_shapes import check_adaptive
 from .registry import Array, composite, op
 from .taps import cubic, cubic_taps, linear_taps, nearest_taps, resample, smooth_taps

@@ -15,7 +15,8 @@ from . import formats
 from .activation import relu
 from .arithmetic import mul
 from .backend import accumulator, differentiated_as, need_floats, on_cpu
-from .conv import tuple_of, windows
+from .conv import windows
+from .conv_shapes import tuple_of
 from .pool_shapes import check_avg_pool, check_max_pool, check_max_pool1d, check_max_pool1d_indices, geometry
 from .registry import Array, composite, op
 from .rounding import abs, sign

@@ -7,7 +7,7 @@ from jtorch.core import dtype as dtypes
 from jtorch.core.dtype import FLOAT, INT, scalar_name
 
 from .backend import need_floats
-from .conv import Geometry, tuple_of
+from .conv_shapes import Geometry, tuple_of
 
 
 def geometry(n, spatial, kernel, stride, padding, dilation, ceil_mode):

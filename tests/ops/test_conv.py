@@ -92,7 +92,7 @@ def test_kernels_that_cover_a_dimension(size, kernel, options):
 @pytest.mark.parametrize("stride, batch", [(1, 3), (1, 32), (2, 3), (2, 32)])
 def test_dimensions_are_in_the_order_of_the_cpu(stride, batch):
     """In a loop XLA's CPU compiler leaves others as they are, and they take 20 times as long."""
-    geo = conv._geometry((3, 3), stride, 1, 1, 1)
+    geo = conv.geometry((3, 3), stride, 1, 1, 1)
     x, w = np.zeros((batch, 16, 12, 12), np.float32), np.zeros((8, 16, 3, 3), np.float32)
     g = np.zeros((batch, 8, *geo.out((12, 12), (3, 3))), np.float32)
     maps = (
@@ -107,7 +107,7 @@ def test_dimensions_are_in_the_order_of_the_cpu(stride, batch):
 
 def test_space_is_layers():
     """XLA's CPU runtime takes 3 to 250 times as long with three spatial dimensions."""
-    geo = conv._geometry((3, 2, 3), (1, 2, 2), 1, 1, 1)
+    geo = conv.geometry((3, 2, 3), (1, 2, 2), 1, 1, 1)
     x, w = np.zeros((3, 16, 6, 8, 9), np.float32), np.zeros((8, 16, 3, 2, 3), np.float32)
     g = np.zeros((3, 8, *geo.out((6, 8, 9), (3, 2, 3))), np.float32)
     maps = (
@@ -143,7 +143,7 @@ def test_many_groups_are_one_program():
     """Each with a kernel of its own takes XLA seconds to compile."""
 
     def sizes(channels, groups):
-        geo = conv._geometry((3, 3), 1, 1, 1, groups)
+        geo = conv.geometry((3, 3), 1, 1, 1, groups)
         x, w = np.zeros((2, channels, 9, 9), np.float32), np.zeros((channels, channels // groups, 3, 3), np.float32)
         maps = (
             lambda: conv._forward(x, w, None, geo),

@@ -93,7 +93,7 @@ def test_each_example():
 
 def test_no_convolution_is_left():
     """XLA's CPU runtime has none that is quick for one channel."""
-    geo = conv._geometry((7, 7), 1, 3, 1, 8)
+    geo = conv.geometry((7, 7), 1, 3, 1, 8)
     x, w = np.zeros((2, 8, 9, 9), np.float32), np.zeros((8, 1, 7, 7), np.float32)
     maps = (
         lambda: conv._forward(x, w, None, geo),
