@@ -7,9 +7,10 @@ transpose what they read and write, which takes 3 to 20 times as long as their a
 import functools
 import threading
 
-__all__ = ["CONVOLVES", "FOLLOWS", "as_stored", "lies_first", "stored_order"]
+__all__ = ["CONVOLVES", "FOLLOWS", "IMAGES", "as_stored", "lies_first", "stored_order"]
 
 CONVOLVES, FOLLOWS = "convolves", "follows"  # what an op says of itself
+IMAGES = (4, 5)  # dimensions of what convolutions hand on and hardly anything else has
 
 
 class _State(threading.local):

@@ -37,12 +37,13 @@ def wanted(prog) -> bool:
 class Cuts:
     """What the values of a program that is being traced are computed from, up to what is made in memory."""
 
-    __slots__ = ("before", "loads", "readers")
+    __slots__ = ("before", "loads", "readers", "maps")
 
-    def __init__(self, nodes):
+    def __init__(self, nodes, maps=()):
         self.before = {}  # of a value, by its index: {node: its operations}
         self.loads = {}  # of a value, by its index: {what is in memory: its bytes}
         self.readers = {}  # of a value, by its index: how many loops read it
+        self.maps = maps  # values that lie between convolutions (`maps.py`)
         for node in nodes:
             for i, uses in zip(node.ids, look_at(node.plan).uses):
                 self.readers[i] = self.readers.get(i, 0) + uses
@@ -61,7 +62,7 @@ class Cuts:
         for at, (out, r) in enumerate(zip(look.outs, [results] if plan.n_out == 1 else results), node.first):
             loads = None if out is None else self._loads(node, out, args)
             if at in self.readers and (is_long or loads is not None and self._is_dear(at, r, loads)):
-                r = _stored(r)
+                r = jnp.moveaxis(_stored(jnp.moveaxis(r, 1, -1)), -1, 1) if at in self.maps else _stored(r)
             else:
                 self.before[at] = before
                 if loads is not None:

@@ -7,7 +7,7 @@ from sys import getrefcount
 import jax
 
 from ..errors_storage import out_of_memory
-from . import by_numpy, costs, cuts, gather, hasty, hosted, ledger, sight, ties
+from . import by_numpy, costs, cuts, gather, hasty, hosted, ledger, maps, sight, ties
 from .chain import abstract, beside, concretely
 from .channel_order import CONVOLVES, FOLLOWS, lies_first, stored_order
 from .device import place_of
@@ -27,7 +27,7 @@ class Plan:
     __slots__ = (
         "op", "name", "fn", "specs", "n_out", "n_num", "kinds", "runtime", "device", "nbytes", "jit", "warm", "operands", "bwd",
         "grad_name", "extra", "diff", "public", "multiple", "fields", "out_edges", "simple", "tries", "first", "enough",
-        "steps", "exact", "varied", "more", "lanes", "channels", "alone", "look", "depends", "size", "work",
+        "steps", "exact", "varied", "more", "lanes", "channels", "alone", "look", "depends", "size", "work", "pointwise",
     )  # fmt: skip
 
     def __init__(self, op, name, fn, operands, kinds=(), runtime=False, specs=None, device=None):
@@ -48,6 +48,7 @@ class Plan:
         self.channels = None if op is None else op.channels  # whether it convolves, or follows what does
         self.alone = None  # `jit` where nothing convolves, once it is asked for, of what follows
         self.lanes = None  # (how many, of which operands) -> itself for all slices of a vmap
+        self.pointwise = None  # whether it is elementwise (`maps.py`), once that is asked for
         self.look = None  # what it is made of (`cuts.py`), once it is part of a program
         self.depends = None  # of each result the operands that it depends on (`ties.py`), once that is asked for
         self.size = None  # primitives that it is made of, once they are asked for (`costs.py`)
@@ -164,20 +165,20 @@ class Program:
         def program(*args):
             env = {}
             numbers = pack.unpack(args[n_in:])
-            chains = cuts.Cuts(nodes) if cut else None
+            turning = maps.Maps() if convolves and self.device.type == "cpu" else None
+            chains = cuts.Cuts(nodes, turning.known if turning else ()) if cut else None
             for node in nodes:
                 plan = node.plan
                 got = [args[position[i]] if i < 0 else env[i] for i in node.ids]
                 if tie and node in tie.waits:
                     got = tie.tied(node, got, env)
+                function = run[plan]
                 if node.numbers is RUNTIME:
                     got += numbers[node]
-                    result = run[plan](*got)
                 elif node.numbers:
                     got += map(plain, node.numbers)
-                    result = run[plan].__wrapped__(*got)
-                else:
-                    result = run[plan](*got)
+                    function = function.__wrapped__
+                result = turning.result(node, function, got) if turning else function(*got)
                 if cut:
                     result = chains.made(node, got, result)
                 if plan.n_out == 1:

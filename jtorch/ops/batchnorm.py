@@ -272,6 +272,9 @@ instance_norm_train.vjp_together(
 )
 
 
+instance_norm_train.channels = FOLLOWS
+
+
 @instance_norm_train.check
 def _(input, weight, bias, eps):
     _check_floats(input)

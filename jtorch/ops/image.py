@@ -10,13 +10,12 @@ from jax import lax
 from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
 from jtorch.core import shapes, wide
-from jtorch.core.channel_order import FOLLOWS
+from jtorch.core.channel_order import FOLLOWS, IMAGES
 from jtorch.core.dtype import BOOL, INT
 
 from . import channels, formats
 from .adaptive_pool import adaptive_avg_pool as mean_windows
 from .backend import accumulator, need_floats
-from .channels import IMAGES
 from .conv import spread, windows
 from .conv_shapes import Geometry, tuple_of
 from .pool_shapes import check_adaptive

@@ -12,7 +12,7 @@ from jax import lax
 from .. import errors, errors_arguments
 from ..core import dtype as dt
 from ..core import shapes
-from ..core.channel_order import FOLLOWS
+from ..core.channel_order import FOLLOWS, IMAGES
 from . import channels, formats, registry
 from .arguments import axes, axis, ints, size_of
 from .create import full
@@ -88,7 +88,7 @@ def cat(tensors: list[Array], dim: int = 0) -> Array:
                     f"Sizes of tensors must match except in dimension {dim}. Expected size {first.shape[d]} "
                     f"but got size {a.shape[d]} for tensor number {i} in the list."
                 )
-    if dim == 1 and first.ndim in channels.IMAGES:
+    if dim == 1 and first.ndim in IMAGES:
         return channels.leave(lax.concatenate([channels.enter(a) for _, a in full], channels.axis(first.ndim)))
     return lax.concatenate([a for _, a in full], dim)
 

@@ -8,8 +8,9 @@ from jax import Array, lax
 
 from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
+from jtorch.core.channel_order import FOLLOWS
 
-from . import backend, formats
+from . import backend, channels, formats
 from .conversion import to_float
 from .registry import FLOAT, PROMOTE, composite, op
 
@@ -257,29 +258,37 @@ def group_norm(
 
 
 def _by_channel(x: Array) -> Array:
-    """(N, C, *S), wide, as (N, C, S). With the channels last the gradients between convolutions would take a quarter of the time, which
-    is a hundredth of a network's step, and norms of channels that are second in memory 5 to 10 times as long."""
-    return _wide(x).reshape(*x.shape[:2], math.prod(x.shape[2:]))
+    """(N, C, *S), wide, as (N, S, C) where kernels have the channels last, as (N, C, S) elsewhere."""
+    x = channels.enter(_wide(x))
+    flat = (-1, x.shape[-1]) if channels.space(3) == 1 else (x.shape[1], -1)
+    return x.reshape(x.shape[0], *flat)
+
+
+def _over(x: Array) -> Array:
+    """The sum over the space of a `_by_channel`: a number for each channel of each sample."""
+    return jnp.sum(x, channels.space(3))
 
 
 def _each(v: Array) -> Array:
     """A number for each channel of each sample, to be broadcast with `_by_channel`."""
-    return v[..., None]
+    return jnp.expand_dims(v, channels.space(3))
 
 
 def _as(x: Array, like: Array) -> Array:
-    return x.reshape(like.shape).astype(like.dtype)
+    """A `_by_channel` in the shape and dtype of the array that it was made of."""
+    n, c, *space = like.shape
+    return channels.leave(x.reshape((n, *space, c) if channels.space(3) == 1 else like.shape)).astype(like.dtype)
 
 
 def _group_statistics(x, groups: int, eps: float):
     """Mean, variance and reciprocal standard deviation of the groups, (N, groups), by the sums of each channel: one pass over `_by_channel`."""
-    count = x.shape[-1]
+    count = x.shape[channels.space(3)]
     # an element of the channel is taken off first: the variance then has nothing large to cancel
-    origin = lax.stop_gradient(x[..., :1])
-    d = x - origin
-    total, squares = jnp.sum(d, -1), jnp.sum(jnp.square(d), -1)
+    origin = lax.stop_gradient(lax.index_in_dim(x, 0, channels.space(3), keepdims=False))
+    d = x - _each(origin)
+    total, squares = _over(d), _over(jnp.square(d))
     group = lambda v: v.reshape(x.shape[0], groups, -1)
-    means = group(origin[..., 0] + total / count)
+    means = group(origin + total / count)
     within = group(jnp.maximum(squares - jnp.square(total) / count, 0))
     mean = jnp.mean(means, -1)
     across = jnp.square(means - mean[..., None])
@@ -345,9 +354,9 @@ def group_norm_grad(
 
     def fast(grad, input, weight, mean, rstd):
         x, g = _by_channel(input), _by_channel(grad)
-        count = x.shape[-1] * (c // groups)
+        count = x.shape[channels.space(3)] * (c // groups)
         d, rate = x - _each(_of_channels(mean, c)), _of_channels(rstd, c)
-        by_shift, dot = jnp.sum(g, -1), jnp.sum(g * d, -1) * rate
+        by_shift, dot = _over(g), _over(g * d) * rate
         scale = rate if weight is None else rate * weight.astype(x.dtype)
         weighted = lambda v: v if weight is None else v * weight.astype(x.dtype)
         group = lambda v: _of_channels(jnp.sum(weighted(v).reshape(n, groups, -1), -1), c) / count * rate
@@ -362,6 +371,9 @@ def group_norm_grad(
         nothing = jnp.zeros(c, mean.dtype)
         return jnp.zeros_like(input), nothing, nothing
     return backend.differentiated_as(fast, plain)(grad, input, weight, mean, rstd)
+
+
+group_norm.channels = group_norm_grad.channels = FOLLOWS
 
 
 @op(promote=FLOAT, where="", inplace=False, out=False, grad_name="DivBackward0")

@@ -30,6 +30,16 @@ KERNELS = {
     "avg_pool2d": lambda t, x: t.nn.functional.avg_pool2d(x, 3, 2, 1),
     "adaptive_max_pool2d": lambda t, x: t.nn.functional.adaptive_max_pool2d(x, (3, 2)),
     "adaptive_avg_pool2d": lambda t, x: t.nn.functional.adaptive_avg_pool2d(x, (3, 7)),
+    "group_norm": lambda t, x: t.nn.functional.group_norm(
+        x, 2, t.arange(1.0, 5.0).to(x.dtype), t.arange(4.0).to(x.dtype)
+    ),
+    "instance_norm": lambda t, x: t.nn.functional.instance_norm(x, weight=t.arange(1.0, 5.0).to(x.dtype)),
+    "silu": lambda t, x: t.nn.functional.silu(x) * 2 + x,
+    "prelu": lambda t, x: t.nn.functional.prelu(x, t.arange(4.0).to(x.dtype)),
+    "a number for each channel": lambda t, x: t.sigmoid(x * x.mean((2, 3), True)) + x.sum(1, True).tanh(),
+    "rows": lambda t, x: t.nn.functional.gelu(x + t.arange(7.0).to(x.dtype)).pow(3),
+    "softmax of channels": lambda t, x: t.softmax(t.tanh(x), 1) * x.exp(),
+    "running sum of channels": lambda t, x: t.cumsum(t.tanh(x), 1) - x.abs().clamp(max=1.5),
     "cat of channels": lambda t, x: t.cat([x, x * 2, x[:, 1:3]], 1),
     "cat of rows": lambda t, x: t.cat([x, x[:, :, 2:]], 2),
     "pad": lambda t, x: t.nn.functional.pad(x, (1, 2, -1, 3), value=0.5),
