@@ -394,6 +394,30 @@ VALUES = {
         t.nn.functional.hinge_embedding_loss(t.ones(3), t.tensor([1.0, -1, 0.5], requires_grad=True)).requires_grad,
         t.nn.functional.cosine_embedding_loss(t.ones(1, 2), t.ones(1, 2), t.ones(1, requires_grad=True)).requires_grad,
     ],
+    "names of losses' nodes": lambda t: [
+        [
+            gradient_of(
+                t, lambda x, f=f, full=full, r=r: f.kl_div(x, x.detach(), log_target=full, reduction=r), [1.0, 2]
+            )[1],
+            gradient_of(
+                t, lambda x, f=f, full=full, r=r: f.poisson_nll_loss(x, x.detach(), full=full, reduction=r), [1.0, 2]
+            )[1],
+            gradient_of(
+                t,
+                lambda x, f=f, full=full, r=r: f.gaussian_nll_loss(x, x.detach(), x.detach(), full, reduction=r),
+                [1.0, 2],
+            )[1],
+        ]
+        for f in [t.nn.functional]
+        for full in (False, True)
+        for r in ("none", "mean", "sum")
+    ],
+    "names of convolutions' nodes": lambda t: [
+        getattr(t.nn.functional, name)(x, t.ones(2, 2, *[1] * n, requires_grad=True)).grad_fn.name()
+        for n in (1, 2, 3)
+        for name in (f"conv{n}d", f"conv_transpose{n}d")
+        for x in (t.ones(2, *[3] * n), t.ones(1, 2, *[3] * n))
+    ],
     "a threshold's value that wraps": lambda t: t.nn.functional.threshold(t.ones(3, dtype=t.uint8), 5, -1),
     "parts of complex numbers are slices": lambda t: [
         f(t.tensor([1j], requires_grad=True)).grad_fn.name() for f in (t.real, t.imag, t.view_as_real)
