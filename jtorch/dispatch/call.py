@@ -455,8 +455,8 @@ def _node_of_write(op, plan, t, tensors, values, numbers, outs):
     edges = tuple(e if e is not None and differentiable(x._spec) else None for e, x in zip(edges, tensors))
     if all(e is None for e in edges):
         return None
-    # What the op read of `t` itself is kept as it was: writing to it is no fault.
-    return tape.record(plan, values, edges, numbers, outs, [None if x is t else x for x in tensors])
+    # What the op read of `t` as what it writes to is kept as it was: writing to that is no fault.
+    return tape.record(plan, values, edges, numbers, outs, [None, *tensors[1:]])
 
 
 def _written_name(op):
