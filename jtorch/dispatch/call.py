@@ -106,7 +106,7 @@ def _plan_of(op, call, public=None):
     if all(type(t) is KeyTensor for t in call.tensors):  # made of numbers alone: on the device that is the default now
         key = (devices.get_default(), key)
     try:
-        plan = _found_plan(op, call, key)
+        plan = op.plans.get(key) or _plan_of_each(op, call, key)
     except TypeError:
         raise _no_key(op, call, method=_is_method(public)) from None
     if plan is None:
@@ -116,12 +116,10 @@ def _plan_of(op, call, public=None):
     return plan
 
 
-def _found_plan(op, call, key):
-    plan = op.plans.get(key)
-    if plan is None:
-        plan = op.plans.get((_EACH, key))
-        if plan is not None:
-            check_again(op, call)
+def _plan_of_each(op, call, key):
+    plan = op.plans.get((_EACH, key))
+    if plan is not None:
+        check_again(op, call)
     return plan
 
 
@@ -405,7 +403,7 @@ def inplace(op, args, public=None):
     _draw_keys(call)
     key = ("inplace", call.key)
     try:
-        plan = _found_plan(op, call, key)
+        plan = op.plans.get(key) or _plan_of_each(op, call, key)
     except TypeError:
         raise _no_key(op, call, method=True, name=f"{op.name}_") from None
     if plan is None:
