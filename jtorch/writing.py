@@ -246,14 +246,19 @@ def _written_name(view):
 
 def layout_inplace(name):
     def change(self, *args, **kwargs):
-        if tls.me.grad:
+        me = tls.me
+        recording = me.grad
+        if recording:
             check_inplace(self)
+        me.grad = recording or self._edge is not None  # its history is that of the shape it had
         try:
             made = written(self, *args, **kwargs)
         except RuntimeError as error:
             if str(error).startswith(f"{name}()"):  # the form that changes its operand says so
                 raise RuntimeError(str(error).replace(name, f"{name}_", 1)) from None
             raise
+        finally:
+            me.grad = recording
         apart = (self if self._base is None else self._base)._seen
         if type(apart) is Apart:
             apart.version += 1

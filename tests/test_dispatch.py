@@ -200,3 +200,28 @@ def test_rows_of_sparse_indices():
         ]  # fmt: skip
 
     both(program)
+
+
+NARROW = {
+    "clamp": lambda t, x, n: x.clamp(max=n),
+    "clamp_": lambda t, x, n: x.clamp_(min=n),
+    "where": lambda t, x, n: t.where(x > 1, x, n),
+    "pow": lambda t, x, n: x.pow(n),
+    "operator": lambda t, x, n: x**n,
+    "add": lambda t, x, n: x.add(x, alpha=n),
+    "add_": lambda t, x, n: x.add_(x, alpha=n),
+    "addcmul": lambda t, x, n: t.addcmul(x, x, x, value=n),
+    "index_add": lambda t, x, n: x.index_add(0, t.tensor([0]), x[:1], alpha=n),
+    "addr": lambda t, x, n: t.addr(x[:, None] * x, x, x, alpha=n),
+    "pad": lambda t, x, n: t.nn.functional.pad(x, (1, 1), value=n),
+    "out": lambda t, x, n: t.clamp(x, max=n, out=t.empty(0, dtype=x.dtype)),
+    "product": lambda t, x, n: x * n,
+}
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int32"])
+@pytest.mark.parametrize("name", NARROW)
+def test_later_numbers(name, kind):
+    """A number that elements cannot be is refused in each call, not only in the first of its kind."""
+    for n in (3, 2, 1000, 2**33, -1, -200, 3, 1000, 7):
+        both(lambda t, n=n: NARROW[name](t, t.ones(2, dtype=getattr(t, kind)), n))

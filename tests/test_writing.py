@@ -279,3 +279,48 @@ def test_computing_where_elements_share_memory_is_refused():
     with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
         x.add_(1)
     assert x.tolist() == [[0, 1], [1, 2], [2, 3]]
+
+
+def test_layouts_without_grad_mode():
+    """The history of a tensor whose layout changes in no_grad gets gradients of the shape that it had, and so do later passes like it."""
+
+    def program(t):
+        found = []
+        for quietly in (True, False, False):
+            a = t.arange(6.0).reshape(1, 2, 3).requires_grad_()
+            x = a * 1
+            if quietly:
+                with t.no_grad():
+                    x.unsqueeze_(0)
+            (x * x).sum().backward()
+            found += [x.detach(), a.grad, a.grad.sum().item()]
+        return found
+
+    both(program)
+
+
+IN_PLACE = {
+    "mul_": lambda x, b: x.mul_(x),
+    "mul_ by another": lambda x, b: x.mul_(b),
+    "add_": lambda x, b: x.add_(x),
+    "addcmul_": lambda x, b: x.addcmul_(b, x),
+    "pow_": lambda x, b: x.pow_(x),
+    "lerp_": lambda x, b: x.lerp_(b, x),
+    "addmm_": lambda x, b: x.addmm_(x, x),
+    "copysign_": lambda x, b: x.copysign_(x),
+    "exp_": lambda x, b: x.exp_(),
+}
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_operands_that_are_written_to(name):
+    """An operand that is the tensor written to is lost for the derivative, but what the op reads of it as its first is not."""
+
+    def program(t):
+        a, b = t.tensor([[1.0, 2], [3, 4]], requires_grad=True), t.ones(2, 2, requires_grad=True)
+        x = a * 1
+        IN_PLACE[name](x, b)
+        x.sum().backward()
+        return a.grad, b.grad
+
+    both(program)

@@ -19,6 +19,7 @@ from ..core.wide import is_wide
 from ..ops import registry
 from ..tensor import CONSTANTS, Tensor, edge_of, make, value_of
 from .joined import MANY, joined
+from .numbers import check_again, refuses_numbers
 from .override import ask, overloaded
 from .plans import (
     FAST,
@@ -27,7 +28,6 @@ from .plans import (
     bind,
     check_arguments,
     check_dtype,
-    check_numbers,
     device_of,
     key_spec,
     make_plan,
@@ -86,7 +86,7 @@ def slow(op, args, out=None, public=None):
     _draw_keys(call)
     plan = _plan_of(op, call, public)
     if any(map(is_wide, call.numbers)):
-        _check_wide(op, call)
+        check_again(op, call)
     if op.value_checks:
         _check_values(op, call)
     tensors = _same_device(call.tensors, plan.device)
@@ -106,13 +106,28 @@ def _plan_of(op, call, public=None):
     if all(type(t) is KeyTensor for t in call.tensors):  # made of numbers alone: on the device that is the default now
         key = (devices.get_default(), key)
     try:
-        plan = op.plans.get(key)
+        plan = op.plans.get(key) or _plan_of_each(op, call, key)
     except TypeError:
         raise _no_key(op, call, method=_is_method(public)) from None
     if plan is None:
         for t in [t for t in call.tensors if t is not None] if tls.me.grad and op.differentiable else ():
             edge_of(t)  # a view that must not be used any more is refused before shapes are
-        plan = op.plans[key] = make_plan(op, call, method=_is_method(public))
+        plan = _keep_plan(op, call, key, make_plan(op, call, method=_is_method(public)))
+    return plan
+
+
+def _plan_of_each(op, call, key):
+    plan = op.plans.get((_EACH, key))
+    if plan is not None:
+        check_again(op, call)
+    return plan
+
+
+_EACH = "each number"  # before the keys of plans whose numbers are looked at in each call: the generated functions find none
+
+
+def _keep_plan(op, call, key, plan):
+    op.plans[(_EACH, key) if refuses_numbers(op, call) else key] = plan
     return plan
 
 
@@ -186,25 +201,6 @@ def _check_values(op, call):
             args.append(slot[1])
     for check in op.value_checks:
         op.invoke(check, args)
-
-
-_MOST_PASSED = 64
-
-
-def _check_wide(op, call):
-    """Look at the numbers of a call that has some beyond int64, as is done once per plan for others, and wrap the ints.
-
-    A mask's -1e30 comes at each step: what has passed is kept.
-    """
-    asked = call.key, call.numbers
-    passed = op.passed.get(asked)
-    if passed is not None:
-        call.numbers = passed
-        return
-    slots, target = bind(op, call, [t._spec for t in call.tensors if t is not None])
-    check_numbers(op, call, slots, [t._spec if t is not None else key_spec() for t in call.tensors], target)
-    if len(op.passed) < _MOST_PASSED:
-        op.passed[asked] = call.numbers
 
 
 def checkable(t):
@@ -407,15 +403,15 @@ def inplace(op, args, public=None):
     _draw_keys(call)
     key = ("inplace", call.key)
     try:
-        plan = op.plans.get(key)
+        plan = op.plans.get(key) or _plan_of_each(op, call, key)
     except TypeError:
         raise _no_key(op, call, method=True, name=f"{op.name}_") from None
     if plan is None:
         if not overlaps(t._spec) and has_overlap(tuple(t._spec.shape), t._spec.strides):
             raise errors.overlap()  # PyTorch reads some elements after it has written them
-        plan = op.plans[key] = make_plan(op, call, inplace_spec=t._spec, method=True)
+        plan = _keep_plan(op, call, key, make_plan(op, call, inplace_spec=t._spec, method=True))
     if any(map(is_wide, call.numbers)):
-        _check_wide(op, call)
+        check_again(op, call)
     if op.value_checks:
         _check_values(op, call)
     tensors = _same_device(call.tensors, plan.device)
@@ -457,8 +453,8 @@ def _node_of_write(op, plan, t, tensors, values, numbers, outs):
     edges = tuple(e if e is not None and differentiable(x._spec) else None for e, x in zip(edges, tensors))
     if all(e is None for e in edges):
         return None
-    # What the op read of `t` itself is kept as it was: writing to it is no fault.
-    return tape.record(plan, values, edges, numbers, outs, [None if x is t else x for x in tensors])
+    # What the op read of `t` as what it writes to is kept as it was: writing to that is no fault.
+    return tape.record(plan, values, edges, numbers, outs, [None, *tensors[1:]])
 
 
 def _written_name(op):

@@ -1,6 +1,6 @@
 """Source lines that go first in the generated functions of some operators."""
 
-# What a plan does not know, whose key takes True for 1: numbers, and flags in the place of a dimension. Source lines that go first.
+# What a plan does not know, whose key takes True for 1: numbers, flags in the place of a dimension, and what needs no gradient.
 GUARDS = (
     {
         "pow": (
@@ -35,6 +35,10 @@ GUARDS = (
             "if type(other) is int and not other and type(input) in fast and input._spec.dtype.category < 2:",
             "    raise division_by_zero()",
         ),
+    )
+    | dict.fromkeys(  # what is only compared with numbers
+        ("hinge_embedding_loss", "cosine_embedding_loss"),
+        ("if type(target) in fast and target.requires_grad:", "    target = target.detach()"),
     )
     | dict.fromkeys(
         ("var", "std", "var_mean", "std_mean"),

@@ -248,7 +248,7 @@ def _(input, inplace=False):
 def threshold(input: Array, threshold: float, value: float, inplace: bool = False) -> Array:
     """`input` where it is above `threshold`, `value` elsewhere."""
     cast = float if jnp.issubdtype(input.dtype, jnp.floating) else int
-    return jnp.where(input <= cast(threshold), jnp.asarray(cast(value), input.dtype), input)
+    return jnp.where(input <= cast(threshold), jnp.asarray(cast(value)).astype(input.dtype), input)
 
 
 threshold.vjp(input=lambda g, input, threshold: threshold_grad(g, input, threshold))

@@ -439,10 +439,15 @@ def _strides(n: int, *, transposed=False):
     return strides if n > 1 else None
 
 
+def _name(n):
+    """The node's name: without a batch PyTorch's result has had one that is squeezed out."""
+    return lambda args: "SqueezeBackward1" if args["input"].ndim == n + 1 else "ConvolutionBackward0"
+
+
 def _conv_op(name: str):
     def decorate(fn):
         n = int(name[-2])
-        record = op(where="torch nn.functional", grad_name="ConvolutionBackward0", out=False, strides=_strides(n))(fn)
+        record = op(where="torch nn.functional", grad_name=_name(n), out=False, strides=_strides(n))(fn)
         record.vjp(
             input=conv_plain.rules["input"],
             weight=conv_plain.rules["weight"],
@@ -523,7 +528,7 @@ def _conv_transpose_op(name: str):
         n = int(name[-2])
         record = op(
             where="torch nn.functional",
-            grad_name="ConvolutionBackward0",
+            grad_name=_name(n),
             out=False,
             strides=_strides(n, transposed=True),
         )(fn)

@@ -1,10 +1,12 @@
 """Connectionist temporal classification: the loss of all alignments of a label sequence with a longer one."""
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
 from jtorch import errors_nn as errors
 
+from .logic import where
 from .registry import Array, composite, op
 
 # In place of log(0): finite, so that derivatives of sums of exponentials stay numbers.
@@ -66,6 +68,14 @@ def ctc_alignments(log_probs: Array, targets: Array, input_lengths: Array, targe
     mass = jnp.where((jnp.arange(steps)[:, None] < input_lengths), jnp.sum(jnp.exp(log_probs), -1), 0).sum(0)
     return loss + (mass - lax.stop_gradient(mass))
 
+
+def _nan_where_infinite(g, log_probs, targets, input_lengths, target_lengths, blank, out):
+    """The loss's own derivative; without an alignment there is none, unless nobody asks (zero_infinity)."""
+    loss = lambda x: ctc_alignments.fn(x, targets, input_lengths, target_lengths, blank)
+    return jax.vjp(loss, log_probs)[1](jnp.where((out == jnp.inf) & (g != 0), jnp.nan, g))[0]
+
+
+ctc_alignments.vjp(log_probs=_nan_where_infinite)
 
 _WHILE = "(while checking arguments for ctc_loss_allocate_outputs)"
 
@@ -139,7 +149,7 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
         targets = targets.long()
     loss = ctc_alignments(log_probs, targets, input_lengths, target_lengths, blank)
     if zero_infinity:
-        loss = loss.masked_fill(loss == float("inf"), 0)
+        loss = where(loss == float("inf"), 0, loss)
     if reduction == "mean":
         return (loss / target_lengths.clamp(min=1)).mean()
     if reduction == "sum":

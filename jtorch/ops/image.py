@@ -135,7 +135,7 @@ def _(input, pad, mode="constant", value=None):
     sizes = [(input.ndim - 1 - i, input.shape[input.ndim - 1 - i], lo, hi) for i, (lo, hi) in enumerate(_pairs(pad))]
     if mode == "constant":
         if value is not None:
-            dtypes.check_number(float(value) if type(value) is int and wide.is_wide(value) else value, input.dtype)
+            dtypes.check_number(float(value) if type(value) is int else value, input.dtype)  # so no -1 wraps
         if any(lo + hi + size < 0 for _, size, lo, hi in sizes):
             raise RuntimeError("narrow(): length must be non-negative.")
         return

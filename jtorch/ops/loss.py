@@ -630,7 +630,7 @@ binary_cross_entropy_with_logits.bars(
 
 
 @loss_op(
-    by_reduction("SubBackward0"),
+    by_reduction(lambda args: "MulBackward0" if args["log_target"] else "SubBackward0"),
     (*REDUCTIONS, "batchmean"),
     named=("log_target",),
     promote=PROMOTE,
@@ -673,7 +673,11 @@ for _kind, _categories in (("Integral", (BOOL, INT)), ("Complex", (COMPLEX,))):
             raise RuntimeError(f"kl_div: {kind} inputs not supported.")
 
 
-@loss_op(by_reduction("SubBackward0"), words=" is not a valid value for reduction", promote=FLOAT)
+@loss_op(
+    by_reduction(lambda args: "AddBackward0" if args["full"] else "SubBackward0"),
+    words=" is not a valid value for reduction",
+    promote=FLOAT,
+)
 def poisson_nll_loss(
     input: Array,
     target: Array,
@@ -709,7 +713,13 @@ def _fit_var(input_shape, var_shape):
     return var_shape if len(input_shape) == len(var_shape) and apart in ([], [1]) else None
 
 
-@op(where="nn.functional", promote=FLOAT, elementwise=False, out=False, grad_name="MeanBackward0")
+def _gaussian_name(args):
+    if args["reduction"] == "none":
+        return "AddBackward0" if args["full"] else "MulBackward0"
+    return "SumBackward0" if args["reduction"] == "sum" else "MeanBackward0"
+
+
+@op(where="nn.functional", promote=FLOAT, elementwise=False, out=False, grad_name=_gaussian_name)
 def gaussian_nll_loss(
     input: Array, target: Array, var: Scalar, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Array:

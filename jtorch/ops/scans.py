@@ -154,8 +154,10 @@ def _logcumsumexp(x, axis):
 def _logcumsumexp_input(g, input, out, dim):
     if kind(input) != "c":
         by = lambda fn: lambda g, x: jax.vjp(lambda x: fn(x, dim), x)[1](g)[0]
+        g = jnp.where(out == jnp.inf, 0, g)  # from there on no element has a share
         # within a scan the second derivative of jnp.logaddexp is wrong where both are equal
-        return differentiated_as(by(logcumsumexp.fn), by(partial(_scan, lax.cumlogsumexp)))(g, input)
+        shares = differentiated_as(by(logcumsumexp.fn), by(partial(_scan, lax.cumlogsumexp)))(g, input)
+        return jnp.where(input == jnp.inf, jnp.nan, shares)
     if input.ndim == 0:
         return g
     # the sum over later i of g[i] * exp(conj(input - out[i])), by logarithms: either factor alone overflows

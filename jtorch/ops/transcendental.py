@@ -667,10 +667,10 @@ def ldexp(input: Array, other: Array) -> Array:
     if other.dtype.kind == "c":
         return input * jnp.exp2(other)
     wide = other.astype(jnp.float32) if other.dtype in _HALF else other
-    whole = wide == jnp.floor(wide)
-    exact = jnp.ldexp(jnp.ones_like(wide), jnp.where(whole, wide, 0).astype(jnp.int32))
-    factor = rounded(jnp.where(whole, exact, jnp.exp2(wide)), other.dtype)
-    return (input.astype(wide.dtype) * factor).astype(input.dtype)
+    whole = (wide == jnp.floor(wide)) & jnp.isfinite(wide)
+    x = input.astype(wide.dtype)
+    exact = jnp.ldexp(x, jnp.where(whole, wide, 0).astype(jnp.int32))  # its power alone may be too large
+    return jnp.where(whole, exact, x * rounded(jnp.exp2(wide), other.dtype)).astype(input.dtype)
 
 
 ldexp.vjp(

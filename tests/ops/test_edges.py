@@ -310,6 +310,20 @@ NUMPY = (
     np.int8(2),
     np.uint8(2),
 )
+
+
+def gradient_of(t, function, values):
+    """A function's result, its node's name, and the gradient of its sum."""
+    x = t.tensor(values, requires_grad=True)
+    out = function(x)
+    out.sum().backward()
+    return out.detach(), out.grad_fn.name(), x.grad
+
+
+def aligned(t):
+    return t.tensor([[1, 1, 1], [1, 2, 0]]), t.tensor([4, 4]), t.tensor([3, 2])
+
+
 VALUES = {
     "numpy's numbers as operands": lambda t: [
         (t.ones(2, dtype=d) * n, t.add(t.ones(2, dtype=d), n), t.where(t.ones(2) > 0, n, t.ones(2, dtype=d)))
@@ -360,6 +374,51 @@ VALUES = {
             (0.5, [2 - 1j, 0.5 - 0.5j]),
         )
     ],
+    "scaled by powers that are too large alone": lambda t: [
+        t.ldexp(
+            t.tensor([0.0, 1.0, -0.0, 1e-30, 1.0, 3.0], dtype=getattr(t, kind)),
+            t.tensor([200, 100, 300, 129, 128, -200]),
+        )
+        for kind in ("float32", "float64", "float16", "bfloat16")
+    ],
+    "running sums past an infinity": lambda t: [
+        gradient_of(t, lambda x: x.logcumsumexp(0) @ t.tensor([1.0, 2, 3, 4, 5]), x)
+        for x in ([1.0, 2, INF, 3, 1], [1.0, 2, -INF, 3, 1], [-INF, -INF, 3.0, 1, 2])
+    ],
+    "no alignment": lambda t: [
+        gradient_of(t, lambda x, z=z: t.nn.functional.ctc_loss(x, *aligned(t), reduction="none", zero_infinity=z), x)
+        for z in (False, True)
+        for x in [t.arange(24.0).reshape(4, 2, 3).sin().log_softmax(-1).tolist()]
+    ],
+    "classes need no gradient": lambda t: [
+        t.nn.functional.hinge_embedding_loss(t.ones(3), t.tensor([1.0, -1, 0.5], requires_grad=True)).requires_grad,
+        t.nn.functional.cosine_embedding_loss(t.ones(1, 2), t.ones(1, 2), t.ones(1, requires_grad=True)).requires_grad,
+    ],
+    "names of losses' nodes": lambda t: [
+        [
+            gradient_of(
+                t, lambda x, f=f, full=full, r=r: f.kl_div(x, x.detach(), log_target=full, reduction=r), [1.0, 2]
+            )[1],
+            gradient_of(
+                t, lambda x, f=f, full=full, r=r: f.poisson_nll_loss(x, x.detach(), full=full, reduction=r), [1.0, 2]
+            )[1],
+            gradient_of(
+                t,
+                lambda x, f=f, full=full, r=r: f.gaussian_nll_loss(x, x.detach(), x.detach(), full, reduction=r),
+                [1.0, 2],
+            )[1],
+        ]
+        for f in [t.nn.functional]
+        for full in (False, True)
+        for r in ("none", "mean", "sum")
+    ],
+    "names of convolutions' nodes": lambda t: [
+        getattr(t.nn.functional, name)(x, t.ones(2, 2, *[1] * n, requires_grad=True)).grad_fn.name()
+        for n in (1, 2, 3)
+        for name in (f"conv{n}d", f"conv_transpose{n}d")
+        for x in (t.ones(2, *[3] * n), t.ones(1, 2, *[3] * n))
+    ],
+    "a threshold's value that wraps": lambda t: t.nn.functional.threshold(t.ones(3, dtype=t.uint8), 5, -1),
     "parts of complex numbers are slices": lambda t: [
         f(t.tensor([1j], requires_grad=True)).grad_fn.name() for f in (t.real, t.imag, t.view_as_real)
     ],
