@@ -13,6 +13,8 @@ _UNARY = (
 _BINARY = ("add", "sub", "mul", "div", "pow", "clamp_max", "clamp_min", "maximum", "minimum", "copy_", "lerp", "mm")
 _SCALED = ("addcmul", "addcdiv")
 _NOT_IN_PLACE = ("clone", "max", "mm")
+# Names of arguments by which the function of one tensor does not know them.
+_NAMES = {"scalar": "other", "scalars": "other", "tensors1": "end", "weights": "weight", "src": "other"}
 _BOUNDS = {"maximum": "min", "minimum": "max", "clamp_min": "min", "clamp_max": "max"}
 
 
@@ -75,7 +77,7 @@ def function(name):
             args, kwargs = args[:2], {**kwargs, "value": value.tolist() if isinstance(value, Tensor) else value}
         n = len(tensors)
         spread = [_spread(a, n) for a in args]
-        named = {k: _spread(v, n) for k, v in kwargs.items() if k != "non_blocking"}
+        named = {_NAMES.get(k, k): _spread(v, n) for k, v in kwargs.items() if k != "non_blocking"}
         results = [
             method(t, *[a[i] for a in spread], **{k: v[i] for k, v in named.items()}) for i, t in enumerate(tensors)
         ]

@@ -24,7 +24,7 @@ from .autograd import mode as _mode
 from .core import dtype as dtypes
 from .dispatch import RETURN_FIELDS, build_inplace, copy_of, function_of, of_tensor, override, spread, twin
 from .ops import registry
-from .tensor import Tensor, TensorMeta
+from .tensor import Tensor
 
 _FAMILIES = (
     "activation", "adaptive_pool", "arithmetic", "attention", "batchnorm", "bessel", "compare", "conv", "conversion",
@@ -156,32 +156,28 @@ def names(space: str) -> list[str]:
     return sorted(found)
 
 
-def _tensor_attribute(cls, name):
-    if not name.startswith("__"):
-        found = lookup("Tensor", name)
-        if found is not None:
-            setattr(Tensor, name, found)
-            return found
-    raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
+class _Unmade:
+    """A method of Tensor that nobody has asked for yet. In the class's own dict, where `super()` and `vars` look."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name):
+        self.name = name
+
+    def __get__(self, instance, owner=None):
+        setattr(Tensor, self.name, lookup("Tensor", self.name))
+        found = next(
+            vars(cls)[self.name]
+            for cls in (owner or type(instance)).__mro__
+            if cls in _ASKED_LAST and self.name in vars(cls)
+        )
+        return found.__get__(instance, owner)
 
 
-def _method(self, name):
-    if not name.startswith("__"):
-        found = lookup("Tensor", name)
-        if found is not None:
-            setattr(Tensor, name, found)
-            return getattr(self, name)
-    raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-
-
-def _directory(cls):
-    return sorted(set(type.__dir__(cls)) | set(names("Tensor")))
-
-
-TensorMeta.__getattr__ = _tensor_attribute
-TensorMeta.__dir__ = _directory
-Tensor.__dir__ = lambda self: sorted({*object.__dir__(self), *dir(type(self))})
-Tensor.__getattr__ = _method
+_ASKED_LAST = (override.Overridable, Tensor)
+for _name in names("Tensor"):
+    if not _name.startswith("__") and _name not in vars(Tensor):
+        setattr(Tensor, _name, _Unmade(_name))
 
 _PLAIN = {
     "reshape": reshaping.reshape_function, "flatten": reshaping.flatten, "ravel": reshaping.ravel, "clone": reshaping.clone,

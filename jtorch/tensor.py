@@ -444,6 +444,12 @@ class Tensor(metaclass=TensorMeta):
             raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
         return RemovableHandle.into(self.__dict__.setdefault("_post_hooks", {}), hook)
 
+    @property
+    def _post_accumulate_grad_hooks(self):
+        """As `_backward_hooks`, of register_post_accumulate_grad_hook."""
+        hooks = self.__dict__.get("_post_hooks")
+        return None if hooks is None else OrderedDict(hooks)
+
     def _accumulator(self) -> AccumulateGrad:
         found = self.__dict__.get("_acc")
         found = found and found()

@@ -46,6 +46,10 @@ CALLS = [
     "_foreach_pow(2.0, x)", "_foreach_addcmul(x, y, y, value=2)", "_foreach_addcdiv(x, y, y, t([1.0, 2.0]))",
     "_foreach_lerp(x, y, [0.5, 0.1])", "_foreach_norm(x, 1)", "_foreach_norm(x)", "_foreach_maximum(x, 0.5)",
     "_foreach_clamp_min_(x, [0.5, 0.7])", "_foreach_sub(tuple(x), 1)",
+    "_foreach_mul_(x, scalar=2)", "_foreach_div(x, scalars=[2.0, 4.0])", "_foreach_add(x, other=y, alpha=2)", "_foreach_maximum(x, scalar=0.5)",
+    "_foreach_clamp_max_(x, other=y)", "_foreach_lerp_(x, tensors1=y, weight=0.5)", "_foreach_lerp(x, y, weights=y)", "_foreach_lerp(x, y, weight=[0.5, 0.1])",
+    "_foreach_pow(x, exponent=[2, 3])", "_foreach_addcmul_(x, tensor1=y, tensor2=y, value=2)", "_foreach_copy_(self=x, src=y)",
+    "_foreach_sub_(self=x, scalar=1)", "_foreach_pow(x, exponent=2)", "_foreach_powsum(x, ord=2)",
     "_foreach_add([], 1)", "_foreach_add(x, y[:1])", "_foreach_add(x, [1.0])", "_foreach_add(x, t([1.0, 2.0]))", "_foreach_frac(x[0])",
 ]  # fmt: skip
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import jtorch
+from jtorch import functions
 from jtorch.ops import registry
 from tests import oracle
 from tests.oracle import both
@@ -203,3 +204,46 @@ def test_what_takes_out(kind):
 
 def test_operators_take_out_where_functions_do_not():
     both(lambda t: [f.out(t.eye(2) - 1, out=t.empty(0)) for f in (t.ops.aten.relu, t.ops.aten.silu, t.ops.aten.trace)])
+
+
+def test_methods_are_in_the_class_where_super_looks():
+    assert {n for n in functions.names("Tensor") if not n.startswith("__")} <= set(vars(jtorch.Tensor))
+
+    def program(t):
+        class Whole(t.Tensor):
+            def roll(self, *args):
+                return super().roll(*args)
+
+            def turned(self):
+                return super().rot90()
+
+        class Mixin:
+            def cumprod(self, *args):
+                return super().cumprod(*args)
+
+        class Mixed(Mixin, t.Tensor):
+            pass
+
+        class Asked(t.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                said.append(func.__name__)
+                return super().__torch_function__(func, types, args, kwargs)
+
+            def logcumsumexp(self, *args):
+                return super().logcumsumexp(*args)
+
+        said = []
+        x = t.arange(1.0, 5.0)
+        yield x.as_subclass(Whole).roll(1)
+        yield t.eye(2).as_subclass(Whole).turned()
+        yield x.as_subclass(Mixed).cumprod(0)
+        yield x.as_subclass(Asked).logcumsumexp(0)
+        yield list(said)
+        for missing in ("nothing", "__getattr__"):
+            try:
+                getattr(x, missing)
+            except AttributeError as error:
+                yield str(error)
+
+    both(lambda t: list(program(t)))

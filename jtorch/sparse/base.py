@@ -89,7 +89,7 @@ class SparseTensor(Tensor):
             self._whole = self._of._spec.shape[0] < 2
             del self._padded
             return self.__dict__[name]
-        return Tensor.__getattr__(self, name)
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     @classmethod
     def __layout_function__(cls, public, args, kwargs):

@@ -18,6 +18,12 @@ for t in (x, y):
     b.remove()
     print(t._backward_hooks)
 del a, b, h
+print(x._post_accumulate_grad_hooks)
+a = x.register_post_accumulate_grad_hook(lambda p: None)
+print(type(x._post_accumulate_grad_hooks).__name__, [k == a.id for k in x._post_accumulate_grad_hooks])
+a.remove()
+print(x._post_accumulate_grad_hooks)
+del a
 """,
     "what_node_hooks_return": """
 x = T(1., 2.)

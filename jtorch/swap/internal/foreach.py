@@ -1,5 +1,9 @@
 """torch.utils._foreach_utils: tensors by device and dtype."""
 
+from ...tensor import Tensor
+
+_foreach_supported_types = [Tensor]
+
 
 def _get_foreach_kernels_supported_devices():
     return ["cuda", "xpu", "mtia"]

@@ -2,6 +2,7 @@
 
 from ... import foreach
 from ... import functions as torch
+from ...compiler import disable as _disable_dynamo  # noqa: F401  under its older name
 from ...tensor import Tensor
 
 # --- assertions ----------------------------------------------------------------------------------------------------
