@@ -40,6 +40,8 @@ class Queue:
             if self.results:
                 sources = list(map(place.__getitem__, map(_index, map(args.__getitem__, fed))))
                 if fed != self.fed or sources != self.sources:
+                    if len(self.calls) > 1:
+                        self.hand()  # a chain hands on what goes round in it, which is not what this run takes
                     if self.handed is not None:
                         self.land()
                         self.handed = [args[k].value for k in fed]
@@ -47,7 +49,7 @@ class Queue:
                     taken = set(sources)
                     self.untaken = [k for k in range(len(prog.out)) if k not in taken]
                 if self.handed is not None:
-                    self.prog.gathering.run += 1
+                    prog.gathering.run += 1
                     self.begin(args, self.handed)
                 else:
                     for k in fed:

@@ -130,6 +130,29 @@ def test_as_many_as_a_chain_takes_are_started_at_once(runs):
     assert record.tls.me.queue is not queue
 
 
+@pytest.mark.parametrize("at", range(5))
+def test_weights_that_change_places_between_gathered_steps(at, runs):
+    """What the steps before hand on goes elsewhere, also where the chain has run already."""
+
+    def train(t):
+        t.manual_seed(0)
+        model = t.nn.Sequential(t.nn.Linear(3, 3), t.nn.Linear(3, 3))
+        optimizer = t.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        first, second = model[0].weight, model[1].weight
+        x = t.arange(6.0).reshape(2, 3)
+        x.sum().item()
+        for i in range(50 + at):
+            zero_first(model, optimizer, x)
+            if i in (40 + at, 44 + at):
+                first.data, second.data = second.data, first.data
+            chain.compiled_beside()
+        return [p.tolist() for p in model.parameters()]
+
+    for a, b in zip(train(jtorch), train(torch)):
+        torch.testing.assert_close(torch.tensor(a), torch.tensor(b), rtol=1e-4, atol=1e-6)
+    assert runs
+
+
 def test_constants_that_change_make_a_chain_without_constants(runs):
     def train(t):
         t.manual_seed(0)
