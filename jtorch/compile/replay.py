@@ -7,7 +7,7 @@ from sys import getrefcount
 
 from ..autograd.node import Node
 from ..core import rng
-from ..core.chain import Gathering, Links, taker
+from ..core.chain import LITTLE, Gathering, Links, taker
 from ..core.program import Program, covering
 from ..core.record import Pending
 from ..core.storage import Storage
@@ -20,7 +20,6 @@ _spec = attrgetter("spec")
 _layout = attrgetter("_spec")
 _storage = attrgetter("_storage")
 _grad = attrgetter("_grad")
-_LITTLE = 1 << 16  # bytes: parameters that numpy still has at the first step
 _SIMPLE = (int, float, bool, str, bytes, type(None), complex)
 
 
@@ -279,11 +278,14 @@ class Replay:
                 return False
         return self.guards.hold()
 
+    def carries(self, grads) -> bool:
+        """Whether a call's gradients can be the next one's: they lie as it makes them, and nobody but the parameters knows them."""
+        return list(map(_layout, grads)) == self.grad_specs and only_ours(self.params, grads)
+
     def set_grads(self, values):
         """Give the parameters gradients with these values; they are returned."""
         made = self.grads_made
-        if made and list(map(_layout, made)) == self.grad_specs and only_ours(self.params, made):
-            # Nobody but the parameters and this list knows the gradients of the last call: they can carry the new ones.
+        if made and self.carries(made):
             for tensor, grad, value in zip(self.params, made, values):
                 tensor._grad = grad
                 grad._storage.value = value
@@ -391,7 +393,7 @@ def _compiled(state, program):
     """The program that the recorded call has run, if it has just these results and takes nearly all memory that this one takes."""
     for other in covering(state, program):
         if other.settled and len(other.out) == len(program.out):
-            if program.nbytes_of(program.taken() - other.taken()) <= _LITTLE:
+            if program.nbytes_of(program.taken() - other.taken()) <= LITTLE:
                 return other
     return None
 

@@ -12,7 +12,6 @@ from ..core.storage import Storage
 _value = attrgetter("value")
 _storage = attrgetter("_storage")
 _grad = attrgetter("_grad")
-_spec = attrgetter("_spec")
 _LONGEST_REST = 16
 
 
@@ -72,10 +71,9 @@ class Waiting:
             not self.done
             and list(map(_value, self.replay.written)) == slots
             and list(map(_value, map(_storage, self.grads))) == grad_slots
-            and list(map(_spec, self.grads)) == self.replay.grad_specs
             and max(map(getrefcount, slots), default=0) <= ALONE + 1
             and max(map(getrefcount, grad_slots), default=0) <= ALONE + 1
-            and only_ours(self.replay.params, self.grads)
+            and self.replay.carries(self.grads)
         )
 
     def follow(self, leaves):

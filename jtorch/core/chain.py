@@ -20,7 +20,7 @@ MUCH = 0.08  # that share
 REST = -1000  # runs after which another look is taken where no chain was worth while
 THREAD = "jtorch compile"
 LARGE = 4096  # bytes of an argument that is chosen among those of the runs, not stacked with them
-LITTLE = 1 << 16  # bytes that go round without being given: a region may run a program that does not take them all
+LITTLE = 1 << 16  # bytes that a program need not take, and a chain copies: parameters that numpy still has at first
 MOST = 64 << 20  # bytes of arguments and results that may wait
 
 

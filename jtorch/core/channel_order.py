@@ -7,7 +7,9 @@ transpose what they read and write, which takes 3 to 20 times as long as their a
 import functools
 import threading
 
-__all__ = ["CONVOLVES", "FOLLOWS", "IMAGES", "as_stored", "lies_first", "stored_order"]
+import jax.numpy as jnp
+
+__all__ = ["CONVOLVES", "FOLLOWS", "IMAGES", "as_stored", "first", "last", "lies_first", "stored_order"]
 
 CONVOLVES, FOLLOWS = "convolves", "follows"  # what an op says of itself
 IMAGES = (4, 5)  # dimensions of what convolutions hand on and hardly anything else has
@@ -37,6 +39,16 @@ def stored_order(fn):
             _state.as_stored = before
 
     return traced
+
+
+def last(x):
+    """(N, C, ...) with the channels last."""
+    return jnp.moveaxis(x, 1, -1)
+
+
+def first(x):
+    """What has the channels last as (N, C, ...)."""
+    return jnp.moveaxis(x, -1, 1)
 
 
 def lies_first(specs) -> bool:

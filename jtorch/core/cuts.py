@@ -12,6 +12,8 @@ from types import SimpleNamespace
 import jax
 import jax.numpy as jnp
 
+from .channel_order import first, last
+
 FEW = 32  # nodes that a program may have without its chains being looked at
 MOST = 192  # operations that may be computed anew for a value
 LOADS = 4  # times its own size that may be read anew for a value which several loops read
@@ -62,7 +64,7 @@ class Cuts:
         for at, (out, r) in enumerate(zip(look.outs, [results] if plan.n_out == 1 else results), node.first):
             loads = None if out is None else self._loads(node, out, args)
             if at in self.readers and (is_long or loads is not None and self._is_dear(at, r, loads)):
-                r = jnp.moveaxis(_stored(jnp.moveaxis(r, 1, -1)), -1, 1) if at in self.maps else _stored(r)
+                r = first(_stored(last(r))) if at in self.maps else _stored(r)
             else:
                 self.before[at] = before
                 if loads is not None:

@@ -5,8 +5,9 @@ is dear or much is read for it, lay with the channels first, and was turned on i
 """
 
 import jax.numpy as jnp
+from jax.extend.core import Literal
 
-from .channel_order import IMAGES
+from .channel_order import IMAGES, first, last
 from .cuts import inner, traced
 
 # Elementwise primitives of which layers and their derivatives are made.
@@ -35,13 +36,13 @@ class Maps:
             result = run(*args)
         else:
             n = len(node.ids)
-            last = [jnp.moveaxis(x, 1, -1) if jnp.ndim(x) else x for x in args[:n]] + list(args[n:])
+            turned = [last(x) if jnp.ndim(x) else x for x in args[:n]] + list(args[n:])
             if plan.pointwise is not True:
                 size = tuple(plan.specs[0].shape)
-                [result] = evaluated(plan.pointwise, last, (size[0], *size[2:], size[1]))
+                [result] = evaluated(plan.pointwise, turned, (size[0], *size[2:], size[1]))
             else:
-                result = run(*last)
-            result = jnp.moveaxis(result, -1, 1)
+                result = run(*turned)
+            result = first(result)
         if of_maps or plan.channels is not None:
             self.known.update(node.first + k for k, spec in enumerate(plan.specs) if spec.ndim in IMAGES)
         return result
@@ -83,7 +84,7 @@ def _is_pointwise(jaxpr, shape) -> bool:
 def evaluated(jaxpr, args, shape):
     """The results of an elementwise jaxpr for arguments of another shape, or none, and so of results."""
     known = dict(zip(jaxpr.invars, args))
-    value = lambda v: jnp.asarray(v.val, v.aval.dtype) if hasattr(v, "val") else known[v]  # a literal has a value
+    value = lambda v: jnp.asarray(v.val, v.aval.dtype) if type(v) is Literal else known[v]
     for eqn in jaxpr.eqns:
         given = [value(v) for v in eqn.invars]
         within = inner(eqn)

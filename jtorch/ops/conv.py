@@ -13,7 +13,7 @@ from jax import lax
 
 from jtorch.core import dtype as dtypes
 from jtorch.core import shapes
-from jtorch.core.channel_order import CONVOLVES, FOLLOWS
+from jtorch.core.channel_order import CONVOLVES, FOLLOWS, first, last
 from jtorch.core.dtype import INT
 
 from . import channels as channel_form
@@ -51,14 +51,6 @@ def _lax_conv(x, w, geo: Geometry, dims=None):
         dimension_numbers=dims,
         feature_group_count=geo.groups,
     )
-
-
-def last(x):
-    return jnp.moveaxis(x, 1, -1)
-
-
-def first(x):
-    return jnp.moveaxis(x, -1, 1)
 
 
 def wide(*arrays):
