@@ -72,7 +72,7 @@ def to_device(t, place):
     elif value is None:
         value = value_of(t)
         if not is_traced(value):
-            value = jax.device_put(storages.realise(value), place.jax)
+            value = storages.moved(storages.realise(value), place)
     spec = Spec.of(
         tuple(t._spec.shape),
         tuple(shapes.empty_like_strides(tuple(t._spec.shape), t._spec.strides)),

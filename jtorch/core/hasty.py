@@ -124,7 +124,11 @@ def of_program(prog):
 def of_plan(plan):
     """What runs a plan by itself for its first runs: `plan.first` from now on."""
     size = plan.nbytes + sum(spec.nbytes for spec in plan.operands)
-    small = plan.device.type == "cpu" and size <= (SMALL_BY_OP if plan.operands else LARGE)
     usual = plan.by_itself()
-    plan.first = Hosted(plan, _under(known(_HASTE), usual.__wrapped__, usual)) if small else usual
+    if size > (SMALL_BY_OP if plan.operands else LARGE):
+        plan.first = usual
+    elif plan.device.type == "cpu":
+        plan.first = Hosted(plan, _under(known(_HASTE), usual.__wrapped__, usual))
+    else:  # what has no operands is sent: an optimizer's first state would be a program for each shape of a parameter
+        plan.first = usual if plan.operands else Hosted(plan, usual)
     return plan.first

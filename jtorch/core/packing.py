@@ -58,7 +58,7 @@ class Packing:
         if all(map(is_, flat, last)):
             if sent is None:
                 with jax.ensure_compile_time_eval(), placed(self.device):
-                    sent = tuple(map(jnp.asarray, self.packed(flat)))
+                    sent = tuple(map(jax.device_put, self.packed(flat)))
                 self.last = (flat, sent)
             return sent
         self.last = (flat, None)

@@ -10,7 +10,7 @@ import numpy as np
 from .. import errors, errors_func, errors_storage
 from . import dtype as dtypes
 from . import halves, strided
-from .device import place_of
+from .device import cpu, of_array, place_of
 from .lanes import Lane, is_traced, unknown
 from .pending import NO_DATA, Small
 from .program import Plan
@@ -111,12 +111,12 @@ class Host:
             return True
         return getrefcount(self.owner) > _HOST_ALONE
 
-    def start(self, place, put):
-        """Start a copy of the whole to a jax device."""
+    def start(self, device):
+        """Start a copy of the whole to an accelerator."""
         item = self.buffer.dtype.itemsize
         strides = [s * item for s in self.spec.strides]
         whole = np.lib.stride_tricks.as_strided(self.buffer, tuple(self.spec.shape), strides)
-        self.ahead = place, put(dtypes.values(whole, self.spec.dtype), place)
+        self.ahead = device.jax, moved(dtypes.values(whole, self.spec.dtype), device)
 
     def arrived(self, place):
         """Hand over the copy on a jax device; None if there is none."""
@@ -338,6 +338,19 @@ def _put(array):
 # for shapes that keep coming, like the batches of a training loop
 _arrivals: dict = {}
 _OFTEN = 500
+
+
+def moved(value, device) -> jax.Array:
+    """A value on another device. From the host to jax's default device it goes as numpy's: an array put there by the device's name is
+    committed to it, and programs that it goes into would be compiled once more for their own results."""
+    place = place_of(device)
+    if place is not None:
+        return jax.device_put(value, place)
+    if isinstance(value, jax.Array):
+        if of_array(value) is not cpu:
+            return jax.device_put(value, device.jax)
+        value = np.asarray(landed(value))
+    return jax.device_put(value)
 
 
 def _taken(array, device) -> jax.Array:

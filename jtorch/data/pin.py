@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-import jax
-
 from .. import errors
 from ..core import device as devices
 from ..tensor import Tensor
@@ -32,7 +30,7 @@ def pin(batch, place):
     if isinstance(batch, Tensor):
         host = batch._storage.host
         if host is not None and host.spec is batch._spec and batch._spec.device is devices.cpu:
-            host.start(place.jax, jax.device_put)
+            host.start(place)
     elif isinstance(batch, str | bytes):
         return batch
     elif isinstance(batch, Mapping):

@@ -117,3 +117,37 @@ def test_cpu_tensors_beside_another_default_device():
     flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
     done = subprocess.run([sys.executable, "-c", _BESIDE], env=os.environ | flags, capture_output=True, text=True)
     assert done.stdout == "all there\n", done.stderr
+
+
+_ONCE = """
+import jax, logging
+said = []
+class Said(logging.Handler):
+    def emit(self, record): said.append(record.getMessage())
+logging.getLogger("jax._src.dispatch").addHandler(Said())
+logging.getLogger("jax._src.dispatch").propagate = False
+jax.config.update("jax_log_compiles", True)
+import jtorch as torch
+from jtorch.core import device
+there, here = jax.devices()
+device.accelerator = lambda: "cuda"
+device._find = lambda d: {"cuda": there, "cpu": here}[d.type]
+device._of_jax = lambda a: device.cpu if a is here else device.Device("cuda", 0)
+net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Linear(8, 2)).to("cuda")
+optimizer = torch.optim.SGD(net.parameters(), 1e-2, momentum=0.9)
+rows = torch.utils.data.TensorDataset(torch.randn(64, 4), torch.randint(0, 2, (64,)))
+for x, y in torch.utils.data.DataLoader(rows, 8, pin_memory=True):
+    loss = torch.nn.functional.cross_entropy(net(x.to("cuda")), y.cuda())
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+    loss.item()
+print(*[s.split()[4] for s in said if "Finished XLA compilation" in s])
+"""
+
+
+def test_a_training_step_on_an_accelerator_is_compiled_once():
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
+    done = subprocess.run([sys.executable, "-c", _ONCE], env=os.environ | flags, capture_output=True, text=True)
+    made = done.stdout.split()
+    steps = [name for name in made if "_nodes" in name]
+    assert steps and len(steps) == len(set(steps)), done.stdout + done.stderr
+    assert made.count("jit(<lambda>)") < 4, done.stdout  # the first state of the optimizer is sent
