@@ -99,6 +99,9 @@ class DeviceCopy(PythonNode):
         return (to(g, device=self.source.device),)
 
 
+DeviceCopy.__name__ = DeviceCopy.__qualname__ = "ToCopyBackward0"  # by which it is printed
+
+
 def type_(self, dtype=None, non_blocking=False):
     """The old-style type name, or the tensor in another dtype."""
     if dtype is None:

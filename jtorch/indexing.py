@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from . import errors, errors_arguments
+from .core import device as devices
 from .core import dtype as dtypes
 from .core import storage as storages
 from .core.lanes import is_traced
@@ -158,8 +159,18 @@ def _single_mask(self, index):
     if isinstance(index, Tensor) and index._spec.dtype is dtypes.bool_ and index._spec.ndim and not tls.me.special:
         n = index._spec.ndim
         if tuple(index._spec.shape) == tuple(self._spec.shape[:n]):
-            return index
+            return _beside(self, index)
     return None
+
+
+def _beside(t, index):
+    """An index on the device of the tensor, which takes those of the CPU too."""
+    place = t._spec.device
+    if index._spec.device is place:
+        return index
+    if index._spec.device is not devices.cpu:
+        raise RuntimeError(f"indices should be either on cpu or on the same device as the indexed tensor ({place})")
+    return index.to(place)
 
 
 def _checked(t, dim, i):
@@ -339,7 +350,7 @@ def _index_tensor(self, x):
     if isinstance(x, Tensor):
         if x._spec.dtype not in _INDEX_DTYPES:
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-        return x
+        return _beside(self, x)
     if isinstance(x, (Sequence, np.ndarray)):
         if not isinstance(x, np.ndarray) and len(x) == 0:
             return from_array(np.zeros((0,), np.int64), self._spec.device)
@@ -367,7 +378,12 @@ def _mask_indices(view, dim, mask):
 
 
 def counted_out(input, indices, values, accumulate=False):
-    """The arguments of index_put with positions for masks, whose values are taken one after the other; None where none are."""
+    """The arguments of index_put with indices on the tensor's device, and with positions for masks, whose values are taken one after
+    the other; None where they are so already."""
+    place = input._spec.device
+    if any(x is not None and x._spec.device is not place for x in indices):
+        indices = [x if x is None else _beside(input, x) for x in indices]
+        return counted_out(input, indices, values, accumulate) or (input, indices, values, accumulate)
     masks = {id(x) for x in indices if x is not None and x._spec.dtype in _MASKS and x._spec.ndim}
     if not masks:
         return None

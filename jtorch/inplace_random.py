@@ -32,7 +32,7 @@ def uniform_(self, from_=0, to=1, *, generator=None, **named) -> Tensor:
             f"uniform_ expects to-from <= std::numeric_limits<Float>::max(), but found to={to:g} and from={low:g} which result in "
             "to-from to exceed the limit"
         )
-    g = generator_of(generator)
+    g = generator_of(generator, self._spec.device)
     return fill_random(self, lambda s: draw_uniform(g, s, self._spec.dtype, float(low), float(to)), "UniformBackward0")
 
 
@@ -40,7 +40,7 @@ def normal_(self, mean=0, std=1, *, generator=None) -> Tensor:
     """Normal numbers."""
     if not std >= 0:
         raise errors.negative_std(std)
-    g, spec = generator_of(generator), self._spec
+    g, spec = generator_of(generator, self._spec.device), self._spec
     apart = not shapes.is_contiguous(tuple(spec.shape), spec.strides)
     return fill_random(self, lambda s: draw_normal(g, s, spec.dtype, float(mean), float(std), apart), "NormalBackward0")
 
@@ -51,7 +51,7 @@ def bernoulli_(self, p=0.5, *, generator=None) -> Tensor:
         raise errors.not_implemented("bernoulli_scalar_cpu_", self._spec.dtype)
     if isinstance(p, Tensor) and not p.is_floating_point():
         raise errors.not_implemented("bernoulli_tensor_cpu_p_", p.dtype)
-    g = generator_of(generator)
+    g = generator_of(generator, self._spec.device)
     if not isinstance(p, Tensor) and not 0 <= p <= 1:
         raise errors_arguments.chance(p)
     prob = float(p) if not isinstance(p, Tensor) else as_numpy(view_named("expand", p, tuple(self._spec.shape)))
@@ -74,7 +74,7 @@ def random_(self, *args, generator=None, **named) -> Tensor:
         if args or named:
             raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
         raise errors.not_implemented("random_kernel_cpu", self._spec.dtype)
-    g = generator_of(generator)
+    g = generator_of(generator, self._spec.device)
     d = self._spec.dtype.np
     low = named.get("from")
     high = named.get("to")
@@ -101,7 +101,7 @@ def exponential_(self, lambd=1, *, generator=None) -> Tensor:
         )
     if not lambd > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
-    g = generator_of(generator)
+    g = generator_of(generator, self._spec.device)
     return fill_random(
         self, lambda s: draw.exponential(g, s, self._spec.dtype.np, float(lambd)), "ExponentialBackward0"
     )
@@ -116,7 +116,7 @@ def cauchy_(self, median=0, sigma=1, *, generator=None) -> Tensor:
             "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you specified "
             f"{errors.c_type(self._spec.dtype)}"
         )
-    g = generator_of(generator)
+    g = generator_of(generator, self._spec.device)
     return fill_random(
         self, lambda s: draw.cauchy(g, s, self._spec.dtype.np, float(median), float(sigma)), "CauchyBackward0"
     )
@@ -128,7 +128,7 @@ def log_normal_(self, mean=1, std=2, *, generator=None) -> Tensor:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
     if not self._spec.dtype.is_floating_point:
         raise errors.not_implemented("log_normal_cpu", self._spec.dtype)
-    g = generator_of(generator)
+    g = generator_of(generator, self._spec.device)
     return fill_random(
         self, lambda s: draw.log_normal(g, s, self._spec.dtype.np, float(mean), float(std)), "LogNormalBackward0"
     )
@@ -140,5 +140,5 @@ def geometric_(self, p, *, generator=None) -> Tensor:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
     if self._spec.dtype.category in (dtypes.BOOL, dtypes.COMPLEX):
         raise errors.not_implemented("geometric_cpu", self._spec.dtype)
-    g = generator_of(generator)
+    g = generator_of(generator, self._spec.device)
     return fill_random(self, lambda s: draw.geometric(g, float(p), s, self._spec.dtype.np), "GeometricBackward0")

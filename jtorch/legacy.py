@@ -93,10 +93,16 @@ CUDA_CLASSES = {name: _make(name, dtypes.ALL[d], "cuda") for d, name in LEGACY_N
 
 
 def set_default_tensor_type(t, set_default_dtype) -> None:
-    """The old way to set the default dtype, by a class such as torch.DoubleTensor or its name."""
-    found = CLASSES.get(t.rsplit(".", 1)[-1]) if isinstance(t, str) else t
+    """The old way to set the default dtype and device, by a class such as torch.cuda.FloatTensor or its name."""
+    if isinstance(t, str):
+        space, _, name = t.rpartition(".")
+        found = (CUDA_CLASSES if space == "torch.cuda" else CLASSES).get(name)
+    else:
+        found = t
     if not isinstance(found, _LegacyType):
         raise TypeError("invalid type object" if not isinstance(t, str) else f"invalid type object: {t}")
     if not found.dtype.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
+    if found.place != devices.get_default().type:
+        devices.set_default(found.place)
     set_default_dtype(found.dtype)

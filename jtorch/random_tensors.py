@@ -33,12 +33,17 @@ def _get_state(self) -> Tensor:
 Generator.get_state = _get_state
 
 
-def generator_of(generator):
-    """The generator that a call draws from. Raises TypeError for what is no generator."""
+def generator_of(generator, place=devices.meta):
+    """The generator that a call draws from for tensors on a device. Raises TypeError for what is no generator."""
     if generator is None:
         return default_generator
     if not isinstance(generator, Generator):
         raise TypeError(f"argument 'generator' must be torch.Generator, not {type(generator).__name__}")
+    if generator.device.type != place.type and place is not devices.meta:
+        raise RuntimeError(
+            f"Expected a '{place.type}' device type for generator but found '{generator.device.type}'\n"
+            f"  make it with torch.Generator(device='{place.type}')"
+        )
     return generator
 
 
@@ -80,9 +85,9 @@ def _random(name, args, size, generator, out, dtype, device, requires_grad, draw
         if name in ("randn", "normal"):
             drawn = partial(drawn, scattered=True)
         with no_grad():
-            fill_random(out, lambda s: drawn(generator_of(generator), s, d), "NormalBackward0")
+            fill_random(out, lambda s: drawn(generator_of(generator, place), s, d), "NormalBackward0")
         return out
-    return finish(_made(lambda s: drawn(generator_of(generator), s, d), tuple(shape), place, d), requires_grad, out)
+    return finish(_made(lambda s: drawn(generator_of(generator, place), s, d), tuple(shape), place, d), requires_grad, out)
 
 
 def _made(drawn, shape, place, d):
@@ -228,7 +233,7 @@ def randperm(
         raise RuntimeError(f"n cannot be greater than {_COUNTED[d.name]} for {dtypes.scalar_name(d)} type.")
 
     def drawn(shape):
-        gen = generator_of(generator)
+        gen = generator_of(generator, place)
         rows = [draw.randperm(gen, n, np.int64) for _ in range(math.prod(shape[:-1]))]
         return np.reshape(rows, shape).astype(d.np)
 
@@ -305,13 +310,13 @@ def _random_like(input, dtype, device, requires_grad, generator, drawn):
     place = spec.device if device is None else devices.resolve(device)
     shape = tuple(spec.shape)
     if tls.me.extra.get("vmap_random") is not None:
-        return finish(_made(lambda s: drawn(generator_of(generator), s, d), shape, place, d), requires_grad)
+        return finish(_made(lambda s: drawn(generator_of(generator, place), s, d), shape, place, d), requires_grad)
     strides = tuple(shapes.empty_like_strides(shape, spec.strides))
     if place.type == "meta":
         return finish(_undrawn(shape, d, place, drawn, strides), requires_grad)
     order = memory_order(strides)
     more = {"scattered": True} if drawn is draw_normal and not shapes.is_contiguous(shape, strides) else {}
-    array = drawn(generator_of(generator), tuple(shape[i] for i in order), d, **more)
+    array = drawn(generator_of(generator, place), tuple(shape[i] for i in order), d, **more)
     if len(shape) > 1:
         array = np.ascontiguousarray(array.transpose(np.argsort(order)))
     t = from_array(array, place, d)
@@ -400,7 +405,7 @@ def bernoulli(input, p=None, *, generator=None, out=None) -> Tensor:
         raise errors.probability()
     if p is None:
         probability = probability.astype(np.float64 if spec.dtype is dtypes.float64 else np.float32)
-    array = draw.bernoulli(generator_of(generator), probability, tuple(spec.shape), spec.dtype.np)
+    array = draw.bernoulli(generator_of(generator, spec.device), probability, tuple(spec.shape), spec.dtype.np)
     if out is not None and overlaps(out._spec):
         raise errors.overlap()
     kind = spec.dtype if out is None else out.dtype  # 0 and 1 fit any dtype
@@ -446,7 +451,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
         raise RuntimeError(words)
     if (weights.sum(-1, dtype=np.float64) <= 0).any():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    array = draw.multinomial(generator_of(generator), weights, int(num_samples), bool(replacement))
+    array = draw.multinomial(generator_of(generator, input._spec.device), weights, int(num_samples), bool(replacement))
     return finish(from_array(np.asarray(array, np.int64), input._spec.device), False, out)
 
 
@@ -501,7 +506,7 @@ def normal(
     d = _needs_float(some.dtype, "normal_kernel_cpu")
     if some.device.type == "meta":
         return finish(_undrawn(shape, d, some._spec.device), False, out)
-    unit = _made(lambda s: draw_normal(generator_of(generator), s, d), shape, some.device, d)
+    unit = _made(lambda s: draw_normal(generator_of(generator, some.device), s, d), shape, some.device, d)
     with no_grad():
         result = (unit * std).to(d).add(mean).to(d)
     if out is not None:

@@ -178,8 +178,8 @@ def prepare_multiprocessing_environment(path) -> None:
 
 
 def get_device_module(device=None):
-    """The module of a kind of device: torch.cuda, torch.accelerator."""
-    kind = devices.get_default().type if device is None else devices.resolve(device).type
+    """The module of a kind of device (None: the accelerator that is there, or the CPU): torch.cuda, torch.accelerator."""
+    kind = devices.accelerator() or "cpu" if device is None else devices.resolve(device).type
     there = importlib.util.find_spec(f"jtorch.{kind}") is not None
     return importlib.import_module(f"jtorch.{kind}" if there else "jtorch.accelerator")
 

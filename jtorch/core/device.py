@@ -107,7 +107,9 @@ _default: list = [None]
 def resolve(device) -> Device:
     """The device that a tensor asked for on `device` (name, index, Device or None) gets, checked to exist."""
     if device is None:
-        return _stack[-1] if _stack else (_default[0] or cpu)
+        if not _stack:
+            return _default[0] or cpu
+        device = _stack[-1]
     if type(device) is int and accelerator() is None:
         raise RuntimeError("Cannot access accelerator device when none is available.")
     d = device if type(device) is Device else Device(device)
@@ -128,7 +130,7 @@ def set_default(device) -> None:
 
 
 def get_default() -> Device:
-    return _stack[-1] if _stack else (_default[0] or cpu)
+    return resolve(None)
 
 
 def _find(d: Device):

@@ -147,6 +147,8 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
         raise RuntimeError("target_lengths must be of size batch_size")
     if targets.dtype.is_floating_point:  # labels
         targets = targets.long()
+    # Lengths and labels may be the CPU's, as CUDA's library wants them.
+    targets, input_lengths, target_lengths = (t.to(log_probs.device) for t in (targets, input_lengths, target_lengths))
     loss = ctc_alignments(log_probs, targets, input_lengths, target_lengths, blank)
     if zero_infinity:
         loss = where(loss == float("inf"), 0, loss)

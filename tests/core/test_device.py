@@ -1,6 +1,7 @@
 """Device names: parsing, printing, errors; the accelerator that is there."""
 
 import os
+import pathlib
 import pickle
 import subprocess
 import sys
@@ -120,19 +121,13 @@ def test_cpu_tensors_beside_another_default_device():
 
 
 _ONCE = """
-import jax, logging
+import logging
 said = []
 class Said(logging.Handler):
     def emit(self, record): said.append(record.getMessage())
 logging.getLogger("jax._src.dispatch").addHandler(Said())
 logging.getLogger("jax._src.dispatch").propagate = False
 jax.config.update("jax_log_compiles", True)
-import jtorch as torch
-from jtorch.core import device
-there, here = jax.devices()
-device.accelerator = lambda: "cuda"
-device._find = lambda d: {"cuda": there, "cpu": here}[d.type]
-device._of_jax = lambda a: device.cpu if a is here else device.Device("cuda", 0)
 net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Linear(8, 2)).to("cuda")
 optimizer = torch.optim.SGD(net.parameters(), 1e-2, momentum=0.9)
 rows = torch.utils.data.TensorDataset(torch.randn(64, 4), torch.randint(0, 2, (64,)))
@@ -145,9 +140,69 @@ print(*[s.split()[4] for s in said if "Finished XLA compilation" in s])
 
 
 def test_a_training_step_on_an_accelerator_is_compiled_once():
-    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
-    done = subprocess.run([sys.executable, "-c", _ONCE], env=os.environ | flags, capture_output=True, text=True)
-    made = done.stdout.split()
+    made = on_accelerator(_ONCE).split()
     steps = [name for name in made if "_nodes" in name]
-    assert steps and len(steps) == len(set(steps)), done.stdout + done.stderr
-    assert made.count("jit(<lambda>)") < 4, done.stdout  # the first state of the optimizer is sent
+    assert steps and len(steps) == len(set(steps)), made
+    assert made.count("jit(<lambda>)") < 4, made  # the first state of the optimizer is sent
+
+
+# What is said of a device, and what PyTorch says with CUDA.
+SAID = (
+    ("b[torch.tensor([0, 2])]", "tensor([1., 1.], device='cuda:0')"),
+    ("b[torch.tensor([True, False, True])]", "tensor([1., 1.], device='cuda:0')"),
+    ("a[torch.tensor([0], device='cuda')]", "indices should be either on cpu or on the same device as the indexed tensor (cpu)"),
+    ("set_(torch.zeros(3, device='cuda'), torch.tensor([True, False, False]), 2)", "tensor([2., 0., 0.], device='cuda:0')"),
+    ("set_(torch.zeros(3, device='cuda'), torch.tensor([0, 1]), torch.tensor(3.0))", "tensor([3., 3., 0.], device='cuda:0')"),
+    ("set_(torch.zeros(3, device='cuda'), torch.tensor([0, 1]), torch.ones(2))", "Expected all tensors to be on the same device"),
+    ("torch.zeros(3, device='cuda').index_put_((torch.tensor([0, 1]),), b[:2])", "tensor([1., 1., 0.], device='cuda:0')"),
+    ("b.index_select(0, torch.tensor([0]))", "Expected all tensors to be on the same device"),
+    (
+        "torch.nn.functional.ctc_loss(torch.zeros(5, 1, 4, device='cuda').log_softmax(-1), torch.tensor([[1, 2]], device='cuda'), "
+        "torch.tensor([5]), torch.tensor([2]))",
+        "tensor(1.6881, device='cuda:0')",
+    ),
+    ("a + b", "Expected all tensors to be on the same device"),
+    ("b + torch.tensor(2.0)", "tensor([3., 3., 3.], device='cuda:0')"),
+    ("b.numpy()", "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."),
+    ("within(lambda: torch.ones(2).device)", "cuda:0"),
+    ("within(torch.get_default_device)", "cuda:0"),
+    ("within(lambda: torch.ones(3) + b)", "tensor([2., 2., 2.], device='cuda:0')"),
+    ("torch.rand(2, generator=torch.Generator(), device='cuda')", "Expected a 'cuda' device type for generator but found 'cpu'"),
+    ("b.clone().normal_(generator=torch.Generator())", "Expected a 'cuda' device type for generator but found 'cpu'"),
+    ("typed('torch.cuda.FloatTensor')", "cuda:0"),
+    ("typed('torch.FloatTensor')", "cpu"),
+    ("torch.ones(2, requires_grad=True).cuda()", "tensor([1., 1.], device='cuda:0', grad_fn=<ToCopyBackward0>)"),
+    ("torch.get_device_module().__name__.rpartition('.')[2]", "cuda"),
+)  # fmt: skip
+_SAID = """
+a, b = torch.ones(3), torch.ones(3, device="cuda")
+def set_(x, index, value):
+    x[index] = value
+    return x
+def within(f):
+    with torch.device("cuda"):
+        return f()
+def typed(name):
+    torch.set_default_tensor_type(name)
+    return torch.ones(1).device
+for call in CALLS:
+    try:
+        print(eval(call))
+    except Exception as error:
+        print(str(error).partition(chr(10))[0])
+"""
+
+
+def test_what_an_accelerator_says():
+    said = on_accelerator(_SAID.replace("CALLS", repr([call for call, _ in SAID]))).splitlines()
+    assert len(said) == len(SAID)
+    for (call, expected), got in zip(SAID, said):
+        assert got.startswith(expected), (call, got)
+
+
+def on_accelerator(program) -> str:
+    """What a program prints beside a simulated accelerator."""
+    script = pathlib.Path(__file__).parents[1] / "simulated_accelerator.py"
+    done = subprocess.run([sys.executable, script], input=program, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
