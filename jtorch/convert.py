@@ -1,6 +1,5 @@
 """Tensors in other dtypes, on other devices, and as numpy and jax arrays."""
 
-import jax
 import numpy as np
 
 from . import creation, errors_func
