@@ -87,7 +87,9 @@ def _random(name, args, size, generator, out, dtype, device, requires_grad, draw
         with no_grad():
             fill_random(out, lambda s: drawn(generator_of(generator, place), s, d), "NormalBackward0")
         return out
-    return finish(_made(lambda s: drawn(generator_of(generator, place), s, d), tuple(shape), place, d), requires_grad, out)
+    return finish(
+        _made(lambda s: drawn(generator_of(generator, place), s, d), tuple(shape), place, d), requires_grad, out
+    )
 
 
 def _made(drawn, shape, place, d):
