@@ -24,12 +24,18 @@ class TooMuch(Exception):
 
 def wanted(prog, runs, quickly) -> bool:
     """Whether numpy can run a program so many times in little time, beside what compiling it takes. quickly: it would be made in haste."""
-    if prog.device.type != "cpu":
+    if prog.device.type != "cpu" and _read(prog) > LITTLE:
         return False
     lacking = {node.plan for node in prog.nodes if not _known(node.plan)}
     if len(lacking) > FEW or any(plan.steps is NEVER for plan in lacking):
         return False
     return costs.nbytes(prog) <= LITTLE or costs.are_numpys(prog, runs, quickly)
+
+
+def _read(prog) -> int:
+    """Bytes that come from an accelerator and go to it; arrays that stay the same, such as weights, come once."""
+    read = {i: spec.nbytes for node in prog.nodes for i, spec in zip(node.ids, node.plan.operands) if i < 0}
+    return sum(read.values()) + costs.nbytes(prog)
 
 
 def spread(inputs) -> bool:

@@ -129,6 +129,6 @@ def of_plan(plan):
         plan.first = usual
     elif plan.device.type == "cpu":
         plan.first = Hosted(plan, _under(known(_HASTE), usual.__wrapped__, usual))
-    else:  # what has no operands is sent: an optimizer's first state would be a program for each shape of a parameter
-        plan.first = usual if plan.operands else Hosted(plan, usual)
+    else:  # a program of an accelerator takes longer to compile than some kilobytes to come and go
+        plan.first = Hosted(plan, usual, ENOUGH_BY_OP)
     return plan.first

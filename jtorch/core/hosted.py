@@ -29,11 +29,12 @@ _CALLS = {
 class Hosted:
     """Runs a plan by numpy, if it can be; if not, and while jax traces, `otherwise` does."""
 
-    __slots__ = ("plan", "otherwise", "steps", "place")
+    __slots__ = ("plan", "otherwise", "enough", "steps", "place")
 
-    def __init__(self, plan, otherwise):
+    def __init__(self, plan, otherwise, enough=ENOUGH):
         self.plan = plan
         self.otherwise = otherwise
+        self.enough = enough
         self.steps = None
 
     def __call__(self, *args):
@@ -61,7 +62,7 @@ class Hosted:
         """Find the steps. Raises NotHere if one is among them for which numpy is no match."""
         self.steps = Steps(jax.make_jaxpr(self.plan.fn)(*args), SAME)
         self.place = place_of(self.plan.device)
-        self.plan.enough = ENOUGH
+        self.plan.enough = self.enough
 
 
 def put(values, place):

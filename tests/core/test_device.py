@@ -120,7 +120,7 @@ def test_cpu_tensors_beside_another_default_device():
     assert done.stdout == "all there\n", done.stderr
 
 
-_ONCE = """
+_COMPILED = """
 import logging
 said = []
 class Said(logging.Handler):
@@ -128,6 +128,10 @@ class Said(logging.Handler):
 logging.getLogger("jax._src.dispatch").addHandler(Said())
 logging.getLogger("jax._src.dispatch").propagate = False
 jax.config.update("jax_log_compiles", True)
+PROGRAM
+print(*[s.split()[4] for s in said if "Finished XLA compilation" in s])
+"""
+_ONCE = """
 net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Linear(8, 2)).to("cuda")
 optimizer = torch.optim.SGD(net.parameters(), 1e-2, momentum=0.9)
 rows = torch.utils.data.TensorDataset(torch.randn(64, 4), torch.randint(0, 2, (64,)))
@@ -135,15 +139,27 @@ for x, y in torch.utils.data.DataLoader(rows, 8, pin_memory=True):
     loss = torch.nn.functional.cross_entropy(net(x.to("cuda")), y.cuda())
     optimizer.zero_grad(); loss.backward(); optimizer.step()
     loss.item()
-print(*[s.split()[4] for s in said if "Finished XLA compilation" in s])
+"""
+_LONGER = """
+net = torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, dropout=0.0), 2).to("cuda")
+words = torch.randn(1, 3, 8, device="cuda")
+with torch.no_grad():
+    for _ in range(12):
+        words = torch.cat([words, net(words)[:, -1:].clamp(-3, 3)], 1)
+        words.sum().item()
 """
 
 
 def test_a_training_step_on_an_accelerator_is_compiled_once():
-    made = on_accelerator(_ONCE).split()
+    made = on_accelerator(_COMPILED.replace("PROGRAM", _ONCE)).split()
     steps = [name for name in made if "_nodes" in name]
     assert steps and len(steps) == len(set(steps)), made
     assert made.count("jit(<lambda>)") < 4, made  # the first state of the optimizer is sent
+
+
+def test_a_sentence_that_grows_on_an_accelerator_is_compiled_a_few_times():
+    made = on_accelerator(_COMPILED.replace("PROGRAM", _LONGER)).split()
+    assert 0 < len(made) < 12, made
 
 
 # What is said of a device, and what PyTorch says with CUDA.
