@@ -112,7 +112,7 @@ class Waiting:
         bare = n > 1 or replay.bare.ready(calls[0])
         calls = calls[:n]
         results = [[(p, without if bare else full) for p, full, without in made] for made in self.results[:n]]
-        if n > 1:
+        if n > 1 and self.chain.takes(n):
             values = run_chained(self.chain, replay.gathering, calls, results)
         elif bare:
             values = replay.gathering.singly(replay.bare.call, replay.take_fed, replay.fed, calls, results)

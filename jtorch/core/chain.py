@@ -81,13 +81,16 @@ class Chain:
     What is new at each run is stacked where it comes from the host (`numbers`: the program's numbers, keys of random numbers), and one
     argument a run where it is on the device (`fresh`). The loop is compiled beside the training, in a thread of its own; until that is
     done, `call` is None. Compiling takes about as long as for one run: the body is that of the loop.
+
+    whole: always as many runs, which are counted when the program is made, and nothing is chosen in it.
     """
 
-    __slots__ = ("links", "length", "call", "fresh", "numbers", "take", "counts", "last")
+    __slots__ = ("links", "length", "whole", "call", "fresh", "numbers", "take", "counts", "last")
 
     def __init__(self, links, args, length):
         self.links = links
         self.length = length
+        self.whole = asks_the_host(links.program.device)
         self.fresh = [k for k in links.fresh if isinstance(args[k], jax.Array)]
         self.numbers = [k for k in links.fresh if k not in self.fresh]
         self.numbers += range(len(links.fed) + len(links.kept) + len(links.fresh), len(args))
@@ -124,6 +127,7 @@ class Chain:
         links = self.links
         given = iter(flat)
         state, constants = list(islice(given, len(links.fed))), list(islice(given, len(links.kept)))
+        taking = stacking if self.whole else choosing
         fresh = [taking(list(islice(given, self.length))) for _ in self.fresh]
         numbers = list(given)
 
@@ -148,8 +152,12 @@ class Chain:
 
         _, made = jax.eval_shape(one, 0, state)
         results = {k: jnp.zeros((self.length, *v.shape), v.dtype) for k, v in made.items()}
-        state, results = jax.lax.fori_loop(0, n, turn, (state, results))
+        state, results = jax.lax.fori_loop(0, self.length if self.whole else n, turn, (state, results))
         return *state, *[results[k][at] for at in range(self.length) for k in links.places]
+
+    def takes(self, some) -> bool:
+        """Whether it can make so many runs."""
+        return some == self.length or not self.whole
 
     def fits(self, first, args) -> bool:
         """Whether a run can follow this first one: it has the same constants."""
@@ -306,11 +314,22 @@ def concretely(call, args):
     return outs
 
 
-def taking(values):
-    """The value at a traced position, as a function of it: large ones are chosen, not copied together first."""
+def asks_the_host(device) -> bool:
+    """Whether a loop's condition and the number of a branch, values of the device, come to the host at each turn, as on GPUs
+    (https://github.com/jax-ml/jax/issues/2491). Tests override it."""
+    return device.type != "cpu"
+
+
+def stacking(values):
+    """The value at a traced position, as a function of it."""
+    return jnp.stack(values).__getitem__
+
+
+def choosing(values):
+    """The same; large ones are chosen, not copied together first."""
     if values[0].size * values[0].dtype.itemsize >= LARGE:
         return lambda at: jax.lax.switch(at, [lambda v=v: v for v in values])
-    return jnp.stack(values).__getitem__
+    return stacking(values)
 
 
 def taker(positions):

@@ -131,7 +131,7 @@ class Queue:
         """Make all runs; what the last hands on."""
         prog = self.prog
         started = time.perf_counter()
-        if len(self.calls) > 1:
+        if len(self.calls) > 1 and self.chain.takes(len(self.calls)):
             values = run_chained(self.chain, prog.gathering, self.calls, self.results)
         else:
             values = prog.gathering.singly(prog.call, self.take, self.fed, self.calls, self.results)

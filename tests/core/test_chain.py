@@ -6,6 +6,7 @@ import pytest
 
 import jtorch
 from jtorch.core import chain, record
+from tests.memory import forget_programs
 from tests.oracle import torch
 
 STEPS = 60
@@ -72,6 +73,16 @@ def test_training(step, every, optimizer, compiled, runs):
     for a, b in zip(got, want):
         torch.testing.assert_close(torch.tensor(a), torch.tensor(b), rtol=1e-4, atol=1e-6)
     assert runs, "no steps were run together"
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["auto", "compile"])
+@pytest.mark.parametrize("every, optimizer", [(1000, "SGD"), (6, "AdamW")])
+def test_chains_that_make_all_their_runs(every, optimizer, compiled, runs, monkeypatch):
+    monkeypatch.setattr(chain, "asks_the_host", lambda device: True)
+    forget_programs()  # with the chains of other tests
+    test_training(zero_first, every, optimizer, compiled, runs)
+    assert len(set(runs)) == 1 and runs[0] > 1
+    forget_programs()
 
 
 def dropping(mode, compiled):
