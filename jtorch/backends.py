@@ -4,7 +4,7 @@ import contextlib
 import sys
 import types
 
-from . import settings
+from . import config, settings
 from .core import device as devices
 from .namespaces import Namespace
 
@@ -27,11 +27,13 @@ def _flags(backend, names):
         if unknown:
             raise TypeError(f"flags() got an unexpected keyword argument '{sorted(unknown)[0]}'")
         before = {name: getattr(backend, name) for name in values}
-        backend.__dict__.update(values)
         try:
+            for name, value in values.items():
+                setattr(backend, name, value)
             yield
         finally:
-            backend.__dict__.update(before)
+            for name, value in before.items():
+                setattr(backend, name, value)
 
     return flags
 
@@ -47,6 +49,26 @@ class _Matmul(types.SimpleNamespace):
     def allow_tf32(self, allowed):
         settings.set_float32_matmul_precision("high" if allowed else "highest")
 
+    _asked = "none"
+
+    @property
+    def fp32_precision(self):
+        return self._asked
+
+    @fp32_precision.setter
+    def fp32_precision(self, asked):
+        self.allow_tf32 = asked == "tf32"
+        self._asked = asked
+
+
+class _Conv:
+    """`fp32_precision` of convolutions: "tf32", or "ieee"."""
+
+    fp32_precision = property(
+        lambda self: "tf32" if config.conv_tf32 else "ieee",
+        lambda self, asked: settings.allow_conv_tf32(asked == "tf32"),
+    )
+
 
 def _no():
     return False
@@ -60,9 +82,19 @@ def _on_cuda():
     return devices.accelerator() == "cuda"
 
 
-cudnn = _Backend(
-    "cudnn", "XLA picks its own algorithms: the settings are accepted.", enabled=True, benchmark=False, benchmark_limit=10,
-    deterministic=False, allow_tf32=True, is_available=_on_cuda, is_acceptable=lambda tensor: False, version=lambda: None,
+class _Convolutions(_Backend):
+    @property
+    def allow_tf32(self):
+        return config.conv_tf32
+
+    @allow_tf32.setter
+    def allow_tf32(self, allowed):
+        settings.allow_conv_tf32(allowed)
+
+
+cudnn = _Convolutions(
+    "cudnn", "XLA picks its own algorithms: of the settings allow_tf32 has a meaning.", enabled=True, benchmark=False, benchmark_limit=10,
+    deterministic=False, is_available=_on_cuda, is_acceptable=lambda tensor: False, version=lambda: None,
 )  # fmt: skip
 cudnn.flags = _flags(cudnn, ("enabled", "benchmark", "benchmark_limit", "deterministic", "allow_tf32"))
 attention_kernels = {"flash": True, "math": True, "mem_efficient": True, "cudnn": True}  # what programs have allowed
@@ -95,7 +127,7 @@ cuda = _Backend(
     "cuda", "Settings of matrix products and attention on NVIDIA GPUs: accepted.",
     matmul=_Matmul(
         allow_fp16_reduced_precision_reduction=True, allow_bf16_reduced_precision_reduction=True,
-        allow_fp16_accumulation=False, fp32_precision="none",
+        allow_fp16_accumulation=False,
     ),
     is_built=_on_cuda, sdp_kernel=_sdp_kernel, **_sdp,
 )  # fmt: skip
@@ -163,6 +195,7 @@ for _backend, _kinds in ((cudnn, ("conv", "rnn")), (mkldnn, ("matmul", "conv", "
     _backend.fp32_precision = "none"
     for _kind in _kinds:
         setattr(_backend, _kind, types.SimpleNamespace(fp32_precision="tf32" if _backend is cudnn else "none"))
+cudnn.conv = _Conv()
 del _backend, _kinds, _kind
 cpu = _Backend("cpu", "The processor.", get_cpu_capability=_capability)
 mha = _Backend("mha", "The fast path of MultiheadAttention: accepted, its results are those of the other.")

@@ -26,6 +26,9 @@ host_dropout = os.environ.get("JTORCH_DROPOUT", "device").strip().lower() == "ho
 deterministic = (
     False  # torch.use_deterministic_algorithms: what a program's first runs give equals its later runs' in every bit
 )
+conv_tf32 = (
+    True  # torch.backends.cudnn.allow_tf32: accelerators may round the operands of convolutions, as PyTorch lets them
+)
 logs = frozenset(part.strip().lstrip("+") for part in os.environ.get("TORCH_LOGS", "").split(",") if part.strip())
 
 

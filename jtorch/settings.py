@@ -3,7 +3,9 @@
 import jax
 
 from . import config, errors
-from .core.record import tls
+from .core import device as devices
+from .core.record import forget, tls
+from .dispatch import forget_plans
 
 _PRECISIONS = {"highest": "highest", "high": "high", "medium": "default"}  # PyTorch's name -> jax's
 
@@ -87,6 +89,16 @@ def set_float32_matmul_precision(precision) -> None:
 def get_float32_matmul_precision() -> str:
     """What set_float32_matmul_precision was told."""
     return _now.precision
+
+
+def allow_conv_tf32(allowed) -> None:
+    """Whether accelerators may round the operands of float32 convolutions (backends.cudnn.allow_tf32)."""
+    if bool(allowed) != config.conv_tf32:
+        config.conv_tf32 = bool(allowed)
+        if devices.accelerator() is not None:  # what is compiled has the other precision
+            tls.me.flush("convolution precision")
+            forget_plans()
+            forget()
 
 
 def set_num_threads(n) -> None:

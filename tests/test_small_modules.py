@@ -159,3 +159,13 @@ def test_what_benchmarks_say():
     assert said(jtorch) == said(torch)
     with pytest.raises(NotImplementedError, match="the backend mine"):
         jtorch.utils.rename_privateuse1_backend("mine")
+
+
+def test_precision_by_its_new_names():
+    backends = jtorch.backends
+    for asked, name, allowed in (("tf32", "high", True), ("ieee", "highest", False)):
+        backends.cuda.matmul.fp32_precision = backends.cudnn.conv.fp32_precision = asked
+        assert jtorch.get_float32_matmul_precision() == name
+        assert backends.cuda.matmul.allow_tf32 is backends.cudnn.allow_tf32 is allowed
+        assert backends.cuda.matmul.fp32_precision == backends.cudnn.conv.fp32_precision == asked
+    backends.cudnn.allow_tf32 = True

@@ -15,7 +15,11 @@ _PATTERN = re.compile(r"([a-z]+)(?::(\d+))?$")
 @functools.cache
 def accelerator() -> str | None:
     """The name of the accelerator that is there (`cuda` or `tpu`), or None."""
-    return _ACCELERATORS.get(jax.default_backend())
+    found = _ACCELERATORS.get(jax.default_backend())
+    if found is not None and jax.config.jax_default_matmul_precision is None:
+        # PyTorch's default: products of float32 are float32's. jax's is TF32 on GPUs, bfloat16 on TPUs.
+        jax.config.update("jax_default_matmul_precision", "highest")
+    return found
 
 
 def _of_type(device, kind, index):

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from jtorch import config
 from jtorch.core import dtype as dtypes
 from jtorch.core import shapes
 from jtorch.core.channel_order import CONVOLVES, FOLLOWS, first, last
@@ -50,7 +51,13 @@ def _lax_conv(x, w, geo: Geometry, dims=None):
         rhs_dilation=geo.dilation,
         dimension_numbers=dims,
         feature_group_count=geo.groups,
+        precision=_precision(),
     )
+
+
+def _precision():
+    """None on the CPU. On accelerators the TF32 that PyTorch allows in convolutions, or float32."""
+    return None if on_cpu() else lax.Precision.HIGH if config.conv_tf32 else lax.Precision.HIGHEST
 
 
 def wide(*arrays):
@@ -271,6 +278,7 @@ def _in_order(x, w, stride, padding, lhs_dilation, rhs_dilation):
         lhs_dilation=lhs_dilation,
         rhs_dilation=rhs_dilation,
         dimension_numbers=_dims(w.ndim - 2, "*IO"),
+        precision=_precision(),
     )
 
 

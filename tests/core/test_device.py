@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 
+import jax
 import pytest
 
 import jtorch
@@ -88,6 +89,18 @@ def test_a_device_by_keywords(call):
         except (RuntimeError, TypeError) as error:
             said.append((type(error), str(error)))
     assert said[0] == said[1]
+
+
+def test_products_are_float32s_where_there_is_an_accelerator(monkeypatch):
+    before = jax.config.jax_default_matmul_precision
+    monkeypatch.setattr(jax, "default_backend", lambda: "tpu")
+    try:
+        for chosen, then in (("tensorfloat32", "tensorfloat32"), (None, "highest")):
+            jax.config.update("jax_default_matmul_precision", chosen)
+            assert device.accelerator.__wrapped__() == "tpu"
+            assert jax.config.jax_default_matmul_precision == then
+    finally:
+        jax.config.update("jax_default_matmul_precision", before)
 
 
 _BESIDE = """

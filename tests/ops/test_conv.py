@@ -154,3 +154,18 @@ def test_many_groups_are_one_program():
 
     assert sizes(64, 16) == sizes(64, 32)  # of a few channels
     assert sizes(160, 8) == sizes(160, 16)
+
+
+@pytest.mark.parametrize("allowed, precision", [(True, "HIGH"), (False, "HIGHEST")])
+def test_convolutions_of_accelerators_round_as_pytorch_lets_them(allowed, precision, monkeypatch):
+    monkeypatch.setattr(conv, "on_cpu", lambda: False)
+    x, w = np.ones((2, 3, 8, 8), np.float32), np.ones((4, 3, 3, 3), np.float32)
+    with jtorch.backends.cudnn.flags(allow_tf32=allowed):
+        assert jtorch.backends.cudnn.allow_tf32 is allowed
+        graph = str(jax.make_jaxpr(jax.grad(lambda x, w: conv.conv2d.fn(x, w).sum(), (0, 1)))(x, w))
+    assert (
+        graph.count("conv_general_dilated[")
+        == graph.count(f"precision=(Precision.{precision}, Precision.{precision})")
+        > 1
+    )
+    assert jtorch.backends.cudnn.allow_tf32
