@@ -33,7 +33,9 @@ def deep_mlp(params, stats, x):
 
 def conv(p, x, stride=1, padding=1):
     pads = ((padding, padding), (padding, padding))
-    return lax.conv_general_dilated(x, p["weight"], (stride, stride), pads, dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    rounded = None if jax.default_backend() == "cpu" else lax.Precision.HIGH  # TF32, as jtorch and PyTorch have it
+    dims = ("NHWC", "HWIO", "NHWC")
+    return lax.conv_general_dilated(x, p["weight"], (stride, stride), pads, dimension_numbers=dims, precision=rounded)
 
 
 def batch_norm(p, stats, x, momentum=0.1, eps=1e-5):
