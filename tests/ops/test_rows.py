@@ -1,11 +1,14 @@
 """The properties that every op must have, written once: its row says only what is special."""
 
 import copy
+import sys
 
 import jax
 import pytest
 
 import jtorch
+from jtorch import dispatch
+from jtorch.ops.backend import on_cpu
 from tests import oracle
 from tests.memory import crowded, forget_programs
 from tests.ops.rows import T, all_rows
@@ -322,9 +325,26 @@ def test_modes(case):
         same(case, first, eager, auto)
 
 
+@pytest.fixture
+def elsewhere(monkeypatch):
+    """Kernels have the forms of other backends than the CPU."""
+    for module in [m for name, m in sys.modules.items() if name.startswith("jtorch.")]:
+        if vars(module).get("on_cpu") is on_cpu:
+            monkeypatch.setattr(module, "on_cpu", lambda: False)
+    dispatch.forget_plans()
+    yield
+    dispatch.forget_plans()
+
+
+@of([case for case in CASES if case.info.supports_autograd])
+def test_grad_elsewhere(case, elsewhere):
+    unless_skipped(case, "grad")
+    check_gradients(case, 1, 10)
+
+
 @every
-def test_traced(case):
-    """Inside jax.jit an op is the same function."""
+def test_traced(case, elsewhere):
+    """Inside jax.jit an op is the same function, as accelerators have it."""
     unless_skipped(case, "traced")
     first = case.first()
     expected = in_torch(case, first) if first is not None else None
