@@ -8,7 +8,8 @@ import math
 
 import numpy as np
 
-from .draw import _libm, _unit64
+from .draw import _unit64
+from .exactly import libm
 from .rng import Generator
 
 _TWO_PI = 2.0 * math.pi
@@ -119,7 +120,7 @@ def poisson(gen: Generator, rates: np.ndarray) -> np.ndarray:
     small = rates < 10
     about = int(np.where(small, rates + 1, 3).sum() * 1.1)
     u, o = Stream(gen, about), 0
-    limits = _libm(math.exp, -np.minimum(rates, 10)).tolist()
+    limits = libm(math.exp, -np.minimum(rates, 10)).tolist()
     out = [0.0] * rates.size
     for i, rate in enumerate(rates.tolist()):
         if rate >= 10:
@@ -171,7 +172,7 @@ def binomial(gen: Generator, count: np.ndarray, prob: np.ndarray) -> np.ndarray:
     one = np.float32 if single else np.float64
     count, prob = (np.ascontiguousarray(x, one).reshape(-1) for x in (count, prob))
     rare = np.where(prob <= one(0.5), prob, one(1) - prob)
-    rate = _libm(math.log1p, -rare.astype(np.float64))
+    rate = libm(math.log1p, -rare.astype(np.float64))
     rate = (rate.astype(np.float32) if single else rate).astype(np.float64).tolist()
     many = (count * rare >= one(10)).tolist()
     deviation = np.sqrt(np.maximum(count * rare * (one(1) - rare), one(0))).astype(np.float64).tolist()

@@ -1,0 +1,60 @@
+"""Normal numbers made by numpy, by XLA, and by both: the same bits, PyTorch's."""
+
+import jax
+import numpy as np
+import pytest
+
+import jtorch
+from jtorch.core import box_muller
+from tests.oracle import torch
+
+SIZES = (4 * box_muller.LITTLE, 2 * box_muller.MUCH + 2 * box_muller.LITTLE + 1003, 4 * box_muller.MUCH + 16)
+
+
+@pytest.fixture
+def many(monkeypatch):
+    """As if the process had drawn many numbers already; how many rows XLA has made."""
+    rows = []
+    compiled = box_muller._compiled()
+
+    def counted(unit):
+        rows.append(len(unit))
+        return compiled(unit)
+
+    monkeypatch.setattr(box_muller, "drawn", [box_muller.WORTH])
+    monkeypatch.setattr(box_muller, "_compiled", lambda: counted)
+    return rows
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_numbers(n, dtype, many):
+    for t in (jtorch, torch):
+        t.manual_seed(n)
+    draw = lambda t: [
+        t.randn(n, dtype=getattr(t, dtype)).float(),
+        t.empty(n, dtype=getattr(t, dtype)).normal_(2, 0.3).float(),
+    ]
+    for got, want in zip(draw(jtorch), draw(torch)):
+        np.testing.assert_array_equal(got.numpy(), want.numpy())
+    assert many
+
+
+def test_numpy_makes_them_while_xla_is_at_work(many, monkeypatch):
+    class Later:
+        def is_ready(self):
+            return False
+
+    monkeypatch.setattr(box_muller, "_compiled", lambda: lambda unit: Later())
+    jtorch.manual_seed(1)
+    torch.manual_seed(1)
+    np.testing.assert_array_equal(jtorch.randn(SIZES[1]).numpy(), torch.randn(SIZES[1]).numpy())
+
+
+def test_within_a_trace(many):
+    n = SIZES[0]
+    jtorch.manual_seed(1)
+    torch.manual_seed(1)
+    got = jax.jit(lambda x: (jtorch.from_jax(x) + jtorch.randn(n)).__jax_array__())(np.zeros(n, np.float32))
+    np.testing.assert_array_equal(np.asarray(got), torch.randn(n).numpy())
+    assert many
