@@ -31,7 +31,7 @@ def fill(unit, out, mean, std):
     if unit.dtype == np.float64:
         _fill(unit, out, functools.partial(_pair64, mean=mean, std=std))
         return
-    if drawn[0] >= WORTH and out.size >= 4 * LITTLE and jax.config.jax_enable_x64:
+    if drawn[0] + out.size >= 2 * WORTH and out.size >= 4 * LITTLE and jax.config.jax_enable_x64:
         _shared(unit, out)
     else:
         drawn[0] += out.size

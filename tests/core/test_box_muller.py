@@ -21,7 +21,7 @@ def many(monkeypatch):
         rows.append(len(unit))
         return compiled(unit)
 
-    monkeypatch.setattr(box_muller, "drawn", [box_muller.WORTH])
+    monkeypatch.setattr(box_muller, "drawn", [2 * box_muller.WORTH])
     monkeypatch.setattr(box_muller, "_compiled", lambda: counted)
     return rows
 
