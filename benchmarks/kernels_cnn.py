@@ -4,7 +4,7 @@ step from jtorch's ops and their derivative rules, against the same step as anyo
 Medians of interleaved runs in one process, with glibc told to keep its buffers for all of them. The clock is the
 processor time of the process, so run it on one core, where that is what a user waits for; "wall" times the wall clock.
 
-    taskset -c 1 python benchmarks/kernels_cnn.py [width] [cnn|pool|lstm|depthwise|groups|space] [wall]
+    taskset -c 1 python benchmarks/kernels_cnn.py [width] [cnn|pool|lstm|depthwise|groups|space|few|large] [wall]
 """
 
 import ctypes
@@ -295,6 +295,15 @@ GROUPS = [
     ("3x3, 32 groups of 4, 28x28", (8, 128, 28, 28), (128, 4, 3, 3), 1, 32),
     ("3x3, 32 groups of 8, 14x14", (8, 256, 14, 14), (256, 8, 3, 3), 1, 32),
 ]
+FEW = [
+    ("3x3, 32 to 3 channels, 32x32", (64, 32, 32, 32), (3, 32, 3, 3), 1, 1),
+    ("9x9, 32 to 3 channels, 64x64", (8, 32, 64, 64), (3, 32, 9, 9), 1, 1),
+    ("3x3, 64 to 12 channels, 32x32", (16, 64, 32, 32), (12, 64, 3, 3), 1, 1),
+]
+LARGE = [
+    ("3x3, 32 channels, one image of 256x256", (1, 32, 256, 256), (32, 32, 3, 3), 1, 1),
+    ("9x9, 3 to 32 channels, the same", (1, 3, 256, 256), (32, 3, 9, 9), 1, 1),
+]
 
 
 def pool_step(form, window, stride, width=64):
@@ -312,6 +321,9 @@ def pool_step(form, window, stride, width=64):
     return jax.jit(jax.grad(lambda x: jnp.sum(apply(x) ** 2)), donate_argnums=0), x
 
 
+_KINDS = {"depthwise": DEPTHWISE, "groups": GROUPS, "space": SPACE, "few": FEW, "large": LARGE}
+
+
 def main(width=32, only=None, seconds=15):
     if only in (None, "cnn"):
         steps = {
@@ -324,7 +336,7 @@ def main(width=32, only=None, seconds=15):
         for window in (2, 3):
             steps = {name: pool_step(name, window, 2) for name in ("by hand", "jtorch ops")}
             report(f"max pooling {window}x{window}, stride 2, {BATCH}x64x32x32", compare(steps, seconds / 5))
-    for word, cases in (("depthwise", DEPTHWISE), ("groups", GROUPS), ("space", SPACE)):
+    for word, cases in _KINDS.items():
         for title, *case in cases if only in (None, word) else ():
             steps = {name: conv_step(name, *case) for name in ("by hand", "jtorch ops")}
             report(f"convolution {title}", compare(steps, seconds / 5))

@@ -18,7 +18,7 @@ from jtorch.core.channel_order import CONVOLVES, FOLLOWS, first, last
 from jtorch.core.dtype import INT
 
 from . import channels as channel_form
-from . import depthwise, formats, layers, narrow
+from . import depthwise, few, formats, layers, narrow
 from .backend import barrier, conjugate, on_cpu
 from .conv_checks import check_conv
 from .conv_shapes import Geometry, geometry, transposed_spatial
@@ -37,7 +37,9 @@ __all__ = [
 
 # Measured on the CPU, float32.
 FEW_IMAGES = 2  # up to so many a matmul with the windows, written out, beats the convolution for the weight's gradient
-WHOLE_BYTES = 64 << 20  # largest copy of the windows that is made
+FEW_LARGE_IMAGES = 3  # the same where the windows are written out strip by strip
+WHOLE_BYTES = 16 << 20  # largest copy of the windows that is made
+STRIP = 1 << 11  # positions of a strip
 TINY_MAP = 16  # up to so many output positions (4x4) a matmul beats the convolution
 UNROLLED = 6  # up to so many groups have kernels of their own
 
@@ -229,6 +231,8 @@ def _cpu_forward(x, w, geo: Geometry):
         cols = _columns(x, kernel, out, geo)
         flat = last(w).reshape(w.shape[0], -1)
         return (cols @ flat.T).reshape(x.shape[0], *out, -1)
+    if few.covers(channels, w.shape[0], kernel, x.size // channels, geo, x.dtype):
+        return few.forward(x, w, geo)
     spec = jnp.transpose(w, (*range(2, n + 2), 1, 0))
     return _lax_conv(x, spec, geo, _dims(n, "*IO"))
 
@@ -258,6 +262,8 @@ def _cpu_input_grad(g, w, size, geo: Geometry):
         if taps > 1:
             return _add_columns(cols, kernel, spatial, out, geo)
         return spread([cols[..., 0, :]], kernel, spatial, out, geo)
+    if few.covers(w.shape[0], channels, kernel, g.size // w.shape[0], geo, g.dtype):
+        return few.input_grad(g, w, size, geo)
     need, reach = _need(kernel, out, geo), [d * (k - 1) for d, k in zip(geo.dilation, kernel)]
     lo = [r - a for r, a in zip(reach, geo.lo)]
     hi = [r + a + size - m for r, a, size, m in zip(reach, geo.lo, spatial, need)]
@@ -309,8 +315,12 @@ def _cpu_weight_grad(x, g, size, geo: Geometry):
         sub = (features, kernel[0] * channels, *kernel[1:])
         w = _cpu_weight_grad(layers.stacked(x, kernel, out, geo), g.reshape(-1, *g.shape[2:]), sub, layers.plane(geo))
         return jnp.swapaxes(w.reshape(features, kernel[0], channels, *kernel[1:]), 1, 2)
-    few = x.shape[0] <= FEW_IMAGES and rows * taps * channels * g.dtype.itemsize <= WHOLE_BYTES
-    if taps == 1 or few:
+    if few.covers(channels, features, kernel, x.size // channels, geo, x.dtype):
+        return few.weight_grad(x, g, size, geo)
+    windows_bytes = rows * taps * channels * g.dtype.itemsize
+    if taps > 1 and windows_bytes > WHOLE_BYTES and x.shape[0] <= FEW_LARGE_IMAGES:
+        return _weight_grad_by_strips(x, g, size, geo)
+    if taps == 1 or x.shape[0] <= FEW_IMAGES:
         # the narrow side on the left, and the result with its features first: its transpose back is cheap
         flat = g.reshape(rows, features).T @ _columns(x, kernel, out, geo)
         return first(flat.reshape(features, *kernel, channels))
@@ -322,6 +332,31 @@ def _cpu_weight_grad(x, g, size, geo: Geometry):
     padding = zip(geo.lo, (max(b, 0) for b in hi))
     w = _in_order(x, g, geo.dilation, padding, (1,) * n, geo.stride)
     return jnp.moveaxis(w, (0, -1), (1, 0))
+
+
+def _weight_grad_by_strips(x, g, size, geo: Geometry):
+    """`_cpu_weight_grad`, with the windows of so many rows written out at once that they stay in the caches."""
+    features, channels, *kernel = size
+    out = g.shape[1:-1]
+    steps = -(-out[0] // max(1, STRIP // math.prod(out[1:])))
+    rows = -(-out[0] // steps)
+    need = _need(kernel, (steps * rows, *out[1:]), geo)
+    config = [(0, 0, 0), *((lo, m - lo - s, 0) for lo, m, s in zip(geo.lo, need, x.shape[1:-1])), (0, 0, 0)]
+    x = barrier(lax.pad(x, jnp.zeros((), x.dtype), config))
+    g = lax.pad(g, jnp.zeros((), g.dtype), [(0, 0, 0), (0, steps * rows - out[0], 0), *[(0, 0, 0)] * len(out)])
+    none = (0,) * len(kernel)
+    one, shape = geo._replace(lo=none, hi=none), (rows, *out[1:])
+    tall = _need(kernel, shape, geo)[0]
+
+    def add(step, total):
+        image, at = step // steps, step % steps * rows
+        strip = lax.dynamic_slice(x, (image, at * geo.stride[0], *none), (1, tall, *x.shape[2:]))
+        part = lax.dynamic_slice(g, (image, at, *none), (1, *shape, features)).reshape(-1, features)
+        return total + barrier(part.T) @ _columns(strip, kernel, shape, one)
+
+    start = jnp.zeros((features, math.prod(kernel) * channels), g.dtype)
+    flat = lax.fori_loop(0, x.shape[0] * steps, add, start)
+    return first(flat.reshape(features, *kernel, channels))
 
 
 def _batched(x, n: int):

@@ -61,6 +61,56 @@ def test_gradients(size, kernel, options, batch, channels):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
 
 
+FEW = [
+    ((9, 8), (3, 3), {"padding": 1}),
+    ((9, 8), (3, 2), {}),
+    ((9, 8), (3, 3), {"padding": 4}),  # more than the kernel reaches
+    ((9, 9), (3, 3), {"dilation": (1, 2), "padding": (0, 2)}),
+    ((8, 7), (5, 3), {"padding": "same"}),
+    ((11, 10), (6, 5), {"padding": 2}),  # more taps than are written out
+    ((13,), (5,), {"padding": 2}),
+    ((5, 6, 7), (3, 2, 3), {"padding": 1}),
+]
+
+
+@pytest.mark.parametrize("channels, features", [(8, 3), (2, 1), (3, 8)])
+@pytest.mark.parametrize("size, kernel, options", FEW, ids=str)
+def test_few_features(size, kernel, options, channels, features):
+    x, w = DRAW.standard_normal((3, channels, *size)), DRAW.standard_normal((features, channels, *kernel))
+    got, want = (gradients(lib, x, w, len(size), options) for lib in (jtorch, torch))
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+
+
+def test_few_features_write_no_windows():
+    """XLA's convolutions do, in three to four times as long."""
+    geo = conv.geometry((3, 3), 1, 1, 1, 1)
+    x, w, g = (np.zeros(s, np.float32) for s in ((5, 16, 12, 12), (3, 16, 3, 3), (5, 3, 12, 12)))
+    maps = (
+        lambda: conv._forward(x, w, None, geo),
+        lambda: conv._input_grad(x, np.swapaxes(w, 0, 1), g.shape, geo),
+        lambda: conv._weight_grad(x, g, w.shape, geo),
+    )
+    for one in maps:
+        names = {e.primitive.name for e in jax.make_jaxpr(one)().eqns}
+        assert "dot_general" in names and "conv_general_dilated" not in names
+
+
+@pytest.mark.parametrize("size, kernel, options", GEOMETRIES, ids=str)
+def test_large_images(size, kernel, options, monkeypatch):
+    """The weight's gradient strip by strip."""
+    for name, bound in (("WHOLE_BYTES", 0), ("STRIP", 13)):
+        monkeypatch.setattr(conv, name, bound)
+    geo = conv.geometry(kernel, *(options.get(k, d) for k, d in (("stride", 1), ("padding", 0), ("dilation", 1))), 1)
+    x = DRAW.standard_normal((2, 4, *size))
+    g = DRAW.standard_normal((2, 6, *geo.out(size, kernel)))
+    got = conv._weight_grad(x, g, (6, 4, *kernel), geo)
+    by_jax = jax.linear_transpose(
+        lambda w: conv._lax_conv(x, w, geo), jax.ShapeDtypeStruct((6, 4, *kernel), np.float64)
+    )
+    np.testing.assert_allclose(got, by_jax(g)[0], rtol=1e-9, atol=1e-9)
+
+
 COVERING = [(size, kernel, options) for size, kernel, options in GEOMETRIES if any(map(int.__eq__, size, kernel))]
 
 
@@ -93,8 +143,8 @@ def test_kernels_that_cover_a_dimension(size, kernel, options):
 def test_dimensions_are_in_the_order_of_the_cpu(stride, batch):
     """In a loop XLA's CPU compiler leaves others as they are, and they take 20 times as long."""
     geo = conv.geometry((3, 3), stride, 1, 1, 1)
-    x, w = np.zeros((batch, 16, 12, 12), np.float32), np.zeros((8, 16, 3, 3), np.float32)
-    g = np.zeros((batch, 8, *geo.out((12, 12), (3, 3))), np.float32)
+    x, w = np.zeros((batch, 16, 12, 12), np.float32), np.zeros((12, 16, 3, 3), np.float32)
+    g = np.zeros((batch, 12, *geo.out((12, 12), (3, 3))), np.float32)
     maps = (
         lambda: conv._forward(x, w, None, geo),
         lambda: conv._input_grad(g, w, x.shape, geo),
