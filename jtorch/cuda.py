@@ -184,7 +184,8 @@ def ipc_collect() -> None:
 
 
 def _jax_device(device):
-    return devices.resolve("cuda" if device is None else device).jax
+    index = device if isinstance(device, int) else None
+    return devices.resolve(devices.Device("cuda", index) if device is None or index is not None else device).jax
 
 
 # --- random numbers: one generator serves all devices --------------------------------------------------------------

@@ -138,9 +138,9 @@ def _nothing_seen():
 def own_programs():
     """Auto mode, in which no program of an earlier test is found again."""
     import jtorch  # noqa: PLC0415  after the settings above
-    from jtorch.core import record  # noqa: PLC0415
+    from jtorch.core import paths  # noqa: PLC0415
 
     jtorch.synchronize()
-    record.forget()
+    paths.forget()
     with jtorch.execution_mode("auto"):
         yield

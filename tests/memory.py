@@ -24,11 +24,11 @@ def forget_programs():
     import jax  # noqa: PLC0415  the conftest sets the environment before anything imports them
 
     from jtorch import dispatch  # noqa: PLC0415
-    from jtorch.core import record, storage  # noqa: PLC0415
+    from jtorch.core import paths, storage  # noqa: PLC0415
 
     global _kept
     dispatch.forget_plans()
-    record.forget()
+    paths.forget()
     storage._views.clear()
     storage._recipes.clear()
     jax.clear_caches()

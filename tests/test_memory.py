@@ -7,7 +7,7 @@ import jax
 import pytest
 
 import jtorch
-from jtorch.core import chain, record
+from jtorch.core import chain, paths
 
 
 def live_bytes():
@@ -58,10 +58,10 @@ def test_states_do_not_grow():
 
     for i in range(6):
         step(i)
-    before = record.roots.states
+    before = paths.roots.states
     for i in range(6, 40):
         step(i)
-    assert record.roots.states == before
+    assert paths.roots.states == before
 
 
 def test_a_dropped_graph_is_freed_without_the_collector():

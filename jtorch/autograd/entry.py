@@ -18,6 +18,12 @@ def _sequence(x):
     return (x,) if isinstance(x, Tensor) or hasattr(x, "node") else tuple(x)
 
 
+def _check_outputs(outputs):
+    for x in outputs:
+        if not isinstance(x, Tensor) and not hasattr(x, "node"):
+            raise AssertionError("Expected output to be a torch.Tensor")
+
+
 def _edge(x):
     """Where the gradient of a tensor or a GradientEdge goes."""
     if not hasattr(x, "node"):
@@ -141,6 +147,7 @@ def grad(
         )
     allow_unused = bool(materialize_grads) if allow_unused is None else allow_unused
     outputs = _sequence(outputs)
+    _check_outputs(outputs)
     wanted = _sequence(inputs)
     if not wanted:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")

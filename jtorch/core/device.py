@@ -9,7 +9,7 @@ from .. import errors
 
 _ACCELERATORS = {"gpu": "cuda", "cuda": "cuda", "rocm": "cuda", "tpu": "tpu"}
 _TYPES = ("cpu", "cuda", "tpu", "meta", "xla", "mps", "xpu")
-_PATTERN = re.compile(r"([a-z]+)(?::(\d+))?$")
+_PATTERN = re.compile(r"([a-zA-Z_]+)(?::([1-9]\d*|0))?$")
 
 
 @functools.cache
@@ -35,6 +35,16 @@ def _of_type(device, kind, index):
     return kind
 
 
+def _accelerator_of(index):
+    """The type of the device that a number alone names."""
+    if index < 0:
+        raise RuntimeError("Device index must not be negative")
+    kind = accelerator()
+    if kind is None:
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+    return kind
+
+
 class Device:
     """A torch.device: `type`, and `index` (None for the current one). Interned: compare with `is`."""
 
@@ -48,19 +58,18 @@ class Device:
         if isinstance(device, Device):
             return device
         if isinstance(device, int) and not isinstance(device, bool):
-            kind, index = accelerator() or "cuda", device
+            kind, index = _accelerator_of(device), device
         elif isinstance(device, str):
             if not device:
                 raise RuntimeError("Device string must not be empty")
             match = _PATTERN.match(device)
-            if match is None or match[1] not in _TYPES:
-                if match is not None or ":" not in device:
-                    name = match[1] if match else device
-                    raise RuntimeError(
-                        f"Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, "
-                        f"lazy, vulkan, mps, meta, hpu, mtia, privateuseone device type at start of device string: {name}"
-                    )
+            if match is None:
                 raise RuntimeError(f"Invalid device string: '{device}'")
+            if match[1] not in _TYPES:
+                raise RuntimeError(
+                    f"Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, "
+                    f"lazy, vulkan, mps, meta, hpu, mtia, privateuseone device type at start of device string: {match[1]}"
+                )
             kind = match[1]
             if match[2] is not None:
                 if index is not None:
@@ -114,8 +123,6 @@ def resolve(device) -> Device:
         if not _stack:
             return _default[0] or cpu
         device = _stack[-1]
-    if type(device) is int and accelerator() is None:
-        raise RuntimeError("Cannot access accelerator device when none is available.")
     d = device if type(device) is Device else Device(device)
     if d.type == "cpu":
         return cpu
@@ -137,6 +144,12 @@ def get_default() -> Device:
     return resolve(None)
 
 
+_ABSENT = {
+    "xpu": "Torch not compiled with XPU enabled",
+    "mps": "PyTorch is not linked with support for mps devices",
+}
+
+
 def _find(d: Device):
     if d.type == "cpu":
         return jax.local_devices(backend="cpu")[0]
@@ -148,7 +161,9 @@ def _find(d: Device):
             "Torch not compiled with CUDA enabled\n  jax sees no accelerator on this machine: `python -m jtorch doctor` says why"
         )
     if here != d.type:
-        raise RuntimeError(f"{d.type} is not available on this machine (the accelerator here: {here or 'none'})")
+        words = _ABSENT.get(d.type, f"{d.type} is not available on this machine")
+        kind = AssertionError if d.type == "xpu" else RuntimeError
+        raise kind(f"{words}\n  the accelerator here: {here or 'none'}")
     devices = jax.local_devices()
     if (d.index or 0) >= len(devices):
         raise RuntimeError(

@@ -1,7 +1,6 @@
 """The recorder: ops become nodes of a graph, a flush turns the graph into one XLA program.
 
-The graph is a path in a trie: a state is what has been recorded so far, `next` maps (plan, operand ids, numbers) to the
-state after one more node. The state is therefore the graph's key; a flush needs only to know which results live and
+The graph is a path in a trie (`paths`), and its state the graph's key; a flush needs only to know which results live and
 which inputs are dead. Recorded graphs are functional: a write is a new value.
 """
 
@@ -9,14 +8,14 @@ import threading
 from contextlib import contextmanager
 
 from .. import config
-from . import aside, lanes, ledger, program, sight, stretch
+from . import aside, lanes, ledger, program, stretch
 from . import device as devices
 from .keys import number_key
 from .packing import RUNTIME
+from .paths import grow, grow_number, roots
 from .pending import Pending, Small
 
 _NOWHERE = frozenset()
-_VARIES = 3  # times that a plan has come with other numbers
 
 
 _arrays: set[type] = set()  # types of concrete values seen so far; tracers are never among them
@@ -39,62 +38,6 @@ def call_traced(graph, plan, operands, numbers=()):
         if noted is not None:
             noted += made
     return made
-
-
-class State:
-    """A recorded path: the node that led here, and what may follow."""
-
-    # length: how many operations led here. grads: which results are gradients that an optimizer has just used; None where no step has ended here.
-    # passes: the backward passes that have started here; None before the first. asides: how results are computed by themselves.
-    __slots__ = (
-        "parent", "plan", "ids", "numbers", "first", "count", "length", "nbytes", "full", "next", "programs", "grads", "passes", "asides",
-    )  # fmt: skip
-
-    def __init__(self, parent, plan, ids, numbers):
-        self.parent = parent
-        self.plan = plan
-        self.ids = ids
-        self.numbers = numbers  # a tuple, or RUNTIME
-        self.next = {}
-        self.programs = self.grads = self.passes = self.asides = None
-        if parent is None:
-            self.first = self.count = self.length = self.nbytes = 0
-            self.full = False
-        else:
-            self.first = parent.count
-            self.count = parent.count + plan.n_out
-            self.length = parent.length + plan.n_out + plan.more
-            self.nbytes = parent.nbytes + plan.nbytes
-            self.full = stretch.is_full(parent, self.length, self.nbytes)
-
-    def nodes(self):
-        """The path from the first node to this one."""
-        path = []
-        state = self
-        while state.plan is not None:
-            path.append(state)
-            state = state.parent
-        path.reverse()
-        return path
-
-
-class _Roots:
-    """The tries, one for each device, and how many states they hold."""
-
-    __slots__ = ("by_device", "states")
-
-    def __init__(self):
-        self.by_device = {}
-        self.states = 0
-
-    def get(self, device) -> State:
-        root = self.by_device.get(device)
-        if root is None:
-            root = self.by_device[device] = State(None, None, (), ())
-        return root
-
-
-roots = _Roots()
 
 
 class Graph:
@@ -470,44 +413,3 @@ def gradients_dropped():
     deferred = tls.me.deferred
     if deferred is not None:
         deferred.settle()
-
-
-def grow(state, key, plan, ids, numbers):
-    """The state after one more node, made for the first time."""
-    if roots.states > config.max_states:
-        forget()
-    roots.states += 1
-    after = state.next[key] = State(state, plan, ids, numbers)
-    return after
-
-
-def grow_number(state, key, plan, ids, numbers):
-    """As `grow`; where the same node came with other numbers before, numbers become inputs of the program.
-
-    After some times those of a plan are inputs wherever it is new: what varies in one sentence varies in the next, longer one.
-    """
-    wild = (plan, ids, RUNTIME)
-    after = state.next.get(wild)
-    if after is not None:
-        return after
-    numbers = tuple(map(number_key, numbers))
-    key = (plan, ids, numbers)
-    after = state.next.get(key)
-    if after is not None:
-        return after
-    same = [other for other in state.next if other[0] is plan and other[1] == ids]
-    if same or plan.varied >= _VARIES:
-        # A path of its own for the first number of each of many such nodes would make as many programs as there are subsets of them.
-        for other in same if plan.varied >= _VARIES else ():
-            del state.next[other]
-        plan.varied += bool(same)
-        ledger.promoted(plan)
-        return grow(state, wild, plan, ids, RUNTIME)
-    return grow(state, key, plan, ids, numbers)
-
-
-def forget():
-    """Drop every recorded path and program; graphs being recorded keep theirs until their flush."""
-    roots.by_device = {}
-    roots.states = 0
-    sight.seen.forget()

@@ -351,7 +351,7 @@ def multi_head_attention_forward(
             if attn_mask.shape[0] == 1 and attn_mask.dim() == 3:
                 attn_mask = attn_mask.unsqueeze(0)
             else:
-                attn_mask = attn_mask.reshape(batch, num_heads, -1, source)
+                attn_mask = attn_mask.reshape(batch, num_heads, attn_mask.shape[-2], source)
         out = scaled_dot_product_attention(  # noqa: F821
             q.reshape(batch, num_heads, length, head_dim),
             k.reshape(batch, num_heads, source, head_dim),
@@ -362,7 +362,7 @@ def multi_head_attention_forward(
         )  # (N, h, L, d)
         out = out.permute(2, 0, 1, 3).reshape(length * batch, embed_dim)
         weights = None
-    out = linear(out, out_proj_weight, out_proj_bias).view(length, batch, -1)  # noqa: F821
+    out = linear(out, out_proj_weight, out_proj_bias).view(length, batch, out_proj_weight.shape[0])  # noqa: F821
     if not batched:
         out = out.squeeze(1)
         weights = weights.squeeze(0) if weights is not None else None

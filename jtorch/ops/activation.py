@@ -481,6 +481,9 @@ def glu(input: Array, dim: int = -1) -> Array:
     return a * lax.logistic(b)
 
 
+glu.asked = "dim"
+
+
 @glu.check
 def _(input, dim=-1):
     if input.ndim == 0:

@@ -84,6 +84,9 @@ def adaptive_avg_pool2d(input: Array, output_size) -> Array:
     return adaptive_avg_pool(2, input, output_size)
 
 
+adaptive_avg_pool2d.asked = "size"
+
+
 adaptive_avg_pool2d.guards(input=_unless_mean)
 
 
@@ -91,6 +94,9 @@ adaptive_avg_pool2d.guards(input=_unless_mean)
 def adaptive_avg_pool3d(input: Array, output_size) -> Array:
     """The mean of each of `output_size` windows that cover the last three dimensions; None keeps a size."""
     return adaptive_avg_pool(3, input, output_size)
+
+
+adaptive_avg_pool3d.asked = "size"
 
 
 adaptive_avg_pool3d.guards(input=_unless_mean)

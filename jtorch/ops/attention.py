@@ -11,7 +11,7 @@ from jax import Array, lax
 from jtorch import config
 from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
-from jtorch.core import rng
+from jtorch.core import rng, shapes
 
 from . import backend, formats
 from .linear import torch_dropout
@@ -340,6 +340,10 @@ def _check_attention(query, key, value, attn_mask, is_causal, enable_gqa, droppe
         raise errors.bmm_shapes(batch, query.shape[-1], math.prod(key.shape[:-2]), key.shape[-1])
     if key.shape[-2] != value.shape[-2]:
         raise errors.bmm_shapes(batch, key.shape[-2], math.prod(value.shape[:-2]), value.shape[-2])
+    if not enable_gqa:
+        before = shapes.broadcast(shapes.broadcast(query.shape[:-2], key.shape[:-2]), value.shape[:-2])
+        if attn_mask is not None:
+            shapes.broadcast((*before, query.shape[-2], key.shape[-2]), tuple(attn_mask.shape))
 
 
 @attention.check

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jtorch import errors_nn as errors
+from jtorch.core import dtype as dtypes
 
 from .logic import where
 from .registry import Array, composite, op
@@ -131,7 +132,7 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
         log_probs = log_probs.unsqueeze(1)
         targets = targets.unsqueeze(0) if targets.ndim == 1 else targets
     input_lengths, target_lengths = (
-        n if hasattr(n, "shape") else targets.new_tensor(n) for n in (input_lengths, target_lengths)
+        n if hasattr(n, "shape") else targets.new_tensor(n, dtype=dtypes.int64) for n in (input_lengths, target_lengths)
     )
     for name, lengths in (("input_lengths", input_lengths), ("target_lengths", target_lengths)):
         if lengths.dtype.is_floating_point:

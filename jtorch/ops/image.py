@@ -648,6 +648,7 @@ def interpolate(
 
 
 interpolate.channels = FOLLOWS
+interpolate.asked = "dim"
 
 
 def _nearest(x, out, factors, exact):

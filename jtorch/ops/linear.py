@@ -202,6 +202,9 @@ embedding_rows.vjp(
 )
 
 
+embedding_rows.shown = "embedding"
+
+
 @embedding_rows.check
 def _(weight, indices, padding_idx=None, scale_grad_by_freq=False):
     if indices.dtype not in (dtypes.int64, dtypes.int32):
@@ -474,6 +477,12 @@ def bag_starts(input: Array) -> Array:
     return jnp.arange(input.shape[0], dtype=input.dtype) * input.shape[1]
 
 
+@bag_starts.check
+def _(input):
+    if input.dtype.is_complex or input.dtype is dtypes.bool_:
+        raise errors.not_implemented("arange_cpu", input.dtype)
+
+
 # dropout
 
 _SELU_SATURATION = -1.7580993408473766  # -scale * alpha of selu: what alpha dropout sets dropped elements to
@@ -553,6 +562,8 @@ def _(input, p, features=None, *, key=None):
 def _dropped(mask_op, input, p, training, inplace, features=None, error=ValueError):
     if not 0 <= p <= 1:
         raise errors.dropout_probability(p, error)
+    if features is not None and training and 0 < p < 1 and input.ndim < features:
+        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
     if not training or p == 0 or 0 in input.shape:
         return input
     if config.host_dropout:
@@ -627,8 +638,8 @@ def _dropped_channels(name, ranks, input, p, training, inplace):
         warnings.warn(errors.dropout_rank_warning(name, ndim, spatial), stacklevel=3)
     elif ndim == 3 and spatial == 2:
         warnings.warn(errors.dropout2d_three_warning(), stacklevel=3)
-    # dropout2d reads three dimensions as (N, C, L), its siblings read one too few as unbatched
-    unbatched = ndim == ranks[0] and spatial != 2
+    # dropout2d reads three dimensions as (N, C, L), its siblings read any number but their own as unbatched
+    unbatched = ndim != ranks[1] and spatial != 2
     return _dropped(dropout_mask, input, p, training, inplace, features=1 if unbatched else 2)
 
 

@@ -413,7 +413,7 @@ def _(
 # Elementwise losses.
 
 
-@loss_op("MseLossBackward0", promote=PROMOTE)
+@loss_op("MseLossBackward0", promote=PROMOTE, asked="size")
 def mse_loss(
     input: Array,
     target: Array,
@@ -431,7 +431,7 @@ def mse_loss(
     return reduce_loss(loss, reduction)
 
 
-@loss_op(by_reduction("AbsBackward0"), promote=PROMOTE)
+@loss_op(by_reduction("AbsBackward0"), promote=PROMOTE, asked="size")
 def l1_loss(
     input: Array,
     target: Array,
@@ -453,7 +453,7 @@ def l1_loss(
 l1_loss.guards(input=False, target=False)
 
 
-@loss_op("SmoothL1LossBackward0", promote=PROMOTE)
+@loss_op("SmoothL1LossBackward0", promote=PROMOTE, asked="size")
 def smooth_l1_loss(
     input: Array,
     target: Array,
@@ -486,6 +486,9 @@ def huber_loss(
     if weight is not None:
         loss = loss * weight  # the mean is over all elements, unlike those of mse_loss and l1_loss
     return reduce_loss(loss, reduction)
+
+
+huber_loss.asked = "size"
 
 
 @huber_loss.check
@@ -534,7 +537,7 @@ def _(input, target, *args):
 no_mean_of_integers(l1_loss)
 
 
-@loss_op("BinaryCrossEntropyBackward0", elementwise=True)
+@loss_op("BinaryCrossEntropyBackward0", elementwise=True, asked="size")
 def binary_cross_entropy(
     input: Array,
     target: Array,
@@ -590,7 +593,7 @@ binary_cross_entropy.vjp(
 )
 
 
-@loss_op("BinaryCrossEntropyWithLogitsBackward0", elementwise=True, strides=formats.other_first)
+@loss_op("BinaryCrossEntropyWithLogitsBackward0", elementwise=True, strides=formats.other_first, asked="size")
 def binary_cross_entropy_with_logits(
     input: Array,
     target: Array,
@@ -655,6 +658,9 @@ def kl_div(
 
 @kl_div.check
 def _(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
+    for kind, categories in (("Integral", (BOOL, INT)), ("Complex", (COMPLEX,))):
+        if input.dtype.category in categories or target.dtype.category in categories:
+            raise RuntimeError(f"kl_div: {kind} inputs not supported.")
     shapes.broadcast(tuple(target.shape), tuple(input.shape))
     if reduction == "mean" and size_average is None and reduce is None:
         warnings.warn(
@@ -663,14 +669,6 @@ def _(input, target, size_average=None, reduce=None, reduction="mean", log_targe
             "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
             stacklevel=2,
         )
-
-
-for _kind, _categories in (("Integral", (BOOL, INT)), ("Complex", (COMPLEX,))):
-
-    @kl_div.check
-    def _(input, target, *args, kind=_kind, categories=_categories):
-        if input.dtype.category in categories or target.dtype.category in categories:
-            raise RuntimeError(f"kl_div: {kind} inputs not supported.")
 
 
 @loss_op(

@@ -344,7 +344,7 @@ def _(input, target, weight=None, *args):
 @loss_op("SoftMarginLossBackward0", elementwise=True)
 def soft_margin_loss(input: Array, target: Array, size_average=None, reduce=None, reduction: str = "mean") -> Array:
     """log(1 + exp(-target * input)), in the dtype of `input`."""
-    loss = log1p_exp(-target * input).astype(input.dtype)
+    loss = log1p_exp(-input * target).astype(input.dtype)
     return reduce_loss(loss, reduction_of(reduction, size_average, reduce))
 
 

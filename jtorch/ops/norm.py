@@ -8,6 +8,7 @@ from jax import Array, lax
 
 from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
+from jtorch.core import shapes
 from jtorch.core.channel_order import FOLLOWS
 
 from . import backend, channels, formats
@@ -100,9 +101,9 @@ def _check_layer_norm(input, normalized_shape, weight, bias) -> None:
         if x is not None and list(x.shape) != shape:
             raise errors.affine_shape(name, x.shape, shape)
     _check_normalized(input, normalized_shape, ", ")
+    _check_mixed(input, weight, bias)
     if not input.dtype.is_floating_point:
         raise errors.not_implemented("LayerNormKernelImpl", input.dtype)
-    _check_mixed(input, weight, bias)
 
 
 def _check_mixed(input, *affine) -> None:
@@ -329,6 +330,9 @@ group_norm.vjp_together(
 )
 
 
+group_norm.asked = "dim"
+
+
 @group_norm.check
 def _(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
     if input.ndim < 2:
@@ -340,9 +344,9 @@ def _(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
     for name, x in (("weight", weight), ("bias", bias)):
         if x is not None and tuple(x.shape) != (input.shape[1],):
             raise errors.channel_vector(name, x.shape, input.shape)
+    _check_mixed(input, weight, bias)
     if not input.dtype.is_floating_point:
         raise errors.not_implemented("GroupNormKernelImpl", input.dtype)
-    _check_mixed(input, weight, bias)
 
 
 @op(where="")
@@ -477,6 +481,7 @@ def _(x1, x2, dim=1, eps=1e-8):
     if not common.is_floating_point:
         raise errors.common_float(common)
     _check_dim(x1 if x1.ndim >= x2.ndim else x2, dim)
+    shapes.broadcast(tuple(x1.shape), tuple(x2.shape))
 
 
 @op(promote=PROMOTE, elementwise=False, where="torch nn.functional", out=False, grad_name="NormBackward1")
@@ -495,6 +500,7 @@ pairwise_distance.guards(x1=False, x2=False, out=True)
 def _(x1, x2, p=2.0, eps=1e-6, keepdim=False):
     if dtypes.bool_ in (x1.dtype, x2.dtype):
         raise errors.bool_minus(two=x1.dtype is x2.dtype)
+    shapes.broadcast(tuple(x1.shape), tuple(x2.shape))
 
 
 def _distance(difference: Array, p: float) -> Array:

@@ -73,14 +73,17 @@ def check_plain(record, arguments, function=None, named=()):
             raise call_errors.argument(function or record.name, p.name, _WANTED[kind], value, position)
 
 
-def loss_op(name_of_grad=None, allowed=REDUCTIONS, *, words=None, function=None, named=(), **options):
+def loss_op(name_of_grad=None, allowed=REDUCTIONS, *, words=None, function=None, named=(), asked=None, **options):
     """An op in nn.functional with the arguments size_average, reduce and reduction, which it checks.
 
-    words: see `check_reduction`; function, named: see `check_plain`.
+    words: see `check_reduction`; function, named: see `check_plain`; asked: see `Record.asked`.
     """
 
     def decorate(fn):
         record = op(where="nn.functional", grad_name=name_of_grad, inplace=False, out=False, **options)(fn)
+        record.asked = asked
+        if function is not None:
+            record.shown = function
 
         @record.check
         def check(*args, **kwargs):

@@ -162,6 +162,7 @@ class Record:
     """What ops, views and composites share: a name, a signature and the public names derived from it."""
 
     kind = ""
+    asked: str | None = None  # a method that PyTorch's function, one in Python, calls on each of its tensors first
 
     def __init__(self, fn, *, where=None, aliases=(), default="torch Tensor", name=None):
         self.fn = fn

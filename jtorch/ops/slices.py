@@ -111,7 +111,15 @@ def _check_index_add(input, dim, index, source, alpha=1):
         raise RuntimeError(f"index_add_(): Expected dtype int32/int64 for index but got: {dt.scalar_name(index.dtype)}")
 
 
-index_add.check_values(lambda input, dim, index, *rest, **kw: check_along(input, dim, index))
+@index_add.check_values
+def _check_added(input, dim, index, *rest, **kw):
+    """Along the first or the last of several dimensions PyTorch scatters; elsewhere it goes by slices, with other words."""
+    shape = tuple(input.shape)
+    at = axis(dim, len(shape))
+    if len(shape) > 1 and at in (0, len(shape) - 1):
+        check_along(input, dim, index)
+    elif outside(index, 0, shape[at] if shape else 1) is not None:
+        raise IndexError("index out of range in self")
 
 
 @op(inplace=True, out="exact", apart=True)

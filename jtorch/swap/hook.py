@@ -186,6 +186,16 @@ def _rename_class(cls):
         home = table.home(at.removeprefix("jtorch."), cls.__name__)
         if home is not None:
             cls.__module__ = f"torch.{home}" if home else "torch"
+            if at == f"jtorch.{home}":
+                _found_by_name(home)
+
+
+def _found_by_name(name):
+    """Put a module where `sys.modules[cls.__module__]` finds it, as `inspect.getsource` of its classes does."""
+    full = f"torch.{name}"
+    if full not in sys.modules and (table.sources(name) or ("",))[0] == name:
+        sys.modules[full] = sys.modules[f"jtorch.{name}"]  # renaming what it holds comes here again
+        sys.modules[full] = _module(name)
 
 
 # --- on and off ----------------------------------------------------------------------------------------------------

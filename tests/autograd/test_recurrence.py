@@ -6,7 +6,7 @@ import pytest
 import jtorch
 from jtorch import config
 from jtorch.autograd import engine, recurrence
-from jtorch.core import record
+from jtorch.core import paths
 from tests.oracle import torch
 
 STEPS = 8
@@ -218,7 +218,7 @@ def test_what_cannot_be_noted_is_not_tried_for_ever(monkeypatch):
         lambda self, *a, plain=recurrence.Observer.__init__: (watched.append(1), plain(self, *a))[1],
     )
     monkeypatch.setattr(config, "max_nodes", 30)
-    record.forget()
+    paths.forget()
     x = jtorch.ones(2).requires_grad_()
     for _ in range(12):
         x.grad = None
@@ -227,5 +227,5 @@ def test_what_cannot_be_noted_is_not_tried_for_ever(monkeypatch):
             y = y * 1.5
         y.backward(jtorch.ones(2))
         assert x.grad.tolist() == pytest.approx([1.5**20] * 2)
-    record.forget()
+    paths.forget()
     assert len(watched) <= recurrence.MOST

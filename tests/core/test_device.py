@@ -26,7 +26,10 @@ def test_names(name):
     )
 
 
-@pytest.mark.parametrize("name", ["gpu", "cuda:x", "", "cuda:-1", "cpu:0:1", "CPU"])
+@pytest.mark.parametrize(
+    "name",
+    ["gpu", "cuda:x", "", "cuda:-1", "cpu:0:1", "CPU", "cpu0", "float16", "cuda:01", "a b", "cpu ", "1", "foo_bar"],
+)
 def test_wrong_names(name):
     both(lambda torch: torch.device(name))
 
@@ -54,6 +57,24 @@ def test_cuda_without_an_accelerator():
     with pytest.raises(AssertionError, match="Torch not compiled with CUDA enabled"):
         jtorch.ones(2).cuda()
     assert jtorch.cuda.is_available() is False
+
+
+@pytest.mark.skipif(device.accelerator() is not None, reason="there is an accelerator here")
+def test_devices_that_are_not_there():
+    for program in (
+        lambda torch: torch.device(0),
+        lambda torch: torch.device(-1),
+        lambda torch: torch.ones(2, device=0),
+        lambda torch: torch.ones(2).to(0),
+        lambda torch: torch.nn.Linear(1, 1).to(0),
+        lambda torch: torch.nn.Linear(1, 1).to("float16"),
+        lambda torch: torch.ones(2).to("mps"),
+        lambda torch: torch.ones(2, device="xpu"),
+        lambda torch: torch.cuda.get_device_name(0),
+        lambda torch: torch.cuda.get_device_properties(0),
+        lambda torch: torch.cuda.get_device_capability(0),
+    ):
+        both(program)
 
 
 def test_default_device():

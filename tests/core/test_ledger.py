@@ -17,7 +17,7 @@ def test_entries_are_bounded(monkeypatch):
         for _ in range(n % 15 + 1):
             y = y + 1
         y.tolist()
-        jtorch.core.record.forget()
+        jtorch.core.paths.forget()
     assert len(ledger.entries) <= 11
 
 

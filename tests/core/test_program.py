@@ -3,7 +3,7 @@
 import numpy as np
 
 import jtorch
-from jtorch.core import device, dtype, ledger, program, record
+from jtorch.core import device, dtype, ledger, paths, program
 from jtorch.core.packing import RUNTIME
 from jtorch.core.program import Plan
 from jtorch.core.spec import Spec
@@ -36,9 +36,9 @@ DOUBLE, TOTAL, SPLIT, SCALED = plan(double), plan(total, 2), plan(split, n_out=2
 
 def path(*steps):
     """A state after (plan, ids[, numbers]) steps."""
-    state = record.State(None, None, (), ())
+    state = paths.State(None, None, (), ())
     for made, ids, *numbers in steps:
-        state = record.State(state, made, ids, numbers[0] if numbers else ())
+        state = paths.State(state, made, ids, numbers[0] if numbers else ())
     return state
 
 

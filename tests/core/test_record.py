@@ -8,7 +8,7 @@ import pytest
 
 import jtorch
 from jtorch import config
-from jtorch.core import by_numpy, costs, ledger, program, record
+from jtorch.core import by_numpy, costs, ledger, paths, program, record
 from jtorch.core.storage import realise
 
 COUNTED = ("flushes", "compiles", "reused", "by_op", "promotions")
@@ -266,7 +266,7 @@ def test_saved_tensors_survive_donation():
 
 
 def _states():
-    found = list(record.roots.by_device.values())
+    found = list(paths.roots.by_device.values())
     for s in found:
         found.extend(s.next.values())
     return found
@@ -480,3 +480,18 @@ def test_many_numbers_that_vary_are_one_program(own_programs):
     before = len(ledger.entries)
     assert [word(letters[:5]) for letters in words] == pytest.approx([word(words[0][:5])] * 40)
     assert len(ledger.entries) - before <= 5
+
+
+def test_numbers_that_vary_together_are_one_program_more(own_programs):
+    """A step written by hand with a learning rate that is another one each time: not a program for each parameter."""
+    sizes = range(2, 12)
+    weights = [jtorch.ones(n) for n in sizes]
+    expected = [1.0] * len(weights)
+    before = len(ledger.entries)
+    for k in range(40):
+        rate = 0.5 / (k + 1)
+        for p, w in enumerate(weights):
+            w.mul_(1 - rate / 8).add_(jtorch.ones(len(w)), alpha=-rate).mul_(1.5)
+            expected[p] = (expected[p] * (1 - rate / 8) - rate) * 1.5
+        assert [w[0].item() for w in weights] == pytest.approx(expected, rel=1e-4)
+    assert len(ledger.entries) - before <= 4

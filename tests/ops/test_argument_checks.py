@@ -58,6 +58,22 @@ VALUES = {
         for a, b in (("float16", "float64"), ("float16", "float32"), ("float32", "float64"), ("float64", "float32"))
         for how in ({"reduction": "none"}, {}, {"reduction": "sum"})
     ],
+    "attention without a batch or a position": lambda t: [
+        t.nn.MultiheadAttention(4, 2)(*(t.zeros(s),) * 3, need_weights=w)[0]
+        for s in ((0, 4), (3, 0, 4), (0, 2, 4))
+        for w in (True, False)
+    ],
+    "a margin's loss of flags": lambda t: t.nn.functional.soft_margin_loss(
+        t.arange(3.0), t.tensor([True, False, True])
+    ),
+    "lengths as numbers and labels as floats": lambda t: t.nn.functional.ctc_loss(
+        t.zeros(5, 2, 4).log_softmax(-1), t.ones(2, 3), (5, 5), (3, 3)
+    ),
+    "channels dropped of too few dimensions": lambda t: [
+        len({tuple(row) for row in t.nn.functional.dropout3d(t.ones(64, 3, 2), 0.5).reshape(64, -1).tolist()}),
+        t.nn.functional.dropout2d(t.ones(3), 1.0),
+        t.nn.functional.dropout2d(t.ones(3), 0.5, False),
+    ],
     "probabilities and weights that need a gradient": lambda t: t.nn.functional.cross_entropy(
         t.ones(2, 3), t.ones(2, 3), weight=t.ones(3, dtype=t.float64, requires_grad=True)
     ),
@@ -167,6 +183,49 @@ REFUSED = {
         lambda t: t.kthvalue(t.ones(2, 0), 5),
         lambda t: t.kthvalue(t.ones(0, 2), 5),
     ],
+    "losses of what is no tensor": [
+        lambda t, f=f, x=x: (
+            getattr(t.nn.functional, f)(t.ones(2, 3), x),
+            getattr(t.nn.functional, f)(x, t.ones(2, 3)),
+        )
+        for f in (
+            "l1_loss", "mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits",
+            "cross_entropy", "nll_loss",
+        )
+        for x in ("x", None, 1.0, [1.0], np.ones((2, 3)))
+    ],
+    "layers of what is no tensor": [
+        lambda t, x=x, call=call: call(t.nn.functional, x, t)
+        for x in ("x", None, [1.0])
+        for call in (
+            lambda F, x, t: F.glu(x), lambda F, x, t: F.group_norm(x, 2), lambda F, x, t: F.interpolate(x, scale_factor=2),
+            lambda F, x, t: F.adaptive_avg_pool2d(x, 2), lambda F, x, t: F.adaptive_avg_pool3d(x, 2),
+            lambda F, x, t: F.embedding(x, t.ones(2, 2)),
+        )
+    ],
+    "integers and shapes, both wrong": [
+        lambda t: t.nn.functional.kl_div(t.ones(4, 3), t.ones(4).long()),
+        lambda t: t.nn.functional.layer_norm(t.ones(2, 4).long(), (4,), t.ones(4)),
+        lambda t: t.nn.functional.group_norm(t.ones(2, 4).long(), 2, t.ones(4)),
+        lambda t: t.nn.functional.embedding_bag(t.ones(2, 2).bool(), t.ones(4, 3)),
+        lambda t: t.nn.functional.embedding_bag(t.ones(2, 2).cfloat(), t.ones(4, 3)),
+    ],
+    "shapes that do not go together": [
+        lambda t: t.nn.functional.cosine_similarity(t.ones(3, 4), t.ones(3, 2)),
+        lambda t: t.nn.functional.pairwise_distance(t.ones(3, 4), t.ones(3, 2)),
+        lambda t: t.nn.functional.scaled_dot_product_attention(*(t.ones(2, 3, 4),) * 3, attn_mask=t.zeros(2, 2)),
+        lambda t: t.nn.functional.scaled_dot_product_attention(t.ones(2, 4, 3, 4), *(t.ones(2, 2, 3, 4),) * 2),
+    ],
+    "channels to drop of what has none": [
+        lambda t, n=n, s=s: getattr(t.nn.functional, f"dropout{n}d")(t.ones(s), 0.5)
+        for n, s in ((2, ()), (2, (3,)), (3, ()))
+    ],
+    "rows to add past the end": [
+        lambda t, s=s, d=d, i=i: t.zeros(s).index_add(d, t.tensor([i]), t.ones([1 if k == d else n for k, n in enumerate(s)]))
+        for s, d in (((3,), 0), ((3, 2), 0), ((3, 2), 1), ((3, 2, 2), 0), ((3, 2, 2), 1), ((3, 2, 2), 2), ((3, 2, 2, 2), 1))
+        for i in (5, -1)
+    ],
+    "gradients of what is no tensor": [lambda t: t.autograd.grad("a", t.ones(1)), lambda t: t.autograd.grad(["a"], t.ones(1))],
     "ends of a histogram": [
         lambda t, n=n, ends=ends: t.histc(t.ones(n), 4, *ends)
         for n, ends in (

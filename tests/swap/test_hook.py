@@ -6,7 +6,7 @@ from tests.oracle import torch
 from tests.swap import programs
 
 NAMES = """
-    import importlib.metadata, importlib.util, sys
+    import importlib.metadata, importlib.util, inspect, sys
     import torch
     import torch.nn as nn
     import torch.nn.functional as F
@@ -43,6 +43,8 @@ NAMES = """
     wrong = {cls: cls.__module__ for cls, home in shown.items() if cls.__module__ != f"torch.{home}".rstrip(".")}
     assert not wrong, wrong
     assert isinstance(torch.compile(nn.ReLU()), torch._dynamo.eval_frame.OptimizedModule)
+    for cls in (nn.Linear, nn.Conv2d, nn.Module, nn.Sequential, nn.CrossEntropyLoss, torch.optim.SGD, torch.optim.LBFGS):
+        assert cls.__module__ in sys.modules and inspect.getsource(cls).startswith("class "), cls
     try:
         import torch.nowhere
     except ModuleNotFoundError as error:

@@ -11,7 +11,7 @@ import numpy as np
 
 from jtorch.autograd.function import Function
 from jtorch.core.by_numpy import NEVER
-from jtorch.core.device import Device
+from jtorch.core.device import Device, accelerator
 from jtorch.core.program import Plan
 from jtorch.core.record import tls
 from jtorch.core.spec import Spec
@@ -66,7 +66,7 @@ class _Scatter(Function):
 def _local(device_ids):
     """The jax devices of `device_ids` (numbers or devices); all local ones by default."""
     local = jax.local_devices()
-    if device_ids is None:
+    if device_ids is None or len(local) == 1 and accelerator() is None:  # there PyTorch asks for no device either
         return tuple(local)
     found = []
     for d in device_ids:
