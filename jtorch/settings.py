@@ -4,7 +4,8 @@ import jax
 
 from . import config, errors
 from .core import device as devices
-from .core.record import forget, tls
+from .core.paths import forget
+from .core.record import tls
 from .dispatch import forget_plans
 
 _PRECISIONS = {"highest": "highest", "high": "high", "medium": "default"}  # PyTorch's name -> jax's
