@@ -327,10 +327,7 @@ class Tensor(metaclass=TensorMeta):
     @property
     def retains_grad(self) -> bool:
         edge = self._edge
-        if edge is None or edge[0].retained is None:
-            return False
-        reference = edge[0].retained.get(edge[1])
-        return reference is not None and reference() is self
+        return edge is not None and ("_retains" in self.__dict__ or retains_at(self, edge))
 
     def retain_grad(self) -> None:
         """Have `.grad` filled for this non-leaf tensor too."""
@@ -342,7 +339,7 @@ class Tensor(metaclass=TensorMeta):
             CONSTANTS["ask_tracing"]()
         if "transforms" in tls.me.extra:
             raise errors_func.asked_inside("retain_grad")
-        if edge is None:
+        if edge is None or "_retains" in self.__dict__:
             return
         node, k = edge
         if node.retained is None:
@@ -708,12 +705,16 @@ def refresh(t):
         move_retained(t, before)
 
 
+def retains_at(t, edge) -> bool:
+    """Whether `t` is the tensor whose `.grad` is to be filled at this place in the graph."""
+    reference = (edge[0].retained or {}).get(edge[1])
+    return reference is not None and reference() is t
+
+
 def move_retained(t, edge):
     """A tensor that retains its gradient does so at its new place in the graph."""
-    node, k = edge
-    reference = node.retained.get(k)
-    if reference is not None and reference() is t:
-        del node.retained[k]
+    if retains_at(t, edge):
+        del edge[0].retained[edge[1]]
         t.retain_grad()
 
 
