@@ -15,7 +15,7 @@ from .core import storage as storages
 from .core.record import tls
 from .core.spec import Size, Spec
 from .core.storage import Storage
-from .handles import RemovableHandle
+from .handles import RemovableHandle, changed
 
 
 class TensorMeta(type):
@@ -258,7 +258,9 @@ class Tensor(metaclass=TensorMeta):
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
         if requires_grad and self.is_inference() and not tls.me.inference:
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
-        self._rg = bool(requires_grad)
+        if self._rg is not bool(requires_grad):
+            changed(self)
+            self._rg = bool(requires_grad)
         return self
 
     @property
@@ -413,6 +415,7 @@ class Tensor(metaclass=TensorMeta):
                 raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
             if self._hooks is None:
                 self._hooks = {}
+            changed(self)
             return RemovableHandle.into(self._hooks, hook)
         node, k = edge
         if node.pre_hooks is None:
@@ -439,6 +442,7 @@ class Tensor(metaclass=TensorMeta):
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         if self._edge is not None:
             raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+        changed(self)
         return RemovableHandle.into(self.__dict__.setdefault("_post_hooks", {}), hook)
 
     @property

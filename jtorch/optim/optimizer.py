@@ -43,6 +43,7 @@ _global_post_hooks = OrderedDict()
 
 
 def _register(hooks, hook, prepend=False):
+    mutations[0] += 1
     handle = RemovableHandle(hooks)
     hooks[handle.id] = hook
     if prepend:
