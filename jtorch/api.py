@@ -15,6 +15,7 @@ from .core.record import tls
 from .core.spec import Size
 from .dispatch import forget_plans, result_dtype
 from .dispatch.statics import numpy_number
+from .handles import mutations
 from .streams import wait
 from .tensor import Tensor
 
@@ -60,6 +61,7 @@ def set_default_dtype(d) -> None:
     if d is not dtypes.default.dtype:
         dtypes.default.dtype = d
         dtypes.default.complex = d.to_complex()
+        mutations[0] += 1  # compiled regions make tensors of it
         forget_plans()
 
 
@@ -71,6 +73,7 @@ def set_default_tensor_type(t) -> None:
 def set_default_device(device) -> None:
     """The device of tensors made without saying where."""
     devices.set_default(device)
+    mutations[0] += 1
 
 
 def get_default_device():

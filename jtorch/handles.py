@@ -6,6 +6,21 @@ from collections import OrderedDict
 # Count of changes to any module: attributes set, hooks registered, train/eval. What is cached about modules is keyed by it.
 mutations = [0]
 
+# Ids of the tensors that compiled regions depend on: what changes their hooks or requires_grad counts like a change to a module.
+# No weak references, with which swap_tensors refuses a tensor: the id of one that has died costs whoever gets it a recording.
+_watched: set = set()
+
+
+def watch(tensor):
+    """Have changes to a tensor's hooks and requires_grad counted."""
+    _watched.add(id(tensor))
+
+
+def changed(tensor):
+    """A tensor has been given a hook, or another requires_grad."""
+    if id(tensor) in _watched:
+        mutations[0] += 1
+
 
 def _reference(hooks):
     """A function that returns the registry: a weak reference, except to a plain dict, which cannot have one."""
@@ -61,4 +76,4 @@ class RemovableHandle:
         self.remove()
 
 
-__all__ = ["RemovableHandle", "mutations"]
+__all__ = ["RemovableHandle", "changed", "mutations", "watch"]

@@ -79,13 +79,18 @@ def setitem(self, index, value):
         return
     if tls.me.grad:
         check_inplace(view, (value,))
-    for x in () if index is True else (value, *advanced):
+    fills = None  # the kind of mask under which one value is written
+    if isinstance(value, Tensor) and value._spec.numel == 1:
+        fills = _only_mask_kind(index)
+        if fills is dtypes.uint8:
+            raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype unsigned char")
+    for x in () if index is True else advanced if fills else (value, *advanced):
         if isinstance(x, Tensor) and x._storage is view._storage and overlap(view, x):
             raise errors.input_overlap()
     if isinstance(value, Tensor):
         value = _without_ones(value, -1)
         # torch fills under a mask, and selects and copies at a 0-d index: both convert
-        if all(x is None or x._spec.ndim == 0 for x in advanced) or (value._spec.numel == 1 and _has_one_mask(index)):
+        if fills or index is True or all(x is None or x._spec.ndim == 0 for x in advanced):
             value = _cast(value, view._spec.dtype)
     value = _as_value(view, value)
     result = function_of(registry.OPS["index_put"])(view, advanced, value, False)
@@ -232,7 +237,7 @@ def _items(index):
 
 def _consumed(x):
     """How many dimensions an index stands for."""
-    if x is None or x is Ellipsis or isinstance(x, (bool, np.bool_)):
+    if x is None or x is Ellipsis or isinstance(x, bool):
         return 0
     if isinstance(x, Tensor) and x._spec.dtype in (dtypes.bool_, dtypes.uint8):
         return x._spec.ndim
@@ -249,9 +254,21 @@ def _is_scalar_array(x):
     return isinstance(x, np.ndarray) and not x.ndim and x.dtype.kind in "iu" and x.dtype != np.uint8
 
 
-def _has_one_mask(index):
-    found = [x for x in _items(index) if isinstance(x, (Tensor, Sequence, np.ndarray))]
-    return len(found) == 1 and isinstance(found[0], Tensor) and found[0]._spec.dtype is dtypes.bool_
+def _only_mask_kind(index):
+    """The dtype of the one mask of an index whose other items are no tensors; None where there is no such mask."""
+    found = [x for x in _items(index) if isinstance(x, (bool, Tensor, Sequence, np.ndarray))]
+    found = [
+        x for x in found if not (_is_scalar_array(x) or _is_scalar_tensor(x) and x._spec.dtype is not dtypes.uint8)
+    ]
+    if len(found) != 1 or isinstance(found[0], bool):
+        return None
+    x = found[0]
+    if isinstance(x, Tensor):
+        kind = x._spec.dtype if x._spec.ndim else None
+    else:
+        array = np.asarray(x)
+        kind = {"?": dtypes.bool_, "B": dtypes.uint8}.get(array.dtype.char) if array.ndim else None
+    return kind if kind in _MASKS else None
 
 
 def _is_whole(t, dim, s):
@@ -291,8 +308,8 @@ def _basic(self, index):
             taken -= 1
         elif x is Ellipsis:
             dim += ndim - consumed
-        elif kind is bool or isinstance(x, np.bool_):
-            view = _with_flag(view, dim, bool(x), advanced)
+        elif kind is bool:
+            view = _with_flag(view, dim, x, advanced)
             dim += 1
             taken -= 1
         elif _is_scalar_tensor(x) and x._spec.dtype is not dtypes.uint8 and not (gathers and _recordable(x)):
@@ -360,7 +377,7 @@ def _index_tensor(self, x):
         return made
     raise IndexError(
         "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
-        f"(got {type(x).__name__})"
+        f"(got {'numpy.' * isinstance(x, np.generic)}{type(x).__name__})"
     )
 
 

@@ -8,7 +8,8 @@ from . import errors, errors_arguments
 from .convert import as_numpy
 from .core import draw, shapes
 from .core import dtype as dtypes
-from .random_tensors import draw_normal, draw_uniform, fill_random, generator_of, memory_order
+from .filling import fill_random, memory_order
+from .random_tensors import draw_normal, draw_uniform, generator_of
 from .reshaping import view_named
 from .tensor import Tensor
 

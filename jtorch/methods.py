@@ -20,10 +20,10 @@ from .copying import (
 )
 from .core import dtype as dtypes
 from .core import sharing
+from .filling import fill_random, memory_order
 from .inplace_random import bernoulli_, cauchy_, exponential_, geometric_, log_normal_, normal_, random_, uniform_
 from .legacy import legacy_new, new
 from .ops import registry
-from .random_tensors import fill_random, memory_order
 from .reshaping import (
     batch_hermitian,
     broadcast_to,

@@ -4,7 +4,6 @@ import math
 import operator
 from functools import partial
 
-import jax
 import numpy as np
 
 from . import errors, errors_arguments, traced_draws
@@ -18,7 +17,8 @@ from .core import storage as storages
 from .core.record import tls
 from .core.spec import Spec
 from .creation import check_out, dtype_or_default, finish, from_array, from_jax, nonnegative, number_of, size_of
-from .dispatch import check_inplace, overlaps, overwritten, write_on_tape, zeros_value
+from .dispatch import overlaps, zeros_value
+from .filling import fill_random, memory_order, turned
 from .tensor import Tensor, edge_of, wrap
 
 Generator = rng.Generator
@@ -328,40 +328,6 @@ def _random_like(input, dtype, device, requires_grad, generator, drawn):
     return finish(t, requires_grad)
 
 
-def memory_order(strides) -> list[int]:
-    """The dimensions in the order in which PyTorch fills a tensor of these strides: as its elements lie in memory."""
-    return sorted(range(len(strides)), key=lambda i: -strides[i])
-
-
-def fill_random(t, drawn, name):
-    """Fill a tensor in place with numbers drawn on the host, in the order of memory.
-
-    name: of the tape's node; none for a write that is no draw, in which elements that share memory may be written twice
-
-    drawn: called with the sizes in that order
-    """
-    if tls.me.grad:
-        check_inplace(t)
-    spec = t._spec
-    if name and overlaps(spec):
-        raise errors.overlap()
-    if spec.device.type == "meta":
-        drawn((0,))  # raises for a dtype that it is not for; numbers there are none
-        value = zeros_value(Spec.dense(spec.shape, spec.dtype, spec.device))
-    else:
-        order = memory_order(spec.strides)
-        array = traced_draws.host(drawn, tuple(spec.shape[i] for i in order))
-        if order != sorted(order):
-            array = array.transpose(np.argsort(order))
-        value = (
-            array.astype(spec.dtype.np)
-            if isinstance(array, jax.Array)
-            else storages.to_device(np.array(dtypes.held(array, spec.dtype), order="C"), spec.device)
-        )
-    write_on_tape(t, value, overwritten(t, name))
-    return t
-
-
 class _Draw(PythonNode):
     """A draw, whose parameters have gradients of zeros, or, where the label is the name of a function, none."""
 
@@ -389,6 +355,10 @@ def on_tape(t, name, *parameters):
 def bernoulli(input, p=None, *, generator=None, out=None) -> Tensor:
     """0 or 1, each 1 with the probability that `input` gives (or `p`)."""
     spec = input._spec
+    if p is not None and out is not None:
+        raise errors.combination(
+            "bernoulli", [input, p], "(Tensor input, *, Tensor out) or (Tensor input, float p)", {"out": out}
+        )
     if p is None:
         _needs_real(spec.dtype, "bernoulli_tensor_cpu_p_", "bernoulli_tensor_cpu_self_")
     elif spec.dtype.is_complex:
@@ -407,7 +377,13 @@ def bernoulli(input, p=None, *, generator=None, out=None) -> Tensor:
         raise errors.probability()
     if p is None:
         probability = probability.astype(np.float64 if spec.dtype is dtypes.float64 else np.float32)
-    array = draw.bernoulli(generator_of(generator, spec.device), probability, tuple(spec.shape), spec.dtype.np)
+    order = turned(out, spec.shape)
+    if order is not None:
+        probability = probability.transpose(order)
+    sizes = tuple(spec.shape) if p is not None else None
+    array = draw.bernoulli(generator_of(generator, spec.device), probability, sizes, spec.dtype.np)
+    if order is not None:
+        array = array.transpose(np.argsort(order))
     if out is not None and overlaps(out._spec):
         raise errors.overlap()
     kind = spec.dtype if out is None else out.dtype  # 0 and 1 fit any dtype
@@ -508,8 +484,13 @@ def normal(
     d = _needs_float(some.dtype, "normal_kernel_cpu")
     if some.device.type == "meta":
         return finish(_undrawn(shape, d, some._spec.device), False, out)
-    unit = _made(lambda s: draw_normal(generator_of(generator, some.device), s, d), shape, some.device, d)
+    order = turned(out, shape)
+    lying = shape if order is None else tuple(shape[i] for i in order)
+    place, apart = some.device, order is not None
+    unit = _made(lambda s: draw_normal(generator_of(generator, place), s, d, scattered=apart), lying, place, d)
     with no_grad():
+        if order is not None:
+            unit = unit.permute(*np.argsort(order).tolist())
         result = (unit * std).to(d).add(mean).to(d)
     if out is not None:
         return finish(result, False, out)

@@ -15,7 +15,7 @@ from .core import storage as storages
 from .core.record import tls
 from .core.spec import Size, Spec
 from .core.storage import Storage
-from .handles import RemovableHandle
+from .handles import RemovableHandle, changed
 
 
 class TensorMeta(type):
@@ -258,7 +258,9 @@ class Tensor(metaclass=TensorMeta):
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
         if requires_grad and self.is_inference() and not tls.me.inference:
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
-        self._rg = bool(requires_grad)
+        if self._rg is not bool(requires_grad):
+            changed(self)
+            self._rg = bool(requires_grad)
         return self
 
     @property
@@ -327,10 +329,7 @@ class Tensor(metaclass=TensorMeta):
     @property
     def retains_grad(self) -> bool:
         edge = self._edge
-        if edge is None or edge[0].retained is None:
-            return False
-        reference = edge[0].retained.get(edge[1])
-        return reference is not None and reference() is self
+        return edge is not None and ("_retains" in self.__dict__ or retains_at(self, edge))
 
     def retain_grad(self) -> None:
         """Have `.grad` filled for this non-leaf tensor too."""
@@ -342,7 +341,7 @@ class Tensor(metaclass=TensorMeta):
             CONSTANTS["ask_tracing"]()
         if "transforms" in tls.me.extra:
             raise errors_func.asked_inside("retain_grad")
-        if edge is None:
+        if edge is None or "_retains" in self.__dict__:
             return
         node, k = edge
         if node.retained is None:
@@ -416,6 +415,7 @@ class Tensor(metaclass=TensorMeta):
                 raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
             if self._hooks is None:
                 self._hooks = {}
+            changed(self)
             return RemovableHandle.into(self._hooks, hook)
         node, k = edge
         if node.pre_hooks is None:
@@ -442,6 +442,7 @@ class Tensor(metaclass=TensorMeta):
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         if self._edge is not None:
             raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+        changed(self)
         return RemovableHandle.into(self.__dict__.setdefault("_post_hooks", {}), hook)
 
     @property
@@ -708,12 +709,16 @@ def refresh(t):
         move_retained(t, before)
 
 
+def retains_at(t, edge) -> bool:
+    """Whether `t` is the tensor whose `.grad` is to be filled at this place in the graph."""
+    reference = (edge[0].retained or {}).get(edge[1])
+    return reference is not None and reference() is t
+
+
 def move_retained(t, edge):
     """A tensor that retains its gradient does so at its new place in the graph."""
-    node, k = edge
-    reference = node.retained.get(k)
-    if reference is not None and reference() is t:
-        del node.retained[k]
+    if retains_at(t, edge):
+        del edge[0].retained[edge[1]]
         t.retain_grad()
 
 

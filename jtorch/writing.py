@@ -31,7 +31,7 @@ from .dispatch.statics import numpy_number
 from .dispatch.write import began_at, half_overlap
 from .ops import registry
 from .reshaping import op_named, view_named
-from .tensor import Apart, Tensor, edge_of, seen_now, value_of
+from .tensor import Apart, Tensor, edge_of, retains_at, seen_now, value_of
 
 
 def _dual(t) -> bool:
@@ -225,6 +225,8 @@ def _swap_meta(self, made):
     self._spec = made._spec
     self._offset = made._offset
     if made._edge is not None:
+        if self._edge is not None and retains_at(self, self._edge):
+            self.__dict__["_retains"] = True  # PyTorch leaves it where the tensor was, in the shape that it had
         self._edge = made._edge
         if self._base is not None:
             self._seen = seen_now(self._base)

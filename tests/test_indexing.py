@@ -336,3 +336,48 @@ def test_offsets_share_one_program():
     for i in range(3, 60):
         assert x[i].item() == i
     assert jtorch.core.ledger.counters.compiles == before
+
+
+_UNDER_MASKS = {
+    "mask": lambda t: (0, -2, t.tensor([True, False, True, True])), "list": lambda t: (0, [True, False, True]),
+    "rows": lambda t: (t.tensor([True, False]),), "bytes": lambda t: (0, t.tensor([1, 0, 1], dtype=t.uint8)),
+    "and a number": lambda t: (t.tensor([True, False]), t.tensor(0)), "and numpy's": lambda t: ([True, False], np.array(0)),
+    "flag": lambda t: (slice(0, 1, 3), t.tensor(True)), "only a flag": lambda t: True, "0-d": lambda t: t.tensor(True),
+    "flag and mask": lambda t: (True, t.tensor([True, False])), "two": lambda t: (t.tensor([True, False]), t.tensor([0])),
+    "numpy's flag": lambda t: (0, np.bool_(True)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+@pytest.mark.parametrize("where", _UNDER_MASKS)
+def test_one_value_under_a_mask(where, dtype):
+    """It is a number: of any dtype, and it may lie in what is written to."""
+    for value in (lambda t, x: t.tensor(2), lambda t, x: t.tensor([2.5]), lambda t, x: x.flatten()[5]):
+
+        def program(t, value=value):
+            x = t.arange(24).reshape(2, 3, 4).to(getattr(t, dtype))
+            x[_UNDER_MASKS[where](t)] = value(t, x)
+            return x
+
+        both(program)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8", "bool"])
+def test_adding_to_elements_that_share_memory(dtype):
+    def program(t):
+        got = []
+        for shape, size in (((1, 3), (4, 3)), ((3, 1), (3, 4)), ((1, 1), (2, 2)), ((1,), (3,))):
+            for index in ((t.tensor([0, 1]),), (t.tensor([0, 1, 1]), t.tensor([0, 0, 1])), (t.tensor([[0], [1]]),)):
+                for values in (t.tensor(1), t.tensor([[1], [3]])):
+                    x = t.zeros(shape, dtype=getattr(t, dtype)).expand(size)
+                    if len(index) > x.ndim:
+                        continue
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        try:
+                            got.append(x.index_put_(index, values.to(x.dtype), accumulate=True))
+                        except RuntimeError:
+                            got.append(None)
+        return got
+
+    both(program)

@@ -135,6 +135,10 @@ _INTO = {
     "randn": lambda t, n, out: t.randn(4, n, out=out),
     "normal": lambda t, n, out: t.normal(1.0, 2.0, (4, n), out=out),
     "randint": lambda t, n, out: t.randint(0, 50, (4, n), out=out),
+    "normal of means": lambda t, n, out: t.normal(t.arange(4.0).view(4, 1).expand(4, n), 2.0, out=out),
+    "normal of tensors": lambda t, n, out: t.normal(t.arange(4.0).view(4, 1), t.ones(4, n), out=out),
+    "bernoulli": lambda t, n, out: t.bernoulli(t.arange(4.0).view(4, 1).expand(4, n) / 4, out=out),
+    "bernoulli of a number": lambda t, n, out: t.bernoulli(t.ones(4, n), 0.5, out=out),
 }
 DRAWN = {  # in floats that do not hold all of the integers, in complex numbers, in 16 bits
     **{

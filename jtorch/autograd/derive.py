@@ -385,17 +385,21 @@ def _by_vjp(plan, positions):
             for i, v in zip(save_in, values):
                 operands[i] = v
             n_grads = sum(present)
-            grads = _cotangents(plan, present, values[n : n + n_grads])
             numbers = values[n + n_grads :]
+            # Results without a cotangent are left out: zeros for them would be nan where a derivative has no end, as that of
+            # eigenvectors has where eigenvalues are equal.
+            smooth = [s.dtype.category >= FLOAT for s in plan.specs]
+            used = [k for k, there in enumerate(present) if there and smooth[k]]
+            grads = [g for g, k in zip(values[n:], (k for k, there in enumerate(present) if there)) if smooth[k]]
 
             def run(*variables):
                 args = list(operands)
                 for i, v in zip(positions, variables):
                     args[i] = v
                 outs = plan.fn(*args, *numbers)
-                return [o for o, s in zip((outs,) if single else outs, plan.specs) if s.dtype.category >= FLOAT]
+                outs = (outs,) if single else outs
+                return [outs[k] for k in used]
 
-            grads = [g for g, s in zip(grads, plan.specs) if s.dtype.category >= FLOAT]
             # PyTorch's gradient of a complex value is the conjugate of jax's.
             grads = [jnp.conj(g) if jnp.iscomplexobj(g) else g for g in grads]
             _, pull = jax.vjp(run, *[operands[i] for i in positions])

@@ -7,8 +7,10 @@ attributes, items, free variables, unknown C functions) makes the region unprova
 """
 
 import dis
+import enum
 import gc
 import os
+import random
 import sys
 import sysconfig
 import types
@@ -34,6 +36,7 @@ _PURE = frozenset(
      "floor", "cos", "sin", "prod", "isnan", "get", "items", "keys", "values", "join", "split", "startswith", "endswith",
      "count", "index", "copy", "numel", "__contains__", "__getitem__", "__len__", "__build_class__", "perf_counter")
 ) - {"perf_counter"}  # fmt: skip
+_DRAWING = frozenset(("random", "secrets", "numpy.random"))  # modules whose functions give something else at each call
 _SIMPLE = (int, float, bool, str, bytes, type(None), complex)
 
 
@@ -48,6 +51,7 @@ class Watch:
         self.codes = {}  # code -> (globals, closure cells by name)
         self.reason = None
         self.selves = {}
+        self.classes = {}
 
     def __enter__(self):
         self.before = sys.getprofile()
@@ -72,10 +76,14 @@ class Watch:
                     except KeyError:
                         pass
                 self.codes[code] = (frame.f_globals, cells)
-            if not trusted(code.co_filename) and code.co_argcount and code.co_varnames[0] == "self":
-                owner = frame.f_locals.get("self")
-                if owner is not None:
+            if not trusted(code.co_filename) and code.co_argcount:
+                owner = frame.f_locals.get(code.co_varnames[0])
+                if owner is not None and (code.co_varnames[0] == "self" or hasattr(type(owner), code.co_name)):
                     self.selves[id(owner)] = owner
+                elif isinstance(owner, type):
+                    self.classes[id(owner)] = owner
+            if code.co_filename == random.__file__:
+                self.reason = self.reason or f"draws a random number ({code.co_name})"
         elif kind == "c_call" and self.reason is None and not trusted(code.co_filename):
             if not _pure(arg):
                 self.reason = f"calls {getattr(arg, '__qualname__', arg)} at {code.co_filename}:{frame.f_lineno}"
@@ -142,6 +150,10 @@ def state(watch):
                 if reason is not None:
                     return None, f"reads {name}, {reason} ({code.co_filename}:{code.co_firstlineno})"
                 guards.globals.append((scope, name, value))
+        for first, path in _chains(code):
+            reason = _follow(guards, cells.get(first, scope.get(first)), path)
+            if reason is not None:
+                return None, f"reads {'.'.join([first, *path])}, {reason} ({code.co_filename}:{code.co_firstlineno})"
         for name, value in cells.items():
             reason = _value(guards, value)
             if reason is not None:
@@ -150,7 +162,10 @@ def state(watch):
             if not found:
                 return None, f"reads {name}, a free variable that cannot be found again"
             guards.cells += [(cell, value) for cell in found]
+    for owner in watch.classes.values():
+        _class_numbers(guards, owner, {})
     for owner in watch.selves.values():
+        _class_numbers(guards, type(owner), getattr(owner, "__dict__", {}))
         for name, value in vars(owner).items() if hasattr(owner, "__dict__") else ():
             if name.startswith("_"):
                 continue
@@ -197,8 +212,70 @@ class _Attributes:
     __hash__ = None
 
 
+def _chains(code):
+    """(a global or free name, the attributes read from it one after the other) for each such expression."""
+    first, path = None, []
+    for op in dis.get_instructions(code):
+        if first is not None and op.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            path.append(op.argval)
+            continue
+        if path:
+            yield first, path
+        first = op.argval if op.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF") else None
+        path = []
+
+
+def _follow(guards, value, path):
+    """Guard what is read of a user's module or class; a reason if that cannot be done, or gives something else each time."""
+    for name in path:
+        if isinstance(value, types.ModuleType):
+            if value.__name__ in _DRAWING:
+                return "which is random"
+            holders = [vars(value)]
+        elif isinstance(value, type) and not isinstance(value, enum.EnumType):
+            holders = [vars(cls) for cls in value.__mro__]
+        else:
+            return None
+        at = next((k for k, holder in enumerate(holders) if name in holder), None)
+        if at is None:
+            return None
+        found = holders[at][name]
+        if not _of_library(value):
+            guards.globals += [(holder, name, _MISSING) for holder in holders[:at]]
+            guards.globals.append((holders[at], name, found))
+            if not isinstance(found, (staticmethod, classmethod, property)):
+                reason = _value(guards, found)
+                if reason is not None:
+                    return reason
+        value = found
+    return None
+
+
+def _class_numbers(guards, cls, own):
+    """Guard the numbers and words among the attributes of a user's class, where `own`, an instance's, do not hide them."""
+    hiding = [own]
+    for kind in cls.__mro__:
+        if _of_library(kind):
+            continue
+        for name, value in vars(kind).items():
+            if type(value) in _SIMPLE and name[:2] != "__" and not any(name in holder for holder in hiding):
+                guards.globals += [(holder, name, _MISSING) for holder in hiding]
+                guards.globals.append((vars(kind), name, value))
+        hiding.append(vars(kind))
+
+
+def _of_library(value) -> bool:
+    """Whether a module or class is the library's: it keeps its state where the region looks."""
+    module = value if isinstance(value, types.ModuleType) else sys.modules.get(value.__module__)
+    file = getattr(module, "__file__", None)
+    return trusted(file) if file else getattr(module, "__name__", "__main__") in sys.builtin_module_names
+
+
 def _value(guards, value):
     """Guard the contents of something read; a reason if that cannot be done."""
+    owner = getattr(value, "__self__", None) if callable(value) else None
+    if isinstance(owner, random.Random) or type(owner).__module__.startswith("numpy.random"):
+        return "which is random"
     if isinstance(value, _SIMPLE) or isinstance(value, (Tensor, type, types.ModuleType, types.FunctionType)):
         return None
     if isinstance(value, (types.BuiltinFunctionType, types.MethodType, types.MappingProxyType)):

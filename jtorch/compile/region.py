@@ -62,6 +62,7 @@ class Scope:
 
 
 STANCES = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile", "aot_eager_then_compile")  # fmt: skip
+_SEES_NODES = {"saved_hooks", "anomaly"}  # of a thread's state what asks something of each node or its saved tensors
 stance = ["default"]  # what torch.compiler.set_stance has set, for all threads
 
 
@@ -106,6 +107,8 @@ class Region:
             and not self.options.fullgraph
             or me.special is not None
             or me.function_modes
+            or me.extra
+            and not _SEES_NODES.isdisjoint(me.extra)
         ):
             with compiling(True):
                 return self.fn(*args, **kwargs)

@@ -11,7 +11,7 @@ from ..core.chain import LITTLE, Gathering, Links, taker
 from ..core.program import Program, covering
 from ..core.record import Pending
 from ..core.storage import Storage
-from ..handles import mutations
+from ..handles import mutations, watch
 from ..tensor import Tensor, make
 from .waiting import Waiting, only_ours
 
@@ -67,7 +67,7 @@ class Replay:
         "params", "grad_specs", "take_grads", "grads_made", "next", "cleared", "result", "result_tree", "updates", "pack",
         "donated", "mutations", "grad", "inference", "specs", "program", "bare", "take_bare", "fed", "take_fed", "sources", "constants",
         "take_full", "penalty", "rest", "fresh", "owners", "owned", "states", "state_dicts", "state_names",
-        "gathering",
+        "gathering", "optimizers",
     )  # fmt: skip
 
     @classmethod
@@ -205,6 +205,10 @@ class Replay:
             if isinstance(value, Tensor)
         ]
         self.state_dicts, self.state_names, self.states = map(list, zip(*found)) if found else ([], [], [])
+        self.optimizers = _optimizers(scope.updates)
+        for t in before.tensors.values():
+            if id(t[1]) in held:
+                watch(t[0])
         self.arguments = [(k, s) for k, s in enumerate(sources) if type(s) is int]
         self.keys = [k for k, s in enumerate(sources) if s is None]
         self.specs = [s.spec for s in self.storages]
@@ -275,6 +279,11 @@ class Replay:
             return False
         for optimizer, group, flags, _ in self.updates:
             if optimizer.flags(group) != flags:
+                return False
+        for optimizer, state, dicts, group, maximize, own, step in self.optimizers:
+            if optimizer.state is not state or len(state) != len(dicts) or not all(map(is_, state.values(), dicts)):
+                return False
+            if group.get("maximize") is not maximize or own.get("step") is not step:
                 return False
         return self.guards.hold()
 
@@ -387,6 +396,16 @@ class Replay:
                 t._rg = rg
                 made.append(t)
         return _restore(self.result_tree, iter(made))
+
+
+def _optimizers(updates):
+    """What else of the optimizers a replay depends on: whose states were updated, in which direction, and by which function."""
+    found = []
+    for optimizer, group, *_ in updates:
+        own = getattr(optimizer, "__dict__", {})
+        state = optimizer.state
+        found.append((optimizer, state, list(state.values()), group, group.get("maximize"), own, own.get("step")))
+    return found
 
 
 def _compiled(state, program):

@@ -343,15 +343,30 @@ threshold.derives_in_place()
 @widened
 def prelu(input: Array, weight: Array) -> Array:
     """`input` where positive, `weight * input` elsewhere; `weight` has one element, or one a channel."""
-    if weight.ndim == 1:
-        axis = 1 if input.ndim > 1 else 0
-        lead = input.ndim - axis - 1
-        weight = weight.reshape(*weight.shape, *(1,) * lead) if input.ndim else weight.reshape(())
+    weight = _at_channels(weight, input.ndim)
     below = jnp.where(input > 0, jnp.zeros((), input.dtype), input)  # a weight without end is no slope of what is above
     return jnp.where(input > 0, input, weight * below)
 
 
 prelu.guards(input=True, weight=True)
+
+
+def _at_channels(weight, ndim):
+    """A weight of `prelu` as it broadcasts with an input of so many dimensions."""
+    if weight.ndim != 1:
+        return weight
+    after = ndim - (2 if ndim > 1 else 1)
+    return weight.reshape(*weight.shape, *(1,) * after) if ndim else weight.reshape(())
+
+
+def _prelu_tangent(operands, tangents, numbers):
+    """At 0 that of the input, where the gradient is that below it: PyTorch's."""
+    (input, weight), (moved, turned) = operands, tangents
+    weight, turned = _at_channels(weight, input.ndim), _at_channels(turned, input.ndim)
+    return jnp.where(input >= 0, moved, weight * moved + turned * input)
+
+
+prelu.tangents = _prelu_tangent
 
 
 @prelu.check

@@ -145,6 +145,14 @@ def index_put(input: Array, indices: list[Array | None], values: Array, accumula
 
 @index_put.on_expanded
 def _(input, indices, values, accumulate=False):
+    if accumulate and not builtins.any(i is not None and i.dtype.name in ("bool", "uint8") for i in indices):
+        # what is added to an element of the memory is the sum of what is added to those that lie there
+        shared = [d for d, (n, stride) in enumerate(zip(input.shape, input.stride())) if stride == 0 and n > 1]
+        total = index_put(input.new_zeros(input.shape), indices, values, True)
+        for d in shared:
+            total, input = total.sum(d, True).to(input.dtype), input.narrow(d, 0, 1)
+        rows = input.new_ones(input.shape[0], dtype=dt.int64).cumsum(0) - 1
+        return input, [rows], total, True
     indices = [*indices] + [None] * (input.ndim - len(indices))
     for d, (n, stride) in enumerate(zip(input.shape, input.stride())):
         if stride != 0 or n == 1:

@@ -43,6 +43,7 @@ _global_post_hooks = OrderedDict()
 
 
 def _register(hooks, hook, prepend=False):
+    mutations[0] += 1
     handle = RemovableHandle(hooks)
     hooks[handle.id] = hook
     if prepend:
@@ -104,12 +105,23 @@ def _with_own_step(state, shared):
 
 
 def _share_steps(states):
-    """Let parameters that have made the same number of steps share one count, as those that start together do."""
+    """Let parameters that have made the same number of steps share one count, as those that start together do.
+
+    What has been loaded counts on with the optimizer, as PyTorch's does: all of its counts are of one memory then.
+    """
     known = {}
     for state in states.values():
         step = state.get("step") if isinstance(state, dict) else None
         if isinstance(step, Tensor) and step.numel() == 1:
-            state["step"] = known.setdefault((step.device, step.dtype, step.item()), step)
+            shared = state["step"] = known.setdefault((step.device, step.dtype, step.item()), step)
+            if shared is not step and all(_is_alone(t) for t in (step, shared)) and step._spec is shared._spec:
+                step._storage = shared._storage
+
+
+def _is_alone(t) -> bool:
+    """Whether a tensor is all of its memory, and neither numpy nor a history knows it."""
+    storage = t._storage
+    return storage.spec is t._spec and storage.host is None and t._base is None and t._edge is None
 
 
 class Optimizer:

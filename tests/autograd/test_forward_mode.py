@@ -192,6 +192,15 @@ with fw.dual_level():
     ts.append(tangent(torch.einsum("i,j->ij", d, y)))
     kinds = [str(t.dtype) for t in ts]
 """,
+    "prelu_at_zero": """
+x, t = torch.tensor([[-1., 0., 1., -0.]]), torch.tensor([[1., 2., 3., 4.]])
+for w in (torch.tensor([.25]), torch.tensor([.25, .5, 2., 3.])):
+    for moving in (w * 3, w * 0):
+        print(jvp(torch.nn.functional.prelu, (x, w), (t, moving)))
+    print(jvp(lambda x: torch.nn.functional.prelu(x, w), (x,), (t,)), grad(lambda x: torch.nn.functional.prelu(x, w).sum())(x))
+    print(jacfwd(torch.nn.functional.prelu)(x, w), jacrev(torch.nn.functional.prelu)(x, w))
+print(jvp(torch.nn.functional.prelu, (torch.tensor(0.), torch.tensor([2.])), (torch.tensor(1.), torch.tensor([1.]))))
+""",
     "in_jvp_and_grad": """
 x, y, v = data()
 x, y = x.detach(), y.detach()

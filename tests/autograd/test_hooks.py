@@ -131,6 +131,21 @@ y.register_hook(lambda g: g + 1)
 gy, gx = y.grad, x.grad
 r = (y.retains_grad, x.retains_grad)
 """,
+    "retained_before_another_layout": """
+x = T(1., 2.)
+for name in ("t_", "squeeze_", "unsqueeze_"):
+    for again in (False, True):
+        for part in (lambda y: y, lambda y: y[:, :]):
+            y = part((x * torch.tensor([[2.], [3.], [4.]])))
+            y.retain_grad()
+            getattr(y, name)(*(() if name == "t_" else (0,)))
+            print(y.retains_grad)
+            if again:
+                y.retain_grad()
+            (y * y.sum()).sum().backward()
+            print(y.grad.shape, y.grad.tolist(), y.retains_grad)
+gx = x.grad
+""",
     "node_order": """
 x = T(1., 2.)
 log = []

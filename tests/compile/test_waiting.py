@@ -1,5 +1,6 @@
 """Calls of compiled regions that wait for their gradients to die: whatever is looked at, and whenever, is PyTorch's."""
 
+import collections
 import copy
 
 import pytest
@@ -107,9 +108,51 @@ def other_state(t, model, optimizer, x, loss, seen):
     state["exp_avg"] = t.zeros_like(state["exp_avg"])
 
 
+def hook_gradient(t, model, optimizer, x, loss, seen):
+    model[0].weight.register_hook(lambda g: g * 0.5)
+
+
+def hook_after_gradient(t, model, optimizer, x, loss, seen):
+    model[0].weight.register_post_accumulate_grad_hook(lambda p: p.grad.mul_(0.5) is None or None)
+
+
+def freeze_weight(t, model, optimizer, x, loss, seen):
+    model[0].weight.requires_grad = not model[0].weight.requires_grad
+
+
+def freeze_module(t, model, optimizer, x, loss, seen):
+    model[0].requires_grad_(not model[0].weight.requires_grad)
+
+
+def hook_steps(t, model, optimizer, x, loss, seen):
+    optimizer.register_step_pre_hook(lambda *args: model[0].weight.grad.mul_(0.5) is None or None)
+
+
+def turn_round(t, model, optimizer, x, loss, seen):
+    optimizer.param_groups[0]["maximize"] = not optimizer.param_groups[0]["maximize"]
+
+
+def forget_state(t, model, optimizer, x, loss, seen):
+    optimizer.state.pop(model[0].weight)
+
+
+def state_anew(t, model, optimizer, x, loss, seen):
+    optimizer.state[model[0].weight] = {}
+
+
+def states_anew(t, model, optimizer, x, loss, seen):
+    optimizer.state = collections.defaultdict(dict)
+
+
+def step_otherwise(t, model, optimizer, x, loss, seen):
+    optimizer.step = lambda: [p.grad.zero_() for p in model.parameters()] and None
+
+
 EVENTS = [
     keep_gradient, keep_detached_gradient, copy_model, scale_weight, overwrite_bias, other_data, zero_gradient, drop_gradients,
     turn_gradient, learning_rate, evaluate, keep_loss, use_weight, view_of_weight, restore, other_state,
+    hook_gradient, hook_after_gradient, freeze_weight, freeze_module, hook_steps, turn_round, forget_state, state_anew, states_anew,
+    step_otherwise,
 ]  # fmt: skip
 
 
@@ -132,7 +175,7 @@ def training(t, compiled, event):
         loss = call(x)
         if i in (5, 8, 9):
             event(t, model, optimizer, x, loss, seen)
-    seen += [*model.parameters(), *[p.grad for p in model.parameters()]]
+    seen += [*model.parameters(), *[p.grad for p in model.parameters() if p.grad is not None]]
     return seen
 
 
@@ -151,6 +194,31 @@ def test_gradients_add_up_over_calls(compiled):
 @pytest.mark.parametrize("event", EVENTS, ids=lambda e: e.__name__)
 def test_looking_in_between_changes_nothing(event, compiled):
     same(training(jtorch, compiled, event), training(torch, False, event))
+
+
+@pytest.mark.filterwarnings("ignore:Anomaly Detection", "ignore:Error detected in")
+def test_hooks_of_saved_tensors_and_anomalies():
+    def program(t, compiled):
+        model = network(t)
+
+        def gradient(x):
+            model.zero_grad()
+            model(x).pow(2).mean().backward()
+            return model[0].weight.grad.clone()
+
+        call = t.compile(gradient) if compiled else gradient
+        seen = [call(t.ones(3, 4)) for _ in range(6)]
+        packed = []
+        for _ in range(2):
+            with t.autograd.graph.saved_tensors_hooks(lambda x: packed.append(1) or x * 0.5, lambda x: x):
+                seen.append(call(t.ones(3, 4)))
+            seen.append(call(t.ones(3, 4)))
+        assert packed
+        with t.autograd.detect_anomaly(check_nan=True), pytest.raises(RuntimeError, match="nan"):
+            call(t.full((3, 4), float("nan")))
+        return seen
+
+    same(program(jtorch, True), program(torch, False))
 
 
 def test_unseen_gradients_are_no_results_of_the_program():

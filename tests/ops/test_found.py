@@ -381,3 +381,25 @@ EMPTY_IMAGES = {
 @pytest.mark.parametrize("name", EMPTY_IMAGES)
 def test_empty_images(name):
     both(lambda t: EMPTY_IMAGES[name](t, t.nn.functional), layout=False)
+
+
+_VALUES_ALONE = {
+    "svd": lambda t, A: t.linalg.svd(A).S.sum(),
+    "svd, reduced": lambda t, A: t.linalg.svd(A, full_matrices=False)[1].pow(2).sum(),
+    "torch.svd": lambda t, A: t.svd(A)[1].sum(),
+    "eigh": lambda t, A: t.linalg.eigh(A).eigenvalues.pow(2).sum(),
+    "eig": lambda t, A: t.linalg.eig(A).eigenvalues.real.sum(),
+}
+
+
+@pytest.mark.parametrize("name", _VALUES_ALONE)
+def test_equal_values_have_a_gradient_where_vectors_have_none(name):
+    def program(t):
+        got = []
+        for A in (t.eye(3), t.diag(t.tensor([1.0, 1.0, 3.0])), t.stack([t.eye(3), t.eye(3) + 0.1])):
+            A = A.to(t.float64).requires_grad_()
+            _VALUES_ALONE[name](t, A).backward()
+            got.append(A.grad)
+        return got
+
+    both(program)

@@ -359,3 +359,28 @@ def test_a_line_search_that_meets_infinity_stays_finite(lr):
         return o.step(closure).item(), p.detach()
 
     both(program)
+
+
+@pytest.mark.parametrize("name", ["Adam", "AdamW", "Adagrad", "NAdam", "Adadelta"])
+def test_a_state_that_is_loaded_again_has_counted_on(name):
+    """What has been loaded is the optimizer's state from then on, in PyTorch too; a second load goes on from there."""
+
+    def program(t):
+        params = [t.ones(3, requires_grad=True), t.full((2, 2), 2.0, requires_grad=True)]
+        optimizer = getattr(t.optim, name)(params, lr=0.1)
+
+        def run(steps):
+            for _ in range(steps):
+                optimizer.zero_grad()
+                sum((p * p).sum() for p in params).backward()
+                optimizer.step()
+
+        run(3)
+        saved = copy.deepcopy(optimizer.state_dict())
+        for steps in (2, 3, 1):
+            run(steps)
+            optimizer.load_state_dict(saved)
+        run(2)
+        return params, [s["step"] for s in saved["state"].values()], [optimizer.state[p]["step"] for p in params]
+
+    both(program)
