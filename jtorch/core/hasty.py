@@ -10,7 +10,7 @@ import os
 
 import jax
 
-from . import costs
+from . import costs, crowd
 from .device import cpu
 from .hosted import Hosted
 from .packing import placed
@@ -123,6 +123,7 @@ def of_program(prog):
 
 def of_plan(plan):
     """What runs a plan by itself for its first runs: `plan.first` from now on."""
+    crowd.made()
     size = plan.nbytes + sum(spec.nbytes for spec in plan.operands)
     usual = plan.by_itself()
     if size > (SMALL_BY_OP if plan.operands else LARGE):

@@ -2,7 +2,7 @@
 after one more node."""
 
 from .. import config
-from . import ledger, sight, stretch
+from . import crowd, ledger, sight, stretch
 from .keys import number_key
 from .packing import RUNTIME
 
@@ -122,3 +122,6 @@ def forget():
     roots.by_device = {}
     roots.states = 0
     sight.seen.forget()
+
+
+crowd.forgetters.append(forget)

@@ -7,7 +7,7 @@ from sys import getrefcount
 import jax
 
 from ..errors_storage import out_of_memory
-from . import by_numpy, costs, cuts, gather, hasty, hosted, ledger, maps, sight, ties
+from . import by_numpy, costs, crowd, cuts, gather, hasty, hosted, ledger, maps, sight, ties
 from .chain import abstract, beside, concretely
 from .channel_order import CONVOLVES, FOLLOWS, lies_first, stored_order
 from .device import place_of
@@ -144,6 +144,7 @@ class Program:
 
         in_haste: allows an executable that is made quickly, and another one when it has run some times.
         """
+        crowd.made()
         self.settled = not (in_haste and hasty.wanted(self))
         self.call = (hasty.in_full if self.settled else hasty.of_program)(self)
 
@@ -286,8 +287,7 @@ def _donations(nodes, out, used, dead):
 def run(graph, cause, scope, thread=None):
     """Compute what is still held of a graph's results. The graph is not used again.
 
-    thread: given for a finished step, which may wait there for the steps after it.
-    """
+    thread: given for a finished step, which may wait there for the steps after it."""
     if graph.device.type == "meta":
         for pending in graph.pendings:
             pending.value = NO_DATA

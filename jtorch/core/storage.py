@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import errors, errors_func, errors_storage
+from . import crowd, halves, strided
 from . import dtype as dtypes
-from . import halves, strided
 from .device import cpu, of_array, place_of
 from .lanes import Lane, is_traced, unknown
 from .pending import NO_DATA, Small
@@ -220,6 +220,7 @@ def _inside(base, spec, offset):
 
 
 _recipes: dict[tuple, Plan] = {}
+crowd.forgetters += (_views.clear, _recipes.clear)
 
 
 def _make_view_plan(base, spec, offset, writing):

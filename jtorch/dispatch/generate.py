@@ -10,8 +10,8 @@ import inspect
 import numpy as np
 
 from .. import errors
+from ..core import crowd, wide
 from ..core import dtype as dtypes
-from ..core import wide
 from ..core.record import tls
 from ..ops import registry
 from ..ops.registry import KEY, LIST, NUMBER, OPTIONAL, SCALAR, STATIC, TENSOR
@@ -469,11 +469,12 @@ def tensor_call(record, args, kwargs):
 
 
 def forget_plans():
-    """Drop all plans: the default dtype has changed, and they depend on it."""
+    """Drop all plans: the default dtype has changed, and they depend on it, or there are too many programs."""
     for op in registry.OPS.values():
         op.plans.clear()
         op.passed.clear()
 
 
+crowd.forgetters.append(forget_plans)
 registry.tensor_call = tensor_call
 registry.tensor_type = Tensor

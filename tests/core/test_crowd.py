@@ -1,0 +1,31 @@
+"""A process that makes programs for ever keeps room for the next."""
+
+import math
+
+import pytest
+
+import jtorch
+from jtorch import config
+from jtorch.core import crowd
+
+
+@pytest.mark.skipif(not crowd.maps(), reason="the system does not tell how many memory maps there are")
+@pytest.mark.parametrize("mode", ["auto", "eager"])
+def test_shapes_that_never_come_back(mode, monkeypatch):
+    start, looks, held = crowd.maps(), [], []
+    monkeypatch.setattr(crowd, "EACH", 10)
+    monkeypatch.setattr(crowd, "ROOM", 0)
+    monkeypatch.setattr(crowd, "most", lambda: looks.append(None) or (start + 100) / crowd.SHARE)
+    monkeypatch.setattr(crowd, "crowd", crowd._Crowd())
+    step = 3 if mode == "auto" else 5
+    monkeypatch.setattr(config, "deterministic", True)  # every graph is compiled at once
+    x = jtorch.zeros(1, requires_grad=True)
+    with jtorch.execution_mode(mode):
+        for n in range(1000, 1000 + 60 * step, step):
+            y = (x + jtorch.full((n,), 0.5)).sin().cumsum(0)[-1]
+            y.backward()
+            assert y.item() == pytest.approx(n * math.sin(0.5), rel=1e-4)
+            held.append(crowd.maps())
+    assert looks and crowd.crowd.kept, "nothing was dropped"
+    assert max(held) < start + 1000, held  # otherwise 3000
+    assert x.grad.item() == pytest.approx(math.cos(0.5) * sum(range(1000, 1000 + 60 * step, step)), rel=1e-3)
