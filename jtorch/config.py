@@ -13,7 +13,14 @@ def _int(name: str, default: int) -> int:
     return int(value) if value.strip().lstrip("-").isdigit() else default
 
 
-mode = os.environ.get("JTORCH_MODE", "auto")  # how ops run: auto (recorded, fused) or eager (one by one)
+def _choice(name: str, default: str, other: str) -> str:
+    value = (os.environ.get(name) or default).strip().lower()
+    if value not in (default, other):
+        raise ValueError(f"{name} is {os.environ[name]!r}; it can be {default!r} or {other!r}")
+    return value
+
+
+mode = _choice("JTORCH_MODE", "auto", "eager")  # how ops run: auto (recorded, fused) or eager (one by one)
 cache_dir = os.environ.get("JTORCH_CACHE_DIR")  # compiled programs on disk; default: the user's cache folder
 use_cache = _flag("JTORCH_CACHE", True)  # 0: do not touch JAX's compilation cache settings
 use_malloc = _flag("JTORCH_MALLOC", True)  # 0: leave glibc's allocator as it is
@@ -22,7 +29,7 @@ max_bytes = _int("JTORCH_MAX_BYTES", 1 << 36)  # or when the results recorded in
 cold_ops = _int("JTORCH_COLD_OPS", 6)  # first sight of a graph with more uncompiled ops than this compiles it whole
 max_states = _int("JTORCH_MAX_STATES", 1 << 19)  # recorded paths kept; beyond it the memory of graphs is dropped
 # where masks of dropout are drawn: device (fused into the step), or host: PyTorch's numbers for the same seed, to compare with it
-host_dropout = os.environ.get("JTORCH_DROPOUT", "device").strip().lower() == "host"
+host_dropout = _choice("JTORCH_DROPOUT", "device", "host") == "host"
 deterministic = (
     False  # torch.use_deterministic_algorithms: what a program's first runs give equals its later runs' in every bit
 )

@@ -103,3 +103,12 @@ def test_the_mode_belongs_to_the_thread():
         t.start()
         t.join()
     assert seen == [jtorch.config.mode]
+
+
+def test_a_mode_that_there_is_not_is_refused(monkeypatch):
+    for said, found in ((" Eager", "eager"), ("", "auto"), ("auto", "auto")):
+        monkeypatch.setenv("JTORCH_MODE", said)
+        assert jtorch.config._choice("JTORCH_MODE", "auto", "eager") == found
+    monkeypatch.setenv("JTORCH_MODE", "eagre")
+    with pytest.raises(ValueError, match="JTORCH_MODE is 'eagre'; it can be 'auto' or 'eager'"):
+        jtorch.config._choice("JTORCH_MODE", "auto", "eager")
