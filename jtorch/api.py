@@ -66,8 +66,8 @@ def set_default_dtype(d) -> None:
 
 
 def set_default_tensor_type(t) -> None:
-    """Deprecated by PyTorch: set the default dtype by a class such as torch.DoubleTensor, or its name."""
-    legacy.set_default_tensor_type(t, set_default_dtype)
+    """Deprecated by PyTorch: set the default dtype and device by a class such as torch.cuda.FloatTensor, or its name."""
+    legacy.set_default_tensor_type(t, set_default_dtype, set_default_device)
 
 
 def set_default_device(device) -> None:

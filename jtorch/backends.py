@@ -49,16 +49,17 @@ class _Matmul(types.SimpleNamespace):
     def allow_tf32(self, allowed):
         settings.set_float32_matmul_precision("high" if allowed else "highest")
 
-    _asked = "none"
+    _exact = "none"  # the name of float32's own precision that was asked for last
 
     @property
     def fp32_precision(self):
-        return self._asked
+        return "tf32" if self.allow_tf32 else self._exact
 
     @fp32_precision.setter
     def fp32_precision(self, asked):
         self.allow_tf32 = asked == "tf32"
-        self._asked = asked
+        if not self.allow_tf32:
+            self._exact = asked
 
 
 class _Conv:
@@ -191,7 +192,7 @@ class SDPAParams:
 
 cuda.SDPAParams = SDPAParams
 fp32_precision = "none"  # kept: set_float32_matmul_precision decides
-for _backend, _kinds in ((cudnn, ("conv", "rnn")), (mkldnn, ("matmul", "conv", "rnn"))):
+for _backend, _kinds in ((cudnn, ("rnn",)), (mkldnn, ("matmul", "conv", "rnn"))):
     _backend.fp32_precision = "none"
     for _kind in _kinds:
         setattr(_backend, _kind, types.SimpleNamespace(fp32_precision="tf32" if _backend is cudnn else "none"))

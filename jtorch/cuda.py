@@ -184,8 +184,9 @@ def ipc_collect() -> None:
 
 
 def _jax_device(device):
-    index = device if isinstance(device, int) else None
-    return devices.resolve(devices.Device("cuda", index) if device is None or index is not None else device).jax
+    if device is None or isinstance(device, int):
+        device = devices.Device("cuda", device)
+    return devices.resolve(device).jax
 
 
 # --- random numbers: one generator serves all devices --------------------------------------------------------------

@@ -92,7 +92,7 @@ CLASSES = {name: _make(name, dtypes.ALL[d], "cpu") for d, name in LEGACY_NAMES.i
 CUDA_CLASSES = {name: _make(name, dtypes.ALL[d], "cuda") for d, name in LEGACY_NAMES.items()}
 
 
-def set_default_tensor_type(t, set_default_dtype) -> None:
+def set_default_tensor_type(t, set_default_dtype, set_default_device) -> None:
     """The old way to set the default dtype and device, by a class such as torch.cuda.FloatTensor or its name."""
     if isinstance(t, str):
         space, _, name = t.rpartition(".")
@@ -104,5 +104,5 @@ def set_default_tensor_type(t, set_default_dtype) -> None:
     if not found.dtype.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
     if found.place != devices.get_default().type:
-        devices.set_default(found.place)
+        set_default_device(found.place)
     set_default_dtype(found.dtype)

@@ -3,10 +3,9 @@
 import jax
 
 from . import config, errors
+from .core import crowd
 from .core import device as devices
-from .core.paths import forget
 from .core.record import tls
-from .dispatch import forget_plans
 
 _PRECISIONS = {"highest": "highest", "high": "high", "medium": "default"}  # PyTorch's name -> jax's
 
@@ -98,8 +97,7 @@ def allow_conv_tf32(allowed) -> None:
         config.conv_tf32 = bool(allowed)
         if devices.accelerator() is not None:  # what is compiled has the other precision
             tls.me.flush("convolution precision")
-            forget_plans()
-            forget()
+            crowd.forget_programs()
 
 
 def set_num_threads(n) -> None:

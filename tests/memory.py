@@ -21,19 +21,11 @@ def crowded() -> bool:
 
 def forget_programs():
     """Everything compiled is dropped; on disk it is still there if it is needed again."""
-    import jax  # noqa: PLC0415  the conftest sets the environment before anything imports them
-
-    from jtorch import dispatch  # noqa: PLC0415
-    from jtorch.core import paths, storage  # noqa: PLC0415
+    from jtorch.core import crowd  # noqa: PLC0415  the conftest sets the environment before anything imports it
 
     global _kept
-    dispatch.forget_plans()
-    paths.forget()
-    storage._views.clear()
-    storage._recipes.clear()
-    jax.clear_caches()
     gc.unfreeze()  # see the conftest
-    gc.collect()
+    crowd.forget_programs()
     gc.freeze()
     _trim()
     _kept = _held()
@@ -50,14 +42,14 @@ def _memory():
 
 def _held():
     """Bytes and memory maps of this process; none where the system does not tell."""
+    from jtorch.core import crowd  # noqa: PLC0415  as above
+
     try:
         with open("/proc/self/statm") as file:
             resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-        with open("/proc/self/maps", "rb") as file:
-            maps = file.read().count(b"\n")
     except OSError:
         return 0, 0
-    return resident, maps
+    return resident, crowd.maps()
 
 
 def _trim():

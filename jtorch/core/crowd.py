@@ -30,11 +30,16 @@ def made():
     """A program, or an operation's executable, is about to be made: where there are too many, all others are dropped."""
     crowd.made += 1
     if crowd.made % EACH == 0 and maps() > max(SHARE * most(), crowd.kept + ROOM):
-        for forget in forgetters:
-            forget()
-        jax.clear_caches()
-        gc.collect()
+        forget_programs()
         crowd.kept = maps()
+
+
+def forget_programs():
+    """Drop everything compiled; on disk it is still there if it is needed again."""
+    for forget in forgetters:
+        forget()
+    jax.clear_caches()
+    gc.collect()
 
 
 def maps() -> int:
