@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from .channel_order import first, last
 
@@ -64,7 +65,7 @@ class Cuts:
         for at, (out, r) in enumerate(zip(look.outs, [results] if plan.n_out == 1 else results), node.first):
             loads = None if out is None else self._loads(node, out, args)
             if at in self.readers and (is_long or loads is not None and self._is_dear(at, r, loads)):
-                r = first(_stored(last(r))) if at in self.maps else _stored(r)
+                r = first(stored(last(r))) if at in self.maps else stored(r)
             else:
                 self.before[at] = before
                 if loads is not None:
@@ -161,10 +162,12 @@ def _nbytes(x) -> int:
     return x.size * x.dtype.itemsize
 
 
-def _stored(x):
+def stored(x):
     """A value that XLA does not compute more than once: a quotient is too dear for that. This one is by 1, which the code generator sees."""
     if x.dtype == bool:
-        return _stored(x.astype(jnp.float32)) != 0
+        return stored(x.astype(jnp.uint8)) != 0
+    if jnp.issubdtype(x.dtype, jnp.integer) and x.dtype.itemsize * 8 == jnp.iinfo(x.dtype).bits:
+        return lax.div(x, (x & ~x) + jnp.ones((), x.dtype))
     if not jnp.issubdtype(x.dtype, jnp.floating) or x.dtype.itemsize == 1:  # not all floats of a byte have a 1 and a 0
         return x
     return x / (1 + (x > jnp.inf).astype(x.dtype))

@@ -11,7 +11,7 @@ from jax import Array, lax
 from jtorch import config
 from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
-from jtorch.core import rng, shapes
+from jtorch.core import shapes
 
 from . import backend, formats
 from .linear import torch_dropout
@@ -212,7 +212,7 @@ def attention_dropout(
         query.shape[-2],
         keys.shape[-2],
     )
-    keep = rng.bernoulli(key, 1.0 - dropout_p, shape)
+    keep = backend.keep_mask(key, 1.0 - dropout_p, shape)
     return _kept(*_attend(query, keys, value, attn_mask, is_causal, scale, enable_gqa, keep, dropout_p), keep)
 
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jtorch import errors_nn as errors
+from jtorch.core import cuts, rng
 from jtorch.core import dtype as dtypes
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "column_sum",
     "conjugate",
     "differentiated_as",
+    "keep_mask",
     "magnitude",
     "need_floats",
     "materialize",
@@ -38,8 +40,9 @@ def one_of(which, this, other):
         return lax.cond(which, this, other)
 
 
-FOLDS = 8  # of `row_sum`
-FEW_ROWS, SMALL_PRODUCT = 100, 128 * 128  # of `matmul_tn`
+FOLDS, FOLD = 8, 100  # of `row_sum`: how many, and the rows that each has at least
+FEW_ROWS, SMALL_PRODUCT = 128, 128 * 128  # of `matmul_tn`
+TURNED_READS = 2  # how often an optimizer reads a gradient against the order in which it is stored
 FEW_COLUMNS, FEW_OF_SMALL, LARGE_WEIGHT = 64, 32, 1 << 16  # of `matmul_nt`
 NARROW = (jnp.dtype(jnp.bfloat16), jnp.dtype(jnp.float16))
 
@@ -87,15 +90,19 @@ def materialize(x: Array) -> Array:
     return barrier(x) if on_cpu() else x
 
 
+def keep_mask(key: Array, chance: float, shape) -> Array:
+    """True with probability `chance`. On the CPU drawn once: XLA would draw it anew for each that reads it, the derivative too."""
+    keep = rng.bernoulli(key, chance, shape)
+    return cuts.stored(keep) if on_cpu() else keep
+
+
 def matmul_tn(a: Array, b: Array) -> Array:
-    """`a.mT @ b`. On the CPU an operand is transposed on its own first: a matmul with a transposed left operand
-    runs at half speed there (benchmarks/kernels_gpt.py), unless few rows make a large result (0.7 of the time for
-    64 rows, 256 by 784)."""
+    """`a.mT @ b`. On the CPU what is cheapest is transposed on its own first: a matmul with a transposed left operand runs at half
+    speed there, unless few rows make a large result (benchmarks/kernels_gpt.py, `--weights`)."""
     rows, columns, width = *a.shape[-2:], b.shape[-1]
-    few = rows <= FEW_ROWS and columns * width > SMALL_PRODUCT and columns < 4 * width
-    if not on_cpu() or a.ndim == 2 and few:
+    if not on_cpu() or a.ndim == 2 and rows <= FEW_ROWS and columns * width > SMALL_PRODUCT:
         return jnp.matmul(a.mT, b)
-    if a.ndim > 2 or a.shape[-1] <= b.shape[-1]:
+    if a.ndim > 2 or columns <= width or rows * columns <= (rows + TURNED_READS * columns) * width:
         return jnp.matmul(barrier(a.mT), b)
     # The narrower operand is the cheaper one to transpose. The barrier around the result keeps XLA from folding
     # its transpose into the matmul; a batched result must not have one: XLA 0.10's compiler aborts on its layout.
@@ -126,7 +133,7 @@ def row_sum(term, *matrices):
     at a time: stored first, they take 2.4 times as long (4096 rows of 512)."""
     rows = matrices[0].shape[0]
     folds = math.gcd(rows, FOLDS)
-    if not on_cpu() or rows < FOLDS * FEW_ROWS or folds == 1:
+    if not on_cpu() or rows < FOLDS * FOLD or folds == 1:
         return column_sum(materialize(term(*matrices)))
     split = (
         [lax.squeeze(p, (0,)) for p in lax.split(m.reshape(folds, -1, m.shape[1]), (1,) * folds)] for m in matrices

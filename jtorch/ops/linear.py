@@ -11,7 +11,6 @@ from jax import Array, lax
 from jtorch import config
 from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
-from jtorch.core import rng
 from jtorch.core.shapes import broadcast
 
 from . import backend, formats, registry
@@ -493,7 +492,7 @@ def dropout_mask(input: Array, p: float, features: int | None = None, *, key: Ke
     """`input` with elements zeroed at probability `p` and the rest scaled by 1 / (1 - p).
 
     With `features`, whole slices are: the mask spans that many leading dimensions."""
-    keep = rng.bernoulli(key, 1.0 - p, _mask_shape(input.shape, features))
+    keep = backend.keep_mask(key, 1.0 - p, _mask_shape(input.shape, features))
     return _drop(input, keep, p), keep
 
 
@@ -533,7 +532,7 @@ def _check_dropout_dtype(dtype, p: float) -> None:
 @op(where="", hidden=1, grad_name="AddBackward0", strides=formats.keep_order)
 def alpha_dropout_mask(input: Array, p: float, features: int | None = None, *, key: Key) -> tuple[Array, Array]:
     """Dropout to selu's saturation value, then an affine map: mean and variance stay what they were."""
-    keep = rng.bernoulli(key, 1.0 - p, _mask_shape(input.shape, features))
+    keep = backend.keep_mask(key, 1.0 - p, _mask_shape(input.shape, features))
     scale = _alpha_scale(p)
     x = input.astype(backend.accumulator(input.dtype))
     dropped = jnp.asarray(_SELU_SATURATION * scale, x.dtype)

@@ -3,8 +3,8 @@
 import jax.numpy as jnp
 
 from jtorch import config
-from jtorch.core import rng
 
+from . import backend
 from .join import cat, stack
 from .linear import torch_dropout
 from .registry import Array, Key, composite, op
@@ -14,7 +14,7 @@ from .rnn import gru_layer, lstm_layer, lstm_projected_layer, rnn_layer
 @op(where="", grad_name="MulBackward0")
 def between_layers(input: Array, p: float, *, key: Key) -> Array:
     """Dropout of one layer's outputs."""
-    keep = rng.bernoulli(key, 1.0 - p, input.shape)
+    keep = backend.keep_mask(key, 1.0 - p, input.shape)
     return jnp.where(keep, input / (1 - p) if p < 1 else 0, 0).astype(input.dtype)
 
 

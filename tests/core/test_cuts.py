@@ -17,8 +17,21 @@ def test_what_is_stored_keeps_its_bits(dtype):
     if np.issubdtype(dtype, np.floating):
         values = [-0.0, 1.5, np.inf, -np.inf, np.nan, np.finfo(dtype).max, np.finfo(dtype).tiny]
     x = np.array(values, dtype)
-    made = np.asarray(jax.jit(cuts._stored)(x))
+    made = np.asarray(jax.jit(cuts.stored)(x))
     assert made.dtype == x.dtype and made.tobytes() == x.tobytes()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.bool_, np.int32, np.int8, np.uint8])
+def test_what_is_stored_is_computed_once(dtype):
+    def read_twice(x, y):
+        dear = (x.astype(np.int32) ^ 12345).astype(dtype)
+        dear = cuts.stored(dear)
+        out = jax.numpy.where(dear, y, 0) @ y
+        return jax.numpy.where(dear, out, 1)
+
+    x = np.ones((64, 64), np.float32)
+    text = jax.jit(read_twice).lower(x, x).compile().as_text()
+    assert text.count(" xor(") == 1
 
 
 def _look(function, operands):
@@ -64,7 +77,7 @@ def test_what_is_read_for_a_result(function, operands, outs, uses):
 def _run(monkeypatch, nodes, readers=()):
     """Indices of the values that are stored where these nodes are traced."""
     stored = []
-    monkeypatch.setattr(cuts, "_stored", lambda x: stored.append(x) or x)
+    monkeypatch.setattr(cuts, "stored", lambda x: stored.append(x) or x)
     held = cuts.Cuts([*nodes, *readers])
     values = {}
     for node in nodes:
