@@ -42,7 +42,6 @@ def one_of(which, this, other):
 
 FOLDS, FOLD = 8, 100  # of `row_sum`: how many, and the rows that each has at least
 FEW_ROWS, SMALL_PRODUCT = 128, 128 * 128  # of `matmul_tn`
-TURNED_READS = 2  # how often an optimizer reads a gradient against the order in which it is stored
 FEW_COLUMNS, FEW_OF_SMALL, LARGE_WEIGHT = 64, 32, 1 << 16  # of `matmul_nt`
 NARROW = (jnp.dtype(jnp.bfloat16), jnp.dtype(jnp.float16))
 
@@ -98,15 +97,15 @@ def keep_mask(key: Array, chance: float, shape) -> Array:
 
 def matmul_tn(a: Array, b: Array) -> Array:
     """`a.mT @ b`. On the CPU what is cheapest is transposed on its own first: a matmul with a transposed left operand runs at half
-    speed there, unless few rows make a large result (benchmarks/kernels_gpt.py, `--weights`)."""
+    speed there, unless few rows make a large result (benchmarks/kernels_gpt.py, `--products`)."""
     rows, columns, width = *a.shape[-2:], b.shape[-1]
-    if not on_cpu() or a.ndim == 2 and rows <= FEW_ROWS and columns * width > SMALL_PRODUCT:
+    if not on_cpu() or a.ndim == 2 and rows <= FEW_ROWS and columns * width > SMALL_PRODUCT and columns <= 4 * width:
         return jnp.matmul(a.mT, b)
-    if a.ndim > 2 or columns <= width or rows * columns <= (rows + TURNED_READS * columns) * width:
+    if a.ndim > 2 or columns <= width or rows * columns < (rows + columns) * width:
         return jnp.matmul(barrier(a.mT), b)
-    # The narrower operand is the cheaper one to transpose. The barrier around the result keeps XLA from folding
-    # its transpose into the matmul; a batched result must not have one: XLA 0.10's compiler aborts on its layout.
-    return barrier(jnp.matmul(barrier(b.mT), a)).mT
+    # The barrier around the product keeps XLA from folding its transpose into the matmul; a batched product must not have one: XLA 0.10's
+    # compiler aborts on its layout. The result is turned once, and not by each of the optimizer's loops.
+    return cuts.stored(barrier(jnp.matmul(barrier(b.mT), a)).mT)
 
 
 def by_columns(rows: int, weight: Array) -> bool:
