@@ -117,7 +117,7 @@ def matmul_nt(a: Array, b: Array) -> Array:
     """`a @ b.mT` of matrices, summed in float32 for 16-bit floats and not rounded back yet. On the CPU a few rows are the columns of
     the other product, which reads both operands along their rows: by hand 1.0 to 1.9 times as long (benchmarks/kernels_parts.py)."""
     over = lambda a, b: lax.dot_general(a, b, (((1,), (1,)), ((), ())), preferred_element_type=accumulator(a.dtype))
-    return barrier(over(b, a)).mT if by_columns(a.shape[0], b) else over(a, b)
+    return cuts.stored(barrier(over(b, a)).mT) if by_columns(a.shape[0], b) else over(a, b)
 
 
 def column_sum(x: Array) -> Array:
