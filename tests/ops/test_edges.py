@@ -286,6 +286,12 @@ REFUSED = {
     "wholes over 0": lambda t, x: x.long() // 0,
     "wholes modulo 0": lambda t, x: t.fmod(x.long(), 0),
     "mean of wholes and reals": lambda t, x: t.nn.functional.l1_loss(x.long(), x),
+    "windows of no channels": lambda t, x: t.nn.functional.adaptive_max_pool1d(t.ones(2, 0, 4), 2),
+    "means of windows of no channels": lambda t, x: t.nn.functional.adaptive_avg_pool3d(t.ones(2, 0, 4, 4, 4), 2),
+    "a class of one number": lambda t, x: t.nn.functional.cross_entropy(t.ones(()), t.ones((), dtype=t.int64)),
+    "a probability of one number": lambda t, x: t.nn.functional.cross_entropy(t.ones(()), t.ones(())),
+    "classes of one number": lambda t, x: t.nn.functional.cross_entropy(t.ones(()), t.ones(3)),
+    "classes of one number for many": lambda t, x: t.nn.functional.nll_loss(t.ones(2, 3, 4), t.ones(2)),
     "windows without room": lambda t, x: t.nn.functional.fractional_max_pool2d(t.ones(1, 4, 4), 2, output_size=4),
     "windows over too many": lambda t, x: t.nn.functional.fractional_max_pool2d(
         t.ones(1, 1, 1, 4, 4), 2, output_size=1
