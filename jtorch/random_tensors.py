@@ -95,7 +95,7 @@ def _random(name, args, size, generator, out, dtype, device, requires_grad, draw
 def _made(drawn, shape, place, d):
     """The tensor of what `drawn(shape)` gives, or gives each slice of a vmap."""
     array = traced_draws.host(drawn, shape)
-    return from_array(array, place, d) if isinstance(array, np.ndarray) else from_jax(array)
+    return from_array(np.asarray(array), place, d) if isinstance(array, (np.ndarray, np.generic)) else from_jax(array)
 
 
 def _undrawn(shape, d, place, drawn=None, strides=None):

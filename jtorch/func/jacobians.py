@@ -119,7 +119,8 @@ def _columns_by_lanes(func, split, has_aux):
     with Lanes(total) as here:
         for k, b, s in zip(split.flat, parts, specs):
             tangents[k] = by_lanes.given(value_of(b), _dense(s), here)
-        results = by_dual.jvp(func, split.arguments, tangents, has_aux)
+        paired = (lambda *args, **kwargs: with_aux(func(*args, **kwargs), "jacfwd")) if has_aux else func
+        results = by_dual.jvp(paired, split.arguments, tangents, has_aux)
     leaves, tree = flatten(results[0])
     _checked(results[0], "jacfwd")
     moved = flatten(results[1])[0]

@@ -89,8 +89,12 @@ class Split:
 
 
 def with_aux(out, name):
+    """What a function with has_aux returned: checked to be a pair, whose second part is of tensors."""
     if not isinstance(out, tuple) or len(out) != 2:
         raise RuntimeError(f"{name}: output of function f should be a tuple: (output, aux) if has_aux is True")
+    for x in flatten(out[1])[0]:
+        if not isinstance(x, Tensor):
+            raise RuntimeError(f"Expected tensors, got unsupported type {type(x)}")
     return out
 
 

@@ -478,6 +478,7 @@ def stft_of(
     pad_mode: str,
     normalized: bool,
     onesided: bool | None,
+    edge: int,
     return_complex: bool,
 ) -> Array:
     """The transforms of overlapping windowed frames, (..., frequency, frame)."""
@@ -492,6 +493,8 @@ def stft_of(
             )
         mode = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}[pad_mode]
         input = jnp.pad(input, [(0, 0)] * (input.ndim - 1) + [(side, side)], mode=mode)
+    elif edge:
+        input = jnp.pad(input, [(0, 0)] * (input.ndim - 1) + [(edge, edge)])
     _check_stft(input, window, n_fft, hop_length, win_length, normalized, onesided, return_complex)
     kind = input.dtype
     if window is not None:
@@ -587,6 +590,21 @@ def hop_of(hop_length, n_fft) -> int:
     return math.floor(n_fft / 4) if hop_length is None else hop_length
 
 
+def _check_aligned(input, n_fft, hop_length, win_length):
+    """An odd gap is halved to the lower side at both ends, so that the last frame may end behind the signal."""
+    batch, length = (1, *input.shape)[-2:] if input.ndim else (1, 0)
+    length += n_fft - win_length - 1
+    if hop_length <= 0 or length < win_length or (length + 1 - n_fft) % hop_length:
+        return
+    frames, width = 1 + (length + 1 - n_fft) // hop_length, input.dtype.itemsize
+    needed = ((batch - 1) * length + (frames - 1) * hop_length + n_fft) * width
+    raise RuntimeError(
+        f"setStorage: sizes [{batch}, {frames}, {n_fft}], strides [{length}, {hop_length}, 1], storage offset 0, and "
+        f"itemsize {width} requiring a storage size of {needed} are out of bounds for storage of size "
+        f"{batch * length * width}"
+    )
+
+
 @composite
 def stft(
     input,
@@ -611,9 +629,14 @@ def stft(
             )
         return_complex = True
     win_length = n_fft if win_length is None else win_length
+    hop_length = hop_of(hop_length, n_fft)
+    if align_to_window is not None and center:
+        raise RuntimeError("stft align_to_window should only be set when center = false")
+    gap = builtins.max(n_fft - win_length, 0) if align_to_window else 0
+    if gap % 2:
+        _check_aligned(input, n_fft, hop_length, win_length)
     return stft_of(
-        input, window, n_fft, hop_of(hop_length, n_fft), win_length, center, pad_mode, normalized, onesided,
-        return_complex,
+        input, window, n_fft, hop_length, win_length, center, pad_mode, normalized, onesided, gap // 2, return_complex
     )  # fmt: skip
 
 

@@ -100,6 +100,11 @@ def nll_loss(
     return _nll(input, target, weight, ignore_index, reduction_of(reduction, size_average, reduce))
 
 
+def _check_class_dtype(target):
+    if target.dtype.name not in ("int64", "uint8"):
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {scalar_name(target.dtype)}")
+
+
 def _check_classes(input, target, weight, *, one_dim_target=True):
     if input.ndim == 0:
         raise ValueError(f"Expected 1 or more dimensions (got {input.ndim})")
@@ -108,8 +113,8 @@ def _check_classes(input, target, weight, *, one_dim_target=True):
         raise ValueError(f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({given}).")
     if input.ndim < 3 and target.ndim > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
-    if target.dtype.name not in ("int64", "uint8"):
-        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {scalar_name(target.dtype)}")
+    if input.ndim < 3:
+        _check_class_dtype(target)
     wanted = (*tuple(input.shape)[:1], *tuple(input.shape)[2:]) if input.ndim > 1 else ()
     if input.ndim == 1 and target.ndim == 1 and given != 1:
         raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {given}")
@@ -121,6 +126,7 @@ def _check_classes(input, target, weight, *, one_dim_target=True):
         if input.ndim == 4:
             raise RuntimeError(f"size mismatch (got input: {list(input.shape)} , target: {list(target.shape)}")
         raise RuntimeError(f"Expected target size {list(wanted)}, got {list(target.shape)}")
+    _check_class_dtype(target)
     if input.ndim > 2 and target.dtype.name != "int64":
         raise errors.scalar_type(dtypes.int64, target.dtype)
     classes = input.shape[_class_axis(input.ndim)]
@@ -290,13 +296,15 @@ def _(
 ):
     if label_smoothing > 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
-    if input.ndim and tuple(input.shape) == tuple(target.shape):
+    if tuple(input.shape) == tuple(target.shape):
         if not target.dtype.is_floating_point:
             raise RuntimeError(
                 f"Expected floating point type for target with class probabilities, got {scalar_name(target.dtype)}"
             )
         if ignore_index >= 0:
             raise RuntimeError("ignore_index is not supported for floating point target")
+        if not input.ndim:
+            raise IndexError("Dimension specified as 1 but tensor has no dimensions")
         classes = input.shape[_class_axis(input.ndim)]
         if weight is not None and tuple(weight.shape) != (classes,):
             raise RuntimeError(
@@ -304,6 +312,7 @@ def _(
                 f"{classes} classes or no classes but got weight tensor of shape: {list(weight.shape)}"
             )
         return
+    shapes.wrap_dim(1 if input.ndim != 1 else 0, input.ndim)
     _check_classes(input, target, weight)
 
 

@@ -203,8 +203,8 @@ def check_adaptive(kind, n, input, output_size):
     if kind == "avg":
         _check_adaptive_avg(builtins.max(n, 2), n, input, target)
         return
-    for i in range(input.ndim - n - 1, input.ndim):
-        if shape[i] == 0 and i + n + 2 != input.ndim:
+    for i in range(1, input.ndim):  # the first one may be empty, channels too
+        if shape[i] == 0:
             raise errors.pool_empty(name, shape, i)
     if builtins.min(target) < 0:
         raise errors.negative_size(target, (*shape[:-n], *(1,) * (n == 1), *target))
@@ -224,7 +224,7 @@ def _check_adaptive_avg(planes, n, input, target):
         if input.dtype.category <= INT:
             raise errors.mean_dtype(input.dtype)
         return
-    for i in range(len(shape) - planes, len(shape)):
+    for i in range(1 if n == 3 else len(shape) - planes, len(shape)):
         if shape[i] == 0:
             raise errors.pool_empty(name, shape, i)
     if input.dtype.category != FLOAT and (n == 3 or input.numel):
@@ -292,7 +292,7 @@ def check_fractional(n: int, input, kernel_size, output_size) -> None:
     shape = tuple(input.shape)
     if len(shape) not in (n + 1, n + 2):
         raise RuntimeError(f"{name}: Expected {n + 1}D or {n + 2}D tensor, but got: {list(shape)}")
-    for at in range(len(shape) - n - 1, len(shape)):
+    for at in range(1, len(shape)):
         if not shape[at]:
             raise RuntimeError(
                 f"{name}: Expected input to have non-zero size for non-batch dimensions, but got{list(shape)} with "

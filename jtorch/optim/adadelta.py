@@ -19,6 +19,9 @@ class Adadelta(Optimizer):
         foreach, capturable, differentiable: as in PyTorch; every step is fused here
     """
 
+    old_numbers = ("step",)
+    added_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+
     def __init__(
         self,
         params,

@@ -22,6 +22,9 @@ class Adafactor(Optimizer):
         foreach: as in PyTorch; every step is fused here
     """
 
+    old_numbers = ("step",)
+    added_options = {"foreach": None}
+
     def __init__(
         self,
         params,

@@ -4,7 +4,8 @@ from jtorch import errors_sparse
 from jtorch import functions as torch
 from jtorch.ops.rows import rows_adagrad
 from jtorch.optim.formulas import sqrt
-from jtorch.optim.optimizer import Optimizer, check_fused, check_lr, check_nonnegative, scalar_dtype
+from jtorch.optim.optimizer import Optimizer, check_fused, check_lr, check_nonnegative
+from jtorch.optim.steps import scalar_dtype
 
 __all__ = ["Adagrad"]
 
@@ -22,6 +23,9 @@ class Adagrad(Optimizer):
         maximize: ascend
         foreach, fused, differentiable: as in PyTorch; every step is fused here
     """
+
+    old_numbers = ("step",)
+    added_options = {"foreach": None, "maximize": False, "differentiable": False, "fused": None}
 
     def __init__(
         self,

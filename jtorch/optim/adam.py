@@ -22,6 +22,17 @@ class Adam(Optimizer):
         foreach, fused, capturable, differentiable: as in PyTorch; every step is fused here
     """
 
+    old_numbers = ("step",)
+    added_options = {
+        "amsgrad": False,
+        "maximize": False,
+        "foreach": None,
+        "capturable": False,
+        "differentiable": False,
+        "decoupled_weight_decay": False,
+        "fused": None,
+    }
+
     def __init__(
         self,
         params,
@@ -65,20 +76,6 @@ class Adam(Optimizer):
         )
         super().__init__(params, defaults)
         check_fused(fused, foreach, differentiable)
-
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        for group in self.param_groups:
-            for name, value in dict(
-                amsgrad=False,
-                maximize=False,
-                foreach=None,
-                capturable=False,
-                differentiable=False,
-                decoupled_weight_decay=False,
-                fused=None,
-            ).items():
-                group.setdefault(name, value)
 
     def state_names(self, group, kind=None):
         names = ("exp_avg", "exp_avg_sq")

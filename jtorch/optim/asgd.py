@@ -2,7 +2,8 @@
 
 from jtorch import functions as torch
 from jtorch.optim.formulas import maximum
-from jtorch.optim.optimizer import Optimizer, check_lr, check_nonnegative, scalar_dtype
+from jtorch.optim.optimizer import Optimizer, check_lr, check_nonnegative
+from jtorch.optim.steps import scalar_dtype
 
 __all__ = ["ASGD"]
 
@@ -20,6 +21,9 @@ class ASGD(Optimizer):
         maximize: ascend
         foreach, capturable, differentiable: as in PyTorch; every step is fused here
     """
+
+    old_numbers = ("step", "eta", "mu")
+    added_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
 
     def __init__(
         self,

@@ -2,7 +2,8 @@
 
 from jtorch import functions as torch
 from jtorch.optim.formulas import lerp, sqrt
-from jtorch.optim.optimizer import Optimizer, check_betas, check_lr, check_nonnegative, scalar_dtype
+from jtorch.optim.optimizer import Optimizer, check_betas, check_lr, check_nonnegative
+from jtorch.optim.steps import scalar_dtype
 
 __all__ = ["NAdam"]
 
@@ -21,6 +22,15 @@ class NAdam(Optimizer):
         maximize: ascend
         foreach, capturable, differentiable: as in PyTorch; every step is fused here
     """
+
+    old_numbers = ("step", "mu_product")
+    added_options = {
+        "maximize": False,
+        "foreach": None,
+        "capturable": False,
+        "differentiable": False,
+        "decoupled_weight_decay": False,
+    }
 
     def __init__(
         self,

@@ -10,13 +10,13 @@ from types import SimpleNamespace
 from jtorch import errors_sparse
 from jtorch import functions as torch
 from jtorch.autograd.mode import enable_grad, no_grad, set_grad_enabled
-from jtorch.core import dtype as dtypes
 from jtorch.core.record import at_once, begin_training, end_step, gradients_dropped
 from jtorch.dispatch.override import LAYOUTS, STATE, has_override
 from jtorch.handles import RemovableHandle, mutations
 from jtorch.nn.modules.module import typename
 from jtorch.optim.fused import FusedGroup
-from jtorch.tensor import Tensor, value_of, wrap
+from jtorch.optim.steps import numbers_as_tensors, scalar_dtype, share_steps, with_own_step
+from jtorch.tensor import Tensor
 
 __all__ = [
     "Optimizer",
@@ -88,42 +88,6 @@ def _with_hooks(step):
     return call
 
 
-def scalar_dtype():
-    """The dtype of step counts: the default one where it is a wide float."""
-    return dtypes.float64 if dtypes.default.dtype is dtypes.float64 else dtypes.float32
-
-
-def _with_own_step(state, shared):
-    """The state of a parameter with a step count of its own: whoever loads it may count each of them."""
-    step = state.get("step") if isinstance(state, dict) else None
-    if not isinstance(step, Tensor):
-        return state
-    if id(step) in shared:
-        return {**state, "step": wrap(value_of(step), step._spec)}
-    shared.add(id(step))
-    return state
-
-
-def _share_steps(states):
-    """Let parameters that have made the same number of steps share one count, as those that start together do.
-
-    What has been loaded counts on with the optimizer, as PyTorch's does: all of its counts are of one memory then.
-    """
-    known = {}
-    for state in states.values():
-        step = state.get("step") if isinstance(state, dict) else None
-        if isinstance(step, Tensor) and step.numel() == 1:
-            shared = state["step"] = known.setdefault((step.device, step.dtype, step.item()), step)
-            if shared is not step and all(_is_alone(t) for t in (step, shared)) and step._spec is shared._spec:
-                step._storage = shared._storage
-
-
-def _is_alone(t) -> bool:
-    """Whether a tensor is all of its memory, and neither numpy nor a history knows it."""
-    storage = t._storage
-    return storage.spec is t._spec and storage.host is None and t._base is None and t._edge is None
-
-
 class Optimizer:
     """Base class of all optimizers.
 
@@ -145,6 +109,8 @@ class Optimizer:
     """
 
     counts_steps = True  # the state has a "step"
+    old_numbers = ()  # tensors of the state that are numbers in files of before PyTorch 1.12
+    added_options = {}  # options that groups of old files lack, and what they mean there
     _step_supports_amp_scaling = True
 
     def __init__(self, params, defaults):
@@ -191,6 +157,11 @@ class Optimizer:
             self._init_hooks()
         self._patch_step_function()
         self.defaults.setdefault("differentiable", False)
+        for group in self.param_groups:
+            for name, value in self.added_options.items():
+                group.setdefault(name, value)
+            if self.old_numbers:
+                numbers_as_tensors(self.old_numbers, self.state, group["params"])
         self._fused = FusedGroup(self)
 
     def __repr__(self):
@@ -242,7 +213,7 @@ class Optimizer:
             groups.append(packed)
         shared = set()
         state = {
-            (index[id(k)] if isinstance(k, Tensor) else k): _with_own_step(v, shared) for k, v in self.state.items()
+            (index[id(k)] if isinstance(k, Tensor) else k): with_own_step(v, shared) for k, v in self.state.items()
         }
         result = {"state": state, "param_groups": groups}
         for hook in self._optimizer_state_dict_post_hooks.values():
@@ -294,7 +265,7 @@ class Optimizer:
                 else:
                     state[key] = value
         if self.counts_steps:
-            _share_steps(state)
+            share_steps(state)
         new_groups = []
         for group, saved in zip(groups, saved_groups):
             saved["params"] = group["params"]

@@ -20,6 +20,15 @@ class RAdam(Optimizer):
         foreach, capturable, differentiable: as in PyTorch; every step is fused here
     """
 
+    old_numbers = ("step",)
+    added_options = {
+        "foreach": None,
+        "maximize": False,
+        "differentiable": False,
+        "decoupled_weight_decay": False,
+        "capturable": False,
+    }
+
     def __init__(
         self,
         params,

@@ -21,6 +21,16 @@ class RMSprop(Optimizer):
         foreach, capturable, differentiable: as in PyTorch; every step is fused here
     """
 
+    old_numbers = ("step",)
+    added_options = {
+        "momentum": 0,
+        "centered": False,
+        "foreach": None,
+        "maximize": False,
+        "differentiable": False,
+        "capturable": False,
+    }
+
     def __init__(
         self,
         params,

@@ -22,6 +22,7 @@ class SGD(Optimizer):
     """
 
     counts_steps = False
+    added_options = {"nesterov": False, "maximize": False, "foreach": None, "differentiable": False, "fused": False}
 
     def __init__(
         self,
@@ -55,14 +56,6 @@ class SGD(Optimizer):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         super().__init__(params, defaults)
         check_fused(fused, foreach, differentiable)
-
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        for group in self.param_groups:
-            for name, value in dict(
-                nesterov=False, maximize=False, foreach=None, differentiable=False, fused=False
-            ).items():
-                group.setdefault(name, value)
 
     def state_names(self, group, kind=None):
         return ("momentum_buffer",) if group["momentum"] != 0 else ()

@@ -286,6 +286,18 @@ REFUSED = {
     "wholes over 0": lambda t, x: x.long() // 0,
     "wholes modulo 0": lambda t, x: t.fmod(x.long(), 0),
     "mean of wholes and reals": lambda t, x: t.nn.functional.l1_loss(x.long(), x),
+    "frames aligned to the window and centred": lambda t, x: t.stft(
+        t.ones(9), 4, align_to_window=True, return_complex=True
+    ),
+    "frames aligned beyond the end": lambda t, x: t.stft(
+        t.ones(9), 4, 1, win_length=3, center=False, align_to_window=True, return_complex=True
+    ),
+    "windows of no channels": lambda t, x: t.nn.functional.adaptive_max_pool1d(t.ones(2, 0, 4), 2),
+    "means of windows of no channels": lambda t, x: t.nn.functional.adaptive_avg_pool3d(t.ones(2, 0, 4, 4, 4), 2),
+    "a class of one number": lambda t, x: t.nn.functional.cross_entropy(t.ones(()), t.ones((), dtype=t.int64)),
+    "a probability of one number": lambda t, x: t.nn.functional.cross_entropy(t.ones(()), t.ones(())),
+    "classes of one number": lambda t, x: t.nn.functional.cross_entropy(t.ones(()), t.ones(3)),
+    "classes of one number for many": lambda t, x: t.nn.functional.nll_loss(t.ones(2, 3, 4), t.ones(2)),
     "windows without room": lambda t, x: t.nn.functional.fractional_max_pool2d(t.ones(1, 4, 4), 2, output_size=4),
     "windows over too many": lambda t, x: t.nn.functional.fractional_max_pool2d(
         t.ones(1, 1, 1, 4, 4), 2, output_size=1
@@ -325,6 +337,14 @@ def aligned(t):
 
 
 VALUES = {
+    "complex numbers drawn without dimensions": lambda t: [
+        t.manual_seed(3) and t.randn((), dtype=t.complex128),
+        t.randn((), dtype=t.complex64),
+    ],
+    "frames aligned to the window": lambda t: [
+        t.stft(t.arange(12.0) ** 2, n, hop, win, t.ones(win), center=False, align_to_window=True, return_complex=True)
+        for n, hop, win in ((4, 1, 2), (5, 2, 3), (4, 2, 3), (4, 1, 4))
+    ],
     "numpy's numbers as operands": lambda t: [
         (t.ones(2, dtype=d) * n, t.add(t.ones(2, dtype=d), n), t.where(t.ones(2) > 0, n, t.ones(2, dtype=d)))
         for d in (t.int64, t.float32, t.float16, t.bool)

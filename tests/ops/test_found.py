@@ -368,6 +368,13 @@ def test_linear_with_no_outputs(shape):
 
 EMPTY_IMAGES = {
     "the largest of windows, no images": lambda t, F: F.adaptive_max_pool2d(t.ones(0, 4, 6, 7), 2, return_indices=True),
+    "the largest of windows, no channels and no batch": lambda t, F: [
+        F.adaptive_max_pool1d(t.ones(0, 4), 2),
+        F.adaptive_max_pool2d(t.ones(0, 4, 4), 2),
+        F.adaptive_max_pool3d(t.ones(0, 4, 4, 4), 2),
+        F.fractional_max_pool2d(t.ones(0, 4, 4), 2, 2),
+        F.fractional_max_pool3d(t.ones(0, 4, 4, 4), 2, 2),
+    ],
     "the largest of even windows, no images": lambda t, F: F.adaptive_max_pool1d(t.ones(0, 4, 6), 3),
     "grid_sample": lambda t, F: F.grid_sample(t.ones(1, 2, 0, 3), t.zeros(1, 2, 2, 2), align_corners=False),
     "grid_sample of no image": lambda t, F: F.grid_sample(t.ones(0, 2, 3, 3), t.zeros(0, 2, 2, 2), align_corners=False),

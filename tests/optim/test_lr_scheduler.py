@@ -70,6 +70,15 @@ ERRORS = {
         }.items()
     },
     "cyclic mode": lambda L, o: L.CyclicLR(o, 0.1, 0.2, mode="x"),
+    "no state of a cycle": lambda L, o: L.CyclicLR(o, 0.1, 0.2, cycle_momentum=False).load_state_dict({}),
+    "no states of functions": lambda L, o: L.LambdaLR(o, lambda e: 1).load_state_dict({"last_epoch": 3}),
+    "None for a state": lambda L, o: L.LambdaLR(o, lambda e: 1).load_state_dict(None),
+    "more states than functions": lambda L, o: L.LambdaLR(o, lambda e: 1).load_state_dict(
+        {"lr_lambdas": [None, {}, {}]}
+    ),
+    "more states than schedules": lambda L, o: L.ChainedScheduler([L.StepLR(o, 1)]).load_state_dict(
+        {"_schedulers": [{}, {}]}
+    ),
 }
 
 

@@ -384,3 +384,51 @@ def test_a_state_that_is_loaded_again_has_counted_on(name):
         return params, [s["step"] for s in saved["state"].values()], [optimizer.state[p]["step"] for p in params]
 
     both(program)
+
+
+OLD = {  # what the states of files of before PyTorch 1.12 hold
+    "Adam": ("exp_avg", "exp_avg_sq"),
+    "AdamW": ("exp_avg", "exp_avg_sq"),
+    "Adamax": ("exp_avg", "exp_inf"),
+    "RAdam": ("exp_avg", "exp_avg_sq"),
+    "NAdam": ("exp_avg", "exp_avg_sq", 0.8),
+    "ASGD": ("ax", 0.01, 1),
+    "RMSprop": ("square_avg",),
+    "Rprop": ("prev", "step_size"),
+    "Adadelta": ("square_avg", "acc_delta"),
+    "Adagrad": ("sum",),
+}
+_NUMBERS = {"NAdam": ("mu_product",), "ASGD": ("eta", "mu")}
+
+
+@pytest.mark.parametrize("name", OLD)
+def test_old_states(name):
+    """Their counts are numbers, and their groups lack the options that came later."""
+
+    def program(t):
+        params = [t.ones(3, requires_grad=True), t.full((2, 2), 2.0, requires_grad=True)]
+        optimizer = getattr(t.optim, name)(params)
+        numbers = iter(_NUMBERS.get(name, ()))
+        entries = [(e, None) if isinstance(e, str) else (next(numbers), e) for e in OLD[name]]
+        state = {
+            i: {"step": 3, **{k: t.full_like(p, 0.5) if v is None else v for k, v in entries}}
+            for i, p in enumerate(params)
+        }
+        late = ("foreach", "maximize", "capturable", "differentiable", "fused", "decoupled_weight_decay")
+        groups = [{k: v for k, v in g.items() if k not in late} for g in optimizer.state_dict()["param_groups"]]
+        optimizer.load_state_dict({"state": state, "param_groups": groups})
+        for p in params:
+            p.grad = p.detach() * 0.1
+        optimizer.step()
+        return params, optimizer.state_dict()
+
+    both(program)
+
+
+@pytest.mark.parametrize("state", [{0: 3}, {0: {"exp_avg": 1.0}}])
+def test_states_of_another_kind(state):
+    def program(t):
+        optimizer = t.optim.Adam([t.ones(2, requires_grad=True)])
+        optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+    assert both(program).error is not None

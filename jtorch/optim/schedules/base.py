@@ -43,6 +43,14 @@ def write(group, key, value):
         group[key] = value
 
 
+def split(state_dict, name):
+    """(the entry `name` of a state dict, the other entries); a KeyError where it is not there."""
+    value = state_dict.pop(name)
+    others = dict(state_dict)
+    state_dict[name] = value
+    return value, others
+
+
 class LRScheduler:
     """Base class of schedules. A subclass defines `get_lr`, from the current rates or in closed form.
 

@@ -3,7 +3,7 @@
 import warnings
 from bisect import bisect_right
 
-from jtorch.optim.schedules.base import LRScheduler, write
+from jtorch.optim.schedules.base import LRScheduler, split, write
 from jtorch.optim.schedules.plateau import ReduceLROnPlateau
 
 
@@ -82,11 +82,10 @@ class SequentialLR(LRScheduler):
 
     def load_state_dict(self, state_dict):
         """Take back what `state_dict` gave."""
-        state_dict = dict(state_dict)
-        saved = state_dict.pop("_schedulers")
-        self.__dict__.update(state_dict)
-        for scheduler, state in zip(self._schedulers, saved):
-            scheduler.load_state_dict(state)
+        saved, others = split(state_dict, "_schedulers")
+        self.__dict__.update(others)
+        for i, state in enumerate(saved):
+            self._schedulers[i].load_state_dict(state)
 
 
 class ChainedScheduler(LRScheduler):

@@ -5,7 +5,7 @@ import types
 from functools import partial
 
 from jtorch.optim.optimizer import Optimizer
-from jtorch.optim.schedules.base import LRScheduler, per_group, write
+from jtorch.optim.schedules.base import LRScheduler, per_group, split, write
 
 
 class CyclicLR(LRScheduler):
@@ -130,9 +130,8 @@ class CyclicLR(LRScheduler):
 
     def load_state_dict(self, state_dict):
         """Take back what `state_dict` gave."""
-        state_dict = dict(state_dict)
-        attributes = state_dict.pop("_scale_fn_custom", None)
-        self.__dict__.update(state_dict)
+        attributes, others = split(state_dict, "_scale_fn_custom")
+        self.__dict__.update(others)
         if attributes is not None:
             self._scale_fn_custom.__dict__.update(attributes)
         self._init_scale_fn()

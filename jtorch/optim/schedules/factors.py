@@ -4,7 +4,7 @@ import types
 from bisect import bisect_right
 from collections import Counter
 
-from jtorch.optim.schedules.base import LRScheduler
+from jtorch.optim.schedules.base import LRScheduler, split
 
 
 class _LambdaBase(LRScheduler):
@@ -34,12 +34,11 @@ class _LambdaBase(LRScheduler):
 
     def load_state_dict(self, state_dict):
         """Take back what `state_dict` gave."""
-        state_dict = dict(state_dict)
-        saved = state_dict.pop("lr_lambdas")
-        self.__dict__.update(state_dict)
-        for fn, attributes in zip(self.lr_lambdas, saved):
+        saved, others = split(state_dict, "lr_lambdas")
+        self.__dict__.update(others)
+        for i, attributes in enumerate(saved):
             if attributes is not None:
-                fn.__dict__.update(attributes)
+                self.lr_lambdas[i].__dict__.update(attributes)
 
 
 class LambdaLR(_LambdaBase):
