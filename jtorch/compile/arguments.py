@@ -59,13 +59,14 @@ def restore(tree, leaves):
 class Arguments:
     """What a replay asks of the arguments: each as it was or of its kind, and no more memory shared than there was."""
 
-    __slots__ = ("guards", "places", "sharing", "outer", "pinned")
+    __slots__ = ("guards", "places", "sharing", "apart", "outer", "pinned")
 
     def __init__(self, leaves):
         self.guards = [_guard(leaf) for leaf in leaves]
         self.places = [k for k, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
         storages = [leaves[k]._storage for k in self.places]
         self.sharing = [storages.index(s) for s in storages]
+        self.apart = len(set(self.sharing)) == len(storages)
         self.outer = frozenset()
         self.pinned = {}
 
@@ -89,8 +90,13 @@ class Arguments:
         places = self.places
         if not places:
             return True
+        if len(places) == 1 and not self.outer and not self.pinned:
+            return True
         storages = [leaves[k]._storage for k in places]
-        if len(places) > 1 and [storages.index(s) for s in storages] != self.sharing:
+        if self.apart:
+            if len(set(map(id, storages))) != len(places):
+                return False
+        elif list(map(storages.index, storages)) != self.sharing:
             return False
         if self.outer and not self.outer.isdisjoint(map(id, storages)):
             return False

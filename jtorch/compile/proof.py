@@ -26,7 +26,9 @@ _STDLIB = tuple({sysconfig.get_path("stdlib") + os.sep, os.path.dirname(random._
 _SITE = tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")} | {
     os.path.dirname(os.path.dirname(os.path.abspath(sys.modules[name].__file__))) + os.sep for name in ("jax", "numpy")
 })  # fmt: skip
-_COMPUTING = tuple(site + package + os.sep for site in _SITE for package in _PACKAGES)
+_COMPUTING = tuple(
+    site + name for site in _SITE for name in (*(package + os.sep for package in _PACKAGES), "typing_extensions.py")
+)
 _MADE = ("<frozen ", "<jtorch", "<__array_function__", "<attrs generated")  # files of code that no file holds
 
 # What of the standard library's Python leaves no trace and gives the same each time.

@@ -98,14 +98,16 @@ class Guards:
     def hold(self) -> bool:
         """Whether all is as it was."""
         dicts, names, values = self.looked
-        if not _alike(map(dict.get, dicts, names, repeat(MISSING)), values):
-            return False
+        if not all(map(is_, map(dict.get, dicts, names, repeat(MISSING)), values)):
+            if not all(map(same, map(dict.get, dicts, names, repeat(MISSING)), values)):
+                return False
         functions, parts = self.functions
         if functions and not all(map(is_, chain.from_iterable(map(_parts, functions)), parts)):
             return False
         gets, names, values = self.proxied
-        if gets and not _alike(map(call, gets, names, repeat(MISSING)), values):
-            return False
+        if gets and not all(map(is_, map(call, gets, names, repeat(MISSING)), values)):
+            if not all(map(same, map(call, gets, names, repeat(MISSING)), values)):
+                return False
         cells, values = self.cells
         if cells:
             try:
@@ -113,12 +115,16 @@ class Guards:
                     return False
             except ValueError:
                 return False  # it is empty
-        return all(_alike(_members(live), values) for live, values in self.contents) and (
-            not self.arrays
-            and not self.slots
-            or all(_bytes(array) == was for array, was in self.arrays)
-            and all(same(getattr(owner, name, MISSING), value) for owner, name, value in self.slots)
-        )
+        for live, values in self.contents:
+            if not _alike(_members(live), values):
+                return False
+        for array, was in self.arrays:
+            if _bytes(array) != was:
+                return False
+        for owner, name, value in self.slots:
+            if not same(getattr(owner, name, MISSING), value):
+                return False
+        return True
 
 
 class Reader:
