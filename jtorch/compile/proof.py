@@ -1,28 +1,56 @@
 """What the Python of a region read and did: watched once while it runs, then stated as guards, or found unprovable.
 
 A replay skips Python, so it must be known that running the Python again would do the same. User code is watched by a
-profile function during one recording. Library code (jtorch, the standard library, jax, numpy) is trusted: it keeps its
-state where the region looks. In user code anything that could leave a trace outside the region (stores to globals,
-attributes, items, free variables, unknown C functions) makes the region unprovable: it is then recorded at every call.
+profile function during one recording; code of other packages counts as the user's. jtorch, jax, numpy and what of the standard
+library only computes are trusted: they keep their state where the region looks. In user code anything that could leave a trace
+outside the region (stores to globals, attributes, items, free variables, unknown C functions, functions of the standard library
+that do something) makes the region unprovable: it is then recorded at every call.
 """
 
 import dis
-import enum
 import gc
 import os
 import random
 import sys
 import sysconfig
 import types
-import weakref
 
+from ..core import storage
+from ..dispatch import call as dispatch_call
 from ..tensor import Tensor
+from . import reads
 
-_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_TRUSTED = tuple(
-    {_HERE + os.sep, sysconfig.get_path("stdlib") + os.sep, os.path.dirname(os.__file__) + os.sep}
-    | {os.path.dirname(os.path.dirname(os.path.abspath(m.__file__))) + os.sep for m in (sys.modules["jax"],)}
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "ml_dtypes", "opt_einsum")  # whose functions only compute
+_STDLIB = tuple({sysconfig.get_path("stdlib") + os.sep, os.path.dirname(random.__file__) + os.sep})
+_SITE = tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")} | {
+    os.path.dirname(os.path.dirname(os.path.abspath(sys.modules[name].__file__))) + os.sep for name in ("jax", "numpy")
+})  # fmt: skip
+_COMPUTING = tuple(
+    site + name for site in _SITE for name in (*(package + os.sep for package in _PACKAGES), "typing_extensions.py")
 )
+_MADE = ("<frozen ", "<jtorch", "<__array_function__", "<attrs generated")  # files of code that no file holds
+
+# What of the standard library's Python leaves no trace and gives the same each time.
+_QUIET = frozenset(
+    ("functools", "contextlib", "collections", "abc", "_collections_abc", "typing", "enum", "dataclasses", "copy", "types", "operator",
+     "numbers", "fractions", "statistics", "string", "textwrap", "re", "inspect", "weakref", "posixpath", "ntpath", "bisect",
+     "keyword", "reprlib", "warnings", "__future__", "dis", "heapq", "_weakrefset", "codecs")
+)  # fmt: skip
+_CHANGING = frozenset(
+    ("update", "subtract", "append", "appendleft", "extend", "insert", "remove", "pop", "popitem", "popleft", "clear", "add",
+     "discard", "setdefault", "sort", "reverse", "move_to_end", "__setitem__", "__delitem__", "__setattr__", "__delattr__",
+     "__iadd__", "__ior__", "__iand__", "__isub__", "__ixor__", "warn", "warn_explicit", "simplefilter", "heappush", "heappop")
+)  # fmt: skip
+_ASKING = frozenset(("getenv", "__getitem__", "__contains__", "get", "encode", "decode", "check_str", "fspath", "fsdecode", "fsencode", "__iter__", "__len__"))  # fmt: skip
+
+# Of jtorch, by file: what the user's code calls for what it does or says besides its tensors. Names, or None for all.
+_STATE = {
+    "settings.py": None, "random.py": None, "serialization.py": None, "hub.py": None, "monitor.py": None, "cuda.py": None,
+    "data": None, "files": None, "utils": frozenset(("tensorboard",)), "optim": frozenset(("lr_scheduler.py", "schedules", "swa_utils.py")),
+    "amp": frozenset(("grad_scaler.py",)), "distributed": None, "profiler": None, "multiprocessing": None,
+}  # fmt: skip
+_SEEDS = frozenset(("manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "get_state", "set_state", "clone_state"))  # fmt: skip
 
 _STORES = frozenset(
     ("STORE_GLOBAL", "STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "DELETE_GLOBAL", "DELETE_ATTR", "DELETE_SUBSCR",
@@ -34,24 +62,65 @@ _PURE = frozenset(
     ("len", "isinstance", "issubclass", "getattr", "hasattr", "callable", "min", "max", "sum", "abs", "round", "sorted", "any",
      "all", "divmod", "pow", "id", "hash", "repr", "iter", "next", "ord", "chr", "format", "sqrt", "log", "log2", "exp", "ceil",
      "floor", "cos", "sin", "prod", "isnan", "get", "items", "keys", "values", "join", "split", "startswith", "endswith",
-     "count", "index", "copy", "numel", "__contains__", "__getitem__", "__len__", "__build_class__", "perf_counter")
-) - {"perf_counter"}  # fmt: skip
-_DRAWING = frozenset(("random", "secrets", "numpy.random"))  # modules whose functions give something else at each call
-_SIMPLE = (int, float, bool, str, bytes, type(None), complex)
+     "count", "index", "copy", "numel", "__build_class__")
+)  # fmt: skip
+_DOING = frozenset(
+    ("__import__", "__next__", "__enter__", "__exit__", "__call__", "__setstate__", "__set__", "__delete__")
+)
+# By these an attribute is read whose name is nowhere in the code.
+_ANY_NAME = frozenset(("getattr", "hasattr", "vars", "__dict__", "attrgetter", "asdict", "astuple", "replace", "fields", "copy", "deepcopy",
+    "repr", "format", "__getattribute__", "methodcaller", "reduce", "singledispatch"))  # fmt: skip
 
 
-def trusted(filename: str) -> bool:
-    return filename.startswith(_TRUSTED) or filename.startswith("<")
+def trusted(code) -> bool:
+    """Whether code is the library's: jtorch, what only computes, the standard library."""
+    name = code.co_filename
+    if name.startswith("<"):
+        return (
+            name.startswith(_MADE) or name == "<string>" and code.co_name[:2] == "__"
+        )  # what dataclasses and namedtuples make
+    return trusted_file(name)
+
+
+def trusted_file(name) -> bool:
+    """As `trusted`, by the file."""
+    return (
+        name.startswith(_HERE) or name.startswith(_COMPUTING) or name.startswith(_STDLIB) and not name.startswith(_SITE)
+    )
+
+
+def _does_something(code):
+    """Why a trusted function that the user's code called may do more than compute; None if it does not."""
+    name, does = code.co_filename, code.co_name
+    if name.startswith(_HERE):
+        first, _, rest = name[len(_HERE) :].partition(os.sep)
+        parts = _STATE.get(first, ())
+        if parts is None or rest.partition(os.sep)[0] in parts:
+            return f"calls {does}, which has a state of its own"
+        return f"asks for the state of random numbers ({does})" if does in _SEEDS else None
+    if name.startswith(_COMPUTING):
+        return f"calls {does}" if "npyio" in name else None
+    if name.startswith("<frozen ") or not name.startswith("<"):
+        module = name[8:-1] if name[0] == "<" else name[len(next(filter(name.startswith, _STDLIB))) :]
+        module = module.removesuffix(".py").partition(os.sep)[0].partition(".")[0]
+        if module == "random":
+            return f"draws a random number ({does})"
+        if module == "os":
+            return None if does in _ASKING else f"calls {module}.{does}"
+        if module not in _QUIET or does in _CHANGING:
+            return f"calls {module}.{does}"
+    return None
 
 
 class Watch:
     """Collects the user's code objects and C calls while the region runs."""
 
     def __init__(self):
-        self.codes = {}  # code -> (globals, closure cells by name)
+        self.codes = {}  # code -> its globals
+        self.cells = {}  # (code, ids of the values of its free variables) -> (code, those by name)
         self.reason = None
-        self.selves = {}
-        self.classes = {}
+        self.owners = {}
+        self.environment = False
 
     def __enter__(self):
         self.before = sys.getprofile()
@@ -66,150 +135,144 @@ class Watch:
             sys.setprofile(None)
 
     def event(self, frame, kind, arg):
+        """The profile function."""
         code = frame.f_code
         if kind == "call":
-            if code not in self.codes and not trusted(code.co_filename):
-                cells = {}
-                for name in code.co_freevars:
-                    try:
-                        cells[name] = frame.f_locals[name]
-                    except KeyError:
-                        pass
-                self.codes[code] = (frame.f_globals, cells)
-            if not trusted(code.co_filename) and code.co_argcount:
-                owner = frame.f_locals.get(code.co_varnames[0])
-                if owner is not None and (code.co_varnames[0] == "self" or hasattr(type(owner), code.co_name)):
-                    self.selves[id(owner)] = owner
-                elif isinstance(owner, type):
-                    self.classes[id(owner)] = owner
-            if code.co_filename == random.__file__:
-                self.reason = self.reason or f"draws a random number ({code.co_name})"
-        elif kind == "c_call" and self.reason is None and not trusted(code.co_filename):
+            if not trusted(code):
+                self.called(frame, code)
+            elif frame.f_back is not None and not trusted(frame.f_back.f_code):
+                if self.reason is None:
+                    self.reason = _does_something(code)
+            if code in _READING and self.reason is None and frame.f_back.f_code is not _CHECKING:
+                self.reason = "reads a value, which may be another at the next call"
+            if code.co_filename == _OS:
+                self.environment = True
+        elif kind == "c_call" and self.reason is None and not trusted(code):
             if not _pure(arg):
                 self.reason = f"calls {getattr(arg, '__qualname__', arg)} at {code.co_filename}:{frame.f_lineno}"
+
+    def called(self, frame, code):
+        """A function of the user's begins."""
+        self.codes[code] = frame.f_globals
+        if code.co_freevars:
+            here = frame.f_locals
+            cells = {name: here[name] for name in code.co_freevars if name in here}
+            self.cells[code, *map(id, cells.values())] = code, cells
+        if code.co_argcount:
+            first = code.co_varnames[0]
+            owner = frame.f_locals.get(first)
+            if isinstance(owner, Tensor):
+                owner = type(owner)
+            if isinstance(owner, type) or owner is not None and (first == "self" or hasattr(type(owner), code.co_name)):
+                self.owners[id(owner)] = owner
+
+
+_OS = os.getenv.__code__.co_filename
+# Where a value comes to Python, or decides over the shape of a result; checks of values decide over nothing else.
+_READING = frozenset(fn.__code__ for fn in (Tensor._item, storage.numpy_of, storage.host_view, dispatch_call._dynamic))
+_CHECKING = dispatch_call.checkable.__code__
 
 
 def _pure(fn):
     if isinstance(fn, type):
         return True
     name = getattr(fn, "__name__", "")
-    return name in _PURE or name.startswith("__")
+    return name in _PURE or name.startswith("__") and name not in _CHANGING and name not in _DOING
 
 
-class Guards:
-    """Conditions under which the Python of a region would do what it did; `hold()` checks them."""
-
-    __slots__ = ("globals", "cells", "contents")
-
-    def __init__(self):
-        self.globals = []  # (dict, name, value)
-        self.cells = []  # (cell, value)
-        self.contents = []  # (mutable, shallow copy)
-
-    def hold(self):
-        for scope, name, value in self.globals:
-            found = scope.get(name, _MISSING)
-            if found is not value and not _same(found, value):
-                return False
-        for cell, value in self.cells:
-            try:
-                found = cell.cell_contents
-            except ValueError:
-                return False
-            if found is not value and not _same(found, value):
-                return False
-        for live, copy in self.contents:
-            if live != copy:
-                return False
-        return True
+def _of_library(value) -> bool:
+    """Whether a module or class is the library's: it keeps its state where the region looks."""
+    module = value if isinstance(value, types.ModuleType) else sys.modules.get(value.__module__)
+    file = getattr(module, "__file__", None)
+    return trusted_file(file) if file else getattr(module, "__name__", "__main__") in sys.builtin_module_names
 
 
-_MISSING = object()
+def state(watch, leaves=()):
+    """(guards, tensors read, None) for a watched run, or (None, None, why it cannot be proven).
+
+    leaves: the arguments of the call. The tensors, by their ids, are those that the code may have read otherwise.
+    """
+    reason = watch.reason or next(filter(None, map(_stores, watch.codes)), None)
+    if reason is not None:
+        return None, None, reason
+    guards = reads.Guards()
+    names = {name for code in watch.codes for name in (*code.co_names, code.co_name)}
+    reader = reads.Reader(guards, None if names & _ANY_NAME else names, _of_library)
+    try:
+        reason = _read(watch, guards, reader, leaves)
+    except RecursionError:
+        reason = "reads what is nested too deeply"
+    return (None, None, reason) if reason is not None else (guards, (reader.tensors, reader.of_modules), None)
 
 
-def _same(found, value) -> bool:
-    """Whether two simple values are interchangeable."""
-    return type(value) in _SIMPLE and type(found) is type(value) and found == value
-
-
-def state(watch):
-    """(guards, None) for a watched run, or (None, why it cannot be proven)."""
-    if watch.reason is not None:
-        return None, watch.reason
-    guards = Guards()
-    closures = [code for code, (_, cells) in watch.codes.items() if cells]
-    functions = [fn for fn in gc.get_referrers(*closures) if type(fn) is types.FunctionType] if closures else ()
-    for code, (scope, cells) in watch.codes.items():
-        reason = _stores(code)
-        if reason is not None:
-            return None, reason
+def _read(watch, guards, reader, leaves):
+    """Guard all that a watched run has read; a reason if that cannot be done."""
+    if watch.environment:
+        reads.guard_environment(guards)
+    for code, scope in watch.codes.items():
+        where = f"({code.co_filename}:{code.co_firstlineno})"
         for name in _global_names(code):
-            if name in scope:
-                value = scope[name]
-                reason = _value(guards, value)
-                if reason is not None:
-                    return None, f"reads {name}, {reason} ({code.co_filename}:{code.co_firstlineno})"
-                guards.globals.append((scope, name, value))
+            value = scope.get(name, reads.MISSING)
+            guards.look(scope, name, value)
+            reason = None if value is reads.MISSING else reader.read(value)
+            if reason is not None:
+                return f"reads {name}, {reason} {where}"
         for first, path in _chains(code):
-            reason = _follow(guards, cells.get(first, scope.get(first)), path)
+            reason = reader.follow(scope.get(first), path)
             if reason is not None:
-                return None, f"reads {'.'.join([first, *path])}, {reason} ({code.co_filename}:{code.co_firstlineno})"
+                return f"reads {'.'.join([first, *path])}, {reason} {where}"
+    functions = [fn for fn in gc.get_referrers(*watch.codes) if type(fn) is types.FunctionType]
+    reason = _read_cells(watch, guards, reader, functions)
+    if reason is not None:
+        return reason
+    for owner in watch.owners.values():
+        reason = reader.read(owner)
+        if reason is not None:
+            return f"reads a {type(owner).__name__}, {reason}"
+    for leaf in leaves:
+        reason = None if type(leaf) is Tensor else reader.read(leaf)
+        if reason is not None:
+            return f"is given a {type(leaf).__name__}, {reason}"
+    # What gc.freeze() has hidden from `get_referrers` has been met by its name.
+    met = [fn for fn in reader.seen.values() if type(fn) is types.FunctionType and fn.__code__ in watch.codes]
+    own = {id(fn): fn for fn in (*functions, *met) if not fn.__closure__}
+    return reads.guard_functions(guards, reader, own.values())
+
+
+def _read_cells(watch, guards, reader, functions):
+    """Guard the free variables of the functions that ran; a reason if that cannot be done."""
+    for code, cells in watch.cells.values():
+        where = f"({code.co_filename}:{code.co_firstlineno})"
+        ran = [fn for fn in functions if fn.__code__ is code and _has(fn, code, cells)]
+        if not ran and cells:
+            return f"reads {next(iter(cells))}, a free variable that cannot be found again {where}"
         for name, value in cells.items():
-            reason = _value(guards, value)
+            reason = reader.read(value)
             if reason is not None:
-                return None, f"reads {name}, {reason} ({code.co_filename}:{code.co_firstlineno})"
-            found = _cells(functions, code, name, value)
-            if not found:
-                return None, f"reads {name}, a free variable that cannot be found again"
-            guards.cells += [(cell, value) for cell in found]
-    for owner in watch.classes.values():
-        _class_numbers(guards, owner, {})
-    for owner in watch.selves.values():
-        _class_numbers(guards, type(owner), getattr(owner, "__dict__", {}))
-        for name, value in vars(owner).items() if hasattr(owner, "__dict__") else ():
-            if name.startswith("_"):
-                continue
-            reason = _value(guards, value)
+                return f"reads {name}, {reason} {where}"
+        for first, path in _chains(code):
+            reason = reader.follow(cells.get(first), path)
             if reason is not None:
-                return None, f"reads {type(owner).__name__}.{name}, {reason}"
-        if not hasattr(owner, "_parameters") and hasattr(owner, "__dict__"):
-            simple = {k: v for k, v in vars(owner).items() if type(v) in _SIMPLE}
-            guards.contents.append((_Attributes(owner, tuple(simple)), simple))
-    return guards, None
+                return f"reads {'.'.join([first, *path])}, {reason} {where}"
+        for fn in ran:
+            for cell, name in zip(fn.__closure__, code.co_freevars):
+                if name in cells:
+                    guards.cells[0].append(cell)
+                    guards.cells[1].append(reads.kept(cells[name]))
+        reason = reads.guard_functions(guards, reader, ran)
+        if reason is not None:
+            return reason
+    return None
 
 
-def _cells(functions, code, name, value):
-    """The closure cells in which those of the functions that have this code hold `value` under `name`."""
-    at = code.co_freevars.index(name)
-    cells = []
-    for fn in functions:
-        if fn.__code__ is code and fn.__closure__:
-            cell = fn.__closure__[at]
-            try:
-                if cell.cell_contents is value:
-                    cells.append(cell)
-            except ValueError:
-                continue
-    return cells
-
-
-class _Attributes:
-    """Some attributes of an object, comparable with a dict of them."""
-
-    __slots__ = ("owner", "names")
-
-    def __init__(self, owner, names):
-        self.owner = owner
-        self.names = names
-
-    def __eq__(self, other):
-        now = vars(self.owner)
-        return all(now.get(n, _MISSING) == v for n, v in other.items())
-
-    def __ne__(self, other):
-        return not self == other
-
-    __hash__ = None
+def _has(fn, code, cells):
+    """Whether a function's free variables have these values."""
+    try:
+        return all(
+            cell.cell_contents is cells[name] for cell, name in zip(fn.__closure__, code.co_freevars) if name in cells
+        )
+    except ValueError:
+        return False  # one has no value
 
 
 def _chains(code):
@@ -223,120 +286,6 @@ def _chains(code):
             yield first, path
         first = op.argval if op.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF") else None
         path = []
-
-
-def _follow(guards, value, path):
-    """Guard what is read of a user's module or class; a reason if that cannot be done, or gives something else each time."""
-    for name in path:
-        if isinstance(value, types.ModuleType):
-            if value.__name__ in _DRAWING:
-                return "which is random"
-            holders = [vars(value)]
-        elif isinstance(value, type) and not isinstance(value, enum.EnumType):
-            holders = [vars(cls) for cls in value.__mro__]
-        else:
-            return None
-        at = next((k for k, holder in enumerate(holders) if name in holder), None)
-        if at is None:
-            return None
-        found = holders[at][name]
-        if not _of_library(value):
-            guards.globals += [(holder, name, _MISSING) for holder in holders[:at]]
-            guards.globals.append((holders[at], name, found))
-            if not isinstance(found, (staticmethod, classmethod, property)):
-                reason = _value(guards, found)
-                if reason is not None:
-                    return reason
-        value = found
-    return None
-
-
-def _class_numbers(guards, cls, own):
-    """Guard the numbers and words among the attributes of a user's class, where `own`, an instance's, do not hide them."""
-    hiding = [own]
-    for kind in cls.__mro__:
-        if _of_library(kind):
-            continue
-        for name, value in vars(kind).items():
-            if type(value) in _SIMPLE and name[:2] != "__" and not any(name in holder for holder in hiding):
-                guards.globals += [(holder, name, _MISSING) for holder in hiding]
-                guards.globals.append((vars(kind), name, value))
-        hiding.append(vars(kind))
-
-
-def _of_library(value) -> bool:
-    """Whether a module or class is the library's: it keeps its state where the region looks."""
-    module = value if isinstance(value, types.ModuleType) else sys.modules.get(value.__module__)
-    file = getattr(module, "__file__", None)
-    return trusted(file) if file else getattr(module, "__name__", "__main__") in sys.builtin_module_names
-
-
-def _value(guards, value):
-    """Guard the contents of something read; a reason if that cannot be done."""
-    owner = getattr(value, "__self__", None) if callable(value) else None
-    if isinstance(owner, random.Random) or type(owner).__module__.startswith("numpy.random"):
-        return "which is random"
-    if isinstance(value, _SIMPLE) or isinstance(value, (Tensor, type, types.ModuleType, types.FunctionType)):
-        return None
-    if isinstance(value, (types.BuiltinFunctionType, types.MethodType, types.MappingProxyType)):
-        return None
-    if hasattr(value, "_parameters") or hasattr(value, "param_groups"):
-        return None
-    if isinstance(value, tuple):
-        for v in value:
-            reason = _value(guards, v)
-            if reason:
-                return reason
-        return None
-    if isinstance(value, (list, dict, set)):
-        items = value.values() if isinstance(value, dict) else value
-        if all(isinstance(v, (*_SIMPLE, Tensor, types.FunctionType, type)) or hasattr(v, "_parameters") for v in items):
-            if any(isinstance(v, Tensor) for v in items):
-                guards.contents.append((_Identities(value), _Identities(value).now()))
-            else:
-                guards.contents.append((value, value.copy()))
-            return None
-        return f"a {type(value).__name__} whose contents cannot be guarded"
-    if callable(value) and not hasattr(value, "__dict__"):
-        return None
-    if hasattr(value, "__dict__"):
-        parts = vars(value)
-        if all(
-            isinstance(v, (*_SIMPLE, Tensor, types.FunctionType, type)) or hasattr(v, "_parameters")
-            for v in parts.values()
-        ):
-            simple = {k: v for k, v in parts.items() if isinstance(v, _SIMPLE)}
-            guards.contents.append((_Attributes(value, tuple(simple)), simple))
-            return None
-    if type(value).__module__.partition(".")[0] in ("jtorch", "torch"):  # the import swap renames classes
-        return None
-    return f"a {type(value).__name__} that cannot be guarded"
-
-
-class _Identities:
-    """A container of tensors, compared by what its members are, not by their values."""
-
-    __slots__ = ("container",)
-
-    def __init__(self, container):
-        self.container = container
-
-    def members(self):
-        c = self.container
-        return [*c, *c.values()] if isinstance(c, dict) else list(c)
-
-    def now(self):
-        """What the container's members are: weak references, since an id is used again once its object has died."""
-        return [weakref.ref(v) if isinstance(v, Tensor) else (lambda v=v: v) for v in self.members()]
-
-    def __eq__(self, other):
-        members = self.members()
-        return len(members) == len(other) and all(known() is v for known, v in zip(other, members))
-
-    def __ne__(self, other):
-        return not self == other
-
-    __hash__ = None
 
 
 def _stores(code):

@@ -9,7 +9,8 @@ from ..core.shapes import is_dense
 from ..dispatch import write
 from ..tensor import Tensor, value_of, wrap
 from . import failures, proof
-from .replay import Replay, flatten, rebuild_arguments
+from .arguments import flatten, rebuild_arguments
+from .replay import Replay
 from .snapshot import Snapshot
 
 _MODES = (None, "default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
@@ -187,9 +188,9 @@ class Region:
         elif scope.unprovable is not None:
             why = scope.unprovable
         else:
-            guards, why = proof.state(watch)
+            guards, tensors, why = proof.state(watch, leaves)
             if why is None:
-                replay, why = Replay.make(me, before, scope, guards, leaves, tree, out)
+                replay, why = Replay.make(me, before, scope, guards, leaves, tree, out, tensors)
         if replay is not None:
             self.replays.append(replay)
             self.tries = 0

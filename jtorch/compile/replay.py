@@ -13,6 +13,8 @@ from ..core.record import Pending
 from ..core.storage import Storage
 from ..handles import mutations, watch
 from ..tensor import Tensor, make
+from .arguments import Arguments, flat, restore
+from .reads import SIMPLE
 from .waiting import Waiting, only_ours
 
 _value = attrgetter("value")
@@ -20,59 +22,26 @@ _spec = attrgetter("spec")
 _layout = attrgetter("_spec")
 _storage = attrgetter("_storage")
 _grad = attrgetter("_grad")
-_SIMPLE = (int, float, bool, str, bytes, type(None), complex)
-
-
-def flatten(args, kwargs):
-    """(leaves, tree): the arguments as a flat list and their nesting, comparable."""
-    leaves = []
-    tree = [_flat(a, leaves) for a in args]
-    if kwargs:
-        tree.append(tuple((k, _flat(v, leaves)) for k, v in kwargs.items()))
-    return leaves, tuple(tree)
-
-
-def _flat(x, leaves):
-    kind = type(x)
-    if kind is list or kind is tuple:
-        return (kind, *[_flat(v, leaves) for v in x])
-    if kind is dict:
-        return (kind, *[(k, _flat(v, leaves)) for k, v in x.items()])
-    leaves.append(x)
-    return None
-
-
-def rebuild_arguments(tree, leaves, n):
-    """(args, kwargs) from what `flatten` made of them; `n` positional arguments."""
-    given = iter(leaves)
-    args = [_restore(t, given) for t in tree[:n]]
-    kwargs = {k: _restore(t, given) for k, t in tree[n]} if len(tree) > n else {}
-    return args, kwargs
-
-
-def _restore(tree, leaves):
-    if tree is None:
-        return next(leaves)
-    kind = tree[0]
-    if kind is dict:
-        return {k: _restore(v, leaves) for k, v in tree[1:]}
-    return kind(_restore(v, leaves) for v in tree[1:])
+_edge = attrgetter("_edge")
 
 
 class Replay:
     """One program of a region, ready to be run without the region's Python."""
 
     __slots__ = (
-        "guards", "leaves", "tree", "storages", "arguments", "keys", "targets", "written", "take_written",
+        "guards", "given", "tree", "storages", "arguments", "keys", "targets", "written", "take_written",
         "params", "grad_specs", "take_grads", "grads_made", "next", "cleared", "result", "result_tree", "updates", "pack",
         "donated", "mutations", "grad", "inference", "specs", "program", "bare", "take_bare", "fed", "take_fed", "sources", "constants",
         "take_full", "penalty", "rest", "fresh", "owners", "owned", "states", "state_dicts", "state_names",
-        "gathering", "optimizers",
+        "gathering", "optimizers", "plain", "edges",
     )  # fmt: skip
 
     @classmethod
-    def make(cls, me, before, scope, guards, leaves, tree, out):
-        """(replay, None), or (None, why not). The thread's graph holds what the region recorded and is flushed here."""
+    def make(cls, me, before, scope, guards, leaves, tree, out, read):
+        """(replay, None), or (None, why not). The thread's graph holds what the region recorded and is flushed here.
+
+        read: ids of the tensors that the region's code could read without being given them.
+        """
         graph = me.graph
         if len([g for g in me.graphs.values() if g.pendings]) != 1 or not graph.pendings:
             return None, "the region records nothing, or on several devices"
@@ -86,8 +55,8 @@ class Replay:
         self.inference = before.inference
         self.updates = scope.updates
         # -- where the inputs come from
-        self.leaves = [_leaf_guard(leaf) for leaf in leaves]
-        if any(g is None for g in self.leaves):
+        self.given = Arguments(leaves)
+        if not self.given.known():
             return None, "an argument that can neither be compared nor followed"
         argument_of = {id(leaf._storage): k for k, leaf in enumerate(leaves) if isinstance(leaf, Tensor)}
         argument_at = {id(leaf): k for k, leaf in enumerate(leaves) if isinstance(leaf, Tensor)}
@@ -133,19 +102,22 @@ class Replay:
                     return None, "a gradient from outside the region"
                 grads.append((tensor, i, new._spec))
                 held.discard(id(new._storage))
-        for storage, spec, _version in before.storages.values():
+        for storage, spec, version in before.storages.values():
             value = storage.value
-            if type(value) is Pending and id(value) in index:
+            if type(value) is not Pending or id(value) not in index:
+                if storage.version != version:
+                    return None, "a tensor from outside was given a value from outside"
+            else:
                 if storage.spec is not spec:
                     return None, "a storage changed its layout in the region"
                 targets.append((argument_of.get(id(storage), gradient_of.get(id(storage), storage)), index[id(value)]))
                 held.discard(id(storage))
         position = {id(t._grad): k for k, t in enumerate(t for t, i, _ in grads if i is not None)}
         result_leaves = []
-        self.result_tree = _flat(out, result_leaves)
+        self.result_tree = flat(out, result_leaves)
         for leaf in result_leaves:
             if not isinstance(leaf, Tensor):
-                if not isinstance(leaf, _SIMPLE):
+                if not isinstance(leaf, SIMPLE):
                     return None, "a result that is neither tensor nor number"
                 results.append((None, leaf, None, None, None, None))
                 continue
@@ -158,9 +130,12 @@ class Replay:
                 continue
             if leaf._edge is not None and not _released(leaf._edge):
                 return None, "a result that still needs its backward"
+            if id(leaf._storage) in before.storages or type(leaf) is not Tensor:
+                return None, "a result that shares the memory of a tensor from outside, or is of a class of its own"
             if type(value) is not Pending or id(value) not in index or leaf._base is not None:
                 return None, "a result from outside the region, or a view"
-            results.append((index[id(value)], None, leaf._spec, leaf._edge, leaf._rg, None))
+            first = next((k for k, other in enumerate(result_leaves[: len(results)]) if _shared(other, leaf)), None)
+            results.append((index[id(value)], first, leaf._spec, leaf._edge, leaf._rg, None))
             held.discard(id(leaf._storage))
         if held:
             return None, "a result that is kept in a new place (state made at the first step?)"
@@ -194,9 +169,17 @@ class Replay:
         self.storages = [_NOTHING if s is None or type(s) is int else s for s in sources]
         self.fresh = [t for t, i, _ in grads if i is not None and before.tensors[id(t)][4] is None]
         held = {id(s) for s in self.storages}
-        owner = {id(t[1]): t[0] for t in before.tensors.values() if id(t[1]) in held and t[0]._base is None}
-        self.owned = [s for s in self.storages if id(s) in owner]
-        self.owners = [owner[id(s)] for s in self.owned]
+        known, of_modules = read
+        self.owners = [
+            t[0] for t in before.tensors.values()
+            if id(t[1]) in held and t[0]._base is None or id(t[0]) in known and id(t[0]) not in argument_at
+        ]  # fmt: skip
+        self.owned = list(map(_storage, self.owners))
+        stored = {id(s) for s, _ in targets if type(s) is not int}
+        also = {id(t[1]) for key, t in before.tensors.items() if key in known or key in of_modules}
+        self.given.part_from(
+            leaves, {id(s) for s in self.storages} | stored if len(stored) < len(targets) else stored, also
+        )
         found = [
             (state, name, value)
             for optimizer, group, _, _ in scope.updates
@@ -206,6 +189,9 @@ class Replay:
         ]
         self.state_dicts, self.state_names, self.states = map(list, zip(*found)) if found else ([], [], [])
         self.optimizers = _optimizers(scope.updates)
+        states = set(map(id, self.states))
+        self.plain = [t for t in self.owners if not t._rg and id(t) not in states]
+        self.edges = list(map(_edge, self.plain))
         for t in before.tensors.values():
             if id(t[1]) in held:
                 watch(t[0])
@@ -266,13 +252,14 @@ class Replay:
             return False
         if mutations[0] != self.mutations or me.special is not None or me.function_modes:
             return False
-        for leaf, guard in zip(leaves, self.leaves):
-            if not _leaf_holds(leaf, guard):
-                return False
+        if not self.given.hold(leaves):
+            return False
         if list(map(_spec, self.storages)) != self.specs:
             return False
         if list(map(_storage, self.owners)) != self.owned:
             return False  # a tensor has been given other data
+        if not all(map(is_, map(_edge, self.plain), self.edges)):
+            return False  # a history
         if not all(map(is_, map(_grad, self.fresh), repeat(None))):
             return False  # this time gradients would be added to those
         if not all(map(is_, map(dict.get, self.state_dicts, self.state_names), self.states)):
@@ -391,11 +378,14 @@ class Replay:
                 )
             else:
                 value = outs[place[0]] if waiting is None else waiting.result(*place)
-                t = make(Storage(value, spec), spec)
+                if leaf is not None and made[leaf]._edge is edge:
+                    made.append(made[leaf])
+                    continue
+                t = make(Storage(value, spec) if leaf is None else made[leaf]._storage, spec)
                 t._edge = edge
                 t._rg = rg
                 made.append(t)
-        return _restore(self.result_tree, iter(made))
+        return restore(self.result_tree, iter(made))
 
 
 def _optimizers(updates):
@@ -415,6 +405,10 @@ def _compiled(state, program):
             if program.nbytes_of(program.taken() - other.taken()) <= LITTLE:
                 return other
     return None
+
+
+def _shared(other, leaf) -> bool:
+    return isinstance(other, Tensor) and other._storage is leaf._storage
 
 
 class GradientOf:
@@ -483,26 +477,4 @@ def _released(edge):
     return True
 
 
-def _leaf_guard(leaf):
-    if isinstance(leaf, Tensor):
-        if leaf._storage.spec is not leaf._spec or leaf._edge is not None or leaf._base is not None:
-            return None
-        return ("tensor", leaf._spec, leaf._rg)
-    if isinstance(leaf, _SIMPLE):
-        return ("value", leaf, type(leaf))
-    return ("object", leaf, None)
-
-
-def _leaf_holds(leaf, guard):
-    kind, what, more = guard
-    if kind == "tensor":
-        return (
-            isinstance(leaf, Tensor) and leaf._spec is what and leaf._storage.spec is what and leaf._rg is more
-            and leaf._edge is None and leaf._base is None
-        )  # fmt: skip
-    if kind == "value":
-        return type(leaf) is more and leaf == what
-    return leaf is what
-
-
-__all__ = ["Replay", "flatten", "rebuild_arguments"]
+__all__ = ["Replay"]

@@ -1,5 +1,8 @@
 """What a compiled function reads besides its arguments: a change to it is seen at the next call, and draws stay draws."""
 
+import collections
+import itertools
+import os
 import random
 import types
 from random import uniform
@@ -12,6 +15,7 @@ import jtorch
 
 class Settings:
     scale = 2.0
+    count = 1
     inner = types.SimpleNamespace(k=3.0)
     table = {"a": 1.0}
 
@@ -31,6 +35,27 @@ class Derived(Scaled):
     pass
 
 
+def doubled(x, k=2.0):
+    return x * k
+
+
+def tripled(x, *, k=3.0):
+    return x * k
+
+
+class Plain:
+    def __init__(self):
+        self._table, self.word = [1.0], "a"
+
+    def run(self, x):
+        return x * self._table[0] if self.word == "a" else x
+
+    @property
+    def twice(self):
+        return 2.0
+
+
+plain, nested, array = Plain(), {"a": {"b": [2.0]}}, np.array([2.0, 3.0])
 tools = types.ModuleType("tools")
 tools.scale = 1.0
 scaled = Derived()
@@ -46,6 +71,16 @@ READ = {
     "class between": (lambda x: scaled.of(x), lambda: setattr(Derived, "by", 9.0)),
     "self": (lambda x: scaled.of(x), lambda: setattr(scaled, "by", 11.0)),
     "cls": (lambda x: Derived.of_class(x), lambda: setattr(Derived, "by", 13.0)),
+    "defaults": (lambda x: doubled(x), lambda: setattr(doubled, "__defaults__", (7.0,))),
+    "keyword defaults": (lambda x: tripled(x), lambda: tripled.__kwdefaults__.update(k=7.0)),
+    "code": (lambda x: doubled(x), lambda: setattr(doubled, "__code__", (lambda x, k: x - k).__code__)),
+    "private list": (lambda x: plain.run(x), lambda: plain._table.__setitem__(0, 7.0)),
+    "method": (lambda x: plain.run(x), lambda: setattr(Plain, "run", lambda self, x: x - 1)),
+    "property": (lambda x: x * plain.twice, lambda: setattr(Plain, "twice", 5.0)),
+    "nested": (lambda x: x * nested["a"]["b"][0], lambda: nested["a"]["b"].__setitem__(0, 7.0)),
+    "array": (lambda x: x * float(array[0]), lambda: array.__setitem__(0, 7.0)),
+    "environment": (lambda x: x * len(os.environ.get("JTORCH_READ", "")), lambda: os.environ.update(JTORCH_READ="abc")),
+    "another type": (lambda x: x * Settings.count, lambda: setattr(Settings, "count", 1.0)),
     "inherited no longer": (lambda x: x * Derived.by, lambda: delattr(Derived, "by")),
     "default dtype": (lambda x: x + jtorch.ones(3), lambda: jtorch.set_default_dtype(jtorch.float64)),
 }
@@ -58,7 +93,7 @@ def test_what_is_read_may_change(name):
     compiled, x = jtorch.compile(function), jtorch.ones(rows, 3)
     for _ in range(4):
         compiled(x)
-    assert compiled._region.replays
+    assert compiled._region.replays, compiled._region.why
     try:
         change()
         got, expected = compiled(x), function(x)
@@ -80,3 +115,119 @@ DRAWN = {
 def test_numbers_are_drawn_at_each_call(name):
     compiled, x = jtorch.compile(DRAWN[name]), jtorch.ones(20 + list(DRAWN).index(name), 3)
     assert len({compiled(x)[0, 0].item() for _ in range(6)}) > 3
+
+
+def test_arguments_that_change_in_place():
+    class Settings:
+        k = 2.0
+
+    given = {"object": Settings(), "array": np.array([2.0]), "dict": collections.OrderedDict(k=2.0), "set": {2.0}}
+    read = {"object": lambda a: a.k, "array": lambda a: float(a[0]), "dict": lambda a: a["k"], "set": sum}
+    change = {
+        "object": lambda a: setattr(a, "k", 5.0), "array": lambda a: a.fill(5.0), "dict": lambda a: a.update(k=5.0),
+        "set": lambda a: a.add(3.0),
+    }  # fmt: skip
+    for rows, (name, value) in enumerate(given.items(), 50):
+        of, x = read[name], jtorch.ones(rows)
+        compiled = jtorch.compile(lambda x, a, of=of: x * of(a))
+        assert [compiled(x, value)[0].item() for _ in range(4)] == [2.0] * 4, name
+        assert compiled._region.replays, name
+        change[name](value)
+        assert [compiled(x, value)[0].item() for _ in range(4)] == [5.0] * 4, name
+
+
+def test_a_tensor_of_an_object_is_exchanged():
+    class Holder:
+        def run(self, x):
+            return x * self.tensor
+
+    holder = Holder()
+    holder.tensor, x = jtorch.ones(66), jtorch.ones(66)
+    compiled = jtorch.compile(holder.run)
+    assert [compiled(x)[0].item() for _ in range(4)] == [1.0] * 4 and compiled._region.replays
+    holder.tensor = jtorch.zeros(66)
+    assert compiled(x)[0].item() == 0.0
+
+
+def test_what_gives_something_else_each_time_is_asked_at_each_call():
+    counter, given = itertools.count(), iter(range(100))
+    compiled, x = jtorch.compile(lambda x, it: x * next(it) + next(counter)), jtorch.ones(60)
+    assert [compiled(x, given)[0].item() for _ in range(6)] == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
+
+
+def test_memory_that_arguments_share_is_seen():
+    def step(a, b):
+        a.add_(1)
+        return a * b
+
+    compiled = jtorch.compile(step)
+    for _ in range(2):
+        for _ in range(3):
+            assert compiled(jtorch.ones(61), jtorch.ones(61))[0].item() == 2.0
+        for _ in range(3):
+            x = jtorch.ones(61)
+            assert compiled(x, x)[0].item() == 4.0
+
+
+def test_results_of_one_memory_share_it():
+    def step(x):
+        y = x * 2
+        return y, y, y.detach()
+
+    compiled = jtorch.compile(step)
+    for _ in range(4):
+        a, b, c = compiled(jtorch.ones(62))
+        a.add_(1)
+        assert a is b and c[0].item() == 3.0
+    assert compiled._region.replays, compiled._region.why
+
+
+def test_a_value_from_outside_that_is_copied_into_a_tensor():
+    kept, other = jtorch.zeros(63), jtorch.ones(63)
+
+    def step(x):
+        kept.copy_(other)
+        return x * 2
+
+    compiled = jtorch.compile(step)
+    for k in range(5):
+        other.fill_(k)
+        compiled(jtorch.ones(63))
+        assert kept[0].item() == k
+
+
+def test_a_history_from_outside_is_seen():
+    scale, weight = jtorch.ones(64), jtorch.ones(64, requires_grad=True)
+    p = jtorch.ones(64, requires_grad=True)
+
+    def step():
+        p.grad = None
+        loss = (p * scale).sum()
+        loss.backward()
+        return loss.detach()
+
+    compiled = jtorch.compile(step)
+    for _ in range(4):
+        compiled()
+    scale.mul_(weight * 2)
+    assert compiled().item() == 128.0 and weight.grad[0].item() == 2.0
+
+
+VALUES = {
+    "an argument's": lambda x, t, kept: x * t.item(),
+    "a decision": lambda x, t, kept: x * 2 if t > 2 else x * 3,
+    "of a tensor from outside": lambda x, t, kept: x * kept.tolist()[0],
+    "numpy's": lambda x, t, kept: x * float(t.numpy()),
+    "the shape of a result": lambda x, t, kept: x[kept > 2].sum() + x,
+    "a place": lambda x, t, kept: x + x[int(t)],
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values_are_read_at_each_call(name):
+    function, x, kept = VALUES[name], jtorch.arange(4.0) + 1, jtorch.tensor([1.0, 2.0, 3.0, 4.0])
+    compiled = jtorch.compile(lambda x, t: function(x, t, kept))
+    for k in (0, 0, 0, 1, 2, 3, 0):
+        t = jtorch.tensor(k)
+        kept[0] = k
+        assert compiled(x, t).tolist() == function(x, t, kept).tolist()

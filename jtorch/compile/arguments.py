@@ -1,0 +1,128 @@
+"""The arguments of a region's call: as a flat list, and what a replay asks of each and of all together."""
+
+from ..tensor import Tensor
+from .reads import FIXED, same
+
+
+class _Key:
+    """A key of a dict that is no string, compared by what it is or, of numbers, by type and value."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key):
+        self.key = key
+
+    def __eq__(self, other):
+        return type(other) is _Key and same(other.key, self.key)
+
+    __hash__ = None
+
+
+def flatten(args, kwargs):
+    """(leaves, tree): the arguments as a flat list and their nesting, comparable."""
+    leaves = []
+    tree = [flat(a, leaves) for a in args]
+    if kwargs:
+        tree.append(tuple((k, flat(v, leaves)) for k, v in kwargs.items()))
+    return leaves, tuple(tree)
+
+
+def flat(x, leaves):
+    """The nesting of one value; what is in it is added to `leaves`."""
+    kind = type(x)
+    if kind is list or kind is tuple:
+        return (kind, *[flat(v, leaves) for v in x])
+    if kind is dict:
+        return (kind, *[(k if type(k) is str else _Key(k), flat(v, leaves)) for k, v in x.items()])
+    leaves.append(x)
+    return None
+
+
+def rebuild_arguments(tree, leaves, n):
+    """(args, kwargs) from what `flatten` made of them; `n` positional arguments."""
+    given = iter(leaves)
+    args = [restore(t, given) for t in tree[:n]]
+    kwargs = {k: restore(t, given) for k, t in tree[n]} if len(tree) > n else {}
+    return args, kwargs
+
+
+def restore(tree, leaves):
+    """A value from its nesting and what is in it."""
+    if tree is None:
+        return next(leaves)
+    kind = tree[0]
+    if kind is dict:
+        return {(k if type(k) is str else k.key): restore(v, leaves) for k, v in tree[1:]}
+    return kind(restore(v, leaves) for v in tree[1:])
+
+
+class Arguments:
+    """What a replay asks of the arguments: each as it was or of its kind, and no more memory shared than there was."""
+
+    __slots__ = ("guards", "places", "sharing", "apart", "outer", "pinned")
+
+    def __init__(self, leaves):
+        self.guards = [_guard(leaf) for leaf in leaves]
+        self.places = [k for k, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
+        storages = [leaves[k]._storage for k in self.places]
+        self.sharing = [storages.index(s) for s in storages]
+        self.apart = len(set(self.sharing)) == len(storages)
+        self.outer = frozenset()
+        self.pinned = {}
+
+    def part_from(self, leaves, outer, read):
+        """`outer`: ids of storages that no argument may have, since what is read from or written to one of them would show in the
+        other. `read`: of tensors that the code can read by another way: an argument that has one of them must always have it.
+        """
+        self.outer = frozenset(outer)
+        self.pinned = {k: leaves[k]._storage for k in self.places if id(leaves[k]._storage) in read}
+        self.outer -= set(map(id, self.pinned.values()))
+
+    def known(self) -> bool:
+        """Whether every argument can be followed or compared."""
+        return None not in self.guards
+
+    def hold(self, leaves) -> bool:
+        """Whether these may stand for those that the region was recorded with."""
+        for leaf, guard in zip(leaves, self.guards):
+            if not _holds(leaf, guard):
+                return False
+        places = self.places
+        if not places:
+            return True
+        if len(places) == 1 and not self.outer and not self.pinned:
+            return True
+        storages = [leaves[k]._storage for k in places]
+        if self.apart:
+            if len(set(map(id, storages))) != len(places):
+                return False
+        elif list(map(storages.index, storages)) != self.sharing:
+            return False
+        if self.outer and not self.outer.isdisjoint(map(id, storages)):
+            return False
+        return not self.pinned or all(leaves[k]._storage is s for k, s in self.pinned.items())
+
+
+def _guard(leaf):
+    if isinstance(leaf, Tensor):
+        if leaf._storage.spec is not leaf._spec or leaf._edge is not None or leaf._base is not None or leaf._hooks:
+            return None
+        return ("tensor", leaf._spec, leaf._rg, type(leaf))
+    if type(leaf) in FIXED:
+        return ("value", leaf, None, None)
+    return ("object", leaf, None, None)
+
+
+def _holds(leaf, guard):
+    kind, what, more, cls = guard
+    if kind == "tensor":
+        return (
+            type(leaf) is cls and leaf._spec is what and leaf._storage.spec is what and leaf._rg is more
+            and leaf._edge is None and leaf._base is None and not leaf._hooks
+        )  # fmt: skip
+    if kind == "value":
+        return same(leaf, what)
+    return leaf is what
+
+
+__all__ = ["Arguments", "flat", "flatten", "rebuild_arguments", "restore"]

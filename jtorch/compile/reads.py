@@ -1,0 +1,357 @@
+"""What the Python of a region has read, as conditions that a replay asks: each thing read is still what it was.
+
+A number or word is compared by type and value, anything else by what it is. What can change in place (containers, arrays of numpy,
+objects, classes, functions) is followed as far as the names go that the region's code reads attributes by.
+"""
+
+import collections
+import enum
+import functools
+import os
+import pathlib
+import random
+import re
+import types
+import weakref
+from itertools import chain, repeat
+from operator import attrgetter, call, is_
+
+import numpy as np
+
+from ..tensor import Tensor
+
+SIMPLE = (int, float, bool, str, bytes, type(None), complex)
+FIXED = (*SIMPLE, np.bool_, *(np.dtype(c).type for c in "bBhHiIlLefdFD"))  # compared by type and value
+_IMMUTABLE = (range, slice, type(...), type(NotImplemented), re.Pattern, np.dtype, np.generic, pathlib.PurePath, enum.Enum)  # fmt: skip
+_CONTAINERS = (list, dict, set, tuple, frozenset, collections.deque)
+_MOST = 4096  # things that are followed
+_ARRAY = 1 << 16  # bytes of an array of numpy that is compared
+_FUNCTIONS = 64  # functions of one code that are guarded
+MISSING = object()
+_parts = attrgetter("__code__", "__defaults__", "__kwdefaults__")
+_cell = attrgetter("cell_contents")
+
+
+def same(found, value) -> bool:
+    """Whether what is found may stand for what was read."""
+    if found is value:
+        return True
+    kind = type(value)
+    if kind is weakref.ref:
+        return found is not None and value() is found
+    if kind not in FIXED or type(found) is not kind:
+        return False
+    return found == value and (found != 0 or repr(found) == repr(value))  # 0.0 and -0.0
+
+
+def kept(value):
+    """A thing read, to be compared later: tensors by a weak reference, since a guard must not keep them alive."""
+    return weakref.ref(value) if isinstance(value, Tensor) else value
+
+
+def _alike(found, values) -> bool:
+    found = list(found)
+    if len(found) != len(values):
+        return False
+    return all(map(is_, found, values)) or all(map(same, found, values))
+
+
+def _members(container) -> list:
+    """What a container has in it, in order."""
+    return [*container, *container.values()] if isinstance(container, dict) else list(container)
+
+
+def _bytes(array):
+    return array.shape, array.dtype.str, array.tobytes()
+
+
+class Guards:
+    """Conditions under which the Python of a region would do what it did; `hold()` asks them."""
+
+    __slots__ = ("looked", "proxied", "cells", "functions", "contents", "arrays", "slots", "known")
+
+    def __init__(self):
+        self.looked = [], [], []  # dicts, names, values
+        self.proxied = [], [], []  # `get` of the attributes of classes, names, values
+        self.cells = [], []  # closure cells, values
+        self.functions = [], []  # functions, and their parts one after the other
+        self.contents = []  # (container, what is in it)
+        self.arrays = []  # (array of numpy, its bytes)
+        self.slots = []  # (object, name, value)
+        self.known = set()
+
+    def look(self, holder, name, value):
+        """A name in a dict (globals, attributes of an object) or a class has this value, or none: MISSING."""
+        if (id(holder), name) in self.known:
+            return
+        self.known.add((id(holder), name))
+        if isinstance(holder, type):
+            self._add(self.proxied, vars(holder).get, name, kept(value))
+        else:
+            self._add(self.looked, holder, name, kept(value))
+
+    @staticmethod
+    def _add(lists, *values):
+        for each, value in zip(lists, values):
+            each.append(value)
+
+    def hold(self) -> bool:
+        """Whether all is as it was."""
+        dicts, names, values = self.looked
+        if not all(map(is_, map(dict.get, dicts, names, repeat(MISSING)), values)):
+            if not all(map(same, map(dict.get, dicts, names, repeat(MISSING)), values)):
+                return False
+        functions, parts = self.functions
+        if functions and not all(map(is_, chain.from_iterable(map(_parts, functions)), parts)):
+            return False
+        gets, names, values = self.proxied
+        if gets and not all(map(is_, map(call, gets, names, repeat(MISSING)), values)):
+            if not all(map(same, map(call, gets, names, repeat(MISSING)), values)):
+                return False
+        cells, values = self.cells
+        if cells:
+            try:
+                if not _alike(map(_cell, cells), values):
+                    return False
+            except ValueError:
+                return False  # it is empty
+        for live, values in self.contents:
+            if not _alike(_members(live), values):
+                return False
+        for array, was in self.arrays:
+            if _bytes(array) != was:
+                return False
+        for owner, name, value in self.slots:
+            if not same(getattr(owner, name, MISSING), value):
+                return False
+        return True
+
+
+class Reader:
+    """Follows what a region read and guards it.
+
+    names: attributes that its code reads; None: any. Of what is followed, `tensors` are the ids of tensors met, `of_modules` those of
+    parameters and buffers.
+    """
+
+    def __init__(self, guards, names, trusted):
+        self.guards = guards
+        self.names = names
+        self.trusted = trusted
+        self.seen = {}  # id -> the object, which keeps the id its own
+        self.tensors = set()
+        self.of_modules = set()
+
+    def read(self, value):
+        """Guard what can change in a value; a reason if that cannot be done."""
+        if type(value) in FIXED:
+            return None
+        if id(value) in self.seen:
+            return None
+        if len(self.seen) > _MOST:
+            return "which leads to more than can be guarded"
+        self.seen[id(value)] = value
+        if isinstance(value, Tensor):
+            self.tensors.add(id(value))
+            if value.__dict__ and any(map(self.wanted, value.__dict__)):
+                return "a tensor with attributes of its own"
+            return None
+        owner = getattr(value, "__self__", None) if type(value) in _BOUND else None
+        if isinstance(value, random.Random) or isinstance(owner, random.Random) or _of_numpy_random(value, owner):
+            return "which is random"
+        if owner is not None and not isinstance(owner, types.ModuleType):
+            return self.read(owner)
+        if isinstance(value, type):
+            return self.read_class(value, _NO_ATTRIBUTES)
+        if isinstance(value, types.FunctionType):
+            return self.read_names(vars(value)) if value.__dict__ else None
+        if isinstance(value, (types.ModuleType, types.BuiltinFunctionType, types.MappingProxyType, property, staticmethod, classmethod)):  # fmt: skip
+            return None
+        if isinstance(value, _IMMUTABLE):
+            return None
+        if isinstance(value, functools.partial):
+            return self.read_all((value.func, value.args, value.keywords))
+        if isinstance(value, np.ndarray):
+            if value.nbytes > _ARRAY or value.dtype.hasobject:
+                return "an array that is too large to be compared at each call"
+            self.guards.arrays.append((value, _bytes(value)))
+            return None
+        if isinstance(value, _CONTAINERS):
+            return self.read_container(value)
+        return self.read_object(value)
+
+    def read_all(self, values):
+        """The first reason among those of some values."""
+        for value in values:
+            reason = self.read(value)
+            if reason is not None:
+                return reason
+        return None
+
+    def read_container(self, value):
+        """Guard what is in a list, dict, set, tuple or deque, and in what is in it."""
+        members = _members(value)
+        if len(members) > _MOST:
+            return f"a {type(value).__name__} with more in it than can be guarded"
+        if not isinstance(value, (tuple, frozenset)):
+            self.guards.contents.append((value, list(map(kept, members))))
+        reason = self.read_all(members)
+        if reason is None and type(value).__module__ != "builtins" and hasattr(value, "__dict__"):
+            reason = self.read_object(value)
+        if reason is not None and not reason.startswith(("which", "an it")):
+            return f"a {type(value).__name__} whose contents cannot be guarded"
+        return reason
+
+    def read_object(self, value):
+        """Guard the attributes of an object, those of its class, and what they lead to."""
+        kind = type(value)
+        if hasattr(kind, "__next__"):
+            return "an iterator, which gives something else each time"
+        own = getattr(value, "__dict__", None)
+        if type(own) is dict and "_parameters" in own and "_modules" in own:
+            return self.read_module(value, own)
+        if type(own) is dict and "param_groups" in own or kind.__module__.partition(".")[0] in ("jtorch", "torch"):
+            return None  # the replay looks after optimizers; the import swap renames classes
+        slots = [name for cls in kind.__mro__ for name in _slots(cls)]
+        if type(own) is not dict and not slots:
+            return None if callable(value) and own is None else f"a {kind.__name__} that cannot be guarded"
+        if kind is functools._lru_cache_wrapper:
+            return f"a {kind.__name__} that cannot be guarded"
+        for name in slots:
+            if name not in ("__dict__", "__weakref__") and self.wanted(name):
+                found = getattr(value, name, MISSING)
+                self.guards.slots.append((value, name, kept(found)))
+                reason = self.read(found) if found is not MISSING else None
+                if reason is not None:
+                    return reason
+        if type(own) is not dict:
+            return self.read_class(kind, _NO_ATTRIBUTES)
+        return self.read_names(own) or self.read_class(kind, own)
+
+    def read_module(self, value, own):
+        """As `read_object`, of an nn.Module: what is set is counted for all modules, so only what changes in place is guarded."""
+        self.of_modules.update(id(t) for name in ("_parameters", "_buffers") for t in own[name].values())
+        reason = self.read_all(child for child in own["_modules"].values() if child is not None)
+        if reason is None and not self.trusted(type(value)):
+            inner = [v for name, v in own.items() if self.wanted(name) and name not in _MODULES_OWN]
+            reason = self.read_all(inner) or self.read_class(type(value), own, counted=True)
+        return reason
+
+    def read_names(self, own):
+        """Guard those attributes that the code may read, and what they lead to."""
+        for name, value in list(own.items()):
+            if self.wanted(name):
+                self.guards.look(own, name, value)
+                reason = self.read(value)
+                if reason is not None:
+                    return reason
+        return None
+
+    def wanted(self, name):
+        """Whether the region's code may read an attribute of this name."""
+        return self.names is None or name in self.names
+
+    def read_class(self, cls, own, counted=False):
+        """Guard the attributes of a user's class that the code may read, where `own`, an instance's, do not hide them.
+
+        counted: what is set on the instance is noticed otherwise.
+        """
+        before = []
+        for kind in cls.__mro__:
+            if kind is object or self.trusted(kind):
+                continue
+            for name, value in list(vars(kind).items()):
+                if name[:2] == "__" if self.names is None else name not in self.names:
+                    continue
+                if name in own or any(name in vars(holder) for holder in before):
+                    continue
+                if not counted and own is not _NO_ATTRIBUTES:
+                    self.guards.look(own, name, MISSING)
+                for holder in before:
+                    self.guards.look(holder, name, MISSING)
+                self.guards.look(kind, name, value)
+                if isinstance(value, types.FunctionType) or hasattr(type(value), "__get__"):
+                    self.seen.setdefault(id(value), value)
+                    continue
+                reason = self.read(value)
+                if reason is not None:
+                    return reason
+            before.append(kind)
+        return None
+
+    def follow(self, value, path):
+        """Guard what is read of a module or class by name after name; a reason if that cannot be done."""
+        for name in path:
+            if isinstance(value, types.ModuleType):
+                if value.__name__ in _DRAWING:
+                    return "which is random"
+                holders = [vars(value)]
+            elif isinstance(value, type) and not isinstance(value, enum.EnumType):
+                holders = value.__mro__
+            else:
+                return None
+            at = next((k for k, holder in enumerate(holders) if name in _names(holder)), None)
+            if at is None:
+                return None
+            found = _names(holders[at])[name]
+            library = self.trusted(value)
+            if not library or isinstance(value, types.ModuleType):
+                for holder in holders[:at]:
+                    self.guards.look(holder, name, MISSING)
+                self.guards.look(holders[at], name, found)
+            if not library and not isinstance(found, _DESCRIPTORS):
+                reason = self.read(found)
+                if reason is not None:
+                    return reason
+            value = found
+        return None
+
+
+def _names(holder):
+    return vars(holder) if isinstance(holder, type) else holder
+
+
+def _slots(cls):
+    slots = vars(cls).get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(slots)
+
+
+def _of_numpy_random(value, owner):
+    return any(type(v).__module__.startswith("numpy.random") for v in (value, owner) if v is not None)
+
+
+_NO_ATTRIBUTES: dict = {}
+_BOUND = (types.MethodType, types.BuiltinMethodType, types.MethodWrapperType)
+_DESCRIPTORS = (staticmethod, classmethod, property)
+_DRAWING = frozenset(("random", "secrets", "numpy.random"))  # modules whose functions give something else at each call
+_MODULES_OWN = frozenset(
+    ("_parameters", "_buffers", "_modules", "_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_pre_hooks",
+     "_forward_hooks_with_kwargs", "_forward_pre_hooks_with_kwargs", "_forward_hooks_always_called", "_state_dict_hooks",
+     "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks", "_non_persistent_buffers_set",
+     "_is_full_backward_hook", "__dict__")
+)  # fmt: skip
+
+
+def guard_functions(guards, reader, functions):
+    """Guard the code and the defaults of functions, and what changes in place in those; a reason if that cannot be done."""
+    live, parts = guards.functions
+    for fn in functions:
+        live.append(fn)
+        parts += _parts(fn)
+        if fn.__kwdefaults__:
+            reason = reader.read(fn.__kwdefaults__)
+            if reason is not None:
+                return f"has a default of {fn.__name__}, {reason}"
+        reason = reader.read_all(fn.__defaults__ or ()) or (reader.read_names(vars(fn)) if fn.__dict__ else None)
+        if reason is not None:
+            return f"has a default or attribute of {fn.__name__}, {reason}"
+    return None
+
+
+def guard_environment(guards):
+    """Guard os.environ."""
+    data = os.environ._data
+    guards.contents.append((data, _members(data)))
+
+
+__all__ = ["FIXED", "MISSING", "SIMPLE", "Guards", "Reader", "guard_environment", "guard_functions", "same"]
