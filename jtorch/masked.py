@@ -118,6 +118,10 @@ class MaskedTensor(Tensor):
         """The data, what is masked too."""
         return _plain(self)
 
+    @property
+    def _masked_data(self):
+        return _plain(self)
+
     def get_mask(self):
         """The mask."""
         return self._masked_mask

@@ -25,6 +25,7 @@ REDUCTIONS = [f"x.{n}({a})" for n in ("sum", "mean", "amin", "amax", "prod", "ar
 FACTS = [
     "x.shape, x.dtype, x.dim(), x.size(1), x.numel(), x.requires_grad, x.is_leaf, x.is_contiguous(), x.is_sparse, x.is_sparse_coo()",
     "x.to_tensor(-1).tolist(), x.get_data().tolist(), x.get_mask().tolist(), t.masked.is_masked_tensor(x), t.masked.is_masked_tensor(d)",
+    "x._masked_data.tolist(), x._masked_mask.tolist(), x._masked_data[1, 2].item()",
     "x.sum().item(), x[0, 0].item()", "type(x).__name__, isinstance(x, t.Tensor), isinstance(x + 1, t.masked.MaskedTensor)",
 ]  # fmt: skip
 REFUSED = [

@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import pathlib
 
 
 def __getattr__(name):
@@ -15,10 +16,17 @@ def __getattr__(name):
 
 
 def load_library(path) -> None:
-    """Raises OSError: compiled operators call PyTorch's C++ library, which is not in this process."""
-    refused.add(str(path))
-    raise OSError(f"could not load {path}: operators compiled for PyTorch cannot run on jtorch")
+    """Defines the operators of a library that jtorch has written itself. OSError: any other compiled library, which calls PyTorch's C++
+    code, and that is not in this process."""
+    path = pathlib.Path(str(path))
+    own = _WRITTEN.get(path.parent.name) if path.name.startswith("_C") else None
+    if own is None:
+        refused.add(str(path))
+        raise OSError(f"could not load {path}: operators compiled for PyTorch cannot run on jtorch")
+    importlib.import_module(own)
+    loaded_libraries.add(str(path))
 
 
+_WRITTEN = {"torchvision": "jtorch.vision"}  # the folder of a library -> the module that defines its operators
 loaded_libraries: set = set()
 refused: set[str] = set()  # libraries whose operators do not exist here, whatever is registered for them
