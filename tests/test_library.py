@@ -150,6 +150,7 @@ def aten(t):
         ops.add.Tensor(x, 1).tolist(),
         str(ops.mm.default),
         ops.relu is t.ops.aten.relu,
+        ops.add.Tensor._overloadpacket is ops.add.Tensor.overloadpacket is ops.add,
         repr(ops.add.Tensor),
     )
 

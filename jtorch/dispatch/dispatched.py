@@ -35,7 +35,7 @@ class OpOverload:
     """One signature of an operator: `torch.ops.aten.add.Tensor`."""
 
     def __init__(self, packet, overload, fn):
-        self._packet = packet
+        self._overloadpacket = packet
         self._overloadname = overload
         self._fn = fn
         self.__name__ = f"{packet.__name__}.{overload}"
@@ -49,11 +49,11 @@ class OpOverload:
     @property
     def overloadpacket(self):
         """The operator with all its signatures."""
-        return self._packet
+        return self._overloadpacket
 
     @property
     def namespace(self) -> str:
-        return self._packet.namespace
+        return self._overloadpacket.namespace
 
     @property
     def op(self):
@@ -62,13 +62,13 @@ class OpOverload:
     def name(self) -> str:
         """The qualified name: "aten::add.Tensor"."""
         suffix = "" if self._overloadname == "default" else f".{self._overloadname}"
-        return f"{self._packet._qualified_op_name}{suffix}"
+        return f"{self._overloadpacket._qualified_op_name}{suffix}"
 
     def __str__(self):
         return f"{self.namespace}.{self.__name__}"
 
     def __repr__(self):
-        return f"<OpOverload(op='{self.namespace}.{self._packet.__name__}', overload='{self._overloadname}')>"
+        return f"<OpOverload(op='{self.namespace}.{self._overloadpacket.__name__}', overload='{self._overloadname}')>"
 
 
 class OpOverloadPacket:

@@ -192,12 +192,10 @@ class Tracer(TracerBase):
             for n, p in pairs:
                 if attr_val is p:
                     if n not in cache:
-                        made = (
-                            functools.partial(ParameterProxy.of, self, n, attr_val)
-                            if self.param_shapes_constant
-                            else None
-                        )
-                        cache[n] = self.create_proxy("get_attr", n, (), {}, proxy_factory_fn=made)
+                        more = {}  # a tracer of the user's may have a `create_proxy` without it
+                        if self.param_shapes_constant:
+                            more["proxy_factory_fn"] = functools.partial(ParameterProxy.of, self, n, attr_val)
+                        cache[n] = self.create_proxy("get_attr", n, (), {}, **more)
                     return cache[n]
             return None
 

@@ -164,6 +164,28 @@ def test_tracers_of_ones_own(t):
 
 
 @BOTH
+def test_a_tracer_that_makes_its_own_nodes(t):
+    """As torchvision's: its method takes what was there when it was written."""
+
+    class Own(t.fx.Tracer):
+        def create_proxy(self, kind, target, args, kwargs, name=None, type_expr=None, *_):
+            made.append(kind)
+            return super().create_proxy(kind, target, args, kwargs, name, type_expr)
+
+    class Scale(t.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = t.nn.Parameter(t.ones(3))
+
+        def forward(self, x):
+            return x * self.weight
+
+    made = []
+    graph = Own().trace(Scale())
+    assert [*made, "output"] == [n.op for n in graph.nodes] == ["placeholder", "get_attr", "call_function", "output"]
+
+
+@BOTH
 def test_interpreters_of_ones_own(t):
     class Double(t.fx.Interpreter):
         def call_function(self, target, args, kwargs):
