@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+import torch
 
+import jtorch
 from tests.oracle import both
 
 
@@ -364,3 +366,26 @@ def test_repr_and_start(layer):
         return [repr(module), list(state), str(state._metadata), [] if lazy else [v.detach() for v in state.values()]]
 
     both(run)
+
+
+@pytest.mark.parametrize("t", [jtorch, torch], ids=["jtorch", "torch"])
+@pytest.mark.parametrize(
+    ("layer", "function"),
+    [
+        (lambda nn: nn.ReLU(), "relu"),
+        (lambda nn: nn.Hardswish(), "hardswish"),
+        (lambda nn: nn.Dropout2d(), "dropout2d"),
+        (lambda nn: nn.Conv2d(4, 2, 2), "conv2d"),
+        (lambda nn: nn.ConvTranspose2d(4, 2, 2), "conv_transpose2d"),
+        (lambda nn: nn.MaxPool2d(2), "max_pool2d"),
+        (lambda nn: nn.AvgPool2d(2), "avg_pool2d"),
+        (lambda nn: nn.LPPool2d(2, 2), "lp_pool2d"),
+        (lambda nn: nn.AdaptiveAvgPool2d(2), "adaptive_avg_pool2d"),
+        (lambda nn: nn.AdaptiveMaxPool2d(2), "adaptive_max_pool2d"),
+        (lambda nn: nn.FractionalMaxPool2d(2, output_size=3), "fractional_max_pool2d"),
+    ],
+)
+def test_layers_call_what_a_program_puts_in_place_of_their_function(t, layer, function, monkeypatch):
+    """As counters of operations do."""
+    monkeypatch.setattr(t.nn.functional, function, lambda *args, **kwargs: "mine")
+    assert layer(t.nn)(t.ones(1, 4, 8, 8)) == "mine"

@@ -48,7 +48,7 @@ class _Inplace(Module):
         self.inplace = inplace
 
     def forward(self, input):
-        return self._function(input, inplace=self.inplace)
+        return getattr(F, self._function)(input, inplace=self.inplace)
 
     def extra_repr(self):
         return "inplace=True" if self.inplace else ""
@@ -60,31 +60,31 @@ class _Inplace(Module):
 class ReLU(_Inplace):
     """max(0, x)."""
 
-    _function = staticmethod(F.relu)
+    _function = "relu"
 
 
 class SiLU(_Inplace):
     """x * sigmoid(x), also known as swish."""
 
-    _function = staticmethod(F.silu)
+    _function = "silu"
 
 
 class Mish(_Inplace):
     """x * tanh(softplus(x))."""
 
-    _function = staticmethod(F.mish)
+    _function = "mish"
 
 
 class SELU(_Inplace):
     """ELU with the scale and alpha that normalise themselves (Klambauer et al., 2017)."""
 
-    _function = staticmethod(F.selu)
+    _function = "selu"
 
 
 class Hardsigmoid(_Inplace):
     """relu6(x + 3) / 6."""
 
-    _function = staticmethod(F.hardsigmoid)
+    _function = "hardsigmoid"
 
     def extra_repr(self):
         return ""
@@ -93,7 +93,7 @@ class Hardsigmoid(_Inplace):
 class Hardswish(_Inplace):
     """x * relu6(x + 3) / 6."""
 
-    _function = staticmethod(F.hardswish)
+    _function = "hardswish"
 
     def extra_repr(self):
         return ""

@@ -163,7 +163,7 @@ class _Conv(_ConvNd):
         if self.padding_mode != "zeros":
             input = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
             padding = (0,) * self._ndim
-        return self._function(input, weight, bias, self.stride, padding, self.dilation, self.groups)
+        return getattr(F, self._function)(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
     def forward(self, input):
         return self._conv_forward(input, *weight_and_bias(self))
@@ -183,21 +183,21 @@ class Conv1d(_Conv):
     """
 
     _ndim = 1
-    _function = staticmethod(F.conv1d)
+    _function = "conv1d"
 
 
 class Conv2d(_Conv):
     """Convolution over images: (N, C, H, W) -> (N, C', H', W'). The arguments are Conv1d's, numbers or pairs."""
 
     _ndim = 2
-    _function = staticmethod(F.conv2d)
+    _function = "conv2d"
 
 
 class Conv3d(_Conv):
     """Convolution over volumes: (N, C, D, H, W). The arguments are Conv1d's, numbers or triples."""
 
     _ndim = 3
-    _function = staticmethod(F.conv3d)
+    _function = "conv3d"
 
 
 class _ConvTransposeNd(_ConvNd):
@@ -270,7 +270,7 @@ class _ConvTransposeNd(_ConvNd):
         extra = self._output_padding(
             input, output_size, self.stride, self.padding, self.kernel_size, self._ndim, self.dilation
         )
-        return self._function(
+        return getattr(F, self._function)(
             input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
         )
 
@@ -289,21 +289,21 @@ class ConvTranspose1d(_ConvTransposeNd):
     """
 
     _ndim = 1
-    _function = staticmethod(F.conv_transpose1d)
+    _function = "conv_transpose1d"
 
 
 class ConvTranspose2d(_ConvTransposeNd):
     """Transposed convolution over images. The arguments are ConvTranspose1d's, numbers or pairs."""
 
     _ndim = 2
-    _function = staticmethod(F.conv_transpose2d)
+    _function = "conv_transpose2d"
 
 
 class ConvTranspose3d(_ConvTransposeNd):
     """Transposed convolution over volumes. The arguments are ConvTranspose1d's, numbers or triples."""
 
     _ndim = 3
-    _function = staticmethod(F.conv_transpose3d)
+    _function = "conv_transpose3d"
 
 
 class _LazyConv(LazyModuleMixin):

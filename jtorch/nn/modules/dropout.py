@@ -17,7 +17,7 @@ class _DropoutNd(Module):
         self.inplace = inplace
 
     def forward(self, input):
-        return self._function(input, self.p, self.training, self.inplace)
+        return getattr(F, self._function)(input, self.p, self.training, self.inplace)
 
     def extra_repr(self):
         return f"p={self.p}, inplace={self.inplace}"
@@ -26,25 +26,25 @@ class _DropoutNd(Module):
 class Dropout(_DropoutNd):
     """Zeroes elements with probability `p` and scales the rest by 1 / (1 - p)."""
 
-    _function = staticmethod(F.dropout)
+    _function = "dropout"
 
 
 class Dropout1d(_DropoutNd):
     """Zeroes whole channels of (N, C, L) with probability `p`."""
 
-    _function = staticmethod(F.dropout1d)
+    _function = "dropout1d"
 
 
 class Dropout2d(_DropoutNd):
     """Zeroes whole channels of (N, C, H, W) with probability `p`."""
 
-    _function = staticmethod(F.dropout2d)
+    _function = "dropout2d"
 
 
 class Dropout3d(_DropoutNd):
     """Zeroes whole channels of (N, C, D, H, W) with probability `p`."""
 
-    _function = staticmethod(F.dropout3d)
+    _function = "dropout3d"
 
 
 class AlphaDropout(_DropoutNd):

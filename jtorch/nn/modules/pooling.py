@@ -52,7 +52,7 @@ class _MaxPoolNd(Module):
         self.ceil_mode = ceil_mode
 
     def forward(self, input):
-        return self._function(
+        return getattr(F, self._function)(
             input,
             self.kernel_size,
             self.stride,
@@ -71,17 +71,17 @@ class _MaxPoolNd(Module):
 
 class MaxPool1d(_MaxPoolNd):
     __doc__ = _MaxPoolNd.__doc__
-    _function = staticmethod(F.max_pool1d)
+    _function = "max_pool1d"
 
 
 class MaxPool2d(_MaxPoolNd):
     __doc__ = _MaxPoolNd.__doc__
-    _function = staticmethod(F.max_pool2d)
+    _function = "max_pool2d"
 
 
 class MaxPool3d(_MaxPoolNd):
     __doc__ = _MaxPoolNd.__doc__
-    _function = staticmethod(F.max_pool3d)
+    _function = "max_pool3d"
 
 
 class _MaxUnpoolNd(Module):
@@ -98,7 +98,7 @@ class _MaxUnpoolNd(Module):
         self.padding = sizes(padding)
 
     def forward(self, input, indices, output_size=None):
-        return self._function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+        return getattr(F, self._function)(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
     def extra_repr(self):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
@@ -107,19 +107,19 @@ class _MaxUnpoolNd(Module):
 class MaxUnpool1d(_MaxUnpoolNd):
     __doc__ = _MaxUnpoolNd.__doc__
     _ndim = 1
-    _function = staticmethod(F.max_unpool1d)
+    _function = "max_unpool1d"
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
     __doc__ = _MaxUnpoolNd.__doc__
     _ndim = 2
-    _function = staticmethod(F.max_unpool2d)
+    _function = "max_unpool2d"
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
     __doc__ = _MaxUnpoolNd.__doc__
     _ndim = 3
-    _function = staticmethod(F.max_unpool3d)
+    _function = "max_unpool3d"
 
 
 class _AvgPoolNd(Module):
@@ -182,7 +182,7 @@ class _AvgPool(_AvgPoolNd):
         self.divisor_override = divisor_override
 
     def forward(self, input):
-        return self._function(
+        return getattr(F, self._function)(
             input,
             self.kernel_size,
             self.stride,
@@ -195,12 +195,12 @@ class _AvgPool(_AvgPoolNd):
 
 class AvgPool2d(_AvgPool):
     __doc__ = _AvgPool.__doc__
-    _function = staticmethod(F.avg_pool2d)
+    _function = "avg_pool2d"
 
 
 class AvgPool3d(_AvgPool):
     __doc__ = _AvgPool.__doc__
-    _function = staticmethod(F.avg_pool3d)
+    _function = "avg_pool3d"
 
 
 class _FractionalMaxPoolNd(Module):
@@ -231,7 +231,7 @@ class _FractionalMaxPoolNd(Module):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 
     def forward(self, input):
-        return self._function(
+        return getattr(F, self._function)(
             input,
             self.kernel_size,
             self.output_size,
@@ -244,13 +244,13 @@ class _FractionalMaxPoolNd(Module):
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
     __doc__ = _FractionalMaxPoolNd.__doc__
     _sizes = staticmethod(pair)
-    _function = staticmethod(F.fractional_max_pool2d)
+    _function = "fractional_max_pool2d"
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
     __doc__ = _FractionalMaxPoolNd.__doc__
     _sizes = staticmethod(triple)
-    _function = staticmethod(F.fractional_max_pool3d)
+    _function = "fractional_max_pool3d"
 
 
 class _LPPoolNd(Module):
@@ -273,7 +273,7 @@ class _LPPoolNd(Module):
         self.ceil_mode = ceil_mode
 
     def forward(self, input):
-        return self._function(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+        return getattr(F, self._function)(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
     def extra_repr(self):
         return (
@@ -284,17 +284,17 @@ class _LPPoolNd(Module):
 
 class LPPool1d(_LPPoolNd):
     __doc__ = _LPPoolNd.__doc__
-    _function = staticmethod(F.lp_pool1d)
+    _function = "lp_pool1d"
 
 
 class LPPool2d(_LPPoolNd):
     __doc__ = _LPPoolNd.__doc__
-    _function = staticmethod(F.lp_pool2d)
+    _function = "lp_pool2d"
 
 
 class LPPool3d(_LPPoolNd):
     __doc__ = _LPPoolNd.__doc__
-    _function = staticmethod(F.lp_pool3d)
+    _function = "lp_pool3d"
 
 
 class _AdaptiveMaxPoolNd(Module):
@@ -308,7 +308,7 @@ class _AdaptiveMaxPoolNd(Module):
         self.return_indices = return_indices
 
     def forward(self, input):
-        return self._function(input, self.output_size, self.return_indices)
+        return getattr(F, self._function)(input, self.output_size, self.return_indices)
 
     def extra_repr(self):
         return f"output_size={self.output_size}"
@@ -316,17 +316,17 @@ class _AdaptiveMaxPoolNd(Module):
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     __doc__ = _AdaptiveMaxPoolNd.__doc__
-    _function = staticmethod(F.adaptive_max_pool1d)
+    _function = "adaptive_max_pool1d"
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     __doc__ = _AdaptiveMaxPoolNd.__doc__
-    _function = staticmethod(F.adaptive_max_pool2d)
+    _function = "adaptive_max_pool2d"
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     __doc__ = _AdaptiveMaxPoolNd.__doc__
-    _function = staticmethod(F.adaptive_max_pool3d)
+    _function = "adaptive_max_pool3d"
 
 
 class _AdaptiveAvgPoolNd(Module):
@@ -339,7 +339,7 @@ class _AdaptiveAvgPoolNd(Module):
         self.output_size = output_size
 
     def forward(self, input):
-        return self._function(input, self.output_size)
+        return getattr(F, self._function)(input, self.output_size)
 
     def extra_repr(self):
         return f"output_size={self.output_size}"
@@ -347,14 +347,14 @@ class _AdaptiveAvgPoolNd(Module):
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     __doc__ = _AdaptiveAvgPoolNd.__doc__
-    _function = staticmethod(F.adaptive_avg_pool1d)
+    _function = "adaptive_avg_pool1d"
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     __doc__ = _AdaptiveAvgPoolNd.__doc__
-    _function = staticmethod(F.adaptive_avg_pool2d)
+    _function = "adaptive_avg_pool2d"
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     __doc__ = _AdaptiveAvgPoolNd.__doc__
-    _function = staticmethod(F.adaptive_avg_pool3d)
+    _function = "adaptive_avg_pool3d"
