@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-import torch
 
 import jtorch
-from tests.oracle import both
+from tests.oracle import both, torch
 
 
 def R(*shape):
