@@ -127,12 +127,16 @@ class Watch:
         if self.before is not None:
             self.reason = "another profiler is active"
         else:
+            self.collecting = gc.isenabled()
+            gc.disable()  # what a collection calls (gc.callbacks, finalizers) is not the region's
             sys.setprofile(self.event)
         return self
 
     def __exit__(self, *exc):
         if self.before is None:
             sys.setprofile(None)
+            if self.collecting:
+                gc.enable()
 
     def event(self, frame, kind, arg):
         """The profile function."""

@@ -1,9 +1,11 @@
 """What a compiled function reads besides its arguments: a change to it is seen at the next call, and draws stay draws."""
 
 import collections
+import gc
 import itertools
 import os
 import random
+import time
 import types
 from random import uniform
 
@@ -231,3 +233,27 @@ def test_values_are_read_at_each_call(name):
         t = jtorch.tensor(k)
         kept[0] = k
         assert compiled(x, t).tolist() == function(x, t, kept).tolist()
+
+
+def test_a_collection_while_a_region_is_watched_is_not_the_regions():
+    """Hypothesis has one timed, for instance, by a function in gc.callbacks."""
+    called = []
+
+    def note(phase, info):
+        called.append(time.perf_counter())
+
+    def region(x):
+        made = [[i] for i in range(3000)]
+        return x * len(made)
+
+    compiled = jtorch.compile(region)
+    before = gc.get_threshold()
+    gc.callbacks.append(note)
+    gc.set_threshold(50)
+    try:
+        compiled(jtorch.ones(2))
+    finally:
+        gc.set_threshold(*before)
+        gc.callbacks.remove(note)
+    assert called and gc.isenabled()
+    assert compiled._region.why is None

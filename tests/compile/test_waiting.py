@@ -235,7 +235,7 @@ def test_unseen_gradients_are_no_results_of_the_program():
     compiled = jtorch.compile(step)
     for _ in range(8):
         compiled(jtorch.ones(3, 4))
-    [replay] = compiled._region.replays
+    [replay] = compiled._region.replays or [compiled._region.why]
     assert isinstance(replay, Replay)
     assert len(replay.program.out) - len(replay.bare.out) == 4
 
