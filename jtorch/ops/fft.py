@@ -408,7 +408,7 @@ def fft_fftfreq(n: int, d: float = 1.0, *, dtype: DType) -> Array:
 @op(where="", differentiable=False)
 def fft_rfftfreq(n: int, d: float = 1.0, *, dtype: DType) -> Array:
     """The frequencies of the bins of `rfft`, at sample spacing `d`."""
-    return (jnp.arange(n // 2 + 1, dtype=dtype.np) * _spacing(n, d, dtype)).astype(dtype.np)
+    return (jnp.arange(int(n / 2) + 1, dtype=dtype.np) * _spacing(n, d, dtype)).astype(dtype.np)
 
 
 # ---------------------------------------------------------------- short-time transforms

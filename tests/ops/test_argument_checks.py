@@ -86,6 +86,17 @@ def test_values(name):
 
 
 REFUSED = {
+    "frequencies": [
+        lambda t, name=name, n=n, dtype=dtype: getattr(t.fft, name)(n, dtype=getattr(t, dtype))
+        for name, n, dtype in (
+            ("fftfreq", -1, "float32"),
+            ("fftfreq", -1, "int64"),
+            ("fftfreq", 3, "int64"),
+            ("fftfreq", 3, "complex64"),
+            ("rfftfreq", -4, "float32"),
+            ("rfftfreq", 3, "bool"),
+        )
+    ],
     "a bool and what only 64 bits without a sign hold": [
         lambda t, f=f: f(t, t.ones(2).bool())
         for f in (

@@ -114,7 +114,8 @@ CASES = HISTOGRAMS | {
         for n in (t.tensor([5, 5]), t.tensor([5.0, 5.0]))
     ],
     "frequencies of nothing": lambda t: [
-        [t.fft.fftfreq(0), t.fft.rfftfreq(0), t.fft.fftfreq(4, 0), t.fft.rfftfreq(5, 0.0), t.fft.rfftfreq(5, 0.5)]
+        [t.fft.fftfreq(0), t.fft.rfftfreq(0), t.fft.fftfreq(4, 0), t.fft.rfftfreq(5, 0.0), t.fft.rfftfreq(5, 0.5)],
+        [t.fft.rfftfreq(n) for n in (-1, -2, -3)],
     ],
     "norms scaled down by nan": lambda t: t.renorm(t.eye(2), 2, 0, float("nan")),
     "norms of order nan scaled down": lambda t: t.renorm(t.eye(2), float("nan"), 0, 1),
