@@ -271,12 +271,8 @@ def _ps_roi_pool_backward(
     grad, rois, channel_mapping, spatial_scale, pooled_height, pooled_width, batch_size, channels, height, width
 ):
     image = grad.new_zeros(batch_size, channels, height, width)
-    settings = (
-        spatial_scale,
-        pooled_height,
-        pooled_width,
-        (height, width),
-    )  # torchvision's forward leaves out the last pixels
+    ends = height, width  # torchvision's forward leaves out the last pixels, its derivative does not
+    settings = spatial_scale, pooled_height, pooled_width, ends
     return _pulled(lambda x: _bin_means(x, rois, *settings), [image], grad)[0]
 
 

@@ -76,9 +76,8 @@ def trusted(code) -> bool:
     """Whether code is the library's: jtorch, what only computes, the standard library."""
     name = code.co_filename
     if name.startswith("<"):
-        return (
-            name.startswith(_MADE) or name == "<string>" and code.co_name[:2] == "__"
-        )  # what dataclasses and namedtuples make
+        # "<string>": what dataclasses and namedtuples make
+        return name.startswith(_MADE) or name == "<string>" and code.co_name[:2] == "__"
     return trusted_file(name)
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from ..tensor import Tensor
 
 SIMPLE = (int, float, bool, str, bytes, type(None), complex)
-FIXED = (*SIMPLE, np.bool_, *(np.dtype(c).type for c in "bBhHiIlLefdFD"))  # compared by type and value
+FIXED = frozenset((*SIMPLE, np.bool_, *(np.dtype(c).type for c in "bBhHiIlLefdFD")))  # compared by type and value
 _IMMUTABLE = (range, slice, type(...), type(NotImplemented), re.Pattern, np.dtype, np.generic, pathlib.PurePath, enum.Enum)  # fmt: skip
 _CONTAINERS = (list, dict, set, tuple, frozenset, collections.deque)
 _MOST = 4096  # things that are followed
@@ -68,10 +68,11 @@ def _bytes(array):
 class Guards:
     """Conditions under which the Python of a region would do what it did; `hold()` asks them."""
 
-    __slots__ = ("looked", "proxied", "cells", "functions", "contents", "arrays", "slots", "known")
+    __slots__ = ("looked", "tensors", "proxied", "cells", "functions", "contents", "arrays", "slots", "known")
 
     def __init__(self):
         self.looked = [], [], []  # dicts, names, values
+        self.tensors = [], [], []  # dicts, names, references to the tensors there
         self.proxied = [], [], []  # `get` of the attributes of classes, names, values
         self.cells = [], []  # closure cells, values
         self.functions = [], []  # functions, and their parts one after the other
@@ -87,8 +88,10 @@ class Guards:
         self.known.add((id(holder), name))
         if isinstance(holder, type):
             self._add(self.proxied, vars(holder).get, name, kept(value))
+        elif isinstance(value, Tensor):
+            self._add(self.tensors, holder, name, kept(value))
         else:
-            self._add(self.looked, holder, name, kept(value))
+            self._add(self.looked, holder, name, value)
 
     @staticmethod
     def _add(lists, *values):
@@ -100,6 +103,11 @@ class Guards:
         dicts, names, values = self.looked
         if not all(map(is_, map(dict.get, dicts, names, repeat(MISSING)), values)):
             if not all(map(same, map(dict.get, dicts, names, repeat(MISSING)), values)):
+                return False
+        dicts, names, references = self.tensors
+        if dicts:
+            found = list(map(dict.get, dicts, names, repeat(MISSING)))
+            if any(map(is_, found, repeat(None))) or not all(map(is_, found, map(call, references))):
                 return False
         functions, parts = self.functions
         if functions and not all(map(is_, chain.from_iterable(map(_parts, functions)), parts)):
