@@ -254,7 +254,7 @@ def test_a_collection_while_a_region_is_watched_is_not_the_regions():
     gc.callbacks.append(note)
     gc.set_threshold(50)
     try:
-        compiled(jtorch.ones(2))
+        compiled(jtorch.ones(61, 7))  # a shape of its own, as above
     finally:
         gc.set_threshold(*before)
         gc.callbacks.remove(note)
