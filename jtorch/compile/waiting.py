@@ -98,7 +98,7 @@ class Waiting:
                 self.calls = [args]
                 self.results = [[]]
                 if chain is None and replay.bare.ahead is None:  # beside a compiler all runs seem long
-                    gathering.watch(replay.links, args)
+                    gathering.watch(replay.links, lambda: args)
             grads = self.grads
             if grads and replay.params[0]._grad is not grads[0]:  # all of them, or none: they have been seen to be ours
                 for tensor, grad in zip(replay.params, grads):

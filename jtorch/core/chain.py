@@ -164,16 +164,25 @@ class Chain:
         kept = self.links.kept
         return all(map(is_, map(first.__getitem__, kept), map(args.__getitem__, kept)))
 
-    def run(self, calls):
-        """(what the last run hands on, of each run the wanted results) for the arguments of all runs."""
+    def arguments(self, calls):
+        """What `call` takes, for the arguments of all runs: how many there are, what goes round, and the rest."""
         some = len(calls)
         calls = calls + calls[-1:] * (self.length - some)
         count = self.counts.get(some)
         if count is None:
             count = self.counts[some] = self.sent(np.int32(some))
-        outs = iter(self.call(count, *self.flat(calls[0], calls, self.stacked(list(map(self.numbers_of, calls))))))
+        return [count, *self.flat(calls[0], calls, self.stacked(list(map(self.numbers_of, calls))))]
+
+    def run(self, calls):
+        """(what the last run hands on, of each run the wanted results) for the arguments of all runs."""
+        outs = iter(self.call(*self.arguments(calls)))
         values, places = list(islice(outs, len(self.links.fed))), self.links.places
         return values, [dict(zip(places, outs)) for _ in range(self.length)]
+
+    def place_of(self, at, place):
+        """Where `call` has a result of one run among all."""
+        places = self.links.places
+        return len(self.links.fed) + at * len(places) + places.index(place)
 
     def sent(self, value):
         """A numpy value on the device of the runs."""
@@ -225,7 +234,7 @@ class Gathering:
         self.loose = True
 
     def watch(self, links, args):
-        """A run has been made and nobody has looked; `args` are the ones of the next, `links()` how it follows, or None."""
+        """A run has been made and nobody has looked; `args()` are those of the next, `links()` how it follows, or None."""
         if self.making is not None:
             if self.making.call is not None:
                 self.chain, self.making = self.making, None
@@ -239,7 +248,7 @@ class Gathering:
         elif self.unseen == WATCHED:
             length = min(LONGEST, max(self.stretch, self.run))
             if length > 1 and self.worth_while(time.perf_counter() - self.since):
-                links = links()
+                links, args = links(), args()
                 if links is not None and links.hold(args):
                     self.making = Chain(links, args, length)
             self.stretch = LONGEST

@@ -4,8 +4,8 @@ import threading
 import time
 from operator import attrgetter
 
-from . import ledger
-from .chain import WATCHED, Gathering, Links, run_chained, taker
+from . import launch, ledger
+from .chain import WATCHED, Gathering, Links, asks_the_host, run_chained, taker
 
 _index = attrgetter("index")
 
@@ -44,7 +44,7 @@ class Queue:
                         self.hand()  # a chain hands on what goes round in it, which is not what this run takes
                     if self.handed is not None:
                         self.land()
-                        self.handed = [args[k].value for k in fed]
+                        self.handed = self.handing(list(map(args.__getitem__, fed)))
                     self.fed, self.sources, self.take = fed, sources, taker(sources)
                     taken = set(sources)
                     self.untaken = [k for k in range(len(prog.out)) if k not in taken]
@@ -54,7 +54,6 @@ class Queue:
                 else:
                     for k in fed:
                         args[k] = None
-                    self.results[-1] = self.wanted()
                     self.join(args)
             else:
                 self.begin(args, ())
@@ -77,8 +76,7 @@ class Queue:
     def hand(self):
         """As many wait as the chain takes: make them at once, so that the device has something to do while the next are recorded."""
         last = self.results[-1]
-        self.results[-1] = self.wanted()
-        self.handed = self.run()
+        self.handed = self.run(self.wanted())
         self.calls = []
         self.results = [last]
 
@@ -92,9 +90,14 @@ class Queue:
         self.handed = None
         self.results = []
 
+    def handing(self, pendings):
+        """Results that have been made, as `run` hands them on."""
+        return [pending.value for pending in pendings]
+
     def wanted(self):
-        """The results of the last run that the next does not take."""
-        return list(map(self.results[-1].__getitem__, self.untaken))
+        """The results of each run, of the last those that the next does not take."""
+        *before, last = self.results
+        return [*before, list(map(last.__getitem__, self.untaken))]
 
     def join(self, args):
         """The run waits with the others, or they are made and it is the first that waits."""
@@ -107,14 +110,18 @@ class Queue:
             if not misfit and (len(self.calls) == 1 or chain is self.chain):
                 self.chain = chain
                 self.calls.append(args)
-                self.results.append(None)
+                self.results = [*self.wanted(), None]
                 return
         before = self.calls[-1]
-        self.begin(args, self.run())
+        self.begin(args, self.run(self.wanted()))
         if misfit:
             gathering.loosen()
         elif chain is None:
-            gathering.watch(lambda: self.links(before, args), args)
+            gathering.watch(lambda: self.links(before, args), lambda: self.whole(args))
+
+    def whole(self, args):
+        """The arguments of the first run that waits, with what it takes from the one before."""
+        return args
 
     def is_for(self, chain) -> bool:
         return chain.links.fed == self.fed and chain.links.sources == self.sources
@@ -127,14 +134,14 @@ class Queue:
         places = [k for k in range(len(prog.out)) if k not in self.sources]
         return Links(prog, self.fed, self.sources, kept, [k for k in rest if k not in kept], places)
 
-    def run(self):
-        """Make all runs; what the last hands on."""
+    def run(self, results):
+        """Make all runs; what the last hands on. results: those that are wanted of each."""
         prog = self.prog
         started = time.perf_counter()
         if len(self.calls) > 1 and self.chain.takes(len(self.calls)):
-            values = run_chained(self.chain, prog.gathering, self.calls, self.results)
+            values = run_chained(self.chain, prog.gathering, self.calls, results)
         else:
-            values = prog.gathering.singly(prog.call, self.take, self.fed, self.calls, self.results)
+            values = prog.gathering.singly(prog.call, self.take, self.fed, self.calls, results)
         ledger.took(prog, time.perf_counter() - started)
         return values
 
@@ -146,7 +153,7 @@ class Queue:
             if self.handed is not None:
                 self.land()
             elif self.calls:
-                self.run()
+                self.run(self.results)
                 self.calls, self.results = [], []
             else:
                 return
@@ -157,6 +164,63 @@ class Queue:
     def compute(self, pending):
         """A value is needed."""
         self.drain()
+
+
+class Beside(Queue):
+    """The same where starting a program takes the thread that does it: another one does, while the next steps are recorded.
+
+    What is handed on is (which run, which of its results) in place of a value.
+    """
+
+    __slots__ = ("line", "holes")
+
+    def __init__(self, owner, prog):
+        super().__init__(owner, prog)
+        self.line = launch.Line(owner, prog.device.type)
+        self.holes = ()  # what the first run that waits takes: where, which run, which of its results
+
+    def begin(self, args, values):
+        super().begin(args, ())
+        self.holes = [(k, *value) for k, value in zip(self.fed, values)]
+
+    def whole(self, args):
+        args = list(args)
+        for k, run, place in self.holes:
+            args[k] = run.made()[place]
+        return args
+
+    def land(self):
+        self.handed = [run.made()[place] for run, place in self.handed]
+        super().land()
+
+    def handing(self, pendings):
+        return [(launch.given(self.owner, [p.value]), 0) if p.graph is None else (p.graph, p.index) for p in pendings]
+
+    def run(self, results):
+        prog, calls, send = self.prog, self.calls, self.line.send
+        self.line.settle(launch.AHEAD)  # raises what went wrong there, before anything changes
+        if len(calls) > 1 and self.chain.takes(len(calls)):
+            chain = self.chain
+            holes = [(1 + k, run, place) for k, (_, run, place) in enumerate(self.holes)]
+            made = [(p, chain.place_of(at, place)) for at, pairs in enumerate(results) for p, place in pairs]
+            run = send(chain.call, chain.arguments(calls), holes, made)
+            prog.gathering.ran(chain)
+            return [(run, k) for k in range(len(self.fed))]
+        holes = self.holes
+        for args, made in zip(calls, results):
+            run = send(prog.call, args, holes, made)
+            holes = [(k, run, place) for k, place in zip(self.fed, self.sources)]
+        return [(run, place) for place in self.sources]
+
+    def drain(self):
+        super().drain()
+        with self.lock:
+            self.line.settle()
+
+
+def queue_of(thread, prog) -> Queue:
+    """A queue of a program's runs."""
+    return (Beside if asks_the_host(prog.device) else Queue)(thread, prog)
 
 
 def wanted(thread, prog) -> bool:

@@ -31,14 +31,20 @@ LARGE = 1 << 24  # bytes of what has no operands
 _ROUNDED = {"xla_allow_excess_precision": False}
 _EACH_LOOP = {"xla_cpu_use_fusion_emitters": False}
 _HASTE = {"xla_backend_optimization_level": 0, **_EACH_LOOP}
+# Of a GPU's products XLA tries out dozens of Triton's kernels beside the library's, which takes an MLP's first step from 2 to 12 s.
+_OF_GPU = {"xla_gpu_enable_triton_gemm": False}
 
 
 @functools.cache
 def _is_known(option, value) -> bool:
     """Whether XLA's CPU compiler knows an option: jaxlib 0.7 lacks the one about the library, 0.11 the one about fused loops."""
+
+    def nothing():
+        return 0.0
+
     try:
         with jax.ensure_compile_time_eval(), placed(cpu):
-            jax.jit(lambda: 0.0).lower().compile(compiler_options={option: value})
+            jax.jit(nothing).lower().compile(compiler_options={option: value})
     except Exception:  # jaxlib says in several ways that it does not know an option
         return False
     return True
@@ -77,9 +83,14 @@ def options(prog):
     of that.
     """
     if prog.device.type != "cpu":
-        return None
+        return _of(prog.device)
     kinds = len({node.plan for node in prog.nodes})
     return _kernels(prog) | (known(_EACH_LOOP) if kinds >= max(MANY, UNALIKE * len(prog.nodes)) else {}) or None
+
+
+def _of(device):
+    """What the compiler of an accelerator is told, or None."""
+    return device.type == "cuda" and known(_OF_GPU) or None
 
 
 def _under(compiler_options, fn, usual, **donation):

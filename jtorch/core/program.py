@@ -419,7 +419,7 @@ def _wait(graph, cause, thread, prog, dead):
     if queue is None:
         if thread.queue is not None:
             thread.queue.drain()
-        queue = thread.queue = gather.Queue(thread, prog)
+        queue = thread.queue = gather.queue_of(thread, prog)
     elif not prog.all_used:
         waiting = set(fed)
         fed = [at for at, k in enumerate(prog.used) if k in waiting]

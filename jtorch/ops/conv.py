@@ -45,6 +45,8 @@ UNROLLED = 6  # up to so many groups have kernels of their own
 
 
 def _lax_conv(x, w, geo: Geometry, dims=None):
+    if jnp.issubdtype(x.dtype, jnp.integer) and not on_cpu():  # a GPU convolves floats alone: exact to 2**53
+        return _lax_conv(x.astype(jnp.float64), w.astype(jnp.float64), geo, dims).astype(x.dtype)
     return lax.conv_general_dilated(
         x,
         w,

@@ -1,5 +1,7 @@
 """core/hasty.py: what is compiled in haste first gives the same numbers, and only for so many runs."""
 
+import types
+
 import jax
 import numpy as np
 import pytest
@@ -101,6 +103,11 @@ def test_what_has_few_loops_of_a_kind_is_told_to_the_compiler(monkeypatch):
     each = hasty._EACH_LOOP.items()
     assert not each <= (told["alike"] or {}).items()
     assert each <= told["unalike"].items()
+
+
+@pytest.mark.parametrize("name, told", [("cuda", hasty._OF_GPU), ("tpu", None)])
+def test_what_the_compilers_of_accelerators_are_told(name, told):
+    assert hasty.options(types.SimpleNamespace(device=types.SimpleNamespace(type=name))) == told
 
 
 def test_options_that_xla_does_not_know_are_left_out(monkeypatch):

@@ -219,3 +219,12 @@ def test_convolutions_of_accelerators_round_as_pytorch_lets_them(allowed, precis
         > 1
     )
     assert jtorch.backends.cudnn.allow_tf32
+
+
+def test_integers_are_convolved_as_floats_where_xla_convolves_no_integers(monkeypatch):
+    x, w = DRAW.integers(-(2**40), 2**40, (2, 4, 9, 8)), DRAW.integers(-9, 9, (6, 4, 3, 3))
+    want = jtorch.nn.functional.conv2d(jtorch.tensor(x), jtorch.tensor(w)).numpy()
+    monkeypatch.setattr(conv, "on_cpu", lambda: False)
+    assert "conv_general_dilated[" in str(made := jax.make_jaxpr(conv.conv2d.fn)(x, w))
+    assert all(e.invars[0].aval.dtype == np.float64 for e in made.eqns if "conv_general" in e.primitive.name)
+    np.testing.assert_array_equal(jax.jit(conv.conv2d.fn)(x, w), want)
