@@ -135,12 +135,27 @@ class Launcher:
     def send(self, run):
         with self.changed:
             self.runs.append(run)
-            if self.thread is None:
-                self.usual = sys.getswitchinterval()
-                sys.setswitchinterval(min(SWITCH, self.usual))
-                self.thread = threading.Thread(target=self.work, name="jtorch launch")
-                self.thread.start()
+            if self.thread is None and not self.begin():
+                self.end(run)
             self.changed.notify_all()
+
+    def begin(self) -> bool:
+        """Start the thread; False where the interpreter starts none any more, for it is about to exit."""
+        self.thread = threading.Thread(target=self.work, name="jtorch launch")
+        try:
+            self.thread.start()
+        except RuntimeError:
+            self.thread = None
+            self.runs[0].start()
+            return False
+        self.usual = sys.getswitchinterval()
+        sys.setswitchinterval(min(SWITCH, self.usual))
+        return True
+
+    def end(self, run):
+        """A run has been started, the first of all."""
+        self.runs.popleft()
+        run.done = True
 
     def wait(self, run):
         """Until a run has been started."""
@@ -154,8 +169,7 @@ class Launcher:
             run = self.runs[0]
             run.start()
             with self.changed:
-                self.runs.popleft()
-                run.done = True
+                self.end(run)
                 self.changed.notify_all()
             del run  # or what it holds would live until the next one comes
 

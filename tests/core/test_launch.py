@@ -126,3 +126,16 @@ def test_the_thread_ends_and_leaves_the_interpreter_as_it_was(started):
     assert launch.launcher.thread is None and sys.getswitchinterval() == usual
     jtorch.synchronize()
     assert record.tls.me.queue is None
+
+
+def test_an_interpreter_that_starts_no_threads_any_more(started, monkeypatch):
+    def refuse(thread):
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    want = loop()
+    while launch.launcher.thread is not None:
+        time.sleep(launch.IDLE)
+    started.clear()
+    monkeypatch.setattr(launch.threading.Thread, "start", refuse)
+    assert_close(loop(), want)
+    assert set(started) == {"MainThread"}
