@@ -130,7 +130,7 @@ class Launcher:
         self.runs = deque()  # the first is being started
         self.changed = threading.Condition()
         self.thread = None
-        self.usual = None  # the interval that was set
+        self.usual = self.ours = None  # intervals: the one that was set, and what it is while the thread is there
 
     def send(self, run):
         with self.changed:
@@ -150,6 +150,7 @@ class Launcher:
             return False
         self.usual = sys.getswitchinterval()
         sys.setswitchinterval(min(SWITCH, self.usual))
+        self.ours = sys.getswitchinterval()
         return True
 
     def end(self, run):
@@ -178,7 +179,8 @@ class Launcher:
         with self.changed:
             if not self.runs and not self.changed.wait_for(lambda: self.runs, IDLE):
                 self.thread = None
-                sys.setswitchinterval(self.usual)
+                if sys.getswitchinterval() == self.ours:  # or the user has set one since
+                    sys.setswitchinterval(self.usual)
                 return False
         return True
 
