@@ -56,7 +56,7 @@ def _convolution_backward(
     return tuple(next(found) if there and t is not None else None for t, there in zip(given, output_mask))
 
 
-def _convolution(
+def _convolved(
     input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, benchmark=False, deterministic=False,
     cudnn_enabled=True, allow_tf32=True,
 ):  # fmt: skip
@@ -129,7 +129,7 @@ _MADE_HERE = {
     "_to_copy": _copied,
     "_local_scalar_dense": lambda self: self.item(),
     "_pin_memory": lambda self, device=None: self.pin_memory(),
-    "_convolution": _convolution,
+    "_convolution": _convolved,
     "view_as_complex": complex_views.view_as_complex,
     "view_as_real": complex_views.view_as_real,
     "convolution_backward": _convolution_backward,
@@ -197,6 +197,7 @@ class OpNamespace:
         return f"<torch.ops.{self.name}>"
 
 
+_OpNamespace = OpNamespace  # PyTorch's name of it
 _namespaces: dict[str, OpNamespace] = {}
 
 

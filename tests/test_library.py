@@ -1,5 +1,7 @@
 """torch.library: the same operators are defined in both, and what calls of them say is compared."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -151,6 +153,8 @@ def aten(t):
         str(ops.mm.default),
         ops.relu is t.ops.aten.relu,
         ops.add.Tensor._overloadpacket is ops.add.Tensor.overloadpacket is ops.add,
+        copy.deepcopy([ops.add, ops.add.Tensor]) == [ops.add, ops.add.Tensor],
+        ops._convolution.default.name(),
         repr(ops.add.Tensor),
     )
 

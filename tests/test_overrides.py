@@ -3,12 +3,14 @@
 import contextlib
 import copy
 import importlib
+import math
 import subprocess
 import sys
 
 import pytest
 
 import jtorch
+from jtorch.utils import _python_dispatch
 from tests.oracle import torch
 
 BOTH = (torch, jtorch)
@@ -357,12 +359,42 @@ RUNS = {
     "exp": lambda t, x: x.exp(), "mul": lambda t, x: x * x, "gt": lambda t, x: x > 0, "cat": lambda t, x: t.cat([x, x]),
     "relu": lambda t, x: t.relu(x), "pow": lambda t, x: x**2, "t": lambda t, x: x.t(), "mean": lambda t, x: x.mean(),
     "to": lambda t, x: x.to(t.float64), "double": lambda t, x: x.double(), "to itself": lambda t, x: x.to(t.float32),
+    "linear": lambda t, x: t.nn.functional.linear(x, x, x[0]), "linear without bias": lambda t, x: t.nn.functional.linear(x, x),
+    "linear of three": lambda t, x: t.nn.functional.linear(x[None], x, x[0]), "linear of one": lambda t, x: t.nn.functional.linear(x[0], x),
+    "matmul": lambda t, x: x @ x, "dot": lambda t, x: x[0] @ x[0], "mv": lambda t, x: x @ x[0], "vector first": lambda t, x: x[0] @ x,
+    "folded": lambda t, x: x[None] @ x, "batches": lambda t, x: x[None] @ x[None], "softmax": lambda t, x: x.softmax(-1),
+    "log_softmax": lambda t, x: t.nn.functional.log_softmax(x, 1), "layer_norm": lambda t, x: t.nn.functional.layer_norm(x, (2,)),
+    "conv1d": lambda t, x: t.nn.functional.conv1d(x[None], x[None], padding=1),
+    "conv2d": lambda t, x: t.nn.functional.conv2d(x[None, None], x[None, None], x[0, :1], stride=(2, 1), padding=1, dilation=2),
+    "conv2d same": lambda t, x: t.nn.functional.conv2d(x[None, None], x[None, None, :1, :1], padding="same"),
+    "conv_transpose2d": lambda t, x: t.nn.functional.conv_transpose2d(x[None, None], x[None, None], stride=2),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
 def test_dispatch_modes(run):
     assert dispatch_mode(jtorch, run) == dispatch_mode(torch, run)
+
+
+SIZES = [((4,), (4,)), ((3, 4), (4,)), ((4,), (4, 5)), ((2, 3, 4), (4, 5)), ((2, 3, 4), (4,)), ((3, 4), (2, 4, 5)), ((4,), (2, 4, 5)),
+         ((2, 1, 3, 4), (3, 4, 5)), ((1, 3, 4), (2, 2, 4, 1))]  # fmt: skip
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_products_in_parts(sizes):
+    """Values, shapes and gradients are those of the product in one."""
+    left, right = ((jtorch.arange(math.prod(size)) * 0.37).sin().view(size).requires_grad_() for size in sizes)
+
+    def run():
+        out = left @ right
+        return [out, *jtorch.autograd.grad(out.cos().sum(), [left, right])]
+
+    want = run()
+    with _python_dispatch.BaseTorchDispatchMode():
+        found = run()
+    for mine, its in zip(found, want):
+        assert mine.shape == its.shape
+        jtorch.testing.assert_close(mine, its)
 
 
 def wrapper(module, log):

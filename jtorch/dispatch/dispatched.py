@@ -1,6 +1,6 @@
 """__torch_dispatch__: operators as objects, and subclasses and modes that compute them their own way.
 
-What is seen is the op table's own ops: `linear` is one op here, not `t` and `addmm`. Gradients are not recorded through a subclass.
+What subclasses see is the op table's own ops: `linear` is one op here, not `t` and `addmm` as for modes (`parts.py`). Gradients are not recorded through a subclass.
 """
 
 import math
@@ -45,6 +45,9 @@ class OpOverload:
 
     def __call__(self, /, *args, **kwargs):
         return self._fn(*args, **kwargs)
+
+    def __deepcopy__(self, memo):
+        return self  # one object stands for an operator, also in a copy of a table
 
     @property
     def overloadpacket(self):
@@ -91,6 +94,9 @@ class OpOverloadPacket:
             raise AttributeError(f"The underlying op of '{self}' has no overload name '{overload}'")
         made = self.__dict__[overload] = OpOverload(self, overload, self._fn)
         return made
+
+    def __deepcopy__(self, memo):
+        return self
 
     def overloads(self) -> list[str]:
         """The names of the overloads asked for so far, "default" first."""

@@ -29,6 +29,6 @@ is_gloo_available = is_mpi_available = is_ucc_available = is_xccl_available = is
 
 
 def __getattr__(name):
-    if name in ("autograd", "checkpoint", "device_mesh", "elastic", "fsdp", "nn", "optim", "rpc", "tensor"):
+    if name in ("autograd", "checkpoint", "device_mesh", "elastic", "fsdp", "launcher", "nn", "optim", "rpc", "tensor"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

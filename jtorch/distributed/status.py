@@ -7,7 +7,8 @@ import os
 from ..core import device as devices
 
 __all__ = [
-    "DebugLevel", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "QueueEmptyError", "default_pg_timeout",
+    "DebugLevel", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "GradBucket", "QueueEmptyError",
+    "default_pg_timeout",
     "get_debug_level", "get_default_backend_for_device", "is_backend_available", "set_debug_level",
     "set_debug_level_from_env", "supports_complex",
 ]  # fmt: skip
@@ -33,6 +34,10 @@ class DistStoreError(DistError):
 
 class QueueEmptyError(DistStoreError):
     """A queue of a store that has nothing."""
+
+
+class GradBucket:
+    """Gradients that travel together, as a hook of DistributedDataParallel gets them: none travel. For isinstance."""
 
 
 class DebugLevel(enum.Enum):

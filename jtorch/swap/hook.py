@@ -43,8 +43,8 @@ class Loader:
     def exec_module(self, module):
         """Replace the module that was made by the one of jtorch."""
         name = module.__name__
-        if name == "functorch":
-            found = importlib.import_module("jtorch.swap.internal.functorch_package")
+        if name in table.FUNCTORCH:
+            found = importlib.import_module(f"jtorch.swap.internal.{table.FUNCTORCH[name]}")
         else:
             found = facade() if name == "torch" else _module(name.removeprefix("torch."))
         if not hasattr(found, "__path__"):
@@ -62,7 +62,7 @@ class Finder:
 
     def find_spec(self, fullname, path=None, target=None):
         """The spec of torch or of one of its modules that jtorch has; None for everything else."""
-        top = fullname in ("torch", "functorch")
+        top = fullname == "torch" or fullname in table.FUNCTORCH
         if not top and not fullname.startswith("torch."):
             return None
         if not top and not exists(fullname.removeprefix("torch.")):

@@ -8,6 +8,9 @@ SAME = frozenset((
     "special", "storage", "testing", "torch_version", "types", "typing", "utils", "version", "xpu",
 ))  # fmt: skip
 
+# functorch and its modules -> those of `jtorch.swap.internal`.
+FUNCTORCH = {"functorch": "functorch_package", "functorch.compile": "ahead_of_time"}
+
 # PyTorch's module -> the modules of jtorch that have its names, searched in this order.
 ELSEWHERE = {
     "_C": ("_C", "swap.internal.c"),
@@ -16,6 +19,13 @@ ELSEWHERE = {
     "_C._nn": ("_C._nn", "swap.internal.nn"),
     "_VF": ("functions",),
     "_custom_ops": ("library",),
+    **dict.fromkeys(
+        (
+            "_decomp", "_decomp.decompositions", "_dynamo.backends", "_dynamo.backends.common", "_functorch.aot_autograd",
+            "_functorch.compilers", "_functorch.partitioners",
+        ),
+        ("swap.internal.ahead_of_time",),
+    ),
     "_dynamo": ("swap.internal.dynamo",),
     "_dynamo._trace_wrapped_higher_order_op": ("swap.internal.dynamo",),
     "_dynamo.config": ("swap.internal.dynamo.config",),
@@ -28,6 +38,7 @@ ELSEWHERE = {
         for name in ("associative_scan", "cond", "foreach_map", "map", "out_dtype", "scan", "while_loop")
     },
     "_inductor": ("swap.internal.inductor",),
+    "_inductor.codecache": ("swap.internal.inductor",),
     "_inductor.config": ("swap.internal.inductor.config",),
     "_inductor.decomposition": ("swap.internal.inductor",),
     "_jit_internal": ("swap.internal.jit",),
@@ -54,10 +65,16 @@ ELSEWHERE = {
     "cuda.amp.grad_scaler": ("amp.cuda", "amp.grad_scaler"),
     "cuda.random": ("cuda",),
     "cuda.streams": ("cuda",),
+    "distributed.constants": ("distributed.status",),
+    "distributed.distributed_c10d": ("distributed.single", "distributed.status"),
+    **dict.fromkeys(
+        ("distributed._composable_state", "distributed.fsdp._common_utils"), ("swap.internal.composable_state",)
+    ),
     "distributed.algorithms": ("swap.internal.checkpoint_wrapper.algorithms",),
     "distributed.algorithms._checkpoint": ("swap.internal.checkpoint_wrapper.algorithms_checkpoint",),
     "distributed.algorithms._checkpoint.checkpoint_wrapper": ("swap.internal.checkpoint_wrapper",),
     **{f"distributed.checkpoint.{n}": ("distributed.checkpoint.folder",) for n in ("api", "filesystem")},
+    **{f"distributed.checkpoint.{n}": ("distributed.checkpoint.plans",) for n in ("default_planner", "planner", "storage")},
     "distributed._composable": ("distributed.fsdp",),
     "distributed._composable.fsdp": ("distributed.fsdp",),
     "distributed.fsdp.api": ("distributed.fsdp",),
@@ -142,6 +159,7 @@ _WITH_PRIVATE = (
     "optim.lbfgs", "optim.lr_scheduler", "optim.optimizer",
 )  # fmt: skip
 ELSEWHERE |= {name: (name, "swap.internal.private") for name in _WITH_PRIVATE}
+ELSEWHERE["optim.swa_utils"] = "optim.swa_utils", "swap.internal.foreach"
 ELSEWHERE["nn.functional"] = "nn.functional", "swap.internal.functional", "swap.internal.private"
 
 # (a class of jtorch) -> the PyTorch module it says it is from, where that is not its own path. For modules that have

@@ -1,6 +1,6 @@
 """torch.utils._debug_mode.DebugMode: a list of the operators that run inside, to print or to look at.
 
-The operators are those of the op table, as for every TorchDispatchMode: `linear` is one. Backward passes are not seen.
+The operators are those that every TorchDispatchMode sees. Backward passes are not seen.
 """
 
 import contextlib

@@ -1,12 +1,14 @@
 """torch.utils._python_dispatch: modes that see every op below autograd.
 
-The ops seen are those of the op table (`linear` is one op, not `t` and `addmm`), views among them; factories are not.
+The ops seen are those of the op table, views among them; products and convolutions as PyTorch's dispatcher has them
+(`dispatch/parts.py`); factories are not seen.
 """
 
 import contextlib
 
 from ..core.record import tls
 from ..dispatch import dispatched
+from ..dispatch.parts import PARTS
 from ..tensor import Tensor
 
 __all__ = ["BaseTorchDispatchMode", "TorchDispatchMode", "is_traceable_wrapper_subclass"]
@@ -39,6 +41,10 @@ class TorchDispatchMode:
         me.put("dispatch_modes", tuple(rest))
 
     def _handle(self, op, args, out=None, inplace=False):
+        if op.name in PARTS and out is None and not inplace:
+            found = PARTS[op.name](self._part, *args)
+            if found is not None:
+                return True, found
         func = dispatched.overload_of(op, args, inplace)
         given, kwargs = dispatched.schema_form(op, args)
         if out is not None:
@@ -46,6 +52,10 @@ class TorchDispatchMode:
         return True, self.see(func, given, kwargs)
 
     _handle.sees_views = True
+
+    def _part(self, name, *args):
+        name, _, overload = name.partition(".")
+        return self.see(getattr(dispatched.packet_of(name, None), overload or "default"), args, {})
 
     def see(self, func, args, kwargs):
         """What this mode makes of a call of an operator."""

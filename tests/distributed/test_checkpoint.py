@@ -129,6 +129,14 @@ def test_what_is_ours(tmp_path):
     got = {"x": jtorch.zeros(2)}
     checkpoint.load(got, checkpoint_id=tmp_path / "a")
     assert done.result() is None and got["x"].tolist() == [1, 1]
+    more = {"x": jtorch.zeros(2), "y": jtorch.zeros(1)}
+    with pytest.raises(checkpoint.CheckpointException, match="Missing key"):
+        checkpoint.load(more, checkpoint_id=tmp_path / "a", planner=checkpoint.DefaultLoadPlanner())
+    partly = checkpoint.DefaultLoadPlanner(allow_partial_load=True)
+    checkpoint.load(more, storage_reader=checkpoint.FileSystemReader(tmp_path / "a"), planner=partly)
+    assert more["x"].tolist() == [1, 1] and more["y"].tolist() == [0]
+    with pytest.raises(NotImplementedError, match="planners of one's own"):
+        checkpoint.save({}, checkpoint_id=tmp_path / "c", planner=object())
     with pytest.raises(RuntimeError, match="checkpoint_id"):
         checkpoint.save({})
     with pytest.raises(NotImplementedError, match="of one's own"):

@@ -39,11 +39,11 @@ def test_functions_modules_and_places():
     assert get_active_debug_mode() is None
     kinds = [line.strip().partition("(")[0] for line in debug.debug_string(show_stack_trace=False).splitlines()]
     assert kinds == [
-        "[nn.Mod] Sequential", "[nn.Mod] Sequential.0", "jtorch.linear", "aten::linear", "[nn.Mod] Sequential.1",
-        "jtorch.relu", "aten::relu",
+        "[nn.Mod] Sequential", "[nn.Mod] Sequential.0", "jtorch.linear", "aten::t", "aten::addmm",
+        "[nn.Mod] Sequential.1", "jtorch.relu", "aten::relu",
     ]  # fmt: skip
     depths = [call.call_depth for call in debug.operators]
-    assert depths == [1, 2, 3, 4, 2, 3, 4]
+    assert depths == [1, 2, 3, 4, 4, 2, 3, 4]
     assert "test_debug_mode.py" in debug.debug_string() and "net(x)" in debug.debug_string()
 
 

@@ -2,9 +2,11 @@
 
 from ...unavailable import refusing
 from .folder import CheckpointException, FileSystemReader, FileSystemWriter, async_save, load, save
+from .plans import DefaultLoadPlanner, DefaultSavePlanner, LoadPlanner, SavePlanner, StorageReader, StorageWriter
 
 __all__ = [
-    "CheckpointException", "FileSystemReader", "FileSystemWriter", "async_save", "load", "load_state_dict", "save", "save_state_dict",
+    "CheckpointException", "DefaultLoadPlanner", "DefaultSavePlanner", "FileSystemReader", "FileSystemWriter", "LoadPlanner",
+    "SavePlanner", "StorageReader", "StorageWriter", "async_save", "load", "load_state_dict", "save", "save_state_dict",
 ]  # fmt: skip
 
 load_state_dict, save_state_dict = (

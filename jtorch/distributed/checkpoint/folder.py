@@ -8,6 +8,7 @@ from ...autograd.mode import no_grad
 from ...serialization import load as load_file
 from ...serialization import save as save_file
 from ...tensor import Tensor
+from .plans import DefaultLoadPlanner, DefaultSavePlanner, StorageReader, StorageWriter
 
 _FILE = "checkpoint.pt"
 
@@ -40,11 +41,11 @@ class _Place:
         self.path = os.fspath(path)
 
 
-class FileSystemWriter(_Place):
+class FileSystemWriter(_Place, StorageWriter):
     """The folder to write to; options of sharded files are taken and unused."""
 
 
-class FileSystemReader(_Place):
+class FileSystemReader(_Place, StorageReader):
     """The folder to read from."""
 
 
@@ -54,6 +55,12 @@ def _folder(checkpoint_id, place, name):
     if checkpoint_id is None and place is None:
         raise RuntimeError(f"`checkpoint_id` must be specified if {name} is None.")
     return os.fspath(checkpoint_id) if checkpoint_id is not None else place.path
+
+
+def _own(planner):
+    """Raise for a planner that may do anything: a subclass of the default ones may too."""
+    if planner is not None and type(planner) not in (DefaultSavePlanner, DefaultLoadPlanner):
+        raise errors_extend.unsupported("planners of one's own", "DefaultSavePlanner and DefaultLoadPlanner")
 
 
 def _stateful(x):
@@ -66,6 +73,7 @@ def save(state_dict, *, checkpoint_id=None, storage_writer=None, planner=None, p
     RuntimeError: neither a folder nor a writer is given.
     """
     folder = _folder(checkpoint_id, storage_writer, "storage_writer")
+    _own(planner)
     os.makedirs(folder, exist_ok=True)
     whole = {k: v.state_dict() if _stateful(v) else v for k, v in state_dict.items()}
     save_file(whole, os.path.join(folder, _FILE))
@@ -73,7 +81,7 @@ def save(state_dict, *, checkpoint_id=None, storage_writer=None, planner=None, p
 
 def async_save(state_dict, **kwargs):
     """As save, at once: a future that is done."""
-    kept = {k: kwargs.get(k) for k in ("checkpoint_id", "storage_writer")}
+    kept = {k: kwargs.get(k) for k in ("checkpoint_id", "storage_writer", "planner")}
     done = concurrent.futures.Future()
     done.set_result(save(state_dict, **kept))
     return done
@@ -85,6 +93,7 @@ def load(state_dict, *, checkpoint_id=None, storage_reader=None, planner=None, p
     CheckpointException: a key is not there, or a tensor has another shape. RuntimeError: neither a folder nor a reader is given.
     """
     folder = _folder(checkpoint_id, storage_reader, "storage_reader")
+    _own(planner)
     path = os.path.join(folder, _FILE)
     if not os.path.exists(path) and os.path.exists(os.path.join(folder, ".metadata")):
         raise errors_extend.unsupported(
@@ -94,8 +103,9 @@ def load(state_dict, *, checkpoint_id=None, storage_reader=None, planner=None, p
     saved = load_file(path)
     objects = {k: v for k, v in state_dict.items() if _stateful(v)}
     wanted = {k: v.state_dict() if k in objects else v for k, v in state_dict.items()}
+    partly = getattr(planner, "allow_partial_load", False)
     try:
-        _agree(wanted, saved, "")
+        _agree(wanted, saved, "", partly)
     except (RuntimeError, ValueError) as error:
         raise CheckpointException("load", {0: error}) from error
     found = _filled(wanted, saved)
@@ -106,21 +116,22 @@ def load(state_dict, *, checkpoint_id=None, storage_reader=None, planner=None, p
             state_dict[k] = v
 
 
-def _agree(wanted, saved, name):
-    """Raise unless `saved` has all that is wanted: before anything is written to."""
+def _agree(wanted, saved, name, partly):
+    """Raise unless `saved` has all that is wanted, or part of it: before anything is written to."""
     if isinstance(wanted, dict) and isinstance(saved, dict):
         for k, v in wanted.items():
             full = f"{name}{k}"
-            if k not in saved:
+            if k in saved:
+                _agree(v, saved[k], f"{full}.", partly)
+            elif not partly:
                 raise RuntimeError(f"Missing key in checkpoint state_dict: {full}.")
-            _agree(v, saved[k], f"{full}.")
     elif isinstance(wanted, Tensor) and isinstance(saved, Tensor) and wanted.shape != saved.shape:
         raise ValueError(f"Size mismatch between saved {saved.shape} and current: {wanted.shape} for {name[:-1]}")
 
 
 def _filled(wanted, saved):
     if isinstance(wanted, dict) and isinstance(saved, dict):
-        for k in list(wanted):
+        for k in [k for k in wanted if k in saved]:
             wanted[k] = _filled(wanted[k], saved[k])
         return wanted
     if isinstance(wanted, (list, tuple)) and isinstance(saved, (list, tuple)) and len(wanted) == len(saved):

@@ -1,11 +1,11 @@
-"""torch.distributed.elastic for one process: its records of errors. There are no agents: a launcher starts one process."""
+"""torch.distributed.elastic for one process: its records of errors, and free ports. There are no agents: a launcher starts one process."""
 
 import importlib
 
-__all__ = ["multiprocessing"]
+__all__ = ["multiprocessing", "utils"]
 
 
 def __getattr__(name):
-    if name == "multiprocessing":
+    if name in __all__:
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,5 @@
+"""torch.distributed.elastic.utils: ports."""
+
+from . import distributed
+
+__all__ = ["distributed"]
