@@ -228,3 +228,12 @@ def test_integers_are_convolved_as_floats_where_xla_convolves_no_integers(monkey
     assert "conv_general_dilated[" in str(made := jax.make_jaxpr(conv.conv2d.fn)(x, w))
     assert all(e.invars[0].aval.dtype == np.float64 for e in made.eqns if "conv_general" in e.primitive.name)
     np.testing.assert_array_equal(jax.jit(conv.conv2d.fn)(x, w), want)
+
+
+@pytest.mark.parametrize("op, sizes", [("conv1d", (40,)), ("conv_transpose1d", (40,)), ("conv_transpose2d", (9, 8))])
+def test_doubles_are_convolved_in_planes_without_gaps(op, sizes):
+    """XLA's CPU compiler writes loops of its own for all others."""
+    x, w = np.ones((2, 20, *sizes)), np.ones((20, 20, *[3] * len(sizes)))
+    fn = getattr(conv, op).fn
+    text = str(jax.make_jaxpr(lambda x, w: fn(x, w, stride=2))(x, w))
+    assert text.count("conv_general_dilated[") == text.count("lhs_dilation=(1, 1)") == 1
