@@ -90,6 +90,27 @@ def test_default_device():
     both(program)
 
 
+@pytest.mark.parametrize("name", ["cuda", "cuda:1", "xpu", "cuda:foo"])
+def test_absent_default_device(name):
+    def program(torch):
+        def told(call):
+            try:
+                return str(call())
+            except (AssertionError, RuntimeError) as error:
+                return type(error).__name__, str(error).splitlines()[0]
+
+        makers = (lambda: torch.ones(2), lambda: torch.tensor([1.0]), lambda: torch.ones(2, device="cpu").new_zeros(2))
+        try:
+            found = [told(lambda: torch.set_default_device(name)), told(torch.get_default_device), *map(told, makers)]
+            with torch.device("cpu"):
+                found.append(told(makers[0]))
+        finally:
+            torch.set_default_device(None)
+        return [*found, told(makers[0]), told(torch.get_default_device)]
+
+    both(program)
+
+
 def test_meta_tensors_have_no_values():
     both(lambda torch: (torch.ones(2, 3, device="meta") @ torch.ones(3, 4, device="meta")).shape)
     with pytest.raises((RuntimeError, NotImplementedError)):

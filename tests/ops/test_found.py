@@ -221,6 +221,13 @@ RESULTS = {
         for d, keep in ((0, False), (1, True))
     ],
     "medians into out= of other ints": lambda t: t.median(t.ones(2, 3), 0, out=(t.empty(0), t.empty(0, dtype=t.int32))),
+    "nodes of layers": lambda t: [
+        r.grad_fn.name()
+        for r in (
+            t.nn.Bilinear(2, 3, 4, bias=False)(t.ones(5, 2), t.ones(5, 3)),
+            t.nn.AdaptiveLogSoftmaxWithLoss(8, 10, [3, 6])(t.ones(2, 8), t.tensor([1, 7])).output,
+        )
+    ],
     "fields of results": lambda t: [(r.n_fields, r.n_sequence_fields, r.__match_args__) for r in [t.sort(t.ones(2))]],
 }
 DIVIDED = {  # integers by 0
@@ -255,6 +262,19 @@ SIZES = {
     "repeated less than never": lambda t: t.ones(2).repeat(-1),
     "repeated never": lambda t: t.ones(2).repeat(0, 2).shape,
 }
+
+
+NO_TENSOR = {
+    "max": lambda t: t.max(None),
+    "min": lambda t: t.min(None),
+    "lp_pool2d": lambda t: t.nn.functional.lp_pool2d(None, 2, 2),
+    "max_pool1d": lambda t: t.nn.functional.adaptive_max_pool1d_with_indices(None, 2),
+}
+
+
+@pytest.mark.parametrize("name", NO_TENSOR)
+def test_none_for_a_tensor(name):
+    both(NO_TENSOR[name])
 
 
 @pytest.mark.parametrize("name", NUMBERS)
