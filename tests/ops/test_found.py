@@ -228,6 +228,7 @@ RESULTS = {
             t.nn.AdaptiveLogSoftmaxWithLoss(8, 10, [3, 6])(t.ones(2, 8), t.tensor([1, 7])).output,
         )
     ],
+    "dtypes of a factor and a right side": lambda t: t.cholesky_solve(t.ones(2, 1, dtype=t.float64), t.eye(2)),
     "fields of results": lambda t: [(r.n_fields, r.n_sequence_fields, r.__match_args__) for r in [t.sort(t.ones(2))]],
 }
 DIVIDED = {  # integers by 0
