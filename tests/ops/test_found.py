@@ -401,6 +401,12 @@ EMPTY_IMAGES = {
     "grid_sample": lambda t, F: F.grid_sample(t.ones(1, 2, 0, 3), t.zeros(1, 2, 2, 2), align_corners=False),
     "grid_sample of no image": lambda t, F: F.grid_sample(t.ones(0, 2, 3, 3), t.zeros(0, 2, 2, 2), align_corners=False),
     "nearest, no channels": lambda t, F: F.interpolate(t.ones(2, 0, 4), 3),
+    "reflected, no images": lambda t, F: F.pad(t.ones(0, 4, 5), (1, 1), "reflect"),
+    "reflected, no image": lambda t, F: F.pad(t.ones(0, 5, 5), (1, 1, 1, 1), "reflect"),
+    "reflected, no width": lambda t, F: F.pad(t.ones(4, 0), (1, 1), "reflect"),
+    "repeated, no channels": lambda t, F: F.pad(t.ones(4, 0, 5, 5), (1, 1, 1, 1), "replicate"),
+    "repeated, no depth": lambda t, F: F.pad(t.ones(4, 0, 5, 5), (1,) * 6, "replicate"),
+    "cross entropy of no probabilities": lambda t, F: F.cross_entropy(t.ones(0, 4), t.ones(0, 4)),
     "bilinear, no channels": lambda t, F: F.interpolate(t.ones(2, 0, 4, 4), 3, mode="bilinear"),
     "area, no channels": lambda t, F: F.interpolate(t.ones(2, 0, 4, 4), 3, mode="area"),
     "bicubic, no images": lambda t, F: F.interpolate(t.ones(0, 2, 4, 4), 3, mode="bicubic"),
@@ -410,6 +416,23 @@ EMPTY_IMAGES = {
 @pytest.mark.parametrize("name", EMPTY_IMAGES)
 def test_empty_images(name):
     both(lambda t: EMPTY_IMAGES[name](t, t.nn.functional), layout=False)
+
+
+_CLOSE = [0.2, 0.5, 0.9, 0.3], [0.2, 0.4, 0.1, 0.0]
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("name", ["smooth_l1_loss", "huber_loss", "mse_loss"])
+def test_slope_of_the_slope_of_equal_values(name, reduction):
+    def program(t):
+        x, y = (t.tensor(v, dtype=t.float64) for v in _CLOSE)
+        function = getattr(t.nn.functional, name)
+        hessian = t.func.jacrev(t.func.jacrev(lambda a: function(a, y, reduction=reduction).sum()))
+        x.requires_grad_()
+        slope = t.autograd.grad(function(x, y, reduction=reduction).sum(), x, create_graph=True)[0]
+        return hessian(x.detach()), t.autograd.grad((slope * y).sum(), x)
+
+    both(program)
 
 
 _VALUES_ALONE = {
