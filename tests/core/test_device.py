@@ -270,3 +270,14 @@ def on_accelerator(program) -> str:
     done = subprocess.run([sys.executable, script], input=program, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
+
+
+def test_meta_tensors_in_eager_mode():
+    layer = jtorch.nn.Linear(3, 2)
+    with jtorch.execution_mode("eager"):
+        rows = (jtorch.ones(4, 3) * 2).to("meta")
+        out = layer.to("meta")(rows)
+        assert out.shape == (4, 2) and out.device.type == "meta"
+        assert (jtorch.ones(10**7, 10**6, device="meta") + 1).sum().shape == ()  # no memory is made for either
+        out.sum().backward()
+        assert layer.weight.grad.shape == (2, 3)
