@@ -423,6 +423,19 @@ def at_once():
                 me.replace(each)
 
 
+@contextmanager
+def statistics():
+    """Writes inside are to what a layer keeps for itself, and go past func's transformations, as those of PyTorch's kernels do."""
+    extra = tls.me.extra
+    around = extra.get("statistics")
+    extra["statistics"] = True
+    try:
+        yield
+    finally:
+        if around is None:
+            del extra["statistics"]
+
+
 def gradients_dropped():
     """Called when gradients have been dropped: a step that waited for it runs."""
     deferred = tls.me.deferred
