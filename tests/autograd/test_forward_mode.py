@@ -53,6 +53,18 @@ layer.load_state_dict({k: torch.linspace(-0.5, 0.5, v.numel()).reshape(v.shape) 
 with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
     print(jvp(layer, (x,), (x.cos(),)))
 """,
+    "powers_of_negative_numbers": """
+x = torch.tensor([-18.0, 2.0, -0.5, 0.0], dtype=torch.float64)
+n = torch.tensor([2.0, 3.0, 4.0, 5.0], dtype=torch.float64)
+got = []
+for f in (lambda x: x ** 2, lambda x: x ** 3, lambda x: x ** 4.0, lambda x: x[:3] ** -3, lambda x: torch.pow(x, n), lambda x: x.prod() ** 5):
+    total = lambda x: f(x).sum()
+    got.append((jvp(f, (x,), (x + 1,)), jvp(grad(total), (x,), (x + 1,)),))
+    got.append((hessian(total)(x), jacrev(jacrev(total))(x), jacfwd(jacfwd(total))(x),))
+    got.append(vmap(hessian(total))(torch.stack([x, -x])))
+got.append((jvp(lambda x, n: x ** n, (n, n), (n, x)), jvp(grad(lambda x, n: (x ** n).sum(), (0, 1)), (n, n), (n, x)),))
+del f, total
+""",
     "forward_over_reverse": """
 class Cube(torch.autograd.Function):
     @staticmethod
