@@ -18,6 +18,9 @@ DRAWS = {
     "poisson": lambda t, d: t.poisson(t.tensor(np.concatenate([UNIT, WIDE, ENDS]), dtype=d)),
     "binomial": lambda t, d: t.binomial(t.tensor(np.floor(WIDE * 9), dtype=d), t.tensor(UNIT, dtype=d)),
     "binomial of none and all": lambda t, d: t.binomial(t.full((3,), 5.0, dtype=d), t.tensor([0, 1, 0.5], dtype=d)),
+    "binomial of nan": lambda t, d: t.binomial(
+        t.tensor([3.0, 0, 40, 5], dtype=d), t.tensor([np.nan, np.nan, np.nan, 0.3], dtype=d)
+    ),
     "strided": lambda t, d: t._standard_gamma(t.tensor(WIDE, dtype=d).view(6, 10).T[1:4, ::2]),
     "gumbel_softmax": lambda t, d: t.nn.functional.gumbel_softmax(t.tensor(WIDE, dtype=d).view(6, 10), 0.7),
     "hard gumbel_softmax": lambda t, d: t.nn.functional.gumbel_softmax(t.zeros(6, 10, dtype=d), hard=True, dim=0),

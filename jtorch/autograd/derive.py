@@ -421,7 +421,7 @@ def tangents_by_rules(plan, moving):
     op, owners = binding.op, _owners(binding)
     if op.transposed:
         return _transposed(plan, binding, moving, owners)
-    if not op.elementwise or plan.n_out > 1:
+    if not op.elementwise or plan.n_out > 1 or any(s.ndim > plan.specs[0].ndim for s in plan.operands):  # a loss's mean
         return None
     rules = {i: op.rules.get(owners[i]) for i in moving}
     if any(not callable(r) and r is not ZERO or plan.operands[i].dtype.category != FLOAT for i, r in rules.items()):

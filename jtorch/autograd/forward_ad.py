@@ -128,12 +128,13 @@ def _tangent_plan(plan, moving):
         primals, numbers = args[:n], args[n + m :]
         if ruled is not None:
             return ruled(primals, args[n : n + m], numbers)
-        tangents = dict(zip(moving, args[n : n + m]))
-        full = [tangents[k].astype(p.dtype) if k in tangents else _zero(p) for k, p in enumerate(primals)]
+        tangents = {k: t.astype(primals[k].dtype) for k, t in zip(moving, args[n : n + m])}
         if plan.op is not None and plan.op.tangents is not None:
+            full = [tangents[k] if k in tangents else _zero(p) for k, p in enumerate(primals)]
             got = plan.op.tangents(primals, full, numbers)
-        else:
-            got = jax.jvp(lambda *a: plan.fn(*a, *numbers), primals, tuple(full))[1]
+        else:  # along those that move alone: 0 times the infinite slope of another is nan
+            fn = lambda *a: plan.fn(*[dict(zip(moving, a)).get(k, p) for k, p in enumerate(primals)], *numbers)
+            got = jax.jvp(fn, [primals[k] for k in moving], list(tangents.values()))[1]
         got = (got,) if plan.n_out == 1 else got
         got = [got[k].astype(s.dtype.np) for k, s in zip(smooth, specs)]
         return got[0] if len(got) == 1 else tuple(got)

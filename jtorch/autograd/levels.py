@@ -292,7 +292,7 @@ def own(storage, value, name="copy_"):
     """The value that may be written to a storage inside the levels: PyTorch's rules for what was made outside of them."""
     extra = tls.me.extra
     here = extra.get("taping")
-    if here is not None and storage.version < here.birth:
+    if here is not None and storage.version < here.birth and ("statistics" not in extra or lanes.is_traced(value)):
         raise ByTracing
     vmap = extra.get("lanes")
     if vmap is not None and storage.version < vmap.outermost.birth:

@@ -3,6 +3,7 @@
 import gc
 import weakref
 
+from ..core.lanes import is_traced
 from ..core.pending import Small
 from ..core.record import Pending
 from ..core.storage import Storage
@@ -46,7 +47,7 @@ class Snapshot:
                     self.small.append((o, value))
                 if id(value) in self.by_array and self.by_array[id(value)][0] is not o:
                     self.twice.add(id(value))
-                if value is not None and type(value) is not Pending:
+                if value is not None and type(value) is not Pending and not is_traced(value):  # of a vmap that is over
                     self.by_array[id(value)] = o, weakref.ref(value)
             else:
                 try:

@@ -115,6 +115,7 @@ class Device:
 
 _stack: list[Device] = []
 _default: list = [None]
+_absent: list = [None]
 
 
 def resolve(device) -> Device:
@@ -137,10 +138,22 @@ def resolve(device) -> Device:
 
 
 def set_default(device) -> None:
-    _default[0] = None if device is None else resolve(device)
+    """The device of tensors made without saying where; one that is not there is refused when the first is made."""
+    if _absent[0] is not None:
+        _stack.remove(_absent[0])
+    _default[0] = _absent[0] = None
+    if device is None:
+        return
+    try:
+        _default[0] = resolve(device)
+    except (AssertionError, RuntimeError):
+        _absent[0] = Device(device)  # which raises where it is no device at all
+        _stack.insert(0, _absent[0])  # below those of `with`: each tensor asks for it anew
 
 
 def get_default() -> Device:
+    if _absent[0] is not None and _stack == [_absent[0]] and _absent[0].index is not None:
+        return _absent[0]
     return resolve(None)
 
 

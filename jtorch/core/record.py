@@ -13,7 +13,7 @@ from . import device as devices
 from .keys import number_key
 from .packing import RUNTIME
 from .paths import grow, grow_number, roots
-from .pending import Pending, Small
+from .pending import NO_DATA, Pending, Small
 
 _NOWHERE = frozenset()
 
@@ -241,6 +241,20 @@ class EagerGraph:
         return [out] if plan.n_out == 1 else list(out)
 
 
+class MetaGraph(EagerGraph):
+    """The same interface for the device without data."""
+
+    __slots__ = ()
+
+    def rec1(self, plan, *operands):
+        return NO_DATA
+
+    rec2 = rec3 = rec1
+
+    def recn(self, plan, operands, numbers=()):
+        return [NO_DATA] * plan.n_out
+
+
 class Thread:
     """What PyTorch keeps per thread: the graph being recorded, grad mode, and whatever makes calls unusual."""
 
@@ -278,7 +292,8 @@ class Thread:
         """The graph being recorded on `device`; it becomes the one at hand."""
         graph = self.graphs.get(device)
         if graph is None:
-            graph = Graph(self, device) if self.mode == "auto" else EagerGraph(device)
+            eager = MetaGraph if device.type == "meta" else EagerGraph
+            graph = Graph(self, device) if self.mode == "auto" else eager(device)
             self.graphs[device] = graph
         self.graph = graph
         return graph
@@ -406,6 +421,19 @@ def at_once():
         for each in list(graphs.values()):
             if each.done:  # one of its results was needed
                 me.replace(each)
+
+
+@contextmanager
+def statistics():
+    """Writes inside are to what a layer keeps for itself, and go past func's transformations, as those of PyTorch's kernels do."""
+    extra = tls.me.extra
+    around = extra.get("statistics")
+    extra["statistics"] = True
+    try:
+        yield
+    finally:
+        if around is None:
+            del extra["statistics"]
 
 
 def gradients_dropped():

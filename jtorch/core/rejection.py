@@ -176,7 +176,7 @@ def binomial(gen: Generator, count: np.ndarray, prob: np.ndarray) -> np.ndarray:
     rate = (rate.astype(np.float32) if single else rate).astype(np.float64).tolist()
     many = (count * rare >= one(10)).tolist()
     deviation = np.sqrt(np.maximum(count * rare * (one(1) - rare), one(0))).astype(np.float64).tolist()
-    u, o = Stream(gen, 2 * int((1 + np.minimum(np.abs(count * rare), 3)).sum())), 0
+    u, o = Stream(gen, 2 * int((1 + np.fmin(np.abs(count * rare), 3)).sum())), 0
     out = [0.0] * count.size
     each = zip(count.tolist(), prob.tolist(), rare.tolist(), strict=True)
     for i, (n, p, q) in enumerate(each):

@@ -105,6 +105,9 @@ def _dual_view(me, view, t, statics):
     try:
         out = call_view(view, t, statics)
         if level is me.extra.get("dual"):
+            if tangent is not None and tangent._spec.strides != t._spec.strides:
+                tangent = _laid_out(tangent, t._spec)
+                entry = level, tangent
             seen = tangent if tangent is None else call_view(view, tangent, statics)
             pairs = [(out, seen)] if isinstance(out, Tensor) else zip(out, seen or repeat(None))
             for v, tv in pairs:
@@ -112,6 +115,14 @@ def _dual_view(me, view, t, statics):
     finally:
         t.__dict__["_tangent"] = entry
     return out
+
+
+def _laid_out(tangent, spec):
+    """A tangent in the memory order of its dense tensor, as PyTorch keeps them: a view of the one is a view of the other then."""
+    order = sorted(range(spec.ndim), key=lambda d: (-spec.strides[d], d))
+    back = sorted(range(spec.ndim), key=order.__getitem__)
+    made = tangent.permute(order).contiguous().permute(back)
+    return made if made._spec.strides == spec.strides else tangent
 
 
 def _absolute(t, statics, out, offset):

@@ -8,6 +8,7 @@ import itertools
 
 from jtorch import functions as torch
 from jtorch.convert import as_numpy
+from jtorch.core import shapes
 from jtorch.distributions import errors
 from jtorch.tensor import Tensor
 
@@ -254,7 +255,10 @@ class _IndependentConstraint(Constraint):
                 f"Expected value.dim() >= {self.base_constraint.event_dim + self.reinterpreted_batch_ndims} "
                 f"but got {self.base_constraint.event_dim + result.ndim}"
             )
-        return result.reshape((*result.shape[: result.ndim - self.reinterpreted_batch_ndims], -1)).all(-1)
+        rows = (*result.shape[: result.ndim - self.reinterpreted_batch_ndims], -1)
+        if not isinstance(result, Tensor):  # numpy refuses what is empty too, in other words
+            rows = shapes.infer_size(rows, result.size)
+        return result.reshape(rows).all(-1)
 
     def check(self, value):
         return self._join(self.base_constraint.check(value))

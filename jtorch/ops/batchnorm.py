@@ -10,7 +10,7 @@ from jtorch import errors_arguments, errors_autograd
 from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
 from jtorch.core.channel_order import FOLLOWS
-from jtorch.core.record import tls
+from jtorch.core.record import statistics, tls
 
 from . import channels, formats
 from .backend import accumulator
@@ -298,10 +298,11 @@ def instance_norm(
     if count == 1:
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {_size(input.shape)}")
     out, mean, var = instance_norm_train(input, weight, bias, eps)
-    if running_mean is not None and count:
-        _update("running_mean", running_mean, mean.mean(0), momentum, 1.0)
-    if running_var is not None and count:
-        _update("running_var", running_var, var.mean(0), momentum, count / (count - 1))
+    with statistics():
+        if running_mean is not None and count:
+            _update("running_mean", running_mean, mean.mean(0), momentum, 1.0)
+        if running_var is not None and count:
+            _update("running_var", running_var, var.mean(0), momentum, count / (count - 1))
     return out
 
 

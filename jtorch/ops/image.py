@@ -146,6 +146,11 @@ def _(input, pad, mode="constant", value=None):
         raise NotImplementedError(f"Padding size {len(pad)} is not supported for {input.ndim}D input tensor.")
     if mode not in _SOURCES:
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    if mode != "circular" and 0 in input.shape[input.ndim - n - 1 :]:
+        raise RuntimeError(
+            f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for "
+            f"input, but got: {list(input.shape)}"
+        )
     for dim, size, lo, hi in sizes:
         if mode == "reflect" and (lo >= size or hi >= size):
             raise RuntimeError(

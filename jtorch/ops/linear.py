@@ -152,7 +152,7 @@ def linear_bias_grad(grad: Array, bias: Array) -> Array:
     return backend.column_sum(_cotangent(grad, 2))
 
 
-@op(where="torch nn.functional", grad_name="AddBackward0")
+@op(where="torch nn.functional", grad_name=lambda a: f"{'View' if a['bias'] is None else 'Add'}Backward0")
 def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None = None) -> Array:
     """`input1 @ weight[k] @ input2 + bias[k]` for each k."""
     a, b = _rows(input1), _rows(input2)

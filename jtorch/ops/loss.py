@@ -236,7 +236,7 @@ def _cross_entropy(input, target, weight, ignore_index, reduction, smoothing):
         terms = logp * soft if weight is None else logp * soft * weight.astype(dtype).reshape(shape)
         loss = -jnp.sum(terms, axis)
         if reduction == "mean":
-            return (jnp.sum(loss) / builtins.max(loss.size, 1)).astype(made)
+            return (jnp.sum(loss) / (loss.size if input.size else 0)).astype(made)
         return reduce_loss(loss, reduction, made)
     safe, valid = _prepare_target(target, input.ndim, ignore_index)
     w = _class_weight(weight, safe, valid, classes, dtype)
@@ -472,8 +472,10 @@ def smooth_l1_loss(
     beta: float = 1.0,
 ) -> Array:
     """|input - target| less beta / 2, and quadratic where it is below `beta`."""
-    d = magnitude(input - target)
-    near = jnp.where(d < beta, d, 0)  # the square of what is far has no end, and nor has its slope
+    difference = input - target
+    d = magnitude(difference)
+    # the square of what is far has no end, and nor has its slope; a magnitude is flat at 0, and the slope's slope is not
+    near = jnp.where(d < beta, difference, 0)
     loss = d if beta == 0 else jnp.where(d < beta, 0.5 * near * near / beta, d - 0.5 * beta)
     return reduce_loss(loss, reduction_of(reduction, size_average, reduce))
 
@@ -489,8 +491,9 @@ def huber_loss(
     input: Array, target: Array, reduction: str = "mean", delta: float = 1.0, weight: Array | None = None
 ) -> Array:
     """Half the squared difference, and linear where the difference is above `delta`; in the dtype of `input`."""
-    d = magnitude(input - target)
-    near = jnp.where(d <= delta, d, 0)
+    difference = input - target
+    d = magnitude(difference)
+    near = jnp.where(d <= delta, difference, 0)
     loss = jnp.where(d <= delta, 0.5 * near * near, delta * (d - 0.5 * delta)).astype(input.dtype)
     if weight is not None:
         loss = loss * weight  # the mean is over all elements, unlike those of mse_loss and l1_loss
@@ -600,6 +603,7 @@ binary_cross_entropy.vjp(
         g, input, target, weight, reduction_of(reduction, size_average, reduce), True
     ),
 )
+binary_cross_entropy.transposed = True  # jax.jvp has nan where a logarithm is cut off
 
 
 @loss_op("BinaryCrossEntropyWithLogitsBackward0", elementwise=True, strides=formats.other_first, asked="size")

@@ -455,7 +455,7 @@ def _(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include
 def _lp_pool(n, pool, input, norm_type, kernel_size, stride, ceil_mode):
     kernel = tuple_of(kernel_size, n)
     stride = None if stride in (None, ()) else stride
-    mean = pool(pow(input, norm_type), kernel_size, stride, 0, ceil_mode)
+    mean = pool(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
     return pow(mul(mul(sign(mean), relu(abs(mean))), math.prod(kernel)), 1.0 / norm_type)
 
 

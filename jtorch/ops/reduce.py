@@ -441,7 +441,7 @@ for _record in (max_dim, min_dim):
 
 
 def _overloaded(whole, along, binary, input, args, kwargs):
-    if is_number(input):
+    if is_number(input) or input is None:
         name = binary.name.replace("imum", "")
         if not args and not kwargs:
             raise errors.argument(name, "input", "Tensor", input, 1)

@@ -9,6 +9,8 @@ from typing import Any
 
 import jax
 
+from .. import errors
+
 __all__ = [
     "ALIASES",
     "FLOAT",
@@ -236,7 +238,13 @@ class Record:
         """On arrays the kernel itself; on tensors the recorded, differentiable call."""
         if _has_tensor(args, kwargs):
             return tensor_call(self, args, kwargs)
-        return self.apply(*args, **kwargs)
+        try:
+            return self.apply(*args, **kwargs)
+        except (AttributeError, TypeError, ValueError):
+            for at, (p, role, a) in enumerate(zip(self.params, self.roles, args), 1):
+                if a is None and role in (TENSOR, SCALAR):
+                    raise errors.argument(self.shown, p.name, "Tensor", a, at) from None
+            raise
 
     def apply(self, *args, **kwargs):
         return self.fn(*args, **kwargs)

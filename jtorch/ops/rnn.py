@@ -106,7 +106,7 @@ def _relu_step(state, x, hidden, b):
 
 
 def _relu_factors(kept, after, before):
-    return after[0] > 0
+    return ~(after[0] <= 0)  # nan goes on
 
 
 def _relu_back(d, factors):
@@ -400,7 +400,8 @@ def rnn_relu_cell(
     input: Array, hx: Array, w_ih: Array, w_hh: Array, b_ih: Array | None = None, b_hh: Array | None = None
 ) -> Array:
     """One step of an Elman RNN with relu."""
-    return jax.nn.relu(_linear(input, w_ih, b_ih) + _linear(hx, w_hh, b_hh))
+    sums = _linear(input, w_ih, b_ih) + _linear(hx, w_hh, b_hh)
+    return jnp.where(sums <= 0, jnp.zeros((), sums.dtype), sums)  # whose slope is 0 at 0, and goes on at nan
 
 
 def _check_cell(input, states, w_ih, w_hh):

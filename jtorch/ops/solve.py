@@ -155,13 +155,16 @@ def triangular_solve(
 triangular_solve.guards(out0=True)
 
 
+def _same_types(b, A, named=scalar_name):
+    if A.dtype != b.dtype:
+        raise RuntimeError(
+            f"Expected b and A to have the same dtype, but found b of type {named(b)} and A of type {named(A)} instead."
+        )
+
+
 @triangular_solve.check
 def _check_triangular_solve(b, A, upper=True, transpose=False, unitriangular=False):
-    if A.dtype is not b.dtype:
-        raise RuntimeError(
-            f"Expected b and A to have the same dtype, but found b of type {dtypes.scalar_name(b.dtype)} and A of type "
-            f"{dtypes.scalar_name(A.dtype)} instead."
-        )
+    _same_types(b, A, lambda spec: dtypes.scalar_name(spec.dtype))
     for name, x in (("b", b), ("A", A)):
         if x.ndim < 2:
             raise RuntimeError(
@@ -243,6 +246,7 @@ def cholesky_solve(B: Array, L: Array, upper: bool = False) -> Array:
     if B.ndim < 2:
         raise RuntimeError(f"b should have at least 2 dimensions, but has {B.ndim} dimensions instead")
     supported(B, "cholesky_solve_cpu")
+    _same_types(B, L)
     L, B = broadcast_batches(L, B)
     L = mh(L) if upper else L
     Y = lax.linalg.triangular_solve(L, B, left_side=True, lower=True)
@@ -356,11 +360,7 @@ def ldl_solve(LD: Array, pivots: Array, B: Array, *, hermitian: bool = False) ->
             f"Incompatible matrix sizes for {name}: each A matrix is {LD.shape[-1]} by {LD.shape[-1]} but each b matrix "
             f"is {B.shape[-2]} by {B.shape[-1]}"
         )
-    if LD.dtype != B.dtype:
-        raise RuntimeError(
-            f"Expected b and A to have the same dtype, but found b of type {scalar_name(B)} and A of type "
-            f"{scalar_name(LD)} instead."
-        )
+    _same_types(B, LD)
     if pivots.dtype.kind not in "iu":
         raise RuntimeError(f"{name}: Expected pivots to be integers. Got {scalar_name(pivots)}")
     if pivots.shape != LD.shape[:-1]:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.custom_derivatives import SymbolicZero
 
 from .. import errors, errors_autograd
 from ..core import dtype as dtypes
@@ -150,13 +151,18 @@ def _flat_power(x, n):
     return _complex_power(x, n, out) if out.dtype.kind == "c" else out
 
 
-@_flat_power.defjvp
+@functools.partial(_flat_power.defjvp, symbolic_zeros=True)
 def _(primals, tangents):
     (x, n), (dx, dn) = primals, tangents
     out = _flat_power(x, n)
-    slope = jnp.where(n == 0, jnp.zeros((), out.dtype), n * _flat_power(x, n - 1))
-    growth = jnp.where((x == 0) & (n.real >= 0), jnp.zeros((), out.dtype), out * jnp.log(x))
-    return out, slope * dx + growth * dn
+    moved = jnp.zeros_like(out)
+    if type(dx) is not SymbolicZero:
+        less = jnp.where(n == 0, jnp.ones_like(n), n - 1)  # what is not taken has no infinite slope either
+        moved += jnp.where(n == 0, jnp.zeros((), out.dtype), n * _flat_power(x, less)) * dx
+    if type(dn) is not SymbolicZero:  # the logarithm of what is negative is nan, 0 times it too
+        flat = (x == 0) & (n.real >= 0)
+        moved += jnp.where(flat, jnp.zeros((), out.dtype), out * jnp.log(jnp.where(flat, jnp.ones_like(x), x))) * dn
+    return out, moved
 
 
 def _pow_exponent(g, input, exponent, out):

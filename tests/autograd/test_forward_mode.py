@@ -34,6 +34,37 @@ A = torch.tensor([[0.5, 1.], [0., -0.3]])
 print(jvp(torch.matrix_exp, (A,), (torch.ones(2, 2),)), jvp(torch.matrix_exp, (A * 0,), (torch.ones(2, 2),)))
 print(jacfwd(torch.matrix_exp)(A), grad(lambda x: jvp(torch.matrix_exp, (x,), (torch.ones(2, 2),))[1].sum())(A))
 """,
+    "losses": """
+F = torch.nn.functional
+x, y = (torch.tensor(v, dtype=torch.float64) for v in ([0.2, 0.5, 1.0, 0.0], [0.2, 0.4, 0.1, 0.0]))
+for loss in (F.binary_cross_entropy, F.kl_div, F.mse_loss, F.smooth_l1_loss, F.huber_loss, F.poisson_nll_loss):
+    for reduction in ("mean", "sum", "none"):
+        print(jvp(lambda a: loss(a, y, reduction=reduction), (x,), (x + 1,)))
+print(jvp(lambda a: F.binary_cross_entropy(a, y, y + 1), (x,), (x + 1,)))
+""",
+    "views_of_turned_results": """
+x = torch.arange(24.).reshape(2, 3, 4) / 7
+w = torch.arange(8.).reshape(2, 4) / 9
+turned = lambda a: (a.transpose(0, 2) * w.t()[:, None]).transpose(0, 2).transpose(0, 2).view(12, 2)
+print(jvp(lambda a: turned(a.sin()), (x,), (x + 1,)))
+print(jvp(lambda a: a.mT.view(2, 12), (x.mT.contiguous().mT,), (x + 1,)))
+layer = torch.nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0)
+layer.load_state_dict({k: torch.linspace(-0.5, 0.5, v.numel()).reshape(v.shape) for k, v in layer.state_dict().items()})
+with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+    print(jvp(layer, (x,), (x.cos(),)))
+""",
+    "powers_of_negative_numbers": """
+x = torch.tensor([-18.0, 2.0, -0.5, 0.0], dtype=torch.float64)
+n = torch.tensor([2.0, 3.0, 4.0, 5.0], dtype=torch.float64)
+got = []
+for f in (lambda x: x ** 2, lambda x: x ** 3, lambda x: x ** 4.0, lambda x: x[:3] ** -3, lambda x: torch.pow(x, n), lambda x: x.prod() ** 5):
+    total = lambda x: f(x).sum()
+    got.append((jvp(f, (x,), (x + 1,)), jvp(grad(total), (x,), (x + 1,)),))
+    got.append((hessian(total)(x), jacrev(jacrev(total))(x), jacfwd(jacfwd(total))(x),))
+    got.append(vmap(hessian(total))(torch.stack([x, -x])))
+got.append((jvp(lambda x, n: x ** n, (n, n), (n, x)), jvp(grad(lambda x, n: (x ** n).sum(), (0, 1)), (n, n), (n, x)),))
+del f, total
+""",
     "forward_over_reverse": """
 class Cube(torch.autograd.Function):
     @staticmethod

@@ -346,3 +346,12 @@ def test_a_learning_rate_that_is_a_tensor_is_an_input_of_the_replay(name):
     got, step = weights(True)
     assert np.allclose(got, expected, rtol=1e-5)
     assert region(step).replays
+
+
+def test_a_value_of_a_vmap_that_is_over_does_not_end_a_region():
+    kept = []
+    jtorch.func.vmap(lambda x: kept.append(x) or x + 1)(jtorch.ones(3, 2))
+    double = jtorch.compile(lambda x: x * 2)
+    for _ in range(3):
+        assert double(jtorch.ones(2)).tolist() == [2.0, 2.0]
+    assert kept

@@ -90,6 +90,27 @@ def test_default_device():
     both(program)
 
 
+@pytest.mark.parametrize("name", ["cuda", "cuda:1", "xpu", "cuda:foo"])
+def test_absent_default_device(name):
+    def program(torch):
+        def told(call):
+            try:
+                return str(call())
+            except (AssertionError, RuntimeError) as error:
+                return type(error).__name__, str(error).splitlines()[0]
+
+        makers = (lambda: torch.ones(2), lambda: torch.tensor([1.0]), lambda: torch.ones(2, device="cpu").new_zeros(2))
+        try:
+            found = [told(lambda: torch.set_default_device(name)), told(torch.get_default_device), *map(told, makers)]
+            with torch.device("cpu"):
+                found.append(told(makers[0]))
+        finally:
+            torch.set_default_device(None)
+        return [*found, told(makers[0]), told(torch.get_default_device)]
+
+    both(program)
+
+
 def test_meta_tensors_have_no_values():
     both(lambda torch: (torch.ones(2, 3, device="meta") @ torch.ones(3, 4, device="meta")).shape)
     with pytest.raises((RuntimeError, NotImplementedError)):
@@ -249,3 +270,14 @@ def on_accelerator(program) -> str:
     done = subprocess.run([sys.executable, script], input=program, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
+
+
+def test_meta_tensors_in_eager_mode():
+    layer = jtorch.nn.Linear(3, 2)
+    with jtorch.execution_mode("eager"):
+        rows = (jtorch.ones(4, 3) * 2).to("meta")
+        out = layer.to("meta")(rows)
+        assert out.shape == (4, 2) and out.device.type == "meta"
+        assert (jtorch.ones(10**7, 10**6, device="meta") + 1).sum().shape == ()  # no memory is made for either
+        out.sum().backward()
+        assert layer.weight.grad.shape == (2, 3)

@@ -112,6 +112,30 @@ seen = {k: (b.tolist(), b.requires_grad) for k, b in buffers.items()}
 attempt(grad(lambda x: models[0](x).sum()), x)
 kept = models[0].running_mean
 """,
+    "what_layers_keep": """
+from torch.func import functional_call, grad, jacfwd, jacrev, jvp, vmap
+torch.manual_seed(0)
+x = torch.arange(12.0).reshape(2, 2, 3).sin()
+def shown(made):
+    made = made.values() if isinstance(made, dict) else made if isinstance(made, (tuple, list)) else [made]
+    print([[round(v, 2) + 0.0 for v in t.detach().flatten().tolist()] for t in made])
+for build in (
+    lambda: torch.nn.InstanceNorm1d(2, affine=True, track_running_stats=True),
+    lambda: torch.nn.utils.parametrizations.spectral_norm(torch.nn.Conv1d(2, 3, 1), n_power_iterations=2),
+    lambda: torch.nn.utils.spectral_norm(torch.nn.Conv1d(2, 3, 1)),
+    lambda: torch.nn.BatchNorm1d(2),
+):
+    m = build()
+    kept = dict(m.named_parameters())
+    for call in (
+        lambda: jvp(m, (x,), (x.cos(),)),
+        lambda: grad(lambda x: m(x).pow(3).sum())(x),
+        lambda: grad(lambda p: functional_call(m, p, (x,)).pow(3).sum())(kept),
+        lambda: (jacrev(m)(x), jacfwd(m)(x)),
+    ):
+        attempt(lambda: shown(call()))
+        shown(list(m.buffers()))
+""",
 }
 
 

@@ -221,6 +221,14 @@ RESULTS = {
         for d, keep in ((0, False), (1, True))
     ],
     "medians into out= of other ints": lambda t: t.median(t.ones(2, 3), 0, out=(t.empty(0), t.empty(0, dtype=t.int32))),
+    "nodes of layers": lambda t: [
+        r.grad_fn.name()
+        for r in (
+            t.nn.Bilinear(2, 3, 4, bias=False)(t.ones(5, 2), t.ones(5, 3)),
+            t.nn.AdaptiveLogSoftmaxWithLoss(8, 10, [3, 6])(t.ones(2, 8), t.tensor([1, 7])).output,
+        )
+    ],
+    "dtypes of a factor and a right side": lambda t: t.cholesky_solve(t.ones(2, 1, dtype=t.float64), t.eye(2)),
     "fields of results": lambda t: [(r.n_fields, r.n_sequence_fields, r.__match_args__) for r in [t.sort(t.ones(2))]],
 }
 DIVIDED = {  # integers by 0
@@ -255,6 +263,19 @@ SIZES = {
     "repeated less than never": lambda t: t.ones(2).repeat(-1),
     "repeated never": lambda t: t.ones(2).repeat(0, 2).shape,
 }
+
+
+NO_TENSOR = {
+    "max": lambda t: t.max(None),
+    "min": lambda t: t.min(None),
+    "lp_pool2d": lambda t: t.nn.functional.lp_pool2d(None, 2, 2),
+    "max_pool1d": lambda t: t.nn.functional.adaptive_max_pool1d_with_indices(None, 2),
+}
+
+
+@pytest.mark.parametrize("name", NO_TENSOR)
+def test_none_for_a_tensor(name):
+    both(NO_TENSOR[name])
 
 
 @pytest.mark.parametrize("name", NUMBERS)
@@ -380,6 +401,12 @@ EMPTY_IMAGES = {
     "grid_sample": lambda t, F: F.grid_sample(t.ones(1, 2, 0, 3), t.zeros(1, 2, 2, 2), align_corners=False),
     "grid_sample of no image": lambda t, F: F.grid_sample(t.ones(0, 2, 3, 3), t.zeros(0, 2, 2, 2), align_corners=False),
     "nearest, no channels": lambda t, F: F.interpolate(t.ones(2, 0, 4), 3),
+    "reflected, no images": lambda t, F: F.pad(t.ones(0, 4, 5), (1, 1), "reflect"),
+    "reflected, no image": lambda t, F: F.pad(t.ones(0, 5, 5), (1, 1, 1, 1), "reflect"),
+    "reflected, no width": lambda t, F: F.pad(t.ones(4, 0), (1, 1), "reflect"),
+    "repeated, no channels": lambda t, F: F.pad(t.ones(4, 0, 5, 5), (1, 1, 1, 1), "replicate"),
+    "repeated, no depth": lambda t, F: F.pad(t.ones(4, 0, 5, 5), (1,) * 6, "replicate"),
+    "cross entropy of no probabilities": lambda t, F: F.cross_entropy(t.ones(0, 4), t.ones(0, 4)),
     "bilinear, no channels": lambda t, F: F.interpolate(t.ones(2, 0, 4, 4), 3, mode="bilinear"),
     "area, no channels": lambda t, F: F.interpolate(t.ones(2, 0, 4, 4), 3, mode="area"),
     "bicubic, no images": lambda t, F: F.interpolate(t.ones(0, 2, 4, 4), 3, mode="bicubic"),
@@ -389,6 +416,23 @@ EMPTY_IMAGES = {
 @pytest.mark.parametrize("name", EMPTY_IMAGES)
 def test_empty_images(name):
     both(lambda t: EMPTY_IMAGES[name](t, t.nn.functional), layout=False)
+
+
+_CLOSE = [0.2, 0.5, 0.9, 0.3], [0.2, 0.4, 0.1, 0.0]
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("name", ["smooth_l1_loss", "huber_loss", "mse_loss"])
+def test_slope_of_the_slope_of_equal_values(name, reduction):
+    def program(t):
+        x, y = (t.tensor(v, dtype=t.float64) for v in _CLOSE)
+        function = getattr(t.nn.functional, name)
+        hessian = t.func.jacrev(t.func.jacrev(lambda a: function(a, y, reduction=reduction).sum()))
+        x.requires_grad_()
+        slope = t.autograd.grad(function(x, y, reduction=reduction).sum(), x, create_graph=True)[0]
+        return hessian(x.detach()), t.autograd.grad((slope * y).sum(), x)
+
+    both(program)
 
 
 _VALUES_ALONE = {

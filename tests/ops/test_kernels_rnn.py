@@ -4,7 +4,7 @@ import pytest
 
 import jtorch
 from jtorch.ops import rnn
-from tests.oracle import torch
+from tests.oracle import both, torch
 
 CELLS = {
     "lstm": lambda t, **kw: t.nn.LSTM(3, 4, **kw),
@@ -56,3 +56,20 @@ def test_a_derivative_is_traced_once_for_all_arguments(monkeypatch):
     assert model.bias_hh_l0.grad.shape == (28,)
     # by what it keeps, by its shapes, by the program: never once for each of seven arguments
     assert 0 < len(traced) < 7
+
+
+@pytest.mark.parametrize("name", ["RNN", "RNNCell"])
+def test_gradients_of_nan_go_on_through_relu(name):
+    def program(t):
+        model = getattr(t.nn, name)(2, 3, nonlinearity="relu")
+        with t.no_grad():
+            for p in model.parameters():
+                p.fill_(0.1)
+        x = t.ones(4, 2)
+        x[1, 1] = float("nan")
+        out = model(x)
+        out = out if name == "RNNCell" else out[0]
+        out.sum().backward()
+        return out.detach(), [p.grad for p in model.parameters()]
+
+    both(program, layout=False)

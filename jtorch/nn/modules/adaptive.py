@@ -107,14 +107,15 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         # every class's log-probability of its own cluster is computed for the whole batch, then chosen
         head = torch.log_softmax(self.head(input), dim=1)
         gather = torch.where(target < self.shortlist_size, target, 0)
-        output = head.gather(1, gather.unsqueeze(1)).squeeze(1)
+        output = torch.zeros_like(head[:, 0])
         for i in range(self.n_clusters):
             low, high = self.cutoffs[i], self.cutoffs[i + 1]
             inside = (target >= low) & (target < high)
             local = torch.log_softmax(self.tail[i](input), dim=1)
             index = torch.where(inside, target - low, 0).unsqueeze(1)
-            value = head[:, self.shortlist_size + i] + local.gather(1, index).squeeze(1)
-            output = torch.where(inside, value, output)
+            output = torch.where(inside, local.gather(1, index).squeeze(1), output)
+            gather = torch.where(inside, self.shortlist_size + i, gather)
+        output = output + head.gather(1, gather.unsqueeze(1)).squeeze(1)
         loss = (-output).mean()
         return _ASMoutput(output if batched else output.squeeze(0), loss)
 

@@ -2,6 +2,7 @@
 
 from jtorch import functions as torch
 from jtorch.autograd.mode import no_grad
+from jtorch.core.record import statistics
 from jtorch.nn import functional as F
 from jtorch.nn.modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from jtorch.nn.modules.module import Module
@@ -177,6 +178,7 @@ class _SpectralNorm(Module):
                 self._power_method(matrix, 15)
 
     @no_grad()
+    @statistics()
     def _power_method(self, matrix, n):
         for _ in range(n):
             self._u.copy_(F.normalize(torch.mv(matrix, self._v), dim=0, eps=self.eps))

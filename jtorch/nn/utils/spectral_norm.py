@@ -2,6 +2,7 @@
 
 from jtorch import functions as torch
 from jtorch.autograd.mode import no_grad
+from jtorch.core.record import statistics
 from jtorch.nn import functional as F
 from jtorch.nn.modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from jtorch.nn.parameter import Parameter
@@ -41,7 +42,7 @@ class SpectralNorm:
         u, v = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
         matrix = as_matrix(weight, self.dim)
         if do_power_iteration:
-            with no_grad():
+            with no_grad(), statistics():
                 for _ in range(self.n_power_iterations):
                     v.copy_(F.normalize(torch.mv(matrix.t(), u), dim=0, eps=self.eps))
                     u.copy_(F.normalize(torch.mv(matrix, v), dim=0, eps=self.eps))
