@@ -355,7 +355,9 @@ _ = random
 
 
 def __getattr__(name):
-    """torch.cuda.amp: the old names of torch.amp, for CUDA; torch.cuda.random: this module itself."""
+    """torch.cuda.amp: the old names of torch.amp, for CUDA; torch.cuda.random: this module itself; _initialized: is_initialized()."""
+    if name == "_initialized":  # reversible networks ask it before they keep the random state
+        return is_initialized()
     if name == "amp":
         return importlib.import_module(".amp.cuda", __package__)
     if name in ("random", "streams", "graphs"):

@@ -4,6 +4,7 @@ import importlib
 import types
 
 from .. import version
+from ..core import dtype as dtypes
 from ..namespaces import Namespace
 from ..torch_version import TorchVersion
 
@@ -22,6 +23,8 @@ class Torch(Namespace):
             _exists=exists,
             _shown=shown,
         )
+        # programs look dtypes up by name in vars(torch), and list them so
+        self.__dict__.update({n: getattr(package, n) for n in (*dtypes.ALL, *dtypes.ALIASES)})
 
     def __getattr__(self, name):
         if name == "__all__":

@@ -127,6 +127,7 @@ ELSEWHERE = {
     "utils._foreach_utils": ("swap.internal.foreach",),
     "jit.annotations": ("swap.internal.jit",),
     "jit._script": ("jit",),
+    "jit._state": ("swap.internal.jit",),
     "jit._trace": ("jit",),
     "nn._reduction": ("swap.internal.reduction",),
     "nn.modules.activation": ("nn.modules.activation", "nn.modules.attention"),
@@ -145,8 +146,14 @@ ELSEWHERE = {
     **dict.fromkeys(("nn.utils._expanded_weights", "nn.utils._per_sample_grad"), ("func.per_sample",)),
 }  # fmt: skip
 _QUANTIZED = ("swap.internal.quantize", "swap.internal.quantized_dynamic", "swap.internal.quantized_recurrent")
+_WATCHING = tuple(f"swap.internal.{name}" for name in ("fake_quantizers", "histograms", "observers"))
 _QUANTIZATION = ("ao", "ao.nn", "ao.nn.quantized", "ao.quantization", "nn.quantized", "quantization")
-ELSEWHERE |= {name: ("swap.internal.quantization", *_QUANTIZED) for name in _QUANTIZATION}
+ELSEWHERE |= {name: ("swap.internal.quantization", *_WATCHING, *_QUANTIZED) for name in _QUANTIZATION}
+ELSEWHERE |= {
+    f"{home}.{name}": _WATCHING
+    for home in ("ao.quantization", "quantization")
+    for name in ("fake_quantize", "observer", "qconfig")
+}
 _DYNAMIC = (
     "ao.nn.quantized.dynamic",
     "ao.nn.quantized.dynamic.modules",

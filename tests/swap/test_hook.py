@@ -28,6 +28,8 @@ NAMES = """
     assert importlib.util.find_spec("torch") is not None
     assert importlib.util.find_spec("torch.core") is None and not hasattr(torch, "core") and not hasattr(torch, "dispatch")
     assert nn is again is jtorch.nn is sys.modules["torch.nn"] is torch.nn
+    assert torch._tensor_str._str(torch.ones(2)) == "tensor([1., 1.])"
+    assert vars(torch)["float32"] is torch.float32 and torch.bfloat16 in [d for d in vars(torch).values() if isinstance(d, torch.dtype)]
     assert Tensor is jtorch.Tensor and isinstance(torch.ones(2), Tensor)
     assert Flatten is nn.Flatten and MultiheadAttention is nn.MultiheadAttention and ReLU is nn.ReLU
     assert torch.nn.modules.flatten.Flatten is Flatten and torch.nn.modules.conv._ConvNd in nn.Conv2d.__mro__

@@ -37,14 +37,6 @@ class DeQuantStub(QuantStub):
     """Where a quantized model would end: passes its input on."""
 
 
-class FakeQuantizeBase(Module):
-    """The class of modules that round as quantization would: there is none. For isinstance."""
-
-
-class ObserverBase(Module):
-    """The class of modules that watch ranges for quantization: there is none. For isinstance."""
-
-
 class FloatFunctional(Module):
     """Arithmetic as a module, which quantization would replace: in float."""
 
@@ -87,3 +79,19 @@ def _unsupported(name):
 
 convert, prepare, prepare_qat = map(_unsupported, ("convert", "prepare", "prepare_qat"))
 fuse_modules, fuse_modules_qat = map(_unsupported, ("fuse_modules", "fuse_modules_qat"))
+
+
+def _layer(name):
+    def __init__(self, *args, **kwargs):
+        raise errors.unsupported(f"layers of quantized tensors (torch.nn.quantized.{name})", instead=f"torch.nn.{name}")
+
+    return type(
+        name,
+        (Module,),
+        {"__init__": __init__, "__doc__": f"{name} of quantized tensors: there is none. For isinstance."},
+    )
+
+
+BatchNorm2d, BatchNorm3d, Conv1d, Conv2d, Conv3d = map(
+    _layer, ("BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "Conv3d")
+)

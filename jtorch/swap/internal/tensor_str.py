@@ -2,8 +2,17 @@
 
 from ...printing import format_values, get_printoptions, printoptions, set_printoptions
 from ...printing import options as PRINT_OPTS
+from ...tensor import Tensor
 
 __all__ = ["PRINT_OPTS", "get_printoptions", "printoptions", "set_printoptions"]
+
+
+_repr = Tensor.__repr__  # also where a program puts another in its place
+
+
+def _str(self, *, tensor_contents=None) -> str:
+    """A tensor as it is printed."""
+    return _repr(self, tensor_contents=tensor_contents)
 
 
 def _tensor_str(self, indent) -> str:
