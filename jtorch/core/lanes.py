@@ -18,7 +18,7 @@ class ByTracing(BaseException):
 class Lane:
     """A value for each slice of a vmap, along the first dimension of `value`. level: of the vmap, larger for inner ones."""
 
-    __slots__ = ("value", "level", "size")
+    __slots__ = ("value", "level", "size", "__weakref__")
 
     def __init__(self, value, level, size):
         self.value, self.level, self.size = value, level, size
