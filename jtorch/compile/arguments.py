@@ -190,7 +190,8 @@ def _value(storage):
 
 def _still(reference, hole, leaves) -> bool:
     """Whether an argument has the array that has passed."""
-    return reference is not None and reference() is _value(leaves[hole[3]]._storage)
+    found = _value(leaves[hole[3]]._storage)
+    return found is not None and reference is not None and reference() is found
 
 
 __all__ = ["Arguments", "checks_of_arguments", "flat", "flatten", "in_range", "rebuild_arguments", "restore"]

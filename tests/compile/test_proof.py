@@ -336,14 +336,17 @@ def test_an_index_out_of_range_is_refused_by_a_replay():
         "classes": (lambda i: n.cross_entropy(jtorch.ones(2, 5), i), IndexError),
         "gather": (lambda i: jtorch.ones(5).gather(0, i), RuntimeError),
     }
+    taking = jtorch.compile(lambda i: i + 1)
     with jtorch.no_grad():
         for function, error in functions.values():
             compiled = jtorch.compile(function)
             for _ in range(2):
                 for pair in ([0, 1], [4, 2], [3, 3]):
                     i = jtorch.tensor(pair)
+                    taking(i)  # has them become an array, which dies with them
                     assert compiled(i).tolist() == function(i).tolist()
                 assert compiled._region.replays, compiled._region.why
+                del i
                 with pytest.raises(error):
                     compiled(jtorch.tensor([1, 5]))
 
