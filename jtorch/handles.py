@@ -51,6 +51,12 @@ class RemovableHandle:
         hooks[handle.id] = entry
         return handle
 
+    @classmethod
+    def on(cls, tensor, registry, entry):
+        """Put a hook into a registry of a tensor's, which has a name, and return its handle."""
+        changed(tensor)
+        return cls.into(tensor.__dict__.setdefault(registry, {}), entry)
+
     def remove(self):
         """Take the hook out; doing it twice does no harm."""
         mutations[0] += 1

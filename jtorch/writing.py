@@ -29,6 +29,7 @@ from .dispatch import (
 from .dispatch.generate import build_view
 from .dispatch.statics import numpy_number
 from .dispatch.write import began_at, half_overlap
+from .handles import changed
 from .ops import registry
 from .reshaping import op_named, view_named
 from .tensor import Apart, Tensor, edge_of, retains_at, seen_now, value_of
@@ -144,6 +145,7 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor:
     if size is None:
         if isinstance(source, Tensor):
             self._storage, self._spec, self._offset = storage, source._spec, source._offset
+            changed(self)
             _cut(self, source)
             return self
         size = (storage.base.nbytes // spec.dtype.itemsize,)
@@ -153,6 +155,7 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor:
     storages.grow(storage, Layout(size, stride, storage_offset).storage_size(), spec.dtype)
     self._storage, self._offset = storage, storage_offset
     self._spec = Spec.of(size, stride, spec.dtype, spec.device)
+    changed(self)
     _cut(self, *([source] if isinstance(source, Tensor) else []))
     return self
 
@@ -203,6 +206,7 @@ def resize_(self, *sizes, size=None, memory_format=None) -> Tensor:
     storages.grow(self._storage, self._offset + new.numel, spec.dtype)
     self._storage.version += changes
     self._spec = new
+    changed(self)
     return self
 
 
@@ -224,6 +228,7 @@ def _swap_meta(self, made):
             storage.written = (made._edge[0].name(), made._edge[1], began_at(storage))
     self._spec = made._spec
     self._offset = made._offset
+    changed(self)
     if made._edge is not None:
         if self._edge is not None and retains_at(self, self._edge):
             self.__dict__["_retains"] = True  # PyTorch leaves it where the tensor was, in the shape that it had

@@ -343,12 +343,12 @@ class AccumulateGrad:
     def register_hook(self, hook):
         """hook(grad_inputs, grad_outputs) after the gradient has been accumulated."""
         self.variable.__dict__["_acc_kept"] = self  # as long as the leaf lives, so do hooks on its accumulation
-        return RemovableHandle.into(self.variable.__dict__.setdefault("_acc_hooks", {}), hook)
+        return RemovableHandle.on(self.variable, "_acc_hooks", hook)
 
     def register_prehook(self, hook):
         """hook(grad_outputs) before the gradient is accumulated; what it returns replaces them."""
         self.variable.__dict__["_acc_kept"] = self
-        return RemovableHandle.into(self.variable.__dict__.setdefault("_acc_pre_hooks", {}), hook)
+        return RemovableHandle.on(self.variable, "_acc_pre_hooks", hook)
 
     def __repr__(self):
         return f"<AccumulateGrad object at {id(self):#x}>"

@@ -1,5 +1,11 @@
 """The arguments of a region's call: as a flat list, and what a replay asks of each and of all together."""
 
+import weakref
+from itertools import repeat
+
+import jax
+
+from ..core.record import Pending
 from ..tensor import Tensor
 from .reads import FIXED, same
 
@@ -125,4 +131,67 @@ def _holds(leaf, guard):
     return leaf is what
 
 
-__all__ = ["Arguments", "flat", "flatten", "rebuild_arguments", "restore"]
+def checks_of_arguments(checks, argument_of):
+    """Those checks that look at arguments: (op, arguments, holes, last).
+
+    holes: where in the arguments and, of a list, where in that, the place, which argument of the region. last: the arrays that have
+    passed at last.
+    """
+    found = []
+    for op, args, places in checks:
+        for place in places:
+            place.argument = argument_of.get(id(place.storage))
+            place.storage = None
+        holes = []
+        for k, arg in enumerate(args):
+            for at, value in enumerate(arg) if type(arg) is list else ((None, arg),):
+                if any(value is place for place in places) and value.argument is not None:
+                    holes.append((k, at, value, value.argument))
+        # the values of others are not known
+        args = [
+            [None if v in places else v for v in a] if type(a) is list else None if a in places else a for a in args
+        ]
+        if holes:
+            found.append((op, args, holes, []))
+    return found
+
+
+def in_range(checks, leaves) -> bool:
+    """Whether indices and the like, given as arguments, pass the checks; if not, the region's Python is to raise the error."""
+    for op, args, holes, last in checks:
+        if last and all(map(_still, last, holes, repeat(leaves))):
+            continue
+        args = args.copy()
+        for k, at, place, argument in holes:
+            value = place.values(leaves[argument]._storage)
+            if at is None:
+                args[k] = value
+            else:
+                args[k] = [*args[k][:at], value, *args[k][at + 1 :]]
+        try:
+            for check in op.value_checks:
+                op.invoke(check, args)
+        except (IndexError, RuntimeError, ValueError):
+            return False
+        last[:] = [_array(leaves[argument]._storage) for *_, argument in holes]
+    return True
+
+
+def _array(storage):
+    """A reference to the array that a storage has as its value, if nobody can write to that."""
+    value = _value(storage)
+    return weakref.ref(value) if storage.host is None and isinstance(value, jax.Array) else None
+
+
+def _value(storage):
+    value = storage.value
+    return value.value if type(value) is Pending else value
+
+
+def _still(reference, hole, leaves) -> bool:
+    """Whether an argument has the array that has passed."""
+    found = _value(leaves[hole[3]]._storage)
+    return found is not None and reference is not None and reference() is found
+
+
+__all__ = ["Arguments", "checks_of_arguments", "flat", "flatten", "in_range", "rebuild_arguments", "restore"]

@@ -41,7 +41,7 @@ class Options:
 class Scope:
     """An open region: programs are compiled at first sight, and each flush inside it is a break of the graph."""
 
-    __slots__ = ("fullgraph", "breaks", "keys", "updates", "name", "unprovable", "operator")
+    __slots__ = ("fullgraph", "breaks", "keys", "updates", "checks", "name", "unprovable", "operator")
 
     def __init__(self, name, fullgraph):
         self.name = name
@@ -49,6 +49,7 @@ class Scope:
         self.breaks = []
         self.keys = {}  # id of a random key drawn inside the region -> the key
         self.updates = []
+        self.checks = []  # of values: (op, arguments, the places in them)
         self.unprovable = None  # what in the region no replay can stand for
         self.operator = None  # the custom operator whose kernel runs: to PyTorch's compiler it is one opaque call
 
@@ -123,12 +124,24 @@ class Region:
                 if not set_aside(leaves, k, aside):
                     return self.record(me, args, kwargs)
         if aside is not None:
+            if self.shared(leaves, aside):
+                return self.record(me, args, kwargs)
             args, kwargs = rebuild_arguments(tree, leaves, len(args))
             try:
                 return self.known(me, args, kwargs, leaves, tree)
             finally:
                 put_back(aside)
         return self.known(me, args, kwargs, leaves, tree)
+
+    def shared(self, leaves, aside):
+        """Whether the memory of an argument that was set aside is known to another argument, or to a replay by another way."""
+        held = {id(leaf._storage) for leaf in leaves if isinstance(leaf, Tensor)}
+        for leaf, _ in aside:
+            if id(leaf._storage) in held:
+                return True
+            held.add(id(leaf._storage))
+        views = {id(leaf._storage) for leaf, _ in aside}
+        return any(not replay.memory.isdisjoint(views) for replay in self.replays)
 
     def eager(self, args, kwargs):
         """Whether the stance has this call run as the function itself. RuntimeError: it would compile, and must not."""
@@ -295,7 +308,15 @@ def optimized_class():
             return self._region(*args, **kwargs)
 
         def __call__(self, *args, **kwargs):
-            return self._region(*args, **kwargs)
+            own = self.__dict__
+            if (
+                own["_forward_hooks"]
+                or own["_forward_pre_hooks"]
+                or own["_backward_hooks"]
+                or own["_backward_pre_hooks"]
+            ):
+                return super().__call__(*args, **kwargs)
+            return own["_region"](*args, **kwargs)
 
         def __getattr__(self, name):
             if name == "_orig_mod":

@@ -13,7 +13,7 @@ from ..core.record import Pending
 from ..core.storage import Storage
 from ..handles import mutations, watch
 from ..tensor import Tensor, make
-from .arguments import Arguments, flat, restore
+from .arguments import Arguments, checks_of_arguments, flat, in_range, restore
 from .reads import SIMPLE
 from .waiting import Waiting, only_ours
 
@@ -33,7 +33,7 @@ class Replay:
         "params", "grad_specs", "take_grads", "grads_made", "next", "cleared", "result", "result_tree", "updates", "pack",
         "donated", "mutations", "grad", "inference", "specs", "program", "bare", "take_bare", "fed", "take_fed", "sources", "constants",
         "take_full", "penalty", "rest", "fresh", "owners", "owned", "states", "state_dicts", "state_names",
-        "gathering", "optimizers", "plain", "edges",
+        "gathering", "optimizers", "plain", "edges", "checks", "memory",
     )  # fmt: skip
 
     @classmethod
@@ -60,6 +60,8 @@ class Replay:
             return None, "an argument that can neither be compared nor followed"
         argument_of = {id(leaf._storage): k for k, leaf in enumerate(leaves) if isinstance(leaf, Tensor)}
         argument_at = {id(leaf): k for k, leaf in enumerate(leaves) if isinstance(leaf, Tensor)}
+        self.checks = checks_of_arguments(scope.checks, argument_of)
+        scope.checks.clear()
         sources = []
         gradient_of = {id(t[4]._storage): GradientOf(t[0]) for t in before.tensors.values() if _is_whole(t[4])}
         for value in graph.inputs:
@@ -202,6 +204,7 @@ class Replay:
         place = {i: k for k, i in enumerate(program.out)}
         stored = [(s, place[i]) for s, i in targets if type(s) is not int]
         self.written = [s for s, _ in stored]
+        self.memory = frozenset(map(id, (*self.storages, *self.written)))
         self.take_written = taker([k for _, k in stored])
         self.targets = [(s, place[i]) for s, i in targets if type(s) is int]
         self.cleared = [t for t, i, _ in grads if i is None]
@@ -267,12 +270,21 @@ class Replay:
         for optimizer, group, flags, _ in self.updates:
             if optimizer.flags(group) != flags:
                 return False
-        for optimizer, state, dicts, group, maximize, own, step in self.optimizers:
+        for optimizer, own, state, dicts, group, maximize, step, method, groups, params in self.optimizers:
             if optimizer.state is not state or len(state) != len(dicts) or not all(map(is_, state.values(), dicts)):
                 return False
-            if group.get("maximize") is not maximize or own.get("step") is not step:
+            if (
+                group.get("maximize") is not maximize
+                or own.get("step") is not step
+                or type(optimizer).step is not method
+            ):
                 return False
-        return self.guards.hold()
+            found, given = optimizer.param_groups, group["params"]
+            if len(found) != len(groups) or len(given) != len(params):
+                return False
+            if not all(map(is_, found, groups)) or not all(map(is_, given, params)):
+                return False
+        return self.guards.hold() and (not self.checks or in_range(self.checks, leaves))
 
     def carries(self, grads) -> bool:
         """Whether a call's gradients can be the next one's: they lie as it makes them, and nobody but the parameters knows them."""
@@ -389,12 +401,15 @@ class Replay:
 
 
 def _optimizers(updates):
-    """What else of the optimizers a replay depends on: whose states were updated, in which direction, and by which function."""
+    """What else of the optimizers a replay depends on: whose states were updated, in which direction, of which parameters, by which function."""
     found = []
-    for optimizer, group, *_ in updates:
-        own = getattr(optimizer, "__dict__", {})
-        state = optimizer.state
-        found.append((optimizer, state, list(state.values()), group, group.get("maximize"), own, own.get("step")))
+    for asked, group, *_ in updates:
+        optimizer = getattr(asked, "whole", asked)
+        own, state, step = optimizer.__dict__, optimizer.state, type(optimizer).step
+        found.append((
+            optimizer, own, state, list(state.values()), group, group.get("maximize"), own.get("step"), step,
+            list(optimizer.param_groups), list(group["params"]),
+        ))  # fmt: skip
     return found
 
 

@@ -189,6 +189,32 @@ def _check_values(op, call):
     arrays = [checkable(t) for t in call.tensors]
     if op.sized:
         arrays[0] = call.tensors[0]._spec
+    args = _checked(call, arrays)
+    for check in op.value_checks:
+        op.invoke(check, args)
+    scope = tls.me.scope
+    if scope is not None:
+        places = [a if a is None or type(a) is Spec else Place(t) for t, a in zip(call.tensors, arrays)]
+        if Place in map(type, places):
+            scope.checks.append((op, _checked(call, places), [p for p in places if type(p) is Place]))
+
+
+class Place:
+    """Where a check of values has found numbers, for a compiled region that is to check others there."""
+
+    __slots__ = ("storage", "spec", "offset", "argument")
+
+    def __init__(self, t):
+        self.storage, self.spec, self.offset = t._storage, t._spec, t._offset
+        self.argument = None
+
+    def values(self, storage):
+        """The numbers there, in the memory of another tensor; None while they are not known."""
+        return storages.numpy_of(storage, self.spec, self.offset) if storages.at_hand(storage.value) else None
+
+
+def _checked(call, arrays):
+    """The arguments of checks, tensors given by `arrays`."""
     args = []
     for slot in call.slots:
         if slot[0] in ("o", "k"):
@@ -199,8 +225,7 @@ def _check_values(op, call):
             args.append(call.numbers[slot[1]])
         else:
             args.append(slot[1])
-    for check in op.value_checks:
-        op.invoke(check, args)
+    return args
 
 
 def checkable(t):

@@ -152,6 +152,9 @@ class _Body:
         self.emit(depth + 1, f"plan = plans[{found}]")
         self.emit(depth, "except (KeyError, TypeError):")
         self.emit(depth + 1, self.fallback)
+        if self.op.value_checks:
+            self.emit(depth, "if me.scope is not None:")  # a compiled region wants to know what is checked
+            self.emit(depth + 1, self.fallback)
         n, named = self.op.keywords
         given = [f"checkable({name})" if name in tensors else name for name, *_ in self.params]
         given[0] = f"{tensors[0]}._spec" if self.op.sized else given[0]

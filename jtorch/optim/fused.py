@@ -36,9 +36,10 @@ class _Options:
 class _Untensored:
     """What a compiled region asks of an optimizer some of whose numbers are tensors: those are inputs of the step."""
 
-    __slots__ = ("flags", "state", "_numbers")
+    __slots__ = ("whole", "flags", "state", "_numbers")
 
     def __init__(self, optimizer):
+        self.whole = optimizer
         self.flags = optimizer.flags
         self.state = optimizer.state
         self._numbers = optimizer.numbers

@@ -260,3 +260,126 @@ def test_a_collection_while_a_region_is_watched_is_not_the_regions():
         gc.callbacks.remove(note)
     assert gc.isenabled()
     assert compiled._region.why is None
+
+
+def step_of(model, optimizer):
+    def step(x):
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step
+
+
+def no_step(self, closure=None):
+    pass
+
+
+def halved(grads):
+    return (grads[0] / 2,)
+
+
+def accumulation(p):
+    return p.view_as(p).grad_fn.next_functions[0][0]
+
+
+# what is done to a training step's model (two layers) and optimizer between two calls, and undone
+CHANGED = {
+    "a group less": lambda m, o: o.param_groups.pop(),
+    "a parameter less": lambda m, o: o.param_groups[0]["params"].pop(),
+    "other parameters": lambda m, o: o.param_groups[1].update(params=[m[1].weight]),
+    "the step of the class": lambda m, o: setattr(type(o), "step", no_step),
+    "a hook before accumulation": lambda m, o: accumulation(m[0].weight).register_prehook(halved),
+    "a hook after accumulation": lambda m, o: accumulation(m[0].weight).register_hook(lambda *_: m[0].bias.data.zero_()),
+    "another shape of a buffer": lambda m, o: m[2].scale.t_(),
+    "another shape in the same memory": lambda m, o: setattr(m[2].scale, "data", m[2].scale.data.t()),
+}  # fmt: skip
+
+
+class Twisted(jtorch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("scale", jtorch.arange(9.0).view(3, 3).clone() / 9)
+
+    def forward(self, x):
+        return x @ self.scale
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_a_step_sees_what_is_done_to_its_optimizer_and_tensors(name):
+    class Own(jtorch.optim.SGD):
+        step = jtorch.optim.SGD.step
+
+    made = []
+    for compiler in (jtorch.compile, lambda f: f):
+        jtorch.manual_seed(0)
+        model = jtorch.nn.Sequential(jtorch.nn.Linear(5, 3), jtorch.nn.Linear(3, 3), Twisted())
+        own = type("Own", (Own,), {"step": Own.step})
+        optimizer = own([{"params": list(m.parameters())} for m in model[:2]], lr=0.1)
+        step = compiler(step_of(model, optimizer))
+        x = jtorch.linspace(-1, 1, 20).view(4, 5).clone()
+        for _ in range(4):
+            step(x)
+        assert compiler is not jtorch.compile or step._region.replays, step._region.why
+        CHANGED[name](model, optimizer)
+        made.append([step(x).item() for _ in range(3)] + model[0].bias.tolist())
+    assert made[0] == pytest.approx(made[1], rel=1e-5)
+
+
+def test_an_index_out_of_range_is_refused_by_a_replay():
+    rows, n = jtorch.nn.Embedding(5, 3), jtorch.nn.functional
+    functions = {
+        "embedding": (lambda i: rows(i).detach(), IndexError),
+        "of a view": (lambda i: rows.weight.detach()[i.view(-1)], IndexError),
+        "classes": (lambda i: n.cross_entropy(jtorch.ones(2, 5), i), IndexError),
+        "gather": (lambda i: jtorch.ones(5).gather(0, i), RuntimeError),
+    }
+    taking = jtorch.compile(lambda i: i + 1)
+    with jtorch.no_grad():
+        for function, error in functions.values():
+            compiled = jtorch.compile(function)
+            for _ in range(2):
+                for pair in ([0, 1], [4, 2], [3, 3]):
+                    i = jtorch.tensor(pair)
+                    taking(i)  # has them become an array, which dies with them
+                    assert compiled(i).tolist() == function(i).tolist()
+                assert compiled._region.replays, compiled._region.why
+                del i
+                with pytest.raises(error):
+                    compiled(jtorch.tensor([1, 5]))
+
+
+def test_views_of_one_memory_as_arguments():
+    def step(a, b):
+        b.add_(1)
+        return a * b
+
+    compiled, base = jtorch.compile(step), jtorch.zeros(6)
+    for _ in range(3):
+        compiled(jtorch.ones(4)[1:], jtorch.ones(4)[1:])
+    assert compiled._region.replays, compiled._region.why
+    assert compiled(base[:3], base[:3]).tolist() == [1.0] * 3
+    assert compiled(base[:3], base[1:4]).tolist() == [2.0, 4.0, 2.0]
+    assert base.tolist() == [1.0, 2.0, 2.0, 1.0, 0.0, 0.0]
+
+
+def test_a_view_of_what_the_region_reads_as_an_argument():
+    base = jtorch.zeros(6)
+
+    def step(a):
+        a.add_(1)
+        return base * 2
+
+    compiled = jtorch.compile(step)
+    for _ in range(4):
+        compiled(jtorch.ones(4)[1:])
+    assert compiled._region.replays, compiled._region.why
+    assert compiled(base[:3]).tolist() == [2.0, 2.0, 2.0, 0.0, 0.0, 0.0]
+
+
+def test_values_of_a_vmap_that_live_on_do_not_matter():
+    kept = []
+    jtorch.vmap(lambda x: kept.append(x) or x * 2)(jtorch.ones(2, 3))
+    assert jtorch.compile(lambda x: x + 1)(jtorch.ones(65))[0].item() == 2.0

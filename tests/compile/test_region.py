@@ -355,3 +355,16 @@ def test_a_value_of_a_vmap_that_is_over_does_not_end_a_region():
     for _ in range(3):
         assert double(jtorch.ones(2)).tolist() == [2.0, 2.0]
     assert kept
+
+
+def test_hooks_of_a_compiled_module_are_called():
+    model = jtorch.nn.Linear(3, 2)
+    compiled, called = jtorch.compile(model), []
+    model.register_forward_hook(lambda *_: called.append("inner"))
+    handle = compiled.register_forward_hook(lambda module, args, out: out * 0)
+    compiled.register_forward_pre_hook(lambda *_: called.append("before"))
+    for _ in range(3):
+        assert compiled(jtorch.ones(1, 3)).tolist() == [[0.0, 0.0]]
+    handle.remove()
+    assert compiled(jtorch.ones(1, 3)).tolist() == model(jtorch.ones(1, 3)).tolist()
+    assert called == ["before", "inner"] * 4 + ["inner"]
