@@ -9,6 +9,8 @@ from ..core.record import Pending
 from ..tensor import Tensor
 from .reads import FIXED, same
 
+OFTEN = 8  # calls with other arrays, after which nobody looks whether the same come again
+
 
 class _Key:
     """A key of a dict that is no string, compared by what it is or, of numbers, by type and value."""
@@ -135,7 +137,7 @@ def checks_of_arguments(checks, argument_of):
     """Those checks that look at arguments: (op, arguments, holes, last).
 
     holes: where in the arguments and, of a list, where in that, the place, which argument of the region. last: the arrays that have
-    passed at last.
+    passed at last, as long as the same ones come again.
     """
     found = []
     for op, args, places in checks:
@@ -152,8 +154,17 @@ def checks_of_arguments(checks, argument_of):
             [None if v in places else v for v in a] if type(a) is list else None if a in places else a for a in args
         ]
         if holes:
-            found.append((op, args, holes, []))
+            found.append((op, args, holes, Last()))
     return found
+
+
+class Last(list):
+    """References to arrays. new: how often others have come in their place."""
+
+    __slots__ = ("new",)
+
+    def __init__(self):
+        self.new = 0
 
 
 def in_range(checks, leaves) -> bool:
@@ -173,7 +184,11 @@ def in_range(checks, leaves) -> bool:
                 op.invoke(check, args)
         except (IndexError, RuntimeError, ValueError):
             return False
-        last[:] = [_array(leaves[argument]._storage) for *_, argument in holes]
+        last.new += 1
+        if last.new < OFTEN:
+            last[:] = [_array(leaves[argument]._storage) for *_, argument in holes]
+        else:
+            last.clear()  # a loop over data
     return True
 
 
