@@ -133,8 +133,12 @@ def _tangent_plan(plan, moving):
             full = [tangents[k] if k in tangents else _zero(p) for k, p in enumerate(primals)]
             got = plan.op.tangents(primals, full, numbers)
         else:  # along those that move alone: 0 times the infinite slope of another is nan
-            fn = lambda *a: plan.fn(*[dict(zip(moving, a)).get(k, p) for k, p in enumerate(primals)], *numbers)
-            got = jax.jvp(fn, [primals[k] for k in moving], list(tangents.values()))[1]
+
+            def along(*given):
+                moved = dict(zip(moving, given))
+                return plan.fn(*[moved.get(k, p) for k, p in enumerate(primals)], *numbers)
+
+            got = jax.jvp(along, [primals[k] for k in moving], list(tangents.values()))[1]
         got = (got,) if plan.n_out == 1 else got
         got = [got[k].astype(s.dtype.np) for k, s in zip(smooth, specs)]
         return got[0] if len(got) == 1 else tuple(got)

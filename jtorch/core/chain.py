@@ -179,11 +179,6 @@ class Chain:
         values, places = list(islice(outs, len(self.links.fed))), self.links.places
         return values, [dict(zip(places, outs)) for _ in range(self.length)]
 
-    def place_of(self, at, place):
-        """Where `call` has a result of one run among all."""
-        places = self.links.places
-        return len(self.links.fed) + at * len(places) + places.index(place)
-
     def sent(self, value):
         """A numpy value on the device of the runs."""
         with jax.ensure_compile_time_eval(), placed(self.links.program.device):

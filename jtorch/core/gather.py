@@ -2,6 +2,7 @@
 
 import threading
 import time
+from itertools import count
 from operator import attrgetter
 
 from . import launch, ledger
@@ -176,7 +177,7 @@ class Beside(Queue):
 
     def __init__(self, owner, prog):
         super().__init__(owner, prog)
-        self.line = launch.Line(owner, prog.device.type)
+        self.line = launch.Line(owner, prog)
         self.holes = ()  # what the first run that waits takes: where, which run, which of its results
 
     def begin(self, args, values):
@@ -194,7 +195,7 @@ class Beside(Queue):
         super().land()
 
     def handing(self, pendings):
-        return [(launch.given(self.owner, [p.value]), 0) if p.graph is None else (p.graph, p.index) for p in pendings]
+        return [(self.line.given([p.value]), 0) if p.graph is None else (p.graph, p.index) for p in pendings]
 
     def run(self, results):
         prog, calls, send = self.prog, self.calls, self.line.send
@@ -202,7 +203,8 @@ class Beside(Queue):
         if len(calls) > 1 and self.chain.takes(len(calls)):
             chain = self.chain
             holes = [(1 + k, run, place) for k, (_, run, place) in enumerate(self.holes)]
-            made = [(p, chain.place_of(at, place)) for at, pairs in enumerate(results) for p, place in pairs]
+            # its results: what the last run hands on, then of each run those that are wanted
+            made = list(zip((p for pairs in results for p, _ in pairs), count(len(self.fed))))
             run = send(chain.call, chain.arguments(calls), holes, made)
             prog.gathering.ran(chain)
             return [(run, k) for k in range(len(self.fed))]

@@ -7,11 +7,13 @@ been started, and no longer.
 
 import sys
 import threading
+import time
 from collections import deque
 
 import jax
 
 from ..errors_storage import out_of_memory
+from . import ledger
 from .chain import concretely
 
 AHEAD = 2  # runs of a thread whose results are not real yet, when the next one comes: more would only hold memory
@@ -31,11 +33,11 @@ class Run:
     gathers = False  # what is recorded on its results takes them as values, once the program has been started
     waits = True
 
-    __slots__ = ("owner", "kind", "call", "args", "holes", "results", "outs", "error", "done")
+    __slots__ = ("owner", "prog", "call", "args", "holes", "results", "outs", "error", "done")
 
-    def __init__(self, owner, kind, call, args, holes, results):
-        self.owner = owner
-        self.kind = kind  # of device
+    def __init__(self, line, call, args, holes, results):
+        self.owner = line.owner
+        self.prog = line.prog
         self.call = call
         self.args = args
         self.holes = holes
@@ -45,6 +47,7 @@ class Run:
 
     def start(self):
         """Call the program. An error is kept, with what it takes to try again."""
+        started = time.perf_counter()
         try:
             args = list(self.args)
             for k, run, place in self.holes:
@@ -53,12 +56,13 @@ class Run:
                 args[k] = run.outs[place]
             self.outs = concretely(self.call, args)
         except jax.errors.JaxRuntimeError as error:
-            self.error = out_of_memory(error, self.kind)
+            self.error = out_of_memory(error, self.prog.device.type)
         except BaseException as error:
             self.error = error
         else:
             self.args = self.error = None
             self.holes = ()
+            ledger.took(self.prog, time.perf_counter() - started)
 
     def made(self):
         """The results, once the program has been started. After an error that is tried once more, as a recording that failed is."""
@@ -84,35 +88,34 @@ class Run:
             pending.graph = None
 
 
-def given(owner, values):
-    """A run that has been made, with these results."""
-    run = Run(owner, None, None, None, (), [])
-    run.outs = values
-    run.done = True
-    return run
-
-
 class Line:
-    """Runs of one thread in order, the last of which have results that are not real yet.
+    """Runs of one program, asked for by one thread, in order, the last of which have results that are not real yet.
 
     How many these are does not depend on how far the other thread has come: the same loop records the same programs each time.
     """
 
-    __slots__ = ("owner", "kind", "runs")
+    __slots__ = ("owner", "prog", "runs")
 
-    def __init__(self, owner, kind):
+    def __init__(self, owner, prog):
         self.owner = owner
-        self.kind = kind
+        self.prog = prog
         self.runs = deque()
 
     def send(self, call, args, holes, results):
-        """One more run. results: (a pending value, which of the results it is)."""
-        run = Run(self.owner, self.kind, call, args, holes, [pending for pending, _ in results])
+        """One more run. call: of the program or of a chain of it. results: (a pending value, which of the results it is)."""
+        run = Run(self, call, args, holes, [pending for pending, _ in results])
         for pending, place in results:
             pending.index = place
             pending.graph = run
         self.runs.append(run)
         launcher.send(run)
+        return run
+
+    def given(self, values):
+        """A run that has been made, with these results."""
+        run = Run(self, None, None, (), [])
+        run.outs = values
+        run.done = True
         return run
 
     def settle(self, rest=0):

@@ -5,8 +5,8 @@ jtorch makes no such graphs: what would make one raises, and its tables are empt
 
 import functools
 
-from ... import errors
 from ...compile import compile
+from ...unavailable import refusing
 
 __all__ = [
     "aot_autograd", "aot_function", "aot_module", "aot_module_simplified", "core_aten_decompositions", "decomposition_table",
@@ -49,23 +49,14 @@ def memory_efficient_fusion(fn, **kwargs):
     return compile(fn)
 
 
-def _unsupported(name):
-    def refuse(*args, **kwargs):
-        raise errors.unsupported(
-            f"graphs of ATen's operators ({name})",
-            "torch.compile, also with a backend that takes a graph of torch's calls",
-        )
-
-    refuse.__name__ = name
-    return refuse
-
-
-aot_autograd, aot_function, aot_module, aot_module_simplified = map(
-    _unsupported, ("aot_autograd", "aot_function", "aot_module", "aot_module_simplified")
-)
-default_partition, min_cut_rematerialization_partition = map(
-    _unsupported, ("default_partition", "min_cut_rematerialization_partition")
-)
+_INSTEAD = "torch.compile, also with a backend that takes a graph of torch's calls"
+aot_autograd, aot_function, aot_module, aot_module_simplified, default_partition, min_cut_rematerialization_partition = (
+    refusing(f"_functorch.{name}", "graphs of ATen's operators", _INSTEAD)
+    for name in (
+        "aot_autograd", "aot_function", "aot_module", "aot_module_simplified", "default_partition",
+        "min_cut_rematerialization_partition",
+    )
+)  # fmt: skip
 
 
 # --- the parts of a joint graph, by what its inputs are called ------------------------------------------------------

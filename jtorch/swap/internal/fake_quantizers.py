@@ -19,6 +19,7 @@ from .observers import (
     default_observer,
     default_per_channel_weight_observer,
     default_weight_observer,
+    resized,
 )
 
 __all__ = [
@@ -108,9 +109,7 @@ class FakeQuantize(FakeQuantizeBase):
         return call(X, self.scale, self.zero_point, *more, watching.quant_min, watching.quant_max)
 
     def _load_from_state_dict(self, state_dict, prefix, *args):
-        for name in ("scale", "zero_point"):
-            if prefix + name in state_dict:  # of any number of channels
-                getattr(self, name).resize_(state_dict[prefix + name].shape)
+        resized(self, ("scale", "zero_point"), state_dict, prefix)
         super()._load_from_state_dict(state_dict, prefix, *args)
 
     def extra_repr(self):

@@ -38,6 +38,13 @@ def _name(dtype):
     return str(dtype).rpartition(".")[2].removeprefix("q")
 
 
+def resized(module, names, state_dict, prefix):
+    """Give buffers the sizes that they have in a state dict: those of channels, of which there may be any number."""
+    for name in names:
+        if prefix + name in state_dict:
+            getattr(module, name).resize_(state_dict[prefix + name].shape)
+
+
 class Factory(functools.partial):
     """A class with some of its arguments, as a configuration holds it; `with_args` gives more of them."""
 
@@ -215,9 +222,7 @@ class PerChannelMinMaxObserver(UniformQuantizationObserverBase):
         return x_orig
 
     def _load_from_state_dict(self, state_dict, prefix, *args):
-        for name in ("min_val", "max_val"):
-            if prefix + name in state_dict:  # of any number of channels
-                getattr(self, name).resize_(state_dict[prefix + name].shape)
+        resized(self, ("min_val", "max_val"), state_dict, prefix)
         super()._load_from_state_dict(state_dict, prefix, *args)
 
     def reset_min_max_vals(self):
