@@ -13,6 +13,7 @@ from . import hasty, ledger
 from .packing import placed
 
 LONGEST = 5  # runs in one program
+LEAST = 3  # the same, where runs that are left over are dear and there are more
 WATCHED = 32  # runs in a row that nobody has looked at before it is worth while
 SHORT = 5e-3  # seconds a run
 LONG = 20e-3  # seconds of a run whose start takes much of it
@@ -85,12 +86,13 @@ class Chain:
     whole: always as many runs, which are counted when the program is made, and nothing is chosen in it.
     """
 
-    __slots__ = ("links", "length", "whole", "call", "fresh", "numbers", "take", "counts", "last")
+    __slots__ = ("links", "length", "whole", "enough", "call", "fresh", "numbers", "take", "counts", "last")
 
     def __init__(self, links, args, length):
         self.links = links
         self.length = length
         self.whole = asks_the_host(links.program.device)
+        self.enough = LEAST if self.whole else LONGEST
         self.fresh = [k for k in links.fresh if isinstance(args[k], jax.Array)]
         self.numbers = [k for k in links.fresh if k not in self.fresh]
         self.numbers += range(len(links.fed) + len(links.kept) + len(links.fresh), len(args))
@@ -241,11 +243,11 @@ class Gathering:
             self.since = time.perf_counter()
             self.starting = 0.0
         elif self.unseen == WATCHED:
-            length = min(LONGEST, max(self.stretch, self.run))
-            if length > 1 and self.worth_while(time.perf_counter() - self.since):
+            runs = max(self.stretch, self.run)
+            if runs > 1 and self.worth_while(time.perf_counter() - self.since):
                 links, args = links(), args()
                 if links is not None and links.hold(args):
-                    self.making = Chain(links, args, length)
+                    self.making = Chain(links, args, length_for(runs, links.program.device))
             self.stretch = LONGEST
         elif self.unseen > WATCHED:
             self.unseen = REST
@@ -264,7 +266,7 @@ class Gathering:
 
     def ran(self, chain):
         """The chain has run; where nobody has looked for long, a longer one is worth while."""
-        if chain is self.chain and chain.length < LONGEST and self.run > 8 * LONGEST:
+        if chain is self.chain and chain.length < chain.enough and self.run > 8 * LONGEST:
             self.chain = None
             self.unseen = 0
             self.stretch = LONGEST
@@ -322,6 +324,13 @@ def asks_the_host(device) -> bool:
     """Whether a loop's condition and the number of a branch, values of the device, come to the host at each turn, as on GPUs
     (https://github.com/jax-ml/jax/issues/2491). Tests override it."""
     return device.type != "cpu"
+
+
+def length_for(runs, device) -> int:
+    """How long a chain is for that many runs in a row: where it always makes as many, those that leave the fewest to be made singly."""
+    if runs <= LONGEST or not asks_the_host(device):
+        return min(runs, LONGEST)
+    return min(range(LONGEST, LEAST - 1, -1), key=lambda length: runs % length)
 
 
 def stacking(values):

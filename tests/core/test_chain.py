@@ -85,6 +85,15 @@ def test_chains_that_make_all_their_runs(every, optimizer, compiled, runs, monke
     forget_programs()
 
 
+@pytest.mark.parametrize(
+    "runs, whole, part", [(2, 2, 2), (5, 5, 5), (9, 3, 5), (10, 5, 5), (19, 3, 5), (49, 4, 5), (99, 3, 5)]
+)
+def test_length(runs, whole, part, monkeypatch):
+    assert chain.length_for(runs, jtorch.device("cpu")) == part
+    monkeypatch.setattr(chain, "asks_the_host", lambda device: True)
+    assert chain.length_for(runs, jtorch.device("cpu")) == whole
+
+
 def dropping(mode, compiled):
     """Losses of a training with dropout."""
     with jtorch.execution_mode(mode):
