@@ -6,6 +6,7 @@ import types
 
 from . import config, settings
 from .core import device as devices
+from .core import processor
 from .namespaces import Namespace
 
 
@@ -149,16 +150,6 @@ opt_einsum = _Backend(
 )
 
 
-def _capability() -> str:
-    """The widest vector instructions of this processor, in PyTorch's words."""
-    try:
-        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
-            flags = file.read()
-    except OSError:
-        return "DEFAULT"
-    return "AVX512" if "avx512f" in flags else "AVX2" if "avx2" in flags else "DEFAULT"
-
-
 def _preference(name, value):
     """A question and setting of which library computes something: what is set is kept, XLA decides."""
 
@@ -198,7 +189,7 @@ for _backend, _kinds in ((cudnn, ("rnn",)), (mkldnn, ("matmul", "conv", "rnn")))
         setattr(_backend, _kind, types.SimpleNamespace(fp32_precision="tf32" if _backend is cudnn else "none"))
 cudnn.conv = _Conv()
 del _backend, _kinds, _kind
-cpu = _Backend("cpu", "The processor.", get_cpu_capability=_capability)
+cpu = _Backend("cpu", "The processor.", get_cpu_capability=processor.vectors)
 mha = _Backend("mha", "The fast path of MultiheadAttention: accepted, its results are those of the other.")
 mha.get_fastpath_enabled, mha.set_fastpath_enabled = _yes, lambda value: None
 cusparselt = _Backend(

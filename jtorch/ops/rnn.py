@@ -6,13 +6,16 @@ over all steps after the backward loop; the loops hold only what depends on the 
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from jtorch import errors_nn as errors
+from jtorch.core import processor
 
 from .backend import accumulator, barrier, by_columns, materialize, matmul_nt, matmul_tn, on_cpu
 from .registry import Array, op
 
+TURNED = 1 << 20  # elements of a weight
 FORWARD_HALVED, BACKWARD_HALVED = 4 << 20, 5 << 20  # multiplications of the product of one step
 
 
@@ -39,15 +42,20 @@ def _before(first, sequence, reverse):
 # A cell is three functions. `step(state, x, hidden, b)`: from the state (h, ...), the input's part of the gates and what multiplies h
 # with the weight to the next state and what the derivative keeps. `factors(kept, after, before)`, of all steps at once, before the
 # backward loop: from what was kept and the states after and before, what `back` needs. `back(d, factors)`: from the derivative of
-# the new state to the derivatives of the input's part, of the hidden part, and of the state before except through the hidden part.
+# the new state to the derivatives of the input's part, of the hidden part (None: the same), and of the state before except through
+# the hidden part.
 
 
 def _lstm_step(state, x, hidden, b):
+    # sigmoid(x) is tanh(x / 2) / 2 + 1 / 2: one function of all gates, which stay one array, where XLA would compute each gate anew in
+    # each of three loops and put them together element by element
     h, c = state
-    i, f, g, o = jnp.split(x + hidden(h), 4, -1)
-    i, f, g, o = jax.nn.sigmoid(i), jax.nn.sigmoid(f), jnp.tanh(g), jax.nn.sigmoid(o)
+    n = c.shape[-1]
+    scale = np.repeat(np.array([0.5, 0.5, 1, 0.5], h.dtype), n)
+    gates = jnp.tanh((x + hidden(h)) * scale) * scale + (1 - scale)
+    i, f, g, o = jnp.split(gates, 4, -1)
     c = f * c + i * g
-    return (o * jnp.tanh(c), c), jnp.concatenate([i, f, g, o], -1)
+    return (o * jnp.tanh(c), c), gates
 
 
 def _lstm_factors(kept, after, before):
@@ -61,7 +69,7 @@ def _lstm_back(d, factors):
     (dh, dc), (through, gates, f) = d, factors
     dc = dc + dh * through
     gates = jnp.concatenate([dc, dc, dc, dh], -1) * gates
-    return gates, gates, (None, dc * f)
+    return gates, None, (None, dc * f)
 
 
 def _gru_step(state, x, hidden, b):
@@ -97,7 +105,7 @@ def _tanh_factors(kept, after, before):
 
 def _tanh_back(d, factors):
     gate = d[0] * factors
-    return gate, gate, (None,)
+    return gate, None, (None,)
 
 
 def _relu_step(state, x, hidden, b):
@@ -111,7 +119,7 @@ def _relu_factors(kept, after, before):
 
 def _relu_back(d, factors):
     gate = jnp.where(factors, d[0], 0)
-    return gate, gate, (None,)
+    return gate, None, (None,)
 
 
 CELLS = {
@@ -123,9 +131,10 @@ CELLS = {
 
 
 def _hidden(w):
-    """What multiplies the rows of a hidden state with a weight (out, in)."""
-    turned = materialize(w.T)
-    return lambda h: _times(h, w) if h.shape[0] > 2 and by_columns(h.shape[0], w) else h @ turned
+    """What multiplies the rows of a hidden state with a weight (out, in), which a loop reads at each step: turned beforehand, or the rows
+    are the columns of the other product (benchmarks/kernels_cnn.py, "lstm")."""
+    turned, wide = materialize(w.T), processor.vectors() == "AVX512" and w.size <= TURNED
+    return lambda h: _times(h, w) if h.shape[0] > 2 and by_columns(h.shape[0], w) and not wide else h @ turned
 
 
 def _in_halves(state, w, least) -> bool:
@@ -185,15 +194,18 @@ def _gate_grads_from(kind, out_grad, last_grads, states, kept, first, w_hh, reve
         d = d[0] + g, *d[1:]
         by_input, by_hidden, rest = back(d, factors)
         if v is not None:
-            by_input, by_hidden = jnp.where(v, by_input, 0), jnp.where(v, by_hidden, 0)
-        dh = by_hidden @ w_hh
+            by_input = jnp.where(v, by_input, 0)
+            by_hidden = None if by_hidden is None else jnp.where(v, by_hidden, 0)
+        dh = (by_input if by_hidden is None else by_hidden) @ w_hh
         before = (dh if rest[0] is None else dh + rest[0], *rest[1:])
         before = before if v is None else tuple(jnp.where(v, b, a) for b, a in zip(before, d))
         return before, (by_input, by_hidden)
 
     each = (out_grad, factors, valid)
     d, (by_input, by_hidden) = _scan(body, last_grads, each, not reverse, w_hh, BACKWARD_HALVED)
-    return by_input, by_hidden, d
+    # one loop, whichever of the gradients are wanted: the rules of all arguments then share it
+    by_input, by_hidden, d = barrier((by_input, by_hidden, d))
+    return by_input, by_input if by_hidden is None else by_hidden, d
 
 
 def _pull(kind, reverse, grads, arrays, valid):
@@ -218,8 +230,6 @@ def _gradients(kind, reverse, valid, out_grad, last_grads, arrays, states, kept)
         by_input, by_hidden, by_first = _gate_grads_from(
             kind, out_grad, last_grads, states, kept, first, w_hh, reverse, valid
         )
-        # one loop, whichever of the gradients are wanted: the rules of all arguments then share it
-        by_input, by_hidden, by_first = barrier((by_input, by_hidden, by_first))
         flat = lambda a: a.reshape(-1, a.shape[-1])
         gi, gh = flat(by_input), flat(by_hidden)
         by_b = (None, None) if b_ih is None else (jnp.sum(gi, 0), jnp.sum(gh, 0))

@@ -1,5 +1,7 @@
 """Loops of recurrent layers, whole and with the batch in halves: outputs, gradients, and second gradients are PyTorch's."""
 
+import jax
+import numpy as np
 import pytest
 
 import jtorch
@@ -45,6 +47,19 @@ def test_loops_over_halves_of_the_batch(kind, build, monkeypatch):
     for got, want in zip(seen(jtorch, kind, batch, **options), seen(torch, kind, batch, **options), strict=True):
         torch.testing.assert_close(torch.tensor(got), torch.tensor(want), rtol=1e-9, atol=1e-11)
     assert set(halved) == {batch == 4}
+
+
+@pytest.mark.parametrize("vectors, elements", [("AVX2", 1 << 20), ("AVX512", 1 << 20), ("AVX512", 0)])
+def test_what_multiplies_the_hidden_state(vectors, elements, monkeypatch):
+    """Either form, whatever this processor is."""
+    monkeypatch.setattr(rnn, "TURNED", elements)
+    monkeypatch.setattr(rnn.processor, "vectors", lambda: vectors)
+    h, w = np.linspace(-1, 1, 12, dtype="f").reshape(4, 3), np.linspace(0, 1, 15, dtype="f").reshape(5, 3)
+    columns = []
+    plain = rnn._times
+    monkeypatch.setattr(rnn, "_times", lambda *args: columns.append(args) or plain(*args))
+    np.testing.assert_allclose(jax.jit(lambda h, w: rnn._hidden(w)(h))(h, w), h @ w.T, rtol=1e-6)
+    assert bool(columns) == (vectors == "AVX2" or elements == 0)
 
 
 def test_a_derivative_is_traced_once_for_all_arguments(monkeypatch):
