@@ -11,7 +11,6 @@ import os
 import jax
 
 from . import costs, crowd
-from .channel_order import CONVOLVES
 from .device import cpu
 from .hosted import Hosted
 from .packing import placed
@@ -65,17 +64,11 @@ def library() -> dict:
 
 def _kernels(prog) -> dict:
     """What the compiler is told of a program however it is made."""
-    taken = {} if any(map(_convolves_doubles, prog.nodes)) else library()
-    return taken | (_ROUNDED if any(map(_is_short, prog.nodes)) else {})
+    return library() | (_ROUNDED if any(map(_is_short, prog.nodes)) else {})
 
 
 def _is_short(node) -> bool:
     return any(spec.dtype.np.itemsize == 2 and spec.dtype.is_floating_point for spec in node.plan.specs)
-
-
-def _convolves_doubles(node) -> bool:
-    """With the library on, XLA makes loops of a convolution of float64 (16 times as slow, 200 in haste) instead of calling its own."""
-    return node.plan.channels is CONVOLVES and any(spec.dtype.np.itemsize == 8 for spec in node.plan.specs)
 
 
 def wanted(prog) -> bool:

@@ -39,6 +39,7 @@ __all__ = [
 FEW_IMAGES = 2  # up to so many a matmul with the windows, written out, beats the convolution for the weight's gradient
 FEW_LARGE_IMAGES = 3  # the same where the windows are written out strip by strip
 WHOLE_BYTES = 16 << 20  # largest copy of the windows that is made
+LARGEST = 1 << 28  # bytes of windows that are written out at once
 STRIP = 1 << 11  # positions of a strip
 TINY_MAP = 16  # up to so many output positions (4x4) a matmul beats the convolution
 UNROLLED = 6  # up to so many groups have kernels of their own
@@ -183,6 +184,16 @@ def _add_columns(cols, kernel, spatial, out, geo: Geometry):
     return lax.pad(total, zero, [(0, 0, 0), *crop, (0, 0, 0)])
 
 
+def _by_images(fn, growth, *arrays):
+    """`fn(*arrays)`, a batch of images at a time where what it writes out, `growth` times the first array, would be large."""
+    images, nbytes = len(arrays[0]), arrays[0].nbytes * growth
+    parts = next(n for n in range(1, images + 1) if images % n == 0 and (nbytes <= n * LARGEST or n == images))
+    if parts == 1:
+        return fn(*arrays)
+    made = lax.map(lambda part: fn(*part), tuple(a.reshape(parts, -1, *a.shape[1:]) for a in arrays))
+    return made.reshape(-1, *made.shape[2:])
+
+
 def _by_group(fn, geo: Geometry, *arrays, join: int = -1):
     """Run `fn(a group's part of each array, geometry of one group)` for each group, and join the results along `join`.
 
@@ -228,10 +239,11 @@ def _cpu_forward(x, w, geo: Geometry):
     if n == 3 and taps > 1:
         y = _cpu_forward(layers.stacked(x, kernel, out, geo), layers.weight(w), layers.plane(geo))
         return y.reshape(x.shape[0], out[0], *y.shape[1:])
-    if taps == 1 or (math.prod(out) <= TINY_MAP and channels >= 16):
-        cols = _columns(x, kernel, out, geo)
+    if taps == 1 or x.dtype == jnp.float64 or (math.prod(out) <= TINY_MAP and channels >= 16):
         flat = last(w).reshape(w.shape[0], -1)
-        return (cols @ flat.T).reshape(x.shape[0], *out, -1)
+        return _by_images(
+            lambda x: (_columns(x, kernel, out, geo) @ flat.T).reshape(len(x), *out, -1), taps > 1 and taps, x
+        )
     if few.covers(channels, w.shape[0], kernel, x.size // channels, geo, x.dtype):
         return few.forward(x, w, geo)
     spec = jnp.transpose(w, (*range(2, n + 2), 1, 0))
@@ -257,12 +269,16 @@ def _cpu_input_grad(g, w, size, geo: Geometry):
         x = _cpu_input_grad(g.reshape(-1, *g.shape[2:]), layers.weight(w), sub, layers.plane(geo))
         return layers.unstacked(x, size, kernel, out, geo)
     whole = jnp.issubdtype(g.dtype, jnp.integer)  # jax transposes no map of integers
-    if whole or taps == 1 or (math.prod(out) <= TINY_MAP and channels >= 16):
+    if whole or taps == 1 or g.dtype == jnp.float64 or (math.prod(out) <= TINY_MAP and channels >= 16):
         flat = last(w).reshape(w.shape[0], -1)
-        cols = (g.reshape(-1, w.shape[0]) @ flat).reshape(*g.shape[:-1], taps, channels)
-        if taps > 1:
-            return _add_columns(cols, kernel, spatial, out, geo)
-        return spread([cols[..., 0, :]], kernel, spatial, out, geo)
+
+        def of(g):
+            cols = (g.reshape(-1, w.shape[0]) @ flat).reshape(*g.shape[:-1], taps, channels)
+            if taps > 1:
+                return _add_columns(cols, kernel, spatial, out, geo)
+            return spread([cols[..., 0, :]], kernel, spatial, out, geo)
+
+        return _by_images(of, taps > 1 and taps * channels / w.shape[0], g)
     if few.covers(w.shape[0], channels, kernel, g.size // w.shape[0], geo, g.dtype):
         return few.input_grad(g, w, size, geo)
     need, reach = _need(kernel, out, geo), [d * (k - 1) for d, k in zip(geo.dilation, kernel)]
@@ -275,16 +291,8 @@ def _cpu_input_grad(g, w, size, geo: Geometry):
 def _in_order(x, w, stride, padding, lhs_dilation, rhs_dilation):
     """A convolution with the dimensions where XLA's CPU runtime has them.
 
-    Inside a loop XLA does not put them in order, and a convolution with others takes 20 times as long. Of float64 it has planes alone,
-    without gaps in the input: the loops that it writes itself take 8 times as long, and 70 to 100 times made in haste.
+    Inside a loop XLA does not put them in order, and a convolution with others takes 20 times as long.
     """
-    if x.dtype == jnp.float64 and w.ndim == 3:
-        flat = (1, *stride), [(0, 0), *padding], (1, *lhs_dilation), (1, *rhs_dilation)
-        return _in_order(x[:, None], w[None], *flat)[:, 0]
-    if x.dtype == jnp.float64 and any(step > 1 for step in lhs_dilation):
-        gaps = [(0, 0, step - 1) for step in lhs_dilation]
-        x = barrier(lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, 0), *gaps, (0, 0, 0)]))
-        lhs_dilation = (1,) * len(lhs_dilation)
     return lax.conv_general_dilated(
         x,
         w,
@@ -329,9 +337,10 @@ def _cpu_weight_grad(x, g, size, geo: Geometry):
     windows_bytes = rows * taps * channels * g.dtype.itemsize
     if taps > 1 and windows_bytes > WHOLE_BYTES and x.shape[0] <= FEW_LARGE_IMAGES:
         return _weight_grad_by_strips(x, g, size, geo)
-    if taps == 1 or x.shape[0] <= FEW_IMAGES:
+    if taps == 1 or x.dtype == jnp.float64 or x.shape[0] <= FEW_IMAGES:
         # the narrow side on the left, and the result with its features first: its transpose back is cheap
-        flat = g.reshape(rows, features).T @ _columns(x, kernel, out, geo)
+        of = lambda x, g: (g.reshape(-1, features).T @ _columns(x, kernel, out, geo))[None]
+        flat = _by_images(of, taps > 1 and windows_bytes / x.nbytes, x, g).sum(0)
         return first(flat.reshape(features, *kernel, channels))
     # Channels are its images, images its channels, and the cotangent is its kernel.
     hi = [m - lo - size for m, lo, size in zip(_need(kernel, out, geo), geo.lo, x.shape[1:-1])]

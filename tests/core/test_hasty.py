@@ -121,19 +121,6 @@ def test_options_that_xla_does_not_know_are_left_out(monkeypatch):
     }
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_convolutions_of_doubles_go_without_the_library(made, dtype):
-    """With it on XLA calls no kernel of its own for them, but loops: this took 200 times as long in haste."""
-    x, w = (jtorch.ones(size, dtype=getattr(jtorch, dtype)) for size in ((2, 8, 6, 6), (8, 8, 3, 3)))
-    jtorch.synchronize()
-    made.clear()
-    for _ in range(3):
-        assert jtorch.nn.functional.conv2d(x, w).relu().sum().item() == 2 * 8 * 16 * 72
-    (prog,) = made
-    given = {k: v for k, v in (hasty.options(prog) or {}).items() if k == hasty._OF_LIBRARY}
-    assert given == (hasty.library() if dtype == "float32" else {})
-
-
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_each_operation_rounds(dtype, monkeypatch):
     """In the program that is made in haste, and in the one that stays; numpy's exponentials are others."""

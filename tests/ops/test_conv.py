@@ -230,10 +230,20 @@ def test_integers_are_convolved_as_floats_where_xla_convolves_no_integers(monkey
     np.testing.assert_array_equal(jax.jit(conv.conv2d.fn)(x, w), want)
 
 
-@pytest.mark.parametrize("op, sizes", [("conv1d", (40,)), ("conv_transpose1d", (40,)), ("conv_transpose2d", (9, 8))])
-def test_doubles_are_convolved_in_planes_without_gaps(op, sizes):
-    """XLA's CPU compiler writes loops of its own for all others."""
-    x, w = np.ones((2, 20, *sizes)), np.ones((20, 20, *[3] * len(sizes)))
-    fn = getattr(conv, op).fn
-    text = str(jax.make_jaxpr(lambda x, w: fn(x, w, stride=2))(x, w))
-    assert text.count("conv_general_dilated[") == text.count("lhs_dilation=(1, 1)") == 1
+@pytest.mark.parametrize(
+    "op, sizes", [("conv1d", (40,)), ("conv2d", (9, 8)), ("conv_transpose1d", (40,)), ("conv_transpose2d", (9, 8))]
+)
+@pytest.mark.parametrize("largest", [conv.LARGEST, 20000])
+def test_doubles_are_convolved_as_products(op, sizes, largest, monkeypatch):
+    """XLA's CPU compiler writes loops of its own for most of them. Large ones go a batch of images at a time."""
+    monkeypatch.setattr(conv, "LARGEST", largest)
+    x, w = DRAW.standard_normal((6, 20, *sizes)), DRAW.standard_normal((20, 20, *[3] * len(sizes)))
+    both = lambda x, w: jax.vjp(lambda x, w: getattr(conv, op).fn(x, w, stride=2), x, w)
+    made = lambda x, w: (lambda y, pull: (y, *pull(y)))(*both(x, w))
+    text = str(jax.make_jaxpr(made)(x, w))
+    assert "conv_general_dilated[" not in text
+    x_, w_ = (torch.from_numpy(a).requires_grad_() for a in (x, w))
+    y = getattr(torch.nn.functional, op)(x_, w_, stride=2)
+    want = y, *torch.autograd.grad(y, (x_, w_), y)
+    for a, b in zip(jax.jit(made)(x, w), want):
+        np.testing.assert_allclose(a, b.detach().numpy(), rtol=1e-10, atol=1e-10)
