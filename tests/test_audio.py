@@ -233,7 +233,14 @@ def test_refused(audio, name, arguments, words):
         getattr(audio, name)(*arguments)
 
 
-@pytest.mark.parametrize("path", ["/x/torchaudio/lib/torchaudio_prefixctc.abi3.so", "/x/other/lib/libtorchaudio.so"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/x/torchaudio/lib/torchaudio_prefixctc.abi3.so",
+        "/x/torchaudio/lib/libtorchaudio_sox.so",
+        "/x/other/lib/libtorchaudio.so",
+    ],
+)
 def test_other_libraries_do_not_load(monkeypatch, path):
     monkeypatch.setattr(ops, "refused", set())
     with pytest.raises(OSError, match="could not load"):
