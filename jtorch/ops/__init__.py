@@ -10,7 +10,7 @@ def __getattr__(name):
         return importlib.import_module("jtorch.aten")
     if name in ("c10d", "c10d_functional", "_c10d_functional"):
         return getattr(importlib.import_module("jtorch.distributed._functional_collectives"), name)
-    if name.startswith("_") or importlib.util.find_spec(f"jtorch.ops.{name}") is not None:
+    if name.startswith("__") or importlib.util.find_spec(f"jtorch.ops.{name}") is not None:
         raise AttributeError(f"module 'jtorch.ops' has no attribute {name!r}")
     return importlib.import_module("jtorch.aten").namespace(name)
 
@@ -19,7 +19,7 @@ def load_library(path) -> None:
     """Defines the operators of a library that jtorch has written itself. OSError: any other compiled library, which calls PyTorch's C++
     code, and that is not in this process."""
     path = pathlib.Path(str(path))
-    own = _WRITTEN.get(path.parent.name) if path.name.startswith("_C") else None
+    own = next((module for pattern, module in _WRITTEN.items() if path.match(pattern)), None)
     if own is None:
         refused.add(str(path))
         raise OSError(f"could not load {path}: operators compiled for PyTorch cannot run on jtorch")
@@ -27,6 +27,10 @@ def load_library(path) -> None:
     loaded_libraries.add(str(path))
 
 
-_WRITTEN = {"torchvision": "jtorch.vision"}  # the folder of a library -> the module that defines its operators
+_WRITTEN = {  # the end of a library's path -> the module that defines its operators
+    "torchvision/_C*": "jtorch.vision",
+    "torchaudio/lib/_torchaudio.*": "jtorch.audio",
+    "torchaudio/lib/libtorchaudio.*": "jtorch.audio",
+}
 loaded_libraries: set = set()
 refused: set[str] = set()  # libraries whose operators do not exist here, whatever is registered for them
