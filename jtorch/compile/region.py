@@ -4,6 +4,7 @@ import contextlib
 import functools
 import threading
 
+from ..core import interrupts
 from ..core.record import tls
 from ..tensor import Tensor
 from . import failures, proof
@@ -131,7 +132,12 @@ class Region:
             return self.record(me, args, kwargs)
         for replay in self.replays:
             if replay.matches(me, leaves, tree, given):
-                done, result = replay.run(me, leaves, given)
+                held = interrupts.hold()
+                try:
+                    done, result = replay.run(me, leaves, given)
+                finally:
+                    if held:
+                        interrupts.release()
                 if done:
                     write_back(pairs)
                     return result
