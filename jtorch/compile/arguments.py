@@ -46,14 +46,6 @@ def flat(x, leaves):
     return None
 
 
-def rebuild_arguments(tree, leaves, n):
-    """(args, kwargs) from what `flatten` made of them; `n` positional arguments."""
-    given = iter(leaves)
-    args = [restore(t, given) for t in tree[:n]]
-    kwargs = {k: restore(t, given) for k, t in tree[n]} if len(tree) > n else {}
-    return args, kwargs
-
-
 def restore(tree, leaves):
     """A value from its nesting and what is in it."""
     if tree is None:
@@ -167,14 +159,14 @@ class Last(list):
         self.new = 0
 
 
-def in_range(checks, leaves) -> bool:
-    """Whether indices and the like, given as arguments, pass the checks; if not, the region's Python is to raise the error."""
+def in_range(checks, given) -> bool:
+    """Whether indices and the like among the arguments pass the checks; if not, the region's Python is to raise the error."""
     for op, args, holes, last in checks:
-        if last and all(map(_still, last, holes, repeat(leaves))):
+        if last and all(map(_still, last, holes, repeat(given))):
             continue
         args = args.copy()
         for k, at, place, argument in holes:
-            value = place.values(leaves[argument]._storage)
+            value = place.values(given[argument])
             if at is None:
                 args[k] = value
             else:
@@ -186,16 +178,16 @@ def in_range(checks, leaves) -> bool:
             return False
         last.new += 1
         if last.new < OFTEN:
-            last[:] = [_array(leaves[argument]._storage) for *_, argument in holes]
+            last[:] = [_array(given[argument]) for *_, argument in holes]
         else:
             last.clear()  # a loop over data
     return True
 
 
-def _array(storage):
-    """A reference to the array that a storage has as its value, if nobody can write to that."""
-    value = _value(storage)
-    return weakref.ref(value) if storage.host is None and isinstance(value, jax.Array) else None
+def _array(t):
+    """A reference to the array that is a tensor's value, if nobody can write to that."""
+    value = _value(t._storage)
+    return weakref.ref(value) if t._storage.spec is t._spec and isinstance(value, jax.Array) else None
 
 
 def _value(storage):
@@ -203,10 +195,10 @@ def _value(storage):
     return value.value if type(value) is Pending else value
 
 
-def _still(reference, hole, leaves) -> bool:
+def _still(reference, hole, given) -> bool:
     """Whether an argument has the array that has passed."""
-    found = _value(leaves[hole[3]]._storage)
+    found = _value(given[hole[3]]._storage)
     return found is not None and reference is not None and reference() is found
 
 
-__all__ = ["Arguments", "checks_of_arguments", "flat", "flatten", "in_range", "rebuild_arguments", "restore"]
+__all__ = ["Arguments", "checks_of_arguments", "flat", "flatten", "in_range", "restore"]

@@ -19,6 +19,7 @@ from ..core import storage
 from ..dispatch import call as dispatch_call
 from ..tensor import Tensor
 from . import reads
+from .aside import ASKING
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "ml_dtypes", "opt_einsum")  # whose functions only compute
@@ -114,7 +115,8 @@ def _does_something(code):
 class Watch:
     """Collects the user's code objects and C calls while the region runs."""
 
-    def __init__(self):
+    def __init__(self, scope=None):
+        self.scope = scope
         self.codes = {}  # code -> its globals
         self.cells = {}  # (code, ids of the values of its free variables) -> (code, those by name)
         self.reason = None
@@ -150,9 +152,23 @@ class Watch:
                 self.reason = "reads a value, which may be another at the next call"
             if code.co_filename == _OS:
                 self.environment = True
+            if self.scope is not None and self.scope.aside is not None:
+                self.asked(frame, code)
         elif kind == "c_call" and self.reason is None and not trusted(code):
             if not _pure(arg):
                 self.reason = f"calls {getattr(arg, '__qualname__', arg)} at {code.co_filename}:{frame.f_lineno}"
+
+    def asked(self, frame, code):
+        """Give arguments that lie elsewhere their own memory before somebody sees it."""
+        if (
+            code in ASKING
+            and self.scope.aside.knows(frame.f_locals.values())
+            or "_base" in code.co_names
+            and not trusted(code)
+        ):
+            self.scope.aside.end(
+                f"asks for the memory of an argument that is a view, or shares it with numpy ({code.co_name})"
+            )
 
     def called(self, frame, code):
         """A function of the user's begins."""

@@ -4,12 +4,12 @@ import contextlib
 import functools
 import threading
 
+from ..core import interrupts
 from ..core.record import tls
-from ..core.shapes import is_dense
-from ..dispatch import write
-from ..tensor import Tensor, value_of, wrap
+from ..tensor import Tensor
 from . import failures, proof
-from .arguments import flatten, rebuild_arguments
+from .arguments import flatten
+from .aside import Aside, own, write_back
 from .replay import Replay
 from .snapshot import Snapshot
 
@@ -41,7 +41,7 @@ class Options:
 class Scope:
     """An open region: programs are compiled at first sight, and each flush inside it is a break of the graph."""
 
-    __slots__ = ("fullgraph", "breaks", "keys", "updates", "checks", "name", "unprovable", "operator")
+    __slots__ = ("fullgraph", "breaks", "keys", "updates", "checks", "name", "unprovable", "operator", "aside")
 
     def __init__(self, name, fullgraph):
         self.name = name
@@ -52,6 +52,7 @@ class Scope:
         self.checks = []  # of values: (op, arguments, the places in them)
         self.unprovable = None  # what in the region no replay can stand for
         self.operator = None  # the custom operator whose kernel runs: to PyTorch's compiler it is one opaque call
+        self.aside = None  # arguments that have memory of their own for the moment
 
     def on_flush(self, cause, line):
         """Called before a flush inside the region; with fullgraph it is an error."""
@@ -116,31 +117,40 @@ class Region:
                 return self.fn(*args, **kwargs)
         if self.tries >= _TRIES:
             return self.record(me, args, kwargs)
-        leaves, tree = flatten(args, kwargs)
-        aside = None
-        for k, leaf in enumerate(leaves):
+        given, tree = flatten(args, kwargs)
+        leaves, pairs = given, ()
+        for k, leaf in enumerate(given):
             if isinstance(leaf, Tensor) and leaf._storage.spec is not leaf._spec:
-                aside = [] if aside is None else aside
-                if not set_aside(leaves, k, aside):
+                made = own(leaf)
+                if made is None:
                     return self.record(me, args, kwargs)
-        if aside is not None:
-            if self.shared(leaves, aside):
-                return self.record(me, args, kwargs)
-            args, kwargs = rebuild_arguments(tree, leaves, len(args))
-            try:
-                return self.known(me, args, kwargs, leaves, tree)
-            finally:
-                put_back(aside)
-        return self.known(me, args, kwargs, leaves, tree)
+                if made is not leaf:
+                    leaves = list(given) if leaves is given else leaves
+                    leaves[k] = made
+                    pairs = (*pairs, (leaf, made))
+        if pairs and self.shared(given, pairs):
+            return self.record(me, args, kwargs)
+        for replay in self.replays:
+            if replay.matches(me, leaves, tree, given):
+                held = interrupts.hold()
+                try:
+                    done, result = replay.run(me, leaves, given)
+                finally:
+                    if held:
+                        interrupts.release()
+                if done:
+                    write_back(pairs)
+                    return result
+        if len(self.replays) >= _ENTRIES:
+            return self.record(me, args, kwargs)
+        return self.prove(me, args, kwargs, pairs)
 
-    def shared(self, leaves, aside):
-        """Whether the memory of an argument that was set aside is known to another argument, or to a replay by another way."""
-        held = {id(leaf._storage) for leaf in leaves if isinstance(leaf, Tensor)}
-        for leaf, _ in aside:
-            if id(leaf._storage) in held:
-                return True
-            held.add(id(leaf._storage))
-        views = {id(leaf._storage) for leaf, _ in aside}
+    def shared(self, given, pairs):
+        """Whether the memory of an argument that is a view is known to another argument, or to a replay by another way."""
+        views = [id(leaf._storage) for leaf, _ in pairs]
+        held = [id(leaf._storage) for leaf in given if isinstance(leaf, Tensor)]
+        if any(held.count(view) > 1 for view in views):
+            return True
         return any(not replay.memory.isdisjoint(views) for replay in self.replays)
 
     def eager(self, args, kwargs):
@@ -158,18 +168,6 @@ class Region:
             self.seen.add(specs)
         return True
 
-    def known(self, me, args, kwargs, leaves, tree):
-        """Replay if the guards of one hold; else record."""
-        if self.replays:
-            for replay in self.replays:
-                if replay.matches(me, leaves, tree):
-                    done, result = replay.run(me, leaves)
-                    if done:
-                        return result
-        if len(self.replays) >= _ENTRIES:
-            return self.record(me, args, kwargs)
-        return self.prove(me, args, kwargs)
-
     def record(self, me, args, kwargs):
         """Run the Python; what it records stays in the thread's graph and is compiled at its next flush."""
         scope = me.scope = Scope(self.name, self.options.fullgraph)
@@ -181,14 +179,20 @@ class Region:
             me.flush("compiled region")
         return out
 
-    def prove(self, me, args, kwargs):
-        """Run the Python watched; keep a replay if all that it read and did is understood."""
+    def prove(self, me, args, kwargs, pairs):
+        """Run the Python watched; keep a replay if all that it read and did is understood. pairs: (a view, what replays take for it)."""
         me.flush("before a compiled region")
+        scope = Scope(self.name, self.options.fullgraph)
+        with Aside(scope, pairs):
+            return self.proven(me, args, kwargs, scope)
+
+    def proven(self, me, args, kwargs, scope):
+        """As `prove`, where all arguments have memory of their own."""
         leaves, tree = flatten(args, kwargs)
         self.seen.add(specs_of(leaves))
         before = Snapshot(me, leaves)
-        scope = me.scope = Scope(self.name, self.options.fullgraph)
-        watch = proof.Watch()
+        me.scope = scope
+        watch = proof.Watch(scope)
         try:
             with watch:
                 out = self.fn(*args, **kwargs)
@@ -217,29 +221,6 @@ class Region:
 def specs_of(leaves):
     """What of the arguments a program is made for: the shapes and dtypes of the tensors among them."""
     return tuple(leaf._spec for leaf in leaves if isinstance(leaf, Tensor))
-
-
-def set_aside(leaves, k, aside):
-    """Put a tensor of its own in the place of an argument that is a view or shares memory with numpy; False if its
-    strides or history would show the difference."""
-    leaf = leaves[k]
-    spec = leaf._spec
-    if leaf.requires_grad or not is_dense(tuple(spec.shape), spec.strides) or type(leaf) is not Tensor:
-        return False
-    value = value_of(leaf)
-    if leaf._storage.spec is spec:
-        return True  # reading has taken it back from numpy, which no longer holds it
-    own = wrap(value, spec)
-    aside.append((leaf, own))
-    leaves[k] = own
-    return True
-
-
-def put_back(aside):
-    """Write to the real arguments what the region wrote to the tensors in their places."""
-    for leaf, own in aside:
-        if own._storage.version:
-            write(leaf, value_of(own))
 
 
 _regions: list = []

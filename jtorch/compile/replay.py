@@ -249,8 +249,9 @@ class Replay:
         self.constants = [(k, s) for k, s in enumerate(self.storages) if s is not _NOTHING and id(s) not in place_of]
         return dict.fromkeys(full.out) | place
 
-    def matches(self, me, leaves, tree):
-        """Whether the region's Python would do here what it did when it was recorded."""
+    def matches(self, me, leaves, tree, given):
+        """Whether the region's Python would do here what it did when it was recorded. given: the arguments; leaves: the same, or for
+        views what has their elements."""
         if tree != self.tree or me.grad is not self.grad or me.inference is not self.inference:
             return False
         if mutations[0] != self.mutations or me.special is not None or me.function_modes:
@@ -279,12 +280,12 @@ class Replay:
                 or type(optimizer).step is not method
             ):
                 return False
-            found, given = optimizer.param_groups, group["params"]
-            if len(found) != len(groups) or len(given) != len(params):
+            found, updated = optimizer.param_groups, group["params"]
+            if len(found) != len(groups) or len(updated) != len(params):
                 return False
-            if not all(map(is_, found, groups)) or not all(map(is_, given, params)):
+            if not all(map(is_, found, groups)) or not all(map(is_, updated, params)):
                 return False
-        return self.guards.hold() and (not self.checks or in_range(self.checks, leaves))
+        return self.guards.hold() and (not self.checks or in_range(self.checks, given))
 
     def carries(self, grads) -> bool:
         """Whether a call's gradients can be the next one's: they lie as it makes them, and nobody but the parameters knows them."""
@@ -331,7 +332,7 @@ class Replay:
             numbers = [tuple(map(float, optimizer.numbers(group).values())) for optimizer, group, _, _ in self.updates]
             args[len(self.storages) :] = self.pack.pack(numbers)
 
-    def run(self, me, leaves):
+    def run(self, me, leaves, given):
         """(True, result), or (False, None) when something else still refers to memory that the program would take."""
         if me.graph.pendings:
             me.flush_recorded("before a compiled region")
@@ -342,7 +343,7 @@ class Replay:
                     storage.version += 1
                 for tensor in self.cleared:
                     tensor._grad = None
-                return True, self.results(leaves, None, waiting) if self.result else None
+                return True, self.results(given, None, waiting) if self.result else None
             waiting.settle()
         args = list(map(_value, self.storages))
         if Pending in map(type, args):
@@ -378,15 +379,15 @@ class Replay:
                 self.set_grads(self.take_grads(outs))
         for tensor in self.cleared:
             tensor._grad = None
-        return True, self.results(leaves, outs, waiting) if self.result else None
+        return True, self.results(given, outs, waiting) if self.result else None
 
-    def results(self, leaves, outs, waiting):
+    def results(self, given, outs, waiting):
         """What the region returns, from the results of its program or as results of a call that waits."""
         made = []
         for place, leaf, spec, edge, rg, argument in self.result:
             if place is None:
                 made.append(
-                    leaf if argument is None else leaves[argument] if argument >= 0 else self.params[~argument]._grad
+                    leaf if argument is None else given[argument] if argument >= 0 else self.params[~argument]._grad
                 )
             else:
                 value = outs[place[0]] if waiting is None else waiting.result(*place)

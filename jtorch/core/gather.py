@@ -5,7 +5,7 @@ import time
 from itertools import count
 from operator import attrgetter
 
-from . import launch, ledger
+from . import interrupts, launch, ledger
 from .chain import WATCHED, Gathering, Links, asks_the_host, run_chained, taker
 
 _index = attrgetter("index")
@@ -148,6 +148,15 @@ class Queue:
 
     def drain(self):
         """Make all runs, and their results real."""
+        held = interrupts.hold()
+        try:
+            self.make()
+        finally:
+            if held:
+                interrupts.release()
+
+    def make(self):
+        """As `drain`, uninterrupted."""
         with self.lock:
             if len(self.calls) > 1:
                 self.hand()
@@ -214,8 +223,8 @@ class Beside(Queue):
             holes = [(k, run, place) for k, place in zip(self.fed, self.sources)]
         return [(run, place) for place in self.sources]
 
-    def drain(self):
-        super().drain()
+    def make(self):
+        super().make()
         with self.lock:
             self.line.settle()
 

@@ -82,10 +82,10 @@ class Run:
     def land(self):
         """The results become real."""
         outs = self.made()
-        results, self.results = self.results, ()
-        for pending in results:
+        for pending in self.results:
             pending.value = outs[pending.index]
             pending.graph = None
+        self.results = ()
 
 
 class Line:

@@ -8,7 +8,7 @@ import threading
 from contextlib import contextmanager
 
 from .. import config
-from . import aside, lanes, ledger, program, stretch
+from . import aside, interrupts, lanes, ledger, program, stretch
 from . import device as devices
 from .keys import number_key
 from .packing import RUNTIME
@@ -87,13 +87,14 @@ class Graph:
             ids.append(i)
         ids = tuple(ids)
         state = self.state
+        runtime = ()
         if numbers:
             if plan.runtime:
                 key = (plan, ids, RUNTIME)
                 after = state.next.get(key)
                 if after is None:
                     after = grow(state, key, plan, ids, RUNTIME)
-                self.numbers.append(numbers)
+                runtime = (numbers,)
             else:
                 if 0.0 in numbers:
                     numbers = tuple(map(number_key, numbers))  # 0.0 == -0.0, and they must not share a program
@@ -102,7 +103,7 @@ class Graph:
                 if after is None:
                     after = grow_number(state, key, plan, ids, numbers)
                 if after.numbers is RUNTIME:
-                    self.numbers.append(numbers)
+                    runtime = (numbers,)
         else:
             key = (plan, *ids)  # as rec1 and rec2 spell it
             after = state.next.get(key)
@@ -113,7 +114,9 @@ class Graph:
             results = [Pending(self, first)]
         else:
             results = [Pending(self, first + k) for k in range(plan.n_out)]
+        # Nothing is called in between, where an interrupt might come.
         self.pendings += results
+        self.numbers += runtime
         self.state = after
         if after.full:
             self.owner.full(self)
@@ -128,7 +131,7 @@ class Graph:
                 if self.unresolved is None:
                     self.unresolved = []
                 i = self.index_of[id(v)] = ~len(self.inputs)
-                self.unresolved.append(~i)
+                self.unresolved += (~i,)
                 self.inputs.append(v)
                 return i
             if type(v.graph) is Small:
@@ -160,10 +163,11 @@ class Graph:
         # Another thread's graph: it may be recording at this moment, so take nothing from it. What is
         # recorded never changes, so this thread computes the value from the recorded path for itself.
         with self.lock:
-            if pending.value is None:
+            if pending.value is None and pending.graph is self:
                 inputs = [v.get() if type(v) is Pending else v for v in self.inputs]
                 numbers, state = list(self.numbers), self.state
                 [pending.value] = program.run_nodes(state.nodes(), inputs, numbers, (pending.index,))
+        pending.get()  # it may have gone to a queue in the meantime
 
 
 # Recording is the hottest path there is: one function per number of operands, without a loop over them.
@@ -176,8 +180,8 @@ def rec{n}(self, plan, {operands}):
     if after is None:
         after = grow(state, key, plan, ({keys},), ())
     pending = Pending(self, state.count)
-    self.pendings.append(pending)
     self.state = after
+    self.pendings.append(pending)
     if after.full:
         self.owner.full(self)
     return pending
@@ -353,6 +357,15 @@ class Thread:
             cause = "optimizer.step"
         elif scope is not None:
             scope.on_flush(cause, ledger.user_line())
+        held = interrupts.hold()
+        try:
+            self.run_graph(graph, cause, scope, thread)
+        finally:
+            if held:
+                interrupts.release()
+
+    def run_graph(self, graph, cause, scope, thread):
+        """Run a graph, or have it wait in a queue."""
         with graph.lock:
             if self.graphs.get(graph.device) is graph:
                 self.replace(graph)

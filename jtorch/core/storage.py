@@ -412,6 +412,24 @@ def settle(storage):
         unshare(storage, True)
 
 
+def noted(storage):
+    """What a storage holds, for `put_back`: (value, spec, version, the buffer that it shares with numpy and a copy of that)."""
+    settle(storage)
+    host = storage.host
+    return storage.value, storage.spec, storage.version, host, None if host is None else host.buffer.copy()
+
+
+def put_back(storage, held):
+    """Have a storage hold what it held."""
+    storage.value, storage.spec, version, host, buffer = held
+    if host is not None:
+        storage._host = host
+        if storage.version != version:
+            host.ahead = None
+            host.buffer[...] = buffer
+    storage.version = version
+
+
 def memory(storage) -> np.ndarray:
     """The whole storage as it is in memory now, one-dimensional. Not to be written to."""
     if storage.host is not None:

@@ -211,14 +211,19 @@ class Place:
         self.storage, self.spec, self.offset = t._storage, t._spec, t._offset
         self.argument = None
 
-    def values(self, storage):
-        """The numbers there, in the memory of another tensor; None while they are not known."""
+    def values(self, given):
+        """The numbers there, seen from another argument; None while they are not known."""
+        storage = given._storage
         value = storage.value
         if type(value) is Pending:
             value = value.value
         if storage.spec is self.spec and value is not None and storage.host is None:  # all there is, as in most calls
             return np.asarray(value)
-        return storages.numpy_of(storage, self.spec, self.offset) if storages.at_hand(storage.value) else None
+        return (
+            storages.numpy_of(storage, self.spec, self.offset + given._offset)
+            if storages.at_hand(storage.value)
+            else None
+        )
 
 
 def _checked(call, arrays):

@@ -10,6 +10,7 @@ import weakref
 
 from .. import overrides
 from ..autograd.function import Function
+from ..core import storage as storages
 from ..core.record import Pending, tls
 from ..core.rng import default_generator
 from ..nn.modules.module import Module
@@ -50,7 +51,7 @@ class Segment:
         self.placed = {}  # id of an input -> its placeholder
         self.held = {}  # id of a tensor -> (weak reference, node, path in the node's result)
         self.results = []  # weak references to the tensors that nodes have made, in order
-        self.before = []  # (input, its fields, its storage's value, spec and version)
+        self.before = []  # (input, its fields, what its storage held)
         self.versions = {}  # id of an input's storage -> (the storage, its version after the last node)
         self.random = default_generator.state_bytes()
         self.grad = self.grad_now = me.grad
@@ -204,7 +205,7 @@ class Capture(overrides.TorchFunctionMode, TracerBase):
         with contextlib.nullcontext() if seg.first is None else self.graph.inserting_before(seg.first):
             node = self.create_node("placeholder", name, (), {}, name=name.lower(), type_expr=type(t))
         node.meta["example_value"] = node.meta["val"] = t
-        seg.before.append((t, [getattr(t, f, None) for f in _FIELDS], storage.value, storage.spec, storage.version))
+        seg.before.append((t, [getattr(t, f, None) for f in _FIELDS], storages.noted(storage)))
         seg.versions.setdefault(id(storage), (storage, storage.version))
         seg.inputs.append(t)
         seg.placed[id(t)] = node
@@ -246,9 +247,8 @@ class Capture(overrides.TorchFunctionMode, TracerBase):
 
     def take_back(self):
         """Undo what the calls have written and drawn: whatever runs the graph does it again."""
-        for t, fields, value, spec, version in self.segment.before:
-            storage = fields[0]
-            storage.value, storage.spec, storage.version = value, spec, version
+        for t, fields, held in self.segment.before:
+            storages.put_back(fields[0], held)
             for f, x in zip(_FIELDS, fields):
                 if f != "_grad":
                     setattr(t, f, x)

@@ -3,6 +3,7 @@
 import operator
 import warnings
 
+import numpy as np
 import pytest
 
 import jtorch
@@ -190,3 +191,14 @@ def test_backends_have_names_when_they_are_registered():
         jtorch.compile(lambda x: x, backend="seen by name")
     with dynamo.error_on_graph_break(True):
         assert dynamo.nonstrict_trace(len)([1]) == 1
+
+
+def test_memory_shared_with_numpy_is_as_it_was_before_the_graph_runs():
+    memory = np.zeros((4, 3))
+    run = jtorch.compile(lambda x: x.add_(1).sum(), backend=Backend())
+    for k in range(1, 4):
+        assert run(jtorch.from_numpy(memory)).item() == 12.0 * k
+        assert memory[0, 0] == k
+    run = jtorch.compile(lambda x: x.sum(), backend=Backend())
+    given = jtorch.from_numpy(np.ones((4, 3)))  # which nobody else has any more
+    assert [run(given).item(), given.sum().item(), run(given).item()] == [12.0] * 3
