@@ -394,6 +394,15 @@ def _mask_indices(view, dim, mask):
     return [from_array(np.ascontiguousarray(i, np.int64), mask._spec.device) for i in np.nonzero(array)]
 
 
+def selected(input, mask):
+    """`masked_select` by positions, of a tensor whose values are not known; None where the mask's are not either."""
+    if is_traced(value_of(mask)):
+        return None
+    whole = np.broadcast_shapes(tuple(input._spec.shape), tuple(mask._spec.shape))
+    places = np.flatnonzero(np.broadcast_to(storages.numpy_of(mask._storage, mask._spec, mask._offset), whole))
+    return input.expand(whole).reshape(-1)[from_array(places, mask._spec.device)]
+
+
 def counted_out(input, indices, values, accumulate=False):
     """The arguments of index_put with indices on the tensor's device, and with positions for masks, whose values are taken one after
     the other; None where they are so already."""

@@ -65,6 +65,16 @@ for f in (lambda x: x ** 2, lambda x: x ** 3, lambda x: x ** 4.0, lambda x: x[:3
 got.append((jvp(lambda x, n: x ** n, (n, n), (n, x)), jvp(grad(lambda x, n: (x ** n).sum(), (0, 1)), (n, n), (n, x)),))
 del f, total
 """,
+    "powers_of_zero": """
+x = torch.tensor([0.0, 1.5], dtype=torch.float64)
+J = lambda f: lambda x: jvp(f, (x,), (torch.ones_like(x),))[1]
+G = lambda f: grad(lambda x: f(x).sum())
+got = []
+for n in (1, 2, 3.0):
+    f = lambda x: x ** n
+    got.append([k(x) for k in (J(J(f)), J(J(J(f))), G(J(J(f))), J(G(J(f))), J(J(G(f))), J(G(J(J(f)))))])
+del f
+""",
     "forward_over_reverse": """
 class Cube(torch.autograd.Function):
     @staticmethod
