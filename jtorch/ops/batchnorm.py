@@ -292,6 +292,7 @@ instance_norm_train.vjp_together(
 
 
 instance_norm_train.channels = FOLLOWS
+instance_norm_train.guards(weight=False)  # PyTorch's kernel has it repeated for each sample
 
 
 @instance_norm_train.check
