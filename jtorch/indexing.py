@@ -129,7 +129,10 @@ def _as_value(t, value):
 
 
 def _assign(t, result):
-    """Give `t` the value and history of `result`, which has its shape."""
+    """Give `t` the value and history of `result`, which has its shape; in forward mode its tangent too."""
+    if tls.me.special is not None and any("_tangent" in x.__dict__ for x in (t, result)):
+        inplace(registry.OPS["_copied"], (t, result))
+        return
     edge = edge_of(result) if tls.me.grad else None
     value = value_of(result) if result._spec.dtype is t._spec.dtype else cast_value(result, t._spec.dtype)
     if edge is None:
