@@ -65,6 +65,15 @@ for f in (lambda x: x ** 2, lambda x: x ** 3, lambda x: x ** 4.0, lambda x: x[:3
 got.append((jvp(lambda x, n: x ** n, (n, n), (n, x)), jvp(grad(lambda x, n: (x ** n).sum(), (0, 1)), (n, n), (n, x)),))
 del f, total
 """,
+    "detached_in_place": """
+x, y, v = data()
+with fw.dual_level():
+    d = dual(x, v) * y
+    e = d * 2
+    d.detach_()
+    got = [fw.unpack_dual(d).tangent, d.requires_grad, tangent(d * e), tangent(e)]
+del d, e
+""",
     "assigned_by_index": """
 x, y, v = (torch.tensor(u, dtype=torch.float64) for u in ([-1.0, 2.0, 3.0], [0.5, -2.0, 4.0], [10.0, 20.0, 30.0]))
 got = []
