@@ -34,6 +34,7 @@ def represent(self, *, tensor_contents=None):
         None if spec.device.type == "meta" else as_numpy(self), dtype=spec.dtype, shape=tuple(spec.shape), requires_grad=self.requires_grad,
         grad_fn_name=node_name(self), device=None if spec.device is devices.cpu else str(spec.device),
         class_name="tensor" if plain else type(self).__name__, tangent=None if tangent is None else represent(tangent),
+        contents=tensor_contents,
     )  # fmt: skip
     if not plain and isinstance(self, parameter_class()):
         text = f"Parameter({text})"

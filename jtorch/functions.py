@@ -40,6 +40,7 @@ for _family in _FAMILIES:
     RETURN_FIELDS.update(getattr(_module, "RETURN_FIELDS", {}))
 
 registry.OPS["index_put"].prepare = indexing.counted_out
+registry.OPS["masked_select"].of_traced = indexing.selected
 methods.install()
 
 _targets: dict[str, dict[str, registry.Record]] = {}

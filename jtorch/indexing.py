@@ -129,7 +129,10 @@ def _as_value(t, value):
 
 
 def _assign(t, result):
-    """Give `t` the value and history of `result`, which has its shape."""
+    """Give `t` the value and history of `result`, which has its shape; in forward mode its tangent too."""
+    if tls.me.special is not None and any("_tangent" in x.__dict__ for x in (t, result)):
+        inplace(registry.OPS["_copied"], (t, result))
+        return
     edge = edge_of(result) if tls.me.grad else None
     value = value_of(result) if result._spec.dtype is t._spec.dtype else cast_value(result, t._spec.dtype)
     if edge is None:
@@ -392,6 +395,15 @@ def _mask_indices(view, dim, mask):
             )
     array = storages.numpy_of(mask._storage, mask._spec, mask._offset)
     return [from_array(np.ascontiguousarray(i, np.int64), mask._spec.device) for i in np.nonzero(array)]
+
+
+def selected(input, mask):
+    """`masked_select` by positions, of a tensor whose values are not known; None where the mask's are not either."""
+    if is_traced(value_of(mask)):
+        return None
+    whole = np.broadcast_shapes(tuple(input._spec.shape), tuple(mask._spec.shape))
+    places = np.flatnonzero(np.broadcast_to(storages.numpy_of(mask._storage, mask._spec, mask._offset), whole))
+    return input.expand(whole).reshape(-1)[from_array(places, mask._spec.device)]
 
 
 def counted_out(input, indices, values, accumulate=False):

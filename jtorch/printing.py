@@ -86,6 +86,7 @@ def format_tensor(
     device: str | None = None,
     class_name: str = "tensor",
     tangent: str | None = None,
+    contents: str | None = None,
 ) -> str:
     """The repr of a tensor.
 
@@ -98,6 +99,7 @@ def format_tensor(
         device: the device's name if it is not the default one
         class_name: another name for a subclass of Tensor
         tangent: the printed tangent of a dual tensor
+        contents: what to print for the values
     """
     shape = tuple(array.shape if shape is None else shape)
     indent = len(class_name) + 1
@@ -113,7 +115,7 @@ def format_tensor(
         notes.append("requires_grad=True")
     if tangent is not None:
         notes.append(f"tangent={tangent}")
-    body = "..." if array is None else format_values(array, shape, indent)
+    body = contents if contents is not None else "..." if array is None else format_values(array, shape, indent)
     return with_notes(f"{class_name}({body}", notes, indent)
 
 

@@ -371,6 +371,7 @@ class Tensor(metaclass=TensorMeta):
             )
         self._edge = None
         self._rg = False
+        self.__dict__.pop("_tangent", None)
         return self
 
     @property

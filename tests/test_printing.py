@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import jtorch
 from jtorch import printing
 from jtorch.core import dtype as dtypes
 
@@ -118,6 +119,14 @@ def test_notes():
     for t in (torch.zeros(2, 3, device="meta"), torch.zeros(2, device="meta", dtype=torch.int64)):
         args = {"dtype": dtypes.ALL[str(t.dtype)[6:]], "shape": tuple(t.shape), "device": "meta"}
         assert printing.format_tensor(None, **args) == repr(t)
+
+
+def test_contents():
+    for kind in (jtorch, torch):
+        t = kind.ones(2, dtype=kind.float64, requires_grad=True)
+        assert (t * 2).__repr__(tensor_contents="as it is") == (
+            "tensor(as it is, dtype=torch.float64, grad_fn=<MulBackward0>)"
+        )
 
 
 def test_subclass_name():

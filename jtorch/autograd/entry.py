@@ -188,6 +188,8 @@ def grad(
 def _batched(outputs, wanted, grads, keep, create_graph, allow_unused, materialize):
     """One run a row of the batched gradients; the rows' programs are one and the same."""
     if all(g is None for g in grads):
+        if any(_spec_of(out).numel != 1 for out in outputs):
+            raise RuntimeError("grad can be implicitly created only for scalar outputs")
         raise ValueError(
             "vmap(vjp, in_dims=0, ...)(<inputs>): Got in_dim=0 for some input, but that input is a Tensor of dimensionality 0 so "
             "expected in_dim to satisfy 0 <= in_dim < 0."

@@ -157,7 +157,11 @@ class _Context(PythonNode, FunctionCtx):
                 if g is None and self.specs[k] is not None:
                     grads[k] = make_zeros(self.specs[k])
         backward = self.function.backward
-        if backward is Function.backward and self.function.vjp is not Function.vjp:
+        if self.function.vjp is not Function.vjp:
+            if backward is not Function.backward:
+                raise RuntimeError(
+                    "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of them."
+                )
             backward = self.function.vjp
         got = backward(self, *grads)
         return self.fitted(got if isinstance(got, tuple) else (got,))
@@ -362,7 +366,7 @@ def _finish(ctx, output, inputs, records):
             "Some elements marked as dirty during the forward method were not returned as output. The inputs that are modified "
             "inplace must all be outputs of the Function."
         )
-    results = [_result(o, inputs, dirty) for o in outs]
+    results = [_result(o, inputs, dirty, ctx.non_differentiable) for o in outs]
     ctx.specs = tuple(r._spec if isinstance(r, Tensor) else None for r in results)
     ctx.differentiable = tuple(
         isinstance(r, Tensor) and differentiable(r._spec) and not any(o is f for f in ctx.non_differentiable)
@@ -376,14 +380,18 @@ def _finish(ctx, output, inputs, records):
     return results[0] if single else tuple(results)
 
 
-def _result(o, inputs, dirty):
+def _result(o, inputs, dirty, constant):
     """What stands for one output: itself, or an alias of an input that comes back untouched."""
     if not isinstance(o, Tensor):
         return o
-    if any(o is d for d in dirty):
+    written, given = any(o is d for d in dirty), any(o is t for t in inputs)
+    if written:
         o._storage.version += 1
+    if given and any(o is t for t in constant):
+        return o.detach()
+    if written:
         return o
-    if any(o is t for t in inputs):
+    if given:
         made = make(o._storage, o._spec, o._offset)
         made._base = o if o._base is None else o._base
         made._seen = seen_now(made._base)

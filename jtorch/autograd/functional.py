@@ -203,6 +203,11 @@ def _rows(grads_of, output, items):
     return stacked
 
 
+_VECTORIZED = (
+    "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for `vectorize=True`."
+)
+
+
 def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):
     """The Jacobian of func at inputs: output.shape + input.shape, nested by outputs and then by inputs."""
     if strategy not in ("forward-mode", "reverse-mode"):
@@ -219,9 +224,7 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
                 '(yet). Please either set `strict=False` or `strategy="reverse-mode"`.'
             )
         if not vectorize:
-            raise NotImplementedError(
-                "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for `vectorize=True`."
-            )
+            raise NotImplementedError(_VECTORIZED)
     with enable_grad():
         items, many = _checked(inputs, "inputs", "jacobian")
         items = _inputs(items, create_graph)
@@ -274,6 +277,8 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
     items, many = _checked(inputs, "inputs", "hessian")
     if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError(_STRATEGIES)
+    if outer_jacobian_strategy == "forward-mode" and not vectorize:
+        raise NotImplementedError(_VECTORIZED)
     scalar = _scalar(func, "hessian", strict)
 
     def first(*args):

@@ -199,6 +199,11 @@ def _check(func, inputs, eps, atol, rtol, nondet_tol):
                 f"Input #{k} requires gradient and is not a double precision floating point or complex. This check will likely "
                 "fail if all the inputs are not of double precision floating point or complex. "
             )
+        if any(s == 0 and n > 1 for n, s in zip(inputs[k].shape, inputs[k].stride())):
+            raise RuntimeError(
+                f"The {k}th input has a dimension with stride 0. gradcheck only supports inputs that are non-overlapping to be able "
+                "to compute the numerical gradients correctly. You should call .contiguous on the input before passing it to gradcheck."
+            )
     outputs = _outputs(func(*inputs))
     numerical = {k: _numerical(func, inputs, k, eps) for k in wanted}
     for i, output in enumerate(outputs):
@@ -208,17 +213,18 @@ def _check(func, inputs, eps, atol, rtol, nondet_tol):
                     raise GradcheckError("Numerical gradient for function expected to be zero")
             continue
         matrices, again = _twice(output, inputs, [inputs[k] for k in wanted])
-        for k, a, b in zip(wanted, matrices, again):
-            n = numerical[k][i]
-            if not np.allclose(a, n, rtol=rtol, atol=atol, equal_nan=True):
-                raise GradcheckError(
-                    f"Jacobian mismatch for output {i} with respect to input {k},\nnumerical:{n}\nanalytical:{a}\n"
-                )
+        for a, b in zip(matrices, again):
             if a.size and np.abs(a - b).max() > nondet_tol:
                 raise GradcheckError(
                     "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
                     "different values, although analytical gradient matches numerical gradient."
                     f"The tolerance for nondeterminism was {nondet_tol}."
+                )
+        for k, a in zip(wanted, matrices):
+            n = numerical[k][i]
+            if not np.allclose(a, n, rtol=rtol, atol=atol, equal_nan=True):
+                raise GradcheckError(
+                    f"Jacobian mismatch for output {i} with respect to input {k},\nnumerical:{n}\nanalytical:{a}\n"
                 )
 
 

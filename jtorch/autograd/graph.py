@@ -103,18 +103,32 @@ def disable_saved_tensors_hooks(error_message):
 class allow_mutation_on_saved_tensors:
     """While it holds, saved tensors may be written to in place: backward uses what they were.
 
-    Saved values are never overwritten here; only the check of the versions has to go.
+    Saved values are never overwritten here; only the check of the versions has to go. Backward belongs inside all the same.
     """
 
     def __enter__(self):
-        self._hooks = saved_tensors_hooks(tape.as_it_is, lambda t: t)
+        me = tls.me
+        if me.extra.get("mutation_allowed"):
+            raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+        self._hooks = saved_tensors_hooks(tape.as_it_is, self._unpack)
         self._hooks.__enter__()
+        me.put("mutation_allowed", True)
         return self
+
+    @staticmethod
+    def _unpack(tensor):
+        if not tls.me.extra.get("mutation_allowed"):
+            raise AssertionError(
+                "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context "
+                "in which the graph was originally recorded."
+            )
+        return tensor
 
     def clear(self):
         """Nothing is held beside the graph."""
 
     def __exit__(self, *exc):
+        tls.me.put("mutation_allowed", None)
         self._hooks.__exit__(*exc)
 
 

@@ -175,7 +175,7 @@ def _plan(jaxpr, eqns, inputs, outs, device):
                 numbers.append(v)
             read.append(v)
         kept.append(eqn.replace(invars=read))
-    body = Jaxpr((), (*inputs, *numbers), outs, kept)
+    body = jaxpr.replace(constvars=[], invars=[*inputs, *numbers], outvars=outs, eqns=kept, effects=frozenset())
     fn = jaxpr_as_fun(ClosedJaxpr(body, ()))
     n, kinds = len(inputs), [v.aval.dtype for v in numbers]
 

@@ -449,6 +449,10 @@ def statistics():
             del extra["statistics"]
 
 
+class Recomputed(Exception):
+    """Ends a recomputation that has saved all that it was asked for."""
+
+
 def gradients_dropped():
     """Called when gradients have been dropped: a step that waited for it runs."""
     deferred = tls.me.deferred

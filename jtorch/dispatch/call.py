@@ -267,6 +267,8 @@ def _dynamic(op, call, out=None):
     check_dtype(op, target, specs)
     arrays = [storages.realise(value_of(t)) for t in call.tensors]
     if any(is_traced(a) for a in arrays):
+        if op.of_traced is not None and out is None and (result := op.of_traced(*call.tensors)) is not None:
+            return result
         raise errors_func.data_dependent(_DYNAMIC.get(op.name, op.name), tls.me.extra.get("transforms", ()))
     device = device_of(op, specs)
     got = Binding(op, slots, len(arrays)).kernel(*arrays, *call.numbers)

@@ -193,6 +193,19 @@ attention.vjp_together(
 )
 
 
+def _unless_plain(call):
+    """PyTorch's plain products keep scaled copies of query and keys, and the probabilities."""
+    return None if _takes_both(call["query"], call["key"], call["value"], call["enable_gqa"]) else False
+
+
+attention.guards(
+    query=_unless_plain,
+    key=_unless_plain,
+    value=lambda call: None if _unless_plain(call) is None else bool(call["needs"] & {"query", "key"}),
+    out0=_unless_plain,
+)
+
+
 @op(where="", hidden=2 + MOST, grad_name=_NAME)
 def attention_dropout(
     query: Array,

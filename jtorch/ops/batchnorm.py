@@ -10,7 +10,7 @@ from jtorch import errors_arguments, errors_autograd
 from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
 from jtorch.core.channel_order import FOLLOWS
-from jtorch.core.record import statistics, tls
+from jtorch.core.record import Recomputed, statistics, tls
 
 from . import channels, formats
 from .backend import accumulator
@@ -163,6 +163,23 @@ def _update(name, running, batch, momentum, factor):
         me.grad = before
 
 
+def _trained(update, *args):
+    """The batch normalised, its statistics given to `update`. A recomputation may end with what the op saves: PyTorch's kernel has
+    moved the running ones by then."""
+    try:
+        out, mean, var = batch_norm_train(*args)
+    except Recomputed:
+        me = tls.me
+        before, me.grad = me.grad, False
+        try:
+            update(*batch_norm_train(*args)[1:])
+        finally:
+            me.grad = before
+        raise
+    update(mean, var)
+    return out
+
+
 def _channels(input) -> int:
     return input.shape[1] if input.ndim > 1 else 0
 
@@ -246,12 +263,14 @@ def batch_norm(
     if (running_mean is None) is not (running_var is None):
         raise ValueError("running_mean and running_var must either both be None or neither be None")
     _check_channels(input, running_mean=running_mean, running_var=running_var)
-    out, mean, var = batch_norm_train(input, weight, bias, eps)
-    if running_mean is not None and count:  # an empty batch says nothing
-        _update("running_mean", running_mean, mean, momentum, 1.0)
-    if running_var is not None and count:
-        _update("running_var", running_var, var, momentum, count / (count - 1))
-    return out
+
+    def update(mean, var):
+        if running_mean is not None and count:  # an empty batch says nothing
+            _update("running_mean", running_mean, mean, momentum, 1.0)
+        if running_var is not None and count:
+            _update("running_var", running_var, var, momentum, count / (count - 1))
+
+    return _trained(update, input, weight, bias, eps)
 
 
 def _size(shape) -> str:
@@ -273,6 +292,7 @@ instance_norm_train.vjp_together(
 
 
 instance_norm_train.channels = FOLLOWS
+instance_norm_train.guards(weight=False)  # PyTorch's kernel has it repeated for each sample
 
 
 @instance_norm_train.check

@@ -512,6 +512,7 @@ def _conv_op(name: str):
             )
         )
         record.channels = CONVOLVES
+        record.guards(input=True, weight=True)
         return record
 
     return decorate
@@ -596,6 +597,7 @@ def _conv_transpose_op(name: str):
         )
 
         record.channels = CONVOLVES
+        record.guards(input=True, weight=True)
 
         @record.check
         def check(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):

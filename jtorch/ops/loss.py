@@ -708,6 +708,8 @@ def poisson_nll_loss(
     return reduce_loss(loss, reduction_of(reduction, size_average, reduce))
 
 
+# PyTorch keeps what follows from it: its exponential, or its sum with eps.
+poisson_nll_loss.guards(input=lambda call: call["log_input"] and "target" in call["needs"])
 refuse(poisson_nll_loss, lambda dtype: errors.bool_minus(two=False), BOOL)
 
 

@@ -415,17 +415,17 @@ def one_hot_counted(input: Array) -> Array:
 
 
 @composite(where="nn.functional")
-def one_hot(tensor, num_classes=-1):
+def one_hot(input: Array, num_classes: int = -1):
     """A last dimension that is 1 at each element's value and 0 elsewhere; -1 classes: as many as needed."""
-    if "int64" not in str(tensor.dtype):
+    if "int64" not in str(input.dtype):
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
     if num_classes == -1:
-        return one_hot_counted(tensor)
-    if num_classes < 1 and math.prod(tensor.shape) == 0:
+        return one_hot_counted(input)
+    if num_classes < 1 and math.prod(input.shape) == 0:
         raise RuntimeError("Can not infer total number of classes from empty tensor.")
     if num_classes < 1:
         raise RuntimeError("num_classes should be positive")
-    return one_hot_of(tensor, num_classes)
+    return one_hot_of(input, num_classes)
 
 
 @op(dynamic=True)

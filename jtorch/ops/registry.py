@@ -135,7 +135,7 @@ SPACES = (
 # Of the functions of nn.functional those that PyTorch has in C or that hand their tensor to one, and factories.
 _IN_C = frozenset(
     "avg_pool2d avg_pool3d gelu linear logsigmoid softplus softshrink tril_indices triu_indices batch_norm functional_dropout "
-    "functional_alpha_dropout feature_alpha_dropout".split()
+    "functional_alpha_dropout feature_alpha_dropout one_hot".split()
 )
 
 _NOTHING = contextlib.nullcontext()
@@ -323,6 +323,8 @@ class Op(Record):
         self.expanded: Callable | None = None
         # (arguments) -> arguments or None, asked at each call: for what is another call, once values are looked at. Set above.
         self.prepare: Callable | None = None
+        # Of a dynamic op: (its tensors) -> its result or None, for operands that are traced while what the shape depends on is not.
+        self.of_traced: Callable | None = None
         self.own_in_place: Callable | None = None  # the rule of `derives_in_place`
         self.unpromoted: tuple = ()  # names of arguments that come as they are, while the others are promoted
         self.promotes: Callable | None = None  # promotion that depends on the static arguments: their dict -> kind

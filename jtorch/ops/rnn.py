@@ -414,6 +414,17 @@ def rnn_relu_cell(
     return jnp.where(sums <= 0, jnp.zeros((), sums.dtype), sums)  # whose slope is 0 at 0, and goes on at nan
 
 
+for _record in (gru_cell, rnn_tanh_cell, rnn_relu_cell):
+    for _one, _other in (("input", "w_ih"), ("hx", "w_hh")):
+        _factors = {
+            _one: lambda call, other=_other: other in call["needs"],
+            _other: lambda call, one=_one: one in call["needs"],
+        }
+        _record.guards(**_factors, b_ih=False, b_hh=False)
+rnn_tanh_cell.guards(out=True)
+rnn_relu_cell.guards(out=True)
+
+
 def _check_cell(input, states, w_ih, w_hh):
     """One row of each state for each row of the input, and sizes that fit the weights."""
     features, hidden = w_ih.shape[-1], w_hh.shape[-1]

@@ -322,6 +322,7 @@ def scatter_reduce(
 
 
 scatter_reduce.check_values(_check_scatter)
+scatter_reduce.guards(input=True, src=True, out=True)
 
 
 for _record in (gather, scatter, scatter_add, scatter_reduce):

@@ -265,6 +265,9 @@ def index_reduce(
     return reduce_into(full, positions(where, dim), source, reduce, include_self).reshape(input.shape)
 
 
+index_reduce.guards(input=True, source=True, out=True)
+
+
 @index_reduce.check_values
 def _check_index_reduce(input, dim, index, *rest, **kw):
     if isinstance(index, np.ndarray):

@@ -1,6 +1,7 @@
 """Variance and order statistics over dimensions. Knows arrays, never Tensor."""
 
 import builtins
+import functools
 import math
 
 import jax.numpy as jnp
@@ -41,11 +42,20 @@ def _moments(input, dim, unbiased, keepdim, correction):
     wide = input.astype(jnp.float32) if input.dtype.itemsize == 2 else input
     dims, n = all_dims(dim, input.ndim), _size(input.shape, dim)
     centre = jnp.sum(wide, axis=dims, keepdims=True) / jnp.asarray(n, wide.dtype)
-    gap = wide - centre
+    gap = wide - _unless_equal(wide, dims, centre)
     square = gap.real**2 + gap.imag**2 if gap.dtype.kind == "c" else gap * gap
     total = jnp.sum(square, axis=dims, keepdims=keepdim)
     spread = total / jnp.asarray(builtins.max(n - correction, 0), total.dtype)
     return spread, centre if keepdim else jnp.squeeze(centre, dims)
+
+
+def _unless_equal(x, dims, centre):
+    """The mean, and the first element where that is next to it: where all are equal their mean is rounded, and a deviation of its
+    last bit has a slope of the size of 1, where PyTorch's is flat."""
+    if 0 in x.shape:
+        return centre
+    first = functools.reduce(lambda x, d: lax.slice_in_dim(x, 0, 1, axis=d), dims, x)
+    return jnp.where(abs(centre - first) <= 4 * jnp.finfo(x.dtype).eps * abs(first), first, centre)
 
 
 def _var_input(g, input, dim, unbiased, keepdim, correction):

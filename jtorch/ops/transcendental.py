@@ -107,8 +107,9 @@ def pow(input: Scalar, exponent: Scalar) -> Array:
         return _power_of_ints(input, exponent)
     if input.dtype.kind == "b":
         return jnp.logical_or(input, ~exponent)
-    out = jnp.power(input, exponent)
-    return _complex_power(input, exponent, out) if out.dtype.kind == "c" else out
+    if input.dtype.kind in "fc" and exponent.dtype.kind in "fc":  # its second derivative has no end in jax at 0 ** 1
+        return _flat_power(input, exponent)
+    return jnp.power(input, exponent)
 
 
 def _complex_power(x, n, out):
@@ -222,6 +223,8 @@ def float_power(input, exponent):
     """The power in double precision."""
     if is_number(input) and is_number(exponent):
         raise errors.combination("float_power", (input, exponent), "a Tensor as input, as exponent or as both")
+    if not builtins.all(is_number(x) or hasattr(x, "dtype") for x in (input, exponent)):
+        raise errors.combination("float_power", (input, exponent), "tensors, or a tensor and a number")
     wide = _wide_power(input, exponent)
     input, exponent = (x if is_number(x) else to_dtype(x, dtype=wide) for x in (input, exponent))
     if is_number(input) and wide is dtypes.complex128:

@@ -1,6 +1,6 @@
 """Stochastic gradient descent, with momentum."""
 
-from jtorch.autograd.mode import no_grad
+from jtorch.autograd.mode import enable_grad, no_grad
 from jtorch.core.record import at_once
 from jtorch.optim.optimizer import Optimizer, check_fused, check_lr, check_nonnegative
 
@@ -66,7 +66,13 @@ class SGD(Optimizer):
         for p in params:
             state = self.state[p]
             if state.get("momentum_buffer") is None:
-                if group["dampening"] == 0:
+                if group["differentiable"]:
+                    # PyTorch's first direction has no history: start where momentum * buffer + (1 - dampening) * g is g detached.
+                    with enable_grad():
+                        g = -p.grad if group["maximize"] else p.grad
+                        g = g + p * group["weight_decay"]
+                        state["momentum_buffer"] = (g.detach() - g * (1 - group["dampening"])) / group["momentum"]
+                elif group["dampening"] == 0:
                     with no_grad(), at_once():
                         state.update(self.init(p, group))
                 else:

@@ -5,7 +5,7 @@ import importlib
 from . import data
 
 _MODULES = (
-    "_pytree", "benchmark", "checkpoint", "collect_env", "cpp_extension", "deterministic", "dlpack", "flop_counter", "hooks", "mobile_optimizer", "module_tracker",
+    "_python_dispatch", "_pytree", "benchmark", "checkpoint", "collect_env", "cpp_extension", "deterministic", "dlpack", "flop_counter", "hooks", "mobile_optimizer", "module_tracker",
     "serialization", "tensorboard", "throughput_benchmark", "viz", "weak",
 )  # fmt: skip
 

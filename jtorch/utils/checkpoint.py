@@ -17,7 +17,7 @@ from ..autograd.function import Function
 from ..autograd.graph import saved_tensors_hooks
 from ..autograd.mode import enable_grad, no_grad
 from ..autograd.node import PythonNode, as_it_is
-from ..core.record import tls
+from ..core.record import Recomputed, tls
 from ..core.spec import Spec
 from ..creation import zeros
 from ..dispatch.plans import key_spec
@@ -44,10 +44,6 @@ _settings = {"early_stop": True, "debug": None}
 
 class CheckpointError(RuntimeError):
     """A recomputation did not repeat the first computation."""
-
-
-class _Stop(Exception):
-    """Everything that was asked for has been computed again."""
 
 
 class set_checkpoint_early_stop(contextlib.ContextDecorator):
@@ -344,7 +340,7 @@ class _Frame:
                 self.recompute_context,
             ):
                 self.function(*args, **kwargs)
-        except _Stop:
+        except Recomputed:
             pass
         finally:
             me.special = special
@@ -364,7 +360,7 @@ class _Frame:
             handle = holder.handles[key] = _Handle()
             self.recomputed[key][handle] = as_it_is(tensor)
         if self.early_stop and self.forward_completed and at + 1 == len(self.holders):
-            raise _Stop
+            raise Recomputed
         return as_it_is(tensor)
 
     def compare(self, key):

@@ -65,6 +65,47 @@ for f in (lambda x: x ** 2, lambda x: x ** 3, lambda x: x ** 4.0, lambda x: x[:3
 got.append((jvp(lambda x, n: x ** n, (n, n), (n, x)), jvp(grad(lambda x, n: (x ** n).sum(), (0, 1)), (n, n), (n, x)),))
 del f, total
 """,
+    "detached_in_place": """
+x, y, v = data()
+with fw.dual_level():
+    d = dual(x, v) * y
+    e = d * 2
+    d.detach_()
+    got = [fw.unpack_dual(d).tangent, d.requires_grad, tangent(d * e), tangent(e)]
+del d, e
+""",
+    "assigned_by_index": """
+x, y, v = (torch.tensor(u, dtype=torch.float64) for u in ([-1.0, 2.0, 3.0], [0.5, -2.0, 4.0], [10.0, 20.0, 30.0]))
+got = []
+with fw.dual_level():
+    for index in (x > 0, torch.tensor([0, 2]), torch.tensor([True, False, True]), torch.tensor(1), [2, 0], (torch.tensor([1]),), slice(1, 2), 0):
+        for value in (0.5, torch.tensor(7.0, dtype=torch.float64), dual(y, v + 1)[1]):
+            for t in (dual(x.clone(), v.clone()), x.clone(), dual(x.clone(), v.clone())[:]):
+                t[index] = value
+                got.append([tangent(u) for u in (t, t * t)])
+    d = dual(x.clone(), v.clone())
+    part = d[1:]
+    part[part > 2] = 0.0
+    d[torch.tensor([True, False, True])] = dual(y[:2], v[:2])
+    got.append([tangent(d), tangent(part)])
+def f(a):
+    b = a * 1
+    b[b > 0] = a.sum()
+    b[torch.tensor([0])] = 3.0
+    return b * b
+got.append([jvp(f, (x,), (v,)), jacfwd(f)(x), jacrev(jacfwd(f))(x)])
+del f, d, part, t, value, index
+""",
+    "powers_of_zero": """
+x = torch.tensor([0.0, 1.5], dtype=torch.float64)
+J = lambda f: lambda x: jvp(f, (x,), (torch.ones_like(x),))[1]
+G = lambda f: grad(lambda x: f(x).sum())
+got = []
+for n in (1, 2, 3.0):
+    f = lambda x: x ** n
+    got.append([k(x) for k in (J(J(f)), J(J(J(f))), G(J(J(f))), J(G(J(f))), J(J(G(f))), J(G(J(J(f)))))])
+del f
+""",
     "forward_over_reverse": """
 class Cube(torch.autograd.Function):
     @staticmethod

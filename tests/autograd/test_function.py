@@ -198,6 +198,35 @@ print(name(z), z._base is not None)
 z.sum().backward()
 attempt(View.apply(x * 1).add_, 1)
 """,
+    "input_without_gradient": """
+class F(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.mark_non_differentiable(x)
+        return x
+    @staticmethod
+    def backward(ctx, g):
+        return g
+x = T(1., 2.)
+z = x * 2
+for t in (x, z):
+    y = F.apply(t)
+    print(y.requires_grad, y._is_view(), name(y), y is t, t.requires_grad)
+z.sum().backward()
+g = x.grad
+""",
+    "both_rules": """
+class F(Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+    @staticmethod
+    def backward(ctx, g):
+        return g * 9
+    vjp = backward
+x = T(1., 2.)
+attempt(F.apply(x).sum().backward)
+""",
     "errors": """
 class F(Function):
     n = 1

@@ -46,6 +46,19 @@ attempt(gradcheck, F.apply, x, check_forward_ad=True)
 print(gradcheck(F.apply, x, check_forward_ad=True, raise_exception=False))
 attempt(gradcheck, torch.sin, x, check_forward_ad=False, check_backward_ad=False)
 attempt(gradcheck, torch.sin, x, check_batched_forward_grad=True)
+attempt(gradcheck, torch.sin, x.detach()[:1].requires_grad_().expand(3))
+class Drawn(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a):
+        return a * 2
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2 + torch.rand(g.shape, dtype=g.dtype)
+try:
+    gradcheck(Drawn.apply, x)
+except RuntimeError as e:
+    print(str(e)[:80])
+attempt(torch.autograd.functional.hessian, lambda a: a.pow(3).sum(), x, outer_jacobian_strategy="forward-mode")
 print(gradcheck(lambda a: (a.sin(), a.argmax()), x, check_forward_ad=True), gradgradcheck(torch.sin, x, check_fwd_over_rev=True))
 """,
     "vjp_jvp": """

@@ -126,7 +126,16 @@ with torch.autograd.graph.allow_mutation_on_saved_tensors():
     z = y * y
     y.mul_(2)
     z.sum().backward()
+    z = (x * x).sum()
+    attempt(torch.autograd.graph.allow_mutation_on_saved_tensors().__enter__)
 g = x.grad
+try:
+    z.backward()
+except AssertionError as e:
+    print(str(e)[:70])
+y = x * 3
+attempt(torch.autograd.grad, y, x, is_grads_batched=True)
+attempt(torch.autograd.grad, y.sum(), x, is_grads_batched=True)
 """,
     "versions": """
 x = T(1., 2., grad=False)

@@ -60,6 +60,23 @@ CALLS = {
     "matrix_norm nuc": lambda t, x, w: t.linalg.matrix_norm(x, "nuc"),
     "matrix_norm 2": lambda t, x, w: t.linalg.matrix_norm(x, 2),
     "eigvalsh": lambda t, x, w: t.linalg.eigvalsh(x),
+    "conv1d by what is fixed": lambda t, x, w: t.nn.functional.conv1d(x[None], w.detach()[None]),
+    "conv2d of what is fixed": lambda t, x, w: t.nn.functional.conv2d(x.detach()[None, None], w[None, None]),
+    "conv_transpose1d": lambda t, x, w: t.nn.functional.conv_transpose1d(x.detach()[None], w[:, None]),
+    "complex of one": lambda t, x, w: t.complex(x.detach(), w),
+    "attention": lambda t, x, w: t.nn.functional.scaled_dot_product_attention(x, w, w + x),
+    "attention of what is fixed": lambda t, x, w: t.nn.functional.scaled_dot_product_attention(x.detach(), w.detach(), w + x),
+    "attention of four dimensions": lambda t, x, w: t.nn.functional.scaled_dot_product_attention(x[None, None], w[None, None], w[None, None]),
+    "instance_norm": lambda t, x, w: t.nn.functional.instance_norm(x[None], weight=w[0].clone()),
+    "gru_cell of what is fixed": lambda t, x, w: t.gru_cell(x, w, t.ones(9, 3), t.ones(9, 3)),
+    "rnn_tanh_cell": lambda t, x, w: t.rnn_tanh_cell(x.detach(), x[:] * 2, w, t.ones(3, 3)),
+    "rnn_relu_cell": lambda t, x, w: t.rnn_relu_cell(x, x * 2, t.ones(3, 3), w),
+    "poisson_nll_loss": lambda t, x, w: t.nn.functional.poisson_nll_loss(x, w),
+    "poisson_nll_loss of rates": lambda t, x, w: t.nn.functional.poisson_nll_loss(x, w, log_input=False),
+} | {
+    f"{name} {reduce}": lambda t, x, w, name=name, n=n, reduce=reduce: getattr(x, name)(0, t.zeros(*(3,) * n, dtype=t.long), w, reduce)
+    for name, n, reductions in (("scatter_reduce", 2, ("sum", "mean", "prod", "amax")), ("index_reduce", 1, ("mean", "prod", "amin")))
+    for reduce in reductions
 }  # fmt: skip
 
 
@@ -85,6 +102,7 @@ def verdicts(t, call):
     return found
 
 
+@pytest.mark.filterwarnings("ignore:index_reduce")
 @pytest.mark.parametrize("name", CALLS)
 def test_as_pytorch(name):
     assert verdicts(jtorch, CALLS[name]) == verdicts(torch, CALLS[name])

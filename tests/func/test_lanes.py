@@ -118,6 +118,12 @@ a = vmap(lambda b: torch.linalg.ldl_solve(found.LD, found.pivots, b))(B)
 b = vmap(lambda k: torch.linalg.ldl_solve(found.LD * k, found.pivots, B[0]))(torch.tensor([1., 2.], dtype=torch.float64))
 found = None
 """,
+    "selected_by_a_mask": """
+mask = torch.tensor([True, False, True])
+a = vmap(lambda r: r.masked_select(mask))(m), vmap(lambda r: torch.masked_select(w.detach(), mask) * r.sum())(m)
+b = vmap(grad(lambda r: torch.masked_select(r, mask).pow(2).sum()))(m)
+c = vmap(lambda r: r.masked_select(mask[:, None]))(m), vmap(lambda r: vmap(lambda q: q.masked_select(mask[:1]))(r))(m)
+""",
     "layers": """
 torch.manual_seed(0)
 net = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2)).double()

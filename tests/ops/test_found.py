@@ -2,6 +2,7 @@
 
 import pytest
 
+import jtorch
 from tests.oracle import both
 
 B = "bool"
@@ -266,6 +267,9 @@ SIZES = {
 
 
 NO_TENSOR = {
+    "float_power": lambda t: t.float_power(None, 2),
+    "float_power, the exponent": lambda t: t.float_power(2, None),
+    "one_hot": lambda t: t.nn.functional.one_hot(None),
     "max": lambda t: t.max(None),
     "min": lambda t: t.min(None),
     "lp_pool2d": lambda t: t.nn.functional.lp_pool2d(None, 2, 2),
@@ -276,6 +280,11 @@ NO_TENSOR = {
 @pytest.mark.parametrize("name", NO_TENSOR)
 def test_none_for_a_tensor(name):
     both(NO_TENSOR[name])
+
+
+def test_classes_that_are_no_int():
+    with pytest.raises(TypeError, match="must be int, not float"):
+        jtorch.nn.functional.one_hot(jtorch.tensor([1]), 2.5)
 
 
 @pytest.mark.parametrize("name", NUMBERS)

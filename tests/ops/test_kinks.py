@@ -22,6 +22,7 @@ KINKS = {
     "pairwise_distance": (1, lambda t, F, x, y: F.pairwise_distance(x.view(4, 2), y.view(4, 2), p=1.0, eps=0.0)),
     "normalize": (1, lambda t, F, x, y: F.normalize(x.view(4, 2), p=1.0)),
     "norm": (1, lambda t, F, x, y: (x - y).norm(1)),
+    "std of equal values": (1, lambda t, F, x, y: t.stack([(x - x.detach() + v)[:n, None].expand(n, 3).std(0) for n in (3, 6, 7) for v in (0.36065589235082707, 0.7, 2.7)])),
     "softsign": (2, lambda t, F, x, y: F.softsign(x - y)),
     "logcumsumexp": (2, lambda t, F, x, y: t.logcumsumexp(t.stack([x, y, x]), 0)),
     "logaddexp": (2, lambda t, F, x, y: t.logaddexp(x, y)),

@@ -209,6 +209,15 @@ x, w = data()
 y = checkpoint(g, x, use_reentrant=False, early_stop=False)
 y.sum().backward()
 """,
+    "statistics": """
+got = []
+for block in (torch.nn.BatchNorm1d(3), torch.nn.Sequential(torch.nn.BatchNorm1d(3), torch.nn.ReLU()), torch.nn.InstanceNorm1d(3, track_running_stats=True)):
+    for reentrant in (True, False):
+        x = torch.arange(24.).reshape(2, 3, 4).requires_grad_()
+        checkpoint(block, x, use_reentrant=reentrant).pow(2).sum().backward()
+        got.append((dict(block.named_buffers()), x.grad))
+del block
+""",
     "sequential": """
 torch.manual_seed(0)
 m = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
