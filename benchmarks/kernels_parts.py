@@ -16,7 +16,7 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 from jax import lax  # noqa: E402
 
-from jtorch.core import hasty  # noqa: E402
+from jtorch.core import folds, hasty, strided  # noqa: E402
 from jtorch.core.channel_order import stored_order  # noqa: E402
 from jtorch.ops import (  # noqa: E402
     angles,
@@ -165,6 +165,16 @@ def our_doubled(x):
     return taps.resample(x, {2: taps.linear_taps(x.shape[-1], 2 * x.shape[-1], 2.0, False)})
 
 
+def windows(x):
+    """Windows of 8, each 4 after the one before."""
+    return x[:, np.arange(255)[:, None] * 4 + np.arange(8)]
+
+
+def our_windows_added(g, x):
+    recipe, starts = strided.plan(x.shape, (x.shape[1], 1), g.shape, (x.shape[1], 4, 1), 0)
+    return folds.spread(recipe, starts, x, g)
+
+
 # name: (by hand, jtorch's kernel, arguments)
 PARTS = {
     "unfold, patches of 16, 224x224": (lambda x: columns(x, 16), lambda x: image.im2col.fn(x, 16, stride=16), (real(8, 3, 224, 224),)),
@@ -218,6 +228,7 @@ PARTS = {
     "medians of 1000x1000": (middle, our_middle, (real(1000, 1000),)),
     "2000 uneven bags of 100000 rows": (uneven_bag, our_uneven_bag, (real(20000, 64), whole(20000, 100000))),
     "gradient of lines doubled": (pulled(doubled), pulled(our_doubled), (real(16, 32, 1024), real(16, 32, 512))),
+    "gradient of windows that overlap": (pulled(windows), our_windows_added, (real(256, 255, 8), real(256, 1024))),
     "fmod of 1000000": (lax.rem, angles.rem, (real(10**6), 1 + abs(real(10**6)))),
     "int64 matrices, 256": (jnp.matmul, matmul.mm.fn, (whole(99, 256, 256), whole(99, 256, 256))),
     "int8 matrices, 256": (
