@@ -218,6 +218,8 @@ PARTS = {
     "arctan2 of 1000000": (jnp.arctan2, angles.arctan2, (real(10**6), real(10**6))),
     "arccos of 1000000": (jnp.arccos, angles.arccos, (np.tanh(real(10**6)),)),
     "sin of 1000000": (jnp.sin, angles.sin, (real(10**6),)),
+    "tan of 1000000": (jnp.tan, angles.tan, (real(10**6),)),
+    "sin of 1000000 float64": (jnp.sin, angles.sin, (DRAW.standard_normal(10**6),)),
     "a number divides 1000x1000": (lambda x: x / 3.0, lambda x: quotients.quotient(x, np.float32(3)), (real(1000, 1000),)),
     "a column does, within a chain": (
         lambda x, y: (x * 2 + 1) / y * x, lambda x, y: quotients.quotient(x * 2 + 1, y) * x, (real(1000, 1000), real(1000, 1))
