@@ -175,6 +175,10 @@ def our_windows_added(g, x):
     return folds.spread(recipe, starts, x, g)
 
 
+def our_factors(g, x):
+    return reduce._other_factors.fn(g, x, jnp.prod(x, 1), 1, False)
+
+
 # name: (by hand, jtorch's kernel, arguments)
 PARTS = {
     "unfold, patches of 16, 224x224": (lambda x: columns(x, 16), lambda x: image.im2col.fn(x, 16, stride=16), (real(8, 3, 224, 224),)),
@@ -243,6 +247,8 @@ PARTS = {
         lambda g, x, w, m, r: norm.layer_norm_weight_grad.fn(g, x, w, m, r, 1, 1e-5),
         (real(4096, 512), real(4096, 512), real(512), real(4096, 1), abs(real(4096, 1))),
     ),
+    "product of 1000000": (jnp.prod, reduce.prod.fn, (1 + real(1000, 1000) / 1000,)),
+    "gradient of products of 256x1024": (pulled(lambda x: jnp.prod(x, 1)), our_factors, (real(256), real(256, 1024))),
     "counts of 1000x1000 bools": (lambda x: jnp.sum(x, 1), lambda x: reduce.sum.fn(x, 1), (whole(2, 1000, 1000) > 0,)),
     "gradient of means of 4x4": (
         pulled(mean_pool), pulled(lambda x: pool.avg_pool2d.fn(x, 4)), (real(8, 128, 7, 7), real(8, 128, 28, 28))
