@@ -22,6 +22,7 @@ from jtorch.ops import (  # noqa: E402
     angles,
     batchnorm,
     compare,
+    distances,
     einsum,
     image,
     linalg,
@@ -36,6 +37,7 @@ from jtorch.ops import (  # noqa: E402
     scatter,
     solve,
     taps,
+    vectors,
 )  # fmt: skip
 
 DRAW = np.random.default_rng(0)
@@ -175,6 +177,32 @@ def our_windows_added(g, x):
     return folds.spread(recipe, starts, x, g)
 
 
+def gathered_pairs(x):
+    first, second = np.triu_indices(len(x), 1)
+    return jnp.sqrt(jnp.sum((x[first] - x[second]) ** 2, -1))
+
+
+def between(p):
+    return lambda x, y: vectors.cdist.fn(x, y, p, "donot_use_mm_for_euclid_dist")
+
+
+def plain_pull(p):
+    return lambda g, x, y, d: jax.vjp(between(p), x, y)[1](g)
+
+
+def our_pull(p):
+    return lambda g, x, y, d: distances.pulled(g, x, y, d, p)
+
+
+def apart(p, *shape):
+    """What `pulled` takes: a cotangent, rows, and their distances."""
+    x, y = real(*shape), real(*shape)
+    return real(shape[0], shape[0]), x, y, between(p)(jnp.asarray(x), jnp.asarray(y))
+
+
+POINTS = real(256, 64)
+
+
 def our_factors(g, x):
     return reduce._other_factors.fn(g, x, jnp.prod(x, 1), 1, False)
 
@@ -247,6 +275,13 @@ PARTS = {
         lambda g, x, w, m, r: norm.layer_norm_weight_grad.fn(g, x, w, m, r, 1, 1e-5),
         (real(4096, 512), real(4096, 512), real(512), real(4096, 1), abs(real(4096, 1))),
     ),
+    "distances of pairs of 256 rows": (gathered_pairs, norm.pdist.fn, (real(256, 64),)),
+    "gradient of distances of pairs": (
+        lambda g, x, d: pulled(gathered_pairs)(g, x), lambda g, x, d: distances.pulled_pairs(g, x, d, 2.0),
+        (real(32640), POINTS, gathered_pairs(jnp.asarray(POINTS))),
+    ),
+    "gradients of cdist": (plain_pull(2.0), our_pull(2.0), apart(2.0, 256, 16)),
+    "gradients of cdist, largest": (plain_pull(np.inf), our_pull(np.inf), apart(np.inf, 256, 16)),
     "product of 1000000": (jnp.prod, reduce.prod.fn, (1 + real(1000, 1000) / 1000,)),
     "gradient of products of 256x1024": (pulled(lambda x: jnp.prod(x, 1)), our_factors, (real(256), real(256, 1024))),
     "counts of 1000x1000 bools": (lambda x: jnp.sum(x, 1), lambda x: reduce.sum.fn(x, 1), (whole(2, 1000, 1000) > 0,)),
