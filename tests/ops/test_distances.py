@@ -9,8 +9,8 @@ ORDERS = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, INF]
 EXACT = "donot_use_mm_for_euclid_dist"
 
 
-def _rows(t, *shape, dtype="float64"):
-    x = (t.arange(float(t.Size(shape).numel())) * 1.7).sin().reshape(shape)
+def _rows(t, *shape, dtype="float64", start=0):
+    x = (start + t.arange(t.Size(shape).numel(), dtype=t.float64) * 1.7).sin().reshape(shape)
     return x.to(getattr(t, dtype)).requires_grad_()
 
 
@@ -54,8 +54,10 @@ def test_gradients_of_equal_rows_and_ties(p):
 
 
 @pytest.mark.parametrize("p", ORDERS)
-@pytest.mark.parametrize("rows, width", [(1, 3), (2, 3), (40, 5), (5, 0), (0, 3)])
+@pytest.mark.parametrize("rows, width", [(2, 3), (40, 5)])
 def test_gradients_of_pairs(p, rows, width):
+    """Of fewer rows, or of rows without elements, PyTorch 2.13 ends the process."""
+
     def program(t):
         x = _rows(t, rows, width)
         d = t.nn.functional.pdist(x, p=p)
@@ -69,7 +71,7 @@ def test_second_derivatives(p):
     """PyTorch has none of these: those of the plain formula."""
 
     def program(t, by_hand):
-        x, y = _rows(t, 6, 3), _rows(t, 5, 3)
+        x, y = _rows(t, 6, 3), _rows(t, 5, 3, start=0.5)
         d = ((x[:, None] - y).abs() ** p).sum(-1) ** (1 / p) if by_hand else t.cdist(x, y, p=p, compute_mode=EXACT)
         grads = t.autograd.grad((d**2).sum(), (x, y), create_graph=True)
         return [*grads, *t.autograd.grad(sum((g**2).sum() for g in grads), (x, y))]
