@@ -16,12 +16,13 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 from jax import lax  # noqa: E402
 
-from jtorch.core import hasty  # noqa: E402
+from jtorch.core import folds, hasty, strided  # noqa: E402
 from jtorch.core.channel_order import stored_order  # noqa: E402
 from jtorch.ops import (  # noqa: E402
     angles,
     batchnorm,
     compare,
+    distances,
     einsum,
     image,
     linalg,
@@ -36,6 +37,7 @@ from jtorch.ops import (  # noqa: E402
     scatter,
     solve,
     taps,
+    vectors,
 )  # fmt: skip
 
 DRAW = np.random.default_rng(0)
@@ -165,6 +167,46 @@ def our_doubled(x):
     return taps.resample(x, {2: taps.linear_taps(x.shape[-1], 2 * x.shape[-1], 2.0, False)})
 
 
+def windows(x):
+    """Windows of 8, each 4 after the one before."""
+    return x[:, np.arange(255)[:, None] * 4 + np.arange(8)]
+
+
+def our_windows_added(g, x):
+    recipe, starts = strided.plan(x.shape, (x.shape[1], 1), g.shape, (x.shape[1], 4, 1), 0)
+    return folds.spread(recipe, starts, x, g)
+
+
+def gathered_pairs(x):
+    first, second = np.triu_indices(len(x), 1)
+    return jnp.sqrt(jnp.sum((x[first] - x[second]) ** 2, -1))
+
+
+def between(p):
+    return lambda x, y: vectors.cdist.fn(x, y, p, "donot_use_mm_for_euclid_dist")
+
+
+def plain_pull(p):
+    return lambda g, x, y, d: jax.vjp(between(p), x, y)[1](g)
+
+
+def our_pull(p):
+    return lambda g, x, y, d: distances.pulled(g, x, y, d, p)
+
+
+def apart(p, *shape):
+    """What `pulled` takes: a cotangent, rows, and their distances."""
+    x, y = real(*shape), real(*shape)
+    return real(shape[0], shape[0]), x, y, between(p)(jnp.asarray(x), jnp.asarray(y))
+
+
+POINTS = real(256, 64)
+
+
+def our_factors(g, x):
+    return reduce._other_factors.fn(g, x, jnp.prod(x, 1), 1, False)
+
+
 # name: (by hand, jtorch's kernel, arguments)
 PARTS = {
     "unfold, patches of 16, 224x224": (lambda x: columns(x, 16), lambda x: image.im2col.fn(x, 16, stride=16), (real(8, 3, 224, 224),)),
@@ -208,6 +250,8 @@ PARTS = {
     "arctan2 of 1000000": (jnp.arctan2, angles.arctan2, (real(10**6), real(10**6))),
     "arccos of 1000000": (jnp.arccos, angles.arccos, (np.tanh(real(10**6)),)),
     "sin of 1000000": (jnp.sin, angles.sin, (real(10**6),)),
+    "tan of 1000000": (jnp.tan, angles.tan, (real(10**6),)),
+    "sin of 1000000 float64": (jnp.sin, angles.sin, (DRAW.standard_normal(10**6),)),
     "a number divides 1000x1000": (lambda x: x / 3.0, lambda x: quotients.quotient(x, np.float32(3)), (real(1000, 1000),)),
     "a column does, within a chain": (
         lambda x, y: (x * 2 + 1) / y * x, lambda x, y: quotients.quotient(x * 2 + 1, y) * x, (real(1000, 1000), real(1000, 1))
@@ -218,6 +262,7 @@ PARTS = {
     "medians of 1000x1000": (middle, our_middle, (real(1000, 1000),)),
     "2000 uneven bags of 100000 rows": (uneven_bag, our_uneven_bag, (real(20000, 64), whole(20000, 100000))),
     "gradient of lines doubled": (pulled(doubled), pulled(our_doubled), (real(16, 32, 1024), real(16, 32, 512))),
+    "gradient of windows that overlap": (pulled(windows), our_windows_added, (real(256, 255, 8), real(256, 1024))),
     "fmod of 1000000": (lax.rem, angles.rem, (real(10**6), 1 + abs(real(10**6)))),
     "int64 matrices, 256": (jnp.matmul, matmul.mm.fn, (whole(99, 256, 256), whole(99, 256, 256))),
     "int8 matrices, 256": (
@@ -230,6 +275,15 @@ PARTS = {
         lambda g, x, w, m, r: norm.layer_norm_weight_grad.fn(g, x, w, m, r, 1, 1e-5),
         (real(4096, 512), real(4096, 512), real(512), real(4096, 1), abs(real(4096, 1))),
     ),
+    "distances of pairs of 256 rows": (gathered_pairs, norm.pdist.fn, (real(256, 64),)),
+    "gradient of distances of pairs": (
+        lambda g, x, d: pulled(gathered_pairs)(g, x), lambda g, x, d: distances.pulled_pairs(g, x, d, 2.0),
+        (real(32640), POINTS, gathered_pairs(jnp.asarray(POINTS))),
+    ),
+    "gradients of cdist": (plain_pull(2.0), our_pull(2.0), apart(2.0, 256, 16)),
+    "gradients of cdist, largest": (plain_pull(np.inf), our_pull(np.inf), apart(np.inf, 256, 16)),
+    "product of 1000000": (jnp.prod, reduce.prod.fn, (1 + real(1000, 1000) / 1000,)),
+    "gradient of products of 256x1024": (pulled(lambda x: jnp.prod(x, 1)), our_factors, (real(256), real(256, 1024))),
     "counts of 1000x1000 bools": (lambda x: jnp.sum(x, 1), lambda x: reduce.sum.fn(x, 1), (whole(2, 1000, 1000) > 0,)),
     "gradient of means of 4x4": (
         pulled(mean_pool), pulled(lambda x: pool.avg_pool2d.fn(x, 4)), (real(8, 128, 7, 7), real(8, 128, 28, 28))

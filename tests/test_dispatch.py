@@ -3,7 +3,7 @@
 import pytest
 
 import jtorch
-from jtorch.dispatch import old_order
+from jtorch.dispatch import dynamic, old_order
 from tests.oracle import both
 
 
@@ -225,3 +225,13 @@ def test_later_numbers(name, kind):
     """A number that elements cannot be is refused in each call, not only in the first of its kind."""
     for n in (3, 2, 1000, 2**33, -1, -200, 3, 1000, 7):
         both(lambda t, n=n: NARROW[name](t, t.ones(2, dtype=getattr(t, kind)), n))
+
+
+def test_calls_of_a_dynamic_op_that_are_alike_share_a_derivative():
+    x = jtorch.arange(12.0).reshape(3, 4).requires_grad_()
+    made = len(dynamic._plans)
+    for least in (3, 3, 3, 5, 3):
+        y = x.masked_select(x > least)
+        (by_x,) = jtorch.autograd.grad((y * y).sum(), x)
+        assert by_x.tolist() == [[2.0 * v if v > least else 0.0 for v in row] for row in x.tolist()]
+    assert len(dynamic._plans) == made + 2

@@ -4,9 +4,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..core import shapes, strided
+from ..core import folds, shapes, strided
 from ..core.program import Plan
 from ..core.spec import Spec, extent
+from ..ops.backend import on_cpu
+
+
+def _spread(recipe, starts, aval, g):
+    """A gradient of what a recipe shows, as that of what it is read from. On the CPU a scatter is a loop."""
+    if on_cpu() and isinstance(recipe, strided.Recipe):
+        return folds.spread(recipe, starts, aval, g)
+    return jax.linear_transpose(lambda x: recipe.read(x, starts), aval)(g)[0]
 
 
 class ViewMap:
@@ -25,11 +33,10 @@ class ViewMap:
             if not positions:  # a view of what has been detached since
                 return []
             if aval.dtype.itemsize > 2 or g.size <= aval.size:
-                return [jax.linear_transpose(lambda x: recipe.read(x, starts), aval)(g)[0]]
+                return [_spread(recipe, starts, aval, g)]
             # elements shown more than once: 16-bit floats are added up in float32
             wide = jax.ShapeDtypeStruct(aval.shape, np.float32)
-            total = jax.linear_transpose(lambda x: recipe.read(x, starts), wide)(g.astype(np.float32))[0]
-            return [total.astype(aval.dtype)]
+            return [_spread(recipe, starts, wide, g.astype(np.float32)).astype(aval.dtype)]
 
         return lambda present: kernel
 
@@ -283,8 +290,7 @@ class WideMap:
 
         def kernel(g):
             line = jax.ShapeDtypeStruct((size,), g.dtype)
-            spread = jax.linear_transpose(lambda x: get.read(x, get_at), line)(g)[0]
-            shown = put.read(spread, put_at)
+            shown = put.read(_spread(get, get_at, line, g), put_at)
             return [shown if times is None else shown / times.astype(g.dtype)]
 
         return lambda present: kernel

@@ -14,13 +14,13 @@ from ..core import storage as storages
 from ..core.lanes import is_traced
 from ..core.layout import has_overlap
 from ..core.pending import Pending
-from ..core.program import Plan
 from ..core.record import tls
 from ..core.spec import Spec
 from ..core.storage import Storage
 from ..core.wide import is_wide
 from ..ops import registry
 from ..tensor import CONSTANTS, Tensor, edge_of, make, value_of
+from .dynamic import dtype_of, plan_of
 from .joined import MANY, joined
 from .numbers import check_again, refuses_numbers
 from .override import ask, overloaded
@@ -274,18 +274,13 @@ def _dynamic(op, call, out=None):
     got = Binding(op, slots, len(arrays)).kernel(*arrays, *call.numbers)
     multiple = isinstance(got, (tuple, list))
     values = [storages.to_device(v, device) for v in (got if multiple else (got,))]
-    out_specs = tuple(Spec.dense(v.shape, _dtype_of(v, specs), device) for v in values)
+    out_specs = tuple(Spec.dense(v.shape, dtype_of(v, specs), device) for v in values)
     if op.strides is not None:
         strides = op.invoke(functools.partial(op.strides, values), check_arguments(slots, specs, call.numbers))
         out_specs = tuple(Spec.of(tuple(s.shape), n or s.strides, s.dtype, device) for s, n in zip(out_specs, strides))
     results = [make(Storage(v, s), s) for v, s in zip(values, out_specs)]
     if tls.me.grad and op.differentiable and any(edge_of(t) is not None for t in call.tensors):
-        kernel = Binding(op, slots, len(arrays))
-        plan = Plan(op, op.name, kernel.kernel, tuple(specs), tuple(map(type, call.numbers)), specs=out_specs)
-        plan.extra = kernel
-        plan.grad_name = op.grad_name if isinstance(op.grad_name, str) else op.grad_name({})
-        plan.public = plan.n_out
-        plan.out_edges = [k if differentiable(s) else None for k, s in enumerate(out_specs)]
+        plan = plan_of(op, slots, tuple(specs), tuple(map(type, call.numbers)), out_specs)
         put_on_tape(plan, call.tensors, arrays, [edge_of(t) for t in call.tensors], call.numbers, values, results)
     if not multiple:
         if out is None:
@@ -294,12 +289,6 @@ def _dynamic(op, call, out=None):
         return into_out(op, out, results[0])
     names = RETURN_FIELDS.get(op.name)
     return tuple(results) if names is None else return_type(op.name, names)(results)
-
-
-def _dtype_of(value, specs):
-    """The dtype of a result that is picked out of operands: arrays do not tell complex32 from complex64."""
-    d = dtypes.of(value.dtype)
-    return dtypes.complex32 if d is dtypes.complex64 and any(s.dtype is dtypes.complex32 for s in specs) else d
 
 
 def _with_out(op, plan, me, tensors, call, out):

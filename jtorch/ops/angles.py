@@ -1,6 +1,6 @@
 """Trigonometric functions and remainders of floats for XLA's CPU compiler, which calls the C library for each element. Knows arrays only.
 
-Here they are arithmetic, which is vectorised: sines within a rounding, angles within 3 units in the last place, remainders exact. `benchmarks/kernels_parts.py` has both beside the calls.
+Here they are arithmetic, which is vectorised: sines and tangents of float32 within a rounding, of float64 within 1.5 and 2.1, angles within 3 units in the last place, remainders exact. `benchmarks/kernels_parts.py` has both beside the calls.
 """
 
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ from jax import lax
 from .backend import differentiated_as, on_cpu, one_of
 from .quotients import quotient
 
-__all__ = ["arccos", "arcsin", "arctan", "arctan2", "cos", "rem", "sin"]
+__all__ = ["arccos", "arcsin", "arctan", "arctan2", "cos", "rem", "sin", "tan"]
 
 # arctan(t) / t on [0, 1], as the Chebyshev interpolants in t * t that are nearest within a rounding; highest powers first
 _SERIES = {
@@ -25,14 +25,28 @@ _SERIES = {
         -0.09090908923813586, 0.11111111103899986, -0.14285714285522452, 0.1999999999999728, -0.3333333333333332, 1.0,
     ),
 }  # fmt: skip
-# sin(r) / r - 1 and cos(r) - 1, both over r * r, for |r| up to a quarter of pi, in r * r; highest powers first
-_SINE = (2.7249933080411684e-06, -0.00019840086849906447, 0.008333331875084345, -0.16666666663856952)
-_COSINE = (-2.7237139326388085e-07, 2.4799862220229737e-05, -0.0013888885091682172, 0.04166666663740158, -0.4999999999996394)  # fmt: skip
-# half of pi: 33 bits, whose products with what is below 2**20 are exact, and the rest
-_QUARTER = (1.5707963267341256, 6.077100506506192e-11)
+# sin(r) / r - 1 and cos(r) - 1, both over r * r, for |r| up to a quarter of pi, in r * r; highest powers first. Of float64 the cosine is
+# less a half of r * r too, over r ** 4.
+_SINE = {
+    4: (2.7249933080411684e-06, -0.00019840086849906447, 0.008333331875084345, -0.16666666663856952),
+    8: (
+        1.5896909952115501e-10, -2.5050760253406863e-08, 2.7557313707070068e-06, -0.00019841269829857949, 0.00833333333332249,
+        -0.16666666666666632,
+    ),
+}  # fmt: skip
+_COSINE = {
+    4: (-2.7237139326388085e-07, 2.4799862220229737e-05, -0.0013888885091682172, 0.04166666663740158, -0.4999999999996394),
+    8: (
+        -1.1359647557788195e-11, 2.087572321298175e-09, -2.7557314351390663e-07, 2.480158728947673e-05, -0.001388888888887411,
+        0.0416666666666666,
+    ),
+}  # fmt: skip
+# half of pi: twice 33 bits, whose products with what is below 2**20 are exact, and the rest; in two parts for float32
+_QUARTER = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21)
 _FAR = 1e6  # from there on angles are the C library's
 _NEAR = 2.0**28  # quotients below this are exact as float64, and so are their products with a float32
 _MANY = 1 << 12  # elements: fewer are as quick one by one, or by numpy
+_MORE = 1 << 15  # of tangents and float64: what two forms take to compile comes back within some hundred runs
 
 
 def _is_ours(x) -> bool:
@@ -87,27 +101,55 @@ arcsin = _chosen(_arcsin, jnp.arcsin)
 arccos = _chosen(_arccos, jnp.arccos)
 
 
-def _wave(x, ahead):
-    """The sine of x and so many quarters of a turn, computed in float64: |x| below `_FAR`."""
+def _turned(x):
+    """Quarters of a turn in x, |x| below `_FAR`, and the sine and the cosine of the rest: of float32 computed in float64."""
     a = x.astype(jnp.float64)
     turns = jnp.round(a * (2 / np.pi))
-    rest = jnp.where(turns == 0, a, (a - turns * _QUARTER[0]) - turns * _QUARTER[1])
-    square, which = rest * rest, turns.astype(jnp.int32) + ahead
-    sine, cosine = (1 + square * _polynomial(square, c) for c in (_SINE, _COSINE))
-    out = jnp.where(which & 1 == 0, rest * sine, cosine)
+    sines, cosines = _SINE[x.dtype.itemsize], _COSINE[x.dtype.itemsize]
+    if x.dtype == jnp.float32:
+        rest = jnp.where(turns == 0, a, (a - turns * _QUARTER[0]) - turns * (_QUARTER[1] + _QUARTER[2]))
+        square = rest * rest
+        sine, cosine = rest * (1 + square * _polynomial(square, sines)), 1 + square * _polynomial(square, cosines)
+        return turns.astype(jnp.int32), sine, cosine
+    near = a - turns * _QUARTER[0]
+    rest = jnp.where(turns == 0, a, near - turns * _QUARTER[1])
+    rounded = ((near - rest) - turns * _QUARTER[1]) - turns * _QUARTER[2]
+    low = jnp.where(turns == 0, 0, rounded)
+    square = rest * rest
+    cube, half = square * rest, square * 0.5
+    sine = rest - ((square * (0.5 * low - cube * _polynomial(square, sines[:-1])) - low) - cube * sines[-1])
+    cosine = 1 - half
+    cosine = cosine + (((1 - cosine) - half) + (square * square * _polynomial(square, cosines) - rest * low))
+    return turns.astype(jnp.int32), sine, cosine
+
+
+def _wave(x, ahead):
+    """The sine of x and so many quarters of a turn."""
+    turns, sine, cosine = _turned(x)
+    which = turns + ahead
+    out = jnp.where(which & 1 == 0, sine, cosine)
     return jnp.where(which & 2 == 0, out, -out).astype(x.dtype)
 
 
-def _waves(ahead, plain):
+def _tan(x):
+    turns, sine, cosine = _turned(x)
+    odd = turns & 1 == 1
+    return (jnp.where(odd, -cosine, sine) / jnp.where(odd, sine, cosine)).astype(x.dtype)
+
+
+def _near(near, plain, least):
+    """`near` of angles below `_FAR`, from as many elements on as `least` says for the dtype."""
+
     def ours(x):
-        return one_of(jnp.all(jnp.abs(x) < _FAR), lambda: _wave(x, ahead), lambda: plain(x))
+        return one_of(jnp.all(jnp.abs(x) < _FAR), lambda: near(x), lambda: plain(x))
 
     fast = differentiated_as(ours, plain)
-    return lambda x: fast(x) if on_cpu() and x.dtype == jnp.float32 and x.size >= _MANY else plain(x)
+    return lambda x: fast(x) if _is_ours(x) and x.size >= least[x.dtype.itemsize] else plain(x)
 
 
-sin = _waves(0, jnp.sin)
-cos = _waves(1, jnp.cos)
+sin = _near(lambda x: _wave(x, 0), jnp.sin, {4: _MANY, 8: _MORE})
+cos = _near(lambda x: _wave(x, 1), jnp.cos, {4: _MANY, 8: _MORE})
+tan = _near(_tan, jnp.tan, {4: _MORE, 8: _MORE})
 
 
 def rem(x, y):

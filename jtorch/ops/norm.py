@@ -2,6 +2,7 @@
 
 import math
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -11,7 +12,7 @@ from jtorch.core import dtype as dtypes
 from jtorch.core import shapes
 from jtorch.core.channel_order import FOLLOWS
 
-from . import backend, channels, formats
+from . import backend, channels, distances, formats
 from .conversion import to_float
 from .registry import FLOAT, PROMOTE, composite, op
 
@@ -513,10 +514,23 @@ def _distance(difference: Array, p: float) -> Array:
 def pdist(input: Array, p: float = 2.0) -> Array:
     """The p-norm distances between the rows of a matrix, each pair once: (0, 1), (0, 2), ..., (1, 2), ..."""
     first, second = np.triu_indices(input.shape[0], 1)
-    difference = input[first] - input[second]
-    return _distance(difference, p) if difference.size else jnp.zeros(len(first), input.dtype)
+    if not input.shape[1] or not len(first):
+        return jnp.zeros(len(first), input.dtype)
+    if backend.on_cpu():  # all pairs in one loop: rows that are gathered are stored first
+        places = (first * len(input) + second).astype(np.int32)
+        return _distance(input[:, None] - input, p).reshape(-1)[places]
+    return _distance(input[first] - input[second], p)
 
 
+def _pulled_pairs(g, input, out, p):
+    derived = lambda g, x, out: jax.vjp(lambda x: pdist.fn(x, p), x)[1](g)[0]
+    if p not in (2, math.inf) or not input.size or not len(out):
+        return derived(g, input, out)
+    by_pairs = lambda g, x, out: distances.pulled_pairs(g, x, out, p)
+    return backend.differentiated_as(by_pairs, derived)(g, input, out)
+
+
+pdist.vjp(input=_pulled_pairs)
 pdist.guards(input=True, out=True)
 
 

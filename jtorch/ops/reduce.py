@@ -1,9 +1,11 @@
 """Sums, extremes and norms over dimensions. Knows arrays, never Tensor."""
 
 import builtins
+import functools
 import math
 import operator
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -11,7 +13,7 @@ from jax import lax
 from .. import errors
 from ..core import dtype as dtypes
 from .arithmetic import div, sub, true_divide
-from .backend import NARROW, accumulator, check_norm_dtype, on_cpu
+from .backend import NARROW, accumulator, check_norm_dtype, conjugate, differentiated_as, on_cpu
 from .conversion import _zero, conj_of, convert, is_number, kind, opmath, to_float
 from .logic import isnan, logical_not, logical_or, where
 from .quotients import quotient
@@ -258,15 +260,50 @@ def _name(x):
     return dtypes.scalar_name(d)
 
 
-# jax.vjp multiplies the other elements: right with zeros, and at every order
+FOLDS, MANY_FACTORS = 16, 1 << 12  # of `_product`: pieces, and elements of a product from which on it is made so
+
+
+def _product(x, dims, keepdims):
+    """The product over dimensions. On the CPU pieces of a long one are multiplied elementwise first: XLA goes one by one along the last."""
+    kept = x.shape[: x.ndim - len(dims)]
+    count = math.prod(x.shape[len(kept) :])
+    folds = math.gcd(count, FOLDS)
+    if not on_cpu() or folds == 1 or count < MANY_FACTORS or dims != tuple(range(len(kept), x.ndim)):
+        return jnp.prod(x, axis=dims, keepdims=keepdims, dtype=accumulator(x.dtype))
+    pieces = lax.split(x.reshape(*kept, folds, -1), (1,) * folds, axis=len(kept))
+    pieces = [lax.squeeze(p, (len(kept),)).astype(accumulator(x.dtype)) for p in pieces]
+    product = jnp.prod(functools.reduce(operator.mul, pieces), axis=-1, dtype=pieces[0].dtype)
+    return product.reshape(*kept, *((1,) * len(dims) if keepdims else ()))
+
+
 @op(grad_name=_named("ProdBackward0", "ProdBackward1"), follows_out=True)
 def prod(input: Array, dim: int | None = None, keepdim: bool = False, *, dtype: object = None) -> Array:
     """The product over a dimension, or of all elements."""
     x = convert(input, _sum_dtype(input, dtype))
-    product = jnp.prod(x, axis=all_dims(dim, input.ndim), keepdims=keepdim, dtype=accumulator(x.dtype))
-    return product.astype(x.dtype)
+    return _product(x, all_dims(dim, input.ndim), keepdim).astype(x.dtype)
 
 
+@op(where="", out=False)
+def _other_factors(g: Array, input: Array, out: Array, dim: int | None, keepdim: bool) -> Array:
+    """g times the product of the other elements: the result over the element, where that is not zero."""
+    if not input.ndim:
+        return g
+    dims, wide = all_dims(dim, input.ndim), accumulator(g.dtype)
+    g, out = (_restore_dims(x.astype(wide), input.shape, dim, keepdim) for x in (g, out))
+
+    def from_result(g, x, out):
+        zero = x == 0
+        one, count = jnp.ones((), x.dtype), jnp.sum(zero, dims, keepdims=True, dtype=np.int32)
+        rest = jnp.prod(jnp.where(zero, one, x), dims, keepdims=True)  # a single zero's factor
+        return g * conjugate(jnp.where(zero, jnp.where(count == 1, rest, out), out / jnp.where(zero, one, x)))
+
+    def anew(g, x, out):  # what jax derives multiplies the others: right at every order
+        return jax.vjp(lambda x: jnp.prod(x, dims, keepdims=True), x)[1](g)[0]
+
+    return differentiated_as(from_result, anew)(g, convert(input, wide), out)
+
+
+prod.vjp(input=lambda g, input, out, dim, keepdim: _other_factors(g, input, out, dim, keepdim))
 prod.guards(out=True)
 
 

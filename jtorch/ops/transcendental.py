@@ -449,7 +449,7 @@ cos.vjp(input=lambda g, input: -g * conj_of(sin(input)))
 @op(promote=FLOAT)
 def tan(input: Array) -> Array:
     """The tangent."""
-    return jnp.tan(input)
+    return angles.tan(input)
 
 
 tan.vjp(input=lambda g, out: g * conj_of(1 + out * out))

@@ -3,13 +3,15 @@
 import builtins
 import math
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from .. import errors, errors_nn
 from ..core import dtype as dt
+from . import distances
 from .arguments import axis, scalar_name
-from .backend import accumulator, conjugate, magnitude
+from .backend import accumulator, conjugate, differentiated_as, magnitude
 from .products import batch_shape, mt
 from .registry import Array, composite, op
 
@@ -66,6 +68,12 @@ def _cdist_name(args) -> str:
     return "ViewBackward0" if by_matmul else "CdistBackward0"
 
 
+def _by_matmul(x1, x2, p, compute_mode):
+    if compute_mode in (None, "use_mm_for_euclid_dist_if_necessary"):
+        return p == 2 and (x1.shape[-2] > 25 or x2.shape[-2] > 25)
+    return p == 2 and compute_mode == "use_mm_for_euclid_dist"
+
+
 def _mixed_points(x1, x2, by_matmul):
     if by_matmul:
         return errors_nn.mm_dtype(dt.of(x1.dtype), dt.of(x2.dtype))
@@ -93,11 +101,10 @@ def cdist(
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
     kind = x1.dtype
-    large = x1.shape[-2] > 25 or x2.shape[-2] > 25
     modes = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
     if compute_mode is not None and compute_mode not in modes:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
-    by_matmul = p == 2 and (compute_mode == modes[1] or (compute_mode in (None, modes[0]) and large))
+    by_matmul = _by_matmul(x1, x2, p, compute_mode)
     if x1.dtype != x2.dtype:
         if x1.size and x2.size:
             raise _mixed_points(x1, x2, by_matmul)
@@ -120,6 +127,15 @@ def cdist(
     return root(powers, 1 / p)
 
 
+def _pulled(g, x1, x2, out, p, compute_mode):
+    derived = lambda g, x1, x2, out: jax.vjp(lambda a, b: cdist.fn(a, b, p, compute_mode), x1, x2)[1](g)
+    if x1.dtype != x2.dtype or not x1.shape[-1] or _by_matmul(x1, x2, p, compute_mode):
+        return derived(g, x1, x2, out)
+    by_pairs = lambda g, x1, x2, out: distances.pulled(g, x1, x2, out, p)
+    return differentiated_as(by_pairs, derived)(g, x1, x2, out)
+
+
+cdist.vjp_together("x1 x2", _pulled)
 cdist.guards(x1=True, x2=True, out=True)
 
 

@@ -33,3 +33,47 @@ def test_places(dtype, size):
         return found
 
     both(program)
+
+
+FACTORS = {
+    "no zero": [[2.0, -3.0, 0.5, 4.0], [1.0, 5.0, -1.0, 0.25]],
+    "a zero": [[2.0, 0.0, 0.5, 4.0], [1.0, 5.0, -1.0, 0.25]],
+    "zeros": [[0.0, -3.0, -0.0, 4.0], [0.0, 5.0, -1.0, 0.25]],
+    "odd": [[NAN, 2.0, 3.0, 1.0], [INF, 2.0, -1.0, 3.0]],
+    "beyond": [[1e-25, 1e-25, 1e-9, 1.0], [1e25, 1e25, 3.0, 2.0]],
+}
+
+
+@pytest.mark.parametrize("name", FACTORS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "complex128"])
+def test_gradients_of_products(name, dtype):
+    def program(t):
+        x = t.tensor(FACTORS[name], dtype=getattr(t, dtype), requires_grad=True)
+        found, wide = [], x.dtype if x.is_complex() else t.float64
+        for y in (
+            x.prod(),
+            x.prod(0),
+            x.prod(1, keepdim=True),
+            x.prod(-1, dtype=wide),
+            x[0, 0].prod(),
+            x[:, :0].prod(1),
+        ):
+            weight = t.arange(1.0, y.numel() + 1).reshape(y.shape).to(y.dtype)
+            (by_x,) = t.autograd.grad((y * weight).sum().abs(), x, create_graph=True)
+            found.append(by_x)
+            if name in ("no zero", "a zero", "zeros") and dtype != "bfloat16":
+                found += t.autograd.grad((by_x * by_x.conj()).real.sum(), x, allow_unused=True)
+        return found
+
+    both(program)
+
+
+@pytest.mark.parametrize("shape", [(64, 4096), (3, 8200), (2, 3, 4000), (5000,)])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "uint8", "bool"])
+def test_long_products(shape, dtype):
+    def program(t):
+        x = 1 + t.arange(float(t.Size(shape).numel())).sin().reshape(shape) / 300
+        x = (x if dtype.startswith("float") else (x * 100).round()).to(getattr(t, dtype))
+        return [x.prod(), x.prod(-1), x.prod(-1, True), x.prod(0), x.prod(dtype=t.float64)]
+
+    both(program)
