@@ -57,6 +57,12 @@ def is_initialized() -> bool:
     return is_available()
 
 
+def _lazy_call(callable, **kwargs):
+    """Call when CUDA starts: at once with an accelerator, never without."""
+    if is_available():
+        callable()
+
+
 def _is_in_bad_fork() -> bool:
     return False
 

@@ -4,6 +4,7 @@ import pytest
 
 import jtorch
 from jtorch.amp import grad_scaler
+from jtorch.amp.cuda import amp_definitely_not_available
 
 torch = pytest.importorskip("torch")
 
@@ -28,3 +29,10 @@ def test_states_of_optimizers(bad):
         said += [len(scaler._per_optimizer_states), scaler.get_scale(), p.tolist(), [s.name for s in module.OptState]]
         seen.append(said)
     assert seen[0] == seen[1]
+
+
+def test_whether_there_is_an_accelerator():
+    assert amp_definitely_not_available() is (not jtorch.cuda.is_available())
+    called = []
+    jtorch.cuda._lazy_call(lambda: called.append(1))
+    assert bool(called) is jtorch.cuda.is_available()

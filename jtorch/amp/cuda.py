@@ -3,6 +3,7 @@
 import functools
 
 from .. import errors
+from ..core import device as devices
 from ..core import dtype as dtypes
 from .autocast import autocast as _autocast
 from .autocast import custom_bwd as _custom_bwd
@@ -13,6 +14,11 @@ __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
 
 custom_fwd = functools.partial(_custom_fwd, device_type="cuda")
 custom_bwd = functools.partial(_custom_bwd, device_type="cuda")
+
+
+def amp_definitely_not_available():
+    """Whether there is no accelerator at all."""
+    return devices.accelerator() is None
 
 
 def _deprecated(name):

@@ -28,6 +28,8 @@ def __getattr__(name):
     if name in _HOMES:
         home = _HOMES[name]
         return getattr(importlib.import_module(f".{home}", __name__), name)
+    if name == "_is_checkpoint_valid":  # a function of PyTorch's by this private name, which fairscale calls
+        return importlib.import_module(".function", __name__).Variable._execution_engine.is_checkpoint_valid
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -59,12 +59,13 @@ class Run:
 
     captures: (node or leaf, number) -> the gradient wanted there. wanted: the nodes and leaves that gradients may reach, or
     None for all. pairs: whether values travel with their edges. needed: of those, the nodes that run (the others only hand over what has come to them). token: what names this
-    pass to those who keep something for it alone, made when first asked for: an id() would be used again by a later pass.
+    pass to those who keep something for it alone, made when first asked for: an id() would be used again by a later pass. callbacks:
+    what is called when it has ended, or None.
     """
 
     __slots__ = (
         "create_graph", "pairs", "keep", "buffers", "leaf_counts", "captures", "accumulate", "wanted", "needed", "leaf_sums",
-        "order", "token",
+        "order", "token", "callbacks",
     )  # fmt: skip
 
     def __init__(self, create_graph, keep, accumulate):
@@ -76,7 +77,7 @@ class Run:
         self.leaf_sums = {}
         self.captures = {}
         self.wanted = self.needed = None
-        self.token = None
+        self.token = self.callbacks = None
 
     # -- the order ------------------------------------------------------------------------------------------------------
 
@@ -652,9 +653,8 @@ def backward(roots, grads, keep, create_graph, accumulate=True, inputs=None):
             run.run(order)
         if watching is not None:
             watching.note(run.leaf_counts)
-        if outer is None and "callbacks" in me.extra:
-            for callback in me.extra.pop("callbacks"):
-                callback()
+        for callback in run.callbacks or ():  # one may add others, which come last
+            callback()
     finally:
         me.grad = before
         if outer is not None:
@@ -669,11 +669,13 @@ def backward(roots, grads, keep, create_graph, accumulate=True, inputs=None):
 
 
 def queue_callback(callback):
-    """Call a function of no arguments when the backward pass that runs now has ended."""
-    extra = tls.me.extra
-    if "run" not in extra:
+    """Call a function of no arguments when the backward pass that runs now, the innermost one, has ended."""
+    run = tls.me.extra.get("run")
+    if run is None:
         raise RuntimeError("Final callbacks can only be installed during backward pass.")
-    extra.setdefault("callbacks", []).append(callback)
+    if run.callbacks is None:
+        run.callbacks = []
+    run.callbacks.append(callback)
 
 
 __all__ = ["backward", "backward_of", "bridge", "freed", "queue_callback"]

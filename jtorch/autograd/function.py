@@ -476,6 +476,12 @@ class _Engine:
 
     queue_callback = staticmethod(queue_callback)
 
+    @staticmethod
+    def is_checkpoint_valid():
+        """Whether a layer may be computed again by a backward pass of its own: not in one that was asked for some gradients only."""
+        run = tls.me.extra.get("run")
+        return run is None or run.wanted is None
+
 
 class Variable(metaclass=_VariableMeta):
     """The old name of a tensor with history: `Variable(x, requires_grad=True)`."""

@@ -62,6 +62,7 @@ ELSEWHERE = {
     "autograd.variable": ("autograd.function",),
     "cuda.amp": ("amp.cuda",),
     "cuda.amp.autocast_mode": ("amp.cuda", "amp.autocast"),
+    "cuda.amp.common": ("amp.cuda",),
     "cuda.amp.grad_scaler": ("amp.cuda", "amp.grad_scaler"),
     "cuda.random": ("cuda",),
     "cuda.streams": ("cuda",),

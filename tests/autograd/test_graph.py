@@ -191,6 +191,53 @@ x.register_hook(hook)
 x.register_post_accumulate_grad_hook(lambda p: log.append("acc"))
 (x * 2).sum().backward()
 """,
+    "callbacks of callbacks, of nested passes and of one that failed": """
+log = []
+engine = torch.autograd.Variable._execution_engine
+x = T(1., 2.)
+def first():
+    log.append(("first", torch.is_grad_enabled()))
+    engine.queue_callback(lambda: log.append("from a callback"))
+y = x * 2
+y.register_hook(lambda g: engine.queue_callback(first))
+y.sum().backward()
+y.sum().item()
+class Nested(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+    @staticmethod
+    def backward(ctx, g):
+        engine.queue_callback(lambda: log.append("outer"))
+        with torch.enable_grad():
+            z = torch.ones(2, requires_grad=True) * 3
+            z.register_hook(lambda g: engine.queue_callback(lambda: log.append("inner")))
+            z.sum().backward()
+        log.append("after the inner pass")
+        return g * 2
+Nested.apply(x).sum().backward()
+def fails(g):
+    engine.queue_callback(lambda: log.append("of a pass that failed"))
+    raise ValueError("no")
+y = x * 2
+y.register_hook(fails)
+try:
+    y.sum().backward()
+except ValueError:
+    pass
+(x * 2).sum().backward()
+""",
+    "is_checkpoint_valid": """
+log = [torch.autograd._is_checkpoint_valid()]
+x = T(1., 2.)
+def made():
+    y = x * 2
+    y.register_hook(lambda g: log.append(torch.autograd._is_checkpoint_valid()))
+    return y.sum()
+made().backward()
+made().backward(inputs=[x])
+g = torch.autograd.grad(made(), x)
+""",
     "variable": """
 from torch.autograd import Variable
 v = Variable(torch.ones(2), requires_grad=True)
