@@ -108,7 +108,10 @@ def check(shape, strides, layout):
     for read in reads:
         np.testing.assert_array_equal(read, memory[index])
     memory = memory.copy()
-    memory[index.reshape(-1)] = value.reshape(-1)  # the last of those that share an element stays
+    order = np.argsort([-s for s in layout.strides], kind="stable")  # PyTorch's: the largest stride outermost
+    memory[index.transpose(order).reshape(-1)] = value.transpose(order).reshape(
+        -1
+    )  # of those that share an element the last stays
     for written in writes:
         np.testing.assert_array_equal(written, memory[place])
     return recipe
