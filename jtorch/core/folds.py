@@ -1,7 +1,8 @@
-"""The transpose of a read: what is shown is added up where it lies. Windows that overlap are added as shifted blocks, not one element after the other.
+"""The transpose of a read: what is shown is added up where it lies. Windows that overlap are added as shifted blocks, not one element
+after the other.
 
-A window of `w` elements that starts each `s` elements touches ceil(w / s) blocks of `s`, so that many shifted arrays of blocks make the sum. Where these would
-be many, windows are added in groups first, and then the groups.
+A window of `w` elements that starts each `s` elements touches ceil(w / s) blocks of `s`, so that many shifted arrays of blocks make the
+sum. Where these would be many, windows are added in groups first, and then the groups.
 """
 
 from functools import reduce

@@ -1,6 +1,7 @@
 """Trigonometric functions and remainders of floats for XLA's CPU compiler, which calls the C library for each element. Knows arrays only.
 
-Here they are arithmetic, which is vectorised: sines and tangents of float32 within a rounding, of float64 within 1.5 and 2.1, angles within 3 units in the last place, remainders exact. `benchmarks/kernels_parts.py` has both beside the calls.
+Here they are arithmetic, which is vectorised: sines and tangents of float32 within a rounding, of float64 within 1.5 and 2.1, angles
+within 3 units in the last place, remainders exact. `benchmarks/kernels_parts.py` has both beside the calls.
 """
 
 import jax.numpy as jnp
