@@ -8,6 +8,7 @@ from sys import getrefcount
 from ..autograd.node import Node
 from ..core import rng
 from ..core.chain import LITTLE, Gathering, Links, taker
+from ..core.interrupts import uninterrupted
 from ..core.program import Program, covering
 from ..core.record import Pending
 from ..core.storage import Storage
@@ -332,6 +333,7 @@ class Replay:
             numbers = [tuple(map(float, optimizer.numbers(group).values())) for optimizer, group, _, _ in self.updates]
             args[len(self.storages) :] = self.pack.pack(numbers)
 
+    @uninterrupted
     def run(self, me, leaves, given):
         """(True, result), or (False, None) when something else still refers to memory that the program would take."""
         if me.graph.pendings:

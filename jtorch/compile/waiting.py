@@ -4,8 +4,8 @@ import threading
 from operator import attrgetter, is_
 from sys import getrefcount
 
-from ..core import interrupts
 from ..core.chain import concretely, run_chained
+from ..core.interrupts import uninterrupted
 from ..core.program import ALONE
 from ..core.record import Pending
 from ..core.storage import Storage
@@ -132,17 +132,9 @@ class Waiting:
         """A value is needed."""
         self.settle()
 
+    @uninterrupted
     def settle(self):
         """Run all calls; the gradients of the last are results unless nobody can see them any more."""
-        held = interrupts.hold()
-        try:
-            self.run()
-        finally:
-            if held:
-                interrupts.release()
-
-    def run(self):
-        """As `settle`, uninterrupted."""
         with self.lock:
             if self.done:
                 return

@@ -86,13 +86,12 @@ class Chain:
     whole: always as many runs, which are counted when the program is made, and nothing is chosen in it.
     """
 
-    __slots__ = ("links", "length", "whole", "enough", "call", "fresh", "numbers", "take", "counts", "last")
+    __slots__ = ("links", "length", "whole", "call", "fresh", "numbers", "take", "counts", "last")
 
     def __init__(self, links, args, length):
         self.links = links
         self.length = length
         self.whole = asks_the_host(links.program.device)
-        self.enough = LEAST if self.whole else LONGEST
         self.fresh = [k for k in links.fresh if isinstance(args[k], jax.Array)]
         self.numbers = [k for k in links.fresh if k not in self.fresh]
         self.numbers += range(len(links.fed) + len(links.kept) + len(links.fresh), len(args))
@@ -266,7 +265,7 @@ class Gathering:
 
     def ran(self, chain):
         """The chain has run; where nobody has looked for long, a longer one is worth while."""
-        if chain is self.chain and chain.length < chain.enough and self.run > 8 * LONGEST:
+        if chain is self.chain and chain.length < (LEAST if chain.whole else LONGEST) and self.run > 8 * LONGEST:
             self.chain = None
             self.unseen = 0
             self.stretch = LONGEST

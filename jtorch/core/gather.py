@@ -5,8 +5,9 @@ import time
 from itertools import count
 from operator import attrgetter
 
-from . import interrupts, launch, ledger
+from . import launch, ledger
 from .chain import WATCHED, Gathering, Links, asks_the_host, run_chained, taker
+from .interrupts import uninterrupted
 
 _index = attrgetter("index")
 
@@ -146,17 +147,9 @@ class Queue:
         ledger.took(prog, time.perf_counter() - started)
         return values
 
+    @uninterrupted
     def drain(self):
         """Make all runs, and their results real."""
-        held = interrupts.hold()
-        try:
-            self.make()
-        finally:
-            if held:
-                interrupts.release()
-
-    def make(self):
-        """As `drain`, uninterrupted."""
         with self.lock:
             if len(self.calls) > 1:
                 self.hand()
@@ -223,8 +216,9 @@ class Beside(Queue):
             holes = [(k, run, place) for k, place in zip(self.fed, self.sources)]
         return [(run, place) for place in self.sources]
 
-    def make(self):
-        super().make()
+    @uninterrupted
+    def drain(self):
+        super().drain()
         with self.lock:
             self.line.settle()
 

@@ -6,6 +6,7 @@ second Ctrl-C is heard at once. Python calls handlers in the main thread, so oth
 to exchange it for each program costs a step of an MLP a thirtieth.
 """
 
+import functools
 import sys
 import threading
 from _signal import SIGINT, getsignal, signal  # `signal` makes enums of handlers at each call
@@ -66,3 +67,18 @@ def release():
     if asked is not None:
         _state.asked = None
         asked.before(SIGINT, sys._getframe(1))
+
+
+def uninterrupted(method):
+    """A method during which Ctrl-C waits; its arguments are positional."""
+
+    @functools.wraps(method)
+    def whole(*args):
+        if not hold():
+            return method(*args)
+        try:
+            return method(*args)
+        finally:
+            release()
+
+    return whole

@@ -189,8 +189,3 @@ class Launcher:
 
 
 launcher = Launcher()
-
-
-def wanted(device) -> bool:
-    """Whether starting a program there takes the calling thread's time. Tests override it."""
-    return device.type != "cpu"

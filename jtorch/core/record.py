@@ -8,8 +8,9 @@ import threading
 from contextlib import contextmanager
 
 from .. import config
-from . import aside, interrupts, lanes, ledger, program, stretch
+from . import aside, lanes, ledger, program, stretch
 from . import device as devices
+from .interrupts import uninterrupted
 from .keys import number_key
 from .packing import RUNTIME
 from .paths import grow, grow_number, roots
@@ -357,13 +358,9 @@ class Thread:
             cause = "optimizer.step"
         elif scope is not None:
             scope.on_flush(cause, ledger.user_line())
-        held = interrupts.hold()
-        try:
-            self.run_graph(graph, cause, scope, thread)
-        finally:
-            if held:
-                interrupts.release()
+        self.run_graph(graph, cause, scope, thread)
 
+    @uninterrupted
     def run_graph(self, graph, cause, scope, thread):
         """Run a graph, or have it wait in a queue."""
         with graph.lock:

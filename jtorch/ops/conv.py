@@ -184,9 +184,15 @@ def _add_columns(cols, kernel, spatial, out, geo: Geometry):
     return lax.pad(total, zero, [(0, 0, 0), *crop, (0, 0, 0)])
 
 
-def _by_images(fn, growth, *arrays):
-    """`fn(*arrays)`, a batch of images at a time where what it writes out, `growth` times the first array, would be large."""
-    images, nbytes = len(arrays[0]), arrays[0].nbytes * growth
+def _windows_nbytes(images, out, kernel, channels, dtype) -> int:
+    """Bytes of `_columns`, which writes nothing out where the kernel has one tap."""
+    taps = math.prod(kernel)
+    return 0 if taps == 1 else images * math.prod(out) * taps * channels * dtype.itemsize
+
+
+def _by_images(fn, nbytes, *arrays):
+    """`fn(*arrays)`, a batch of images at a time where the `nbytes` that it writes out are many."""
+    images = len(arrays[0])
     parts = next(n for n in range(1, images + 1) if images % n == 0 and (nbytes <= n * LARGEST or n == images))
     if parts == 1:
         return fn(*arrays)
@@ -241,9 +247,8 @@ def _cpu_forward(x, w, geo: Geometry):
         return y.reshape(x.shape[0], out[0], *y.shape[1:])
     if taps == 1 or x.dtype == jnp.float64 or (math.prod(out) <= TINY_MAP and channels >= 16):
         flat = last(w).reshape(w.shape[0], -1)
-        return _by_images(
-            lambda x: (_columns(x, kernel, out, geo) @ flat.T).reshape(len(x), *out, -1), taps > 1 and taps, x
-        )
+        nbytes = _windows_nbytes(len(x), out, kernel, channels, x.dtype)
+        return _by_images(lambda x: (_columns(x, kernel, out, geo) @ flat.T).reshape(len(x), *out, -1), nbytes, x)
     if few.covers(channels, w.shape[0], kernel, x.size // channels, geo, x.dtype):
         return few.forward(x, w, geo)
     spec = jnp.transpose(w, (*range(2, n + 2), 1, 0))
@@ -278,7 +283,7 @@ def _cpu_input_grad(g, w, size, geo: Geometry):
                 return _add_columns(cols, kernel, spatial, out, geo)
             return spread([cols[..., 0, :]], kernel, spatial, out, geo)
 
-        return _by_images(of, taps > 1 and taps * channels / w.shape[0], g)
+        return _by_images(of, _windows_nbytes(len(g), out, kernel, channels, g.dtype), g)
     if few.covers(w.shape[0], channels, kernel, g.size // w.shape[0], geo, g.dtype):
         return few.input_grad(g, w, size, geo)
     need, reach = _need(kernel, out, geo), [d * (k - 1) for d, k in zip(geo.dilation, kernel)]
@@ -327,20 +332,20 @@ def _cpu_weight_grad(x, g, size, geo: Geometry):
     if geo.groups > 1:
         sub = (features // geo.groups, *size[1:])
         return _by_group(lambda x, g, one: _cpu_weight_grad(x, g, sub, one), geo, (x, -1), (g, -1), join=0)
-    rows, taps = math.prod(g.shape[:-1]), math.prod(kernel)
+    taps = math.prod(kernel)
     if n == 3 and taps > 1:
         sub = (features, kernel[0] * channels, *kernel[1:])
         w = _cpu_weight_grad(layers.stacked(x, kernel, out, geo), g.reshape(-1, *g.shape[2:]), sub, layers.plane(geo))
         return jnp.swapaxes(w.reshape(features, kernel[0], channels, *kernel[1:]), 1, 2)
     if few.covers(channels, features, kernel, x.size // channels, geo, x.dtype):
         return few.weight_grad(x, g, size, geo)
-    windows_bytes = rows * taps * channels * g.dtype.itemsize
-    if taps > 1 and windows_bytes > WHOLE_BYTES and x.shape[0] <= FEW_LARGE_IMAGES:
+    windows_bytes = _windows_nbytes(len(x), out, kernel, channels, g.dtype)
+    if windows_bytes > WHOLE_BYTES and x.shape[0] <= FEW_LARGE_IMAGES:
         return _weight_grad_by_strips(x, g, size, geo)
     if taps == 1 or x.dtype == jnp.float64 or x.shape[0] <= FEW_IMAGES:
         # the narrow side on the left, and the result with its features first: its transpose back is cheap
         of = lambda x, g: (g.reshape(-1, features).T @ _columns(x, kernel, out, geo))[None]
-        flat = _by_images(of, taps > 1 and windows_bytes / x.nbytes, x, g).sum(0)
+        flat = _by_images(of, windows_bytes, x, g).sum(0)
         return first(flat.reshape(features, *kernel, channels))
     # Channels are its images, images its channels, and the cotangent is its kernel.
     hi = [m - lo - size for m, lo, size in zip(_need(kernel, out, geo), geo.lo, x.shape[1:-1])]
