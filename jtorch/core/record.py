@@ -4,11 +4,12 @@ The graph is a path in a trie (`paths`), and its state the graph's key; a flush 
 which inputs are dead. Recorded graphs are functional: a write is a new value.
 """
 
+import atexit
 import threading
 from contextlib import contextmanager
 
 from .. import config
-from . import aside, lanes, ledger, program, stretch
+from . import aside, ending, lanes, ledger, program, stretch
 from . import device as devices
 from .interrupts import uninterrupted
 from .keys import number_key
@@ -455,3 +456,6 @@ def gradients_dropped():
     deferred = tls.me.deferred
     if deferred is not None:
         deferred.settle()
+
+
+atexit.register(ending.wait)
