@@ -26,7 +26,7 @@ class Plan:
 
     __slots__ = (
         "op", "name", "fn", "specs", "n_out", "n_num", "kinds", "runtime", "device", "nbytes", "jit", "warm", "operands", "bwd",
-        "grad_name", "extra", "diff", "public", "multiple", "fields", "out_edges", "simple", "tries", "first", "enough",
+        "grad_name", "extra", "diff", "public", "multiple", "fields", "out_edges", "finish", "tries", "first", "enough",
         "steps", "exact", "varied", "more", "lanes", "channels", "alone", "look", "depends", "size", "work", "pointwise",
     )  # fmt: skip
 
@@ -60,7 +60,7 @@ class Plan:
         self.diff = True
         self.multiple = False
         self.fields = None
-        self.simple = False
+        self.finish = None  # what finishes its calls (`dispatch/results.py`)
         self.device = device
         self.specs = specs
         if specs is not None:

@@ -176,7 +176,7 @@ def read(storage, spec, offset):
     if graph.device is not spec.device:
         graph = tls.me.graph_on(spec.device)
     if starts:
-        return graph.recn(plan, (storage.value,), starts)[0]
+        return graph.rec1_1_numbers(plan, storage.value, starts)
     return graph.rec1(plan, storage.value)
 
 

@@ -21,7 +21,6 @@ from .call import checkable, inplace, into_out, slow
 from .guards import GUARDS
 from .kinds import asked_kinds, check_kinds
 from .plans import DEFAULT, FAST, MISSING, NUMBER_TYPES, RETURN_FIELDS, return_type
-from .results import finish, finish1, finish2, finish3
 from .spread import spread
 from .twins import take_no_out, twin
 from .view import call_view
@@ -146,7 +145,6 @@ class _Body:
 
     def leaf(self, depth, key, tensors, numbers):
         found = key[0] if len(key) == 1 else "(" + ", ".join(key) + ")"
-        operands = "(" + "".join(n + ", " for n in tensors) + ")"
         values = "(" + "".join(n + ", " for n in numbers) + ")"
         self.emit(depth, "try:")
         self.emit(depth + 1, f"plan = plans[{found}]")
@@ -161,10 +159,8 @@ class _Body:
         given[n:] = [f"{name}={value}" for name, value in zip(named, given[n:])]
         for k in range(len(self.op.value_checks)):
             self.emit(depth, f"check{k}({', '.join(given)})")
-        if len(tensors) in (1, 2, 3) and not numbers:
-            self.emit(depth, "if plan.simple:")
-            self.emit(depth + 1, f"return finish{len(tensors)}(plan, me, {', '.join(tensors)})")
-        self.emit(depth, f"return finish(plan, me, {operands}, {values})" if tensors else self.fallback)
+        given = ", ".join([*tensors, values] if numbers else tensors)
+        self.emit(depth, f"return plan.finish(plan, me, {given})" if tensors else self.fallback)
 
 
 def _branches(op):
@@ -251,8 +247,8 @@ def _safe(name):
 def _compile(record, parts, lines, scope):
     source = f"def {_safe(record.name)}({', '.join(parts)}):\n" + "\n".join("    " + line for line in lines)
     scope |= {
-        "tls": tls, "_op": record, "slow": slow, "plans": getattr(record, "plans", None), "finish": finish,
-        "finish1": finish1, "finish2": finish2, "finish3": finish3, "fast": FAST, "renamed": renamed, "number_types": NUMBER_TYPES,
+        "tls": tls, "_op": record, "slow": slow, "plans": getattr(record, "plans", None),
+        "fast": FAST, "renamed": renamed, "number_types": NUMBER_TYPES,
         "type": builtins.type, "default": DEFAULT, "operand": operand, "_inplace": inplace, "call_view": call_view,
         "view_of_other": view_of_other, "Tensor": Tensor, "isinstance": builtins.isinstance,
         "missing_argument": errors.missing_argument, "check_kinds": check_kinds, "integer_power": errors.integer_power, "division_by_zero": errors.division_by_zero,
