@@ -84,9 +84,13 @@ class Graph:
                 continue
             i = index_of.get(id(v))
             if i is None:
-                i = self.input(v)
-                if i is None:
-                    return call_traced(self, plan, operands, numbers)
+                if type(v) in _arrays:  # as `input`, which costs a call
+                    i = index_of[id(v)] = ~len(self.inputs)
+                    self.inputs.append(v)
+                else:
+                    i = self.input(v)
+                    if i is None:
+                        return call_traced(self, plan, operands, numbers)
             ids.append(i)
         ids = tuple(ids)
         state = self.state

@@ -322,7 +322,10 @@ def _make_room(outs, specs):
 
 def _shifted(t, tensors):
     """Whether an operand shares elements with `t` that it has in other places."""
-    return any(x is not t and x._storage is t._storage and half_overlap(t, x) for x in tensors)
+    for x in tensors:
+        if x is not t and x._storage is t._storage and half_overlap(t, x):
+            return True
+    return False
 
 
 def _keep_apart(op, outs, tensors):
@@ -453,15 +456,26 @@ def inplace(op, args, public=None):
         )
         inplace(op, op.expanded(*args))
         return t
-    if op.elementwise and _shifted(t, tensors):
-        raise errors.input_overlap()
-    if op.apart and any(x._storage is t._storage and (x is t or overlap(t, x)) for x in tensors[1:]):
-        raise errors.input_overlap()
     _compute_and_write(op, plan, me, t, tensors, call.numbers)
     return t
 
 
+def inplace_planned(op, plan, me, tensors, numbers):
+    """`inplace` of plain tensors that has a plan; the first of them is written to, whose elements are apart."""
+    t = tensors[0]
+    if t._storage.version < me.born:
+        CONSTANTS["own"](t._storage, None, _written_name(op))
+    if me.grad and not op.untracked:
+        check_inplace(t, tensors[1:])
+    _compute_and_write(op, plan, me, t, _same_device(tensors, plan.device), numbers)
+    return t
+
+
 def _compute_and_write(op, plan, me, t, tensors, numbers):
+    if op.elementwise and _shifted(t, tensors):
+        raise errors.input_overlap()
+    if op.apart and any(x._storage is t._storage and (x is t or overlap(t, x)) for x in tensors[1:]):
+        raise errors.input_overlap()
     values = [value_of(x) for x in tensors]
     graph = me.graph
     if graph.device is not plan.device:
