@@ -305,19 +305,19 @@ def _over(array, lent=False):
     d, item = dtypes.of(array.dtype), array.dtype.itemsize
     strides = tuple([s // item for s in array.strides])
     spec = Spec.of(array.shape, strides, d, devices.cpu)
-    if array.base is None and array.flags.c_contiguous and array.size:
-        storage = Storage(None, None)
-        whole = spec if spec.contiguous else Spec.dense((array.size,), d, devices.cpu)
-        storages.adopt(storage, array.reshape(-1), array, whole, lent)
-        return make(storage, spec, 0)
-    extent = 1 + builtins.sum((n - 1) * s for n, s in zip(array.shape, strides)) if array.size else 0
     owner = array
     while isinstance(owner.base, np.ndarray):
         owner = owner.base
+    storage = Storage(None, None)
+    if array.flags.c_contiguous and array.size and type(array) is type(owner) is np.ndarray:
+        flat = array.reshape(-1)  # refers to the owner
+        whole = spec if spec.contiguous else Spec.dense((array.size,), d, devices.cpu)
+        storages.adopt(storage, flat, owner, whole, lent)
+        return make(storage, spec, 0)
+    extent = 1 + builtins.sum((n - 1) * s for n, s in zip(array.shape, strides)) if array.size else 0
     # Cut out of the owner itself, so that the buffer holds one reference to it and none to `array`.
     start = array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
     flat = owner.reshape(-1, order="A").view(np.uint8)[start : start + extent * item].view(array.dtype)
-    storage = Storage(None, None)
     whole = (
         spec if array.size and shapes.is_dense(tuple(array.shape), strides) else Spec.dense((extent,), d, devices.cpu)
     )

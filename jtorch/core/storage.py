@@ -430,9 +430,10 @@ def memory(storage) -> np.ndarray:
     """The whole storage as it is in memory now, one-dimensional. Not to be written to."""
     if storage.host is not None:
         return storage.host.buffer
-    base = storage.spec
+    base, value = storage.spec, storage.value
+    if base.contiguous and base.ndim <= 64:
+        return as_memory(as_numpy(value), base.dtype.memory).reshape(-1)
     order = sorted(range(base.ndim), key=lambda d: -base.strides[d])
-    value = storage.value
     if base.ndim > 64:  # more than numpy's arrays can have
         value, order = realise(value).transpose(order).reshape(-1), [0]
     array = as_memory(as_numpy(value), base.dtype.memory)
@@ -480,8 +481,10 @@ def replace(storage, value, spec):
 
 def numpy_of(storage, spec, offset) -> np.ndarray:
     """The tensor's elements as numpy sees them now, without sharing."""
-    if storage.host is not None:
-        return dtypes.values(host_view(storage, spec, offset), spec.dtype)
+    host = storage.host
+    if host is not None:
+        whole = host.spec is spec and spec.contiguous and not offset
+        return dtypes.values(host.buffer.reshape(spec.shape) if whole else host_view(storage, spec, offset), spec.dtype)
     base = storage.spec
     try:
         if base is not spec and base.dtype is spec.dtype and spec.numel:

@@ -11,14 +11,17 @@ from ..core.storage import Storage
 from ..tensor import edge_of, make
 
 MANY = 8  # tensors, from which on it is done
-_LITTLE = 1 << 18  # bytes of the result: more go through a program
+_LITTLE = (
+    1 << 18
+)  # bytes of the result: more go through a program, unless they are parts of larger memory or shared with numpy
 
 
 def joined(op, plan, me, tensors, dim):
     """The result of a call of `cat` or `stack`; None where a program has to make it."""
     spec = plan.specs[0]
-    if spec.device is not devices.cpu or spec.nbytes > _LITTLE or not spec.contiguous or type(dim) is not int:
+    if spec.device is not devices.cpu or not spec.contiguous or type(dim) is not int:
         return None
+    little = spec.nbytes <= _LITTLE
     if me.scope is not None or me.extra.get("transforms"):
         return None
     dtype, ndim, grad = spec.dtype, tensors[0]._spec.ndim, me.grad
@@ -26,9 +29,15 @@ def joined(op, plan, me, tensors, dim):
         own, value = t._spec, t._storage.value
         if own.dtype is not dtype or own.ndim != ndim or not storages.at_hand(value) or is_traced(value):
             return None
+        if not little and t._storage.spec is own:
+            return None
         if grad and (t._rg or edge_of(t) is not None):
             return None
     array = op.by_numpy([storages.numpy_of(t._storage, t._spec, t._offset) for t in tensors], dim)
-    storage = Storage(storages.to_device(array, spec.device), spec)
+    if little:
+        storage = Storage(storages.to_device(array, spec.device), spec)
+    else:
+        storage = Storage(None, None)
+        storages.adopt(storage, array.reshape(-1), array, spec, True)
     storage.version = me.born
     return make(storage, spec)
