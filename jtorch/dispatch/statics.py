@@ -27,8 +27,7 @@ def check_statics(record, statics, *, method=False, name=None):
         position = at + 1 - method if p.default is p.empty or p.name == "dim" else None
         if p.annotation in _INTS and not (type(a) is str and str in typing.get_args(p.annotation)):
             _check_ints(name or record.shown, p, a, at + 1 - method)
-        wanted = p.annotation is float or (p.annotation == float | None and a is not None)
-        if wanted and a is not p.default and isinstance(a, (str, complex, tuple, type(None))):
+        if p.annotation is float and a is not p.default and isinstance(a, (str, complex, tuple, type(None))):
             raise errors.argument(name or record.shown, p.name, "float", a, position)
         if p.name == "dtype" and not (a is None or isinstance(a, dtypes.dtype)):
             raise errors.argument(name or record.shown, "dtype", "torch.dtype", a)

@@ -13,6 +13,7 @@ from jtorch.core import dtype as dtypes
 from jtorch.core import shapes, wide
 from jtorch.core.channel_order import FOLLOWS, IMAGES
 from jtorch.core.dtype import BOOL, INT
+from jtorch.errors import argument
 
 from . import channels, formats
 from .adaptive_pool import adaptive_avg_pool as mean_windows
@@ -130,6 +131,8 @@ pad.guards(input=lambda call: call["mode"] in ("reflect", "replicate") or None)
 def _(input, pad, mode="constant", value=None):
     if not isinstance(pad, tuple):
         raise errors_arguments.no_tuple("pad", "pad", 2, pad)
+    if isinstance(value, str):
+        raise argument("pad", "value", "float", value, 4)
     if len(pad) % 2:
         raise RuntimeError("Padding length must be divisible by 2")
     if len(pad) > 2 * input.ndim:

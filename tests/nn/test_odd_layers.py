@@ -134,6 +134,7 @@ def test_padding_value_and_mode():
     for options in ({"value": "x"}, {"mode": None}):
         with pytest.raises(TypeError, match="argument '(value|mode)' .*must be (float, not str|str, not NoneType)"):
             jtorch.nn.functional.pad(jtorch.ones(2, 3), (1, 1), **options)
+    both(lambda t: t.constant_pad_nd(t.ones(2, dtype=t.complex64), (1, 0), 2j))
 
 
 def encoded(t, whole):

@@ -87,9 +87,9 @@ class NLLLoss2d(NLLLoss):
     """Deprecated: NLLLoss."""
 
     def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
         words = "`NLLLoss2d` has been deprecated. Please use `NLLLoss` instead as a drop-in replacement."
         warnings.warn(words, FutureWarning, stacklevel=2)
+        super().__init__(*args, **kwargs)
 
 
 class CrossEntropyLoss(_WeightedLoss):
