@@ -8,6 +8,7 @@ import numpy as np
 from . import aten as aten  # what torch.ops.aten and dispatch modes call operators
 from . import creation, dlpack, functions, legacy, printing, settings
 from . import errors as _errors
+from .convert import typename
 from .core import device as devices
 from .core import dtype as dtypes
 from .core import record
@@ -96,14 +97,6 @@ def _number_kind(x) -> type | None:
     """The kind of number that something is: a member of an enum and one of numpy's too."""
     x = numpy_number(x) if isinstance(x, (np.number, np.bool_)) else x
     return next((kind for kind in (bool, int, float, complex) if isinstance(x, kind)), None)
-
-
-def typename(obj) -> str:
-    """The name of an object's type, with its module."""
-    if isinstance(obj, Tensor):
-        return obj.type()
-    cls = obj if isinstance(obj, type) else type(obj)
-    return cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
 
 
 def vmap(*args, **kwargs):

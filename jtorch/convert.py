@@ -1,5 +1,7 @@
 """Tensors in other dtypes, on other devices, and as numpy and jax arrays."""
 
+import inspect
+
 import numpy as np
 
 from . import creation, errors_func
@@ -139,6 +141,15 @@ def caster(dtype, name):
     cast.__name__ = name
     cast.__doc__ = f"The tensor as {dtype}."
     return cast
+
+
+def typename(obj) -> str:
+    """The name of an object's type, or of a type or function itself, with its module; a tensor's is the old-style one."""
+    if isinstance(obj, Tensor):
+        return type_(obj)
+    named = obj if isinstance(obj, type) or inspect.isroutine(obj) else type(obj)
+    module = getattr(named, "__module__", None)
+    return named.__qualname__ if module in (None, "", "builtins") else f"{module}.{named.__qualname__}"
 
 
 def type_as(self, other) -> Tensor:

@@ -36,6 +36,7 @@ SAME = [
     "torch.embedding_bag(torch.arange(8.0).reshape(4, 2), torch.tensor([1, 2, 3]), torch.tensor([0, 2]))[0]",
     "torch.embedding_bag(torch.arange(8.0).reshape(4, 2), torch.tensor([1, 2, 3]), torch.tensor([0, 2]), mode=2)",
     "torch.typename(3), torch.typename(int), torch.typename(None), torch.typename(x)",
+    "torch.typename(len), torch.typename([].append), torch.typename(str.join), torch.typename(int.__add__)",
     "torch.values_copy(x.to_sparse_csr()), torch.crow_indices_copy(x.to_sparse_csr()), torch.row_indices_copy(x.to_sparse_csc())",
     "torch.backends.fp32_precision, torch.backends.mkldnn.fp32_precision, torch.backends.mkldnn.conv.fp32_precision",
     "torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(True), torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed()",

@@ -1,7 +1,10 @@
 """Tensors as PyTorch users meet them: fields, operators, conversions, printing, leaf rules."""
 
+import warnings
+
 import pytest
 
+import jtorch
 from tests.oracle import both
 
 
@@ -88,6 +91,16 @@ def test_conversions():
     for f in (bool, float, int, lambda x: x.item()):
         both(lambda torch, f=f: f(torch.ones(2)))
         both(lambda torch, f=f: f(torch.ones(0)))
+
+
+@pytest.mark.parametrize("kind", ["float16", "float8_e5m2"])
+def test_small_floats_as_ints(kind):
+    """What is out of range wraps, and numpy does not warn of bounds that such a float cannot hold."""
+    values = [1.5, -2.5, float("inf"), -float("inf"), float("nan"), 300.0, 0.0]
+    both(lambda t: [t.tensor(values).to(getattr(t, kind)).to(d) for d in (t.int8, t.uint8, t.int32, t.int64, t.bool)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        jtorch.ones(1, 1, 5).to(getattr(jtorch, kind)).long()
 
 
 def test_leaf_rules():

@@ -238,8 +238,11 @@ class _IndependentConstraint(Constraint):
         )
         self.base_constraint = base_constraint
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
-        if base_constraint.check_host is not None:
-            self.check_host = lambda array: self._join(base_constraint.check_host(array))
+
+    @property
+    def check_host(self):
+        check = self.base_constraint.check_host
+        return None if check is None else lambda array: self._join(check(array))
 
     @property
     def is_discrete(self):

@@ -61,7 +61,7 @@ class Wishart(GivenByMatrix, ExponentialFamily):
             )
         self._unbroadcasted_scale_tril = FACTORS[name](matrix)
         steps = torch.arange(event[-1], dtype=self.df.dtype, device=self.df.device)
-        self._dist_chi2 = Chi2(df=self.df.unsqueeze(-1) - steps.expand((*self.df.shape, -1)))
+        self._dist_chi2 = Chi2(df=self.df.unsqueeze(-1) - steps.expand((*batch, -1)))
 
     @property
     def arg_constraints(self):

@@ -20,14 +20,6 @@ _ops = torch.namespace("nn.functional")
 globals().update(_ops)
 
 
-def _reduced(loss, reduction):
-    if reduction == "mean":
-        return loss.mean()
-    if reduction == "sum":
-        return loss.sum()
-    return loss
-
-
 def _default(function):
     """Define `function` unless an op of that name exists."""
     globals().setdefault(function.__name__, function)
@@ -54,30 +46,6 @@ def upsample_nearest(input, size=None, scale_factor=None):
 def upsample_bilinear(input, size=None, scale_factor=None):
     """Deprecated: use interpolate with align_corners=True."""
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)  # noqa: F821
-
-
-@_default
-def triplet_margin_with_distance_loss(
-    anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction="mean"
-):
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin) with a distance of your own."""
-    if reduction not in ("mean", "sum", "none"):
-        raise ValueError(f"{reduction} is not a valid value for reduction")
-    if margin <= 0:
-        raise ValueError(f"margin must be greater than 0, got {margin}")
-    if distance_function is None:
-        distance_function = torch.pairwise_distance
-    if not anchor.dim() == positive.dim() == negative.dim():
-        raise RuntimeError(
-            "The anchor, positive, and negative tensors are expected to have "
-            f"the same number of dimensions, but got: anchor {anchor.dim()}D, positive {positive.dim()}D, "
-            f"and negative {negative.dim()}D inputs"
-        )
-    near = distance_function(anchor, positive)
-    far = distance_function(anchor, negative)
-    if swap:
-        far = torch.minimum(far, distance_function(positive, negative))
-    return _reduced(torch.clamp_min(margin + near - far, 0), reduction)
 
 
 def _check_linear_cross_entropy(input, linear_weight, linear_bias):

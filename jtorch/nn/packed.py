@@ -350,10 +350,11 @@ def _padded_on_host(sequences, longest, batch_first, padding_value, side):
 
 
 def unpad_sequence(padded_sequences, lengths, batch_first=False):
-    """The sequences of a padded batch, each with its own length."""
+    """The sequences of a padded batch, each with its own length, as copies."""
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
-    return [s[: int(n)] for s, n in zip(padded_sequences.unbind(0), lengths)]
+    places = torch.arange(padded_sequences.shape[1], device=padded_sequences.device)
+    return [s[places[: int(n)]] for s, n in zip(padded_sequences.unbind(0), lengths, strict=True)]
 
 
 def pack_sequence(sequences, enforce_sorted=True):

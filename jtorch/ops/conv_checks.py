@@ -1,10 +1,20 @@
 """What PyTorch refuses in the arguments of a convolution, in its words."""
 
+import functools
+import warnings
+
 from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
 from jtorch.core.dtype import INT, scalar_name
 
 from .conv_shapes import geometry, transposed_spatial, tuple_of
+
+
+@functools.cache
+def _warn_of_copy():
+    """Once in a process, as PyTorch does."""
+    words = "Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy of the input be created"
+    warnings.warn(words, stacklevel=2)
 
 
 def check_conv(name, input, weight, bias, stride, padding, output_padding, dilation, groups, transposed):
@@ -46,6 +56,9 @@ def check_conv(name, input, weight, bias, stride, padding, output_padding, dilat
             f"expected stride to be a single integer value or a list of {dims} values to match the "
             f"convolution dimensions, but got stride={list(tuple_of(stride, n))}"
         )
+    lengths = zip(tuple_of(dilation, n), tuple(weight.shape[2:]))
+    if padding == "same" and any(d * (k - 1) % 2 for d, k in lengths):
+        _warn_of_copy()
     if bias is not None and bias.dtype is not input.dtype:
         raise RuntimeError(f"Input type ({_c_name(input)}) and bias type ({_c_name(bias)}) should be the same")
     if weight.dtype is not input.dtype:

@@ -167,7 +167,8 @@ def convert(x, np_dtype):
     if dtypes.of(x.dtype).is_floating_point and np_dtype.kind in "iu":
         wide = np.dtype(np.int64 if np_dtype.itemsize >= 8 or np_dtype == np.uint32 else np.int32)
         info = np.iinfo(wide)
-        inside = (x >= builtins.float(info.min)) & (x < -builtins.float(info.min))
+        small = builtins.float(jnp.finfo(x.dtype).max) < info.max  # the bounds would be infinite in this dtype
+        inside = jnp.isfinite(x) if small else (x >= builtins.float(info.min)) & (x < -builtins.float(info.min))
         return jnp.where(inside, x, 0).astype(wide).astype(np_dtype) + jnp.where(
             inside, jnp.zeros((), np_dtype), np.asarray(info.min, wide).astype(np_dtype)
         )

@@ -18,6 +18,8 @@ def _padded(targets, target_lengths):
     """Targets as (N, S): those given as one row are cut by their lengths."""
     if targets.ndim == 2:
         return targets
+    if not targets.shape[0]:
+        return targets.reshape(1, 0).repeat(target_lengths.shape[0], 0)
     ends = jnp.cumsum(target_lengths)
     at = (ends - target_lengths)[:, None] + jnp.arange(targets.shape[0])
     return jnp.take(targets, jnp.minimum(at, targets.shape[0] - 1))
@@ -47,8 +49,8 @@ def ctc_alignments(log_probs: Array, targets: Array, input_lengths: Array, targe
     states = extended.shape[1]
     emit = jnp.take_along_axis(log_probs, jnp.broadcast_to(extended, (steps, *extended.shape)), 2)
     emit = jnp.maximum(emit, NEVER)
-    # a label may follow the one before it without a blank between, unless they are equal
-    skip = jnp.pad(extended[:, 2:] != extended[:, :-2], ((0, 0), (2, 0))) & (extended != blank)
+    # a label may follow the one before it without a blank between, unless they are equal; labels stand at odd places
+    skip = jnp.pad(extended[:, 2:] != extended[:, :-2], ((0, 0), (2, 0)))[:, :states] & (jnp.arange(states) % 2 == 1)
     shift = lambda a, k: jnp.pad(a, ((0, 0), (k, 0)), constant_values=NEVER)[:, :states]
 
     def step(alpha, at):
@@ -64,6 +66,7 @@ def ctc_alignments(log_probs: Array, targets: Array, input_lengths: Array, targe
     before = jnp.take_along_axis(alpha, jnp.maximum(last - 1, 0), 1)[:, 0]
     before = jnp.where(target_lengths > 0, before, NEVER)
     loss = -_log_add(end, before, jnp.full_like(end, NEVER))
+    loss = jnp.where(input_lengths > 0, loss, jnp.where(target_lengths > 0, -NEVER, 0.0))
     loss = jnp.where(loss > -NEVER / 2, jnp.inf, loss)
     # PyTorch's gradient takes the probabilities to be normalised: it has exp(log_probs) in addition
     mass = jnp.where((jnp.arange(steps)[:, None] < input_lengths), jnp.sum(jnp.exp(log_probs), -1), 0).sum(0)

@@ -7,11 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jtorch import errors_arguments
 from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
 from jtorch.core import shapes, wide
 from jtorch.core.channel_order import FOLLOWS, IMAGES
 from jtorch.core.dtype import BOOL, INT
+from jtorch.errors import argument
 
 from . import channels, formats
 from .adaptive_pool import adaptive_avg_pool as mean_windows
@@ -45,7 +47,7 @@ def _reflected(size, lo, hi):
 
 def _wrapped(size, lo, hi):
     kept = np.arange(max(-lo, 0), size - max(-hi, 0))  # cropped first: what is cut off does not come back
-    return kept[np.arange(-max(lo, 0), len(kept) + max(hi, 0)) % len(kept)]
+    return kept[np.arange(-max(lo, 0), len(kept) + max(hi, 0)) % max(len(kept), 1)]
 
 
 _SOURCES = {
@@ -70,6 +72,8 @@ def _runs(index):
 
 def _take_runs(x, index, axis):
     """x at `index` along an axis, by slices rather than a gather: its derivative is then no scatter."""
+    if not len(index):
+        return lax.slice_in_dim(x, 0, 0, axis=axis)
     parts = []
     for first, last, step, count in _runs(index):
         low, high = min(first, last), max(first, last)
@@ -125,6 +129,10 @@ pad.guards(input=lambda call: call["mode"] in ("reflect", "replicate") or None)
 
 @pad.check
 def _(input, pad, mode="constant", value=None):
+    if not isinstance(pad, tuple):
+        raise errors_arguments.no_tuple("pad", "pad", 2, pad)
+    if isinstance(value, str):
+        raise argument("pad", "value", "float", value, 4)
     if len(pad) % 2:
         raise RuntimeError("Padding length must be divisible by 2")
     if len(pad) > 2 * input.ndim:
@@ -136,7 +144,7 @@ def _(input, pad, mode="constant", value=None):
     if mode == "constant":
         if value is not None:
             dtypes.check_number(float(value) if type(value) is int else value, input.dtype)  # so no -1 wraps
-        if any(lo + hi + size < 0 for _, size, lo, hi in sizes):
+        if any(size + min(lo, 0) + min(hi, 0) < 0 for _, size, lo, hi in sizes):
             raise RuntimeError("narrow(): length must be non-negative.")
         return
     if value not in (None, 0):
@@ -159,6 +167,8 @@ def _(input, pad, mode="constant", value=None):
             )
         if mode == "circular" and (lo > size or hi > size):
             raise RuntimeError("Padding value causes wrapping around more than once.")
+        if mode == "circular" and lo + hi + size < 0:
+            raise RuntimeError("Negative padding value is resulting in an empty dimension")
     if input.dtype.category == BOOL and mode != "circular":
         raise errors.not_implemented(f"{'reflection' if mode == 'reflect' else 'replication'}_pad{n}d", input.dtype)
 

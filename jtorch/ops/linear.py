@@ -335,6 +335,8 @@ def embedding_bags(
 def _bags(weight, indices, offsets, per_sample_weights, mode, padding_idx, scale_grad_by_freq, include_last_offset):
     count = indices.shape[0]
     bags = offsets.shape[0] - include_last_offset
+    if not bags:
+        return jnp.zeros((0, weight.shape[1]), weight.dtype)
     starts = offsets[:bags]  # the last offset, where included, is where the last bag would end
     # A bag that starts where the next one starts is empty: the last start at or before a position owns it.
     bag = lax.cumsum(jnp.zeros(count, jnp.int32).at[starts].add(1, mode="drop")) - 1
@@ -436,7 +438,7 @@ def functional_embedding_bag(
     if input.ndim == 2:
         if offsets is not None:
             raise errors.bag_offsets_given(offsets)
-        length, offsets = input.shape[1], bag_starts(input)
+        length, offsets, include_last_offset = input.shape[1], bag_starts(input), False
         input = input.reshape(-1)
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights.reshape(-1)

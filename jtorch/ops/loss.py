@@ -462,7 +462,11 @@ def l1_loss(
 l1_loss.guards(input=False, target=False)
 
 
-@loss_op("SmoothL1LossBackward0", promote=PROMOTE, asked="size")
+def _smooth_name(args):
+    return by_reduction("AbsBackward0")(args) if args["beta"] == 0 else "SmoothL1LossBackward0"
+
+
+@loss_op(_smooth_name, promote=PROMOTE, asked="size")
 def smooth_l1_loss(
     input: Array,
     target: Array,

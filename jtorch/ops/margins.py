@@ -192,6 +192,11 @@ def triplet_margin_with_distance_loss(
         raise ValueError(f"{reduction} is not a valid value for reduction")
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
+    if not anchor.ndim == positive.ndim == negative.ndim:
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
+            f"anchor {anchor.ndim}D, positive {positive.ndim}D, and negative {negative.ndim}D inputs"
+        )
     if distance_function is None:
         return triplet_margin_loss(anchor, positive, negative, margin, 2, 1e-6, bool(swap), reduction=reduction)
     near, far = distance_function(anchor, positive), distance_function(anchor, negative)

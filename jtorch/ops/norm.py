@@ -312,7 +312,7 @@ def group_normalized(input, groups, weight, bias, eps):
     """The result of group norm, and the groups' mean, variance and reciprocal standard deviation."""
     n, c = input.shape[:2]
     if not input.size:
-        mean, rstd = _moments(_wide(input).reshape(n, groups, math.prod(input.shape[1:]) // groups), eps)
+        mean, rstd = _moments(_wide(input).reshape(n, groups, math.prod(input.shape[1:]) // max(groups, 1)), eps)
         return input, mean[..., 0], rstd[..., 0] * 0, rstd[..., 0]
     x = _by_channel(input)
     mean, variance, rstd = _group_statistics(x, groups, eps)

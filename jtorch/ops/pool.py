@@ -226,7 +226,7 @@ def scattered(value, index, shape, n: int):
     size = math.prod(shape[-n:])
     dtype = jnp.int32 if lead * size < 1 << 31 else jnp.int64
     rows = jnp.arange(lead, dtype=dtype)[:, None] * size
-    at = (rows + index.reshape(lead, -1).astype(dtype)).reshape(-1)
+    at = (rows + index.reshape(lead, math.prod(index.shape[-n:])).astype(dtype)).reshape(-1)
     return jnp.zeros(lead * size, value.dtype).at[at].add(value.reshape(-1)).reshape(shape)
 
 

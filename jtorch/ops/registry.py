@@ -135,7 +135,7 @@ SPACES = (
 # Of the functions of nn.functional those that PyTorch has in C or that hand their tensor to one, and factories.
 _IN_C = frozenset(
     "avg_pool2d avg_pool3d gelu linear logsigmoid softplus softshrink tril_indices triu_indices batch_norm functional_dropout "
-    "functional_alpha_dropout feature_alpha_dropout one_hot".split()
+    "functional_alpha_dropout feature_alpha_dropout one_hot pad".split()
 )
 
 _NOTHING = contextlib.nullcontext()

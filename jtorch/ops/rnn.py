@@ -267,15 +267,18 @@ def _layer_grad(kind, grads, x, first, w_ih, w_hh, b_ih, b_hh, saved, reverse, v
     dtype = accumulator(x.dtype)
     n = len(first)
     wide = lambda t: jax.tree.map(lambda a: a.astype(dtype), t)
+    # PyTorch's gradient of a complex value is the conjugate of what the loops below have
+    turn = jnp.conj if jnp.issubdtype(dtype, jnp.complexfloating) else lambda a: a
+    last = tuple(turn(wide(g)) for g in grads[1:])
     arrays = wide((x, tuple(first), w_ih, w_hh, b_ih, b_hh))
     states, kept = tuple(saved[:n]), saved[n] if len(saved) > n else ()
     if not x.size:
-        by = _pull(kind, reverse, (wide(grads[0]), tuple(wide(grads[1:]))), arrays, _column(valid))
+        by = _pull(kind, reverse, (turn(wide(grads[0])), last), arrays, _column(valid))
     else:
-        by = _gradients(kind, reverse, _column(valid), wide(grads[0]), tuple(wide(grads[1:])), arrays, states, kept)
+        by = _gradients(kind, reverse, _column(valid), turn(wide(grads[0])), last, arrays, states, kept)
     flat = (by[0], *by[1], *by[2:])
     given = (x, *first, w_ih, w_hh, b_ih, b_hh)
-    return tuple(None if b is None or a is None else a.astype(b.dtype) for a, b in zip(flat, given))
+    return tuple(None if b is None or a is None else turn(a).astype(b.dtype) for a, b in zip(flat, given))
 
 
 @op(where="", hidden=3, grad_name="MkldnnRnnLayerBackward0")

@@ -539,13 +539,21 @@ def asinh(input: Array) -> Array:
 asinh.vjp(input=lambda g, input: g / conj_of(sqrt(input * input + 1)))
 
 
+# the product of roots, not the root of the product, which jax takes: they differ in sign for complex numbers
+@jax.custom_jvp
+def _complex_acosh(x):
+    return jnp.arccosh(x)
+
+
+_complex_acosh.defjvps(lambda t, out, x: t / (jnp.sqrt(x - 1) * jnp.sqrt(x + 1)))
+
+
 @op(promote=FLOAT, aliases=("arccosh",))
 def acosh(input: Array) -> Array:
     """The inverse hyperbolic cosine."""
-    return jnp.arccosh(input)
+    return _complex_acosh(input) if jnp.iscomplexobj(input) else jnp.arccosh(input)
 
 
-# the product of roots, not the root of the product: they differ in sign for complex numbers
 acosh.vjp(
     input=lambda g, input: (
         g / conj_of(sqrt(input - 1) * sqrt(input + 1) if kind(input) == "c" else sqrt(input * input - 1))

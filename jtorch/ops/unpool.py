@@ -16,7 +16,8 @@ from .registry import Array, op
 def at_indices(grad: Array, indices: Array, n: int) -> Array:
     """The elements at flat spatial positions: where an index occurs twice, both get it."""
     lead = math.prod(grad.shape[:-n])
-    flat = jnp.take_along_axis(grad.reshape(lead, -1), indices.reshape(lead, math.prod(indices.shape[-n:])), 1)
+    grad = grad.reshape(lead, math.prod(grad.shape[-n:]))
+    flat = jnp.take_along_axis(grad, indices.reshape(lead, math.prod(indices.shape[-n:])), 1)
     return flat.reshape(indices.shape)
 
 
@@ -46,6 +47,8 @@ def _max_unpool(n, input, indices, kernel_size, stride, padding, output_size):
     spatial = unpooled(n, input.shape[-n:], kernel_size, stride, padding, output_size)
     lead = math.prod(input.shape[:-n])
     flat = jnp.zeros((lead, math.prod(spatial)), input.dtype)
+    if not input.size:
+        return flat.reshape(*input.shape[:-n], *spatial)
     rows = jnp.arange(lead)[:, None]
     size = math.prod(input.shape[-n:])
     flat = flat.at[rows, indices.reshape(lead, size)].set(input.reshape(lead, size))

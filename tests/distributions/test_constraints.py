@@ -1,5 +1,7 @@
 """Constraints against PyTorch's: what satisfies them, facts about them, reprs, and the same test on the host."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -93,6 +95,14 @@ def test_dependent_property():
         ]  # fmt: skip
 
     oracle.both(program)
+
+
+@pytest.mark.parametrize("text", ["real_vector", "independent(independent(positive, 1), 2)", "simplex"])
+def test_through_a_pickle(text):
+    constraint = eval(text, vars(jtorch.distributions.constraints))
+    again = pickle.loads(pickle.dumps(constraint))
+    assert repr(again) == repr(constraint)
+    assert again.check_host(np.ones((1, 1, 3)) / 3).all()
 
 
 def test_public_names():

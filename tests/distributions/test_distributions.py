@@ -185,6 +185,15 @@ def test_same_samples(case, dtype):
     agree(program, case, least)
 
 
+@pytest.mark.filterwarnings("ignore:Singular sample")
+def test_one_degree_of_freedom_for_many_matrices():
+    matrices = jtorch.eye(2).expand(3, 2, 2)
+    for df in (4, jtorch.tensor(4.0), jtorch.tensor([4.0, 5.0, 6.0])):
+        d = jtorch.distributions.Wishart(df, precision_matrix=matrices)
+        assert d._dist_chi2.batch_shape == (3, 2)
+        assert d.sample((5,)).shape == (5, 3, 2, 2)
+
+
 DEVICE = [c for c in ONE if c.samples == "device"]
 
 

@@ -73,6 +73,22 @@ def test_forward_of_two(name):
     both(lambda t: forward(t, TWO[name], X, Y))
 
 
+QUADRANTS = [0.3 + 0.7j, -0.3 + 0.7j, -0.3 - 0.7j, 0.3 - 0.7j, 2 + 1j, -2 + 1j, -2 - 1j, 2 - 1j]
+
+
+@pytest.mark.parametrize(
+    "name", "acosh acos asin asinh atan atanh sqrt rsqrt log log1p tan tanh sigmoid sgn abs".split()
+)
+def test_forward_of_complex_numbers(name):
+    """Either side of every branch cut."""
+
+    def program(t):
+        z = t.tensor(QUADRANTS, dtype=t.complex128)
+        return t.func.jvp(getattr(t, name), (z,), (t.full_like(z, 1 + 0.5j),))
+
+    both(program)
+
+
 @pytest.mark.parametrize("name", FIRST)
 def test_backward(name):
     def program(t):

@@ -1,5 +1,7 @@
 """Activation layers: elementwise functions, and softmax."""
 
+import warnings
+
 from jtorch import functions as torch
 from jtorch.nn import functional as F
 from jtorch.nn import init
@@ -134,12 +136,14 @@ class Hardtanh(_Inplace):
 
     def __init__(self, min_val=-1.0, max_val=1.0, inplace=False, min_value=None, max_value=None):
         super().__init__(inplace)
+        for old, given in (("min_value", min_value), ("max_value", max_value)):
+            if given is not None:
+                words = f"keyword argument `{old}` is deprecated and renamed to `{old[:-2]}`"
+                warnings.warn(words, FutureWarning, stacklevel=2)
         self.min_val = min_val if min_value is None else min_value
         self.max_val = max_val if max_value is None else max_value
         if self.max_val <= self.min_val:
-            raise AssertionError(
-                f"max_val must be larger than min_val, got min_val={self.min_val} and max_val={self.max_val}"
-            )
+            raise AssertionError(f"max_val ({self.max_val}) must be greater than min_val ({self.min_val})")
 
     def forward(self, input):
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)

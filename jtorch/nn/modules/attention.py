@@ -210,13 +210,11 @@ def _detect_causal(mask, is_causal, size) -> bool:
     return is_causal is True
 
 
-def _as_additive(mask, dtype):
-    """A boolean mask as numbers to add; float masks stay."""
-    if mask is None or mask.is_floating_point():
-        return mask
-    if mask.dtype is not dtypes.bool_:
-        raise AssertionError("only bool and floating types of attn_mask are supported")
-    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(mask, float("-inf"))
+def _as_additive(mask, padding, name, dtype):
+    """An encoder's mask, called `name`, and its padding as numbers to add; of two kinds of masks is warned."""
+    kind = None if mask is None else mask.dtype
+    padding = F._additive_mask(padding, "src_key_padding_mask", kind, name, dtype)
+    return F._additive_mask(mask, name, None, "", dtype, check_other=False), padding
 
 
 def _activation(activation):
@@ -354,8 +352,7 @@ class TransformerEncoder(Module):
 
     def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
         """Encode `src`; the masks are those of MultiheadAttention."""
-        src_key_padding_mask = _as_additive(src_key_padding_mask, src.dtype)
-        mask = _as_additive(mask, src.dtype)
+        mask, src_key_padding_mask = _as_additive(mask, src_key_padding_mask, "mask", src.dtype)
         layer = self.layers[0]
         batch_first = layer.self_attn.batch_first if hasattr(layer, "self_attn") else False
         is_causal = _detect_causal(mask, is_causal, _sequence_length(src, batch_first))
@@ -465,8 +462,7 @@ class TransformerEncoderLayer(Module):
 
     def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
         """Encode `src`; the masks are those of MultiheadAttention."""
-        src_key_padding_mask = _as_additive(src_key_padding_mask, src.dtype)
-        src_mask = _as_additive(src_mask, src.dtype)
+        src_mask, src_key_padding_mask = _as_additive(src_mask, src_key_padding_mask, "src_mask", src.dtype)
         x = src
         if self.norm_first:
             x = x + self._sa_block(self.norm1(x), src_mask, src_key_padding_mask, is_causal)

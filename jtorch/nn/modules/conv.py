@@ -105,13 +105,12 @@ class _ConvNd(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def extra_repr(self):
-        n = len(self.kernel_size)
         parts = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
         if self.padding != (0,) * len(self.padding):
             parts.append(f"padding={self.padding}")
-        if self.dilation != (1,) * n:
+        if self.dilation != (1,) * len(self.dilation):
             parts.append(f"dilation={self.dilation}")
-        if self.output_padding != (0,) * n:
+        if self.output_padding != (0,) * len(self.output_padding):
             parts.append(f"output_padding={self.output_padding}")
         if self.groups != 1:
             parts.append(f"groups={self.groups}")

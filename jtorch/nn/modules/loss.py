@@ -1,5 +1,7 @@
 """Loss layers."""
 
+import warnings
+
 from jtorch.nn import functional as F
 from jtorch.nn.modules.distance import PairwiseDistance
 from jtorch.nn.modules.module import Module
@@ -83,6 +85,11 @@ class NLLLoss(_WeightedLoss):
 
 class NLLLoss2d(NLLLoss):
     """Deprecated: NLLLoss."""
+
+    def __init__(self, *args, **kwargs):
+        words = "`NLLLoss2d` has been deprecated. Please use `NLLLoss` instead as a drop-in replacement."
+        warnings.warn(words, FutureWarning, stacklevel=2)
+        super().__init__(*args, **kwargs)
 
 
 class CrossEntropyLoss(_WeightedLoss):

@@ -7,6 +7,7 @@ from collections import OrderedDict
 
 from jtorch import functions as torch
 from jtorch.autograd.mode import no_grad
+from jtorch.convert import typename
 from jtorch.core import dtype as dtypes
 from jtorch.core.device import device as device_type
 from jtorch.core.record import gradients_dropped
@@ -45,17 +46,6 @@ __all__ = [
 
 # Values of these types are never registered, so assigning them needs no further look.
 _PLAIN = frozenset((int, float, bool, str, bytes, tuple, list, dict, set, complex))
-
-
-def typename(value) -> str:
-    """The type of a value as error messages spell it."""
-    if isinstance(value, Tensor):
-        return value.type()
-    cls = value if isinstance(value, type) else type(value)
-    module = cls.__module__
-    if module in ("builtins", "__builtin__", None):
-        return cls.__qualname__
-    return f"{module}.{cls.__qualname__}"
 
 
 def weight_and_bias(module):
@@ -676,6 +666,8 @@ def _parse_to(*args, **kwargs):
         raise TypeError(f"to() received an invalid combination of arguments - got ({got})")
     if other is not None:
         device, dtype = other.device, other.dtype
+    if options.pop("copy", False):
+        raise RuntimeError(".to() does not accept copy argument")
     if device is not None and not isinstance(device, device_type):
         device = device_type(device)
     if memory_format is not None and not isinstance(memory_format, MemoryFormat):

@@ -135,8 +135,6 @@ class GroupNorm(Module):
     def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None, *, bias=True):
         factory = {"device": device, "dtype": dtype}
         super().__init__()
-        if num_groups <= 0:
-            raise ValueError(f"num_groups must be positive, got num_groups={num_groups}")
         if num_channels % num_groups != 0:
             raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
         self.num_groups = num_groups

@@ -46,8 +46,11 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
 @no_grad()
 def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
     """Scale all gradients by max_norm / total_norm if that is below one."""
+    gradients = _gradients(parameters)
+    if not gradients:
+        return
     factor = torch.clamp(float(max_norm) / (total_norm + 1e-6), max=1.0)
-    for g in _gradients(parameters):
+    for g in gradients:
         g.mul_(factor.to(g.device))
 
 

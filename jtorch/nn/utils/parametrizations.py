@@ -8,7 +8,6 @@ from jtorch.nn.modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspo
 from jtorch.nn.modules.module import Module
 from jtorch.nn.utils import parametrize
 from jtorch.nn.utils.spectral_norm import as_matrix
-from jtorch.nn.utils.weight_norm import norm_except_dim
 from jtorch.tensor import Tensor
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
@@ -134,10 +133,10 @@ class _WeightNorm(Module):
         self.dim = -1 if dim is None else dim
 
     def forward(self, weight_g, weight_v):
-        return weight_v * (weight_g / norm_except_dim(weight_v, self.dim))
+        return weight_v * (weight_g / torch.norm_except_dim(weight_v, 2, self.dim))
 
     def right_inverse(self, weight):
-        return norm_except_dim(weight, self.dim), weight
+        return torch.norm_except_dim(weight, 2, self.dim), weight
 
 
 def weight_norm(module, name="weight", dim=0):

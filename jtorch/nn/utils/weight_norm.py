@@ -8,14 +8,6 @@ from jtorch.nn.parameter import Parameter, is_lazy
 __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 
 
-def norm_except_dim(v, dim):
-    """The norm over all dimensions but one, which stays (dim=-1: over all)."""
-    if dim == -1:
-        return v.norm()
-    others = tuple(i for i in range(v.dim()) if i != dim % v.dim())
-    return torch.sqrt((v * v).sum(others, keepdim=True)) if others else v.abs()
-
-
 class WeightNorm:
     """The hook that computes a weight from its direction and its length before each forward."""
 
@@ -26,7 +18,7 @@ class WeightNorm:
     def compute_weight(self, module):
         """g * v / |v|."""
         g, v = getattr(module, self.name + "_g"), getattr(module, self.name + "_v")
-        return v * (g / norm_except_dim(v, self.dim))
+        return v * (g / torch.norm_except_dim(v, 2, self.dim))
 
     @staticmethod
     def apply(module, name, dim):
@@ -42,7 +34,7 @@ class WeightNorm:
                 "Make sure to run the dummy forward before applying weight normalization"
             )
         del module._parameters[name]
-        module.register_parameter(name + "_g", Parameter(norm_except_dim(weight, fn.dim).data))
+        module.register_parameter(name + "_g", Parameter(torch.norm_except_dim(weight, 2, fn.dim).data))
         module.register_parameter(name + "_v", Parameter(weight.data))
         setattr(module, name, fn.compute_weight(module))
         module.register_forward_pre_hook(fn)
