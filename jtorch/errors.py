@@ -99,11 +99,13 @@ def adjoint_rank(ndim: int, name: str) -> RuntimeError:
     return RuntimeError(f"tensor.{name} is only supported on matrices or batches of matrices. Got {ndim}-D tensor.")
 
 
+def no_matrices(ndim: int, name: str) -> RuntimeError:
+    return RuntimeError(f"tensor.{name} is only supported on matrices or batches of matrices. Got {ndim}-D tensor.")
+
+
 def matrix_rank(ndim: int, name: str) -> RuntimeError:
-    return RuntimeError(
-        f"tensor.{name} is only supported on matrices (2-D tensors). Got {ndim}-D tensor. "
-        f"For batches of matrices, consider using tensor.m{name}"
-    )
+    batches = f" For batches of matrices, consider using tensor.m{name}" if ndim > 2 else ""
+    return RuntimeError(f"tensor.{name} is only supported on matrices (2-D tensors). Got {ndim}-D tensor.{batches}")
 
 
 def permute_length(ndim: int, given: int) -> RuntimeError:
