@@ -247,7 +247,7 @@ def matrix_transposed(self) -> Tensor:
 def check_matrix(ndim, name) -> None:
     """Of `mT` or `mH` on what has fewer than two dimensions: a number is returned as it is, with a warning."""
     if ndim == 1:
-        raise errors.no_matrices(ndim, name)
+        raise errors.matrix_rank(ndim, name)
     errors.warn(f"Tensor.{name} is deprecated on 0-D tensors. This function is the identity in these cases.")
 
 
