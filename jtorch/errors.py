@@ -100,10 +100,9 @@ def adjoint_rank(ndim: int, name: str) -> RuntimeError:
 
 
 def matrix_rank(ndim: int, name: str) -> RuntimeError:
-    return RuntimeError(
-        f"tensor.{name} is only supported on matrices (2-D tensors). Got {ndim}-D tensor. "
-        f"For batches of matrices, consider using tensor.m{name}"
-    )
+    wanted = "matrices or batches of matrices" if name[0] == "m" else "matrices (2-D tensors)"
+    batches = f" For batches of matrices, consider using tensor.m{name}" if ndim > 2 else ""
+    return RuntimeError(f"tensor.{name} is only supported on {wanted}. Got {ndim}-D tensor.{batches}")
 
 
 def permute_length(ndim: int, given: int) -> RuntimeError:

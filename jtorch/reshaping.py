@@ -232,7 +232,13 @@ def transposed(self) -> Tensor:
     n = self._spec.ndim
     if n == 2:
         return view_named("permute", self, (1, 0))
-    if n == 0:
+    warn_reversed(n)
+    return view_named("permute", self, tuple(builtins.range(n - 1, -1, -1)))
+
+
+def warn_reversed(ndim) -> None:
+    """Of `T` on other than matrices."""
+    if ndim == 0:
         errors.warn("Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.")
     else:
         errors.warn(
@@ -240,19 +246,21 @@ def transposed(self) -> Tensor:
             "error in a future release. Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange("
             "x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor."
         )
-    return view_named("permute", self, tuple(builtins.range(n - 1, -1, -1)))
 
 
 def matrix_transposed(self) -> Tensor:
     """The last two dimensions swapped."""
-    if self._spec.ndim == 0:
-        errors.warn("Tensor.mT is deprecated on 0-D tensors. This function is the identity in these cases.")
-        return view_named("alias", self)
     if self._spec.ndim < 2:
-        raise RuntimeError(
-            f"tensor.mT is only supported on matrices or batches of matrices. Got {self._spec.ndim}-D tensor."
-        )
+        check_matrix(self._spec.ndim, "mT")
+        return view_named("alias", self)
     return view_named("transpose", self, -2, -1)
+
+
+def check_matrix(ndim, name) -> None:
+    """Of `mT` or `mH` on what has fewer than two dimensions: a number is returned as it is, with a warning."""
+    if ndim == 1:
+        raise errors.matrix_rank(ndim, name)
+    errors.warn(f"Tensor.{name} is deprecated on 0-D tensors. This function is the identity in these cases.")
 
 
 def hermitian(self) -> Tensor:
@@ -262,4 +270,7 @@ def hermitian(self) -> Tensor:
 
 
 def batch_hermitian(self) -> Tensor:
+    if self._spec.ndim < 2:
+        check_matrix(self._spec.ndim, "mH")
+        return view_named("alias", self)
     return op_named("conj")(matrix_transposed(self)) if self.is_complex() else matrix_transposed(self)

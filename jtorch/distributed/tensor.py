@@ -56,12 +56,12 @@ class Shard(Placement):
         self.dim = dim
 
 
-def distribute_tensor(tensor, *args, **kwargs):
+def distribute_tensor(*args, **kwargs):
     """Raises: tensors are not spread over processes."""
     raise errors.unsupported("tensors spread over processes", instead="jax.sharding in one process")
 
 
-distribute_module = distribute_tensor
+distribute_module = local_map = register_sharding = distribute_tensor
 
 
 @contextlib.contextmanager

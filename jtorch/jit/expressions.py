@@ -8,12 +8,13 @@ import typing
 
 from .. import script_types
 from ..nn.modules.module import Module
+from ..sundries import _assert
 from ..tensor import Tensor
 from . import targets, types
 from .targets import Method, target_of
 from .values import Value
 
-__all__ = ["BINARY", "IN_PLACE", "NUMBERS", "Expressions", "Static", "element", "plain", "type_of_hint"]
+__all__ = ["BINARY", "IN_PLACE", "NUMBERS", "Expressions", "Static", "element", "plain", "type_of_hint", "words_of"]
 
 BINARY = {
     ast.Add: ("add", operator.add), ast.Sub: ("sub", operator.sub), ast.Mult: ("mul", operator.mul), ast.Div: ("div", operator.truediv),
@@ -48,6 +49,11 @@ class Static:
 
     def __init__(self, it, value=None):
         self.it, self.value = it, value
+
+
+def words_of(node) -> str:
+    """What an assertion says: its text, or the source of what is not one."""
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ast.unparse(node)
 
 
 def type_of_hint(hint):
@@ -337,11 +343,20 @@ class Expressions:
             result = element(kind)
         return self.call(f"aten::{name}", Method(name), [base, *args], kwargs, result)
 
+    def asserted(self, test, words):
+        """The node of an assertion; none where the source says what it comes to."""
+        test = self.truth(test)
+        if not isinstance(test, Static):
+            self.call("prim::Assert", targets.asserted, [test, Static(words)], result=script_types.NoneType.get())
+        return Static(None)
+
     def of_function(self, fn, args, kwargs):
         fn = getattr(fn, "_torchdynamo_orig_callable", getattr(fn, "_scripted", fn))
         name = getattr(fn, "__name__", "")
         if (getattr(fn, "__module__", None) or "").startswith("jtorch.jit") and name in ("is_scripting", "annotate"):
             return Static(True) if name == "is_scripting" else args[1]
+        if fn is _assert:
+            return self.asserted(args[0], args[1].it if isinstance(args[1], Static) else "assertion failed")
         if fn is isinstance or target_of(fn) is None:
             if not inspect.isfunction(fn) or fn.__module__.startswith("jtorch"):
                 raise self.cannot(f"a call of {name or fn}")

@@ -14,7 +14,7 @@ from ..core.dtype import dtype
 from ..nn.modules.module import Module
 from ..tensor import Tensor
 from . import targets, types
-from .expressions import BINARY, IN_PLACE, NUMBERS, Expressions, Static, element, plain, type_of_hint
+from .expressions import BINARY, IN_PLACE, NUMBERS, Expressions, Static, element, plain, type_of_hint, words_of
 from .ir import Graph
 from .targets import Call
 from .values import Value
@@ -166,14 +166,7 @@ class _Frame(Expressions):
             case ast.Pass():
                 pass
             case ast.Assert():
-                test = self.truth(self.expression(s.test))
-                if not isinstance(test, Static):
-                    self.call(
-                        "prim::Assert",
-                        targets.asserted,
-                        [test, Static(ast.unparse(s.msg or s.test))],
-                        result=script_types.NoneType.get(),
-                    )
+                self.asserted(self.expression(s.test), words_of(s.msg or s.test))
             case _:
                 raise self.cannot(f"`{type(s).__name__.lower()}`")
 

@@ -109,21 +109,21 @@ def linear_cross_entropy(
 # attention
 
 
-def _additive_mask(mask, name, other_dtype, other_name, target_dtype, check_other=True):
+def _additive_mask(mask, mask_name, other_type, other_name, target_type, check_other=True):
     """A mask as numbers to add: minus infinity where a boolean mask is True."""
     if mask is None:
         return None
     is_float = mask.dtype.is_floating_point
     if mask.dtype is not dtypes.bool_ and not is_float:
-        raise AssertionError(f"only bool and floating types of {name} are supported")
-    if check_other and other_dtype is not None and mask.dtype is not other_dtype:
+        raise AssertionError(f"only bool and floating types of {mask_name} are supported")
+    if check_other and other_type is not None and mask.dtype is not other_type:
         warnings.warn(
-            f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.",
+            f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both instead.",
             stacklevel=3,
         )
     if is_float:
         return mask
-    zeros = torch.zeros(mask.shape, dtype=target_dtype, device=mask.device)
+    zeros = torch.zeros(mask.shape, dtype=target_type, device=mask.device)
     return zeros.masked_fill_(mask, float("-inf"))
 
 

@@ -109,7 +109,11 @@ def cholesky_ex(A: Array, *, upper: bool = False, check_errors: bool = False):
 
 
 def _bad_minor(A, L):
-    """The order of the first leading minor that is not positive, or 0: an elimination without pivots."""
+    """The order of the first leading minor that is not positive, or 0: an elimination without pivots.
+
+    Whether there is one is said by L. The elimination rounds in another way, and of a matrix that is singular but for rounding it may
+    find all minors positive where the factorisation did not: the last one is named then. It may find one where L is right, too.
+    """
     n = A.shape[-1]
     if not n:
         return jnp.zeros(A.shape[:-2], jnp.int32)
@@ -127,8 +131,9 @@ def _bad_minor(A, L):
         start = jnp.zeros(A.shape[:-2], jnp.int32)
         return lax.fori_loop(0, n, step, (A, start))[1]
 
-    failed = jnp.isnan(L.real).any() if A.size else jnp.asarray(False)
-    return lax.cond(failed, search, lambda _: jnp.zeros(A.shape[:-2], jnp.int32), None)
+    failed = jnp.isnan(L.real).any((-2, -1))
+    found = lax.cond(failed.any(), search, lambda _: jnp.zeros(A.shape[:-2], jnp.int32), None)
+    return jnp.where(failed, jnp.where(found == 0, jnp.int32(n), found), 0)
 
 
 @op(where="", grad_name="CholeskyBackward0", strides=columns(0))

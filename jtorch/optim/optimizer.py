@@ -21,12 +21,13 @@ from jtorch.tensor import Tensor
 __all__ = [
     "Optimizer",
     "ParamsT",
+    "StateDict",
     "register_optimizer_step_post_hook",
     "register_optimizer_step_pre_hook",
     "required",
 ]
 
-ParamsT = Iterable
+ParamsT, StateDict = Iterable, dict[str, object]
 
 
 class _Required:

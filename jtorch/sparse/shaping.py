@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from .. import errors_sparse
+from .. import errors, errors_sparse
 from .. import functions as F
 from ..core import shapes
+from ..reshaping import check_matrix, warn_reversed
 from ..tensor import Tensor
 from .base import build, coo, dense, handles, host, is_sparse, like, take
 from .constructors import empty_coo, empty_of
@@ -91,7 +92,7 @@ def transpose(input, dim0, dim1, label="TransposeBackward0"):
     return _permuted(input, dims, label)
 
 
-@handles("t", "transposed", "matrix_transposed")
+@handles("t")
 def t(input):
     """The matrix transposed."""
     if input._spec.ndim > 2:
@@ -101,7 +102,39 @@ def t(input):
     return input if input._spec.ndim < 2 else transpose(input, 0, 1, "TBackward0")
 
 
-@handles("hermitian", "batch_hermitian", "adjoint")
+@handles("transposed")
+def transposed(input):
+    """The dimensions in reverse order: `T`."""
+    if input._spec.ndim != 2:
+        warn_reversed(input._spec.ndim)
+    return permute(input, range(input._spec.ndim - 1, -1, -1))
+
+
+@handles("matrix_transposed")
+def matrix_transposed(input, name="mT"):
+    """The last two dimensions swapped."""
+    if input._spec.ndim < 2:
+        check_matrix(input._spec.ndim, name)
+        return input
+    return transpose(input, -2, -1)
+
+
+@handles("hermitian")
+def hermitian(input):
+    """The conjugate transpose of a matrix: `H`."""
+    if input._spec.ndim not in (0, 2):
+        raise errors.matrix_rank(input._spec.ndim, "H")
+    return batch_hermitian(input)
+
+
+@handles("batch_hermitian")
+def batch_hermitian(input):
+    """The conjugate transpose of the last two dimensions: `mH`."""
+    swapped = matrix_transposed(input, "mH")
+    return swapped.conj() if input.is_complex() else swapped
+
+
+@handles("adjoint")
 def adjoint(input):
     """The matrix transposed, conjugate."""
     return transpose(input, -2, -1).conj()

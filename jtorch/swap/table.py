@@ -35,7 +35,7 @@ ELSEWHERE = {
     "_higher_order_ops": ("swap.internal.higher_order_package",),
     **{
         f"_higher_order_ops.{name}": ("swap.internal.higher_order",)
-        for name in ("associative_scan", "cond", "foreach_map", "map", "out_dtype", "scan", "while_loop")
+        for name in ("associative_scan", "cond", "foreach_map", "inline_asm_elementwise", "map", "out_dtype", "scan", "while_loop")
     },
     "_inductor": ("swap.internal.inductor",),
     "_inductor.codecache": ("swap.internal.inductor",),

@@ -195,6 +195,31 @@ def test_traces_in_files():
     same(reread(fn)(x, x[..., 1:, :])[1]["sum"], torch.tensor(0.0))
 
 
+class Checked(jtorch.nn.Module):
+    """Assertions in both spellings."""
+
+    def forward(self, x, n: int):
+        jtorch._assert(x.shape[0] == n, "other length")
+        assert x.dim() == 1, "not flat"
+        jtorch._assert(x.sum() > 0, "not positive")
+        return x * 2
+
+
+def test_assertions_in_files():
+    file = io.BytesIO()
+    jtorch.jit.save(jtorch.jit.script(Checked()), file)
+    file.seek(0)
+    read = jtorch.jit.load(file)
+    assert read(jtorch.ones(2), 2).tolist() == [2, 2]
+    for x, words in (
+        (jtorch.ones(3), "^other length$"),
+        (jtorch.ones(2, 1), "^not flat$"),
+        (-jtorch.ones(2), "^not positive$"),
+    ):
+        with pytest.raises(AssertionError, match=words):
+            read(x, 2)
+
+
 def test_what_no_graph_has_says_so(tmp_path):
     def skips(x):
         for i in range(3):

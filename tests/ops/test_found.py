@@ -464,3 +464,23 @@ def test_equal_values_have_a_gradient_where_vectors_have_none(name):
         return got
 
     both(program)
+
+
+def nearly_singular(points, jitter, scale=20):
+    """A kernel's matrix, singular but for rounding, with numbers added to its diagonal."""
+    k = jtorch.exp(-(points[:, None] - points).square().sum(-1) / scale)
+    return k + jtorch.tensor(jitter)[:, None, None] * jtorch.eye(len(points))
+
+
+def test_a_cholesky_factor_is_right_or_its_info_says_no():
+    jtorch.manual_seed(0)
+    jitter = [0, 3e-7, 1e-6, 2e-6, 1e-5, 1e-3]
+    for n in (64, 128):
+        matrices = nearly_singular(jtorch.randn(n, 3), jitter)
+        for A in (matrices, *matrices):
+            L, info = jtorch.linalg.cholesky_ex(A)
+            assert (info > 0).tolist() == L.isnan().any(-1).any(-1).tolist()
+            if bool((info > 0).any()):
+                for f in (jtorch.linalg.cholesky, jtorch.cholesky):
+                    with pytest.raises(RuntimeError, match="leading minor|not positive"):
+                        f(A)

@@ -173,6 +173,9 @@ OPS = {
     "select row": lambda s: s.hybrid[0],
     "csr row": lambda s: s.csr[0],
     "None": lambda s: s.coo[None],
+    **{f"batch {a}": lambda s, a=a: getattr(s.t.stack([s.coo, s.other]), a) for a in ("mT", "mH", "H")},
+    **{f"vector {a}": lambda s, a=a: getattr(s.t.ones(2).to_sparse(), a) for a in ("mT", "mH", "H")},
+    **{f"matrix {a}": lambda s, a=a: getattr(s.csr, a) for a in ("mT", "mH", "H")},
     "narrow_copy": lambda s: s.coo.narrow_copy(1, 1, 2),
     "unbind": lambda s: list(s.coo),
     "cat": lambda s: s.t.cat([s.coo, s.other]),
@@ -211,6 +214,26 @@ def test_op(name):
         x = OPS[name](Samples(t))
         kept = x.layout if isinstance(x, t.Tensor) and name not in _UNLIKE else None
         return (x, parts(x.coalesce() if str(kept).endswith("coo") else x), str(kept)) if kept else x
+
+    both(program, layout=False)
+
+
+@pytest.mark.parametrize("name", ("T", "mT", "mH", "H"))
+def test_transposed_by_name_with_gradients(name):
+    """The node is that of the operation which PyTorch calls for the attribute, not that of `t`."""
+
+    def program(t):
+        x = getattr(Samples(t, grad=True).coo, name)
+        return x.grad_fn.name(), parts(x)
+
+    both(program, layout=False)
+
+
+def test_batch_reversed():
+    def program(t):
+        with pytest.warns(UserWarning, match="deprecated"):
+            x = Samples(t)
+            return parts(t.stack([x.coo, x.other]).T)
 
     both(program, layout=False)
 

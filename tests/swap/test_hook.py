@@ -167,6 +167,9 @@ PRIVATE = """
     from torch.distributed._tensor.placement_types import DTensorSpec, TensorMeta
     from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
     from torch.distributed.tensor.parallel.style import ParallelStyle, SequenceParallel
+    from torch.distributed.tensor.experimental import implicit_replication, local_map, register_sharding
+    from torch._higher_order_ops.inline_asm_elementwise import inline_asm_elementwise
+    from torch.optim.optimizer import ParamsT, StateDict
     from torch._subclasses.fake_tensor import FakeTensorConverter
     from torch.distributed.fsdp.fully_sharded_data_parallel import FullyShardedDataParallel, OptimStateKeyType
     from torch.hub import tqdm
@@ -185,7 +188,8 @@ PRIVATE = """
     from torch._C._profiler import _ExperimentalConfig
     with torch.profiler.profile(experimental_config=_ExperimentalConfig(verbose=True)):
         assert torch._C._profiler._ExperimentalConfig is _ExperimentalConfig
-    for refused in (FakeTensorConverter, lambda: parallelize_module(nn.Linear(1, 1), None, {})):
+    assert StateDict == dict[str, object] and ParamsT
+    for refused in (FakeTensorConverter, local_map, inline_asm_elementwise, lambda: parallelize_module(nn.Linear(1, 1), None, {})):
         try:
             refused()
         except NotImplementedError as said:

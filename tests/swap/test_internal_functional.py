@@ -1,6 +1,7 @@
 """swap/internal/functional.py and reduction.py: PyTorch's helpers of torch.nn.functional, by comparison with them."""
 
 import functools
+import inspect
 import warnings
 
 import pytest
@@ -75,3 +76,11 @@ def test_reductions():
             for name in ("legacy_get_string", "legacy_get_enum"):
                 wanted = told(getattr(theirs._Reduction, name), size_average, reduce)
                 assert told(getattr(reduction, name), size_average, reduce) == wanted
+
+
+def test_parameters_have_torchs_names():
+    """Copies of attention in packages give them by name."""
+    for name in ("_canonical_mask", "_none_or_dtype", "_mha_shape_check", "_in_projection", "_in_projection_packed"):
+        assert list(inspect.signature(getattr(ours, name)).parameters) == list(
+            inspect.signature(getattr(theirs, name)).parameters
+        ), name

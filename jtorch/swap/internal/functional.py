@@ -17,6 +17,11 @@ _ = (np, grad, _VF, _Reduction, _list_with_default, _pair, _single, _triple)
 _mha_shape_check, _canonical_mask, _threshold = F._check_attention_shapes, F._additive_mask, F.threshold
 
 
+def _none_or_dtype(input):
+    """The dtype of a tensor, or None of None."""
+    return None if input is None else input.dtype
+
+
 def _in_projection_packed(q, k, v, w, b=None):
     """Queries, keys and values of weights stacked in this order."""
     return [x.contiguous() for x in F._project(q, k, v, w, b, None, q.shape[-1])]

@@ -1,6 +1,6 @@
 """torch._higher_order_ops: loops over slices, as Python loops on the tape. XLA makes one program of what they record."""
 
-from ... import aten, errors_extend
+from ... import aten, errors, errors_extend
 from ...control import check_alike, cond, unwritten, while_loop
 from ...dispatch.dispatched import OpOverload
 from ...functions import promote_types, stack
@@ -8,7 +8,16 @@ from ...tensor import Tensor
 from ...utils import _pytree
 from .scans import associative_scan
 
-__all__ = ["associative_scan", "cond", "foreach_map", "map", "out_dtype", "scan", "while_loop"]
+__all__ = [
+    "associative_scan",
+    "cond",
+    "foreach_map",
+    "inline_asm_elementwise",
+    "map",
+    "out_dtype",
+    "scan",
+    "while_loop",
+]
 
 
 def _slices(xs, dim):
@@ -96,3 +105,8 @@ def out_dtype(op, output_dtype, *args):
     wide = [promote_types(x.dtype, output_dtype) if isinstance(x, Tensor) else None for x in args]
     result = op(*(x if t is None else x.to(t) for x, t in zip(args, wide)))
     return result.to(output_dtype)
+
+
+def inline_asm_elementwise(*inputs, **options):
+    """Raises: assembly for one kind of GPU."""
+    raise errors.unsupported("assembly in an operation", instead="torch's own operations")
