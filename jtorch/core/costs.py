@@ -65,6 +65,18 @@ def _numpys(prog) -> float:
     return each * size(prog) + _moved(prog, *byte)
 
 
+def by_itself(plan) -> int:
+    """How often numpy may run an operation by itself in the place of what compiling it takes."""
+    each, *byte = _NUMPYS
+    try:
+        turns = _primitives(traced(plan), turning=True)
+    except Exception:  # as in `_size`
+        return 0
+    return min(
+        int(WORTH * _EXECUTABLE / (each * max(turns, 1) + byte[plan.channels is not None] * plan.work)), AT_MOST_OFTEN
+    )
+
+
 def by_op(prog, few, quickly) -> Wait:
     """The same of a program that is run op by op: one more if it is dear. Most come once, so nothing is counted before it comes back."""
 
@@ -131,5 +143,11 @@ def _size(plan) -> int:
     return plan.size
 
 
-def _primitives(jaxpr) -> int:
-    return sum(1 if (within := inner(eqn)) is None else _primitives(within) for eqn in jaxpr.eqns)
+def _primitives(jaxpr, turning=False) -> int:
+    """turning: those of a loop count as often as it turns, if it says so."""
+    made = 0
+    for eqn in jaxpr.eqns:
+        within = inner(eqn)
+        turns = eqn.params.get("length", 1) if turning else 1
+        made += 1 if within is None else turns * _primitives(within, turning)
+    return made

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 from jax.extend.core import Literal
 
+from .blas import one_thread
 from .device import place_of
 from .numpy_kinds import function_of
 from .numpy_rules import ALIKE, DTYPES, MANY_RESULTS, MOST_DIMENSIONS, SAME, NotHere, cuts, planes
@@ -27,14 +28,18 @@ _CALLS = {
 
 
 class Hosted:
-    """Runs a plan by numpy, if it can be; if not, and while jax traces, `otherwise` does."""
+    """Runs a plan by numpy, if it can be; if not, and while jax traces, `otherwise` does.
 
-    __slots__ = ("plan", "otherwise", "enough", "steps", "place")
+    enough: how many times where numpy does the same, 0 where it is not to be asked. alike: how many times it may round in its own way.
+    """
 
-    def __init__(self, plan, otherwise, enough=ENOUGH):
+    __slots__ = ("plan", "otherwise", "enough", "alike", "steps", "place")
+
+    def __init__(self, plan, otherwise, enough=ENOUGH, alike=0):
         self.plan = plan
         self.otherwise = otherwise
         self.enough = enough
+        self.alike = alike
         self.steps = None
 
     def __call__(self, *args):
@@ -55,14 +60,25 @@ class Hosted:
             except NotHere:
                 self.plan.first = self.otherwise
                 return None
-        with np.errstate(all="ignore"):
-            return self.steps.run(args)
+        try:
+            with np.errstate(all="ignore"), one_thread():
+                return self.steps.run(args)
+        except NotHere:  # these values
+            return None
 
     def look(self, args):
         """Find the steps. Raises NotHere if one is among them for which numpy is no match."""
-        self.steps = Steps(jax.make_jaxpr(self.plan.fn)(*args), SAME)
+        closed = self.plan.jit.trace(*args).jaxpr
+        self.steps, self.plan.enough = self._steps(closed)
         self.place = place_of(self.plan.device)
-        self.plan.enough = self.enough
+
+    def _steps(self, closed):
+        try:
+            return Steps(closed, SAME), self.enough
+        except NotHere:
+            if not self.alike:
+                raise
+        return Steps(closed, ALIKE), self.alike
 
 
 def put(values, place):
