@@ -6,7 +6,7 @@ executable makes a run, so that the same script gives the same bits each time.
 """
 
 from . import ledger
-from .cuts import inner, traced
+from .cuts import inner, primitives_of
 
 WORTH = 0.5  # what the runs of a program that comes seldom may take longer, of what compiling it takes
 WORTH_OFTEN = 0.15  # the same of one that comes often: a short script is done before, and a long one has lost little
@@ -69,7 +69,7 @@ def by_itself(plan) -> int:
     """How often numpy may run an operation by itself in the place of what compiling it takes."""
     each, *byte = _NUMPYS
     try:
-        turns = _primitives(traced(plan), turning=True)
+        turns = _primitives(primitives_of(plan), turning=True)
     except Exception:  # as in `_size`
         return 0
     return min(
@@ -137,7 +137,7 @@ def _often(prog, least, extra) -> int:
 def _size(plan) -> int:
     """Primitives that a plan is made of, asked of jax once."""
     try:
-        plan.size = _primitives(traced(plan)) or 1
+        plan.size = _primitives(primitives_of(plan)) or 1
     except Exception:  # it takes other things than arrays like these; whatever is wrong is said where it runs
         plan.size = _USUAL
     return plan.size
