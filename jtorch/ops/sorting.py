@@ -282,7 +282,7 @@ def unique(
     if on_cpu():
         found = _host_unique(np.asarray(input), axis, return_inverse)
         kept = [found[0], *(found[1:2] if return_inverse else ()), *(found[2:] if return_counts else ())]
-        return jnp.asarray(kept[0]) if len(kept) == 1 else tuple(jnp.asarray(k) for k in kept)
+        return kept[0] if len(kept) == 1 else tuple(kept)
     found = jnp.unique(input, return_inverse=return_inverse, return_counts=return_counts, axis=axis, equal_nan=False)
     if not (return_inverse or return_counts):
         return found
@@ -308,12 +308,12 @@ def unique_consecutive(
     rows = x.reshape(-1) if dim is None else np.moveaxis(x, axis, 0)
     starts = _starts(rows)
     values = np.moveaxis(rows[starts], 0, axis) if dim is not None else rows[starts]
-    out = [jnp.asarray(values)]
+    out = [values]
     if return_inverse:
         place = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(rows)))
-        out.append(jnp.asarray(place.reshape(x.shape) if dim is None else place, jnp.int64))
+        out.append(place.reshape(x.shape) if dim is None else place)
     if return_counts:
-        out.append(jnp.asarray(np.diff(np.append(starts, len(rows))), jnp.int64))
+        out.append(np.diff(np.append(starts, len(rows))))
     return out[0] if len(out) == 1 else tuple(out)
 
 
