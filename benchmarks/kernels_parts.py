@@ -289,6 +289,9 @@ PARTS = {
     ),
     "isin, 100000 among 1000": (jnp.isin, compare.isin.fn, (whole(10000, 100000), whole(10000, 1000))),
     "argsort of 100000 integers": (jnp.argsort, lambda x: order.order(x, 0), (whole(10000, 100000),)),
+    "largest 3 of each of 3072x48 integers": (
+        lambda x: lax.top_k(x, 3), lambda x: order.sorted_with_index(x, 1, True, 3), (whole(10**12, 3072, 48),)
+    ),
     "layer norm's weight, 4096x512": (
         lambda g, x, w, m, r: jnp.sum(g * (x - m) * r, 0),
         lambda g, x, w, m, r: norm.layer_norm_weight_grad.fn(g, x, w, m, r, 1, 1e-5),

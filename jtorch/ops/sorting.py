@@ -13,7 +13,7 @@ from ..core.shapes import contiguous_strides
 from . import formats
 from .backend import on_cpu
 from .conversion import is_number, kind
-from .order import PASSES, ranked, sorted_with_index
+from .order import PASSES, are_few, ranked, sorted_with_index
 from .reduce import _add_at, _place, one_dim
 from .registry import Array, Scalar, Unwritten, composite, op
 
@@ -66,7 +66,8 @@ def msort(input: Array):
 def topk(input: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Array, Array]:
     """The k largest or smallest elements along a dimension, in order, and where they were."""
     dim = one_dim(dim, input.ndim)
-    if input.ndim == 0 or input.dtype.kind not in "f":
+    wide = on_cpu() and input.dtype.itemsize == 8
+    if input.ndim == 0 or input.dtype.kind not in "f" or wide and are_few(input, dim, k):
         return _sort(input, dim, largest, k)
     # XLA's top-k orders nan by its sign bit; torch has every nan largest
     x = jnp.where(jnp.isnan(input), jnp.asarray(jnp.nan, input.dtype), input)
@@ -97,6 +98,9 @@ def kthvalue(input: Array, k: int, dim: int = -1, keepdim: bool = False) -> tupl
     if input.ndim == 0:
         return input, jnp.zeros((), jnp.int64)
     dim = one_dim(dim, input.ndim)
+    if on_cpu() and input.dtype.itemsize == 8 and are_few(input, dim, k):
+        found = (lax.slice_in_dim(v, k - 1, k, axis=dim) for v in _sort(input, dim, False, k))
+        return tuple(v if keepdim else jnp.squeeze(v, dim) for v in found)
     rank = jnp.full([1 if d == dim else n for d, n in enumerate(input.shape)], k - 1, jnp.int64)
     return tuple(v if keepdim else jnp.squeeze(v, dim) for v in ranked(input, dim, rank))
 
