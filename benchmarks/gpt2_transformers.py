@@ -24,6 +24,8 @@ def in_turns(args):
         str(args.rounds),
         "--threads",
         str(args.threads),
+        "--device",
+        args.device,
         "--wait",
     ]
     commands = ([sys.executable, *options], [sys.executable, "-m", "jtorch", "run", *options])
@@ -58,6 +60,7 @@ def main():
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--both", action="store_true")
     parser.add_argument("--wait", action="store_true", help="start each round at a line on standard input")
     args = parser.parse_args()
@@ -66,8 +69,8 @@ def main():
     import torch  # noqa: PLC0415, TID251
 
     torch.set_num_threads(args.threads)
-    net = model(torch)
-    tokens = torch.randint(0, 1000, (8, 128))
+    net = model(torch).to(args.device)
+    tokens = torch.randint(0, 1000, (8, 128)).to(args.device)
     found = net(tokens[:2, :16], labels=tokens[:2, :16])
     print(
         "sum of logits",

@@ -270,12 +270,13 @@ def from_numpy(array) -> Tensor:
             "given numpy array has byte order different from the native byte order. Conversion between byte orders is "
             "currently not supported."
         )
-    if any(s < 0 for s in array.strides):
+    strides = array.strides
+    if strides and min(strides) < 0:
         raise ValueError(
             "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
             "currently supported. (You can probably work around this by making a copy of your array  with array.copy().) "
         )
-    if any(s % item for s in array.strides):
+    if any([s % item for s in strides]):
         raise ValueError(
             "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory."
         )
@@ -302,8 +303,13 @@ def lent(array: np.ndarray) -> Tensor:
 def _over(array, lent=False):
     """A tensor that lives in the memory of a numpy array."""
     d, item = dtypes.of(array.dtype), array.dtype.itemsize
-    strides = tuple(s // item for s in array.strides)
-    spec = Spec.of(tuple(array.shape), strides, d, devices.cpu)
+    strides = tuple([s // item for s in array.strides])
+    spec = Spec.of(array.shape, strides, d, devices.cpu)
+    if array.base is None and array.flags.c_contiguous and array.size:
+        storage = Storage(None, None)
+        whole = spec if spec.contiguous else Spec.dense((array.size,), d, devices.cpu)
+        storages.adopt(storage, array.reshape(-1), array, whole, lent)
+        return make(storage, spec, 0)
     extent = 1 + builtins.sum((n - 1) * s for n, s in zip(array.shape, strides)) if array.size else 0
     owner = array
     while isinstance(owner.base, np.ndarray):

@@ -1,6 +1,8 @@
 """Shapes and memory layouts of tensors: reshape, view, contiguous, clone."""
 
 import builtins
+import functools
+import math
 
 from . import errors, errors_arguments, operators
 from .core import dtype as dtypes
@@ -38,12 +40,19 @@ def reshape(input, *size, shape=None) -> Tensor:
     """The same elements in another shape: a view where one layout can say it, else a copy."""
     if shape is None and not size:
         raise errors.missing_argument("reshape", "shape")
-    size = size_of(size if shape is None else (shape,))
-    spec = input._spec
+    size, name = _as_size(input._spec, size_of(size if shape is None else (shape,)))
+    if name is None:
+        return lookup("_unsafe_view")(clone(input, memory_format=contiguous_format), size)
+    return view_named(name, input, size)
+
+
+@functools.lru_cache(4096)
+def _as_size(spec, size):
+    """The whole size that is meant, and the view op that gives it; None where no layout can."""
     size = shapes.infer_size(size, spec.numel)
     if view_strides(tuple(spec.shape), spec.strides, size) is None:
-        return lookup("_unsafe_view")(clone(input, memory_format=contiguous_format), size)
-    return view_named("view" if spec.contiguous else "_reshape_alias", input, size)
+        return size, None
+    return size, "view" if spec.contiguous else "_reshape_alias"
 
 
 def reshape_function(input, shape) -> Tensor:
@@ -159,19 +168,22 @@ def broadcast_shapes(*sizes):
 
 def flatten(input, start_dim=0, end_dim=-1) -> Tensor:
     """Dimensions start_dim .. end_dim joined into one."""
-    spec = input._spec
+    size = _flat_size(input._spec, start_dim, end_dim)
+    return input if size is None else reshape(input, size)
+
+
+@functools.lru_cache(4096, typed=True)
+def _flat_size(spec, start_dim, end_dim):
+    """The size of `flatten`'s result; None where there is nothing to join."""
     first, last = shapes.wrap_dim(start_dim, spec.ndim), shapes.wrap_dim(end_dim, spec.ndim)
     if first > last:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
     if spec.ndim == 0:
-        return reshape(input, 1)
+        return (1,)
     if first == last:
-        return input
-    shape = spec.shape
-    joined = 1
-    for n in shape[first : last + 1]:
-        joined *= n
-    return reshape(input, (*shape[:first], joined, *shape[last + 1 :]))
+        return None
+    shape = tuple(spec.shape)
+    return (*shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :])
 
 
 def ravel(input) -> Tensor:

@@ -407,16 +407,17 @@ def guarded_versions(tensors, positions):
     return [(storage, storage.version) for storage in held]
 
 
-keeper = None  # (number of operands, save_in, save_out, guard_in, guard_out) -> what saves them; set by dispatch
+# Set by dispatch: what saves (by numbers of operands, results, those returned, and the places in a derivative), and whether a plan has it.
+keeper = unrolled = None
 
 
 def backward_plan(plan, needs):
     """The derivative of a plan by the operands whose bit is set, made for the first time."""
     bwd = plan.bwd[needs] = backward_of(plan, needs)
     bwd.node = class_of(bwd.name)
-    n = len(plan.operands)
-    if n <= 3 and plan.n_out == 1:
-        bwd.keep = keeper(n, bwd.save_in, bwd.save_out, bwd.guard_in, bwd.guard_out)
+    if plan.finish is not None and unrolled(plan):
+        kept = (bwd.save_in, bwd.save_out, bwd.guard_in, bwd.guard_out)
+        bwd.keep = keeper(len(plan.operands), plan.n_out, plan.public, *map(tuple, kept))
     return bwd
 
 

@@ -26,7 +26,7 @@ class Plan:
 
     __slots__ = (
         "op", "name", "fn", "specs", "n_out", "n_num", "kinds", "runtime", "device", "nbytes", "jit", "warm", "operands", "bwd",
-        "grad_name", "extra", "diff", "public", "multiple", "fields", "out_edges", "simple", "tries", "first", "enough",
+        "grad_name", "extra", "diff", "public", "multiple", "fields", "out_edges", "finish", "tries", "first", "enough",
         "steps", "exact", "known", "varied", "more", "lanes", "channels", "alone", "look", "depends", "size", "work", "pointwise",
     )  # fmt: skip
 
@@ -59,8 +59,8 @@ class Plan:
         self.grad_name = None
         self.extra = None  # what its derivative is made from
         self.diff = True
-        self.multiple = self.simple = False
-        self.fields = None
+        self.multiple = False
+        self.fields = self.finish = None  # what finishes its calls (`dispatch/results.py`)
         self.device = device
         self.specs = specs
         if specs is not None:

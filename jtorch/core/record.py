@@ -4,11 +4,13 @@ The graph is a path in a trie (`paths`), and its state the graph's key; a flush 
 which inputs are dead. Recorded graphs are functional: a write is a new value.
 """
 
+import atexit
+import functools
 import threading
 from contextlib import contextmanager
 
 from .. import config
-from . import aside, lanes, ledger, program, stretch
+from . import aside, ending, lanes, ledger, program, stretch
 from . import device as devices
 from .interrupts import uninterrupted
 from .keys import number_key
@@ -70,7 +72,7 @@ class Graph:
         self.born = stretch.tape.now()
         self.passes = False
 
-    # rec1, rec2 and rec3 record a node with that many operands and one result; they are made below.
+    # rec1, rec2 and rec3 record a node with that many operands and one result; they and others (`recorder`) are made below.
 
     def recn(self, plan, operands, numbers=()):
         """Record any node; returns a list of its results."""
@@ -82,31 +84,23 @@ class Graph:
                 continue
             i = index_of.get(id(v))
             if i is None:
-                i = self.input(v)
-                if i is None:
-                    return call_traced(self, plan, operands, numbers)
+                if type(v) in _arrays:  # as `input`, which costs a call
+                    i = index_of[id(v)] = ~len(self.inputs)
+                    self.inputs.append(v)
+                else:
+                    i = self.input(v)
+                    if i is None:
+                        return call_traced(self, plan, operands, numbers)
             ids.append(i)
         ids = tuple(ids)
         state = self.state
         runtime = ()
         if numbers:
-            if plan.runtime:
-                key = (plan, ids, RUNTIME)
-                after = state.next.get(key)
-                if after is None:
-                    after = grow(state, key, plan, ids, RUNTIME)
+            after, numbers = _after_numbers(state, plan, ids, numbers)
+            if after.numbers is RUNTIME:
                 runtime = (numbers,)
-            else:
-                if 0.0 in numbers:
-                    numbers = tuple(map(number_key, numbers))  # 0.0 == -0.0, and they must not share a program
-                key = (plan, ids, numbers)
-                after = state.next.get(key)
-                if after is None:
-                    after = grow_number(state, key, plan, ids, numbers)
-                if after.numbers is RUNTIME:
-                    runtime = (numbers,)
         else:
-            key = (plan, *ids)  # as rec1 and rec2 spell it
+            key = (plan, *ids)  # as the unrolled ones spell it
             after = state.next.get(key)
             if after is None:
                 after = grow(state, key, plan, ids, ())
@@ -171,47 +165,97 @@ class Graph:
         pending.get()  # it may have gone to a queue in the meantime
 
 
-# Recording is the hottest path there is: one function per number of operands, without a loop over them.
+def _after_numbers(state, plan, ids, numbers):
+    """The state after a node with numbers, and these as they are kept."""
+    if plan.runtime:
+        key = (plan, ids, RUNTIME)
+        return state.next.get(key) or grow(state, key, plan, ids, RUNTIME), numbers
+    if 0.0 in numbers:
+        numbers = tuple(map(number_key, numbers))  # 0.0 == -0.0, and they must not share a program
+    return state.next.get((plan, ids, numbers)) or grow_number(state, (plan, ids, numbers), plan, ids, numbers), numbers
+
+
+# Recording is the hottest path there is: one function per number of operands and results, without a loop over them.
 _RECORD = """
-def rec{n}(self, plan, {operands}):
+def {name}(self, plan, {operands}{numbers}):
 {ids}
     state = self.state
-    key = (plan, {keys})
-    after = state.next.get(key)
-    if after is None:
-        after = grow(state, key, plan, ({keys},), ())
-    pending = Pending(self, state.count)
+{after}
+    first = state.count
+{pendings}
     self.state = after
-    self.pendings.append(pending)
+    self.pendings{joining}
+{noting}
     if after.full:
         self.owner.full(self)
-    return pending
+    return {results}
 """
 
 _OPERAND = """
     if type({x}) is Pending and {x}.graph is self:
-        i{x} = {x}.index
+        at_{x} = {x}.index
     else:
-        i{x} = self.index_of.get(id({x}))
-        if i{x} is None:
-            i{x} = self.input({x})
-            if i{x} is None:
-                return call_traced(self, plan, ({operands},))[0]
+        at_{x} = self.index_of.get(id({x}))
+        if at_{x} is None:
+            at_{x} = self.input({x})
+            if at_{x} is None:
+                return call_traced(self, plan, ({operands},){numbers}){first}
+"""
+
+_AFTER = """
+    key = (plan, {keys})
+    after = state.next.get(key)
+    if after is None:
+        after = grow(state, key, plan, ({keys},), ())
+"""
+
+_AFTER_NUMBERS = """
+    ids = ({keys},)
+    after = state.next.get((plan, ids, numbers))
+    if after is None or 0.0 in numbers:
+        after, numbers = _after_numbers(state, plan, ids, numbers)
 """
 
 
-def _make_recorders():
-    for n in (1, 2, 3):
-        names = "abc"[:n]
-        operands = ", ".join(names)
-        ids = "".join(_OPERAND.format(x=x, operands=operands).strip("\n") + "\n" for x in names)
-        source = _RECORD.format(n=n, operands=operands, ids=ids, keys=", ".join("i" + x for x in names))
-        made = {}
-        exec(compile(source, f"<jtorch rec{n}>", "exec"), globals(), made)
-        setattr(Graph, f"rec{n}", made[f"rec{n}"])
+NAMES = "abcdef"  # of operands
 
 
-_make_recorders()
+@functools.cache
+def recorder(n, outs, has_numbers) -> str:
+    """The name of the method, of graphs of every kind, that records a node of n operands and `outs` results, which it returns: one, or
+    all. It takes the operands one by one, then the numbers.
+    """
+    names = NAMES[:n]
+    operands, keys = ", ".join(names), ", ".join("at_" + x for x in names)
+    name = f"rec{n}" if outs == 1 and not has_numbers else f"rec{n}_{outs}{'_numbers' * has_numbers}"
+    given = ", numbers" * has_numbers
+    made = ", ".join(f"p{k}" for k in range(outs))
+    source = _RECORD.format(
+        name=name,
+        operands=operands,
+        numbers=given,
+        ids="".join(
+            _OPERAND.format(x=x, operands=operands, numbers=given, first="[0]" * (outs == 1)).strip("\n") + "\n"
+            for x in names
+        ),
+        after=(_AFTER_NUMBERS if has_numbers else _AFTER).format(keys=keys).strip("\n"),
+        pendings="".join(f"    p{k} = Pending(self, first{f' + {k}' if k else ''})\n" for k in range(outs)),
+        joining=".append(p0)" if outs == 1 else f" += ({made})",
+        noting="    if after.numbers is RUNTIME:\n        self.numbers.append(numbers)" if has_numbers else "",
+        results=made,
+    )
+    made = {}
+    exec(compile(source, f"<jtorch {name}>", "exec"), globals(), made)
+    setattr(Graph, name, made[name])
+
+    def at_once(self, plan, *given):
+        operands, numbers = (given[:-1], given[-1]) if has_numbers else (given, ())
+        results = self.recn(plan, operands, numbers)
+        return results[0] if outs == 1 else results
+
+    if not hasattr(EagerGraph, name):
+        setattr(EagerGraph, name, at_once)
+    return name
 
 
 class EagerGraph:
@@ -258,6 +302,11 @@ class MetaGraph(EagerGraph):
 
     def recn(self, plan, operands, numbers=()):
         return [NO_DATA] * plan.n_out
+
+
+for _n in (1, 2, 3):
+    recorder(_n, 1, False)
+recorder(1, 1, True)  # for views
 
 
 class Thread:
@@ -455,3 +504,6 @@ def gradients_dropped():
     deferred = tls.me.deferred
     if deferred is not None:
         deferred.settle()
+
+
+atexit.register(ending.wait)

@@ -113,9 +113,7 @@ class Host:
 
     def start(self, device):
         """Start a copy of the whole to an accelerator."""
-        item = self.buffer.dtype.itemsize
-        strides = [s * item for s in self.spec.strides]
-        whole = np.lib.stride_tricks.as_strided(self.buffer, tuple(self.spec.shape), strides)
+        whole = _strided(self.buffer, self.spec, self.buffer.dtype.itemsize)
         self.ahead = device.jax, moved(dtypes.values(whole, self.spec.dtype), device)
 
     def arrived(self, place):
@@ -176,7 +174,7 @@ def read(storage, spec, offset):
     if graph.device is not spec.device:
         graph = tls.me.graph_on(spec.device)
     if starts:
-        return graph.recn(plan, (storage.value,), starts)[0]
+        return graph.rec1_1_numbers(plan, storage.value, starts)
     return graph.rec1(plan, storage.value)
 
 
@@ -378,11 +376,9 @@ def host_view(storage, spec, offset) -> np.ndarray:
 
 
 def _strided(flat, spec, item) -> np.ndarray:
-    """A flat array under the layout of a spec. numpy's as_strided does not know the types of ml_dtypes of one byte."""
-    steps = [s * item for s in spec.strides]
-    if item == 1:
-        return np.lib.stride_tricks.as_strided(flat.view(np.uint8), tuple(spec.shape), steps).view(flat.dtype)
-    return np.lib.stride_tricks.as_strided(flat, tuple(spec.shape), steps)
+    """A flat array under the layout of a spec; numpy's as_strided takes ten times as long."""
+    buffer = flat if flat.dtype.kind in "biufc" else flat.view(np.uint8)  # the types of ml_dtypes are no buffers
+    return np.ndarray(tuple(spec.shape), flat.dtype, buffer, 0, [s * item for s in spec.strides])
 
 
 def share(storage) -> Host:

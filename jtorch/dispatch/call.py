@@ -258,7 +258,7 @@ _DYNAMIC = {"nonzero_rows": "nonzero", "nonzero_tuple": "nonzero"}  # an op of o
 
 
 def _dynamic(op, call, out=None):
-    """An op whose result's shape depends on values: run at once on concrete arrays."""
+    """An op whose result's shape depends on values: run at once. What numpy makes stays so: jax would compile a program for its shape."""
     check_statics(op, statics_of(op, call))
     specs = [t._spec for t in call.tensors]
     slots, target = bind(op, call, specs)
@@ -273,7 +273,6 @@ def _dynamic(op, call, out=None):
     device = device_of(op, specs)
     got = Binding(op, slots, len(arrays)).kernel(*arrays, *call.numbers)
     multiple = isinstance(got, (tuple, list))
-    # numpy's have memory of their own: as arrays of jax each new shape of theirs would have a program
     made = [np.asarray(v, order="C") if isinstance(v, np.ndarray) else v for v in (got if multiple else (got,))]
     values = [storages.to_device(v, device) for v in made]
     out_specs = tuple(Spec.dense(v.shape, dtype_of(v, specs), device) for v in made)
@@ -324,7 +323,10 @@ def _make_room(outs, specs):
 
 def _shifted(t, tensors):
     """Whether an operand shares elements with `t` that it has in other places."""
-    return any(x is not t and x._storage is t._storage and half_overlap(t, x) for x in tensors)
+    for x in tensors:
+        if x is not t and x._storage is t._storage and half_overlap(t, x):
+            return True
+    return False
 
 
 def _keep_apart(op, outs, tensors):
@@ -455,15 +457,26 @@ def inplace(op, args, public=None):
         )
         inplace(op, op.expanded(*args))
         return t
-    if op.elementwise and _shifted(t, tensors):
-        raise errors.input_overlap()
-    if op.apart and any(x._storage is t._storage and (x is t or overlap(t, x)) for x in tensors[1:]):
-        raise errors.input_overlap()
     _compute_and_write(op, plan, me, t, tensors, call.numbers)
     return t
 
 
+def inplace_planned(op, plan, me, tensors, numbers):
+    """`inplace` of plain tensors that has a plan; the first of them is written to, whose elements are apart."""
+    t = tensors[0]
+    if t._storage.version < me.born:
+        CONSTANTS["own"](t._storage, None, _written_name(op))
+    if me.grad and not op.untracked:
+        check_inplace(t, tensors[1:])
+    _compute_and_write(op, plan, me, t, _same_device(tensors, plan.device), numbers)
+    return t
+
+
 def _compute_and_write(op, plan, me, t, tensors, numbers):
+    if op.elementwise and _shifted(t, tensors):
+        raise errors.input_overlap()
+    if op.apart and any(x._storage is t._storage and (x is t or overlap(t, x)) for x in tensors[1:]):
+        raise errors.input_overlap()
     values = [value_of(x) for x in tensors]
     graph = me.graph
     if graph.device is not plan.device:

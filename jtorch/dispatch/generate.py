@@ -17,11 +17,10 @@ from ..ops import registry
 from ..ops.registry import KEY, LIST, NUMBER, OPTIONAL, SCALAR, STATIC, TENSOR
 from ..tensor import Tensor
 from . import old_order, override
-from .call import checkable, inplace, into_out, slow
+from .call import checkable, inplace, inplace_planned, into_out, slow
 from .guards import GUARDS
 from .kinds import asked_kinds, check_kinds
 from .plans import DEFAULT, FAST, MISSING, NUMBER_TYPES, RETURN_FIELDS, return_type
-from .results import finish, finish1, finish2, finish3
 from .spread import spread
 from .twins import take_no_out, twin
 from .view import call_view
@@ -146,7 +145,6 @@ class _Body:
 
     def leaf(self, depth, key, tensors, numbers):
         found = key[0] if len(key) == 1 else "(" + ", ".join(key) + ")"
-        operands = "(" + "".join(n + ", " for n in tensors) + ")"
         values = "(" + "".join(n + ", " for n in numbers) + ")"
         self.emit(depth, "try:")
         self.emit(depth + 1, f"plan = plans[{found}]")
@@ -161,10 +159,27 @@ class _Body:
         given[n:] = [f"{name}={value}" for name, value in zip(named, given[n:])]
         for k in range(len(self.op.value_checks)):
             self.emit(depth, f"check{k}({', '.join(given)})")
-        if len(tensors) in (1, 2, 3) and not numbers:
-            self.emit(depth, "if plan.simple:")
-            self.emit(depth + 1, f"return finish{len(tensors)}(plan, me, {', '.join(tensors)})")
-        self.emit(depth, f"return finish(plan, me, {operands}, {values})" if tensors else self.fallback)
+        given = ", ".join([*tensors, values] if numbers else tensors)
+        self.emit(depth, f"return plan.finish(plan, me, {given})" if tensors else self.fallback)
+
+
+class _InPlaceBody(_Body):
+    """The same of the method that writes the result into the first operand."""
+
+    def leaf(self, depth, key, tensors, numbers):
+        first = self.params[0][0]
+        if tensors[:1] != [first]:
+            self.emit(depth, self.fallback)
+            return
+        found = key[0] if len(key) == 1 else "(" + ", ".join(key) + ")"
+        self.emit(depth, "try:")
+        self.emit(depth + 1, f"plan = plans['inplace', {found}]")
+        self.emit(depth, "except (KeyError, TypeError):")
+        self.emit(depth + 1, self.fallback)
+        self.emit(depth, f"if 0 in {first}._spec.strides:")
+        self.emit(depth + 1, self.fallback)
+        given = ["(" + "".join(n + ", " for n in names) + ")" for names in (tensors, numbers)]
+        self.emit(depth, f"return inplace_planned(_op, plan, me, {', '.join(given)})")
 
 
 def _branches(op):
@@ -251,9 +266,9 @@ def _safe(name):
 def _compile(record, parts, lines, scope):
     source = f"def {_safe(record.name)}({', '.join(parts)}):\n" + "\n".join("    " + line for line in lines)
     scope |= {
-        "tls": tls, "_op": record, "slow": slow, "plans": getattr(record, "plans", None), "finish": finish,
-        "finish1": finish1, "finish2": finish2, "finish3": finish3, "fast": FAST, "renamed": renamed, "number_types": NUMBER_TYPES,
-        "type": builtins.type, "default": DEFAULT, "operand": operand, "_inplace": inplace, "call_view": call_view,
+        "tls": tls, "_op": record, "slow": slow, "plans": getattr(record, "plans", None),
+        "fast": FAST, "renamed": renamed, "number_types": NUMBER_TYPES,
+        "type": builtins.type, "default": DEFAULT, "operand": operand, "_inplace": inplace, "inplace_planned": inplace_planned, "call_view": call_view,
         "view_of_other": view_of_other, "Tensor": Tensor, "isinstance": builtins.isinstance,
         "missing_argument": errors.missing_argument, "check_kinds": check_kinds, "integer_power": errors.integer_power, "division_by_zero": errors.division_by_zero,
         "checkable": checkable, **{f"check{k}": check for k, check in enumerate(getattr(record, "value_checks", ()))},
@@ -304,7 +319,15 @@ def build_inplace(op):
     if not _RENAMES.isdisjoint(names):
         parts.append("**named")
         lines += ["if named:", f"    return renamed(_op, ({args},), None, named, public)"]
-    fn = old_order.hidden(late, _compile(op, parts, [*lines, f"return _inplace(_op, ({args},))"], scope))
+    body = _InPlaceBody(op, f"return _inplace(_op, ({args},))")
+    if _branches(op) and op.prepare is None and not op.value_checks:
+        body.emit(0, "me = tls.me")
+        body.emit(0, "if me.special is not None:")
+        body.emit(1, body.fallback)
+        body.walk(0, 0, [], [], [])
+    else:
+        body.emit(0, body.fallback)
+    fn = old_order.hidden(late, _compile(op, parts, [*lines, *body.lines], scope))
     fn.__name__ = fn.__qualname__ = op.name + "_"
     return fn
 

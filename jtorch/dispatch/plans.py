@@ -16,6 +16,7 @@ from ..ops import registry
 from ..ops.registry import KEY, LIST, NUMBER, OPTIONAL, SCALAR, STATIC, TENSOR
 from ..tensor import Tensor
 from .factors import FACTORS, check_factors
+from .results import finisher
 from .statics import check_statics, numpy_number, static_of, statics_of
 
 NUMBER_TYPES = frozenset((float, int, bool, complex))
@@ -245,8 +246,8 @@ def make_plan(op, call, inplace_spec=None, method=False):
         plan.fn = lambda *v: inner(*v)[0]
         plan.jit = jax.jit(plan.fn, inline=True)
     plan.fields = _fields(op, plan)
-    plan.simple = plan.n_out == 1 and not plan.multiple
     plan.out_edges = [k if differentiable(s) and k not in op.constant else None for k, s in enumerate(plan.specs)]
+    plan.finish = finisher(plan)
     return plan
 
 

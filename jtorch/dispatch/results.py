@@ -4,48 +4,54 @@ import functools
 
 from ..autograd import node as tape
 from ..core import storage as storages
+from ..core.record import NAMES, recorder
 from ..core.storage import Storage
 from ..tensor import Tensor, edge_of
 
 _new = object.__new__
 _read = storages.read
+# Operands and results up to which a call is finished by code of its own, whose loops over them are unrolled.
+_MOST = len(NAMES)
 
 
 _FINISH = """
-def finish{n}(plan, me, {names}):
+def finish(plan, me, {names}{numbers}):
 {read}
     graph = me.graph
     if graph.device is not plan.device:
         graph = me.graph_on(plan.device)
-    out = graph.rec{n}(plan, {values})
-    spec = plan.specs[0]
-    storage = new(Storage)
-    storage.value = out
-    storage.spec = spec
-    storage.version = me.born
-    t = new(Tensor)
-    t._storage = storage
-    t._spec = spec
-    t._offset = 0
-    t._edge = t._grad = t._base = t._seen = t._hooks = None
-    t._rg = False
+{record}
+{wrap}
     if me.grad and plan.diff:
         needs = 0
 {edges}
         if needs:
             bwd = plan.bwd.get(needs) or backward(plan, needs)
-            saved, guards = bwd.keep({names}, {values}, storage, out)
-            node = bwd.node(bwd, ({edge_names},), saved, (), guards)
+            saved, guards = bwd.keep({names}, {values}, {storages}, {outs})
+            node = bwd.node(bwd, ({edge_names},), saved, {given}, guards)
             if me.extra:
                 special(node, me.extra, ({names},))
-            t._edge = (node, 0)
-    return t
+{tape}
+    return {results}
 """
 
 _READ = """
     s{x} = {x}._storage
     sp = {x}._spec
     v{x} = s{x}.value if s{x}.spec is sp else read(s{x}, sp, {x}._offset)
+"""
+
+_WRAP = """
+    r{k} = new(Storage)
+    r{k}.value = o{k}
+    r{k}.spec = sp{k}
+    r{k}.version = me.born
+    t{k} = new(Tensor)
+    t{k}._storage = r{k}
+    t{k}._spec = sp{k}
+    t{k}._offset = 0
+    t{k}._edge = t{k}._grad = t{k}._base = t{k}._seen = t{k}._hooks = None
+    t{k}._rg = False
 """
 
 _EDGE = """
@@ -60,37 +66,89 @@ _EDGE = """
                 needs |= {bit}
 """
 
+_TAPE = """
+            if at{k} is not None:
+                t{k}._edge = (node, at{k})
+"""
+
 _KEEP = """
-def keep({names}, {values}, storage, out):
+def keep({names}, {values}, {storages}, {outs}):
 {versions}
     return ({saved}), [{guards}]
 """
 
 
-def _generate(n):
-    """finish for n operands and one result: loops unrolled, calls taken in."""
-    names = "abc"[:n]
+def _unrolled(template, keys, **more):
+    return "".join(template.format(**key, **more).strip("\n") + "\n" for key in keys)
+
+
+def _listed(letter, n):
+    return ", ".join(f"{letter}{k}" for k in range(n))
+
+
+@functools.cache
+def _finisher(n, has_numbers, outs, public):
+    """`finish` for n operands, `outs` results of which the first `public` are returned: loops unrolled, calls taken in."""
+    names = NAMES[:n]
+    values = ", ".join("v" + x for x in names)
+    alone = outs == 1
+    name = recorder(n, outs, has_numbers)
+    record = f"    {_listed('o', outs)} = graph.{name}(plan, {values}{', numbers' * has_numbers})\n"
+    record += "    sp0 = plan.specs[0]\n" if alone else f"    {_listed('sp', outs)} = plan.specs\n"
+    made = [{"k": k} for k in range(public)]
+    if alone:
+        edges_out = "            t0._edge = (node, 0)\n"
+    else:
+        edges_out = f"            {_listed('at', outs)} = plan.out_edges\n" + _unrolled(_TAPE, made)
     source = _FINISH.format(
-        n=n,
         names=", ".join(names),
-        values=", ".join("v" + x for x in names),
+        numbers=", numbers" * has_numbers,
+        values=values,
+        read=_unrolled(_READ, [{"x": x} for x in names]),
+        record=record,
+        wrap=_unrolled(_WRAP, made),
+        edges=_unrolled(_EDGE, [{"x": x, "bit": 1 << k} for k, x in enumerate(names)]),
         edge_names=", ".join("e" + x for x in names),
-        read="".join(_READ.format(x=x).strip("\n") + "\n" for x in names),
-        edges="".join(_EDGE.format(x=x, bit=1 << k).strip("\n") + "\n" for k, x in enumerate(names)),
+        storages=_listed("r", public),
+        outs=_listed("o", outs),
+        given="numbers if bwd.uses_numbers else ()" if has_numbers else "()",
+        tape=edges_out,
+        results="t0" if public == 1 else f"({_listed('t', public)})",
     )
     scope = {
         "new": object.__new__, "Storage": Storage, "Tensor": Tensor, "read": storages.read, "edge_of": edge_of,
         "backward": tape.backward_plan, "special": tape.record_specially,
     }  # fmt: skip
-    exec(compile(source, f"<jtorch finish{n}>", "exec"), scope)
-    return scope[f"finish{n}"]
+    exec(compile(source, f"<jtorch finish {n} {outs}>", "exec"), scope)
+    return scope["finish"]
 
 
-def _keeper(n, save_in, save_out, guard_in, guard_out):
-    """(operand tensors, their values, the result's storage, the result) -> what the tape saves, and the versions that it
-    guards."""
-    names = "abc"[:n]
-    saved = [names[i] for i in save_in]
+def finisher(plan):
+    """What finishes the calls of a plan: called with it, the thread, the operands and, where it takes any, the numbers."""
+    n, has_numbers = len(plan.operands), plan.n_num > 0
+    one = plan.public == 1 and not plan.multiple
+    if unrolled(plan) and (one or plan.public > 1 and plan.fields is None):
+        return _finisher(n, has_numbers, plan.n_out, plan.public)
+    return _finish_numbers if has_numbers else _finish_tensors
+
+
+def unrolled(plan) -> bool:
+    """Whether calls of a plan may have code of their own."""
+    return 0 < len(plan.operands) <= _MOST and 0 < plan.n_out <= _MOST
+
+
+def _finish_tensors(plan, me, *tensors):
+    return finish(plan, me, tensors, ())
+
+
+def _finish_numbers(plan, me, *given):
+    return finish(plan, me, given[:-1], given[-1])
+
+
+def _keeper(n, outs, public, save_in, save_out, guard_in, guard_out):
+    """(operand tensors, their values, storages of the results that are returned, all results) -> what the tape saves, and the
+    versions that it guards."""
+    names = NAMES[:n]
     held = [names[i] for i in guard_in]
     versions = ""
     for x in held:
@@ -98,17 +156,20 @@ def _keeper(n, save_in, save_out, guard_in, guard_out):
     source = _KEEP.format(
         names=", ".join(names),
         values=", ".join("v" + x for x in names),
+        storages=_listed("r", public),
+        outs=_listed("o", outs),
         versions=versions.rstrip("\n"),
-        saved="".join(f"v{x}, " for x in saved) + "out, " * len(save_out),
-        guards="".join(f"(s{x}, n{x}), " for x in held) + "(storage, storage.version), " * len(guard_out),
+        saved="".join(f"v{names[i]}, " for i in save_in) + "".join(f"o{k}, " for k in save_out),
+        guards="".join(f"(s{x}, n{x}), " for x in held)
+        + "".join(f"(r{k}, r{k}.version), " for k in guard_out if k < public),  # nobody can write to the others
     )
     scope = {"refused": tape.inference_saved}
     exec(compile(source, "<jtorch keep>", "exec"), scope)
     return scope["keep"]
 
 
-finish1, finish2, finish3 = map(_generate, (1, 2, 3))
 tape.keeper = functools.cache(_keeper)
+tape.unrolled = unrolled
 
 
 def finish(plan, me, tensors, numbers):

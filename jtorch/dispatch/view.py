@@ -31,7 +31,8 @@ class ViewPlan:
         self.many = isinstance(got, (tuple, list))
         flat = Layout(tuple(spec.shape), shapes.contiguous_strides(tuple(spec.shape)), 0)
         self.name = view.grad_name if isinstance(view.grad_name, str) else view.grad_name(spec, *statics)
-        self.taped = None  # of several results: the plan of the tape, made when it is first asked for
+        # The plan of the tape, of one result that is not absolute with the numbers it takes; made when first asked for.
+        self.taped = None
         self.absolute = view.name == "as_strided"
         self.fresh = view.name.startswith(("unsafe_", "_unsafe_"))  # torch does not call its results views
         plain = got if self.absolute else view.fn(flat, *statics)
@@ -88,11 +89,15 @@ def call_view(view, t, statics):
         if edge is None or not differentiable(out):
             v._edge = None
         else:
-            if not plan.absolute:
-                p, starts = view_plan(spec, _contiguous(spec), tuple(out.shape), strides, start, plan.name)
+            if plan.absolute:
+                taped, starts = memory_plan(spec, out, offset, plan.name)
+            elif plan.taped is None:
+                taped, starts = plan.taped = view_plan(
+                    spec, _contiguous(spec), tuple(out.shape), strides, start, plan.name
+                )
             else:
-                p, starts = memory_plan(spec, out, offset, plan.name)
-            v._edge = (tape.record(p, (), (edge,), starts, ()), 0)
+                taped, starts = plan.taped
+            v._edge = (tape.record(taped, (), (edge,), starts, ()), 0)
         if plan.fresh:
             v._base, v._seen = None, Apart()
         return v
