@@ -35,6 +35,7 @@ from jtorch.ops import (  # noqa: E402
     reduce,
     scans,
     scatter,
+    slices,
     solve,
     taps,
     vectors,
@@ -207,6 +208,18 @@ def our_factors(g, x):
     return reduce._other_factors.fn(g, x, jnp.prod(x, 1), 1, False)
 
 
+def one_by_one(z, i, x):
+    return z.at[jnp.broadcast_to(i[:, None], x.shape), jnp.arange(x.shape[1])].max(x)
+
+
+def runs_multiplied(z, i, x):
+    return scatter._prod_of_runs(z, (i,), x, 0)
+
+
+def slices_reduced(how):
+    return lambda z, i, x: slices.index_reduce.fn(z, 0, i, x, how)
+
+
 # name: (by hand, jtorch's kernel, arguments)
 PARTS = {
     "unfold, patches of 16, 224x224": (lambda x: columns(x, 16), lambda x: image.im2col.fn(x, 16, stride=16), (real(8, 3, 224, 224),)),
@@ -228,6 +241,12 @@ PARTS = {
     "cumsum of 65536 integers": (jnp.cumsum, lambda x: scans.cumsum.fn(x, 0), (whole(9, 65536),)),
     "cumprod along the last of 4096x64": (lambda x: jnp.cumprod(x, 1), lambda x: scans.cumprod.fn(x, 1), (real(4096, 64),)),
     "scatter_add of 100000x32 rows": (rows_added, our_rows_added, (real(10000, 32), real(100000, 32), whole(10000, 100000))),
+    "largest of slices that meet, 5000x64": (one_by_one, slices_reduced("amax"), (real(1000, 64), whole(1000, 5000), real(5000, 64))),
+    "gradients of their products": (
+        lambda z, i, x: jax.vjp(lambda z, x: runs_multiplied(z, i, x), z, x)[1](z),
+        lambda z, i, x: jax.vjp(lambda z, x: slices_reduced("prod")(z, i, x), z, x)[1](z),
+        (real(1000, 64), whole(1000, 5000), real(5000, 64)),
+    ),
     "2048 bags of 50 rows": (bag, our_bag, (real(20000, 64), whole(20000, 2048, 50))),
     "group norm, channels last": (
         lambda x, w, b: group_norm(x, w, b, 8), last(lambda x, w, b: norm.group_norm.fn(x, 8, w, b)[0]),
@@ -270,6 +289,9 @@ PARTS = {
     ),
     "isin, 100000 among 1000": (jnp.isin, compare.isin.fn, (whole(10000, 100000), whole(10000, 1000))),
     "argsort of 100000 integers": (jnp.argsort, lambda x: order.order(x, 0), (whole(10000, 100000),)),
+    "largest 3 of each of 3072x48 integers": (
+        lambda x: lax.top_k(x, 3), lambda x: order.sorted_with_index(x, 1, True, 3), (whole(10**12, 3072, 48),)
+    ),
     "layer norm's weight, 4096x512": (
         lambda g, x, w, m, r: jnp.sum(g * (x - m) * r, 0),
         lambda g, x, w, m, r: norm.layer_norm_weight_grad.fn(g, x, w, m, r, 1, 1e-5),

@@ -85,7 +85,7 @@ class Backward:
 
     __slots__ = (
         "forward", "name", "positions", "save_in", "save_out", "guard_in", "guard_out", "uses_numbers", "plans", "build", "specs", "n_out",
-        "whole", "whole_plan", "node", "keep", "sources",
+        "whole", "whole_plan", "node", "keep", "traced",
     )  # fmt: skip
 
     def __init__(self, forward, positions, save_in, save_out, uses_numbers, build):
@@ -103,7 +103,8 @@ class Backward:
         self.whole_plan = None  # what `plan` says where every result has a gradient, once it has been asked
         self.node = None  # the class of its nodes, set by the tape
         self.keep = None  # for up to three operands and one result: what saves them, set by the tape
-        self.sources = None  # of its gradients where every result has a cotangent, if it has been traced already
+        # where every result has a cotangent and it has been traced already: what `trace` gives, and which of the jaxpr's operands it takes
+        self.traced = None
 
     def guard(self, which, owners):
         """Guard what the op says, {name: whether}; owners: operand position -> name."""
@@ -133,20 +134,22 @@ class Backward:
         return operands, forward.kinds if self.uses_numbers else ()
 
     def trace(self, present):
-        """(jaxpr of the derivative for these cotangents, for each gradient which cotangent it simply is, or -1)."""
+        """(jaxpr of the derivative for these cotangents, for each gradient which cotangent it simply is, or -1, positions of its operands)."""
         kernel = self.build(present)
         operands, kinds = self.takes(present)
         samples = [s.aval for s in operands] + [kind(1) for kind in kinds]
-        jaxpr = jax.make_jaxpr(lambda *v: tuple(kernel(*v)))(*samples).jaxpr
+        closed = jax.make_jaxpr(lambda *v: tuple(kernel(*v)))(*samples)
+        jaxpr = closed.jaxpr
         first = len(self.save_in) + len(self.save_out)
         cotangents = {id(v): k for k, v in enumerate(jaxpr.invars[first : first + sum(present)])}
-        return jaxpr, [cotangents.get(id(v), -1) for v in jaxpr.outvars]
+        return closed, [cotangents.get(id(v), -1) for v in jaxpr.outvars], range(len(samples))
 
     def make(self, present):
         forward = self.forward
-        sources = self.sources
-        if sources is None or present != self.whole:
-            _, sources = self.trace(present)
+        traced = self.traced
+        if traced is None or present != self.whole:
+            traced = self.trace(present)
+        closed, sources, takes = traced
         passed, kept = [], []
         for k, source in enumerate(sources):
             if source >= 0:
@@ -167,6 +170,7 @@ class Backward:
 
         fn.__name__ = self.name
         plan = Plan(None, self.name, fn, tuple(operands), kinds, forward.runtime, specs=specs)
+        plan.known = closed, takes, kept
         plan.channels = forward.channels
         plan.grad_name = self.name.removesuffix("0") + "Backward0"
         return plan, tuple(passed)
@@ -342,8 +346,8 @@ def _pruned(plan, positions, save_in, save_out, uses_numbers, build_for):
     """A Backward that keeps only the operands and results whose values its kernel reads: many rules ask for no more than a
     shape, or for one of several results."""
     whole = Backward(plan, positions, save_in, save_out, uses_numbers, build_for(save_in, save_out, (), ()))
-    jaxpr, whole.sources = whole.trace(whole.whole)
-    used = used_inputs(jaxpr)
+    closed, sources, takes = whole.traced = whole.trace(whole.whole)
+    used = used_inputs(closed.jaxpr)
     kept = tuple(i for k, i in enumerate(save_in) if k in used)
     # an only result that the rule names is guarded as PyTorch guards it, read or not
     outs = tuple(i for k, i in enumerate(save_out, len(save_in)) if k in used or plan.n_out == 1)
@@ -351,7 +355,11 @@ def _pruned(plan, positions, save_in, save_out, uses_numbers, build_for):
         return whole
     dropped = (tuple(i for i in save_in if i not in kept), tuple(i for i in save_out if i not in outs))
     made = Backward(plan, positions, kept, outs, uses_numbers, build_for(kept, outs, *dropped))
-    made.sources = whole.sources
+    n_saved = len(save_in) + len(save_out)
+    saved = [k for k, i in enumerate(save_in) if i in kept] + [
+        k for k, i in enumerate(save_out, len(save_in)) if i in outs
+    ]
+    made.traced = closed, sources, [*saved, *takes[n_saved:]]
     return made
 
 

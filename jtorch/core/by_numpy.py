@@ -71,6 +71,7 @@ class _Caller:
     def __call__(self, plan, args, numbers):
         if plan.steps is None:
             plan.steps = steps_of(plan, (*args, *numbers), ALIKE)
+            plan.known = None
         if plan.steps:
             try:
                 return plan.steps.run((*args, *numbers))

@@ -6,7 +6,7 @@ executable makes a run, so that the same script gives the same bits each time.
 """
 
 from . import ledger
-from .cuts import inner, traced
+from .cuts import inner, primitives_of
 
 WORTH = 0.5  # what the runs of a program that comes seldom may take longer, of what compiling it takes
 WORTH_OFTEN = 0.15  # the same of one that comes often: a short script is done before, and a long one has lost little
@@ -63,6 +63,18 @@ def are_numpys(prog, runs, quickly) -> bool:
 def _numpys(prog) -> float:
     each, *byte = _NUMPYS
     return each * size(prog) + _moved(prog, *byte)
+
+
+def by_itself(plan) -> int:
+    """How often numpy may run an operation by itself in the place of what compiling it takes."""
+    each, *byte = _NUMPYS
+    try:
+        turns = _primitives(primitives_of(plan), turning=True)
+    except Exception:  # as in `_size`
+        return 0
+    return min(
+        int(WORTH * _EXECUTABLE / (each * max(turns, 1) + byte[plan.channels is not None] * plan.work)), AT_MOST_OFTEN
+    )
 
 
 def by_op(prog, few, quickly) -> Wait:
@@ -125,11 +137,17 @@ def _often(prog, least, extra) -> int:
 def _size(plan) -> int:
     """Primitives that a plan is made of, asked of jax once."""
     try:
-        plan.size = _primitives(traced(plan)) or 1
+        plan.size = _primitives(primitives_of(plan)) or 1
     except Exception:  # it takes other things than arrays like these; whatever is wrong is said where it runs
         plan.size = _USUAL
     return plan.size
 
 
-def _primitives(jaxpr) -> int:
-    return sum(1 if (within := inner(eqn)) is None else _primitives(within) for eqn in jaxpr.eqns)
+def _primitives(jaxpr, turning=False) -> int:
+    """turning: those of a loop count as often as it turns, if it says so."""
+    made = 0
+    for eqn in jaxpr.eqns:
+        within = inner(eqn)
+        turns = eqn.params.get("length", 1) if turning else 1
+        made += 1 if within is None else turns * _primitives(within, turning)
+    return made

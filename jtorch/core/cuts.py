@@ -97,6 +97,11 @@ def traced(plan):
     return plan.jit.trace(*operands, *[kind(1) for kind in plan.kinds]).jaxpr.jaxpr
 
 
+def primitives_of(plan):
+    """A jaxpr that has the primitives of a plan."""
+    return plan.known[0].jaxpr if plan.known else traced(plan)
+
+
 def look_at(plan):
     """What a plan is made of, asked of jax once."""
     if plan.look is None:

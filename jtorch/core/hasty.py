@@ -10,10 +10,12 @@ import os
 
 import jax
 
+from .. import config
 from . import costs, crowd
 from .device import cpu
 from .hosted import Hosted
 from .packing import placed
+from .seen import seen
 
 ENOUGH = 3  # runs at least of a program made in haste
 ENOUGH_BY_OP = 32  # the same of one operation by itself
@@ -137,10 +139,13 @@ def of_plan(plan):
     crowd.made()
     size = plan.nbytes + sum(spec.nbytes for spec in plan.operands)
     usual = plan.by_itself()
-    if size > (SMALL_BY_OP if plan.operands else LARGE):
-        plan.first = usual
+    is_large = size > (SMALL_BY_OP if plan.operands else LARGE)
+    # one that comes with sizes of its own each time is seldom worth the compiler, and numpy may round it in its own way
+    alike = costs.by_itself(plan) if plan.device.type == "cpu" and not config.deterministic and seen.varies(plan) else 0
+    if is_large:
+        plan.first = Hosted(plan, usual, alike, alike) if alike else usual
     elif plan.device.type == "cpu":
-        plan.first = Hosted(plan, _under(known(_HASTE), usual.__wrapped__, usual))
+        plan.first = Hosted(plan, _under(known(_HASTE), usual.__wrapped__, usual), alike=alike)
     else:  # a program of an accelerator takes longer to compile than some kilobytes to come and go
         plan.first = Hosted(plan, usual, ENOUGH_BY_OP)
     return plan.first

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 from jax.extend.core import Literal
 
+from .blas import one_thread
 from .device import place_of
 from .numpy_kinds import function_of
 from .numpy_rules import ALIKE, DTYPES, MANY_RESULTS, MOST_DIMENSIONS, SAME, NotHere, cuts, planes
@@ -27,14 +28,18 @@ _CALLS = {
 
 
 class Hosted:
-    """Runs a plan by numpy, if it can be; if not, and while jax traces, `otherwise` does."""
+    """Runs a plan by numpy, if it can be; if not, and while jax traces, `otherwise` does.
 
-    __slots__ = ("plan", "otherwise", "enough", "steps", "place")
+    enough: how many times where numpy does the same, 0 where it is not to be asked. alike: how many times it may round in its own way.
+    """
 
-    def __init__(self, plan, otherwise, enough=ENOUGH):
+    __slots__ = ("plan", "otherwise", "enough", "alike", "steps", "place")
+
+    def __init__(self, plan, otherwise, enough=ENOUGH, alike=0):
         self.plan = plan
         self.otherwise = otherwise
         self.enough = enough
+        self.alike = alike
         self.steps = None
 
     def __call__(self, *args):
@@ -55,14 +60,25 @@ class Hosted:
             except NotHere:
                 self.plan.first = self.otherwise
                 return None
-        with np.errstate(all="ignore"):
-            return self.steps.run(args)
+        try:
+            with np.errstate(all="ignore"), one_thread():
+                return self.steps.run(args)
+        except NotHere:  # these values
+            return None
 
     def look(self, args):
         """Find the steps. Raises NotHere if one is among them for which numpy is no match."""
-        self.steps = Steps(jax.make_jaxpr(self.plan.fn)(*args), SAME)
+        self.steps, self.plan.enough = self._steps(*_traced(self.plan, args))
+        self.plan.known = None
         self.place = place_of(self.plan.device)
-        self.plan.enough = self.enough
+
+    def _steps(self, *traced):
+        try:
+            return Steps(SAME, *traced), self.enough
+        except NotHere:
+            if not self.alike:
+                raise
+        return Steps(ALIKE, *traced), self.alike
 
 
 def put(values, place):
@@ -84,15 +100,21 @@ def on_device(values):
 
 
 class Steps:
-    """A jaxpr as functions of arrays, each of which makes the next value. Raises NotHere where there is no rule for a primitive."""
+    """A jaxpr as functions of arrays, each of which makes the next value. Raises NotHere where there is no rule for a primitive.
+
+    takes, gives: the positions of its operands that are passed, the others being of no consequence, and of its results that are wanted.
+    """
 
     __slots__ = ("dtypes", "steps", "results")
 
-    def __init__(self, closed, rules):
-        self.dtypes = list(map(_dtype, closed.jaxpr.invars))
-        walk = _Walk(len(self.dtypes), rules)
-        self.results = walk.through(closed, range(len(self.dtypes)))
-        self.steps = walk.steps
+    def __init__(self, rules, closed, takes=None, gives=None):
+        operands = closed.jaxpr.invars
+        taken = range(len(operands)) if takes is None else takes
+        self.dtypes = [_dtype(operands[k]) for k in taken]
+        walk = _Walk(len(taken), rules)
+        place = dict(zip(taken, range(len(taken))))
+        made = walk.through(closed, [place[k] if k in place else walk.anything(v) for k, v in enumerate(operands)])
+        self.steps, self.results = walk.needed(made if gives is None else [made[k] for k in gives])
 
     def run(self, args) -> list:
         """The results, which may be views of the arguments. The caller keeps numpy from warning."""
@@ -105,9 +127,14 @@ class Steps:
 def steps_of(plan, args, rules):
     """How numpy runs a plan on arrays and numbers like these by such rules; False if it does not."""
     try:
-        return Steps(plan.jit.trace(*args).jaxpr, rules)
+        return Steps(rules, *_traced(plan, args))
     except NotHere:
         return False
+
+
+def _traced(plan, args) -> tuple:
+    """The jaxpr of a plan for such operands and numbers, and which of its operands and results are the plan's."""
+    return plan.known or (plan.jit.trace(*args).jaxpr,)
 
 
 class _Walk:
@@ -125,6 +152,23 @@ class _Walk:
     def constant(self, value, dtype) -> int:
         value = np.asarray(value, dtype)
         return self.step(lambda: value)
+
+    def anything(self, v) -> int:
+        value = np.broadcast_to(np.zeros((), _dtype(v)), v.aval.shape)
+        return self.step(lambda: value)
+
+    def needed(self, results) -> tuple[list, list[int]]:
+        """The steps that these results need, in order, and where the results are among them."""
+        first, need = self.n_operands, set(results)
+        for k in range(len(self.steps) - 1, -1, -1):
+            if first + k in need:
+                need.update(self.steps[k][1])
+        kept = [k for k in range(len(self.steps)) if first + k in need]
+        now = [*range(first), *[None] * len(self.steps)]
+        for at, k in enumerate(kept):
+            now[first + k] = first + at
+        steps = [(self.steps[k][0], tuple(now[i] for i in self.steps[k][1])) for k in kept]
+        return steps, [now[i] for i in results]
 
     def through(self, closed, operands) -> list[int]:
         """The places of the results of a jaxpr, given those of its operands."""
@@ -170,7 +214,7 @@ def _dtype(v):
 
 def _scan(eqn):
     p = eqn.params
-    steps = Steps(p["jaxpr"], ALIKE)
+    steps = Steps(ALIKE, p["jaxpr"])
     (n_consts, n_carry), length = scan_parts(eqn), p["length"]
     if length > ROUNDS:
         raise NotHere
@@ -193,7 +237,7 @@ def _scan(eqn):
 
 def _while(eqn):
     p = eqn.params
-    goes_on, body = Steps(p["cond_jaxpr"], ALIKE), Steps(p["body_jaxpr"], ALIKE)
+    goes_on, body = Steps(ALIKE, p["cond_jaxpr"]), Steps(ALIKE, p["body_jaxpr"])
     n_asked, n_done = p["cond_nconsts"], p["body_nconsts"]
 
     def run(*operands):
@@ -209,7 +253,7 @@ def _while(eqn):
 
 
 def _cond(eqn):
-    branches = [Steps(b, ALIKE) for b in eqn.params["branches"]]
+    branches = [Steps(ALIKE, b) for b in eqn.params["branches"]]
     return lambda which, *operands: branches[min(max(int(which), 0), len(branches) - 1)].run(operands)
 
 

@@ -27,7 +27,7 @@ class Plan:
     __slots__ = (
         "op", "name", "fn", "specs", "n_out", "n_num", "kinds", "runtime", "device", "nbytes", "jit", "warm", "operands", "bwd",
         "grad_name", "extra", "diff", "public", "multiple", "fields", "out_edges", "finish", "tries", "first", "enough",
-        "steps", "exact", "varied", "more", "lanes", "channels", "alone", "look", "depends", "size", "work", "pointwise",
+        "steps", "exact", "known", "varied", "more", "lanes", "channels", "alone", "look", "depends", "size", "work", "pointwise",
     )  # fmt: skip
 
     def __init__(self, op, name, fn, operands, kinds=(), runtime=False, specs=None, device=None):
@@ -43,6 +43,7 @@ class Plan:
         self.enough = hasty.ENOUGH_BY_OP  # how many times
         self.steps = None  # how numpy runs it, once it has been asked to; False if it does not
         self.exact = None  # the same, where it is to give the same bits
+        self.known = None  # where it has been traced: a jaxpr, which of its operands it has, which of its results
         self.varied = 0  # times that it has come with other numbers, at the same place
         self.more = 0  # operations that it is made of, beyond its results
         self.channels = None if op is None else op.channels  # whether it convolves, or follows what does
@@ -59,8 +60,7 @@ class Plan:
         self.extra = None  # what its derivative is made from
         self.diff = True
         self.multiple = False
-        self.fields = None
-        self.finish = None  # what finishes its calls (`dispatch/results.py`)
+        self.fields = self.finish = None  # what finishes its calls (`dispatch/results.py`)
         self.device = device
         self.specs = specs
         if specs is not None:

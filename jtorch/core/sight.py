@@ -4,6 +4,7 @@ from itertools import repeat
 
 from .. import config
 from . import by_numpy, costs, hasty
+from .seen import seen
 
 
 def numpys(prog, cause) -> costs.Wait | None:
@@ -74,34 +75,12 @@ def _mostly(counts) -> int:
     return counts[int(_MOSTLY * len(counts))]
 
 
-class Seen:
-    """What programs compiled at sight were made of, whatever the shapes: the names of their ops in order, and how often each was there."""
-
-    __slots__ = ("kinds", "names")
-
-    def __init__(self):
-        self.forget()
-
-    def forget(self):
-        self.kinds = set()
-        self.names = {}
-
-    def add(self, names):
-        if len(self.kinds) > _MANY_KINDS:
-            self.forget()
-        self.kinds.add(names)
-        for name in set(names):
-            self.names[name] = self.names.get(name, 0) + 1
-
-
 _TRIES, _OFTEN = 3, 1 << 20
 _VARIED = 2
 _VERY_MANY = 1000  # nodes, which take some 10 s to compile
 _MANY, _ALIKE = 200, 8  # nodes; so many times the plans that they are made of
 _ENOUGH, _ENOUGH_OF_MANY = 2, 16  # runs by numpy
 _MOSTLY = 0.7
-_MANY_KINDS = 1 << 12
-seen = Seen()
 # So many ops, or this part of the nodes, may need executables of their own: one takes as long as eight nodes of a program. More when
 # more programs than the first few have been compiled in vain.
 _FEW, _FRESH = 16, 0.125

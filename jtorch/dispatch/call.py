@@ -258,7 +258,7 @@ _DYNAMIC = {"nonzero_rows": "nonzero", "nonzero_tuple": "nonzero"}  # an op of o
 
 
 def _dynamic(op, call, out=None):
-    """An op whose result's shape depends on values: run at once on concrete arrays."""
+    """An op whose result's shape depends on values: run at once. What numpy makes stays so: jax would compile a program for its shape."""
     check_statics(op, statics_of(op, call))
     specs = [t._spec for t in call.tensors]
     slots, target = bind(op, call, specs)
@@ -273,10 +273,11 @@ def _dynamic(op, call, out=None):
     device = device_of(op, specs)
     got = Binding(op, slots, len(arrays)).kernel(*arrays, *call.numbers)
     multiple = isinstance(got, (tuple, list))
-    values = [storages.to_device(v, device) for v in (got if multiple else (got,))]
-    out_specs = tuple(Spec.dense(v.shape, dtype_of(v, specs), device) for v in values)
+    made = [np.asarray(v, order="C") if isinstance(v, np.ndarray) else v for v in (got if multiple else (got,))]
+    values = [storages.to_device(v, device) for v in made]
+    out_specs = tuple(Spec.dense(v.shape, dtype_of(v, specs), device) for v in made)
     if op.strides is not None:
-        strides = op.invoke(functools.partial(op.strides, values), check_arguments(slots, specs, call.numbers))
+        strides = op.invoke(functools.partial(op.strides, made), check_arguments(slots, specs, call.numbers))
         out_specs = tuple(Spec.of(tuple(s.shape), n or s.strides, s.dtype, device) for s, n in zip(out_specs, strides))
     results = [make(Storage(v, s), s) for v, s in zip(values, out_specs)]
     if tls.me.grad and op.differentiable and any(edge_of(t) is not None for t in call.tensors):

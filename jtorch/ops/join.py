@@ -455,7 +455,7 @@ def repeat_places(repeats: Array) -> Array:
         raise RuntimeError("repeats has to be Long or Int tensor")
     if (counts < 0).any():
         raise RuntimeError("repeats can not be negative")
-    return jnp.asarray(np.repeat(np.arange(counts.size, dtype=counts.dtype), counts.reshape(-1)))
+    return np.repeat(np.arange(counts.size, dtype=counts.dtype), counts.reshape(-1))
 
 
 @op(where="", differentiable=False)

@@ -118,7 +118,7 @@ def masked_select(input: Array, mask: Array) -> Array:
     shape = broadcast(tuple(mask.shape), tuple(input.shape))
     mask = np.broadcast_to(np.asarray(mask), shape)
     if _on_host(input):  # no compilation for each new count
-        return jnp.asarray(np.broadcast_to(np.asarray(input), shape)[mask])
+        return np.broadcast_to(np.asarray(input), shape)[mask]
     return jnp.broadcast_to(input, shape).reshape(-1)[_flat_places(mask)]
 
 
@@ -143,7 +143,7 @@ def nonzero_rows(input: Array) -> Array:
     out = np.empty((len(flat), host.ndim), np.int64)
     for d, places in _coordinates(flat, host.shape):
         out[:, d] = places
-    return jnp.asarray(out)
+    return out
 
 
 def _coordinates(flat: np.ndarray, shape: tuple):
@@ -164,7 +164,7 @@ def nonzero_tuple(input: Array) -> tuple[Array, ...]:
     host = np.atleast_1d(np.asarray(input))
     flat = _flat_places(host if host.dtype == np.bool_ else host != 0)
     places = dict(_coordinates(flat, host.shape))
-    return tuple(jnp.asarray(places[d].astype(np.int64)) for d in range(host.ndim))
+    return tuple(places[d].astype(np.int64) for d in range(host.ndim))
 
 
 @composite(out="nonzero: Expected out tensor to have scalar type {want} but got scalar type{have}")
@@ -427,7 +427,7 @@ def one_hot_counted(input: Array) -> Array:
         raise RuntimeError("Can not infer total number of classes from empty tensor.")
     if host.min() < 0:
         raise RuntimeError("Class values must be non-negative.")
-    return jnp.asarray((host[..., None] == np.arange(host.max() + 1)).astype(np.int64))
+    return (host[..., None] == np.arange(host.max() + 1)).astype(np.int64)
 
 
 @composite(where="nn.functional")
@@ -460,12 +460,12 @@ def bincount(input: Array, weights: Array | None = None, minlength: int = 0) -> 
     if most >= 2**60 - 1:
         raise errors_storage.storage_overflow((most + 1,))
     if weights is None:
-        return jnp.asarray(np.bincount(values, minlength=minlength).astype(np.int64))
+        return np.bincount(values, minlength=minlength).astype(np.int64)
     weights = np.asarray(weights)
     if weights.shape != values.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
     kind = np.float32 if weights.dtype == np.float32 else np.float64
-    return jnp.asarray(np.bincount(values, weights, minlength).astype(kind))
+    return np.bincount(values, weights, minlength).astype(kind)
 
 
 bincount.vjp(weights=UNKNOWN)

@@ -12,7 +12,7 @@ from jax import lax
 from .. import errors
 from ..core import dtype as dt
 from .arguments import axis, scalar_name, size_of
-from .backend import accumulator
+from .backend import accumulator, on_cpu
 from .order import order
 from .places import IN_BOUNDS, added, added_along, added_wide, as_1d, check_along, is_index, narrow, positions, within
 from .registry import Array, Scalar, op
@@ -232,14 +232,19 @@ def _identity(reduce, dtype):
     return jnp.asarray(info.min if reduce == "amax" else info.max, dtype)
 
 
-def _prod_into(base, flat, src):
-    """`base` times the `src` whose place is `flat`, differentiable though places repeat.
+def _here(at, before) -> tuple:
+    """The index of places `at`: those of each element, or along dimension `before` those of each slice."""
+    return (slice(None),) * before + at
 
-    XLA's multiplying scatter has no derivative for repeated indices; a segmented scan over the sorted places
-    has one, exact at zeros.
-    """
+
+def _prod_of_runs(base, at, src, before):
+    """`base` times the `src` of each place, differentiable though places repeat, at every order and exact at zeros: a scan over the
+    places in order."""
+    if len(at) < base.ndim:
+        at = positions(lax.broadcast_in_dim(at[0], src.shape, (before,)), before)
+    flat = jnp.ravel_multi_index(at, base.shape, mode="clip").reshape(-1)
     at = order(flat, 0)
-    place, value = flat[at], src[at]
+    place, value = flat[at], src.reshape(-1)[at]
     first = jnp.concatenate([jnp.ones(1, bool), place[1:] != place[:-1]])
     last = jnp.concatenate([place[1:] != place[:-1], jnp.ones(1, bool)])
 
@@ -248,49 +253,98 @@ def _prod_into(base, flat, src):
 
     _, run = lax.associative_scan(join, (first, value))
     target = jnp.where(last, place, base.size)  # rows past the end are dropped
-    factor = jnp.ones_like(base).at[target].set(run, mode="drop")
-    return base * factor
+    return base * jnp.ones(base.size, base.dtype).at[target].set(run, mode="drop").reshape(base.shape)
 
 
-def _erased(input, at, reduce):
+@functools.partial(jax.custom_jvp, nondiff_argnums=(3,))
+def _multiplied(base, at, src, before):
+    """The same, of XLA's scatter that multiplies, which jax does not differentiate where places repeat."""
+    place = base.at[_here(at, before)]
+    return place.min(src, mode=IN_BOUNDS) if base.dtype == np.bool_ else place.multiply(src, mode=IN_BOUNDS)
+
+
+@_multiplied.defjvp
+def _(before, primals, tangents):
+    (base, at, src), (d_base, _, d_src) = primals, tangents
+    of_base, of_src = _other_factors(base, at, src, before)
+    moved = (of_base * d_base).at[_here(at, before)].add(of_src * d_src, mode=IN_BOUNDS)
+    return _multiplied(base, at, src, before), moved
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(3,))
+def _other_factors(base, at, src, before):
+    """What each element of `base` and of `src` is multiplied with: the quotient, where no factor of its place is zero."""
+    here = _here(at, before)
+    zeros = (base == 0).astype(jnp.int32).at[here].add((src == 0).astype(jnp.int32), mode=IN_BOUNDS)
+    whole = _multiplied(jnp.where(base == 0, 1, base), at, jnp.where(src == 0, 1, src), before)
+
+    def others(x, zeros, whole):
+        alone = jnp.where(zeros == (x == 0), whole, jnp.zeros_like(whole))
+        return alone / jnp.where(x == 0, 1, x)
+
+    return others(base, zeros, whole), others(
+        src, zeros.at[here].get(mode=IN_BOUNDS), whole.at[here].get(mode=IN_BOUNDS)
+    )
+
+
+@_other_factors.defjvp
+def _(before, primals, tangents):
+    """Not of the quotients: at a zero they are flat where the factors are not."""
+
+    def exact(base, src):
+        out, pull = jax.vjp(lambda base, src: _prod_of_runs(base, primals[1], src, before), base, src)
+        return pull(jnp.ones_like(out))
+
+    _, moved = jax.jvp(exact, (primals[0], primals[2]), (tangents[0], tangents[2]))
+    return _other_factors(*primals, before), moved
+
+
+def _erased(input, here, reduce):
     """`input` with the places that are written to set to the identity of the reduction."""
-    return input.at[at].set(_identity(reduce, input.dtype), mode=IN_BOUNDS)
+    return input.at[here].set(_identity(reduce, input.dtype), mode=IN_BOUNDS)
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(3, 4))
-def _extremum(input, at, src, reduce, include_self):
-    base = input if include_self else _erased(input, at, reduce)
-    place = base.at[at]
+@functools.partial(jax.custom_jvp, nondiff_argnums=(3, 4, 5))
+def _extremum(input, at, src, reduce, include_self, before):
+    here = _here(at, before)
+    base = input if include_self else _erased(input, here, reduce)
+    place = base.at[here]
     return place.max(src, mode=IN_BOUNDS) if reduce == "amax" else place.min(src, mode=IN_BOUNDS)
 
 
 @_extremum.defjvp
-def _(reduce, include_self, primals, tangents):
-    """Ties share evenly, `input` among them."""
+def _(reduce, include_self, before, primals, tangents):
+    """Ties share evenly, `input` among them; as in PyTorch also where it is not included, though it gets nothing then."""
     (input, at, src), (d_input, _, d_src) = primals, tangents
-    out = _extremum(input, at, src, reduce, include_self)
-    won_src = src == out.at[at].get(mode=IN_BOUNDS)
+    here = _here(at, before)
+    out = _extremum(input, at, src, reduce, include_self, before)
+    won_src = src == out.at[here].get(mode=IN_BOUNDS)
     won_input = input == out
+    count = won_input.astype(out.dtype).at[here].add(won_src.astype(out.dtype), mode=IN_BOUNDS)
     if not include_self:
-        won_input = won_input.at[at].set(False, mode=IN_BOUNDS)
-    count = won_input.astype(out.dtype).at[at].add(won_src.astype(out.dtype), mode=IN_BOUNDS)
+        won_input = won_input.at[here].set(False, mode=IN_BOUNDS)
     zero = jnp.zeros((), out.dtype)
-    moved = jnp.where(won_input, d_input, zero).at[at].add(jnp.where(won_src, d_src, zero), mode=IN_BOUNDS)
+    moved = jnp.where(won_input, d_input, zero).at[here].add(jnp.where(won_src, d_src, zero), mode=IN_BOUNDS)
     return out, moved / jnp.maximum(count, 1)
 
 
-def reduce_into(input, at, src, reduce, include_self, along=None):
-    """`input` with each `src` reduced into its place `at`; `along`: the dimension and the index that the places come from."""
+def reduce_into(input, at, src, reduce, include_self, along=None, before=0):
+    """`input` with each `src` reduced into its place `at`; along: the dimension and the index that the places come from. With one index
+    for whole slices of `src`, before: their dimension."""
+    here = _here(at, before)
     if reduce in ("amax", "amin"):
-        return _extremum(input, at, src, reduce, include_self)
+        return _extremum(input, at, src, reduce, include_self, before)
     if reduce == "prod":
-        base = input if include_self else _erased(input, at, reduce)
-        flat = jnp.ravel_multi_index(at, input.shape, mode="clip")
-        return _prod_into(base.reshape(-1), flat.reshape(-1), src.reshape(-1)).reshape(input.shape)
-    add = lambda to, src: added_along(to, *along, src) if along else added_wide(to, at, src)
+        base = input if include_self else _erased(input, here, reduce)
+        return (_multiplied if on_cpu() else _prod_of_runs)(base, at, src, before)
+    add = lambda to, src: added_along(to, *along, src) if along else added_wide(to, here, src)
     if include_self and reduce == "sum":
         return add(input, src).astype(input.dtype)
-    count = add(jnp.zeros(input.shape, jnp.int32), jnp.ones(src.shape, jnp.int32))
+    if len(at) < input.ndim:
+        count = jnp.zeros(input.shape[before], jnp.int32).at[at].add(1, mode=IN_BOUNDS)
+        count = count.reshape(-1, *(1,) * (input.ndim - before - 1))
+    else:
+        count = add(jnp.zeros(input.shape, jnp.int32), jnp.ones(src.shape, jnp.int32))
     base = input if include_self else jnp.where(count > 0, jnp.zeros((), input.dtype), input)
     out = add(base, src)
     if reduce == "sum":

@@ -2,7 +2,6 @@
 
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from .. import errors
 from ..core import dtype as dt
@@ -10,7 +9,7 @@ from . import formats
 from .arguments import axis, scalar_name, size_of
 from .backend import accumulator
 from .indexing import index_grad
-from .places import IN_BOUNDS, added, as_1d, check_along, is_index, narrow, outside, positions
+from .places import IN_BOUNDS, added, as_1d, check_along, is_index, narrow, outside
 from .registry import Array, Number, Scalar, op
 from .scatter import reduce_into
 
@@ -261,8 +260,7 @@ def index_reduce(
     full, source = _slices_of("index_reduce_", input, source, dim, index.size)
     if index.size == 0:
         return input
-    where = lax.broadcast_in_dim(index, source.shape, (dim,))
-    return reduce_into(full, positions(where, dim), source, reduce, include_self).reshape(input.shape)
+    return reduce_into(full, (narrow(index, 0),), source, reduce, include_self, before=dim).reshape(input.shape)
 
 
 index_reduce.guards(input=True, source=True, out=True)

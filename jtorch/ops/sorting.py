@@ -13,7 +13,7 @@ from ..core.shapes import contiguous_strides
 from . import formats
 from .backend import on_cpu
 from .conversion import is_number, kind
-from .order import PASSES, ranked, sorted_with_index
+from .order import PASSES, are_few, ranked, sorted_with_index
 from .reduce import _add_at, _place, one_dim
 from .registry import Array, Scalar, Unwritten, composite, op
 
@@ -66,7 +66,8 @@ def msort(input: Array):
 def topk(input: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Array, Array]:
     """The k largest or smallest elements along a dimension, in order, and where they were."""
     dim = one_dim(dim, input.ndim)
-    if input.ndim == 0 or input.dtype.kind not in "f":
+    wide = on_cpu() and input.dtype.itemsize == 8
+    if input.ndim == 0 or input.dtype.kind not in "f" or wide and are_few(input, dim, k):
         return _sort(input, dim, largest, k)
     # XLA's top-k orders nan by its sign bit; torch has every nan largest
     x = jnp.where(jnp.isnan(input), jnp.asarray(jnp.nan, input.dtype), input)
@@ -97,6 +98,9 @@ def kthvalue(input: Array, k: int, dim: int = -1, keepdim: bool = False) -> tupl
     if input.ndim == 0:
         return input, jnp.zeros((), jnp.int64)
     dim = one_dim(dim, input.ndim)
+    if on_cpu() and input.dtype.itemsize == 8 and are_few(input, dim, k):
+        found = (lax.slice_in_dim(v, k - 1, k, axis=dim) for v in _sort(input, dim, False, k))
+        return tuple(v if keepdim else jnp.squeeze(v, dim) for v in found)
     rank = jnp.full([1 if d == dim else n for d, n in enumerate(input.shape)], k - 1, jnp.int64)
     return tuple(v if keepdim else jnp.squeeze(v, dim) for v in ranked(input, dim, rank))
 
@@ -282,7 +286,7 @@ def unique(
     if on_cpu():
         found = _host_unique(np.asarray(input), axis, return_inverse)
         kept = [found[0], *(found[1:2] if return_inverse else ()), *(found[2:] if return_counts else ())]
-        return jnp.asarray(kept[0]) if len(kept) == 1 else tuple(jnp.asarray(k) for k in kept)
+        return kept[0] if len(kept) == 1 else tuple(kept)
     found = jnp.unique(input, return_inverse=return_inverse, return_counts=return_counts, axis=axis, equal_nan=False)
     if not (return_inverse or return_counts):
         return found
@@ -308,12 +312,12 @@ def unique_consecutive(
     rows = x.reshape(-1) if dim is None else np.moveaxis(x, axis, 0)
     starts = _starts(rows)
     values = np.moveaxis(rows[starts], 0, axis) if dim is not None else rows[starts]
-    out = [jnp.asarray(values)]
+    out = [values]
     if return_inverse:
         place = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(rows)))
-        out.append(jnp.asarray(place.reshape(x.shape) if dim is None else place, jnp.int64))
+        out.append(place.reshape(x.shape) if dim is None else place)
     if return_counts:
-        out.append(jnp.asarray(np.diff(np.append(starts, len(rows))), jnp.int64))
+        out.append(np.diff(np.append(starts, len(rows))))
     return out[0] if len(out) == 1 else tuple(out)
 
 

@@ -107,7 +107,7 @@ def test_numbers_and_traces():
 
     x = jnp.asarray(X)
     plan = plan_of(lambda x: x, x)
-    plan.fn = fn
+    plan.fn, plan.jit = fn, jax.jit(fn)
     hosted = Hosted(plan, fn)
     np.testing.assert_array_equal(hosted(x, 0.5, 3), fn(x, 0.5, 3))
     np.testing.assert_array_equal(jax.jit(lambda x: hosted(x, 0.5, 3))(x), fn(x, 0.5, 3))

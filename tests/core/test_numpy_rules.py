@@ -125,7 +125,7 @@ ROUNDED = {"bfloat16": 1e-2, "float16": 2e-3}  # where sums are rounded to once
 @pytest.mark.parametrize("name", KERNELS)
 def test_as_compiled(name):
     fn, arrays = KERNELS[name]
-    steps = Steps(jax.make_jaxpr(fn)(*arrays), ALIKE)
+    steps = Steps(ALIKE, jax.make_jaxpr(fn)(*arrays))
     with np.errstate(all="ignore"):
         found = steps.run(arrays)
     expected = jax.tree.leaves(jax.jit(fn)(*arrays))
@@ -139,14 +139,14 @@ def test_as_compiled(name):
 
 @pytest.mark.parametrize("value", [3e9, -3e9, np.nan, np.inf])
 def test_what_does_not_fit_is_left_to_the_compiler(value):
-    steps = Steps(jax.make_jaxpr(lambda x: x.astype(jnp.int32))(np.float32(0)), ALIKE)
+    steps = Steps(ALIKE, jax.make_jaxpr(lambda x: x.astype(jnp.int32))(np.float32(0)))
     assert steps.run([np.float32(-7.9)]) == [-7]
     with pytest.raises(NotHere):
         steps.run([np.float32(value)])
 
 
 def test_quotients_by_zero_are_left_to_the_compiler():
-    steps = Steps(jax.make_jaxpr(lax.div)(K, K), ALIKE)
+    steps = Steps(ALIKE, jax.make_jaxpr(lax.div)(K, K))
     with pytest.raises(NotHere):
         steps.run([K, K])
 
@@ -164,4 +164,4 @@ def test_quotients_by_zero_are_left_to_the_compiler():
 )
 def test_what_numpy_does_otherwise(fn):
     with pytest.raises(NotHere):
-        Steps(jax.make_jaxpr(fn)(X), ALIKE)
+        Steps(ALIKE, jax.make_jaxpr(fn)(X))

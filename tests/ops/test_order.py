@@ -52,6 +52,24 @@ def test_picks(dtype):
     both(program)
 
 
+@pytest.mark.parametrize("down", [False, True])
+@pytest.mark.parametrize("dtype", [*DTYPES[:2], *DTYPES[4:]])
+def test_the_first_few_are_those_of_the_whole_order(dtype, down, monkeypatch):
+    """By passes, ties in their order, of the least and the largest numbers too; of none, and along each dimension."""
+    draw = np.random.default_rng(0)
+    few = np.array(ODD if "float" in dtype else WIDE if dtype == "int64" else [0, 1, 1, 0]).astype(dtype)
+    x = draw.choice(few, (5, 40, 3))
+    assert order.are_few(x, 1, 3) and not order.are_few(x, 1, 20)
+    monkeypatch.setattr(order, "are_few", lambda x, dim, count: True)
+    for dim in range(3):
+        whole = order.sorted_with_index(x, dim, down)
+        for count in (1, 3):
+            for found, every in zip(order.sorted_with_index(x, dim, down, count), whole, strict=True):
+                np.testing.assert_array_equal(found, np.take(every, range(count), dim), strict=True)
+    empty = order.sorted_with_index(x[:0], 1, down, 2)
+    assert [v.shape for v in empty] == [(0, 2, 3)] * 2
+
+
 def test_quantile_and_sort_have_gradients():
     def program(t):
         x = t.tensor([[3.0, 1.0, 2.0, 5.0], [0.5, -1.0, 4.0, 4.5]], requires_grad=True)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import jtorch
 from jtorch.ops import linear, places
 from tests.oracle import both
 
@@ -52,6 +53,58 @@ def test_mean_is_differentiated():
         return gradients(t, to.scatter_reduce(1, index, x, "mean", include_self=False), to, x)
 
     both(program)
+
+
+@pytest.mark.filterwarnings("ignore:index_reduce")
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("dim", [0, 1, 2])
+@pytest.mark.parametrize("reduce", ["prod", "amax", "amin", "mean"])
+def test_slices_reduced(reduce, dim, own):
+    """Whole slices at once, with zeros and ties among them."""
+    draw = np.random.default_rng(dim)
+    shape = [4, 3, 5]
+    x = draw.integers(-2, 3, shape).astype(float)
+    source = draw.integers(-2, 3, shape[:dim] + [6] + shape[dim + 1 :]).astype(float)
+    index = draw.integers(0, shape[dim], 6)
+
+    def program(t):
+        to, s = t.tensor(x, requires_grad=True), t.tensor(source, requires_grad=True)
+        out = to.index_reduce(dim, t.tensor(index), s, reduce, include_self=own)
+        whole = to.detach().int().index_reduce(dim, t.tensor(index), s.detach().int(), reduce, include_self=own)
+        strange = to.detach().clone()
+        strange[0, 0, 0] = np.nan
+        short = strange.bfloat16().index_reduce(dim, t.tensor(index), s.detach().bfloat16(), reduce, include_self=own)
+        none = to.index_reduce(dim, t.tensor(index[:0]), s.narrow(dim, 0, 0), reduce, include_self=own)
+        return [out, *t.autograd.grad((out * out.detach()).sum(), (to, s)), whole, short, none]
+
+    both(program)
+
+
+@pytest.mark.filterwarnings("ignore:index_reduce")
+def test_products_at_every_order():
+    """At a zero, too, the other factors are what the derivative is made of."""
+    x, s = np.array([2.0, 0.0, 3.0]), np.array([5.0, 0.0, 7.0, 11.0])
+    where = [0, 0, 1, 2]
+
+    def by_hand(t, x, s):
+        return t.stack([x[0] * s[0] * s[1], x[1] * s[2], x[2] * s[3]])
+
+    def derivatives(f):
+        a, b = (jtorch.tensor(v, requires_grad=True) for v in (x, s))
+        found, total = [], f(a, b).sum()
+        for power in (2, 3):
+            parts = jtorch.autograd.grad(total, (a, b), create_graph=True)
+            found += parts
+            total = sum((p**power * (1 + i)).sum() for i, p in enumerate(parts))
+        return [*found, *jtorch.autograd.grad(total, (a, b))]
+
+    expected = derivatives(lambda a, b: by_hand(jtorch, a, b))
+    for f in (
+        lambda a, b: a.index_reduce(0, jtorch.tensor(where), b, "prod"),
+        lambda a, b: a.scatter_reduce(0, jtorch.tensor(where), b, "prod"),
+    ):
+        for e, g in zip(expected, derivatives(f), strict=True):
+            np.testing.assert_allclose(g.detach().numpy(), e.detach().numpy(), rtol=1e-12)
 
 
 @pytest.mark.parametrize("mode", ["sum", "mean"])
