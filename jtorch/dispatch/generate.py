@@ -315,6 +315,9 @@ def build_view(view):
     names = [p.name for p in view.params]
     first, rest = names[0], names[1:]
     lines = []
+    if view.spread:
+        parts.append("*more")
+        lines += ["if more:", f"    {rest[0]} = ({rest[0]}, *more)"]
     if not _RENAMES.isdisjoint(names):
         parts.append("**named")
         lines += ["if named:", f"    return renamed(_op, ({', '.join(names)},), None, named)"]

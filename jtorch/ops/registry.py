@@ -396,9 +396,10 @@ class View(Record):
 
     kind = "view"
 
-    def __init__(self, fn, *, grad_name=None, **kw):
+    def __init__(self, fn, *, grad_name=None, spread=False, **kw):
         super().__init__(fn, **kw)
         self.grad_name = grad_name or camel(self.name) + "Backward0"
+        self.spread = spread  # whether the ints of its one static argument may be given one by one, as a single one may
         self.plans: dict[tuple, Any] = {}
 
     def apply(self, *args, **kwargs):
