@@ -17,6 +17,14 @@ def group_norm(*shape, groups, module=False):
     return program
 
 
+def in_place(t, function):
+    x = t.tensor([-1.0, 2.0, -3.0], requires_grad=True)
+    y = function(x * 1)
+    name = y.grad_fn.name()
+    y.sum().backward()
+    return y.detach(), x.grad, name
+
+
 FORMS = {
     "squeeze of several": squeezed(0, 1),
     "squeeze of several, one of which is long": squeezed(-1, 0),
@@ -35,6 +43,9 @@ FORMS = {
     "GroupNorm of one value a group": group_norm(1, 2, 1, groups=2, module=True),
     "group norm of one value a group, by the operator": lambda t: t.group_norm(t.ones(1, 2), 2),
     "group norm of two samples of one value": group_norm(2, 2, groups=2),
+    "rrelu in place, with a gradient": lambda t: in_place(t, t.nn.RReLU(inplace=True).eval()),
+    "rrelu_, with a gradient": lambda t: in_place(t, t.rrelu_),
+    "repeat_interleave, whose node is a view's": lambda t: t.ones(2, 3, requires_grad=True).repeat_interleave(2, 1),
     "group norm of nothing": group_norm(0, 2, 1, groups=2),
 }
 
