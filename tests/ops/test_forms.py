@@ -26,6 +26,11 @@ def in_place(t, function):
 
 
 FORMS = {
+    "what is no operand is not equal": lambda t: [
+        x == other for x in (t.ones(3), t.ones(3, requires_grad=True)) for other in ([1, 1, 1], (1.0,), "a", None, {})
+    ],
+    "what is no operand differs": lambda t: [t.ones(3) != other for other in ([1, 1, 1], (1.0,), "a", None, range(3))],
+    "what is no operand is not less": lambda t: t.ones(3) < [1, 2, 3],
     "squeeze of several": squeezed(0, 1),
     "squeeze of several, one of which is long": squeezed(-1, 0),
     "squeeze of one twice": squeezed(0, -3),
