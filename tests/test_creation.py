@@ -43,6 +43,23 @@ CALLS = {
             "expanded in a buffer": np.ndarray((2, 3), np.uint8, bytearray(range(64)), 8, (0, 2)),
         }.items()
     },
+    **{
+        f"numpy's {n!r} as {d}": lambda t, n=n, d=d: t.tensor([n, 1], dtype=getattr(t, d))
+        for n in (
+            np.int64(300),
+            np.int64(-200),
+            np.float64(1e10),
+            np.float64(1.5),
+            np.float32(2),
+            np.bool_(True),
+            np.int16(-1),
+        )
+        for d in ("uint8", "int8", "int32", "bool", "float16")
+    },
+    "a tensor's number that does not fit": lambda t: t.tensor([t.tensor(300), 1], dtype=t.uint8),
+    "an array's numbers that do not fit": lambda t: t.tensor([np.array([300, 1])], dtype=t.uint8),
+    "a number of numpy that is no integer": lambda t: t.tensor(np.float32(2), dtype=t.int64),
+    "a number of numpy that does not fit": lambda t: t.as_tensor(np.int64(300), dtype=t.uint8),
     "numpy's steps backwards": lambda t: t.tensor(np.arange(3.0)[::-1]),
     "numpy's steps backwards, of another dtype": lambda t: t.as_tensor(np.arange(3.0)[::-1], dtype=t.int32),
     "tensor of lists": lambda t: t.tensor([[1, 2], [3, 4]]),

@@ -1,5 +1,6 @@
 """Calls in the less usual of the forms that PyTorch has for them, and what it refuses there."""
 
+import numpy as np
 import pytest
 
 from tests.oracle import both
@@ -25,12 +26,22 @@ def in_place(t, function):
     return y.detach(), x.grad, name
 
 
+def assigned(t, index, value):
+    x = t.zeros(2, 3)
+    x[index] = value
+    return x, x._version
+
+
 FORMS = {
     "what is no operand is not equal": lambda t: [
         x == other for x in (t.ones(3), t.ones(3, requires_grad=True)) for other in ([1, 1, 1], (1.0,), "a", None, {})
     ],
     "what is no operand differs": lambda t: [t.ones(3) != other for other in ([1, 1, 1], (1.0,), "a", None, range(3))],
     "what is no operand is not less": lambda t: t.ones(3) < [1, 2, 3],
+    "an assignment under False": lambda t: assigned(t, False, t.ones(2, 3)),
+    "an assignment under False of what does not fit": lambda t: assigned(t, False, t.ones(7, dtype=t.complex64)),
+    "numpy's integers as exponents": lambda t: t.arange(4) ** np.int32(2),
+    "numpy's negative integers as exponents": lambda t: t.pow(t.arange(4), np.int32(-2)),
     "squeeze of several": squeezed(0, 1),
     "squeeze of several, one of which is long": squeezed(-1, 0),
     "squeeze of one twice": squeezed(0, -3),
