@@ -55,8 +55,11 @@ class Hosted:
             except NotHere:
                 self.plan.first = self.otherwise
                 return None
-        with np.errstate(all="ignore"):
-            return self.steps.run(args)
+        try:
+            with np.errstate(all="ignore"):
+                return self.steps.run(args)
+        except NotHere:  # these values
+            return None
 
     def look(self, args):
         """Find the steps. Raises NotHere if one is among them for which numpy is no match."""
