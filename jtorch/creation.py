@@ -176,17 +176,36 @@ def constant(name, fn, spec) -> Tensor:
 _constants: dict = {}
 
 
-def from_array(array: np.ndarray, device, dtype=None) -> Tensor:
-    """A tensor of a numpy array that nobody will write to again."""
+def from_array(array: np.ndarray, device, dtype=None, strides=None) -> Tensor:
+    """A tensor of a numpy array that nobody will write to again. strides: those of the tensor, where they are not row-major."""
     d = dtypes.of(array.dtype) if dtype is None else dtype
     array = dtypes.held(array, d)
+    spec = Spec.dense(array.shape, d, device) if strides is None else Spec.of(array.shape, strides, d, device)
     if device.type == "meta":
-        spec = Spec.dense(array.shape, d, device)
         return wrap(zeros_value(spec), spec)
     if storages.on_host.always and device is devices.cpu:
         return _over(storages.as_memory(np.array(array, order="C"), d.memory))
-    array = np.asarray(array, order="C")
-    return wrap(storages.to_device(array, device), Spec.dense(array.shape, d, device))
+    return wrap(storages.to_device(np.asarray(array, order="C"), device), spec)
+
+
+def _strides_like(data):
+    """The strides of a copy of a numpy array, which keeps the order of its dimensions; None for what is no array, or empty.
+
+    ValueError: negative strides.
+    """
+    if not isinstance(data, np.ndarray) or not data.size:
+        return None
+    _refuse_negative(data)
+    return shapes.empty_like_strides(data.shape, tuple(s // data.itemsize for s in data.strides))
+
+
+def _refuse_negative(array):
+    strides = array.strides
+    if strides and min(strides) < 0:
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
+            "currently supported. (You can probably work around this by making a copy of your array  with array.copy().) "
+        )
 
 
 # --- from data ---------------------------------------------------------------------------------------------------------
@@ -206,7 +225,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     place = devices.resolve(device)
     array, inferred, python = literals.read(data, dtype)
     d = dtype_or_default(dtype, inferred, "tensor")
-    return finish(from_array(literals.convert(array, d, python), place, d), requires_grad)
+    return finish(from_array(literals.convert(array, d, python), place, d, _strides_like(data)), requires_grad)
 
 
 def as_tensor(data, dtype=None, device=None) -> Tensor:
@@ -220,7 +239,7 @@ def as_tensor(data, dtype=None, device=None) -> Tensor:
         return from_numpy(data)
     array, inferred, python = literals.read(data, dtype)
     d = dtype_or_default(dtype, inferred, "as_tensor")
-    return from_array(literals.convert(array, d, python), place, d)
+    return from_array(literals.convert(array, d, python), place, d, _strides_like(data))
 
 
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None) -> Tensor:
@@ -270,13 +289,8 @@ def from_numpy(array) -> Tensor:
             "given numpy array has byte order different from the native byte order. Conversion between byte orders is "
             "currently not supported."
         )
-    strides = array.strides
-    if strides and min(strides) < 0:
-        raise ValueError(
-            "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
-            "currently supported. (You can probably work around this by making a copy of your array  with array.copy().) "
-        )
-    if any([s % item for s in strides]):
+    _refuse_negative(array)
+    if any([s % item for s in array.strides]):
         raise ValueError(
             "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory."
         )
@@ -315,9 +329,14 @@ def _over(array, lent=False):
         storages.adopt(storage, flat, owner, whole, lent)
         return make(storage, spec, 0)
     extent = 1 + builtins.sum((n - 1) * s for n, s in zip(array.shape, strides)) if array.size else 0
-    # Cut out of the owner itself, so that the buffer holds one reference to it and none to `array`.
+    # Cut out of the owner itself, so that the buffer holds one reference to it and none to `array`. What `astype` makes of a turned
+    # array is turned too, and owns its memory.
     start = array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
-    flat = owner.reshape(-1, order="A").view(np.uint8)[start : start + extent * item].view(array.dtype)
+    in_memory = owner.transpose(sorted(builtins.range(owner.ndim), key=lambda d: -owner.strides[d]))
+    if in_memory.flags.c_contiguous:
+        flat = in_memory.reshape(-1).view(np.uint8)[start : start + extent * item].view(array.dtype)
+    else:  # with gaps, over memory that is no array's
+        owner, flat = array, np.lib.stride_tricks.as_strided(array, (extent,), (item,))
     whole = (
         spec if array.size and shapes.is_dense(tuple(array.shape), strides) else Spec.dense((extent,), d, devices.cpu)
     )

@@ -77,6 +77,8 @@ def lookup(space: str, name: str):
             found = function_of(record) if shared and out else copy_of(record, space, name, out)
             if name == own:
                 found.__name__ = name
+            if key in _OTHER_DEFAULTS:
+                found.__defaults__ = (*found.__defaults__[:-1], _OTHER_DEFAULTS[key])
         _made[key] = found
     return found
 
@@ -97,6 +99,8 @@ def _takes_out(space, name):
 _OUT_IN_NN = {
     "avg_pool2d", "avg_pool3d", "gelu", "hardshrink", "linear", "logsigmoid", "normalize", "prelu", "softplus", "softshrink",
 }  # fmt: skip
+# The last default of a function that is told apart by it: PyTorch's checks more than the operator.
+_OTHER_DEFAULTS = {("nn.functional", "group_norm"): None}
 _NO_OUT = {
     "torch": {
         "argsort", "as_strided_scatter", "bilinear", "bincount", "cdist", "celu", "channel_shuffle", "det", "diag_embed", "diagflat",

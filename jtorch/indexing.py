@@ -49,6 +49,8 @@ _ALL = slice(None)
 
 def setitem(self, index, value):
     """`self[index] = value`."""
+    if index is False:
+        return
     if not isinstance(value, (Tensor, int, float, complex)):
         if isinstance(value, np.integer):  # of numpy's numbers PyTorch takes these, and those that are Python's too
             return setitem(self, index, int(value))

@@ -19,9 +19,7 @@ def read(data, dtype=None):
 
     `dtype` is what the numbers will be turned to: ints past int64 are read only where it holds such.
     """
-    if isinstance(data, np.generic):
-        return np.array(data), dtypes.of(data.dtype), False
-    if isinstance(data, (bool, int, float, complex)):
+    if isinstance(data, (bool, int, float, complex, np.generic)):
         made, d, python = _numbers((type(data),), [data], dtype)
         return made.reshape(()), d, python
     if isinstance(data, np.ndarray):
@@ -100,14 +98,19 @@ def _leaf(x, kinds):
 
 
 def _numbers(kinds, flat, dtype):
-    """(1-D array, dtype, whether all are Python's own) of numbers of these kinds (types, and dtypes of arrays)."""
+    """(1-D array, dtype, whether all are numbers that must fit) of numbers of these kinds (types, and dtypes of arrays)."""
     found = None
     for kind in kinds:
         d = kind if isinstance(kind, dtypes.dtype) else _dtype_of_type(kind)
         found = d if found is None else dtypes.promote(found, d)
     if found is None:
         found = dtypes.default.dtype
-    python = not any(isinstance(kind, dtypes.dtype) or issubclass(kind, np.generic) for kind in kinds)
+    dtype = dtypes.PYTHON.get(dtype) if type(dtype) is type else dtype
+    python = np.complex64 not in kinds  # which numpy turns to a real number, with a warning
+    if isinstance(dtype, dtypes.dtype) and dtype.category <= dtypes.INT:
+        for kind in kinds:
+            if not isinstance(kind, dtypes.dtype) and _no_integer(kind, dtype):
+                raise TypeError(f"'{kind.__module__}.{kind.__name__}' object cannot be interpreted as an integer")
     wide = np.uint64 if found is dtypes.uint64 else _WIDE[found.category]
     try:
         return np.array(flat, wide), found, python
@@ -117,6 +120,13 @@ def _numbers(kinds, flat, dtype):
         if dtype is None or (dtype.category <= dtypes.INT and dtype is not dtypes.uint64):
             raise errors_arguments.overflow() from None
     return np.array(flat, np.uint64 if dtype is dtypes.uint64 else _WIDE[dtype.category]), found, python
+
+
+def _no_integer(kind, dtype):
+    """Whether a type is one of numpy's numbers that are neither integers nor Python's own."""
+    if not issubclass(kind, np.generic) or issubclass(kind, (np.integer, float, complex)):
+        return False
+    return dtype is not dtypes.bool_ or not issubclass(kind, np.bool_)
 
 
 def _dtype_of_type(kind):

@@ -13,7 +13,7 @@ _BINARY = {
     "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift",
     "rshift": "bitwise_right_shift",
 }  # fmt: skip
-_COMPARISONS = ("lt", "le", "gt", "ge")
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 _COMMUTES = ("add", "mul")
 
 
@@ -74,15 +74,6 @@ def _in_place(name):
     return apply
 
 
-def _equality(fn):
-    def compare(self, other):
-        if isinstance(other, (list, tuple)):
-            other = tensor(other)
-        return fn(self, other)
-
-    return compare
-
-
 def install():
     """Attach the operators to Tensor."""
     generate.from_host = tensor
@@ -104,8 +95,6 @@ def install():
     Tensor.__reversed__ = _reverse
     for name in _COMPARISONS:
         setattr(Tensor, f"__{name}__", generate.build_operator(registry.OPS[name]))
-    Tensor.__eq__ = _equality(generate.build_operator(registry.OPS["eq"]))
-    Tensor.__ne__ = _equality(generate.build_operator(registry.OPS["ne"]))
     Tensor.__neg__ = twin(lookup("neg"))
     Tensor.__abs__ = twin(lookup("abs"))
     Tensor.__invert__ = _invert(lookup("bitwise_not"))

@@ -23,6 +23,45 @@ CALLS = {
             )
         )
     },
+    **{
+        f"numpy's memory order, {name}": lambda t, a=a: [
+            t.from_numpy(a),
+            t.from_numpy(a) + 1,
+            t.from_numpy(a)[1:].flatten(),
+            t.tensor(a),
+            t.as_tensor(a, dtype=t.int16),
+            t.asarray(a),
+        ]
+        for name, a in {
+            "cast when turned": np.arange(24).reshape(2, 3, 4).transpose(2, 0, 1).astype(np.float32),
+            "copied when turned": np.arange(24).reshape(2, 3, 4).transpose(1, 0, 2).copy(order="K"),
+            "a part of that": np.arange(24).reshape(2, 3, 4).transpose(1, 0, 2).copy(order="K")[1:, :, ::2],
+            "columns first": np.asfortranarray(np.arange(24.0).reshape(2, 3, 4)),
+            "turned": np.arange(6.0).reshape(2, 3).T,
+            "gaps": np.arange(24.0).reshape(2, 3, 4)[:, ::2],
+            "gaps of a buffer": np.ndarray((3, 4), np.uint8, bytearray(range(64)), 2, (16, 2)),
+            "expanded in a buffer": np.ndarray((2, 3), np.uint8, bytearray(range(64)), 8, (0, 2)),
+        }.items()
+    },
+    **{
+        f"numpy's {n!r} as {d}": lambda t, n=n, d=d: t.tensor([n, 1], dtype=getattr(t, d))
+        for n in (
+            np.int64(300),
+            np.int64(-200),
+            np.float64(1e10),
+            np.float64(1.5),
+            np.float32(2),
+            np.bool_(True),
+            np.int16(-1),
+        )
+        for d in ("uint8", "int8", "int32", "bool", "float16")
+    },
+    "a tensor's number that does not fit": lambda t: t.tensor([t.tensor(300), 1], dtype=t.uint8),
+    "an array's numbers that do not fit": lambda t: t.tensor([np.array([300, 1])], dtype=t.uint8),
+    "a number of numpy that is no integer": lambda t: t.tensor(np.float32(2), dtype=t.int64),
+    "a number of numpy that does not fit": lambda t: t.as_tensor(np.int64(300), dtype=t.uint8),
+    "numpy's steps backwards": lambda t: t.tensor(np.arange(3.0)[::-1]),
+    "numpy's steps backwards, of another dtype": lambda t: t.as_tensor(np.arange(3.0)[::-1], dtype=t.int32),
     "tensor of lists": lambda t: t.tensor([[1, 2], [3, 4]]),
     "tensor of mixed": lambda t: t.tensor([1, 2.5, True]),
     "tensor of bools": lambda t: t.tensor([[True], [False]]),
@@ -200,3 +239,18 @@ def test_asarray_keeps_the_history_unless_told_otherwise(options):
                 yield got.requires_grad, got.is_leaf, got is given, got.dtype.itemsize
 
     assert list(made(jtorch)) == list(made(torch))
+
+
+def test_writes_to_a_turned_array():
+    """What astype makes of a turned array is turned too, and owns its memory, which is shared."""
+
+    def program(t):
+        array = np.arange(24).reshape(2, 3, 4).transpose(2, 0, 1).astype(np.float32)
+        x = t.from_numpy(array)
+        array[0, 0, 1] = 99
+        x[1, 1, 2] = -5
+        image = t.ones(1, 2, 3, 2).to(memory_format=t.channels_last).numpy()
+        t.from_numpy(image)[0, 1, 2, 1] = 7
+        return x, array, image
+
+    both(program)

@@ -21,13 +21,16 @@ class Binding:
     slots: one entry a parameter: ("o", operand, dtype or None), ("n", number, dtype or None), ("l", entries), ("s", value).
     """
 
-    __slots__ = ("op", "slots", "n_operands", "refused")
+    __slots__ = ("op", "slots", "n_operands", "refused", "by_result")
 
     def __init__(self, op, slots, n_operands):
         self.op = op
         self.slots = slots
         self.n_operands = n_operands
         self.refused = None  # makes the error with which the derivative of this call ends
+        self.by_result = (
+            False  # whether PyTorch's derivative of this call is of the result, so that it must not be written to
+        )
 
     def arguments(self, operands, numbers):
         return [_argument(slot, operands, numbers) for slot in self.slots]
@@ -230,6 +233,8 @@ def backward_of(plan, needs) -> Backward:
         made = _by_rules(plan, binding, positions, owners) if ruled else _by_vjp(plan, positions)
         if op.guarded:
             made.guard(op.guarded, owners)
+        if binding.by_result:
+            made.guard_out = tuple(range(plan.n_out))
         return made
     if binding is not None:
         return Backward(plan, positions, (), (), True, binding.build(positions))

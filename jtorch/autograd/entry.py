@@ -122,7 +122,7 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     for t in _sequence(inputs):
         if isinstance(t, Tensor):
             t.retain_grad()
-        targets.append(_edge(t))
+        targets.append(_edge(t) or edge_of(t) and (t, 0))  # a view without history of its own is not found
     engine.backward(roots, pairs, keep, create_graph, True, targets)
 
 

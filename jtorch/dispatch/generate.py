@@ -40,6 +40,7 @@ _SPELLED = {
     "householder_product": {"input2": "tau"}, "ormqr": {"input2": "tau", "input3": "other"}, "tensorsolve": {"other": "B"},
     "constant_pad_nd": {"pad": "padding"}, "isin": {"element": "elements", "test_element": "test_elements"},
 }  # fmt: skip
+_INTEGERS = frozenset((int, np.int8, np.int16, np.int32, np.int64))
 _OF_C = ("torch.", "Tensor.", "linalg.", "special.", "fft.")
 _COLD = ("linalg.", "special.", "fft.")
 
@@ -272,7 +273,7 @@ def _compile(record, parts, lines, scope):
         "view_of_other": view_of_other, "Tensor": Tensor, "isinstance": builtins.isinstance,
         "missing_argument": errors.missing_argument, "check_kinds": check_kinds, "integer_power": errors.integer_power, "division_by_zero": errors.division_by_zero,
         "checkable": checkable, **{f"check{k}": check for k, check in enumerate(getattr(record, "value_checks", ()))},
-        "check_number": dtypes.check_number,
+        "check_number": dtypes.check_number, "integer_types": _INTEGERS,
         "low": wide.LOW, "high": wide.HIGH, "int": builtins.int, "complex": builtins.complex,
     }  # fmt: skip
     exec(compile(source, f"<jtorch {record.name}>", "exec"), scope)
@@ -338,6 +339,9 @@ def build_view(view):
     names = [p.name for p in view.params]
     first, rest = names[0], names[1:]
     lines = []
+    if view.spread:
+        parts.append("*more")
+        lines += ["if more:", f"    {rest[0]} = ({rest[0]}, *more)"]
     if not _RENAMES.isdisjoint(names):
         parts.append("**named")
         lines += ["if named:", f"    return renamed(_op, ({', '.join(names)},), None, named)"]

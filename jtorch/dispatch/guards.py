@@ -4,7 +4,7 @@
 GUARDS = (
     {
         "pow": (
-            "if type(exponent) is int and exponent < 0 and type(input) in fast and input._spec.dtype.category < 2:",
+            "if type(exponent) in integer_types and exponent < 0 and type(input) in fast and input._spec.dtype.category < 2:",
             "    raise integer_power()",
         ),
     }

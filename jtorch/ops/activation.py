@@ -332,10 +332,10 @@ def _negative(name, slope):
     return lambda call: functools.partial(errors_autograd.negative_slope, name) if call.get(slope, 0) < 0 else None
 
 
-elu.derives_in_place(_negative("elu", "alpha"))
-celu.derives_in_place(_negative("elu", "alpha"))
-selu.derives_in_place()
-leaky_relu.derives_in_place(_negative("leakyReLu", "negative_slope"))
+elu.derives_in_place(_negative("elu", "alpha"), by_result=True)
+celu.derives_in_place(_negative("elu", "alpha"), by_result=True)
+selu.derives_in_place(by_result=True)
+leaky_relu.derives_in_place(_negative("leakyReLu", "negative_slope"), by_result=True)
 threshold.derives_in_place()
 
 
@@ -412,14 +412,15 @@ def _(input, lower, upper, *, key=None):
         raise errors.not_implemented("rrelu_with_noise_out_cpu", input.dtype)
 
 
-@op(promote=PROMOTE, where="", inplace=False, grad_name="RreluWithNoiseBackward0")
+@op(promote=PROMOTE, where="", grad_name="RreluWithNoiseBackward0")
 @widened
-def rrelu_mean(input: Array, lower: float, upper: float) -> Array:
+def rrelu_mean(input: Array, lower: float, upper: float, inplace: bool = False) -> Array:
     """Leaky relu with the mean slope of rrelu."""
     return jnp.where(input > 0, input, input * jnp.asarray((lower + upper) / 2, input.dtype))
 
 
-rrelu_mean.check(lambda input, lower, upper: _check_slopes(lower, upper))
+rrelu_mean.check(lambda input, lower, upper, inplace=False: _check_slopes(lower, upper))
+rrelu_mean.derives_in_place(by_result=True)
 
 
 floats_only(rrelu_mean, "leaky_relu_cpu")
@@ -428,8 +429,10 @@ floats_only(rrelu_mean, "leaky_relu_cpu")
 @composite(where="nn.functional.rrelu")
 def functional_rrelu(input, lower=1 / 8, upper=1 / 3, training=False, inplace=False):
     """Leaky relu whose slope is drawn from [lower, upper] in training, and their mean otherwise."""
-    out = (rrelu_noise if training else rrelu_mean)(input, float(lower), float(upper))
-    return input.copy_(out) if inplace else out
+    if training:
+        out = rrelu_noise(input, float(lower), float(upper))
+        return input.copy_(out) if inplace else out
+    return rrelu_mean(input, float(lower), float(upper), inplace)
 
 
 @composite(where="torch.rrelu")

@@ -8,6 +8,7 @@ import numpy as np
 from jax import lax
 
 from .. import errors
+from ..core.dtype import dtype as DType
 from ..core.dtype import scalar_name
 from . import views
 from .registry import ZERO, Array, View, composite, op
@@ -59,7 +60,23 @@ transpose_copy = _copying(views.transpose, "transpose_copy")
 unbind_copy = _copying(views.unbind, "unbind_copy", silent=True)
 unfold_copy = _copying(views.unfold, "unfold_copy")
 unsqueeze_copy = _copying(views.unsqueeze, "unsqueeze_copy")
-view_copy = _copying(views.view_, "view_copy")
+_view_copy = _copying(views.view_, "_view_copy", where="")
+_view_copy.grad_name = "ViewBackward0_copy"
+
+
+@composite(where="torch", out="exact")
+def view_copy(input: Array, size=None, *, dtype=None):
+    """A copy of what `view` shows: other sizes, or the memory read as another dtype."""
+    if isinstance(size, DType) and dtype is None:
+        size, dtype = None, size
+    if isinstance(size, (tuple, list)) and dtype is None:
+        return _view_copy(input, tuple(size))
+    if dtype is None or size is not None:
+        named = {} if dtype is None else {"dtype": dtype}
+        raise errors.combination(
+            "view_copy", (input, size), "(Tensor input, torch.dtype dtype) or (..., tuple of ints size)", named
+        )
+    return views.packed(input.view(dtype))
 
 
 @composite(where="torch", out="exact")

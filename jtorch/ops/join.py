@@ -432,7 +432,7 @@ def tile(input: Array, dims: VarInts):
     return repeat(input, (1,) * (input.ndim - len(dims)) + tuple(dims))
 
 
-@op(where="")
+@op(where="", grad_name="ViewBackward0")
 def repeat_each(input: Array, repeats: int, dim: int | None = None) -> Array:
     """Each element `repeats` times in a row along `dim`."""
     if repeats < 0:

@@ -253,7 +253,7 @@ def group_norm(
     weight: Array | None = None,
     bias: Array | None = None,
     eps: float = 1e-5,
-    cudnn_enabled: bool = True,
+    cudnn_enabled: bool | None = True,
 ) -> tuple[Array, Array, Array]:
     """Zero mean and unit variance over each group of channels, then `* weight + bias` by channel."""
     return _group_norm(input, num_groups, weight, bias, eps)
@@ -338,6 +338,10 @@ group_norm.asked = "dim"
 def _(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
     if input.ndim < 2:
         raise errors.group_norm_rank(input.ndim)
+    if cudnn_enabled is None and num_groups > 0:  # as nn.functional calls it
+        values = (input.shape[0] * input.shape[1] // num_groups, num_groups, *input.shape[2:])
+        if values[0] * math.prod(values[2:]) == 1:
+            raise ValueError(f"Expected more than 1 value per channel when training, got input size {list(values)}")
     if num_groups <= 0:
         raise errors.group_norm_groups(num_groups)
     if input.shape[1] % num_groups:

@@ -326,6 +326,7 @@ class Op(Record):
         # Of a dynamic op: (its tensors) -> its result or None, for operands that are traced while what the shape depends on is not.
         self.of_traced: Callable | None = None
         self.own_in_place: Callable | None = None  # the rule of `derives_in_place`
+        self.by_result_in_place = False
         self.unpromoted: tuple = ()  # names of arguments that come as they are, while the others are promoted
         self.promotes: Callable | None = None  # promotion that depends on the static arguments: their dict -> kind
         self.order: Callable | None = None
@@ -379,10 +380,12 @@ class Op(Record):
         self.expanded = fn
         return fn
 
-    def derives_in_place(self, refuse=None):
+    def derives_in_place(self, refuse=None, by_result=False):
         """Say that PyTorch has another derivative of the in-place form: its node's name ends in 1. refuse: (the call's arguments by
-        name) -> None, or a function that makes the error with which that derivative ends."""
+        name) -> None, or a function that makes the error with which that derivative ends. by_result: it is of the result, which must
+        not be written to again."""
         self.own_in_place = refuse or (lambda call: None)
+        self.by_result_in_place = by_result
         return self
 
     def check_values(self, fn):
@@ -396,9 +399,10 @@ class View(Record):
 
     kind = "view"
 
-    def __init__(self, fn, *, grad_name=None, **kw):
+    def __init__(self, fn, *, grad_name=None, spread=False, **kw):
         super().__init__(fn, **kw)
         self.grad_name = grad_name or camel(self.name) + "Backward0"
+        self.spread = spread  # whether the ints of its one static argument may be given one by one, as a single one may
         self.plans: dict[tuple, Any] = {}
 
     def apply(self, *args, **kwargs):

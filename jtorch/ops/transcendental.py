@@ -185,6 +185,7 @@ def complex_log(x):
 
 
 pow.vjp(input=_pow_input, exponent=_pow_exponent)
+pow.guards(out=lambda call: True if hasattr(call["exponent"], "shape") else None)
 
 
 @pow.check
@@ -694,6 +695,7 @@ ldexp.vjp(
     input=lambda g, other: g * conj_of(exp2(other)),
     other=lambda g, out: g * conj_of(out * LN2),
 )
+ldexp.guards(out=True)
 
 
 @op(

@@ -165,7 +165,7 @@ def _squeeze_name(spec, dim=None) -> str:
     return f"SqueezeBackward{0 if dim is None else 1 if isinstance(dim, int) else 2}"
 
 
-@view(grad_name=_squeeze_name)
+@view(grad_name=_squeeze_name, spread=True)
 def squeeze(input: Layout, dim: int | tuple | None = None) -> Layout:
     """Without its dimensions of size 1: all of them, or those of `dim` that have size 1."""
     return input.squeeze(None if dim is None else shapes.wrap_dims(dim, input.ndim))

@@ -12,7 +12,7 @@ _ADVICE = {
     "torch._prims": "internal to PyTorch's implementation: use torch's public functions",
     "torch._refs": "internal to PyTorch's implementation: use torch's public functions",
     "torch._subclasses": "fake tensors are not supported: use device='meta'",
-    "torch.ao": "of quantization there is quantize_dynamic of linear layers alone: keep the model in float, or bfloat16 by .to(torch.bfloat16)",
+    "torch.ao": "of quantization there are quantize_dynamic of linear and recurrent layers, observers and fake quantizers: else keep the model in float, or bfloat16 by .to(torch.bfloat16)",
     "torch.backends": "a setting of a library that XLA replaces: leave it out",
     "torch.classes": "custom C++ classes cannot be loaded: XLA runs the model",
     "torch.cuda": "a detail of NVIDIA's runtime: torch.accelerator has what jax's devices answer",

@@ -91,6 +91,11 @@ gx = x.grad
 z.backward(inputs=[y, x], retain_graph=True)
 gy, gx2 = y.grad, x.grad
 attempt(z.backward, inputs=[])
+v = T(1., 2., 3.)[:-1].sin()
+with torch.no_grad():
+    part = v[1:]
+attempt((part * v).sum().backward, inputs=[part])
+gp = part.grad
 attempt(z.backward, inputs=[T(1., grad=False)])
 """,
     "grad": """

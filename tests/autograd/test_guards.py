@@ -73,6 +73,18 @@ CALLS = {
     "rnn_relu_cell": lambda t, x, w: t.rnn_relu_cell(x, x * 2, t.ones(3, 3), w),
     "poisson_nll_loss": lambda t, x, w: t.nn.functional.poisson_nll_loss(x, w),
     "poisson_nll_loss of rates": lambda t, x, w: t.nn.functional.poisson_nll_loss(x, w, log_input=False),
+    "pow of tensors": lambda t, x, w: x.abs() ** w,
+    "pow by what is fixed": lambda t, x, w: x.pow(w.detach()),
+    "ldexp": lambda t, x, w: x.ldexp(w.detach()),
+    "elu_": lambda t, x, w: t.nn.functional.elu_(x * 1),
+    "celu_": lambda t, x, w: t.celu_(x * 1),
+    "selu_": lambda t, x, w: t.selu_(x * 1),
+    "leaky_relu in place": lambda t, x, w: t.nn.functional.leaky_relu(x * 1, inplace=True),
+    "leaky_relu": lambda t, x, w: t.nn.functional.leaky_relu(x * 1),
+    "rrelu in place": lambda t, x, w: t.nn.functional.rrelu(x * 1, inplace=True),
+    "threshold_": lambda t, x, w: t.threshold_(x * 1, 0.1, 0.2),
+    "hardtanh in place": lambda t, x, w: t.nn.functional.hardtanh(x * 1, inplace=True),
+    "silu in place": lambda t, x, w: t.nn.functional.silu(x * 1, inplace=True),
 } | {
     f"{name} {reduce}": lambda t, x, w, name=name, n=n, reduce=reduce: getattr(x, name)(0, t.zeros(*(3,) * n, dtype=t.long), w, reduce)
     for name, n, reductions in (("scatter_reduce", 2, ("sum", "mean", "prod", "amax")), ("index_reduce", 1, ("mean", "prod", "amin")))

@@ -101,6 +101,28 @@ def test_what_numpy_does_not_do_is_compiled(fn):
     assert plan.first is compiled
 
 
+def test_values_that_numpy_has_other_results_for_are_compiled():
+    """Integers divided by 0. The plan stays as it is, for other values."""
+
+    def fn(x, y):
+        return jax.lax.div(x, y)
+
+    x, zeros, twos = (np.array(v, np.int32) for v in ([4, 0, 5], [0, 0, 5], [2, 2, 2]))
+    plan = plan_of(lambda x: x, X)
+    plan.fn = fn
+    plan.first = Hosted(plan, jax.jit(fn))
+    for y in (zeros, twos, zeros):
+        np.testing.assert_array_equal(plan.first(x, y), jax.jit(fn)(x, y))
+    assert type(plan.first) is Hosted
+
+
+@pytest.mark.usefixtures("own_programs")
+@pytest.mark.parametrize("rounding", ["trunc", "floor"])
+def test_integers_divided_by_0(rounding):
+    x = jtorch.tensor([4, 0, 5])
+    assert [x.div(x, rounding_mode=rounding).tolist()[::2] for _ in range(3)] == [[1, 1]] * 3
+
+
 def test_numbers_and_traces():
     def fn(x, a, n):
         return x * a + n

@@ -1,5 +1,6 @@
-"""Ctrl-C in the middle of a step: what had been computed is still there, and what is done afterwards is right."""
+"""Ctrl-C, or another signal, in the middle of a step: what had been computed is still there, and what is done afterwards is right."""
 
+import functools
 import signal
 import sys
 import threading
@@ -18,17 +19,21 @@ MODULES = (program, waiting, chain)
 
 @pytest.fixture
 def press(monkeypatch):
-    """Has Ctrl-C come right after the next program that is started."""
+    """Has Ctrl-C, or another signal, come right after the next program that is started."""
     concretely = chain.concretely
 
-    def pressed(call, args):
+    def pressed(number, call, args):
         for module in MODULES:
             monkeypatch.setattr(module, "concretely", concretely)
         outs = concretely(call, args)
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(number)
         return outs
 
-    return lambda: [monkeypatch.setattr(module, "concretely", pressed) for module in MODULES]
+    def arrange(number=signal.SIGINT):
+        for module in MODULES:
+            monkeypatch.setattr(module, "concretely", functools.partial(pressed, number))
+
+    return arrange
 
 
 def training(compiled):
@@ -162,6 +167,46 @@ def test_handlers_of_a_program_s_own(handler):
     assert heard == ["program's"]
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     assert not interrupts.hold() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+class OutOfTime(Exception):
+    pass
+
+
+ENDING = [getattr(signal, name) for name in ("SIGALRM", "SIGTERM", "SIGUSR1") if hasattr(signal, name)]
+
+
+@pytest.fixture(params=ENDING)
+def ending(request):
+    """A signal whose handler raises, as that of a time limit does."""
+
+    def end(number, frame):
+        raise OutOfTime(number)
+
+    before = signal.signal(request.param, end)
+    yield request.param
+    signal.signal(request.param, before)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_handler_of_another_signal_that_raises(runs, press, ending, compiled):
+    net, step = training(compiled)
+    finish(step, 43, [])
+    chain.compiled_beside()
+    press(ending)
+    with pytest.raises(OutOfTime):
+        for _ in range(5):
+            step(jtorch.full((4, 4), 1.0)).item()
+    assert all(p.isfinite().all() for p in net.parameters()) and step(jtorch.ones(4, 4)).isfinite()
+
+
+def test_two_signals_that_have_waited_are_both_heard(handler, ending):
+    assert interrupts.hold()
+    raised()
+    signal.raise_signal(ending)
+    with pytest.raises(KeyboardInterrupt) as last:
+        interrupts.release()
+    assert isinstance(last.value.__context__, OutOfTime) and not interrupts._state.asked
 
 
 def test_other_threads_are_not_held():

@@ -69,3 +69,20 @@ def test_no_input_with_gradient():
         return [(str(w.message), w.category.__name__) for w in caught], seen
 
     both(program, layout=False)
+
+
+@pytest.mark.parametrize("register", ["register_full_backward_hook", "register_full_backward_pre_hook"])
+def test_hooks_of_modules_under_vmap(register):
+    """PyTorch's tensors there require no gradients, and the hooks are not heard of."""
+
+    def program(torch):
+        layer, seen = torch.nn.Linear(2, 3), []
+        torch.nn.init.ones_(layer.weight)
+        torch.nn.init.zeros_(layer.bias)
+        getattr(layer, register)(lambda *given: seen.append(len(given)))
+        x = torch.ones(4, 2, requires_grad=True)
+        out = torch.func.vmap(layer)(x)
+        out.sum().backward()
+        return out.detach(), x.grad, layer.weight.grad, seen
+
+    both(program)

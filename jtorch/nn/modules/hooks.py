@@ -8,6 +8,7 @@ from collections import OrderedDict
 from jtorch import errors
 from jtorch.autograd.engine import replaced
 from jtorch.autograd.function import Function
+from jtorch.autograd.levels import levels
 from jtorch.autograd.mode import is_grad_enabled
 from jtorch.handles import RemovableHandle, mutations
 from jtorch.tensor import Tensor
@@ -165,6 +166,9 @@ class BackwardHook:
         where = [i for i, v in enumerate(values) if isinstance(v, Tensor)]
         tensors = [values[i] for i in where]
         if not (any(t.requires_grad for t in tensors) and is_grad_enabled()):
+            return values, None
+        around = levels()
+        if around and around[-1].kind == "vmap":  # where PyTorch's tensors do not say that they require gradients
             return values, None
         new = BackwardHookFunction.apply(callback, missing_as_zeros, *tensors)
         out = list(values)

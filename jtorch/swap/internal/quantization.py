@@ -71,7 +71,7 @@ class FloatFunctional(Module):
 
 def _unsupported(name):
     def refuse(*args, **kwargs):
-        raise errors.unsupported(f"quantization ({name})", instead="the float model, or model.to(torch.bfloat16)")
+        raise errors.unsupported(f"quantization ({name})", instead="quantize_dynamic, or the float model")
 
     refuse.__name__ = name
     return refuse
