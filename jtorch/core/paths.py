@@ -16,6 +16,7 @@ class State:
     # passes: the backward passes that have started here; None before the first. asides: how results are computed by themselves.
     __slots__ = (
         "parent", "plan", "ids", "numbers", "first", "count", "length", "nbytes", "full", "next", "programs", "grads", "passes", "asides",
+        "cut",  # where it goes on as a compiled graph does (`prologue.py`): not looked for (None), nowhere (False)
         "twin",  # where a recording that had other numbers was that had gone this way so far; None where there is none
     )  # fmt: skip
 
@@ -25,7 +26,7 @@ class State:
         self.ids = ids
         self.numbers = numbers  # a tuple, or RUNTIME
         self.next = {}
-        self.programs = self.grads = self.passes = self.asides = self.twin = None
+        self.programs = self.grads = self.passes = self.asides = self.twin = self.cut = None
         if parent is None:
             self.first = self.count = self.length = self.nbytes = 0
             self.full = False

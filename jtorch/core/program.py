@@ -7,10 +7,10 @@ from sys import getrefcount
 import jax
 
 from ..errors_storage import out_of_memory
-from . import by_numpy, costs, crowd, cuts, gather, hasty, hosted, ledger, maps, sight, ties
+from . import by_numpy, costs, crowd, cuts, gather, hasty, ledger, maps, nodewise, prologue, sight, ties
 from .chain import abstract, beside, concretely
 from .channel_order import CONVOLVES, FOLLOWS, lies_first, stored_order
-from .device import place_of
+from .nodewise import needed
 from .packing import HERE, RUNTIME, Packing, placed, plain
 from .pending import NO_DATA
 
@@ -105,7 +105,7 @@ class Program:
     def __init__(self, state, live, dead, device):
         path = state.nodes()
         self.out = tuple(i for i, alive in enumerate(live) if alive)
-        self.nodes = _needed(path, self.out)
+        self.nodes = needed(path, self.out)
         used = sorted({~i for node in self.nodes for i in node.ids if i < 0})
         self.used = used
         self.all_used = used == list(range(len(dead)))
@@ -229,18 +229,6 @@ class Program:
         self.ahead = None
 
 
-def _needed(path, out):
-    """The nodes on which the results `out` depend, in order."""
-    need = set(out)
-    nodes = []
-    for node in reversed(path):
-        if any(i in need for i in range(node.first, node.count)):
-            nodes.append(node)
-            need.update(i for i in node.ids if i >= 0)
-    nodes.reverse()
-    return nodes
-
-
 def _donations(nodes, out, used, dead):
     """Positions of dead inputs whose memory a result of the same shape and dtype can take, the results in the order
     in which they take it, and {input: the result that takes its memory}.
@@ -331,6 +319,10 @@ def _run(graph, cause, scope, thread):
     if graph.unresolved:
         _drain(graph)
     numbers = graph.numbers
+    if prog.call is None and scope is None and (cut := prologue.cut_of(state, graph.device)):
+        del pendings, inputs  # whose references count
+        _behind(cut, graph, prog, cause)
+        return
     if prog.call is None and not prog.runs and not prog.spared:
         prog.wait = sight.numpys(prog, cause)
         prog.by_numpy = prog.wait is not None
@@ -347,10 +339,11 @@ def _run(graph, cause, scope, thread):
         in_haste = not prog.by_numpy or not prog.wait.is_often(prog.runs)
         prog.compile(scope is None and cause != "compiled region" and not prog.spared and in_haste)
         ledger.compiled(prog, cause)
+        prologue.note(state, graph.device)
     how, outs = "by op", None
     if prog.call is None:
         try:
-            outs = _by_op(prog, inputs, numbers)
+            outs = nodewise.run(prog, inputs, numbers)
         except by_numpy.TooMuch:
             prog.compile(True)
             ledger.compiled(prog, cause)
@@ -364,12 +357,15 @@ def _run(graph, cause, scope, thread):
     ledger.flushed(prog, cause, how, time.perf_counter() - started)
 
 
-def _by_op(prog, inputs, numbers):
-    outs = run_nodes(prog.nodes, inputs, numbers, prog.out, prog)
-    if isinstance(outs[0], jax.core.Tracer):
-        with jax.ensure_compile_time_eval():
-            outs = run_nodes(prog.nodes, inputs, numbers, prog.out, prog)
-    return outs
+def _behind(cut, graph, prog, cause):
+    """Run a graph in two parts, of which the second one is compiled; its own program is made beside the loop once it has come often."""
+    prog.runs += 1
+    if prog.runs == LATE:
+        ledger.compiled(prog, cause)
+        beside(prog._compile_for, list(map(abstract, prog.arguments(graph.inputs, graph.numbers))))
+    held = prologue.run_before(cut, graph, lambda part: _run(part, cause, None, None))
+    _run(graph, cause, None, None)
+    del held
 
 
 def _fused(prog, inputs, numbers):
@@ -460,61 +456,3 @@ def _look_ahead(state, prog, dead):
     ahead = state.programs.get((fuller, dead)) or _new_program(state, fuller, dead, prog.device)
     if ahead.donate == prog.donate and prog.call is None:
         prog.ahead = ahead
-
-
-def run_nodes(nodes, inputs, numbers, out, prog=None):
-    """Results `out` of a recorded path, each node run by its own executable or by numpy. Raises by_numpy.TooMuch before long."""
-    if prog is None:
-        pack = Packing(nodes, nodes)
-        nodes = _needed(nodes, out)
-    else:
-        pack = prog.pack
-    at = {id(node): k for k, node in enumerate(pack.order)}
-    values = [numbers[at[id(n)]] if n.numbers is RUNTIME else tuple(map(plain, n.numbers)) for n in nodes]
-    if prog is not None and prog.by_numpy:
-        return by_numpy.run(lambda call: _walk(nodes, inputs, values, out, call), prog.device)
-    if prog is None or place_of(prog.device) is not None:
-        return _walk(nodes, inputs, values, out, executed)
-    return hosted.on_device(_walk(nodes, inputs, values, out, _executed_here))
-
-
-def _walk(nodes, inputs, values, out, call):
-    """Results `out` of nodes that `call(plan, operands, numbers)` runs; others are let go of when nothing needs them any more."""
-    last = {}
-    for k, node in enumerate(nodes):
-        for i in node.ids:
-            last[i] = k
-    keep = set(out)
-    env = {}
-    for k, node in enumerate(nodes):
-        results = call(node.plan, [inputs[~i] if i < 0 else env[i] for i in node.ids], values[k])
-        env.update(zip(range(node.first, node.count), results))
-        del results
-        for i in node.ids:
-            if i >= 0 and last[i] == k and i not in keep:
-                env.pop(i, None)
-    return [env[i] for i in out]
-
-
-def executed(plan, args, values):
-    """The results of a node's own executable."""
-    call = (plan.alone or plan.jit) if plan.warm >= plan.enough else plan.first or hasty.of_plan(plan)
-    if args:
-        result = call(*args, *values)
-    else:
-        with placed(plan.device):
-            result = call(*values)
-    plan.warm += 1
-    return (result,) if plan.n_out == 1 else result
-
-
-def _executed_here(plan, args, values):
-    """The same for a walk whose values may be numpy's arrays: an operation that numpy runs leaves its results so."""
-    if plan.warm < plan.enough:
-        first = plan.first or hasty.of_plan(plan)
-        if type(first) is hosted.Hosted:
-            results = first.kept(args, values)
-            if results is not None:
-                plan.warm += 1
-                return results
-    return executed(plan, hosted.owned(args), values)

@@ -10,7 +10,7 @@ import threading
 from contextlib import contextmanager
 
 from .. import config
-from . import aside, ending, lanes, ledger, program, stretch
+from . import aside, ending, lanes, ledger, nodewise, program, stretch
 from . import device as devices
 from .interrupts import uninterrupted
 from .keys import number_key
@@ -161,7 +161,7 @@ class Graph:
             if pending.value is None and pending.graph is self:
                 inputs = [v.get() if type(v) is Pending else v for v in self.inputs]
                 numbers, state = list(self.numbers), self.state
-                [pending.value] = program.run_nodes(state.nodes(), inputs, numbers, (pending.index,))
+                [pending.value] = nodewise.run_nodes(state.nodes(), inputs, numbers, (pending.index,))
         pending.get()  # it may have gone to a queue in the meantime
 
 
@@ -285,7 +285,7 @@ class EagerGraph:
 
     def recn(self, plan, operands, numbers=()):
         if not operands:  # the state of an optimizer, all zeros: numpy makes the first ones of a shape
-            return list(program.executed(plan, (), numbers))
+            return list(nodewise.executed(plan, (), numbers))
         out = plan.jit(*[v.get() if type(v) is Pending else v for v in operands], *numbers)
         return [out] if plan.n_out == 1 else list(out)
 
@@ -499,11 +499,14 @@ class Recomputed(Exception):
     """Ends a recomputation that has saved all that it was asked for."""
 
 
-def gradients_dropped():
-    """Called when gradients have been dropped: a step that waited for it runs."""
-    deferred = tls.me.deferred
-    if deferred is not None:
-        deferred.settle()
+def gradients_dropped(first=False):
+    """Called when gradients have been dropped: a step that waited for it runs. first: by an optimizer that has not begun: what has been
+    recorded so far is no part of its first step, unless the step has begun before it dropped any."""
+    me = tls.me
+    if me.deferred is not None:
+        me.deferred.settle()
+    elif first and me.scope is None and me.mode == "auto" and me.graph.pendings and stretch.tape.now() == me.graph.born:
+        me.flush("before the first step")
 
 
 atexit.register(ending.wait)

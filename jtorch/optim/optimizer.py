@@ -113,6 +113,7 @@ class Optimizer:
     old_numbers = ()  # tensors of the state that are numbers in files of before PyTorch 1.12
     added_options = {}  # options that groups of old files lack, and what they mean there
     _step_supports_amp_scaling = True
+    _began = False  # whether it has dropped gradients
 
     def __init__(self, params, defaults):
         self.defaults = defaults
@@ -348,7 +349,8 @@ class Optimizer:
                 else:
                     p.grad.requires_grad_(False)
                 p.grad.zero_()
-        gradients_dropped()
+        gradients_dropped(not self._began)
+        self._began = True
 
     # stepping
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 import jtorch
-from jtorch.core import device, dtype, ledger, paths, program
+from jtorch.core import device, dtype, ledger, nodewise, paths, program
 from jtorch.core.packing import RUNTIME
 from jtorch.core.program import Plan
 from jtorch.core.spec import Spec
@@ -52,7 +52,7 @@ def test_only_what_the_results_need_is_run():
 def test_one_of_several_results():
     state = path((SPLIT, (-1,)), (DOUBLE, (1,)))
     x = np.arange(3, dtype=np.float32)
-    [got] = program.run_nodes(state.nodes(), [x], [], (2,))
+    [got] = nodewise.run_nodes(state.nodes(), [x], [], (2,))
     np.testing.assert_array_equal(got, (x - 1) * 2)
 
 
@@ -89,7 +89,7 @@ def test_compiled_equals_run_by_op():
     state = path((SPLIT, (-1,)), (SCALED, (1,), RUNTIME), (TOTAL, (2, 0)), (SCALED, (3,), (0.5,)))
     prog = program.Program(state, (True, False, False, False, True), (False,), device.cpu)
     x = np.arange(3, dtype=np.float32)
-    by_op = program.run_nodes(prog.nodes, [x], [(3.0,)], prog.out, prog)
+    by_op = nodewise.run_nodes(prog.nodes, [x], [(3.0,)], prog.out, prog)
     prog.compile()
     fused = prog.call(x, *prog.pack.pack([(3.0,)]))
     for a, b in zip(by_op, fused, strict=True):

@@ -43,6 +43,7 @@ def test_a_step_that_numpy_runs_is_not_compiled_with_its_gradients():
 
     def steps(n, times):
         x = jtorch.ones(n, 4)
+        jtorch.synchronize()
         for _ in range(times):
             opt.zero_grad()
             model(x).square().sum().backward()

@@ -1,0 +1,90 @@
+"""core/prologue.py: what a loop records between its steps makes no other program of the step, at first."""
+
+import pytest
+
+import jtorch
+from jtorch.core import chain, program
+from jtorch.core.prologue import LENGTH
+from tests.memory import forget_programs
+from tests.oracle import torch
+
+STEPS = 24
+
+
+def total(t, model):
+    summed = t.zeros(())
+
+    def after(loss):
+        nonlocal summed
+        summed += loss.detach()
+
+    return after, lambda: [summed.item()]
+
+
+def average(t, model):
+    """Of the parameters."""
+    kept = [p.detach().clone() for p in model.parameters()]
+
+    def after(loss):
+        with t.no_grad():
+            for k, p in zip(kept, model.parameters()):
+                k.mul_(0.9).add_(p, alpha=0.1)
+
+    return after, lambda: [k.sum().item() for k in kept]
+
+
+def last(t, model):
+    """Of the losses, and the sum of the weights so far, which are results of the step before."""
+    seen = []
+
+    def after(loss):
+        seen[:] = [loss.detach() * 2, model[0].weight.detach().sum()]
+
+    return after, lambda: [x.item() for x in seen]
+
+
+def train(t, keep, look=()):
+    t.manual_seed(0)
+    nn = t.nn
+    layers = [
+        layer for _ in range(4) for layer in (nn.Conv1d(6, 6, 3, padding=1, bias=False), nn.LayerNorm(12), nn.Tanh())
+    ]
+    model = nn.Sequential(*layers, nn.Flatten(), nn.Linear(72, 3))
+    optimizer = t.optim.Adam(model.parameters(), 0.01)
+    after, result = keep(t, model)
+    batches = [(t.randn(8, 6, 12), t.randint(0, 3, (8,))) for _ in range(STEPS)]
+    looked = []
+    for k, (inputs, targets) in enumerate(batches):
+        optimizer.zero_grad()
+        loss = t.nn.functional.cross_entropy(model(inputs), targets)
+        loss.backward()
+        t.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        after(loss)
+        if k in look:
+            looked.append(sum(p.grad.abs().sum().item() for p in model.parameters()))
+    return [*looked, *result(), *(p.sum().item() for p in model.parameters())]
+
+
+@pytest.mark.parametrize("keep", [total, average, last])
+@pytest.mark.parametrize("look", [(), (3, 20), range(STEPS)], ids=["never", "twice", "always"])
+def test_as_pytorch(keep, look):
+    assert train(jtorch, keep, look) == pytest.approx(train(torch, keep, look), rel=1e-3, abs=1e-4)
+
+
+@pytest.mark.parametrize("keep", [total, average, last])
+def test_the_long_graph_is_compiled_once(monkeypatch, keep):
+    compiled, parts = [], []
+    usual, behind = program.Program.compile, program._behind
+    monkeypatch.setattr(
+        program.Program, "compile", lambda self, *a: (compiled.append(len(self.nodes)), usual(self, *a))
+    )
+    monkeypatch.setattr(program, "_behind", lambda *a: (parts.append(1), behind(*a)))
+    forget_programs()
+    train(jtorch, keep)
+    assert len([n for n in compiled if n > LENGTH]) == 1 and len(parts) >= program.LATE
+    chain.compiled_beside()
+    compiled.clear()
+    parts.clear()
+    train(jtorch, keep)  # by now the step has a program of its own
+    assert not [n for n in compiled if n > LENGTH] and len(parts) < 4
