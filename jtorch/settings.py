@@ -23,7 +23,7 @@ _now = _Settings()
 
 
 def use_deterministic_algorithms(mode, *, warn_only=False) -> None:
-    """Graphs are compiled when they are first seen, not run by op or by numpy until they come back: each run then agrees in every bit.
+    """Each graph has one program, compiled with everything on when it is first seen: each run then agrees in every bit.
 
     Besides that it is remembered: XLA's CPU programs are deterministic as they are.
     """

@@ -5,6 +5,7 @@ from itertools import repeat
 from operator import attrgetter, is_
 from sys import getrefcount
 
+from .. import config
 from ..autograd.node import Node
 from ..core import rng
 from ..core.chain import LITTLE, Gathering, Links, taker
@@ -358,7 +359,7 @@ class Replay:
             return False, None
         self.fill_given(args, leaves)
         outs = waiting = None
-        if self.bare is not None and self.rest <= 0:
+        if self.bare is not None and self.rest <= 0 and not config.deterministic:
             waiting, self.next = self.next, None
             if waiting is None or waiting.owner is not me:
                 waiting = Waiting(self, me)

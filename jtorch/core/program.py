@@ -6,6 +6,7 @@ from sys import getrefcount
 
 import jax
 
+from .. import config
 from ..errors_storage import out_of_memory
 from . import by_numpy, costs, crowd, cuts, gather, hasty, ledger, maps, nodewise, prologue, sight, ties
 from .chain import abstract, beside, concretely
@@ -313,22 +314,23 @@ def _run(graph, cause, scope, thread):
         prog = _new_program(state, live, dead, graph.device)
     if not prog.out:
         return
-    if thread is not None and prog.settled and gather.wanted(thread, prog):
+    same = config.deterministic  # each graph has one program, made as all its runs need it
+    if thread is not None and prog.settled and not same and gather.wanted(thread, prog):
         _wait(graph, cause, thread, prog, dead)
         return
     if graph.unresolved:
         _drain(graph)
     numbers = graph.numbers
-    if prog.call is None and scope is None and (cut := prologue.cut_of(state, graph.device)):
+    if prog.call is None and scope is None and not same and (cut := prologue.cut_of(state, graph.device)):
         del pendings, inputs  # whose references count
         _behind(cut, graph, prog, cause)
         return
     if prog.call is None and not prog.runs and not prog.spared:
         prog.wait = sight.numpys(prog, cause)
         prog.by_numpy = prog.wait is not None
-        if scope is None:
+        if scope is None and not same:
             prog.ahead = next(covering(state, prog), None)
-    if prog.ahead is None and prog.fuller is not None and (not prog.by_numpy or prog.wait.done(prog.runs)):
+    if prog.ahead is None and prog.fuller is not None and not same and (not prog.by_numpy or prog.wait.done(prog.runs)):
         _look_ahead(state, prog, dead)
     if prog.ahead is not None:
         ahead = prog.ahead
@@ -336,7 +338,7 @@ def _run(graph, cause, scope, thread):
             prog = ahead
     started = time.perf_counter()
     if prog.call is None and (scope is not None or sight.at_sight(prog, inputs)):
-        in_haste = not prog.by_numpy or not prog.wait.is_often(prog.runs)
+        in_haste = not same and (not prog.by_numpy or not prog.wait.is_often(prog.runs))
         prog.compile(scope is None and cause != "compiled region" and not prog.spared and in_haste)
         ledger.compiled(prog, cause)
         prologue.note(state, graph.device)
