@@ -146,7 +146,7 @@ def caster(dtype, name):
 def typename(obj) -> str:
     """The name of an object's type, or of a type or function itself, with its module; a tensor's is the old-style one."""
     if isinstance(obj, Tensor):
-        return type_(obj)
+        return obj.type()
     named = obj if isinstance(obj, type) or inspect.isroutine(obj) else type(obj)
     module = getattr(named, "__module__", None)
     return named.__qualname__ if module in (None, "", "builtins") else f"{module}.{named.__qualname__}"

@@ -383,6 +383,13 @@ class Entry:
 
     def exchange(self, on):
         self.fn.__code__ = self.asking if on else self.plain
+        wrapped = (
+            self.real if on else vars(self.real).get("__wrapped__")
+        )  # whose signature and source are the function's
+        if wrapped is not None:
+            self.fn.__wrapped__ = wrapped
+        elif "__wrapped__" in vars(self.fn):
+            del self.fn.__wrapped__
 
     def __call__(self, args, kwargs):
         me = tls.me
