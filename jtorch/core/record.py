@@ -240,8 +240,9 @@ def recorder(n, outs, has_numbers) -> str:
         ),
         after=(_AFTER_NUMBERS if has_numbers else _AFTER).format(keys=keys).strip("\n"),
         pendings="".join(f"    p{k} = Pending(self, first{f' + {k}' if k else ''})\n" for k in range(outs)),
-        joining=".append(p0)" if outs == 1 else f" += ({made})",
-        noting="    if after.numbers is RUNTIME:\n        self.numbers.append(numbers)" if has_numbers else "",
+        joining=".append(p0)" if outs == 1 and not has_numbers else f" += ({made},)",
+        # Nothing is called in between, where an interrupt might come.
+        noting="    if after.numbers is RUNTIME:\n        self.numbers += (numbers,)" if has_numbers else "",
         results=made,
     )
     made = {}
