@@ -28,9 +28,8 @@ class Binding:
         self.slots = slots
         self.n_operands = n_operands
         self.refused = None  # makes the error with which the derivative of this call ends
-        self.by_result = (
-            False  # whether PyTorch's derivative of this call is of the result, so that it must not be written to
-        )
+        # whether PyTorch's derivative of this call is of the result, so that it must not be written to
+        self.by_result = False
 
     def arguments(self, operands, numbers):
         return [_argument(slot, operands, numbers) for slot in self.slots]
@@ -105,7 +104,9 @@ class Backward:
         self.whole = (True,) * self.n_out
         self.whole_plan = None  # what `plan` says where every result has a gradient, once it has been asked
         self.node = None  # the class of its nodes, set by the tape
-        self.keep = None  # for up to three operands and one result: what saves them, set by the tape
+        self.keep = (
+            None  # what saves its operands and results, set by the tape where calls of `forward` have unrolled code
+        )
         # where every result has a cotangent and it has been traced already: what `trace` gives, and which of the jaxpr's operands it takes
         self.traced = None
 

@@ -144,13 +144,17 @@ class _Body:
                 key, numbers = [*key, f"kind_{name}"], [*numbers, name]
         self.leaf(depth, key, tensors, numbers)
 
-    def leaf(self, depth, key, tensors, numbers):
+    def find(self, depth, key, before=""):
+        """Have `plan` be that of a key, which stands in a tuple behind `before`."""
         found = key[0] if len(key) == 1 else "(" + ", ".join(key) + ")"
-        values = "(" + "".join(n + ", " for n in numbers) + ")"
         self.emit(depth, "try:")
-        self.emit(depth + 1, f"plan = plans[{found}]")
+        self.emit(depth + 1, f"plan = plans[{before}{found}]")
         self.emit(depth, "except (KeyError, TypeError):")
         self.emit(depth + 1, self.fallback)
+
+    def leaf(self, depth, key, tensors, numbers):
+        values = "(" + "".join(n + ", " for n in numbers) + ")"
+        self.find(depth, key)
         if self.op.value_checks:
             self.emit(depth, "if me.scope is not None:")  # a compiled region wants to know what is checked
             self.emit(depth + 1, self.fallback)
@@ -172,11 +176,7 @@ class _InPlaceBody(_Body):
         if tensors[:1] != [first]:
             self.emit(depth, self.fallback)
             return
-        found = key[0] if len(key) == 1 else "(" + ", ".join(key) + ")"
-        self.emit(depth, "try:")
-        self.emit(depth + 1, f"plan = plans['inplace', {found}]")
-        self.emit(depth, "except (KeyError, TypeError):")
-        self.emit(depth + 1, self.fallback)
+        self.find(depth, key, "'inplace', ")
         self.emit(depth, f"if 0 in {first}._spec.strides:")
         self.emit(depth + 1, self.fallback)
         given = ["(" + "".join(n + ", " for n in names) + ")" for names in (tensors, numbers)]

@@ -11,9 +11,8 @@ from ..core.storage import Storage
 from ..tensor import edge_of, make
 
 MANY = 8  # tensors, from which on it is done
-_LITTLE = (
-    1 << 18
-)  # bytes of the result: more go through a program, unless they are parts of larger memory or shared with numpy
+# Bytes of the result: more go through a program, unless they are parts of larger memory or shared with numpy.
+_LITTLE = 1 << 18
 
 
 def joined(op, plan, me, tensors, dim):

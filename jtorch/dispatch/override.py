@@ -383,9 +383,8 @@ class Entry:
 
     def exchange(self, on):
         self.fn.__code__ = self.asking if on else self.plain
-        wrapped = (
-            self.real if on else vars(self.real).get("__wrapped__")
-        )  # whose signature and source are the function's
+        # What `inspect` is led to has the function's signature and source.
+        wrapped = self.real if on else vars(self.real).get("__wrapped__")
         if wrapped is not None:
             self.fn.__wrapped__ = wrapped
         elif "__wrapped__" in vars(self.fn):
