@@ -36,6 +36,9 @@ deterministic = (
 conv_tf32 = (
     True  # torch.backends.cudnn.allow_tf32: accelerators may round the operands of convolutions, as PyTorch lets them
 )
+tries_kernels = _flag(
+    "JTORCH_TRY_KERNELS", False
+)  # 1: XLA tries out a GPU's kernels; takes long, seldom finds a better one
 logs = frozenset(part.strip().lstrip("+") for part in os.environ.get("TORCH_LOGS", "").split(",") if part.strip())
 
 

@@ -25,11 +25,12 @@ _now = _Settings()
 def use_deterministic_algorithms(mode, *, warn_only=False) -> None:
     """Each graph has one program, compiled with everything on when it is first seen: each run then agrees in every bit.
 
-    Besides that it is remembered: XLA's CPU programs are deterministic as they are.
+    On a GPU sums of scattered rows have a fixed order then. XLA's CPU programs are deterministic as they are.
     """
     if not isinstance(mode, bool):
         raise errors.argument("_set_deterministic_algorithms", "mode", "bool", mode, 1)
-    config.deterministic, _now.warn_only = mode, bool(warn_only)
+    _now.warn_only = bool(warn_only)
+    _compile_with("deterministic", mode, "deterministic algorithms")
 
 
 def are_deterministic_algorithms_enabled() -> bool:
@@ -93,11 +94,16 @@ def get_float32_matmul_precision() -> str:
 
 def allow_conv_tf32(allowed) -> None:
     """Whether accelerators may round the operands of float32 convolutions (backends.cudnn.allow_tf32)."""
-    if bool(allowed) != config.conv_tf32:
-        config.conv_tf32 = bool(allowed)
-        if devices.accelerator() is not None:  # what is compiled has the other precision
-            tls.me.flush("convolution precision")
+    _compile_with("conv_tf32", bool(allowed), "convolution precision")
+
+
+def _compile_with(setting, value, cause) -> None:
+    """Change a setting that an accelerator's programs are compiled with: those that there are have the other one."""
+    if getattr(config, setting) != value:
+        if devices.accelerator() is not None:
+            tls.me.flush(cause)
             crowd.forget_programs()
+        setattr(config, setting, value)
 
 
 def set_num_threads(n) -> None:

@@ -11,7 +11,8 @@ import os
 import jax
 
 from .. import config
-from . import costs, crowd
+from . import costs, crowd, gpu
+from .channel_order import FOLLOWS
 from .device import cpu
 from .hosted import Hosted
 from .packing import placed
@@ -33,8 +34,6 @@ LARGE = 1 << 24  # bytes of what has no operands
 _ROUNDED = {"xla_allow_excess_precision": False}
 _EACH_LOOP = {"xla_cpu_use_fusion_emitters": False}
 _HASTE = {"xla_backend_optimization_level": 0, **_EACH_LOOP}
-# Of a GPU's products XLA tries out dozens of Triton's kernels beside the library's, which takes an MLP's first step from 2 to 12 s.
-_OF_GPU = {"xla_gpu_enable_triton_gemm": False}
 
 
 @functools.cache
@@ -84,15 +83,16 @@ def options(prog):
     XLA's fusion emitters take time for each kind of loop, and hardly any for the next one of a kind; without them every loop takes half
     of that.
     """
+    plans = {node.plan for node in prog.nodes}
     if prog.device.type != "cpu":
-        return _of(prog.device)
-    kinds = len({node.plan for node in prog.nodes})
+        return _of_accelerator(prog.device, plans)
+    kinds = len(plans)
     return _kernels(prog) | (known(_EACH_LOOP) if kinds >= max(MANY, UNALIKE * len(prog.nodes)) else {}) or None
 
 
-def _of(device):
+def _of_accelerator(device, plans):
     """What the compiler of an accelerator is told, or None."""
-    return device.type == "cuda" and known(_OF_GPU) or None
+    return device.type == "cuda" and known(gpu.options(plans)) or None
 
 
 def _under(compiler_options, fn, usual, **donation):
@@ -139,6 +139,9 @@ def of_plan(plan):
     crowd.made()
     size = plan.nbytes + sum(spec.nbytes for spec in plan.operands)
     usual = plan.by_itself()
+    given = None if plan.channels is FOLLOWS else _of_accelerator(plan.device, [plan])
+    if given is not None:
+        usual = plan.alone = _under(given, usual.__wrapped__, usual)
     is_large = size > (SMALL_BY_OP if plan.operands else LARGE)
     # one that comes with sizes of its own each time is seldom worth the compiler, and numpy may round it in its own way
     alike = costs.by_itself(plan) if plan.device.type == "cpu" and not config.deterministic and seen.varies(plan) else 0

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jtorch
-from jtorch.core import by_numpy, costs, hasty, program, sight
+from jtorch.core import by_numpy, costs, gpu, hasty, program, sight
 
 LIMIT = costs.AT_MOST_OFTEN + 8  # more runs than a small program makes in haste
 pytestmark = pytest.mark.usefixtures("own_programs")
@@ -105,9 +105,28 @@ def test_what_has_few_loops_of_a_kind_is_told_to_the_compiler(monkeypatch):
     assert each <= told["unalike"].items()
 
 
-@pytest.mark.parametrize("name, told", [("cuda", hasty._OF_GPU), ("tpu", None)])
+@pytest.mark.parametrize("name, told", [("cuda", gpu.options([])), ("tpu", None)])
 def test_what_the_compilers_of_accelerators_are_told(name, told):
-    assert hasty.options(types.SimpleNamespace(device=types.SimpleNamespace(type=name))) == told
+    assert hasty.options(types.SimpleNamespace(device=types.SimpleNamespace(type=name), nodes=[])) == told
+
+
+@pytest.mark.parametrize("of_gpu", [True, False])
+def test_an_operation_by_itself_is_told_the_same(of_gpu, monkeypatch):
+    """On a GPU, when it has run some times too; within somebody's jit it is the usual one."""
+    told = []
+    monkeypatch.setattr(hasty, "SMALL_BY_OP", 0)  # the CPU's makes small ones in haste
+    monkeypatch.setattr(hasty, "_of_accelerator", lambda *_: {"xla_cpu_enable_fast_math": False} if of_gpu else None)
+    usual = hasty._under
+    monkeypatch.setattr(hasty, "_under", lambda given, *a, **k: told.append(given) or usual(given, *a, **k))
+    rows = 3 + of_gpu  # a plan of its own
+    x = jtorch.ones(rows, 4)
+    plan = (x @ x.T)._storage.value.graph.state.nodes()[-1].plan
+    hasty.of_plan(plan)
+    assert ({"xla_cpu_enable_fast_math": False} in told) == of_gpu == (plan.alone is not None)
+    array = np.ones((rows, 4), np.float32)
+    runs = plan.alone or plan.jit
+    np.testing.assert_array_equal(runs(array, array.T), array @ array.T)
+    np.testing.assert_array_equal(jax.jit(runs)(array, array.T), array @ array.T)
 
 
 def test_options_that_xla_does_not_know_are_left_out(monkeypatch):
