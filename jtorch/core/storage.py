@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import errors, errors_func, errors_storage
-from . import crowd, halves, strided
+from . import crowd, halves, snapshots, strided
 from . import dtype as dtypes
 from .device import cpu, of_array, place_of
 from .lanes import Lane, is_traced, unknown
@@ -96,7 +96,7 @@ class Host:
 
     among_processes = False
 
-    __slots__ = ("buffer", "owner", "spec", "lent", "ahead")
+    __slots__ = ("buffer", "owner", "spec", "lent", "ahead", "snapshot")
 
     def __init__(self, buffer, owner, spec, lent=False):
         self.buffer = buffer  # flat, in memory order
@@ -105,6 +105,7 @@ class Host:
         # The memory is not numpy's own (a worker's segment, a private map of a file), and only the owner's views write to it.
         self.lent = lent
         self.ahead = None  # (jax device, copy on it that is under way) of a pinned tensor, as long as it is true
+        self.snapshot = None  # the copy that was used last (`snapshots.py`)
 
     def shared(self) -> bool:
         if on_host.always or (self.owner.base is not None and not self.lent):
@@ -163,7 +164,7 @@ def read(storage, spec, offset):
                 # An update reads here what it will write: the less it has to compute in between, the fewer writes of others
                 # it undoes.
                 tls.me.flush("memory of several processes")
-            return to_device(np.array(dtypes.values(host_view(storage, spec, offset), spec.dtype)), spec.device)
+            return _copied(storage, spec, offset)
         unshare(storage)
         if storage.spec is spec:
             return storage.value
@@ -176,6 +177,18 @@ def read(storage, spec, offset):
     if starts:
         return graph.rec1_1_numbers(plan, storage.value, starts)
     return graph.rec1(plan, storage.value)
+
+
+def _copied(storage, spec, offset):
+    """A value in memory shared with numpy, as it is now."""
+    view = host_view(storage, spec, offset)
+
+    def make():
+        return to_device(np.array(dtypes.values(view, spec.dtype)), spec.device)
+
+    if spec.nbytes <= LITTLE or not spec.contiguous or view.dtype != spec.dtype.np:
+        return make()
+    return snapshots.copied(storage.host, spec, offset, view.reshape(-1).view(np.uint8), make)
 
 
 def write(storage, spec, offset, value):
