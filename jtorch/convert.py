@@ -73,7 +73,7 @@ def to_device(t, place):
     elif value is None:
         value = value_of(t)
         if not is_traced(value):
-            value = storages.moved(storages.realise(value), place)
+            value = storages.moved(value, place)
     spec = Spec.of(
         tuple(t._spec.shape),
         tuple(shapes.empty_like_strides(tuple(t._spec.shape), t._spec.strides)),

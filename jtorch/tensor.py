@@ -503,9 +503,8 @@ class Tensor(metaclass=TensorMeta):
             raise RuntimeError(f"a Tensor with {spec.numel} elements cannot be converted to Scalar")
         s = self._storage
         if s.spec is spec:
-            value = storages.landed(storages.realise(s.value))
             try:
-                return np.asarray(value).item()  # an array's own `item` takes twice as long
+                return storages.as_numpy(s.value).item()  # an array's own `item` takes twice as long
             except TypeError:  # of a tracer
                 raise errors_func.traced_item(tls.me.extra.get("transforms", ()), control) from None
         return storages.numpy_of(s, spec, self._offset).item()

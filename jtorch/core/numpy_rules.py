@@ -9,6 +9,7 @@ import numpy as np
 
 from .numpy_windows import NotHere, conv, gather, put, scatter, size, windows
 
+FEW = 1024  # elements that are copied in the time that numpy takes to broadcast without a copy
 MOST_DIMENSIONS = 64  # of numpy's arrays
 COMPLEX = {np.dtype(np.complex64), np.dtype(np.complex128)}
 SHORT = {np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)}
@@ -108,7 +109,18 @@ def _broadcast_in_dim(eqn):
     sizes = [1] * len(shape)
     for d, n in zip(dims, eqn.invars[0].aval.shape):
         sizes[d] = n
-    return lambda x: np.broadcast_to(x.reshape(sizes), shape)
+    count = size(shape)
+    if count == size(sizes):
+        return lambda x: x.reshape(shape)
+    if count > FEW:
+        return lambda x: np.broadcast_to(x.reshape(sizes), shape)
+
+    def run(x):
+        made = np.empty(shape, x.dtype)
+        made[...] = x.reshape(sizes)
+        return made
+
+    return run
 
 
 def _iota(eqn):
@@ -285,6 +297,10 @@ def _dot_general(eqn):
     a, b, made = eqn.invars[0].aval, eqn.invars[1].aval, eqn.outvars[0].aval
     if not a.dtype == b.dtype == made.dtype or a.dtype.kind == "b":
         raise NotHere
+    if a.ndim == b.ndim == 2 and len(left) == 1:
+        if left == (1,):
+            return (lambda x, y: x.dot(y)) if right == (0,) else (lambda x, y: x.dot(y.T))
+        return (lambda x, y: x.T.dot(y)) if right == (0,) else (lambda x, y: x.T.dot(y.T))
     free = [d for d in range(a.ndim) if d not in (*left, *left_batch)]
     others = [d for d in range(b.ndim) if d not in (*right, *right_batch)]
     batch = [a.shape[d] for d in left_batch]

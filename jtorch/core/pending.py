@@ -4,6 +4,9 @@ import jax
 
 from . import device as devices
 
+LITTLE = 2048  # bytes that stay numpy's
+TAKEN = 4  # programs that take them so; one that takes more time comes more often
+
 
 class Pending:
     """A result that has been recorded and not computed yet; `value` is the array once it has been."""
@@ -17,7 +20,7 @@ class Pending:
 
     def get(self):
         """The array; runs the graph if it must."""
-        if self.value is None:
+        while self.value is None:  # numpy may have made it, and then it is put on the device
             self.graph.compute(self)
         return self.value
 
@@ -25,17 +28,17 @@ class Pending:
 class Small:
     """Stands in a Pending for the graph that made it: a small numpy array, which nobody writes to, not on the device yet.
 
-    The first program that takes it gets it as it is, which costs a small one 2 us; putting it on the device takes 30.
+    The first programs that take it get it as it is, which costs a small one 2 us; putting it on the device takes 30.
     """
 
-    __slots__ = ("array", "to_device", "taken")
+    __slots__ = ("array", "taken")
     done = True
-    waits = False
+    waits = gathers = False
+    to_device = None  # puts an array there (`storage.py`)
 
-    def __init__(self, array, to_device):
+    def __init__(self, array):
         self.array = array
-        self.to_device = to_device
-        self.taken = False  # by a program
+        self.taken = 0  # times, by programs
 
     def compute(self, pending):
         value = self.to_device(self.array)
@@ -50,9 +53,9 @@ class Small:
         i = graph.index_of.get(id(self.array))
         if i is not None:
             return i
-        if self.taken or graph.owner.scope is not None or graph.device is not devices.cpu:
+        if self.taken == TAKEN or graph.owner.scope is not None or graph.device is not devices.cpu:
             return None
-        self.taken = True
+        self.taken += 1
         i = graph.index_of[id(self.array)] = ~len(graph.inputs)
         graph.inputs.append(self.array)
         return i

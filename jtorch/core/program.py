@@ -8,12 +8,13 @@ import jax
 
 from .. import config
 from ..errors_storage import out_of_memory
-from . import by_numpy, costs, crowd, cuts, gather, hasty, ledger, maps, nodewise, prologue, sight, ties
+from . import by_numpy, costs, crowd, cuts, gather, hasty, ledger, little, maps, nodewise, prologue, sight, ties
 from .chain import abstract, beside, concretely
 from .channel_order import CONVOLVES, FOLLOWS, lies_first, stored_order
 from .nodewise import needed
+from .numpy_rules import NotHere
 from .packing import HERE, RUNTIME, Packing, placed, plain
-from .pending import NO_DATA
+from .pending import NO_DATA, Small
 
 LATE = 16  # runs that a program with more results makes for another, before the other is compiled
 
@@ -100,7 +101,7 @@ class Program:
     __slots__ = (
         "nodes", "out", "used", "all_used", "donate", "pack", "call", "runs", "device", "entry", "n_nodes", "interpret",
         "gathering", "place", "jit", "ahead", "spared", "wait", "settled",
-        "by_numpy", "fuller", "hasty", "takers",
+        "by_numpy", "fuller", "hasty", "takers", "little",
     )  # fmt: skip
 
     def __init__(self, state, live, dead, device):
@@ -125,6 +126,7 @@ class Program:
         self.ahead = None  # that program, once it is made
         self.spared = 0  # runs that it has made with everything on; at least 1 once it has made any
         self.hasty = None  # how long it runs as it was made in haste
+        self.little = None  # what runs it by numpy for good
 
     def taken(self):
         """The inputs whose memory it takes."""
@@ -321,6 +323,11 @@ def _run(graph, cause, scope, thread):
     if graph.unresolved:
         _drain(graph)
     numbers = graph.numbers
+    if prog.runs == little.ENOUGH and thread is scope is None:
+        prog.runs += 1
+        prog.little = little.made(prog, state)
+    if prog.little is not None and not same and _by_numpy(graph, prog, cause):
+        return
     if prog.call is None and scope is None and not same and (cut := prologue.cut_of(state, graph.device)):
         del pendings, inputs  # whose references count
         _behind(cut, graph, prog, cause)
@@ -357,6 +364,20 @@ def _run(graph, cause, scope, thread):
         pending.value = value
         pending.graph = None
     ledger.flushed(prog, cause, how, time.perf_counter() - started)
+
+
+def _by_numpy(graph, prog, cause):
+    """Whether numpy has run a little program for good; not where the values are none that it takes as XLA does."""
+    started = time.perf_counter()
+    try:
+        made = prog.little(graph.inputs, graph.numbers)
+    except NotHere:
+        return False
+    pendings = graph.pendings
+    for i, value in zip(prog.out, made):
+        pendings[i].graph = Small(value)
+    ledger.flushed(prog, cause, "by numpy", time.perf_counter() - started)
+    return True
 
 
 def _behind(cut, graph, prog, cause):

@@ -12,13 +12,12 @@ from . import crowd, halves, snapshots, strided
 from . import dtype as dtypes
 from .device import cpu, of_array, place_of
 from .lanes import Lane, is_traced, unknown
-from .pending import NO_DATA, Small
+from .pending import LITTLE, NO_DATA, Small
 from .program import Plan
 from .record import Pending, tls
 from .spec import Spec, extent
 
 _pointers = itertools.count(1)
-LITTLE = 2048  # bytes that stay numpy's until a program takes them
 
 
 class Storage:
@@ -320,24 +319,27 @@ def at_hand(value) -> bool:
 
 def as_numpy(value) -> np.ndarray:
     """The numbers of a value, not to be written to. NotImplementedError for tensors on the meta device."""
-    if type(value) is Pending and type(small := value.graph) is Small:
-        return small.array
+    if type(value) is Pending and value.value is None:
+        if type(value.graph) is not Small:
+            value.graph.compute(value)
+        if type(small := value.graph) is Small:
+            return small.array
     return np.asarray(landed(realise(value)))
 
 
 def to_device(array, device):
     """The value of a tensor with the numbers of a numpy array that nobody will write to again: a jax array, or a Pending of a small one."""
-    place = place_of(device)
-    if place is not None:
-        return jax.device_put(array, place)
     if type(array) is np.ndarray and array.nbytes <= LITTLE and device.type == "cpu":
         array = array.view()
         array.flags.writeable = False
-        return Pending(Small(array, _put), 0)
-    return _put(array)
+        return Pending(Small(array), 0)
+    return _put(array, device)
 
 
-def _put(array):
+def _put(array, device=cpu):
+    place = place_of(device)
+    if place is not None:
+        return jax.device_put(array, place)
     key = (array.shape, array.dtype)
     seen = _arrivals.get(key, 0)
     if seen >= _OFTEN:
@@ -345,6 +347,8 @@ def _put(array):
     _arrivals[key] = seen + 1
     return jax.device_put(array)
 
+
+Small.to_device = staticmethod(_put)
 
 # jnp.asarray takes half the time of device_put (21 and 40 us), but compiles a program for each new shape (30 ms): it is
 # for shapes that keep coming, like the batches of a training loop
@@ -356,6 +360,8 @@ def moved(value, device) -> jax.Array:
     """A value on another device. From the host to jax's default device it goes as numpy's: an array put there by the device's name is
     committed to it, and programs that it goes into would be compiled once more for their own results."""
     place = place_of(device)
+    small = type(value) is Pending and value.value is None and type(value.graph) is Small
+    value = value.graph.array if small else realise(value)
     if place is not None:
         return jax.device_put(value, place)
     if isinstance(value, jax.Array):
