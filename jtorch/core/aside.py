@@ -15,6 +15,7 @@ from .packing import RUNTIME, plain
 
 FEW = 16  # nodes that a value may need
 LITTLE = 1 << 22  # bytes of all their operands and results
+LONG = 256  # results of a recording beyond which constants end it too: each new one is looked for among them
 
 
 class Aside:
@@ -69,7 +70,7 @@ def read(graph, pending) -> bool:
     inputs = graph.inputs
     if not found or not all(isinstance(inputs[k], (jax.Array, np.ndarray)) for k in found.used):
         return False
-    if not found.constant:
+    if not found.constant or state.length > LONG:
         # A loop that looks at its data in each pass shall not record all its passes: where it has been before, a recording ends.
         here = ledger.way()
         if here in graph.asides:

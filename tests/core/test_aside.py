@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jtorch
-from jtorch.core import ledger
+from jtorch.core import aside, ledger, record
 
 pytestmark = pytest.mark.usefixtures("own_programs")
 
@@ -50,6 +50,18 @@ def test_reads(name):
         before = ledger.counters.flushes  # with `y` recorded
         assert (read(y), ledger.counters.flushes - before) == (value, count)
         assert jtorch.equal(y, expected)
+
+
+def test_constants_read_in_a_loop_do_not_grow_for_ever():
+    """Each is looked for in the recording: where that is long, they end it too."""
+    y = (X @ W).tanh()
+    x = jtorch.ones(4)
+    longest = 0
+    for _ in range(600):
+        assert (x + 1).tolist() == [2.0] * 4
+        longest = max(longest, record.tls.me.graph.state.length)
+    assert longest <= aside.LONG + 8
+    assert jtorch.equal(y, (X @ W).tanh())
 
 
 def test_a_loop_is_not_one_recording():
