@@ -237,6 +237,8 @@ PARTS = {
     ),
     "inverses of 1000 3x3": (jnp.linalg.inv, lambda a: linalg.inv_and_info.fn(a)[0], (system(1000, 3),)),
     "solutions of 1000 4x4": (jnp.linalg.solve, lambda a, b: solve.solve_and_info.fn(a, b, True)[0], (system(1000, 4), real(1000, 4, 1))),
+    "sum over 64 rows of 32768": (lambda x: jnp.sum(x, 0), lambda x: reduce.sum.fn(x, 0), (real(64, 32768),)),
+    "largest of 3 rows of 100000": (lambda x: jnp.max(x, 0), lambda x: reduce.amax.fn(x, 0), (real(3, 100000),)),
     "cumsum along the first of 1024x512": (lambda x: jnp.cumsum(x, 0), lambda x: scans.cumsum.fn(x, 0), (real(1024, 512),)),
     "cumsum of 65536 integers": (jnp.cumsum, lambda x: scans.cumsum.fn(x, 0), (whole(9, 65536),)),
     "cumprod along the last of 4096x64": (lambda x: jnp.cumprod(x, 1), lambda x: scans.cumprod.fn(x, 1), (real(4096, 64),)),
