@@ -27,6 +27,7 @@ from jtorch.ops import (  # noqa: E402
     image,
     linalg,
     linear,
+    masks,
     matmul,
     norm,
     order,
@@ -38,6 +39,7 @@ from jtorch.ops import (  # noqa: E402
     slices,
     solve,
     taps,
+    transcendental,
     vectors,
 )  # fmt: skip
 
@@ -237,6 +239,16 @@ PARTS = {
     ),
     "inverses of 1000 3x3": (jnp.linalg.inv, lambda a: linalg.inv_and_info.fn(a)[0], (system(1000, 3),)),
     "solutions of 1000 4x4": (jnp.linalg.solve, lambda a, b: solve.solve_and_info.fn(a, b, True)[0], (system(1000, 4), real(1000, 4, 1))),
+    "remainders of float64": (lax.rem, angles.rem, (real(512, 512).astype(np.float64), real(512, 512).astype(np.float64))),
+    "reciprocal roots": (lax.rsqrt, transcendental.rsqrt.fn, (np.abs(real(512, 512)),)),
+    "512 diagonal matrices of 64": (
+        lambda x: jnp.zeros((512, 64, 64), x.dtype).at[:, np.arange(64), np.arange(64)].set(x), lambda x: masks.diag_embed.fn(x),
+        (real(512, 64),),
+    ),
+    "booleans in order": (
+        lambda x: lax.sort((x, lax.broadcasted_iota(jnp.int64, x.shape, 1)), num_keys=1), lambda x: order.sorted_with_index(x, 1),
+        (real(512, 512) > 0,),
+    ),
     "sum over 64 rows of 32768": (lambda x: jnp.sum(x, 0), lambda x: reduce.sum.fn(x, 0), (real(64, 32768),)),
     "largest of 3 rows of 100000": (lambda x: jnp.max(x, 0), lambda x: reduce.amax.fn(x, 0), (real(3, 100000),)),
     "cumsum along the first of 1024x512": (lambda x: jnp.cumsum(x, 0), lambda x: scans.cumsum.fn(x, 0), (real(1024, 512),)),
