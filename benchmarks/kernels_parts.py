@@ -25,6 +25,7 @@ from jtorch.ops import (  # noqa: E402
     distances,
     einsum,
     image,
+    join,
     linalg,
     linear,
     masks,
@@ -38,6 +39,7 @@ from jtorch.ops import (  # noqa: E402
     scatter,
     slices,
     solve,
+    special,
     taps,
     transcendental,
     vectors,
@@ -239,6 +241,11 @@ PARTS = {
     ),
     "inverses of 1000 3x3": (jnp.linalg.inv, lambda a: linalg.inv_and_info.fn(a)[0], (system(1000, 3),)),
     "solutions of 1000 4x4": (jnp.linalg.solve, lambda a, b: solve.solve_and_info.fn(a, b, True)[0], (system(1000, 4), real(1000, 4, 1))),
+    "trigamma": (lambda x: lax.zeta(jnp.full_like(x, 2), x), special._trigamma, (1 + np.abs(real(100000).astype(np.float64)),)),
+    "gradient of 4 by 1 copies": (
+        lambda g, x: jax.vjp(lambda x: jnp.tile(x, (4, 1)), x)[1](g)[0], lambda g, x: join._copies_added(g, x, (4, 1)),
+        (real(512, 512), real(128, 512)),
+    ),
     "remainders of float64": (lax.rem, angles.rem, (real(512, 512).astype(np.float64), real(512, 512).astype(np.float64))),
     "reciprocal roots": (lax.rsqrt, transcendental.rsqrt.fn, (np.abs(real(512, 512)),)),
     "512 diagonal matrices of 64": (

@@ -157,12 +157,14 @@ def extreme_over(x: Array, dims, keepdims: bool, largest: bool) -> Array:
 def _down(rows, usual, x, dims, keepdims):
     """`usual(x, dims, keepdims=)`. Over the first dimensions, where more than 16384 floats stay, whole rows are combined on the CPU: XLA
     shares so many columns out between its threads, and each goes down one by one, without vectors (sum of 128x65536: 114 ms, not 26)."""
-    dims = (dims,) if isinstance(dims, int) else tuple(dims)
-    rest = x.shape[len(dims) :]
-    few = math.prod(rest) <= MANY_COLUMNS or x.size == math.prod(rest)
-    if not on_cpu() or few or not x.size or x.dtype not in (jnp.float32, jnp.float64) or dims != (*range(len(dims)),):
-        return usual(x, axis=dims, keepdims=keepdims)
-    return rows(x.reshape(-1, *rest)).reshape((1,) * len(dims) * keepdims + rest)
+    dims = {d % x.ndim for d in ((dims,) if isinstance(dims, int) else dims)}
+    kept = [1 if d in dims else n for d, n in enumerate(x.shape)]
+    columns = math.prod(kept)
+    first = all(n == 1 for n in kept[: max((d for d in dims if x.shape[d] > 1), default=0)])
+    few = columns <= MANY_COLUMNS or x.size == columns
+    if not on_cpu() or few or not first or not x.size or x.dtype not in (jnp.float32, jnp.float64):
+        return usual(x, axis=tuple(dims), keepdims=keepdims)
+    return rows(x.reshape(-1, columns)).reshape([n for d, n in enumerate(kept) if keepdims or d not in dims])
 
 
 def _by_rows(combine, x):

@@ -112,7 +112,7 @@ def test_gradients_over_the_first_dimension_of_many_columns(rows):
         x.requires_grad_()
         w = t.linspace(0, 1, MANY, dtype=t.float64).requires_grad_()
         found = []
-        for y in (x.sum(0), x.mean(0), x.amax(0), x.min(0)[0], x * w):
+        for y in (x.sum(0), x.mean(0), x.amax(0), x.min(0)[0], x * w, w.repeat(rows, 1), x[None, :2].repeat(3, 2, 1)):
             found += t.autograd.grad((y * y).sum(), (x, w), allow_unused=True, create_graph=True)
         found += t.autograd.grad(found[-1].pow(2).sum(), (x, w))
         tangent = t.func.jvp(lambda x: x.sum(0) + x.amax(0), (x.detach(),), (t.ones_like(x),))
