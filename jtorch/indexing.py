@@ -38,6 +38,10 @@ def getitem(self, index):
         return _view("select", self, 0, _checked(self, 0, index))
     if kind is slice:
         return _slice(self, 0, index)
+    if kind is Tensor and index._spec.dtype is dtypes.bool_:
+        found = _picked_on_host(self, index)
+        if found is not None:
+            return found
     view, advanced = _basic(self, index)
     if advanced is None:
         return view if view is not self else _view("alias", self)
@@ -439,6 +443,32 @@ def _take(view, advanced):
         if found is not None:
             return found
     return function_of(registry.OPS["index"])(view, advanced)
+
+
+def _picked_on_host(self, mask):
+    """`self[mask]` by numpy, where the elements are as near as the mask, whose values are needed anyway, and nothing is recorded but a copy:
+    positions would be an operator of another shape for each pair of counts. None elsewhere."""
+    me, spec, shape = tls.me, self._spec, mask._spec.shape
+    plain = (
+        type(self) is Tensor
+        and me.special is None
+        and me.scope is None
+        and spec.device is mask._spec.device is devices.cpu
+    )
+    if (
+        not plain
+        or not shape
+        or shape != spec.shape[: len(shape)]
+        or not spec.contiguous
+        or spec.dtype is dtypes.complex32
+    ):
+        return None
+    if me.grad and edge_of(self) is not None or is_traced(value_of(self)) or is_traced(value_of(mask)):
+        return None
+    which = storages.numpy_of(mask._storage, mask._spec, mask._offset)
+    if not storages.at_hand(self._storage.value):
+        return None
+    return from_array(storages.numpy_of(self._storage, spec, self._offset)[which], spec.device)
 
 
 def _take_on_host(view, advanced):

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import jtorch
+from jtorch.core import ledger
 from tests.oracle import both, torch
 
 SHAPES = [(5,), (3, 4), (2, 3, 4), (1, 3), (2, 0, 3)]
@@ -381,3 +382,25 @@ def test_adding_to_elements_that_share_memory(dtype):
         return got
 
     both(program)
+
+
+def test_masks_of_values_at_hand_record_nothing():
+    """By numpy, with PyTorch's values, strides and dtypes; a new pair of counts makes no operator. With a gradient it is one."""
+
+    def program(t):
+        x, mask = t.arange(24.0).reshape(4, 3, 2), t.tensor([True, False, True, True])
+        deep = x > 7
+        found = [x[mask], x[deep], x[:, 1][mask], x.long()[deep], x.bfloat16()[mask], x[mask & False]]
+        found += [x.transpose(0, 1)[mask[:3]], x.bool()[deep], x.to(t.complex64)[mask], x[mask][:, 0] + 1]
+        y = x[mask]
+        y[0] = 7  # a copy
+        return [*found, [f.stride() for f in found], x, y, x.clone().requires_grad_()[mask].grad_fn is not None]
+
+    both(program)
+    x = jtorch.arange(24.0).reshape(4, 6)
+    x.sum().item()
+    flushes = ledger.counters.flushes
+    for k in range(1, 5):
+        picked = x[jtorch.tensor([n < k for n in range(4)])]
+        assert picked.shape == (k, 6) and picked.numpy()[0, 0] == 0
+    assert ledger.counters.flushes == flushes

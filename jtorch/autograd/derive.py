@@ -11,6 +11,7 @@ from ..core import halves
 from ..core.dtype import COMPLEX, FLOAT, complex32
 from ..core.program import Plan
 from ..core.spec import Spec
+from ..ops.backend import sum_over
 from ..ops.registry import UNKNOWN, ZERO, Part, Unwritten
 from .liveness import used_inputs
 
@@ -271,10 +272,10 @@ def fit(grad, spec):
     if grad.shape != shape:
         extra = grad.ndim - len(shape)
         if extra > 0:
-            grad = grad.sum(tuple(range(extra)))
+            grad = sum_over(grad, range(extra))
         axes = tuple(i for i, n in enumerate(shape) if n == 1 and grad.shape[i] != 1)
         if axes:
-            grad = grad.sum(axes, keepdims=True)
+            grad = sum_over(grad, axes, keepdims=True)
         if grad.shape != shape:
             grad = jnp.broadcast_to(grad, shape)
     grad = _cast(grad, spec.dtype.np) if grad.dtype != spec.dtype.np else grad

@@ -46,6 +46,7 @@ _COSINE = {
 _QUARTER = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21)
 _FAR = 1e6  # from there on angles are the C library's
 _NEAR = 2.0**28  # quotients below this are exact as float64, and so are their products with a float32
+_NEAR_WIDE = 2.0**26  # the same of float64, whose divisor is taken in two parts of 26 and 27 bits
 _MANY = 1 << 12  # elements: fewer are as quick one by one, or by numpy
 _MORE = 1 << 15  # of tangents and float64: what two forms take to compile comes back within some hundred runs
 
@@ -155,7 +156,7 @@ tan = _near(_tan, jnp.tan, {4: _MORE, 8: _MORE})
 
 def rem(x, y):
     """The remainder of truncated division of arrays of one shape and dtype."""
-    if not on_cpu() or x.dtype != jnp.float32 or x.size < _MANY:
+    if not _is_ours(x) or x.size < _MANY:
         return lax.rem(x, y)
     return differentiated_as(_rem, lax.rem)(x, y)
 
@@ -163,11 +164,22 @@ def rem(x, y):
 def _rem(x, y):
     a, b = x.astype(jnp.float64), y.astype(jnp.float64)
     times = jnp.trunc(quotient(a, b))
-    rest = a - times * b
+    if x.dtype == jnp.float32:
+        rest = a - times * b
+        far = jnp.isfinite(times) & (jnp.abs(times) >= _NEAR)
+    else:
+        high = _rounded_up(b)
+        rest = (a - times * high) - times * (b - high)
+        far = jnp.isfinite(a) & (b != 0) & (jnp.abs(times) >= _NEAR_WIDE) | jnp.isinf(high) & jnp.isfinite(b)
     rest = jnp.where(
         (rest != 0) & ((rest < 0) != (a < 0)), rest + jnp.copysign(b, a), rest
     )  # the quotient was rounded up
     rest = jnp.where(jnp.isinf(b) & jnp.isfinite(a), a, rest)
     near = jnp.copysign(rest, a).astype(x.dtype)
-    far = jnp.isfinite(times) & (jnp.abs(times) >= _NEAR)
     return one_of(jnp.any(far), lambda: lax.rem(x, y), lambda: near)
+
+
+def _rounded_up(b):
+    """26 bits of a float64, away from 0, so that less than b is taken off what is left of a multiple: both differences are exact."""
+    low = (1 << 27) - 1
+    return lax.bitcast_convert_type((lax.bitcast_convert_type(b, jnp.int64) + low) & ~low, jnp.float64)

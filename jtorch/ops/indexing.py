@@ -13,7 +13,7 @@ from ..core import dtype as dt
 from ..core import shapes
 from . import formats
 from .arguments import scalar_name, size_of
-from .places import IN_BOUNDS, added, is_index, narrow, outside
+from .places import IN_BOUNDS, added, added_apart, is_index, narrow, outside, picked
 from .registry import Array, Number, composite, op
 from .views import unbind
 
@@ -86,7 +86,7 @@ def index(input: Array, indices: list[Array | None]) -> Array:
 
     Indexed dimensions next to each other are replaced in place; otherwise the index comes first.
     """
-    return input.at[_index_tuple(input, indices)].get(mode=IN_BOUNDS)
+    return picked(input, _index_tuple(input, indices))
 
 
 @op(where="")
@@ -94,7 +94,7 @@ def index_grad(g: Array, indices: list[Array | None], shape: tuple) -> Array:
     """Zeros of `shape` with `g` added at `indices`: the derivative of `index`."""
     # a scatter even of rows on the CPU: 4 to 400 times faster there than a one-hot matmul
     zeros = jnp.zeros(shape, g.dtype)
-    return zeros.at[_index_tuple(zeros, indices)].add(g, mode=IN_BOUNDS)
+    return added_apart(zeros, _index_tuple(zeros, indices), g)
 
 
 index.vjp(input=lambda g, input, indices: index_grad(g, indices, tuple(input.shape)))

@@ -15,6 +15,7 @@ from ..core import shapes
 from ..core.channel_order import FOLLOWS, IMAGES
 from . import channels, formats, registry
 from .arguments import axes, axis, ints, size_of
+from .backend import sum_over
 from .create import full
 from .places import IN_BOUNDS, narrow
 from .registry import Array, VarInts, composite, op
@@ -424,6 +425,15 @@ def repeat(input: Array, repeats: VarInts) -> Array:
         made = [n * s for n, s in zip(repeats, sizes)]
         raise RuntimeError(f"Trying to create tensor with negative dimension {next(n for n in made if n < 0)}: {made}")
     return jnp.tile(input, tuple(repeats))
+
+
+def _copies_added(g, input, repeats):
+    sizes = (1,) * (len(repeats) - input.ndim) + input.shape
+    apart = g.reshape([n for pair in zip(repeats, sizes) for n in pair])
+    return sum_over(apart, range(0, 2 * len(sizes), 2)).reshape(input.shape)
+
+
+repeat.vjp(input=_copies_added)
 
 
 @composite

@@ -16,6 +16,7 @@ from jtorch.core.shapes import broadcast
 from . import backend, formats, registry
 from .arithmetic import mul
 from .bags import MANY_NUMBERS, equal_bags, uneven_bags
+from .places import picked
 from .registry import Key, composite, op
 
 # linear: torch calls addmm or mm on a matrix and names the node after it; it views the result otherwise.
@@ -191,7 +192,7 @@ def embedding_rows(
     weight: Array, indices: Array, padding_idx: int | None = None, scale_grad_by_freq: bool = False
 ) -> Array:
     """The rows of `weight` that `indices` names."""
-    return weight.at[indices].get(mode="promise_in_bounds")
+    return picked(weight, (indices,), wrap=False)
 
 
 embedding_rows.vjp(

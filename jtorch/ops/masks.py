@@ -258,12 +258,20 @@ def diag_embed(input: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) ->
     first, second = axis(dim1, ndim), axis(dim2, ndim)
     if first == second:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    n = input.shape[-1]
-    size = n + builtins.abs(offset)
-    row = jnp.arange(n, dtype=jnp.int32) + builtins.max(-offset, 0)
-    out = jnp.zeros((*input.shape[:-1], size, size), input.dtype)
-    out = out.at[..., row, row + offset].set(input, mode=IN_BOUNDS, unique_indices=True)
+    size = input.shape[-1] + builtins.abs(offset)
+    out = _with_diagonal(input, jnp.zeros((), input.dtype), size, size, offset)
     return jnp.moveaxis(out, (-2, -1), (first, second))
+
+
+def _with_diagonal(line, rest, rows, cols, offset):
+    """Matrices with `line` on a diagonal and `rest` elsewhere: a choice at each element, where a scatter goes one by one."""
+    first = builtins.max(-offset, 0)
+    line = jnp.pad(line, [(0, 0)] * (line.ndim - 1) + [(first, rows - first - line.shape[-1])])
+    row, col = (lax.broadcasted_iota(jnp.int32, (rows, cols), d) for d in (0, 1))
+    return jnp.where(row + offset == col, line[..., None], rest)
+
+
+diag_embed.vjp(input=lambda g, offset, dim1, dim2: jnp.diagonal(g, offset, dim1, dim2))
 
 
 @op(grad_name=lambda a: "DiagEmbedBackward0" if a["input"].ndim == 1 else "DiagonalBackward0_copy", out="exact")
@@ -278,6 +286,9 @@ def diag(input: Array, diagonal: int = 0) -> Array:
 def diagflat(input: Array, offset: int = 0) -> Array:
     """The square matrix with the elements of `input` on a diagonal."""
     return diag_embed.fn(input.reshape(-1), offset)
+
+
+diagflat.vjp(input=lambda g, input, offset: jnp.diagonal(g, offset).reshape(input.shape))
 
 
 @op(lacks={"trace": "bool"})
@@ -308,8 +319,7 @@ def diagonal_scatter(input: Array, src: Array, offset: int = 0, dim1: int = 0, d
     rows, cols = moved.shape[-2:]
     n = builtins.max(builtins.min(rows + builtins.min(offset, 0), cols - builtins.max(offset, 0)), 0)
     _fits(src, (*moved.shape[:-2], n))
-    row = jnp.arange(n, dtype=jnp.int32) + builtins.max(-offset, 0)
-    moved = moved.at[..., row, row + offset].set(convert(src, input.dtype), mode=IN_BOUNDS, unique_indices=True)
+    moved = _with_diagonal(convert(src, input.dtype), moved, rows, cols, offset)
     return jnp.moveaxis(moved, (-2, -1), (first, second))
 
 

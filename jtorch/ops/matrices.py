@@ -5,7 +5,7 @@ import numpy as np
 from jax import lax
 
 from .. import errors
-from ..core import shapes
+from ..core import blas, shapes
 from . import registry
 from .arguments import scalar_name
 from .products import batch_shape
@@ -13,12 +13,14 @@ from .products import batch_shape
 
 def supported(A, kernel):
     """torch's error for dtypes that a LAPACK routine does not exist for."""
+    blas.lapack_for(max(A.shape[-2:], default=0))
     if not jnp.issubdtype(A.dtype, jnp.inexact) or A.dtype.itemsize < 4:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(A)}'")
 
 
 def inexact(A, name, kernel=None):
     """torch's errors for dtypes other than the four of LAPACK; `kernel`: half precision is refused by its name."""
+    blas.lapack_for(max(A.shape[-2:], default=0))
     if not jnp.issubdtype(A.dtype, jnp.inexact):
         raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {scalar_name(A)}")
     if kernel is not None:

@@ -24,10 +24,11 @@ def sorted_with_index(x, dim: int, descending: bool = False, count: int | None =
     if count is not None and are_few(x, dim, count):
         at = _one_by_one(x, dim, descending, count)
         return _picked(x, at, dim), at
-    at = _first(order(x, dim, descending), dim, count)
-    if x.dtype.kind in "biu":  # equal integers are the same: where only the values are wanted, they are sorted alone
-        values = lax.sort(x, dimension=dim, is_stable=False)
-        return _first(jnp.flip(values, dim) if descending else values, dim, count), at
+    key, at = _ordered(x, dim, descending)
+    at = _first(at, dim, count)
+    if x.dtype.kind in "biu":  # their keys are the numbers themselves
+        key = _first(key, dim, count)
+        return (~key if descending else key).astype(x.dtype), at
     return _picked(x, at, dim), at
 
 
@@ -97,20 +98,46 @@ def order(x, dim: int, descending: bool = False):
     """The indices that sort `x` stably along a dimension."""
     if not on_cpu() or _is_wide(x.dtype):
         return _by_comparison(x, dim, descending)[1]
+    return _ordered(x, dim, descending)[1]
+
+
+def _ordered(x, dim, descending):
+    """(keys, indices) of a stable sort; descending keys are the complements."""
     key = _key(x)
     key = ~key if descending else key
-    if key.dtype.itemsize * 8 <= _HALF:
-        return _order(key, dim)
-    if not key.size:
+    if x.dtype == jnp.bool_ and x.shape[dim] >= _FEW:
+        return _parted(key, dim)
+    if key.dtype.itemsize * 8 <= _HALF or not key.size:
         return _order(key, dim)
     fits = (jnp.min(key) >= -(1 << (_HALF - 1))) & (jnp.max(key) < 1 << (_HALF - 1))
     return one_of(fits, lambda: _order(key, dim), lambda: _wide_order(key, dim))
 
 
+def _parted(key, dim):
+    """`_order` of keys of which there are two, of neighbouring values: each goes behind its equals before it. 512x512: 2.4 ms, sorted 7."""
+    key = jnp.moveaxis(key, dim, -1)
+    n, place = key.shape[-1], lax.broadcasted_iota(jnp.int32, key.shape, key.ndim - 1)
+    least = jnp.min(key, -1, keepdims=True)
+    late = (key != least).astype(jnp.int32)
+    before = jnp.cumsum(late, -1, dtype=jnp.int32)
+    early = n - before[..., -1:]
+    goes = jnp.where(late == 1, early + before - 1, place - before)
+    slices = lax.broadcasted_iota(jnp.int32, (key.size // n, n), 0).reshape(key.shape)
+    goes = slices * n + goes if key.size < 1 << 31 else slices.astype(jnp.int64) * n + goes
+    at = (
+        jnp.zeros(key.size, jnp.int32)
+        .at[goes.reshape(-1)]
+        .set(place.reshape(-1), mode="promise_in_bounds", unique_indices=True)
+    )
+    made = least + (place >= early)
+    return jnp.moveaxis(made, -1, dim), jnp.moveaxis(at.reshape(key.shape).astype(jnp.int64), -1, dim)
+
+
 def _wide_order(key, dim):
     low = (key & 0xFFFFFFFF) - (1 << (_HALF - 1))
-    at = _order(low, dim)
-    return _picked(at, _order(_picked(key, at, dim) >> _HALF, dim), dim)
+    at = _order(low, dim)[1]
+    at = _picked(at, _order(_picked(key, at, dim) >> _HALF, dim)[1], dim)
+    return _picked(key, at, dim), at
 
 
 def _by_comparison(x, dim, descending):
@@ -139,10 +166,11 @@ def _key(x):
 
 
 def _order(key, dim):
-    """The indices that sort integers of at most 32 bits, of whatever type."""
+    """(sorted, indices) of integers of at most 32 bits, of whatever type."""
     index = lax.broadcasted_iota(jnp.int64, key.shape, dim)
     both = lax.shift_left(key.astype(jnp.int64), jnp.asarray(_HALF, jnp.int64)) | index
-    return lax.sort(both, dimension=dim, is_stable=False) & 0xFFFFFFFF
+    both = lax.sort(both, dimension=dim, is_stable=False)
+    return (both >> _HALF).astype(key.dtype), both & 0xFFFFFFFF
 
 
 def _picked(x, at, dim):

@@ -7,6 +7,7 @@ all blocks; the loop over blocks takes only the few outputs that the next block 
 import jax.numpy as jnp
 from jax import lax
 
+from ..core import blas
 from .registry import Array, op
 
 BLOCK = 64  # samples
@@ -25,6 +26,7 @@ def _responses(taps, length):
     earlier, within = both[:, :, :order], both[:, :, order:]
     unit = jnp.broadcast_to(jnp.eye(length, dtype=taps.dtype), within.shape)
     right = jnp.concatenate([unit, -earlier], 2)
+    blas.lapack_for(length)
     solved = lax.linalg.triangular_solve(within, right, left_side=True, lower=True, unit_diagonal=True)
     return solved[:, :, :length], solved[:, :, length:]
 

@@ -13,7 +13,7 @@ from jax import lax
 from .. import errors
 from ..core import dtype as dtypes
 from .arithmetic import div, sub, true_divide
-from .backend import NARROW, accumulator, check_norm_dtype, conjugate, differentiated_as, on_cpu
+from .backend import NARROW, accumulator, check_norm_dtype, conjugate, differentiated_as, extreme_over, on_cpu, sum_over
 from .conversion import _zero, conj_of, convert, is_number, kind, opmath, to_float
 from .logic import isnan, logical_not, logical_or, where
 from .quotients import quotient
@@ -182,8 +182,7 @@ def sum(input: Array, dim: int | tuple | None = None, keepdim: bool = False, *, 
     if input.dtype == np.bool_ and _sum_dtype(input, dtype) == np.int64:
         return _count(input, all_dims(dim, input.ndim), keepdim)
     x = convert(input, _sum_dtype(input, dtype))
-    total = jnp.sum(x, axis=all_dims(dim, input.ndim), keepdims=keepdim, dtype=accumulator(x.dtype))
-    return total.astype(x.dtype)
+    return sum_over(x.astype(accumulator(x.dtype)), all_dims(dim, input.ndim), keepdim).astype(x.dtype)
 
 
 sum.vjp(input=lambda g, input, dim, keepdim: _spread(g, input.shape, dim, keepdim))
@@ -222,8 +221,7 @@ def mean(input: Array, dim: int | tuple | None = None, keepdim: bool = False, *,
     x = input if dtype is None else convert(input, dtype.np)
     n = _size(x.shape, dim)
     wide = x.astype(jnp.float32) if x.dtype.itemsize == 2 else x
-    total = jnp.sum(wide, axis=all_dims(dim, x.ndim), keepdims=keepdim)
-    return quotient(total, np.asarray(n, wide.dtype)).astype(x.dtype)
+    return quotient(sum_over(wide, all_dims(dim, x.ndim), keepdim), np.asarray(n, wide.dtype)).astype(x.dtype)
 
 
 mean.vjp(
@@ -386,13 +384,13 @@ _SAME_AS_INPUT = (
 @op(out=_SAME_AS_INPUT)
 def amax(input: Array, dim: int | tuple | None = (), keepdim: bool = False) -> Array:
     """The largest element over the given dimensions; nan if there is one."""
-    return jnp.max(input, axis=all_dims(dim, input.ndim), keepdims=keepdim)
+    return extreme_over(input, all_dims(dim, input.ndim), keepdim, True)
 
 
 @op(out=_SAME_AS_INPUT)
 def amin(input: Array, dim: int | tuple | None = (), keepdim: bool = False) -> Array:
     """The smallest element over the given dimensions; nan if there is one."""
-    return jnp.min(input, axis=all_dims(dim, input.ndim), keepdims=keepdim)
+    return extreme_over(input, all_dims(dim, input.ndim), keepdim, False)
 
 
 @op(where="", grad_name="MaxBackward1")
@@ -444,7 +442,7 @@ def _extreme(input, dim, keepdim, largest):
         one_dim(dim, 0)
         return input, jnp.zeros((), jnp.int64)
     axis = one_dim(dim, input.ndim)
-    values = (jnp.max if largest else jnp.min)(input, axis=axis, keepdims=keepdim)
+    values = extreme_over(input, axis, keepdim, largest)
     return values, _find(input, axis, keepdim, largest)
 
 

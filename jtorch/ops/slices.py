@@ -9,7 +9,7 @@ from . import formats
 from .arguments import axis, scalar_name, size_of
 from .backend import accumulator
 from .indexing import index_grad
-from .places import IN_BOUNDS, added, as_1d, check_along, is_index, narrow, outside
+from .places import IN_BOUNDS, added, as_1d, check_along, is_index, narrow, outside, picked
 from .registry import Array, Number, Scalar, op
 from .scatter import reduce_into
 
@@ -63,7 +63,7 @@ def index_select(input: Array, dim: int, index: Array) -> Array:
     index = _vector(index, "index_select")
     if input.ndim == 0:
         return jnp.broadcast_to(input, index.shape).reshape(index.shape if index.size != 1 else ())
-    return input.at[_along(dim, index)].get(mode=IN_BOUNDS)
+    return picked(input, _along(dim, index), wrap=False)
 
 
 @op(where="")

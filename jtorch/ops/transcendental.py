@@ -35,6 +35,7 @@ from .conversion import (
     to_float,
 )
 from .logic import logical_and, where
+from .quotients import quotient
 from .registry import FLOAT, PROMOTE, Array, Scalar, composite, op
 from .rounding import sgn
 
@@ -281,7 +282,8 @@ sqrt.vjp(input=lambda g, out: g / conj_of(out * 2))
 @opmath
 def rsqrt(input: Array) -> Array:
     """One over the square root."""
-    return 1 / jnp.sqrt(input)  # XLA's own rsqrt is six times slower on a CPU
+    # XLA's own rsqrt, which it makes of 1 / sqrt(x) too, is three times as slow on a CPU
+    return quotient(np.ones((), input.dtype), jnp.sqrt(input))
 
 
 rsqrt.vjp(input=lambda g, out: g * conj_of(out * out * out) * -0.5)

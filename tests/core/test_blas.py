@@ -1,19 +1,20 @@
-"""core/blas.py: numpy's products take one thread while it runs a graph."""
+"""core/blas.py: numpy's products take one thread while it runs a graph, and jax's factorisations as long as matrices are small."""
 
 import threading
 
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+import jtorch
 from jtorch.core import blas, by_numpy
 from jtorch.core.device import Device
 
 
-def threads():
+def threads(package="numpy"):
     return [
         one["num_threads"]
         for one in threadpool_info()
-        if "numpy" in one["filepath"] and one["internal_api"] == "openblas"
+        if f"{package}.libs" in one["filepath"] and one["internal_api"] == "openblas"
     ]
 
 
@@ -66,3 +67,36 @@ def test_a_graph_that_numpy_runs():
 
     by_numpy.run(walk, Device("cpu"))
     assert seen == [1] and threads() == [2]
+
+
+@pytest.fixture
+def untold(monkeypatch):
+    """As in a process that has factorised nothing."""
+    scipy = pytest.importorskip("scipy.linalg")
+    monkeypatch.setattr(blas._Lapack, "before", None)
+    monkeypatch.setattr(blas._Lapack, "large", False)
+    with threadpool_limits(2):
+        if threads("scipy") != [2]:
+            pytest.skip("scipy factorises with another library than OpenBLAS")
+        yield scipy
+
+
+def test_small_matrices_are_factorised_by_one_thread(untold):
+    jtorch.linalg.eigh(jtorch.eye(7))
+    assert threads("scipy") == [1] and threads() == [2]
+    blas.lapack_for(blas.ROWS)
+    assert threads("scipy") == [1]
+
+
+def test_a_large_matrix_gets_the_threads_back_for_good(untold):
+    blas.lapack_for(8)
+    blas.lapack_for(blas.ROWS + 1)
+    assert threads("scipy") == [2]
+    blas.lapack_for(8)
+    assert threads("scipy") == [2]
+
+
+def test_a_large_matrix_first(untold):
+    blas.lapack_for(blas.ROWS + 1)
+    blas.lapack_for(8)
+    assert threads("scipy") == [2]

@@ -90,6 +90,31 @@ def test_remainders(name, far):
             np.testing.assert_array_equal(np.signbit(a)[a == a], np.signbit(b)[b == b])  # a nan has none
 
 
+@pytest.mark.parametrize("name", ["fmod", "remainder"])
+@pytest.mark.parametrize("scale", [0, 20, 900, -900])
+@pytest.mark.parametrize("far", [False, True])
+def test_remainders_of_float64(name, scale, far):
+    """The C library's to the last bit, PyTorch's own being nan from large quotients on: near multiples, of divisors of all bits, tiny and
+    huge ones, and such as are just below a power of two."""
+    draw = np.random.default_rng(3)
+    y = draw.standard_normal(9000) * 2.0 ** draw.integers(min(scale, 0), max(scale, 0) + 1, 9000)
+    y[:2000] = np.nextafter(2.0 ** np.round(np.log2(np.abs(y[:2000]))), 0)
+    times = draw.integers(-(2**25), 2**25, 9000) // 2 ** draw.integers(0, 26, 9000)
+    x = times * y + draw.integers(-2, 3, 9000) * np.spacing(
+        np.where((draw.random(9000) < 0.5) | (times == 0), y, times * y)
+    )
+    if far:
+        edges = np.append(EDGES, [1.7e308, 1e-300, 1e300])
+        x[: edges.size**2], y[: edges.size**2] = (a.ravel() for a in np.meshgrid(edges, edges))
+    got = getattr(jtorch, name)(jtorch.tensor(x), jtorch.tensor(y)).numpy()
+    with np.errstate(all="ignore"):
+        want = np.fmod(x, y)
+        if name == "remainder":
+            want = np.where((want != 0) & ((want < 0) != (y < 0)), want + y, want)
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(np.signbit(got[got == got]), np.signbit(want[want == want]))
+
+
 def test_derivatives():
     def program(t):
         x, y = (t.tensor(a, requires_grad=True) for a in (np.linspace(-0.9, 0.9, 7), np.linspace(2.0, 3.0, 7)))

@@ -157,3 +157,15 @@ def test_medians_of_many():
         return [middle.values, middle.indices, least.values, least.indices, x.median(), x.grad]
 
     both(program)
+
+
+@pytest.mark.parametrize("down", [False, True])
+@pytest.mark.parametrize("shape, dim", [((3, 97), 1), ((64, 5), 0), ((2, 70, 3), 1), ((300,), 0), ((0, 80), 1)])
+def test_booleans_go_behind_their_equals(shape, dim, down):
+    def program(t):
+        x = (t.arange(int(np.prod(shape))) * 7 % 5 > 2).reshape(shape)
+        sorts = [t.sort(y, dim=dim, descending=down, stable=True) for y in (x, x & False, x | True)]
+        found = [v for s in sorts for v in (s.values, s.indices)]
+        return found + ([x.mode(dim).values, x.argsort(dim=dim, descending=down, stable=True)] if x.numel() else [])
+
+    both(program)

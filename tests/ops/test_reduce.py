@@ -2,7 +2,7 @@
 
 import pytest
 
-from jtorch.ops import reduce
+from jtorch.ops import backend, reduce
 from tests.oracle import both
 
 NAN, INF = float("nan"), float("inf")
@@ -75,5 +75,47 @@ def test_long_products(shape, dtype):
         x = 1 + t.arange(float(t.Size(shape).numel())).sin().reshape(shape) / 300
         x = (x if dtype.startswith("float") else (x * 100).round()).to(getattr(t, dtype))
         return [x.prod(), x.prod(-1), x.prod(-1, True), x.prod(0), x.prod(dtype=t.float64)]
+
+    both(program)
+
+
+MANY = backend.MANY_COLUMNS + 1  # columns, of which whole rows are combined
+
+
+@pytest.mark.parametrize("rows", [1, 2, 8, 9, 19])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int32", "complex64"])
+def test_over_the_first_dimensions_of_many_columns(dtype, rows):
+    def program(t):
+        kind = getattr(t, dtype)
+        x = (t.arange(rows * MANY) % 7 - 3).reshape(rows, MANY).to(kind)
+        y = x[:, None].expand(rows, 2, MANY)
+        found = [
+            x.sum(0),
+            x.sum(0, keepdim=True),
+            y.sum((0, 1)),
+            y.sum((0, 1), keepdim=True),
+            y.sum(1),
+            x.sum(0, dtype=kind),
+        ]
+        if not kind.is_complex:
+            found += [x.amax(0), x.amin(0, keepdim=True), y.amax((0, 1)), *x.max(0), *x.min(0, keepdim=True)]
+        return found + ([] if dtype == "int32" else [x.mean(0), y.mean((0, 1))])
+
+    both(program)
+
+
+@pytest.mark.parametrize("rows", [3, 17])
+def test_gradients_over_the_first_dimension_of_many_columns(rows):
+    def program(t):
+        x = t.linspace(-2, 2, rows * MANY, dtype=t.float64).reshape(rows, MANY)
+        x[1, 3] = x[2, 3] = 5.0
+        x.requires_grad_()
+        w = t.linspace(0, 1, MANY, dtype=t.float64).requires_grad_()
+        found = []
+        for y in (x.sum(0), x.mean(0), x.amax(0), x.min(0)[0], x * w, w.repeat(rows, 1), x[None, :2].repeat(3, 2, 1)):
+            found += t.autograd.grad((y * y).sum(), (x, w), allow_unused=True, create_graph=True)
+        found += t.autograd.grad(found[-1].pow(2).sum(), (x, w))
+        tangent = t.func.jvp(lambda x: x.sum(0) + x.amax(0), (x.detach(),), (t.ones_like(x),))
+        return [*[g.contiguous() for g in found if g is not None], *tangent]
 
     both(program)
