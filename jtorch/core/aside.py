@@ -15,6 +15,9 @@ from .packing import RUNTIME, plain
 
 FEW = 16  # nodes that a value may need
 LITTLE = 1 << 22  # bytes of all their operands and results
+PLACES = 4096  # of which it is known what they read
+
+_sizes: dict = {}  # a place that reads one whole number made of others: that number, None once it was another
 
 
 class Aside:
@@ -69,15 +72,15 @@ def read(graph, pending) -> bool:
     inputs = graph.inputs
     if not found or not all(isinstance(inputs[k], (jax.Array, np.ndarray)) for k in found.used):
         return False
-    if not found.constant:
-        # A loop that looks at its data in each pass shall not record all its passes: where it has been before, a recording ends.
-        here = ledger.way()
-        if here in graph.asides:
-            me.flush_graph(graph, "value needed")
-            me.graphs[device].asides = frozenset((here,))
-            return True
-        graph.asides = graph.asides | {here}
     try:
+        if not found.constant:
+            # A loop that looks at its data in each pass shall not record all its passes: where it has been before, a recording ends.
+            here = ledger.way()
+            if not _stays(here, found, graph, index) and here in graph.asides:
+                me.flush_graph(graph, "value needed")
+                me.graphs[device].asides = frozenset((here,))
+                return True
+            graph.asides = graph.asides | {here}
         value = found.run(inputs, graph.numbers, index)
     except NotHere:
         state.asides[index] = False
@@ -88,6 +91,24 @@ def read(graph, pending) -> bool:
             [array] = put([value], found.place)
     pending.value = array
     return True
+
+
+def _stays(here, found, graph, index) -> bool:
+    """Whether what is read is a number of channels or its like: one whole number, made of single ones, that has always been the same here."""
+    if not all(graph.inputs[k].size == 1 and graph.inputs[k].dtype.kind in "iub" for k in found.used):
+        return False
+    before = _sizes.get(here, found)
+    if before is None:
+        return False
+    value = found.run(graph.inputs, graph.numbers, index)
+    number = value.item() if value.size == 1 and value.dtype.kind in "iub" else None
+    if before is found:
+        if len(_sizes) >= PLACES:
+            _sizes.clear()
+        _sizes[here] = number
+    elif number != before:
+        number = _sizes[here] = None
+    return number is not None
 
 
 def _found(state, index, device):

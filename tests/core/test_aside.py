@@ -70,6 +70,25 @@ def test_a_loop_is_not_one_recording():
     np.testing.assert_allclose([m.item() for m in made], expected, rtol=1e-6)
 
 
+def test_a_size_that_stays_ends_no_recording():
+    """One whole number that has been the same each time it was read there is no data that a loop looks at; once it was another it is."""
+
+    def passes(sizes):
+        made = []
+        for size in sizes:
+            channels = jtorch.IntTensor([size])
+            made.append((X @ W).tanh()[:, : channels.max()].sum())
+        return made
+
+    counts = []
+    for sizes in ([2, 2, 2, 2], [2, 2, 2], [2, 3, 2], [2, 2, 2]):
+        count, made = flushes(lambda sizes=sizes: passes(sizes))
+        counts.append(count)
+        expected = [np.tanh((X @ W).numpy())[:, :size].sum() for size in sizes]
+        np.testing.assert_allclose([m.item() for m in made], expected, rtol=1e-6)
+    assert counts == [0, 0, 2, 2]
+
+
 def test_values_are_their_own():
     """What is written to a value that was read does not reach others of the same recording, or the next ones."""
     for _ in range(3):
