@@ -7,7 +7,7 @@ hand, and the step stays one program. Only what has the same bits however it is 
 import jax
 import numpy as np
 
-from . import ledger
+from . import ledger, stretch
 from .device import place_of
 from .hosted import put, steps_of
 from .numpy_rules import EXACT, NotHere
@@ -16,6 +16,9 @@ from .packing import RUNTIME, plain
 FEW = 16  # nodes that a value may need
 LITTLE = 1 << 22  # bytes of all their operands and results
 LONG = 256  # results of a recording beyond which constants end it too: each new one is looked for among them
+PLACES = 4096  # of which it is known what they read
+
+_sizes: dict = {}  # a place that reads one whole number made of others: that number, None once it was another
 
 
 class Aside:
@@ -70,15 +73,16 @@ def read(graph, pending) -> bool:
     inputs = graph.inputs
     if not found or not all(isinstance(inputs[k], (jax.Array, np.ndarray)) for k in found.used):
         return False
-    if not found.constant or state.length > LONG:
-        # A loop that looks at its data in each pass shall not record all its passes: where it has been before, a recording ends.
-        here = ledger.way()
-        if here in graph.asides:
-            me.flush_graph(graph, "value needed")
-            me.graphs[device].asides = frozenset((here,))
-            return True
-        graph.asides = graph.asides | {here}
     try:
+        if not found.constant or state.length > LONG:
+            # A loop that looks at its data in each pass shall not record all its passes: where it has been before, a recording ends.
+            here = ledger.way()
+            times, same = graph.asides.get(here, 0), _stays(here, found, graph, index)
+            if times and not (same and times < stretch.REPEATS and stretch.tape.now() != graph.born):
+                me.flush_graph(graph, "value needed")
+                me.graphs[device].asides = {here: 1}
+                return True
+            graph.asides = {**graph.asides, here: times + 1}
         value = found.run(inputs, graph.numbers, index)
     except NotHere:
         state.asides[index] = False
@@ -89,6 +93,24 @@ def read(graph, pending) -> bool:
             [array] = put([value], found.place)
     pending.value = array
     return True
+
+
+def _stays(here, found, graph, index) -> bool:
+    """Whether what is read is a number of channels or its like: one whole number, made of single ones, that has always been the same here."""
+    if not all(graph.inputs[k].size == 1 and graph.inputs[k].dtype.kind in "iub" for k in found.used):
+        return False
+    before = _sizes.get(here, found)
+    if before is None:
+        return False
+    value = found.run(graph.inputs, graph.numbers, index)
+    number = value.item() if value.size == 1 and value.dtype.kind in "iub" else None
+    if before is found:
+        if len(_sizes) >= PLACES:
+            _sizes.clear()
+        _sizes[here] = number
+    elif number != before:
+        number = _sizes[here] = None
+    return number is not None
 
 
 def _found(state, index, device):

@@ -67,9 +67,8 @@ def _functions(package="numpy") -> tuple:
     """OpenBLAS's functions that tell and set the number of its threads; stand-ins without it."""
     root = Path(np.__file__).parents[1]
     loaded = getattr(os, "RTLD_LAZY", ctypes.DEFAULT_MODE)
-    if (
-        package == "numpy"
-    ):  # never a second copy; scipy loads its own, which has this file's name, when jax first needs it
+    # never a second copy; scipy loads its own, which has this file's name, when jax first needs it
+    if package == "numpy":
         loaded |= getattr(os, "RTLD_NOLOAD", 0)
     for file in (file for folder in _FOLDERS for file in root.joinpath(folder.format(package)).glob("*openblas*")):
         try:

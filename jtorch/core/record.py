@@ -18,7 +18,7 @@ from .packing import RUNTIME
 from .paths import grow, grow_number, roots
 from .pending import NO_DATA, Pending, Small
 
-_NOWHERE = frozenset()
+_NOWHERE = {}
 
 
 _arrays: set[type] = set()  # types of concrete values seen so far; tracers are never among them
@@ -50,8 +50,8 @@ class Graph:
     gathers = False  # as what a pending value comes from it is not a queue of steps
 
     # waits: it has been deferred, and what is recorded on its results leaves it so. unresolved: the inputs that are such results.
-    # asides: where in the program its values have been read without running it. born: what the tape was when it began. passes: whether
-    # a backward pass has ended in it when it was long.
+    # asides: where in the program its values have been read without running it, and how often. born: what the tape was when it began.
+    # passes: whether a backward pass has ended in it when it was long.
     __slots__ = (
         "state", "pendings", "inputs", "index_of", "numbers", "device", "owner", "lock", "done", "waits", "unresolved", "asides",
         "born", "passes",

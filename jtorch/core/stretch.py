@@ -4,10 +4,13 @@ If it differentiates nothing, each cut is at the place of the program where the 
 the same program every time. If it does (and has no optimizer, whose steps end recordings), each is after a backward pass.
 """
 
+import itertools
+
 from .. import config
 from . import ledger
 
 LONG = 512  # nodes; twice as many at most
+REPEATS = 128  # times that one place may read a size that stays, before the backward pass (`aside.py`)
 
 
 class Tape:
@@ -16,7 +19,8 @@ class Tape:
     __slots__ = ("now",)
 
     def __init__(self):
-        self.now = int
+        # What autograd's says before its first node: the first recording of a process is begun before that is set.
+        self.now = itertools.count().__repr__
 
 
 tape = Tape()
@@ -49,7 +53,11 @@ def ends(me, graph) -> bool:
 def passed(me):
     """Called after a backward pass that ends the tape behind it: the second in a recording that is long ends that."""
     graph = me.graph
-    if graph.done or graph.state.length < LONG or me.scope is not None:
+    if graph.done:
+        return
+    if graph.asides:
+        graph.asides = dict.fromkeys(graph.asides, REPEATS)
+    if graph.state.length < LONG or me.scope is not None:
         return
     if graph.passes:
         me.flush("backward passes")

@@ -82,6 +82,30 @@ def test_a_loop_is_not_one_recording():
     np.testing.assert_allclose([m.item() for m in made], expected, rtol=1e-6)
 
 
+def test_a_size_that_stays_ends_no_recording():
+    """One whole number that has been the same each time it was read there, before one backward pass, is no data that a loop looks at."""
+    w = W.clone().requires_grad_()
+
+    def run(sizes, backward=False):
+        made = []
+        for size in sizes:
+            channels = jtorch.IntTensor([size])
+            made.append((X @ w).tanh()[:, : channels.max()].sum())
+            if backward:
+                made[-1].backward()
+        return made
+
+    counts = []
+    for read, how in (("2222", ""), ("222", ""), ("222", "backward"), ("222", "no_grad"), ("232", ""), ("222", "")):
+        sizes = list(map(int, read))
+        with jtorch.set_grad_enabled(how != "no_grad"):
+            count, made = flushes(lambda sizes=sizes, how=how: run(sizes, how == "backward"))
+        counts.append(count)
+        expected = [np.tanh((X @ W).numpy())[:, :size].sum() for size in sizes]
+        np.testing.assert_allclose([m.item() for m in made], expected, rtol=1e-6)
+    assert counts == [0, 0, 2, 2, 2, 2]
+
+
 def test_values_are_their_own():
     """What is written to a value that was read does not reach others of the same recording, or the next ones."""
     for _ in range(3):

@@ -1,5 +1,8 @@
 """core/stretch.py: long recordings that nobody ends."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -36,6 +39,21 @@ def test_simulations(loop, passes):
     assert len(ledger.entries) - before[0] <= 12
     assert ledger.counters.flushes - before[1] >= passes * 10 // (2 * stretch.LONG)
     np.testing.assert_allclose(got, loop(torch, passes).numpy(), rtol=1e-4, atol=1e-4)
+
+
+FIRST = """
+import jtorch
+from jtorch.core.record import tls
+x = jtorch.ones(8)
+for _ in range(1024):
+    x = (x * 1.01).sin()
+print(tls.me.graph.state.length)
+"""
+
+
+def test_the_first_recording_of_a_process():
+    ended = subprocess.run([sys.executable, "-c", FIRST], capture_output=True, text=True, timeout=120)
+    assert int(ended.stdout) < 1024, ended.stderr
 
 
 def test_what_is_differentiated_is_whole():
