@@ -14,6 +14,13 @@ _PLAIN = {bool: bool, int: int, str: str, bool | None: bool, int | None: int, st
 _INT64 = range(-(2**63), 2**63)
 
 
+class Elements(tuple):
+    """What a tensor of several elements holds, where something else is wanted."""
+
+    __slots__ = ()
+    _shown = "Tensor"
+
+
 def check_statics(record, statics, *, method=False, name=None):
     """Raise where a bool, a number, an int or a string is wanted and something else is given: asked for each plan, not each call.
 
@@ -45,12 +52,15 @@ _INTS = {registry.VarInts, tuple, list[int], int | tuple, int | tuple | None, in
 
 def _check_ints(function, p, a, position):
     """Raise where ints are wanted and there is anything else, or a bool in the first place, which is where PyTorch looks."""
-    if isinstance(a, (bool, float, str)):
+    if isinstance(a, bool) or not (a is None or isinstance(a, (tuple, np.generic)) or hasattr(a, "__index__")):
         raise errors.argument(function, p.name, "tuple of ints", a, position)
     if type(a) is int and a not in _INT64:
         raise errors_arguments.overflow()
+    if type(a) is Elements:
+        raise errors.argument(function, p.name, "tuple of ints", a, position)
     for at, x in enumerate(a if isinstance(a, tuple) else ()):
-        if x is None or isinstance(x, (float, str, complex)) or not at and isinstance(x, bool):
+        nested = isinstance(x, tuple) and p.annotation is not registry.VarInts  # two tuples of dimensions, of tensordot
+        if not (nested or hasattr(x, "__index__") or isinstance(x, np.generic)) or not at and isinstance(x, bool):
             raise errors_arguments.int_element(function, p.name, position, at, x)
         if type(x) is int and x not in _INT64:
             raise errors_arguments.overflow(function, p.name, at)
@@ -113,7 +123,7 @@ def static(a):
     if isinstance(a, (list, tuple)):
         return tuple(_member(x) for x in a)
     if isinstance(a, Tensor):
-        return a.item() if a._spec.ndim == 0 else tuple(a.tolist())
+        return a.item() if a._spec.ndim == 0 else (tuple if a._spec.numel == 1 else Elements)(a.tolist())
     if isinstance(a, np.generic):  # a bool of numpy's is no flag
         return a if a.dtype.kind == "b" else a.item()
     if isinstance(a, np.ndarray):
@@ -121,3 +131,24 @@ def static(a):
     if type(a) is type:  # dtype=float
         return dtypes.PYTHON.get(a, a)
     return a
+
+
+def real_of(function, name, value, position=None):
+    """A float argument of a function written by hand: a number, or a tensor without dimensions that holds one."""
+    if type(value) in (int, float):
+        return value
+    if isinstance(value, Tensor) and not value._spec.ndim or isinstance(value, (int, float, np.floating, np.integer)):
+        return float(value)
+    raise errors.argument(function, name, "float", value, position)
+
+
+def whole_of(function, name, value, position=None):
+    """An int argument of a function written by hand: no bool, and no float even if it is whole."""
+    if type(value) is int:
+        if value not in _INT64:
+            raise errors_arguments.overflow()
+        return value
+    one = isinstance(value, Tensor) and value._spec.numel == 1 and value._spec.dtype.category == dtypes.INT
+    if one or isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return int(value)
+    raise errors.argument(function, name, "int", value, position)

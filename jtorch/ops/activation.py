@@ -125,21 +125,24 @@ def _implicit_dim(name: str, input, stacklevel: int) -> int:
 
 
 @composite(where="nn.functional.softmax")
-def functional_softmax(input, dim=None, _stacklevel=3, dtype=None):
+def functional_softmax(input: Array, dim=None, _stacklevel=3, dtype=None):
     """Exponentials along `dim`, divided by their sum."""
     return softmax(input, _implicit_dim("softmax", input, _stacklevel) if dim is None else dim, dtype)
 
 
 @composite(where="nn.functional.log_softmax")
-def functional_log_softmax(input, dim=None, _stacklevel=3, dtype=None):
+def functional_log_softmax(input: Array, dim=None, _stacklevel=3, dtype=None):
     """The logarithm of softmax along `dim`."""
     return log_softmax(input, _implicit_dim("log_softmax", input, _stacklevel) if dim is None else dim, dtype)
 
 
 @composite(where="nn.functional")
-def softmin(input, dim=None, _stacklevel=3, dtype=None):
+def softmin(input: Array, dim=None, _stacklevel=3, dtype=None):
     """Softmax of the negated input."""
     return softmax(-input, _implicit_dim("softmin", input, _stacklevel) if dim is None else dim, dtype)
+
+
+functional_softmax.asked, functional_log_softmax.asked = "softmax", "log_softmax"
 
 
 @op(where="nn.functional", grad_name=lambda args: "AddBackward0" if args["hard"] else "SoftmaxBackward0")
@@ -427,7 +430,7 @@ floats_only(rrelu_mean, "leaky_relu_cpu")
 
 
 @composite(where="nn.functional.rrelu")
-def functional_rrelu(input, lower=1 / 8, upper=1 / 3, training=False, inplace=False):
+def functional_rrelu(input: Array, lower=1 / 8, upper=1 / 3, training=False, inplace=False):
     """Leaky relu whose slope is drawn from [lower, upper] in training, and their mean otherwise."""
     if training:
         out = rrelu_noise(input, float(lower), float(upper))
