@@ -260,7 +260,7 @@ _DYNAMIC = {"nonzero_rows": "nonzero", "nonzero_tuple": "nonzero"}  # an op of o
 
 def _dynamic(op, call, out=None):
     """An op whose result's shape depends on values: run at once. What numpy makes stays so: jax would compile a program for its shape."""
-    check_statics(op, statics_of(op, call))
+    check_statics(op, statics_of(op, call), given=call.given)
     specs = [t._spec for t in call.tensors]
     slots, target = bind(op, call, specs)
     for check in op.checks:

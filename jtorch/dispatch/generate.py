@@ -247,8 +247,8 @@ def build_operator(op):
 
 def operand(op, a, b):
     """A binary operator on operands out of the ordinary."""
-    if not isinstance(b, (Tensor, int, float, complex, np.generic)):
-        if not isinstance(b, np.ndarray):
+    if not isinstance(b, (Tensor, int, float, complex, np.number, np.bool_)):
+        if not isinstance(b, np.ndarray):  # numbers of numpy's are let through, not its words and dates
             if not override.has_override(type(b)):
                 return NotImplemented
             try:

@@ -61,7 +61,7 @@ def check_kinds(record, values) -> None:
                 raise errors.argument(record.shown, p.name, "tuple of Tensors", a, at + 1 - method)
             _check_list(a, at)
         elif record.strict:
-            check_statics(record, [(at, static(a))], method=method)
+            check_statics(record, [(at, static(a))], method=method, given=values)
     if override.STATE.armed and not armed:
         raise override.FirstMeeting
 

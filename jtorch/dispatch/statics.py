@@ -21,21 +21,21 @@ class Elements(tuple):
     _shown = "Tensor"
 
 
-def check_statics(record, statics, *, method=False, name=None):
+def check_statics(record, statics, *, method=False, name=None, given=None):
     """Raise where a bool, a number, an int or a string is wanted and something else is given: asked for each plan, not each call.
 
-    statics: pairs (position in the signature, value). PyTorch counts a method's arguments without the tensor itself, and says no
-    position of what comes by keyword, as flags mostly do.
+    statics: pairs (position in the signature, value); given: the arguments as they came, whose types the errors name. PyTorch counts
+    a method's arguments without the tensor itself, and says no position of what comes by keyword, as flags mostly do.
     """
     if not record.strict:
         return
     for at, a in statics:
-        p = record.params[at]
+        p, came = record.params[at], a if given is None else given[at]
         position = at + 1 - method if p.default is p.empty or p.name == "dim" else None
         if p.annotation in _INTS and not (type(a) is str and str in typing.get_args(p.annotation)):
-            _check_ints(name or record.shown, p, a, at + 1 - method)
+            _check_ints(name or record.shown, p, a, at + 1 - method, came)
         if p.annotation is float and a is not p.default and isinstance(a, (str, complex, tuple, type(None))):
-            raise errors.argument(name or record.shown, p.name, "float", a, position)
+            raise errors.argument(name or record.shown, p.name, "float", came, position)
         if p.name == "dtype" and not (a is None or isinstance(a, dtypes.dtype)):
             raise errors.argument(name or record.shown, "dtype", "torch.dtype", a)
         kind = _PLAIN.get(p.annotation)
@@ -44,16 +44,19 @@ def check_statics(record, statics, *, method=False, name=None):
         if type(a) is int and kind is int and a not in _INT64:
             raise errors_arguments.overflow()
         if type(a) is not kind and (not isinstance(a, kind) or isinstance(a, bool)):
-            raise errors.argument(name or record.shown, p.name, kind.__name__, a, position)
+            raise errors.argument(name or record.shown, p.name, kind.__name__, came, position)
 
 
 _INTS = {registry.VarInts, tuple, list[int], int | tuple, int | tuple | None, int | tuple | str}
 
 
-def _check_ints(function, p, a, position):
+def _check_ints(function, p, a, position, came):
     """Raise where ints are wanted and there is anything else, or a bool in the first place, which is where PyTorch looks."""
-    if isinstance(a, bool) or not (a is None or isinstance(a, (tuple, np.generic)) or hasattr(a, "__index__")):
-        raise errors.argument(function, p.name, "tuple of ints", a, position)
+    missing = a is None and p.default is not None and type(None) not in typing.get_args(p.annotation)
+    alone = p.annotation == list[int] and not isinstance(a, tuple)
+    kinds = a is None or isinstance(a, (tuple, np.generic)) or hasattr(a, "__index__")
+    if isinstance(a, bool) or missing or alone or not kinds:
+        raise errors.argument(function, p.name, "tuple of ints", came, position)
     if type(a) is int and a not in _INT64:
         raise errors_arguments.overflow()
     if type(a) is Elements:
@@ -61,7 +64,9 @@ def _check_ints(function, p, a, position):
     for at, x in enumerate(a if isinstance(a, tuple) else ()):
         nested = isinstance(x, tuple) and p.annotation is not registry.VarInts  # two tuples of dimensions, of tensordot
         if not (nested or hasattr(x, "__index__") or isinstance(x, np.generic)) or not at and isinstance(x, bool):
-            raise errors_arguments.int_element(function, p.name, position, at, x)
+            raise errors_arguments.int_element(
+                function, p.name, position, at, came[at] if isinstance(came, (list, tuple)) else x
+            )
         if type(x) is int and x not in _INT64:
             raise errors_arguments.overflow(function, p.name, at)
 

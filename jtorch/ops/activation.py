@@ -13,6 +13,7 @@ from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
 from jtorch.core import rng
 from jtorch.core.dtype import dtype as DType
+from jtorch.errors import argument
 
 from . import backend, formats
 from .backend import magnitude, widened
@@ -684,6 +685,8 @@ def _fitting(record, *names, wide=True):
         at = record.arguments(args, kwargs)
         dtype = at["input"].dtype
         for name in names:
+            if at[name] is None or isinstance(at[name], (str, tuple)):
+                raise argument(record.shown, name, "Number", at[name], list(at).index(name) + 1)
             dtypes.check_number(at[name], dtypes.float32 if wide and dtype.itemsize == 2 else dtype)
 
 

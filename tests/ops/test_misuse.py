@@ -38,7 +38,26 @@ REFUSED = {
         lambda t: t.multinomial(t.ones(2, 3), 1.5),
         lambda t: t.multinomial(t.ones(2, 3), t.tensor([1, 2])),
     ],
+    "no sizes at all": [
+        lambda t: t.nn.functional.layer_norm(t.ones(2, 3), 3),
+        lambda t: t.nn.functional.layer_norm(t.ones(2, 3), None),
+        lambda t: t.nn.functional.rms_norm(t.ones(2, 3), 3),
+        lambda t: t.nn.functional.avg_pool2d(t.ones(1, 1, 4, 4), None),
+        lambda t: t.nn.functional.max_pool1d(t.ones(1, 1, 4), None),
+        lambda t: t.nn.functional.max_pool2d(t.ones(1, 1, 4, 4), 2, None, None),
+    ],
+    "types as they were given": [
+        lambda t: t.cat([t.ones(2), t.ones(2)], [1, 2]),
+        lambda t: t.cat([t.ones(2), t.ones(2)], np.float32(2)),
+        lambda t: t.cat([t.ones(2), t.ones(2)], t.tensor(0.5)),
+        lambda t: t.argmax(t.ones(2), np.ones(2)),
+        lambda t: t.ones(2, 3).gather(t.tensor([1, 2]), t.tensor([[0]])),
+        lambda t: t.ones(2, 3).repeat(2, print),
+        lambda t: t.ones(6).view(3, t.tensor([1, 2])),
+    ],
     "numbers that are none": [
+        lambda t: t.nn.functional.leaky_relu(t.ones(2), None),
+        lambda t: t.nn.functional.elu(t.ones(2), "a"),
         lambda t: t.ones(2, 3).normal_("a"),
         lambda t: t.ones(2, 3).normal_(0, t.ones(2)),
         lambda t: t.ones(2, 3).uniform_(t.tensor([0, 1])),
@@ -88,6 +107,13 @@ VALUES = {
     "ints one by one": lambda t: t.ones(1, 1, 2).squeeze(0, 1),
     "the norm of everything": lambda t: [
         t.nn.functional.normalize(t.arange(6.0).view(2, 3), p, dim=None) for p in (1.0, 2.0, float("inf"))
+    ],
+    "words and dates of numpy's": lambda t: [
+        t.ones(2) == np.str_("a"),
+        t.ones(2) != np.datetime64("2020"),
+        np.str_("a") == t.ones(2),
+        t.ones(2) + np.float32(1),
+        t.ones(2) * np.bool_(True),
     ],
     "numbers in tensors": lambda t: [
         t.full((2,), t.tensor(2)),
