@@ -530,6 +530,7 @@ def full(
     """A tensor of this size, each element `fill_value`; its dtype is that of the value unless told otherwise."""
     if not isinstance(size, Iterable) or isinstance(size, Tensor | str):
         raise errors_arguments.no_tuple("full", "size", 1, size)
+    check_out("full", dtype, out)
     fill_value = _number_to_fill("full", fill_value)
     default = _kind_to_fill("full", fill_value, out.dtype if dtype is None and out is not None else dtype)
     return _sized("full", fill_value, (), size, dtype, device, requires_grad, out, None, layout, default)
@@ -629,6 +630,10 @@ def _between(name, start, end, steps, more, dtype, device, requires_grad, out):
             raise RuntimeError(
                 f"{name} only supports 0-dimensional start and end tensors, but got {which} with {x.ndim} dimension(s)."
             )
+    if not all(isinstance(x, (Tensor, int, float, complex, np.generic)) for x in (start, end)):
+        raise errors.combination(
+            name, (start, end, steps), "(Number start, Number end, int steps), or tensors for the ends"
+        )
     if dtype is None and out is not None:
         dtype = out.dtype
     if any(x.is_complex() if isinstance(x, Tensor) else isinstance(x, complex) for x in (start, end)):

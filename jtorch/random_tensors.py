@@ -18,7 +18,7 @@ from .core.record import tls
 from .core.spec import Spec
 from .creation import check_out, dtype_or_default, finish, from_array, from_jax, nonnegative, number_of, size_of
 from .dispatch import overlaps, zeros_value
-from .dispatch.statics import whole_of
+from .dispatch.statics import real_of, whole_of
 from .filling import fill_random, memory_order, turned
 from .tensor import Tensor, edge_of, wrap
 
@@ -194,6 +194,7 @@ def randint(
             high = args[0]
         else:
             low = args[0]
+    check_out("randint", None, out)
     low, high = number_of(low, "randint", "low"), number_of(high, "randint", "high")
     if any(isinstance(x, (float, bool)) for x in (low, high)) or high is None or not isinstance(size, (tuple, list)):
         given = [*([] if low is None else [low]), *([] if high is None else [high]), size]
@@ -366,7 +367,7 @@ def bernoulli(input, p=None, *, generator=None, out=None) -> Tensor:
         _needs_real(spec.dtype, "bernoulli_tensor_cpu_p_", "bernoulli_tensor_cpu_self_")
     elif spec.dtype.is_complex:
         raise errors.not_implemented("bernoulli_scalar_cpu_", spec.dtype)
-    elif not 0 <= p <= 1:
+    elif not 0 <= real_of("bernoulli", "p", p, 2) <= 1:
         raise errors_arguments.chance(p)
     if spec.device.type == "meta":
         return finish(_undrawn(spec.shape, spec.dtype if out is None else out.dtype, spec.device), False, out)
@@ -401,6 +402,7 @@ _CATEGORIES = 1 << 24  # PyTorch draws with float32
 
 def multinomial(input, num_samples, replacement=False, *, generator=None, out=None) -> Tensor:
     """Indices drawn from each row of weights; with replacement or without."""
+    check_out("multinomial", None, out)
     if not input.dtype.is_floating_point:
         raise RuntimeError(
             f"multinomial only supports floating-point dtypes for input, got: {dtypes.scalar_name(input.dtype)}"

@@ -55,6 +55,20 @@ REFUSED = {
         lambda t: t.ones(2, 3).repeat(2, print),
         lambda t: t.ones(6).view(3, t.tensor([1, 2])),
     ],
+    "flags that are none": [
+        lambda t: t.ones(2).requires_grad_(None),
+        lambda t: t.ones(2).requires_grad_("cpu"),
+        lambda t: setattr(t.ones(2), "requires_grad", 1),
+    ],
+    "devices that are none": [lambda t: t.device("cpu", "mean"), lambda t: t.device("cpu", 1.5), lambda t: t.device("cpu", True)],
+    "no tensor for the result": [
+        lambda t: t.full((2,), 1.0, out=3),
+        lambda t: t.multinomial(t.ones(3), 1, out=3),
+    ],
+    "a number for a weight": [
+        lambda t: t.nn.functional.binary_cross_entropy_with_logits(t.ones(2), t.ones(2), 1),
+        lambda t: t.nn.functional.binary_cross_entropy_with_logits(3, t.ones(2)),
+    ],
     "numbers that are none": [
         lambda t: t.nn.functional.leaky_relu(t.ones(2), None),
         lambda t: t.nn.functional.elu(t.ones(2), "a"),
@@ -87,6 +101,13 @@ OF_CLASS = {
         lambda t: t.ones(2, 3).squeeze(t.tensor([0, 1])),
         lambda t: t.ones(6).split(t.tensor([2, 4])),
         lambda t: t.ones(2, 3).flatten(t.tensor([0, 1])),
+    ],
+    "numbers that are none": [
+        lambda t: t.linspace(None, 1, 5),
+        lambda t: t.linspace(0, [1], 5),
+        lambda t: t.bernoulli(t.ones(2), t.ones(2)),
+        lambda t: t.ones(2, 3).scatter_(0, t.tensor([[0]])),
+        lambda t: t.randint(5, (2,), out=3),
     ],
     "ints that are none": [
         lambda t: t.ones(2, 3).flatten(1.5),
