@@ -52,8 +52,7 @@ def check_kinds(record, values) -> None:
             _check_list(a[0] if listed else a, 0)
         elif role in (TENSOR, OPTIONAL):
             if not (_serves(a) or a is None and role == OPTIONAL):
-                if record.asked is not None:
-                    getattr(a, record.asked)  # that it has none is Python's own error
+                record.ask_first(p.name, a)
                 position = None if p.kind is p.KEYWORD_ONLY else at + 1 - method
                 raise errors.argument(record.shown, p.name, "Tensor", a, position)
         elif role == LIST:

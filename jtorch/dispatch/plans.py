@@ -149,8 +149,8 @@ def _wrong(op, param, expected, got, args, method=False, name=None):
 
     PyTorch has one form of add, which takes numbers for tensors, but several of eq: with a tensor, with a number.
     """
-    if op.asked is not None and expected == "Tensor" and param.default is param.empty:
-        getattr(got, op.asked)()  # that it has no such method is Python's own error
+    if expected == "Tensor":
+        op.ask_first(param.name, got)
     if expected == "Tensor" and SCALAR in op.roles and not op.numbers:
         return no_such_call(op, args, method, name)
     position = None if param.kind is param.KEYWORD_ONLY else op.params.index(param) + 1 - method

@@ -68,6 +68,7 @@ REFUSED = {
     "a number for a weight": [
         lambda t: t.nn.functional.binary_cross_entropy_with_logits(t.ones(2), t.ones(2), 1),
         lambda t: t.nn.functional.binary_cross_entropy_with_logits(3, t.ones(2)),
+        lambda t: t.nn.functional.binary_cross_entropy(t.ones(2), t.ones(2), 1),
     ],
     "numbers that are none": [
         lambda t: t.nn.functional.leaky_relu(t.ones(2), None),
