@@ -530,13 +530,16 @@ def full(
     """A tensor of this size, each element `fill_value`; its dtype is that of the value unless told otherwise."""
     if not isinstance(size, Iterable) or isinstance(size, Tensor | str):
         raise errors_arguments.no_tuple("full", "size", 1, size)
-    fill_value = _number_to_fill(fill_value)
+    check_out("full", dtype, out)
+    fill_value = _number_to_fill("full", fill_value)
     default = _kind_to_fill("full", fill_value, out.dtype if dtype is None and out is not None else dtype)
     return _sized("full", fill_value, (), size, dtype, device, requires_grad, out, None, layout, default)
 
 
-def _number_to_fill(value):
+def _number_to_fill(function, value):
     if isinstance(value, Tensor):
+        if value._spec.ndim:
+            raise errors.argument(function, "fill_value", "Number", value, 2)
         return value.item()
     return numpy_number(value) if isinstance(value, np.generic) else value
 
@@ -592,7 +595,7 @@ def full_like(
     input, fill_value, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False
 ) -> Tensor:  # fmt: skip
     """`fill_value` in the shape, dtype and strides of `input`."""
-    fill_value = _number_to_fill(fill_value)
+    fill_value = _number_to_fill("full_like", fill_value)
     if isinstance(input, Tensor):
         _kind_to_fill("full_like", fill_value, dtype or input._spec.dtype)
     return _like(input, fill_value, dtype, device, requires_grad, memory_format, layout)
@@ -627,6 +630,10 @@ def _between(name, start, end, steps, more, dtype, device, requires_grad, out):
             raise RuntimeError(
                 f"{name} only supports 0-dimensional start and end tensors, but got {which} with {x.ndim} dimension(s)."
             )
+    if not all(isinstance(x, (Tensor, int, float, complex, np.generic)) for x in (start, end)):
+        raise errors.combination(
+            name, (start, end, steps), "(Number start, Number end, int steps), or tensors for the ends"
+        )
     if dtype is None and out is not None:
         dtype = out.dtype
     if any(x.is_complex() if isinstance(x, Tensor) else isinstance(x, complex) for x in (start, end)):
@@ -656,14 +663,16 @@ def _widest(x):
 
 def _count(name, start, end, steps):
     """The number of steps, which torch wants as an integer."""
-    steps = number_of(steps)
+    steps = number_of(steps, name, "steps")
     if not isinstance(steps, int) or isinstance(steps, bool):
         kinds = ", ".join(type(x).__name__ for x in (start, end, steps))
         raise TypeError(f"{name}() received an invalid combination of arguments - got ({kinds})")
     return steps
 
 
-def number_of(x):
+def number_of(x, function="arange", name="end"):
+    if isinstance(x, Tensor) and x._spec.ndim:
+        raise errors.argument(function, name, "Number", x, 1)
     return x.item() if isinstance(x, (Tensor, np.generic)) else x
 
 

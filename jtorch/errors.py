@@ -333,16 +333,10 @@ def missing_argument(function: str, name: str) -> TypeError:
     return TypeError(f'{function}() missing 1 required positional arguments: "{name}"')
 
 
-def no_such_argument(function: str, named) -> TypeError:
-    given = ", ".join(f"{k}={type_name(v)}" for k, v in named.items())
-    return TypeError(
-        f"{function}() received an invalid combination of arguments - got ({given}, ), but expected one of:"
-    )
-
-
 def combination(function: str, given, wanted: str, named=()) -> TypeError:
     """Arguments that fit none of an op's forms; `wanted` says what would. named: those given by name."""
     kinds = ", ".join([*map(type_name, given), *(f"{k}={type_name(v)}" for k, v in dict(named).items())])
+    kinds += ", " if named and not given else ""
     return TypeError(
         f"{function}() received an invalid combination of arguments - got ({kinds}), but expected one of:\n  {wanted}"
     )

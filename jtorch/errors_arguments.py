@@ -1,6 +1,6 @@
 """Errors about arguments: ints, flags and dtypes."""
 
-from .errors import c_type, type_name
+from .errors import c_type, combination, type_name
 from .errors_nn import _c_name
 
 
@@ -25,19 +25,41 @@ def overflow(function: str | None = None, name: str = "", at: int = 0) -> Except
     return ValueError(words) if function is None else unpacked(function, name, at, words)
 
 
+# Functions of which PyTorch has several forms, so that it lists them when none fits.
+_MANY_FORMS = frozenset(
+    "all any argsort cond count_nonzero cumulative_trapezoid gradient index_fill isin linalg_norm matrix_norm matrix_rank max mean "
+    "median min nanmedian nanquantile narrow nuclear_norm pinv quantile repeat_interleave scatter sort "
+    "squeeze squeeze_copy std std_mean tensor_split trapezoid var var_mean xlog1py zeta".split()
+)
+_FORMS_OF_FEW = {"sum": 2, "prod": 2}  # functions with several forms for so many arguments, the tensor among them
+
+
+def no_such_name(function: str, name: str, given, named, params, method=False) -> TypeError:
+    """An argument by a name that is not there, or is there already."""
+    if function in _MANY_FORMS or len(given) + len(named) <= _FORMS_OF_FEW.get(function, 0):
+        return combination(function, given[method:], f"({', '.join(params)})", named)
+    return TypeError(f"{function}() got an unexpected keyword argument '{name}'\n  it has {', '.join(params)}")
+
+
+def one_by_one(function: str, input, given) -> TypeError:
+    """Ints one by one, which the method takes and the function does not."""
+    return combination(function, (input, *given), f"(Tensor input, tuple of ints), as in {function}(x, {tuple(given)})")
+
+
 def size_element(name, at: int, got, spread: bool) -> TypeError:
     """A size with something in it that is no int; `spread`: given one by one."""
     kind = type_name(got)
     if name is None:
         return TypeError(f"size must be a tuple of ints, but found element of type {kind}")
+    what = "shape" if name == "reshape" else "size"
     if not spread:
         return TypeError(
-            f"{name}(): argument 'size' (position 1) must be tuple of ints, but found element of type {kind} at pos {at}"
+            f"{name}(): argument '{what}' (position 1) must be tuple of ints, but found element of type {kind} at pos {at}"
         )
     if not at:
-        return TypeError(f"{name}(): argument 'size' (position 1) must be tuple of ints, not {kind}")
+        return TypeError(f"{name}(): argument '{what}' (position 1) must be tuple of ints, not {kind}")
     return TypeError(
-        f"{name}(): argument 'size' failed to unpack the object at pos {at + 1} with error "
+        f"{name}(): argument '{what}' failed to unpack the object at pos {at + 1} with error "
         f'"type must be tuple of ints,but got {kind}"'
     )
 

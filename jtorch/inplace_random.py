@@ -8,6 +8,7 @@ from . import errors, errors_arguments
 from .convert import as_numpy
 from .core import draw, shapes
 from .core import dtype as dtypes
+from .dispatch.statics import real_of
 from .filling import fill_random, memory_order
 from .random_tensors import draw_normal, draw_uniform, generator_of
 from .reshaping import view_named
@@ -21,7 +22,10 @@ def _largest(d) -> float:
 
 def uniform_(self, from_=0, to=1, *, generator=None, **named) -> Tensor:
     """Uniform numbers from [from, to)."""
-    low = named.get("from", from_)
+    low = real_of("uniform_", "from", named.pop("from", from_), 1)
+    if named:
+        raise errors_arguments.no_such_name("uniform_", next(iter(named)), (), named, ("from", "to", "generator"))
+    to = real_of("uniform_", "to", to, 2)
     largest = _largest(self._spec.dtype)
     for name, bound in (("from", low), ("to", to)):
         if not abs(bound) <= largest:
@@ -39,6 +43,7 @@ def uniform_(self, from_=0, to=1, *, generator=None, **named) -> Tensor:
 
 def normal_(self, mean=0, std=1, *, generator=None) -> Tensor:
     """Normal numbers."""
+    mean, std = real_of("normal_", "mean", mean, 1), real_of("normal_", "std", std, 2)
     if not std >= 0:
         raise errors.negative_std(std)
     g, spec = generator_of(generator, self._spec.device), self._spec
@@ -110,6 +115,7 @@ def exponential_(self, lambd=1, *, generator=None) -> Tensor:
 
 def cauchy_(self, median=0, sigma=1, *, generator=None) -> Tensor:
     """Cauchy numbers."""
+    median, sigma = real_of("cauchy_", "median", median, 1), real_of("cauchy_", "sigma", sigma, 2)
     if not sigma > 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
     if not self._spec.dtype.is_floating_point:
@@ -125,6 +131,7 @@ def cauchy_(self, median=0, sigma=1, *, generator=None) -> Tensor:
 
 def log_normal_(self, mean=1, std=2, *, generator=None) -> Tensor:
     """Exponentials of normal numbers."""
+    mean, std = real_of("log_normal_", "mean", mean, 1), real_of("log_normal_", "std", std, 2)
     if not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
     if not self._spec.dtype.is_floating_point:
@@ -137,6 +144,7 @@ def log_normal_(self, mean=1, std=2, *, generator=None) -> Tensor:
 
 def geometric_(self, p, *, generator=None) -> Tensor:
     """The number of trials up to the first success of probability `p`."""
+    p = real_of("geometric_", "p", p, 1)
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
     if self._spec.dtype.category in (dtypes.BOOL, dtypes.COMPLEX):

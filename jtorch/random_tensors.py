@@ -18,6 +18,7 @@ from .core.record import tls
 from .core.spec import Spec
 from .creation import check_out, dtype_or_default, finish, from_array, from_jax, nonnegative, number_of, size_of
 from .dispatch import overlaps, zeros_value
+from .dispatch.statics import real_of, whole_of
 from .filling import fill_random, memory_order, turned
 from .tensor import Tensor, edge_of, wrap
 
@@ -183,6 +184,8 @@ def randint(
     """Integers from [low, high); low is 0 when not given."""
     args = list(args)
     if size is None:
+        if not args:
+            raise errors.combination("randint", [], "(int high, tuple of ints size)")
         size = args.pop()
     if len(args) == 2:
         low, high = args
@@ -191,7 +194,8 @@ def randint(
             high = args[0]
         else:
             low = args[0]
-    low, high = number_of(low), number_of(high)
+    check_out("randint", None, out)
+    low, high = number_of(low, "randint", "low"), number_of(high, "randint", "high")
     if any(isinstance(x, (float, bool)) for x in (low, high)) or high is None or not isinstance(size, (tuple, list)):
         given = [*([] if low is None else [low]), *([] if high is None else [high]), size]
         raise errors.combination(
@@ -286,7 +290,7 @@ def randint_like(
     pin_memory=False,
 ):
     """Integers from [low, high) in the shape of `input`."""
-    given = [number_of(a) for a in args]
+    given = [number_of(a, "randint", "high") for a in args]
     if len(given) == 2:
         low, high = given
     elif given:
@@ -363,7 +367,7 @@ def bernoulli(input, p=None, *, generator=None, out=None) -> Tensor:
         _needs_real(spec.dtype, "bernoulli_tensor_cpu_p_", "bernoulli_tensor_cpu_self_")
     elif spec.dtype.is_complex:
         raise errors.not_implemented("bernoulli_scalar_cpu_", spec.dtype)
-    elif not 0 <= p <= 1:
+    elif not 0 <= real_of("bernoulli", "p", p, 2) <= 1:
         raise errors_arguments.chance(p)
     if spec.device.type == "meta":
         return finish(_undrawn(spec.shape, spec.dtype if out is None else out.dtype, spec.device), False, out)
@@ -398,6 +402,7 @@ _CATEGORIES = 1 << 24  # PyTorch draws with float32
 
 def multinomial(input, num_samples, replacement=False, *, generator=None, out=None) -> Tensor:
     """Indices drawn from each row of weights; with replacement or without."""
+    check_out("multinomial", None, out)
     if not input.dtype.is_floating_point:
         raise RuntimeError(
             f"multinomial only supports floating-point dtypes for input, got: {dtypes.scalar_name(input.dtype)}"
@@ -406,6 +411,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if out is not None and out.dtype is not dtypes.int64:
         raise RuntimeError(f"multinomial expects Long tensor out, got: {dtypes.scalar_name(out.dtype)}")
+    num_samples = whole_of("multinomial", "num_samples", num_samples, 2)
     if num_samples <= 0:
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     if not replacement and num_samples > input.shape[-1]:

@@ -21,6 +21,7 @@ from .dispatch import (
     call_view,
     function_of,
 )  # fmt: skip
+from .dispatch.statics import whole_of
 from .ops import registry
 from .tensor import Tensor, make
 
@@ -40,7 +41,7 @@ def reshape(input, *size, shape=None) -> Tensor:
     """The same elements in another shape: a view where one layout can say it, else a copy."""
     if shape is None and not size:
         raise errors.missing_argument("reshape", "shape")
-    size, name = _as_size(input._spec, size_of(size if shape is None else (shape,)))
+    size, name = _as_size(input._spec, size_of(size if shape is None else (shape,), "reshape"))
     if name is None:
         return lookup("_unsafe_view")(clone(input, memory_format=contiguous_format), size)
     return view_named(name, input, size)
@@ -60,6 +61,9 @@ def reshape_function(input, shape) -> Tensor:
     return reshape(input, shape)
 
 
+reshape_function.__qualname__ = "reshape"  # by which Python's errors about its arguments call it
+
+
 def view(self, *shape, size=None, dtype=None) -> Tensor:
     """The same storage in another shape, or read as another dtype."""
     size = shape if size is None else (size,)
@@ -67,7 +71,7 @@ def view(self, *shape, size=None, dtype=None) -> Tensor:
         return view_dtype(self, dtype or size[0])
     if not size or isinstance(size[0], (str, float)):
         raise errors.combination("view", size, "(torch.dtype dtype) or (tuple of ints size)")
-    return view_named("view", self, size_of(size))
+    return view_named("view", self, size_of(size, "view"))
 
 
 def view_dtype(self, dtype) -> Tensor:
@@ -175,6 +179,7 @@ def flatten(input, start_dim=0, end_dim=-1) -> Tensor:
 @functools.lru_cache(4096, typed=True)
 def _flat_size(spec, start_dim, end_dim):
     """The size of `flatten`'s result; None where there is nothing to join."""
+    start_dim, end_dim = whole_of("flatten", "start_dim", start_dim), whole_of("flatten", "end_dim", end_dim)
     first, last = shapes.wrap_dim(start_dim, spec.ndim), shapes.wrap_dim(end_dim, spec.ndim)
     if first > last:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")

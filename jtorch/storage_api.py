@@ -113,7 +113,10 @@ class UntypedStorage(StorageBase):
         return bool(self.filename) or self.is_cuda or sharing.is_shared(self._storage)
 
     def resizable(self) -> bool:
-        return self.filename is None and not sharing.is_shared(self._storage)
+        host = self._storage.host
+        return (
+            self.filename is None and not sharing.is_shared(self._storage) and not (host is not None and host.shared())
+        )
 
     def untyped(self):
         return self

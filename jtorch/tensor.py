@@ -235,6 +235,8 @@ class Tensor(metaclass=TensorMeta):
 
     @requires_grad.setter
     def requires_grad(self, value):
+        if type(value) is not bool:
+            raise RuntimeError("requires_grad must be a bool")
         if value and not differentiable(self._spec):
             raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
         if value and self._edge is not None and not self._rg:
@@ -247,6 +249,8 @@ class Tensor(metaclass=TensorMeta):
             CONSTANTS["ask_tracing"]()
         if "transforms" in tls.me.extra:
             raise errors_func.asked_inside("requires_grad_")
+        if type(requires_grad) is not bool:
+            raise errors.argument("requires_grad_", "requires_grad", "bool", requires_grad, 1)
         if self._edge is not None and not self._rg:
             if not requires_grad:
                 raise RuntimeError(

@@ -68,6 +68,13 @@ TYPED = {
 }  # fmt: skip
 
 
+def test_memory_of_numpy_does_not_grow():
+    held = np.ones(2)
+    both(lambda t: t.from_numpy(held).untyped_storage().resizable())
+    both(lambda t: t.ones(2).untyped_storage().resizable())
+    both(lambda t: t.from_numpy(held).resize_(4))
+
+
 @pytest.mark.parametrize("name", UNTYPED)
 def test_untyped(name):
     both(UNTYPED[name])

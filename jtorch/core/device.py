@@ -57,6 +57,8 @@ class Device:
             device = _of_type(device, type, index)
         if isinstance(device, Device):
             return device
+        if not (index is None or hasattr(index, "__index__")) or isinstance(index, bool):
+            raise TypeError(f"device(): argument 'index' (position 2) must be int, not {index.__class__.__name__}")
         if isinstance(device, int) and not isinstance(device, bool):
             kind, index = _accelerator_of(device), device
         elif isinstance(device, str):

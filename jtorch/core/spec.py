@@ -65,6 +65,7 @@ class Spec:
     """Shape, strides, dtype and device of a tensor. Equal ones are the same object: use `Spec.of`."""
 
     __slots__ = ("shape", "strides", "dtype", "device", "ndim", "numel", "contiguous", "nbytes", "aval")
+    _shown = "Tensor"  # in errors about arguments, of which checks see the specs
 
     @staticmethod
     def of(shape, strides, dtype: DType, device: Device) -> "Spec":

@@ -41,11 +41,12 @@ from .statics import check_statics, statics_of, unhashable
 from .write import (
     check_inplace,
     copy_to_out,
-    half_overlap,
     make_room,
     overlap,
     overlaps,
     overwritten,
+    seen_as_tensors,
+    shifted,
     write,
     write_on_tape,
 )
@@ -259,7 +260,7 @@ _DYNAMIC = {"nonzero_rows": "nonzero", "nonzero_tuple": "nonzero"}  # an op of o
 
 def _dynamic(op, call, out=None):
     """An op whose result's shape depends on values: run at once. What numpy makes stays so: jax would compile a program for its shape."""
-    check_statics(op, statics_of(op, call))
+    check_statics(op, statics_of(op, call), given=call.given)
     specs = [t._spec for t in call.tensors]
     slots, target = bind(op, call, specs)
     for check in op.checks:
@@ -295,7 +296,7 @@ def _dynamic(op, call, out=None):
 def _with_out(op, plan, me, tensors, call, out):
     outs = _outs(op, out, len(plan.specs) if plan.multiple else None)
     _keep_apart(op, outs, tensors)
-    if op.elementwise and any(_shifted(o, tensors) for o in outs):
+    if op.elementwise and any(shifted(o, tensors) for o in outs):
         raise errors.input_overlap()
     for o, spec in zip(outs, plan.specs if op.elementwise else ()):
         if o._spec.shape != spec.shape and any(o is t for t in tensors):
@@ -319,14 +320,6 @@ def _make_room(outs, specs):
     for o, spec in zip(outs, specs):
         if not o._spec.numel and o._spec.shape != spec.shape:
             make_room(o, Spec.dense(tuple(spec.shape), o._spec.dtype, spec.device))
-
-
-def _shifted(t, tensors):
-    """Whether an operand shares elements with `t` that it has in other places."""
-    for x in tensors:
-        if x is not t and x._storage is t._storage and half_overlap(t, x):
-            return True
-    return False
 
 
 def _keep_apart(op, outs, tensors):
@@ -473,7 +466,7 @@ def inplace_planned(op, plan, me, tensors, numbers):
 
 
 def _compute_and_write(op, plan, me, t, tensors, numbers):
-    if op.elementwise and _shifted(t, tensors):
+    if op.elementwise and shifted(t, tensors) and shifted(t, seen_as_tensors(op, tensors, numbers)):
         raise errors.input_overlap()
     if op.apart and any(x._storage is t._storage and (x is t or overlap(t, x)) for x in tensors[1:]):
         raise errors.input_overlap()

@@ -6,10 +6,11 @@ its operands and its static values. Everything unusual goes through `slow`.
 
 import builtins
 import inspect
+import sys
 
 import numpy as np
 
-from .. import errors
+from .. import errors, errors_arguments
 from ..core import crowd, wide
 from ..core import dtype as dtypes
 from ..core.record import tls
@@ -20,8 +21,9 @@ from . import old_order, override
 from .call import checkable, inplace, inplace_planned, into_out, slow
 from .guards import GUARDS
 from .kinds import asked_kinds, check_kinds
-from .plans import DEFAULT, FAST, MISSING, NUMBER_TYPES, RETURN_FIELDS, return_type
+from .plans import DEFAULT, FAST, MISSING, NUMBER_TYPES, PUBLIC_RETURN_NAMES, RETURN_FIELDS, return_type
 from .spread import spread
+from .statics import is_method
 from .twins import take_no_out, twin
 from .view import call_view
 
@@ -245,8 +247,8 @@ def build_operator(op):
 
 def operand(op, a, b):
     """A binary operator on operands out of the ordinary."""
-    if not isinstance(b, (Tensor, int, float, complex, np.generic)):
-        if not isinstance(b, np.ndarray):
+    if not isinstance(b, (Tensor, int, float, complex, np.number, np.bool_)):
+        if not isinstance(b, np.ndarray):  # numbers of numpy's are let through, not its words and dates
             if not override.has_override(type(b)):
                 return NotImplemented
             try:
@@ -288,13 +290,16 @@ def renamed(record, args, out, named, public=None):
     """A call with numpy's spellings of arguments (axis=, keepdims=), which PyTorch accepts too."""
     names = [p.name for p in record.params]
     values = dict(zip(names, args))
+    defaults = {p.name: MISSING if p.default is p.empty else p.default for p in record.params}
     spelled = _SPELLED.get(record.name, {})
     for name, value in named.items():
         to = spelled.get(name) or _RENAMED.get(name, name)
         if to == "input" and "input" not in values:
             to = names[0]
-        if to not in values or to not in _RENAMES and values[to] is not MISSING:
-            raise errors.no_such_argument(record.name, named)
+        if to not in values or values[to] is not MISSING and (to not in _RENAMES or values[to] is not defaults[to]):
+            given = [a for n, a in values.items() if a is not defaults[n]]
+            method, own = is_method(sys._getframe(1)), PUBLIC_RETURN_NAMES.get(record.name, record.shown)
+            raise errors_arguments.no_such_name(own, name, given, named, names, method)
         values[to] = value
     if out is not None:
         values["out"] = out
@@ -340,8 +345,13 @@ def build_view(view):
     first, rest = names[0], names[1:]
     lines = []
     if view.spread:
-        parts.append("*more")
-        lines += ["if more:", f"    {rest[0]} = ({rest[0]}, *more)"]
+        parts, scope = [*parts, "*more"], scope | {"alone": errors_arguments.one_by_one}
+        lines += [
+            "if more:",
+            f"    {rest[0]} = ({rest[0]}, *more)",
+            "    if alone is not None:",
+            f"        raise alone({view.name!r}, {first}, {rest[0]})",
+        ]
     if not _RENAMES.isdisjoint(names):
         parts.append("**named")
         lines += ["if named:", f"    return renamed(_op, ({', '.join(names)},), None, named)"]
@@ -391,7 +401,7 @@ def _with_spellings(record, bare):
     """The function of a composite as it is called: of one that PyTorch has in C, one that asks what kinds of arguments it is given,
     as its annotations say; of one with a dimension, one that takes numpy's spellings too. A bare one is not called by another."""
     tolerant = (record.name in _SPELLED or _is_of_c(record)) and _tolerant(record)
-    kinds = asked_kinds(record) if record.strict else ()
+    kinds = asked_kinds(record)
     if not tolerant and not kinds:
         return record.fn
     parts, scope = _signature_source(record)[:2] if tolerant else _plain_signature(record)
@@ -485,7 +495,9 @@ def copy_of(record, space, name, out=True):
     made = _public(record, made)
     made.__name__ = made.__qualname__ = name
     _at_home(made, space, name)
-    if space != "Tensor":
+    if space == "Tensor":
+        made.__globals__["alone"] = None  # ints one by one are the methods'
+    else:
         override.publish((made,), generated=record.kind != "composite")
     return made
 

@@ -27,10 +27,11 @@ _VARIOUS = "not fast.issuperset(map(type, {0}))"
 
 
 def asked_kinds(record) -> list[str]:
-    """The conditions for a record, in source; none for parameters whose annotation says no kind."""
+    """The conditions for a record, in source; none for parameters whose annotation says no kind. Functions that PyTorch has in Python
+    ask for tensors alone."""
     found = []
     for p, role in zip(record.params, record.roles):
-        asked = _OF_ROLE.get(role) or _OF_KIND.get(p.annotation)
+        asked = _OF_ROLE.get(role) or (_OF_KIND.get(p.annotation) if record.strict else None)
         if asked is not None:
             found.append((_VARIOUS if p.kind is p.VAR_POSITIONAL else asked).format(p.name))
     return found
@@ -51,14 +52,15 @@ def check_kinds(record, values) -> None:
             _check_list(a[0] if listed else a, 0)
         elif role in (TENSOR, OPTIONAL):
             if not (_serves(a) or a is None and role == OPTIONAL):
+                record.ask_first(p.name, a)
                 position = None if p.kind is p.KEYWORD_ONLY else at + 1 - method
                 raise errors.argument(record.shown, p.name, "Tensor", a, position)
         elif role == LIST:
             if not isinstance(a, (list, tuple)):
                 raise errors.argument(record.shown, p.name, "tuple of Tensors", a, at + 1 - method)
             _check_list(a, at)
-        else:
-            check_statics(record, [(at, static(a))], method=method)
+        elif record.strict:
+            check_statics(record, [(at, static(a))], method=method, given=values)
     if override.STATE.armed and not armed:
         raise override.FirstMeeting
 

@@ -73,7 +73,7 @@ FAST = {Tensor}  # classes whose instances take the generated path
 class Call:
     """The arguments of one call sorted by what they are to the recorder."""
 
-    __slots__ = ("key", "tensors", "numbers", "slots")
+    __slots__ = ("key", "tensors", "numbers", "slots", "given")
 
     def __init__(self, op, args, method=False, name=None):
         """method: whether an error counts the arguments without the tensor. name: that of an in-place form, for errors."""
@@ -131,6 +131,7 @@ class Call:
                 key.append(type(a))
                 slots.append(("n", len(numbers)))
                 numbers.append(a)
+        self.given = args
         self.key = key[0] if len(key) == 1 else tuple(key)
         self.tensors = tensors
         self.numbers = tuple(numbers)
@@ -148,8 +149,8 @@ def _wrong(op, param, expected, got, args, method=False, name=None):
 
     PyTorch has one form of add, which takes numbers for tensors, but several of eq: with a tensor, with a number.
     """
-    if op.asked is not None and expected == "Tensor":
-        getattr(got, op.asked)()  # that it has no such method is Python's own error
+    if expected == "Tensor":
+        op.ask_first(param.name, got)
     if expected == "Tensor" and SCALAR in op.roles and not op.numbers:
         return no_such_call(op, args, method, name)
     position = None if param.kind is param.KEYWORD_ONLY else op.params.index(param) + 1 - method
@@ -189,7 +190,8 @@ def make_plan(op, call, inplace_spec=None, method=False):
     """Specialise an op: promotion, checks, shape inference, result strides. Errors are PyTorch's."""
     if not call.tensors and op.promote is not registry.NONE and not op.numbers:
         raise no_such_call(op, call.numbers)
-    check_statics(op, statics_of(op, call), method=method, name=None if inplace_spec is None else op.name + "_")
+    name = None if inplace_spec is None else op.name + "_"
+    check_statics(op, statics_of(op, call), method=method, name=name, given=call.given)
     operands = [t._spec for t in call.tensors if t is not None]
     kinds = tuple(type(x) for x in call.numbers)
     slots, target = bind(op, call, operands)

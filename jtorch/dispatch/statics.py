@@ -14,21 +14,28 @@ _PLAIN = {bool: bool, int: int, str: str, bool | None: bool, int | None: int, st
 _INT64 = range(-(2**63), 2**63)
 
 
-def check_statics(record, statics, *, method=False, name=None):
+class Elements(tuple):
+    """What a tensor of several elements holds, where something else is wanted."""
+
+    __slots__ = ()
+    _shown = "Tensor"
+
+
+def check_statics(record, statics, *, method=False, name=None, given=None):
     """Raise where a bool, a number, an int or a string is wanted and something else is given: asked for each plan, not each call.
 
-    statics: pairs (position in the signature, value). PyTorch counts a method's arguments without the tensor itself, and says no
-    position of what comes by keyword, as flags mostly do.
+    statics: pairs (position in the signature, value); given: the arguments as they came, whose types the errors name. PyTorch counts
+    a method's arguments without the tensor itself, and says no position of what comes by keyword, as flags mostly do.
     """
     if not record.strict:
         return
     for at, a in statics:
-        p = record.params[at]
+        p, came = record.params[at], a if given is None else given[at]
         position = at + 1 - method if p.default is p.empty or p.name == "dim" else None
         if p.annotation in _INTS and not (type(a) is str and str in typing.get_args(p.annotation)):
-            _check_ints(name or record.shown, p, a, at + 1 - method)
+            _check_ints(name or record.shown, p, a, at + 1 - method, came)
         if p.annotation is float and a is not p.default and isinstance(a, (str, complex, tuple, type(None))):
-            raise errors.argument(name or record.shown, p.name, "float", a, position)
+            raise errors.argument(name or record.shown, p.name, "float", came, position)
         if p.name == "dtype" and not (a is None or isinstance(a, dtypes.dtype)):
             raise errors.argument(name or record.shown, "dtype", "torch.dtype", a)
         kind = _PLAIN.get(p.annotation)
@@ -37,21 +44,29 @@ def check_statics(record, statics, *, method=False, name=None):
         if type(a) is int and kind is int and a not in _INT64:
             raise errors_arguments.overflow()
         if type(a) is not kind and (not isinstance(a, kind) or isinstance(a, bool)):
-            raise errors.argument(name or record.shown, p.name, kind.__name__, a, position)
+            raise errors.argument(name or record.shown, p.name, kind.__name__, came, position)
 
 
 _INTS = {registry.VarInts, tuple, list[int], int | tuple, int | tuple | None, int | tuple | str}
 
 
-def _check_ints(function, p, a, position):
+def _check_ints(function, p, a, position, came):
     """Raise where ints are wanted and there is anything else, or a bool in the first place, which is where PyTorch looks."""
-    if isinstance(a, (bool, float, str)):
-        raise errors.argument(function, p.name, "tuple of ints", a, position)
+    missing = a is None and p.default is not None and type(None) not in typing.get_args(p.annotation)
+    alone = p.annotation == list[int] and not isinstance(a, tuple)
+    kinds = a is None or isinstance(a, (tuple, np.generic)) or hasattr(a, "__index__")
+    if isinstance(a, bool) or missing or alone or not kinds:
+        raise errors.argument(function, p.name, "tuple of ints", came, position)
     if type(a) is int and a not in _INT64:
         raise errors_arguments.overflow()
+    if type(a) is Elements:
+        raise errors.argument(function, p.name, "tuple of ints", a, position)
     for at, x in enumerate(a if isinstance(a, tuple) else ()):
-        if x is None or isinstance(x, (float, str, complex)) or not at and isinstance(x, bool):
-            raise errors_arguments.int_element(function, p.name, position, at, x)
+        nested = isinstance(x, tuple) and p.annotation is not registry.VarInts  # two tuples of dimensions, of tensordot
+        if not (nested or hasattr(x, "__index__") or isinstance(x, np.generic)) or not at and isinstance(x, bool):
+            raise errors_arguments.int_element(
+                function, p.name, position, at, came[at] if isinstance(came, (list, tuple)) else x
+            )
         if type(x) is int and x not in _INT64:
             raise errors_arguments.overflow(function, p.name, at)
 
@@ -113,7 +128,7 @@ def static(a):
     if isinstance(a, (list, tuple)):
         return tuple(_member(x) for x in a)
     if isinstance(a, Tensor):
-        return a.item() if a._spec.ndim == 0 else tuple(a.tolist())
+        return a.item() if a._spec.ndim == 0 else (tuple if a._spec.numel == 1 else Elements)(a.tolist())
     if isinstance(a, np.generic):  # a bool of numpy's is no flag
         return a if a.dtype.kind == "b" else a.item()
     if isinstance(a, np.ndarray):
@@ -121,3 +136,24 @@ def static(a):
     if type(a) is type:  # dtype=float
         return dtypes.PYTHON.get(a, a)
     return a
+
+
+def real_of(function, name, value, position=None):
+    """A float argument of a function written by hand: a number, or a tensor without dimensions that holds one."""
+    if type(value) in (int, float):
+        return value
+    if isinstance(value, Tensor) and not value._spec.ndim or isinstance(value, (int, float, np.floating, np.integer)):
+        return float(value)
+    raise errors.argument(function, name, "float", value, position)
+
+
+def whole_of(function, name, value, position=None):
+    """An int argument of a function written by hand: no bool, and no float even if it is whole."""
+    if type(value) is int:
+        if value not in _INT64:
+            raise errors_arguments.overflow()
+        return value
+    one = isinstance(value, Tensor) and value._spec.numel == 1 and value._spec.dtype.category == dtypes.INT
+    if one or isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return int(value)
+    raise errors.argument(function, name, "int", value, position)

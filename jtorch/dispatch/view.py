@@ -65,8 +65,8 @@ def call_view(view, t, statics):
             edge_of(t)  # a view that must not be used any more is refused before its arguments are
         if MISSING in statics:
             raise errors.missing_argument(view.name, view.params[1 + statics.index(MISSING)].name)
-        statics = static(statics)
-        check_statics(view, enumerate(statics, 1), method=is_method(sys._getframe(1)))
+        given, statics = (t, *statics), static(statics)
+        check_statics(view, enumerate(statics, 1), method=is_method(sys._getframe(1)), given=given)
         plan = view.plans[spec, statics] = ViewPlan(view, spec, statics)
     edge = edge_of(t) if me.grad else None
     base = t if t._base is None else t._base

@@ -219,6 +219,21 @@ def overlaps(spec):
     return spec.numel > 0 and any(s == 0 and n > 1 for n, s in zip(spec.shape, spec.strides))
 
 
+def shifted(t, tensors):
+    """Whether an operand shares elements with `t` that it has in other places."""
+    for x in tensors:
+        if x is not t and x._storage is t._storage and half_overlap(t, x):
+            return True
+    return False
+
+
+def seen_as_tensors(op, tensors, numbers):
+    """The operands without those that PyTorch reads as numbers before it writes: `x.masked_fill_(mask, x[0, 0])` is no overlap."""
+    if op.name == "masked_fill" or op.name == "clamp" and numbers:
+        return [x for x in tensors if x._spec.ndim]
+    return tensors
+
+
 def half_overlap(a, b) -> bool:
     """Whether two dense tensors on one storage share elements without being the same."""
     if a._offset == b._offset and a._spec.numel == b._spec.numel and a._spec.strides == b._spec.strides:

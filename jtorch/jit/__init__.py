@@ -16,6 +16,7 @@ from .comments import merge_type_from_type_comment, parse_type_comment
 from .ir import Block, Graph, Node
 from .opaque import CallStack, ErrorReport, ExcludeDispatchKeyGuard, LiteScriptModule
 from .parse import parse_ir
+from .raised import Error
 from .traced import RecursiveScriptModule, ScriptFunction, ScriptModule, TopLevelTracedModule, trace, trace_module
 from .tracing import TracerWarning, TracingState
 from .types import ClassType, InterfaceType
@@ -27,10 +28,6 @@ __all__ = [
     "load", "onednn_fusion_enabled", "enable_onednn_fusion", "optimize_for_inference", "optimized_execution", "save", "script",
     "script_if_tracing", "script_method", "set_fusion_strategy", "strict_fusion", "trace", "trace_module", "unused", "wait",
 ]  # fmt: skip
-
-
-class Error(RuntimeError):
-    """What TorchScript raises."""
 
 
 def _get_trace_graph(

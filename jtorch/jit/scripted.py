@@ -5,6 +5,7 @@ import functools
 
 from ..nn.modules.module import Module
 from . import frontend, traced
+from .raised import run
 
 __all__ = ["ScriptFunction", "RecursiveScriptModule", "function", "module"]
 
@@ -18,7 +19,7 @@ class ScriptFunction(traced.ScriptFunction):
         self.name = self.qualified_name = getattr(fn, "__name__", "forward")
 
     def __call__(self, *args, **kwargs):
-        return self._scripted(*args, **kwargs)
+        return run(self._scripted, args, kwargs)
 
     @functools.cached_property
     def graph(self):
@@ -74,7 +75,7 @@ class RecursiveScriptModule(traced.RecursiveScriptModule):
 
     def forward(self, *args, **kwargs):
         """Run the module's Python."""
-        return self._inner.forward(*args, **kwargs)
+        return run(self._inner.forward, args, kwargs)
 
     def __getattr__(self, name):
         here = self.__dict__

@@ -11,6 +11,7 @@ from ..core.device import Device
 from ..core.dtype import dtype
 from ..creation import finfo, iinfo
 from ..tensor import Tensor
+from .raised import failed
 
 __all__ = ["Call", "named", "target_of"]
 
@@ -75,9 +76,9 @@ def ellipsis():
 
 
 def asserted(test, words):
-    """AssertionError with `words` unless `test`."""
+    """torch.jit.Error with `words` unless `test`."""
     if not test:
-        raise AssertionError(words)
+        raise failed("RuntimeError: AssertionError", words)
 
 
 def range_length(*bounds):

@@ -130,6 +130,9 @@ class UninitializedTensorMixin:
             "Call `forward` to initialize the parameters before accessing their attributes."
         )
 
+    def requires_grad_(self, requires_grad=True):
+        raise errors_extend.uninitialized(Tensor.requires_grad_)
+
     def share_memory_(self):
         raise RuntimeError(
             "Can't share memory on an uninitialized parameter or buffer. "

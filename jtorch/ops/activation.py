@@ -13,6 +13,7 @@ from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
 from jtorch.core import rng
 from jtorch.core.dtype import dtype as DType
+from jtorch.errors import argument
 
 from . import backend, formats
 from .backend import magnitude, widened
@@ -125,21 +126,24 @@ def _implicit_dim(name: str, input, stacklevel: int) -> int:
 
 
 @composite(where="nn.functional.softmax")
-def functional_softmax(input, dim=None, _stacklevel=3, dtype=None):
+def functional_softmax(input: Array, dim=None, _stacklevel=3, dtype=None):
     """Exponentials along `dim`, divided by their sum."""
     return softmax(input, _implicit_dim("softmax", input, _stacklevel) if dim is None else dim, dtype)
 
 
 @composite(where="nn.functional.log_softmax")
-def functional_log_softmax(input, dim=None, _stacklevel=3, dtype=None):
+def functional_log_softmax(input: Array, dim=None, _stacklevel=3, dtype=None):
     """The logarithm of softmax along `dim`."""
     return log_softmax(input, _implicit_dim("log_softmax", input, _stacklevel) if dim is None else dim, dtype)
 
 
 @composite(where="nn.functional")
-def softmin(input, dim=None, _stacklevel=3, dtype=None):
+def softmin(input: Array, dim=None, _stacklevel=3, dtype=None):
     """Softmax of the negated input."""
     return softmax(-input, _implicit_dim("softmin", input, _stacklevel) if dim is None else dim, dtype)
+
+
+functional_softmax.asked, functional_log_softmax.asked = "softmax", "log_softmax"
 
 
 @op(where="nn.functional", grad_name=lambda args: "AddBackward0" if args["hard"] else "SoftmaxBackward0")
@@ -427,7 +431,7 @@ floats_only(rrelu_mean, "leaky_relu_cpu")
 
 
 @composite(where="nn.functional.rrelu")
-def functional_rrelu(input, lower=1 / 8, upper=1 / 3, training=False, inplace=False):
+def functional_rrelu(input: Array, lower=1 / 8, upper=1 / 3, training=False, inplace=False):
     """Leaky relu whose slope is drawn from [lower, upper] in training, and their mean otherwise."""
     if training:
         out = rrelu_noise(input, float(lower), float(upper))
@@ -681,6 +685,8 @@ def _fitting(record, *names, wide=True):
         at = record.arguments(args, kwargs)
         dtype = at["input"].dtype
         for name in names:
+            if at[name] is None or isinstance(at[name], (str, tuple)):
+                raise argument(record.shown, name, "Number", at[name], list(at).index(name) + 1)
             dtypes.check_number(at[name], dtypes.float32 if wide and dtype.itemsize == 2 else dtype)
 
 

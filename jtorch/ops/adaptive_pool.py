@@ -216,11 +216,12 @@ for _n, _record in enumerate((adaptive_max_pool1d, adaptive_max_pool2d, adaptive
 
 
 def _adaptive_with_indices(n: int, fn, spaces: str):
-    def adaptive_max_pool_with_indices(input, output_size):
+    def adaptive_max_pool_with_indices(input: Array, output_size):
         """The largest of each of `output_size` windows, and its flat position."""
         return fn(input, output_size, True)
 
-    composite(where=spaces, name=f"adaptive_max_pool{n}d_with_indices")(adaptive_max_pool_with_indices)
+    record = composite(where=spaces, name=f"adaptive_max_pool{n}d_with_indices")(adaptive_max_pool_with_indices)
+    record.shown = f"adaptive_max_pool{n}d"
 
 
 _space = "nn.functional.adaptive_max_pool{}d_with_indices"

@@ -389,10 +389,10 @@ def _attention_by_host(query, key, value, attn_mask, is_causal, scale, enable_gq
 
 @composite(where="nn.functional")
 def scaled_dot_product_attention(
-    query,
-    key,
-    value,
-    attn_mask=None,
+    query: Array,
+    key: Array,
+    value: Array,
+    attn_mask: Array | None = None,
     dropout_p=0.0,
     is_causal=False,
     scale=None,

@@ -302,7 +302,7 @@ def _(input, weight, bias, eps):
 
 @composite(where="nn.functional")
 def instance_norm(
-    input,
+    input: Array,
     running_mean=None,
     running_var=None,
     weight=None,

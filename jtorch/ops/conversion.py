@@ -26,6 +26,11 @@ def is_number(x) -> builtins.bool:
     return isinstance(x, builtins.int | builtins.float | builtins.complex)
 
 
+def is_foreign(x) -> builtins.bool:
+    """Whether `x` is no tensor, no array that a kernel is given, and nothing that answers for itself by `__torch_function__`."""
+    return isinstance(x, np.ndarray | np.generic) or not (hasattr(x, "ndim") or hasattr(type(x), "__torch_function__"))
+
+
 def constant(x):
     """The Python number that `x` is known to be (a number, or a 0-d numpy value), else None."""
     if is_number(x):

@@ -6,12 +6,13 @@ import functools
 import jax.numpy as jnp
 import numpy as np
 
-from .. import errors_arguments
+from .. import errors, errors_arguments
 from ..core import dtype as dt
 from . import small
 from .arguments import axis, ints, size_of
 from .arithmetic import mul
 from .backend import accumulator
+from .conversion import is_foreign
 from .products import expected_dtype
 from .registry import Array, composite, op
 
@@ -186,6 +187,9 @@ def einsum(*args):
         equation, operands = _from_sublists(args)
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = operands[0]
+    for at, x in enumerate(operands):
+        if is_foreign(x):
+            raise errors.list_element(at, x, 1)
     return einsum_of(equation, list(operands))
 
 

@@ -768,21 +768,21 @@ def _warn_older(name):
 
 
 @composite(where="nn.functional")
-def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
+def upsample(input: Array, size=None, scale_factor=None, mode="nearest", align_corners=None):
     """The older name of `interpolate`."""
     _warn_older("upsample")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 @composite(where="nn.functional")
-def upsample_nearest(input, size=None, scale_factor=None):
+def upsample_nearest(input: Array, size=None, scale_factor=None):
     """`interpolate` by the nearest element."""
     _warn_older("upsample_nearest")
     return interpolate(input, size, scale_factor, "nearest")
 
 
 @composite(where="nn.functional")
-def upsample_bilinear(input, size=None, scale_factor=None):
+def upsample_bilinear(input: Array, size=None, scale_factor=None):
     """`interpolate`, bilinear, corners aligned."""
     _warn_older("upsample_bilinear")
     return interpolate(input, size, scale_factor, "bilinear", True)

@@ -610,7 +610,9 @@ binary_cross_entropy.vjp(
 binary_cross_entropy.transposed = True  # jax.jvp has nan where a logarithm is cut off
 
 
-@loss_op("BinaryCrossEntropyWithLogitsBackward0", elementwise=True, strides=formats.other_first, asked="size")
+@loss_op(
+    "BinaryCrossEntropyWithLogitsBackward0", elementwise=True, strides=formats.other_first, asked="size of input target"
+)
 def binary_cross_entropy_with_logits(
     input: Array,
     target: Array,

@@ -185,7 +185,7 @@ def _(anchor, positive, negative, *args):
 
 @composite(where="nn.functional")
 def triplet_margin_with_distance_loss(
-    anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction="mean"
+    anchor: Array, positive: Array, negative: Array, *, distance_function=None, margin=1.0, swap=False, reduction="mean"
 ):
     """Triplet loss with distances by `distance_function`, a function of two tensors."""
     if reduction not in REDUCTIONS:

@@ -440,7 +440,7 @@ def _norm(x: Array, p: float, dim, keepdims: bool) -> Array:
 
 
 @op(where="nn.functional", grad_name="DivBackward0", strides=formats.keep_order)
-def normalize(input: Array, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps: float = 1e-12) -> Array:
+def normalize(input: Array, p: float = 2.0, dim: int | tuple[int, ...] | None = 1, eps: float = 1e-12) -> Array:
     """Divide by the p-norm along `dim`, or by `eps` where the norm is smaller."""
     x = _wide(input)
     norm = _norm(x, p, dim, keepdims=True)
@@ -457,7 +457,7 @@ def _(input, p=2.0, dim=1, eps=1e-12):
 
 def _check_dim(input, dim) -> None:
     n = input.ndim or 1
-    for d in (dim,) if isinstance(dim, int) else dim:
+    for d in (dim,) if isinstance(dim, int) else dim or ():
         if not -n <= d < n:
             raise errors.dim_range(d, input.ndim)
 

@@ -306,7 +306,7 @@ def max_pool3d(
 
 def _with_indices(n: int, fn):
     def max_pool_with_indices(
-        input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=True
+        input: Array, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=True
     ):
         """The largest element of each window, and its position in the flattened spatial dimensions."""
         return fn(input, kernel_size, stride, padding, dilation, ceil_mode, True)

@@ -14,7 +14,7 @@ from .. import errors
 from ..core import dtype as dtypes
 from .arithmetic import div, sub, true_divide
 from .backend import NARROW, accumulator, check_norm_dtype, conjugate, differentiated_as, extreme_over, on_cpu, sum_over
-from .conversion import _zero, conj_of, convert, is_number, kind, opmath, to_float
+from .conversion import _zero, conj_of, convert, is_foreign, kind, opmath, to_float
 from .logic import isnan, logical_not, logical_or, where
 from .quotients import quotient
 from .registry import Array, composite, op
@@ -476,7 +476,7 @@ for _record in (max_dim, min_dim):
 
 
 def _overloaded(whole, along, binary, input, args, kwargs):
-    if is_number(input) or input is None:
+    if is_foreign(input):
         name = binary.name.replace("imum", "")
         if not args and not kwargs:
             raise errors.argument(name, "input", "Tensor", input, 1)

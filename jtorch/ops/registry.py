@@ -164,7 +164,8 @@ class Record:
     """What ops, views and composites share: a name, a signature and the public names derived from it."""
 
     kind = ""
-    asked: str | None = None  # a method that PyTorch's function, one in Python, calls on each of its tensors first
+    # A method that PyTorch's function, one in Python, calls on each of its tensors first, or on some: "size of input target".
+    asked: str | None = None
 
     def __init__(self, fn, *, where=None, aliases=(), default="torch Tensor", name=None):
         self.fn = fn
@@ -225,6 +226,13 @@ class Record:
         given = self.signature.bind(*args, **kwargs)
         given.apply_defaults()
         return given.arguments
+
+    def ask_first(self, name, got):
+        """Call what PyTorch's function calls first on this argument, which is no tensor: that it has no such method is Python's error."""
+        if self.asked is not None:
+            method, _, of = self.asked.partition(" of ")
+            if not of or name in of.split():
+                getattr(got, method)()
 
     def invoke(self, fn, values):
         """Call `fn`, which has this record's signature, with a value for each parameter."""

@@ -182,6 +182,10 @@ scatter.check_values(_check_scatter)
 
 @scatter.check
 def _check_scattered(input, dim, index, src=None, *, value=None, reduce=None):
+    if src is None and value is None:
+        raise errors.combination(
+            "scatter", (input, dim, index), "(Tensor input, int dim, Tensor index, Tensor src or Number value)"
+        )
     for number in (src, value):
         if isinstance(number, int | float):
             dt.check_number(number, input.dtype)

@@ -55,7 +55,8 @@ erfinv.vjp(input=lambda g, out: g * exp(out * out) * (math.sqrt(math.pi) / 2))
 @op(promote=FLOAT, where="torch Tensor special.gammaln")
 def lgamma(input: Array) -> Array:
     """The logarithm of the absolute value of the gamma function."""
-    return lax.lgamma(input)
+    # XLA's has 4.8e-7 at 1, as what a table of factorials begins with: its numbers would all be printed with exponents
+    return jnp.where((input == 1) | (input == 2), jnp.zeros((), input.dtype), lax.lgamma(input))
 
 
 lgamma.vjp(input=lambda g, input: g * digamma(input))

@@ -25,6 +25,7 @@ from .conversion import (
     conj_of,
     constant,
     imag,
+    is_foreign,
     is_number,
     kind,
     like,
@@ -223,7 +224,7 @@ def _float_power_out(want, have):
 @composite(out=_float_power_out)
 def float_power(input, exponent):
     """The power in double precision."""
-    if is_number(input) and is_number(exponent):
+    if builtins.all(is_number(x) or is_foreign(x) for x in (input, exponent)):
         raise errors.combination("float_power", (input, exponent), "a Tensor as input, as exponent or as both")
     if not builtins.all(is_number(x) or hasattr(x, "dtype") for x in (input, exponent)):
         raise errors.combination("float_power", (input, exponent), "tensors, or a tensor and a number")

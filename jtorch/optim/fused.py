@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import jax.numpy as jnp
 
+from jtorch.core import shapes
 from jtorch.dispatch import Update
 from jtorch.tensor import Tensor
 
@@ -88,6 +89,7 @@ class FusedGroup:
         key = (where, len(params), *extra)
         update = options.updates.get(key)
         if update is None:
+            _check_shapes(params, names, states)
             update = options.updates[key] = self._update(options, tuple(extra), where, len(params), group)
         kept = [s[name] for name in names for s in states]
         inputs = [*steps, *extra.values(), *params, *[p._grad for p in params], *kept]
@@ -150,6 +152,14 @@ class FusedGroup:
                         state["step"] = own
                 self.users[id(step)] = (step, total - counts[k])
                 self.users[id(own)] = (own, counts[k])
+
+
+def _check_shapes(params, names, states):
+    """Raise for a state that was loaded for other parameters: of the step itself nobody would see it before a value is read."""
+    for name in names:
+        for p, state in zip(params, states):
+            if state[name].shape != p.shape:
+                shapes.broadcast(tuple(state[name].shape), tuple(p.shape))
 
 
 def _wide(dtype):

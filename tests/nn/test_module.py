@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jtorch
-from tests.oracle import both
+from tests.oracle import both, torch
 
 
 def program(torch):
@@ -424,3 +424,12 @@ def test_functions_on_a_class():
         return [*found, *(hasattr(f, "__self__") for f in (net.bound, net.joined))]
 
     both(program)
+
+
+def test_lazy_parameters_stay_as_they_are():
+    both(lambda t: t.nn.UninitializedParameter().requires_grad)
+    for module in (torch, jtorch):
+        layer = module.nn.LazyLinear(3)
+        with pytest.raises(ValueError, match="Attempted to use an uninitialized parameter in .*requires_grad_"):
+            layer.requires_grad_(False)
+        assert layer(module.ones(2, 4)).requires_grad

@@ -109,7 +109,20 @@ def test_lbfgs(options):
     both(run, least=(1e-4, 1e-5))
 
 
+def loaded_for_others(t, name):
+    """A step of a state that belongs to a parameter of another size."""
+    others = [t.nn.Parameter(t.ones(n)) for n in (2, 3)]
+    first, second = (getattr(t.optim, name)([p], **({"momentum": 0.9} if name == "SGD" else {})) for p in others)
+    for p in others:
+        p.grad = t.ones_like(p)
+    first.step()
+    second.load_state_dict(first.state_dict())
+    second.step()
+
+
 ERRORS = {
+    "state of another size": lambda t, p: loaded_for_others(t, "Adam"),
+    "momentum of another size": lambda t, p: loaded_for_others(t, "SGD"),
     "empty": lambda t, p: t.optim.SGD([]),
     "lr": lambda t, p: t.optim.SGD([p], lr=-1),
     "momentum": lambda t, p: t.optim.SGD([p], momentum=-1),
