@@ -3,11 +3,12 @@ was built without it: one process computes on all devices that jax shows it."""
 
 import importlib
 
-from . import single, status
+from . import single, status, stores
 from .single import *  # noqa: F403
 from .status import *  # noqa: F403
+from .stores import *  # noqa: F403
 
-__all__ = ["is_available", "is_torchelastic_launched", *single.__all__, *status.__all__]
+__all__ = ["is_available", "is_torchelastic_launched", *single.__all__, *status.__all__, *stores.__all__]
 
 
 def is_available() -> bool:
