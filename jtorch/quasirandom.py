@@ -81,6 +81,7 @@ class SobolEngine:
             state = _scrambled(state, np.tril(draw((dimension, _BITS, _BITS)).numpy()))
         self._state, self._shift = state, shift
         self.sobolstate, self.shift = (torch.as_tensor(x, device=devices.cpu) for x in (state, shift))
+        self._first = (self.shift / 2**_BITS).double()  # in the default dtype of now, whatever is drawn
         self.num_generated = 0
 
     @property
@@ -101,6 +102,8 @@ class SobolEngine:
         """The next n points, (n, dimension)."""
         dtype = torch.get_default_dtype() if dtype is None else dtype
         points = self._points(self.num_generated, n) * 2.0**-_BITS
+        if n and not self.num_generated:
+            points[0] = self._first.numpy()
         self.num_generated += n
         made = torch.as_tensor(points, device=devices.cpu).to(dtype)
         if out is None:

@@ -301,3 +301,4 @@ def test_storages_and_sizes():
 def test_what_the_build_has():
     names = [n for n in dir(torch._C) if n.startswith(("_has_", "has_")) and isinstance(getattr(torch._C, n), bool)]
     assert names and all(isinstance(getattr(c, n), bool) for n in names)
+    assert not c._mps_is_available() and not c._mps_is_in_bad_fork()

@@ -20,6 +20,8 @@ def test_points(dimension, options):
             engine.fast_forward(5).draw(2, dtype=T.float64),
             engine.reset().draw_base2(3),
             engine.draw(2, out=T.empty(0)),
+            engine.reset().draw(dtype=T.float64),
+            engine.reset().draw(2, dtype=T.float64),
         ]
         return repr(engine), engine.num_generated, [(str(x.dtype), x.tolist()) for x in found]
 

@@ -302,8 +302,8 @@ def optimized_class():
             return sorted({*dir(self._orig_mod), *super().__dir__()})
 
         def __setattr__(self, name, value):
-            own = name == "_region" or hasattr(type(self), name) or "_orig_mod" not in self.__dict__.get("_modules", ())
-            if own:
+            known = name in ("_orig_mod", "_region") or hasattr(type(self), name)
+            if known or "_orig_mod" not in self.__dict__.get("_modules", ()):
                 super().__setattr__(name, value)
             else:
                 setattr(self._orig_mod, name, value)

@@ -496,7 +496,8 @@ def copy_of(record, space, name, out=True):
     made.__name__ = made.__qualname__ = name
     _at_home(made, space, name)
     if space == "Tensor":
-        made.__globals__["alone"] = None  # ints one by one are the methods'
+        if "alone" in scope:  # ints one by one are for methods
+            scope["alone"] = None
     else:
         override.publish((made,), generated=record.kind != "composite")
     return made

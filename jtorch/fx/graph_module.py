@@ -103,7 +103,9 @@ class GraphModule(Module):
             if "_is_own" not in vars(base):
                 cls = base
                 break
-        own = type(cls.__name__, (cls,), {"_is_own": True, "__module__": cls.__module__})
+        # programs know these classes by what PyTorch prints of them
+        qualname = "GraphModule.__new__.<locals>.GraphModuleImpl"
+        own = type(cls.__name__, (cls,), {"_is_own": True, "__module__": cls.__module__, "__qualname__": qualname})
         return super().__new__(own)
 
     def __init__(self, root, graph, class_name="GraphModule"):

@@ -67,7 +67,7 @@ ELSEWHERE = {
     "cuda.random": ("cuda",),
     "cuda.streams": ("cuda",),
     "distributed.constants": ("distributed.status",),
-    "distributed.distributed_c10d": ("distributed.single", "distributed.status"),
+    "distributed.distributed_c10d": ("distributed.single", "distributed.status", "distributed.stores"),
     **dict.fromkeys(
         ("distributed._composable_state", "distributed.fsdp._common_utils"), ("swap.internal.composable_state",)
     ),

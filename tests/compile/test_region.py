@@ -261,7 +261,9 @@ def test_the_attributes_of_a_compiled_module_are_the_module_s():
             list(compiled._modules),
         ]
         del compiled.more
-        return [*found, hasattr(net, "more"), list(compiled.state_dict()), repr(compiled)]
+        found += [hasattr(net, "more"), list(compiled.state_dict()), repr(compiled)]
+        compiled._orig_mod = net[0]  # accelerate's unwrap_model
+        return [*found, compiled._orig_mod is net[0], hasattr(net, "_orig_mod"), list(compiled.state_dict())]
 
     both(program)
 

@@ -234,6 +234,7 @@ def test_modules_of_graphs(t):
     root = programs.make(t)["nested"][0]
     made = t.fx.symbolic_trace(root)
     assert list(made.state_dict()) == list(root.state_dict()) and not isinstance(made, type(root))
+    assert str(type(made)).endswith("fx.graph_module.GraphModule.__new__.<locals>.GraphModuleImpl'>")
     assert made.add_submodule("one.more", t.nn.ReLU()) and made.one.more
     made.delete_all_unused_submodules()
     assert (

@@ -212,3 +212,11 @@ def test_lengths_are_no_part_of_the_program():
 def test_a_sequence_longer_than_the_batch():
     with pytest.raises(RuntimeError, match="A sequence of length 4 cannot be taken from 3 steps"):
         jtorch.nn.utils.rnn.pack_padded_sequence(jtorch.ones(3, 2), [4, 1])
+
+
+def test_the_old_name_of_a_permutation():
+    def run(torch):
+        with pytest.warns(FutureWarning, match="please use `tensor.index_select"):
+            return torch.nn.modules.rnn.apply_permutation(torch.arange(6).view(1, 3, 2), torch.tensor([2, 0, 1]))
+
+    both(run)

@@ -16,6 +16,17 @@ from jtorch.ops.rnn_stacks import stack_of_lengths
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
 
+
+def apply_permutation(tensor, permutation, dim=1):
+    """`tensor.index_select(dim, permutation)`, under the name that PyTorch keeps for old programs."""
+    warnings.warn(
+        "`apply_permutation` is deprecated, please use `tensor.index_select(dim, permutation)` instead",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return tensor.index_select(dim, permutation)
+
+
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 

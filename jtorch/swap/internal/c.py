@@ -62,6 +62,9 @@ def _cuda_isInBadFork() -> bool:
     return False
 
 
+_mps_is_available = _mps_is_in_bad_fork = _mps_is_on_macos_or_newer = _cuda_isInBadFork
+
+
 def _is_alias_of(data, other) -> bool:
     """Whether two tensors share storage."""
     return data._storage is other._storage
