@@ -12,6 +12,8 @@ from . import crowd, halves, snapshots, strided
 from . import dtype as dtypes
 from .device import cpu, of_array, place_of
 from .lanes import Lane, is_traced, unknown
+from .mirror import Mirror, as_memory
+from .packing import placed
 from .pending import LITTLE, NO_DATA, Small
 from .program import Plan
 from .record import Pending, tls
@@ -71,23 +73,6 @@ class Storage:
             if not is_traced(value):
                 found.fill(np.asarray(landed(value)), self.version)
         return found.buffer.ctypes.data
-
-
-class Mirror:
-    """Memory with the values that a storage had when its address was last asked for."""
-
-    __slots__ = ("buffer", "order", "version")
-
-    def __init__(self, spec):
-        self.buffer = np.empty(spec.numel, spec.dtype.memory)
-        self.order = sorted(range(spec.ndim), key=lambda d: -spec.strides[d])
-        self.version = None
-
-    def fill(self, array, version):
-        """Copy the values, in the order of the storage's memory."""
-        array = array.transpose(self.order)
-        np.copyto(self.buffer.reshape(array.shape), as_memory(array, self.buffer.dtype))
-        self.version = version
 
 
 class Host:
@@ -333,13 +318,19 @@ def to_device(array, device):
         array = array.view()
         array.flags.writeable = False
         return Pending(Small(array), 0)
-    return _put(array, device)
-
-
-def _put(array, device=cpu):
     place = place_of(device)
-    if place is not None:
-        return jax.device_put(array, place)
+    return _put(array) if place is None else jax.device_put(array, place)
+
+
+def _put_small(array):
+    """On the host. Not committed to it beside an accelerator: a program that has had the array as it is would be compiled once more."""
+    if place_of(cpu) is None:
+        return _put(array)
+    with placed(cpu):
+        return jax.device_put(array)
+
+
+def _put(array):
     key = (array.shape, array.dtype)
     seen = _arrivals.get(key, 0)
     if seen >= _OFTEN:
@@ -348,7 +339,7 @@ def _put(array, device=cpu):
     return jax.device_put(array)
 
 
-Small.to_device = staticmethod(_put)
+Small.to_device = staticmethod(_put_small)
 
 # jnp.asarray takes half the time of device_put (21 and 40 us), but compiles a program for each new shape (30 ms): it is
 # for shapes that keep coming, like the batches of a training loop
@@ -374,11 +365,6 @@ def moved(value, device) -> jax.Array:
 def _taken(array, device) -> jax.Array:
     """A jax array in the memory of a numpy array where it is aligned for XLA; donating it copies it."""
     return jax.device_put(array, place_of(device), may_alias=True)
-
-
-def as_memory(array, memory):
-    """Numbers as they are written to memory of this numpy dtype."""
-    return dtypes.to_memory(array) if memory == dtypes.complex32.memory else array
 
 
 def host_view(storage, spec, offset) -> np.ndarray:

@@ -346,12 +346,8 @@ def build_view(view):
     lines = []
     if view.spread:
         parts, scope = [*parts, "*more"], scope | {"alone": errors_arguments.one_by_one}
-        lines += [
-            "if more:",
-            f"    {rest[0]} = ({rest[0]}, *more)",
-            "    if alone is not None:",
-            f"        raise alone({view.name!r}, {first}, {rest[0]})",
-        ]
+        lines += ["if more:", f"    {rest[0]} = ({rest[0]}, *more)"]
+        lines += ["    if alone is not None:", f"        raise alone({view.name!r}, {first}, {rest[0]})"]
     if not _RENAMES.isdisjoint(names):
         parts.append("**named")
         lines += ["if named:", f"    return renamed(_op, ({', '.join(names)},), None, named)"]
