@@ -276,7 +276,7 @@ def layout_inplace(name):
     view = copy.copy(registry.VIEWS[registry.ALIASES.get(name, name)])
     view.plans = {}
     view.grad_name = _written_name(view)
-    written = build_view(view)
+    written = build_view(view, alone=None)
     change.__name__ = name + "_"
     change.__doc__ = f"`{name}`, in place."
     return change

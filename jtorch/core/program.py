@@ -325,7 +325,7 @@ def _run(graph, cause, scope, thread):
     numbers = graph.numbers
     if prog.runs == little.ENOUGH and thread is scope is None:
         prog.runs += 1
-        prog.little = little.made(prog, state)
+        prog.little = None if by_numpy.spread(inputs) else little.made(prog, state)
     if prog.little is not None and not same and _by_numpy(graph, prog, cause):
         return
     if prog.call is None and scope is None and not same and (cut := prologue.cut_of(state, graph.device)):

@@ -338,14 +338,14 @@ def build_inplace(op):
     return fn
 
 
-def build_view(view):
-    """The public function of a view op."""
+def build_view(view, alone=errors_arguments.one_by_one):
+    """The public function of a view op. alone: the error of ints one by one, None for a method."""
     parts, scope, _ = _signature_source(view)
     names = [p.name for p in view.params]
     first, rest = names[0], names[1:]
     lines = []
     if view.spread:
-        parts, scope = [*parts, "*more"], scope | {"alone": errors_arguments.one_by_one}
+        parts, scope = [*parts, "*more"], scope | {"alone": alone}
         lines += ["if more:", f"    {rest[0]} = ({rest[0]}, *more)"]
         lines += ["    if alone is not None:", f"        raise alone({view.name!r}, {first}, {rest[0]})"]
     if not _RENAMES.isdisjoint(names):
