@@ -73,17 +73,22 @@ def read(graph, pending) -> bool:
     inputs = graph.inputs
     if not found or not all(isinstance(inputs[k], (jax.Array, np.ndarray)) for k in found.used):
         return False
+    value = None
     try:
         if not found.constant or state.length > LONG:
             # A loop that looks at its data in each pass shall not record all its passes: where it has been before, a recording ends.
             here = ledger.way()
-            times, same = graph.asides.get(here, 0), _stays(here, found, graph, index)
+            times = graph.asides.get(here, 0)
+            if _may_stay(here, found, inputs):
+                value = found.run(inputs, graph.numbers, index)
+            same = value is not None and _stays(here, value)
             if times and not (same and times < stretch.REPEATS and stretch.tape.now() != graph.born):
                 me.flush_graph(graph, "value needed")
                 me.graphs[device].asides = {here: 1}
                 return True
             graph.asides = {**graph.asides, here: times + 1}
-        value = found.run(inputs, graph.numbers, index)
+        if value is None:
+            value = found.run(inputs, graph.numbers, index)
     except NotHere:
         state.asides[index] = False
         return False
@@ -95,20 +100,21 @@ def read(graph, pending) -> bool:
     return True
 
 
-def _stays(here, found, graph, index) -> bool:
-    """Whether what is read is a number of channels or its like: one whole number, made of single ones, that has always been the same here."""
-    if not all(graph.inputs[k].size == 1 and graph.inputs[k].dtype.kind in "iub" for k in found.used):
-        return False
-    before = _sizes.get(here, found)
-    if before is None:
-        return False
-    value = found.run(graph.inputs, graph.numbers, index)
+def _may_stay(here, found, inputs) -> bool:
+    """Whether what is read is made of single whole numbers, and has never been another one here."""
+    return _sizes.get(here, 0) is not None and all(
+        inputs[k].size == 1 and inputs[k].dtype.kind in "iub" for k in found.used
+    )
+
+
+def _stays(here, value) -> bool:
+    """Whether a value is a number of channels or its like: one whole number that has always been the same here."""
     number = value.item() if value.size == 1 and value.dtype.kind in "iub" else None
-    if before is found:
+    if here not in _sizes:
         if len(_sizes) >= PLACES:
             _sizes.clear()
         _sizes[here] = number
-    elif number != before:
+    elif number != _sizes[here]:
         number = _sizes[here] = None
     return number is not None
 

@@ -323,8 +323,7 @@ def _run(graph, cause, scope, thread):
     if graph.unresolved:
         _drain(graph)
     numbers = graph.numbers
-    if prog.runs == little.ENOUGH and thread is scope is None:
-        prog.runs += 1
+    if prog.runs == little.ENOUGH and prog.little is thread is scope is None:
         prog.little = None if by_numpy.spread(inputs) else little.made(prog, state)
     if prog.little is not None and not same and _by_numpy(graph, prog, cause):
         return
