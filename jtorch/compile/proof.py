@@ -68,6 +68,9 @@ _PURE = frozenset(
 _DOING = frozenset(
     ("__import__", "__next__", "__enter__", "__exit__", "__call__", "__setstate__", "__set__", "__delete__")
 )
+_NOTING = frozenset(
+    ("noted_step",)
+)  # an optimizer's step that a schedule has been made for: it notes that there has been one
 # By these an attribute is read whose name is nowhere in the code.
 _ANY_NAME = frozenset(("getattr", "hasattr", "vars", "__dict__", "attrgetter", "asdict", "astuple", "replace", "fields", "copy", "deepcopy",
     "repr", "format", "__getattribute__", "methodcaller", "reduce", "singledispatch"))  # fmt: skip
@@ -95,7 +98,7 @@ def _does_something(code):
     if name.startswith(_HERE):
         first, _, rest = name[len(_HERE) :].partition(os.sep)
         parts = _STATE.get(first, ())
-        if parts is None or rest.partition(os.sep)[0] in parts:
+        if (parts is None or rest.partition(os.sep)[0] in parts) and does not in _NOTING:
             return f"calls {does}, which has a state of its own"
         return f"asks for the state of random numbers ({does})" if does in _SEEDS else None
     if name.startswith(_COMPUTING):

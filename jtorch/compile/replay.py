@@ -10,6 +10,7 @@ from ..autograd.node import Node
 from ..core import rng
 from ..core.chain import LITTLE, Gathering, Links, taker
 from ..core.interrupts import uninterrupted
+from ..core.parcel import Packer, Parcel
 from ..core.program import Program, covering
 from ..core.record import Pending
 from ..core.storage import Storage
@@ -17,6 +18,7 @@ from ..handles import mutations, watch
 from ..tensor import Tensor, make
 from .arguments import Arguments, checks_of_arguments, flat, in_range, restore
 from .reads import SIMPLE
+from .sources import NOTHING, GradientOf, is_whole
 from .waiting import Waiting, only_ours
 
 _value = attrgetter("value")
@@ -35,7 +37,7 @@ class Replay:
         "params", "grad_specs", "take_grads", "grads_made", "next", "cleared", "result", "result_tree", "updates", "pack",
         "donated", "mutations", "grad", "inference", "specs", "program", "bare", "take_bare", "fed", "take_fed", "sources", "constants",
         "take_full", "penalty", "rest", "fresh", "owners", "owned", "states", "state_dicts", "state_names",
-        "gathering", "optimizers", "plain", "edges", "checks", "memory",
+        "gathering", "optimizers", "plain", "edges", "checks", "memory", "grads_apart", "take_slots",
     )  # fmt: skip
 
     @classmethod
@@ -65,7 +67,7 @@ class Replay:
         self.checks = checks_of_arguments(scope.checks, argument_of)
         scope.checks.clear()
         sources = []
-        gradient_of = {id(t[4]._storage): GradientOf(t[0]) for t in before.tensors.values() if _is_whole(t[4])}
+        gradient_of = {id(t[4]._storage): GradientOf(t[0]) for t in before.tensors.values() if is_whole(t[4])}
         for value in graph.inputs:
             storage = before.storage_of(value)
             if storage is not None:
@@ -170,7 +172,7 @@ class Replay:
         self.program = program
         self.pack = program.pack if program.pack.kept else None
         sources = [sources[i] for i in program.used]
-        self.storages = [_NOTHING if s is None or type(s) is int else s for s in sources]
+        self.storages = [NOTHING if s is None or type(s) is int else s for s in sources]
         self.fresh = [t for t, i, _ in grads if i is not None and before.tensors[id(t)][4] is None]
         held = {id(s) for s in self.storages}
         known, of_modules = read
@@ -224,6 +226,10 @@ class Replay:
             (None if i is None else (place[i], bare_place[i]), leaf, spec, edge, rg, arg)
             for i, leaf, spec, edge, rg, arg in results
         ]
+        # Whether each gradient is a result of its own, and nothing else.
+        outs = [place[i] for _, i, _ in grads if i is not None]
+        other = {k for _, k in stored} | {r[0][0] for r in self.result if r[0] is not None}
+        self.grads_apart = len(set(outs)) == len(outs) and other.isdisjoint(outs)
         self.gathering = Gathering()
         return (self, None) if n_inputs else (None, "a region without inputs")
 
@@ -246,9 +252,11 @@ class Replay:
         self.fed = [k for k, s in enumerate(self.storages) if id(s) in place_of]
         self.sources = [place_of[id(self.storages[k])] for k in self.fed]
         self.take_fed = taker(self.sources)
+        slot_of = {id(s): k for k, (s, _) in enumerate(stored)}
+        self.take_slots = taker([slot_of[id(self.storages[k])] for k in self.fed])
         full_place_of = {id(s): k for s, k in stored}
         self.take_full = taker([full_place_of[id(self.storages[k])] for k in self.fed])
-        self.constants = [(k, s) for k, s in enumerate(self.storages) if s is not _NOTHING and id(s) not in place_of]
+        self.constants = [(k, s) for k, s in enumerate(self.storages) if s is not NOTHING and id(s) not in place_of]
         return dict.fromkeys(full.out) | place
 
     def matches(self, me, leaves, tree, given):
@@ -324,6 +332,13 @@ class Replay:
         places = {r[0][1] for r in self.result if r[0] is not None}
         return Links(self.bare, self.fed, self.sources, [k for k, _ in self.constants], fresh, places)
 
+    def closing(self):
+        """The same, where the last call's gradients are results."""
+        full, own = self.program, self.links()
+        places = {r[0][0] for r in self.result if r[0] is not None}
+        sources = self.take_full(range(len(full.out)))
+        return Links(full, own.fed, sources, own.kept, own.fresh, places, self.take_grads(range(len(full.out))))
+
     def fill_given(self, args, leaves):
         for k, leaf in self.arguments:
             value = leaves[leaf]._storage.value
@@ -349,21 +364,27 @@ class Replay:
                 return True, self.results(given, None, waiting) if self.result else None
             waiting.settle()
         args = list(map(_value, self.storages))
+        parcel = None
         if Pending in map(type, args):
-            for k, value in enumerate(args):
-                if type(value) is Pending:
-                    args[k] = self.storages[k].value = value.get()
-            value = None
+            parcel = self.parcel_in(args)
+            if parcel is None:
+                for k, value in enumerate(args):
+                    if type(value) is Pending:
+                        args[k] = self.storages[k].value = value.get()
+                value = None
         # Each is held by its storage and by the list of arguments, and by nobody who might look at it again.
         if self.donated and max(map(getrefcount, map(args.__getitem__, self.donated))) > TWICE:
             return False, None
+        if parcel is not None:
+            for k in parcel.packer.together:
+                args[self.fed[k]] = None
         self.fill_given(args, leaves)
         outs = waiting = None
         if self.bare is not None and self.rest <= 0 and not config.deterministic:
             waiting, self.next = self.next, None
             if waiting is None or waiting.owner is not me:
                 waiting = Waiting(self, me)
-            waiting.start(args)
+            waiting.start(args, parcel)
             me.deferred = waiting
             for storage in self.written:
                 storage.version += 1
@@ -383,6 +404,17 @@ class Replay:
         for tensor in self.cleared:
             tensor._grad = None
         return True, self.results(given, outs, waiting) if self.result else None
+
+    def parcel_in(self, args):
+        """The parcel with what the last chain has handed on, where nobody has opened it and nothing else is pending; or None."""
+        packer = self.gathering.packer
+        if type(packer) is not Packer or self.rest > 0 or config.deterministic:
+            return None
+        pendings = [args[self.fed[k]] for k in packer.together]
+        if list(map(type, args)).count(Pending) > len(pendings) or set(map(type, pendings)) != {Pending}:
+            return None
+        parcel = pendings[0].graph
+        return parcel if type(parcel) is Parcel and parcel.packer is packer and parcel.holds(pendings) else None
 
     def results(self, given, outs, waiting):
         """What the region returns, from the results of its program or as results of a call that waits."""
@@ -428,50 +460,6 @@ def _compiled(state, program):
 
 def _shared(other, leaf) -> bool:
     return isinstance(other, Tensor) and other._storage is leaf._storage
-
-
-class GradientOf:
-    """The storage of whatever gradient a tensor has at the moment."""
-
-    __slots__ = ("tensor",)
-
-    def __init__(self, tensor):
-        self.tensor = tensor
-
-    @property
-    def spec(self):
-        grad = self.tensor._grad
-        return None if not _is_whole(grad) else grad._spec
-
-    @property
-    def value(self):
-        return self.tensor._grad._storage.value
-
-    @value.setter
-    def value(self, value):
-        self.tensor._grad._storage.value = value
-
-    @property
-    def version(self):
-        return self.tensor._grad._storage.version
-
-    @version.setter
-    def version(self, version):
-        self.tensor._grad._storage.version = version
-
-
-def _is_whole(grad) -> bool:
-    """Whether there is a gradient and it is all that its storage holds."""
-    return grad is not None and grad._storage.spec is grad._spec
-
-
-class _Nothing:
-    """Stands among the storages where an argument or a random key will be."""
-
-    value = spec = None
-
-
-_NOTHING = _Nothing()
 
 
 def _twice() -> int:

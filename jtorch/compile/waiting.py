@@ -6,6 +6,7 @@ from sys import getrefcount
 
 from ..core.chain import concretely, run_chained
 from ..core.interrupts import uninterrupted
+from ..core.parcel import Parcel, hand_over
 from ..core.program import ALONE
 from ..core.record import Pending
 from ..core.storage import Storage
@@ -41,7 +42,19 @@ class Waiting:
 
     gathers = waits = False  # what is recorded on its results makes it run
 
-    __slots__ = ("replay", "owner", "calls", "slots", "grads", "grad_slots", "results", "lock", "done", "chain")
+    __slots__ = (
+        "replay",
+        "owner",
+        "calls",
+        "slots",
+        "grads",
+        "grad_slots",
+        "results",
+        "lock",
+        "done",
+        "chain",
+        "parcel",
+    )
 
     def __init__(self, replay, owner):
         self.replay = replay
@@ -53,13 +66,15 @@ class Waiting:
         self.lock = threading.Lock()
         self.done = False
         self.chain = None  # that of the replay when the second call joined
+        self.parcel = None  # what is missing in the first call's arguments
         self.slots = [Pending(self, -1) for _ in replay.written]
         self.grad_slots = [Pending(self, -1) for _ in replay.params]
         self.grads = ()
 
-    def start(self, args):
+    def start(self, args, parcel=None):
         """The first call waits, and what it writes is pending."""
         replay = self.replay
+        self.parcel = parcel
         self.calls.append(args)
         for storage, slot in zip(replay.written, self.slots):
             storage.value = slot
@@ -99,7 +114,7 @@ class Waiting:
                 self.calls = [args]
                 self.results = [[]]
                 if chain is None and replay.bare.ahead is None:  # beside a compiler all runs seem long
-                    gathering.watch(replay.links, lambda: args)
+                    gathering.watch(replay.links, lambda: self.whole(args))
             grads = self.grads
             if grads and replay.params[0]._grad is not grads[0]:  # all of them, or none: they have been seen to be ours
                 for tensor, grad in zip(replay.params, grads):
@@ -107,20 +122,35 @@ class Waiting:
             replay.penalty = 0
             return True
 
+    def whole(self, args):
+        """The arguments of the first call that waits, with what has come as a parcel."""
+        if self.parcel is not None:
+            for at, value in zip(self.replay.fed, self.parcel.open()):
+                args[at] = args[at] if value is None else value
+            self.parcel = None
+        return args
+
     def advance(self, n, args):
         """Run the first `n` calls without their gradients, and put what follows from them into the arguments `args`."""
         replay, calls = self.replay, self.calls
-        bare = n > 1 or replay.bare.ready(calls[0])
+        bare = n > 1 or replay.bare.ready(self.whole(calls[0]))
         calls = calls[:n]
         results = [[(p, without if bare else full) for p, full, without in made] for made in self.results[:n]]
         if n > 1 and self.chain.takes(n):
-            values = run_chained(self.chain, replay.gathering, calls, results)
-        elif bare:
-            values = replay.gathering.singly(replay.bare.call, replay.take_fed, replay.fed, calls, results)
+            values = run_chained(self.chain, replay.gathering, calls, results, self.parcel_for(self.chain))
         else:
-            values = replay.gathering.singly(replay.program.call, replay.take_full, replay.fed, calls, results)
-        for at, value in zip(replay.fed, values):
+            self.whole(calls[0])
+            program, take = (replay.bare, replay.take_fed) if bare else (replay.program, replay.take_full)
+            values = replay.gathering.singly(program.call, take, replay.fed, calls, results)
+        self.parcel = values if type(values) is Parcel else None
+        for at, value in zip(replay.fed, values.values if type(values) is Parcel else values):
             args[at] = value
+
+    def parcel_for(self, chain):
+        """What has come as a parcel, if it is one of this chain's; otherwise it is opened."""
+        if self.parcel is not None and self.parcel.packer is not chain.packer:
+            self.whole(self.calls[0])
+        return self.parcel
 
     def result(self, full, bare):
         """A pending result of the last call."""
@@ -139,36 +169,59 @@ class Waiting:
             if self.done:
                 return
             replay = self.replay
-            last = self.calls[-1]
-            if len(self.calls) > 1:
-                self.advance(len(self.calls) - 1, last)
             dead = only_ours((), self.grads) and max(map(getrefcount, self.grad_slots), default=0) <= ALONE + 1
-            bare = dead and replay.bare.ready(last)
-            outs = concretely((replay.bare if bare else replay.program).call, last)
-            self.done = True
-            if self.owner.deferred is self:
-                self.owner.deferred = None
-            if not dead:
-                _fill(self.grad_slots, replay.take_grads(outs))
+            if dead or (len(self.calls) == 1 and self.parcel is None) or not self.close():
+                self.end(dead)
             if not dead or not self.grads:
                 # Looked at each time, waiting is only a cost: the replay rests longer from look to look.
                 replay.rest = replay.penalty
                 replay.penalty = min(2 * replay.penalty + 1, _LONGEST_REST)
-            _fill(self.slots, (replay.take_bare if bare else replay.take_written)(outs))
             # The device is at work: what the next call would do first, while nothing is, is done here.
             for storage, slot in zip(replay.written, self.slots):
-                if storage.value is slot:
+                if storage.value is slot and slot.value is not None:
                     storage.value = slot.value
             if replay.next is None:
                 replay.next = Waiting(replay, self.owner)
-            for pending, full, without in self.results[-1]:
-                pending.value = outs[without if bare else full]
-                pending.graph = None
             replay.gathering.looked()
             self.calls = self.slots = self.grads = self.grad_slots = self.results = ()
 
+    def end(self, dead):
+        """Run the last call by itself, after those before it."""
+        replay, last = self.replay, self.calls[-1]
+        if len(self.calls) > 1:
+            self.advance(len(self.calls) - 1, last)
+        self.whole(last)
+        bare = dead and replay.bare.ready(last)
+        outs = concretely((replay.bare if bare else replay.program).call, last)
+        self.ended()
+        if not dead:
+            hand_over(replay.take_grads(outs), self.grad_slots)
+        hand_over((replay.take_bare if bare else replay.take_written)(outs), self.slots)
+        for pending, full, without in self.results[-1]:
+            pending.value = outs[without if bare else full]
+            pending.graph = None
 
-def _fill(slots, values):
-    for pending, value in zip(slots, values):
-        pending.value = value
-        pending.graph = None
+    def ended(self):
+        """All calls have been made."""
+        self.done = True
+        if self.owner.deferred is self:
+            self.owner.deferred = None
+
+    def close(self) -> bool:
+        """Run all calls, with the gradients of the last, as one program, where there is one."""
+        replay, calls = self.replay, self.calls
+        gathering = replay.gathering
+        chain = self.chain or gathering.chain
+        if chain is not None and replay.grads_apart:
+            chain = gathering.closer(chain, replay.program, replay.closing, lambda: self.whole(calls[0]))
+        if chain is None or len(calls) > chain.length or not replay.grads_apart:
+            return False
+        results = [[(p, full) for p, full, _ in made] for made in self.results]
+        values, last, made = chain.close(calls, results, self.parcel_for(chain))
+        self.ended()
+        hand_over(values, replay.take_slots(self.slots))
+        hand_over(last, self.grad_slots)
+        for pending, place in results[-1]:
+            pending.value = made[place]
+            pending.graph = None
+        return True

@@ -11,6 +11,7 @@ import numpy as np
 
 from . import hasty, ledger
 from .packing import placed
+from .parcel import Parcel, packer_of
 
 LONGEST = 5  # runs in one program
 LEAST = 3  # the same, where runs that are left over are dear and there are more
@@ -23,6 +24,8 @@ THREAD = "jtorch compile"
 LARGE = 4096  # bytes of an argument that is chosen among those of the runs, not stacked with them
 LITTLE = 1 << 16  # bytes that a program need not take, and a chain copies: parameters that numpy still has at first
 MOST = 64 << 20  # bytes of arguments and results that may wait
+OPENED = 1 / 3  # share of the runs of a chain whose parcels somebody opens, from which on they cost more than they save
+ALONE = object()  # in a packer's place: each value is to travel by itself
 
 
 def beside(function, *args):
@@ -41,18 +44,19 @@ class Links:
     """How runs of a program follow each other.
 
     fed, sources: the arguments that are results of the run before, and which. kept: those that are always the same. fresh: the
-    others, but for the numbers, which come last. places: the results that are wanted of each run.
+    others, but for the numbers, which come last. places: the results that are wanted of each run. last: those of the last run only.
     """
 
-    __slots__ = ("program", "fed", "sources", "kept", "fresh", "places")
+    __slots__ = ("program", "fed", "sources", "kept", "fresh", "places", "last")
 
-    def __init__(self, program, fed, sources, kept, fresh, places):
+    def __init__(self, program, fed, sources, kept, fresh, places, last=()):
         self.program = program
         self.fed = fed
         self.sources = sources
         self.kept = kept
         self.fresh = fresh
         self.places = places
+        self.last = last
 
     def hold(self, args) -> bool:
         """Whether there can be a chain of runs with arguments like these."""
@@ -69,11 +73,15 @@ class Links:
         """What goes round although the program does not take its memory."""
         return set(self.fed).difference(self.program.donate)
 
+    def specs(self, places):
+        """What these results are like."""
+        program = self.program
+        specs = {node.first + k: spec for node in program.nodes for k, spec in enumerate(node.plan.specs)}
+        return [specs[program.out[k]] for k in places]
+
     def results_nbytes(self) -> int:
         """Bytes of what is wanted of each run."""
-        program = self.program
-        sizes = {node.first + k: spec.nbytes for node in program.nodes for k, spec in enumerate(node.plan.specs)}
-        return sum(sizes[program.out[k]] for k in self.places)
+        return sum(spec.nbytes for spec in self.specs(self.places))
 
 
 class Chain:
@@ -84,14 +92,22 @@ class Chain:
     done, `call` is None. Compiling takes about as long as for one run: the body is that of the loop.
 
     whole: always as many runs, which are counted when the program is made, and nothing is chosen in it.
+    packer, of_last: how what goes round travels to the next chain, and what is wanted of the last run alone; None where each value does
+    by itself.
     """
 
-    __slots__ = ("links", "length", "whole", "call", "fresh", "numbers", "take", "counts", "last")
+    __slots__ = ("links", "length", "whole", "call", "fresh", "numbers", "take", "counts", "last", "packer", "of_last")
 
-    def __init__(self, links, args, length):
+    def __init__(self, links, args, length, known=None):
         self.links = links
         self.length = length
         self.whole = asks_the_host(links.program.device)
+        self.packer = self.of_last = None
+        if not self.whole and known is not ALONE:
+            self.packer = packer_of([abstract(args[k]) for k in links.fed], known)
+            self.of_last = packer_of(
+                [jax.ShapeDtypeStruct(tuple(s.shape), s.dtype.np) for s in links.specs(links.last)]
+            )
         self.fresh = [k for k in links.fresh if isinstance(args[k], jax.Array)]
         self.numbers = [k for k in links.fresh if k not in self.fresh]
         self.numbers += range(len(links.fed) + len(links.kept) + len(links.fresh), len(args))
@@ -101,33 +117,45 @@ class Chain:
         self.last = {}  # of each number that of the last run, and as many as there are runs stacked on the device
         shapes = [abstract(a) for a in args]
         numbers = [jax.ShapeDtypeStruct((length, *np.shape(a)), np.asarray(a).dtype) for a in self.numbers_of(args)]
-        beside(self.compile, jax.ShapeDtypeStruct((), np.int32), *self.flat(shapes, [shapes] * length, numbers))
+        fed = self.packer.parts() if self.packer else map(shapes.__getitem__, links.fed)
+        beside(self.compile, jax.ShapeDtypeStruct((), np.int32), *self.flat(fed, shapes, [shapes] * length, numbers))
 
     def numbers_of(self, args):
         return list(map(args.__getitem__, self.numbers))
 
-    def flat(self, first, calls, numbers):
+    def flat(self, fed, first, calls, numbers):
         """The arguments of the loop: what goes round, what stays, what is new at each run, the numbers of each run.
 
         One after the other, since jax takes a tenth of a millisecond more for some hundred that lie in lists.
         """
-        whole = map(first.__getitem__, [*self.links.fed, *self.links.kept])
-        return *whole, *[call[k] for k in self.fresh for call in calls], *numbers
+        kept = map(first.__getitem__, self.links.kept)
+        return *fed, *kept, *[call[k] for k in self.fresh for call in calls], *numbers
+
+    def fed(self, first, parcel):
+        """What goes round first, from the arguments of the first run and what is missing there."""
+        fed = list(map(first.__getitem__, self.links.fed))
+        if self.packer is None:
+            return fed
+        flats = self.packer.given(fed) if parcel is None else parcel.flats
+        return [*map(fed.__getitem__, self.packer.alone), *flats]
 
     def compile(self, *shapes):
         """Make the program; runs in a thread."""
         started = time.perf_counter()
-        given = () if self.links.lent() else range(1, 1 + len(self.links.fed))
+        alone = self.links.fed if self.packer is None else self.packer.alone
+        given = () if self.links.lent() else range(1, 1 + len(alone))
         lowered = jax.jit(self.program, donate_argnums=given).lower(*shapes)
         call = lowered.compile(compiler_options=hasty.options(self.links.program))
         ledger.chained(self.links.program, self.length, time.perf_counter() - started)
         self.call = call
 
     def program(self, n, *flat):
-        """The first `n` runs: what the last hands on, and of each run the wanted results, one after the other."""
+        """The first `n` runs: what the last hands on, what is wanted of it alone, and of each run the wanted results, one after the other."""
         links = self.links
         given = iter(flat)
-        state, constants = list(islice(given, len(links.fed))), list(islice(given, len(links.kept)))
+        state = list(islice(given, self.parts(links.fed, self.packer)))
+        state = state if self.packer is None else self.packer.part(state)
+        constants = list(islice(given, len(links.kept)))
         taking = stacking if self.whole else choosing
         fresh = [taking(list(islice(given, self.length))) for _ in self.fresh]
         numbers = list(given)
@@ -144,17 +172,28 @@ class Chain:
                 args[k] = values[at]
             outs = links.program.traced()(*args)
             after = [jax.lax.convert_element_type(v, s.dtype) for v, s in zip(self.take(outs), state)]
-            return after, {k: outs[k] for k in links.places}
+            return after, [outs[k] for k in links.last], {k: outs[k] for k in links.places}
 
         def turn(at, carried):
-            state, results = carried
-            state, made = one(at, state)
-            return state, {k: values.at[at].set(made[k]) for k, values in results.items()}
+            state, _, results = carried
+            state, last, made = one(at, state)
+            return state, last, {k: values.at[at].set(made[k]) for k, values in results.items()}
 
-        _, made = jax.eval_shape(one, 0, state)
+        _, last, made = jax.eval_shape(one, 0, state)
+        last = [jnp.zeros(v.shape, v.dtype) for v in last]
         results = {k: jnp.zeros((self.length, *v.shape), v.dtype) for k, v in made.items()}
-        state, results = jax.lax.fori_loop(0, self.length if self.whole else n, turn, (state, results))
-        return *state, *[results[k][at] for at in range(self.length) for k in links.places]
+        carried = (state, last, results)
+        state, last, results = jax.lax.fori_loop(0, self.length if self.whole else n, turn, carried)
+        if self.packer is not None:
+            state = self.packer.join(state)
+        if self.of_last is not None:
+            last = self.of_last.join(last)
+        return *state, *last, *[results[k][at] for at in range(self.length) for k in links.places]
+
+    @staticmethod
+    def parts(places, packer):
+        """How many values travel."""
+        return len(places) if packer is None else len(packer.alone) + len(packer.groups)
 
     def takes(self, some) -> bool:
         """Whether it can make so many runs."""
@@ -165,20 +204,39 @@ class Chain:
         kept = self.links.kept
         return all(map(is_, map(first.__getitem__, kept), map(args.__getitem__, kept)))
 
-    def arguments(self, calls):
+    def arguments(self, calls, parcel=None):
         """What `call` takes, for the arguments of all runs: how many there are, what goes round, and the rest."""
         some = len(calls)
-        calls = calls + calls[-1:] * (self.length - some)
+        first, calls = calls[0], calls + calls[-1:] * (self.length - some)
         count = self.counts.get(some)
         if count is None:
             count = self.counts[some] = self.sent(np.int32(some))
-        return [count, *self.flat(calls[0], calls, self.stacked(list(map(self.numbers_of, calls))))]
+        return [
+            count,
+            *self.flat(self.fed(first, parcel), first, calls, self.stacked(list(map(self.numbers_of, calls)))),
+        ]
 
-    def run(self, calls):
-        """(what the last run hands on, of each run the wanted results) for the arguments of all runs."""
-        outs = iter(self.call(*self.arguments(calls)))
-        values, places = list(islice(outs, len(self.links.fed))), self.links.places
-        return values, [dict(zip(places, outs)) for _ in range(self.length)]
+    def run(self, calls, parcel=None):
+        """(what the last run hands on, what is wanted of it alone, of each run the wanted results) for the arguments of all runs.
+
+        parcel: what is missing in the first one's, and would be the same chain's.
+        """
+        outs = iter(self.call(*self.arguments(calls, parcel)))
+        links, made = self.links, []
+        if self.packer is not None:
+            self.packer.sent += 1
+        for places, packer in ((links.fed, self.packer), (links.last, self.of_last)):
+            parts = list(islice(outs, self.parts(places, packer)))
+            made.append(parts if packer is None else Parcel(packer, parts))
+        return *made, [dict(zip(links.places, outs)) for _ in range(self.length)]
+
+    def close(self, calls, results, parcel):
+        """Make all runs and the results that are wanted of all but the last; of the last what it hands on, what is wanted of it
+        alone, and the others by their places."""
+        values, last, made = self.run(calls, parcel)
+        for waiting, values_of in zip(results, made[: len(calls) - 1]):
+            _fill(waiting, values_of)
+        return values, last, made[len(calls) - 1]
 
     def sent(self, value):
         """A numpy value on the device of the runs."""
@@ -203,7 +261,20 @@ class Chain:
 class Gathering:
     """When the runs of a program are to gather for a chain, and for how long a one."""
 
-    __slots__ = ("chain", "making", "run", "stretch", "unseen", "since", "starting", "short", "loose")
+    __slots__ = (
+        "chain",
+        "making",
+        "run",
+        "stretch",
+        "unseen",
+        "since",
+        "starting",
+        "short",
+        "loose",
+        "closing",
+        "closings",
+        "packer",
+    )
 
     def __init__(self):
         self.chain = None  # once it is compiled
@@ -215,6 +286,9 @@ class Gathering:
         self.starting = 0.0  # seconds of Python's thread for starting the runs watched
         self.short = 0  # stretches too short for the chain
         self.loose = False  # whether what was the same in two runs has turned out not to be always the same
+        self.packer = None  # how what goes round travels, once there has been a chain
+        self.closing = None  # the chain whose last run has all results
+        self.closings = 0  # times that it was wanted before there was one
 
     def promising(self) -> bool:
         """Whether there is a chain, or may soon be one."""
@@ -246,7 +320,8 @@ class Gathering:
             if runs > 1 and self.worth_while(time.perf_counter() - self.since):
                 links, args = links(), args()
                 if links is not None and links.hold(args):
-                    self.making = Chain(links, args, length_for(runs, links.program.device))
+                    self.making = Chain(links, args, length_for(runs, links.program.device), self.packer)
+                    self.packer = self.packer or self.making.packer
             self.stretch = LONGEST
         elif self.unseen > WATCHED:
             self.unseen = REST
@@ -255,6 +330,24 @@ class Gathering:
         """Whether the runs watched, which took so long together, took little, or much of it to be started."""
         one = seconds / (WATCHED // 2)
         return one < SHORT or (one < LONG and self.starting > MUCH * seconds)
+
+    def closer(self, chain, program, links, args):
+        """What runs that gathered for this chain end with where the last one is a run of another program, with the gradients that somebody
+        looks at: a chain that has them too. None until that is compiled; `links()` and `args()`, those of the first run, are what it is made of.
+        """
+        closing = self.closing
+        if closing is not None and (closing.length != chain.length or closing.links.program is not program):
+            closing = self.closing = None
+            self.closings = 0
+        if closing is None:
+            self.closings += 1
+            if self.closings >= WATCHED // 2 and not chain.whole:
+                closing = self.closing = Chain(links(), args(), chain.length, chain.packer or ALONE)
+        if closing is not None and closing.call is not None:
+            return closing
+        if chain.packer is not None:
+            chain.packer.opened -= 1  # for want of it, and not for long
+        return None
 
     def singly(self, call, take, fed, calls, results):
         """`run_singly`, whose time counts."""
@@ -269,6 +362,11 @@ class Gathering:
             self.chain = None
             self.unseen = 0
             self.stretch = LONGEST
+        packer = chain.packer
+        if packer is not None and packer.sent > WATCHED and packer.opened > OPENED * packer.sent:
+            self.chain = None
+            self.unseen = 0
+            self.packer = ALONE
 
     def looked(self):
         """Somebody has looked at a result."""
@@ -287,9 +385,7 @@ def run_singly(call, take, fed, calls, results):
     last = len(calls) - 1
     for k, args in enumerate(calls):
         outs = concretely(call, args)
-        for pending, place in results[k]:
-            pending.value = outs[place]
-            pending.graph = None
+        _fill(results[k], outs)
         values = take(outs)
         if k < last:
             after = calls[k + 1]
@@ -299,15 +395,19 @@ def run_singly(call, take, fed, calls, results):
     return values
 
 
-def run_chained(chain, gathering, calls, results):
-    """The same with one program."""
-    values, made = chain.run(calls)
+def run_chained(chain, gathering, calls, results, parcel=None):
+    """The same with one program; what is handed on may be a parcel, as it may be here."""
+    values, _, made = chain.run(calls, parcel)
     gathering.ran(chain)
     for waiting, values_of in zip(results, made):
-        for pending, place in waiting:
-            pending.value = values_of[place]
-            pending.graph = None
+        _fill(waiting, values_of)
     return values
+
+
+def _fill(waiting, values):
+    for pending, place in waiting:
+        pending.value = values[place]
+        pending.graph = None
 
 
 def concretely(call, args):

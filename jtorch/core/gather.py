@@ -6,8 +6,9 @@ from itertools import count
 from operator import attrgetter
 
 from . import launch, ledger
-from .chain import WATCHED, Gathering, Links, asks_the_host, run_chained, taker
+from .chain import ALONE, WATCHED, Gathering, Links, asks_the_host, run_chained, taker
 from .interrupts import uninterrupted
+from .parcel import Parcel, hand_over
 
 _index = attrgetter("index")
 
@@ -20,14 +21,28 @@ class Queue:
 
     gathers = waits = True
 
-    __slots__ = ("owner", "prog", "calls", "results", "handed", "lock", "fed", "sources", "untaken", "take", "chain")
+    __slots__ = (
+        "owner",
+        "prog",
+        "calls",
+        "results",
+        "handed",
+        "lock",
+        "fed",
+        "sources",
+        "untaken",
+        "take",
+        "chain",
+        "parcel",
+    )
 
     def __init__(self, owner, prog):
         self.owner = owner
         self.prog = prog
         self.calls = []  # arguments of each run; what comes from the run before is missing in all but the first
         self.results = []  # of each run: pairs of a pending value and its place; of the last run those of all places
-        self.handed = None  # what the last run hands on, where all have been made
+        self.handed = None  # what the last run hands on, where all have been made: a list or a parcel
+        self.parcel = None  # what of that is missing in the arguments of the first run that waits
         self.fed = self.sources = ()
         self.untaken = range(len(prog.out))  # places of the results that the next run does not take
         self.take = taker(())
@@ -69,7 +84,8 @@ class Queue:
 
     def begin(self, args, values):
         """The run is the first that waits; `values` are what it takes from the one before."""
-        for k, value in zip(self.fed, values):
+        self.parcel = values if type(values) is Parcel else None
+        for k, value in zip(self.fed, values.values if type(values) is Parcel else values):
             args[k] = value
         self.handed = None
         self.calls = [args]
@@ -85,10 +101,8 @@ class Queue:
     def land(self):
         """The results that have been handed to nobody become real."""
         [last] = self.results
-        for k, value in zip(self.sources, self.handed):
-            pending = last[k][0]
-            pending.value = value
-            pending.graph = None
+        values = self.handed.open() if type(self.handed) is Parcel else self.handed
+        hand_over(values, [last[k][0] for k in self.sources])
         self.handed = None
         self.results = []
 
@@ -123,6 +137,10 @@ class Queue:
 
     def whole(self, args):
         """The arguments of the first run that waits, with what it takes from the one before."""
+        if self.parcel is not None:
+            for k, value in zip(self.fed, self.parcel.open()):
+                args[k] = value
+            self.parcel = None
         return args
 
     def is_for(self, chain) -> bool:
@@ -141,11 +159,85 @@ class Queue:
         prog = self.prog
         started = time.perf_counter()
         if len(self.calls) > 1 and self.chain.takes(len(self.calls)):
-            values = run_chained(self.chain, prog.gathering, self.calls, results)
+            values = run_chained(self.chain, prog.gathering, self.calls, results, self.parcel_for(self.chain))
         else:
+            self.whole(self.calls[0])
             values = prog.gathering.singly(prog.call, self.take, self.fed, self.calls, results)
         ledger.took(prog, time.perf_counter() - started)
         return values
+
+    def parcel_for(self, chain):
+        """What the first run that waits takes as a parcel, if it is one of this chain's; otherwise it is opened."""
+        if self.parcel is not None and self.parcel.packer is not chain.packer:
+            self.whole(self.calls[0])
+        return self.parcel
+
+    def first(self, args):
+        """The arguments of the first run that waits; those given, with what has been handed on, where none does."""
+        if self.handed is None:
+            return self.whole(self.calls[0])
+        args = list(args)
+        for k, value in zip(self.fed, self.handed.open() if type(self.handed) is Parcel else self.handed):
+            args[k] = value
+        return args
+
+    @uninterrupted
+    def close(self, graph, prog, args, fed) -> bool:
+        """Make the runs that wait and one more, of a program that has gradients too, since somebody looks; False where no chain does that."""
+        own, gathering = self.prog, self.prog.gathering
+        chain = gathering.chain
+        if prog.place is None:
+            prog.place = {i: k for k, i in enumerate(prog.out)}
+        if (
+            chain is None
+            or not set(own.out) <= prog.place.keys()
+            or prog.used != own.used
+            or prog.pack.kept != own.pack.kept
+        ):
+            return False
+        with self.lock:
+            if not self.results or not self.is_for(chain) or fed != self.fed:
+                return False
+            if [own.place[args[k].index] for k in fed] != self.sources:
+                return False
+            place_of = list(map(prog.place.__getitem__, own.out))
+            before = self.calls
+            if len(before) >= chain.length or before and not chain.fits(before[0], args):
+                return False
+            closing = gathering.closer(chain, prog, lambda: self.closing(prog, place_of), lambda: self.first(args))
+            if closing is None:
+                return False
+            started = time.perf_counter()
+            handed = None if before else self.handed
+            parcel = self.parcel_for(closing) if before else handed if type(handed) is Parcel else None
+            if parcel is not None and parcel.packer is not closing.packer:
+                handed, parcel = parcel.open(), None
+            for k, value in zip(fed, [None] * len(fed) if before else handed.values if parcel is handed else handed):
+                args[k] = value
+            results = [[(p, place_of[k]) for p, k in made] for made in self.wanted()] if before else []
+            values, last, made = closing.close([*before, args], results, parcel)
+            pendings = graph.pendings
+            known = list(map(pendings.__getitem__, own.out))
+            for pending in known:
+                pending.graph = self
+            for k in self.untaken:
+                known[k].value = made[place_of[k]]
+                known[k].graph = None
+            hand_over(last, [pendings[prog.out[k]] for k in closing.links.last])
+            self.calls, self.parcel, self.handed = [], None, values
+            self.results = [list(zip(known, range(len(known))))]
+            gathering.run += 1
+            gathering.looked()
+            ledger.took(prog, time.perf_counter() - started)
+            return True
+
+    def closing(self, prog, place_of):
+        """How the runs that wait are followed by one of another program, with more results. place_of: where it has those of this one."""
+        own = self.prog.gathering.chain.links
+        sources = list(map(place_of.__getitem__, self.sources))
+        places = list(map(place_of.__getitem__, own.places))
+        last = sorted(set(range(len(prog.out))).difference(sources, places))
+        return Links(prog, own.fed, sources, own.kept, own.fresh, places, last)
 
     @uninterrupted
     def drain(self):
@@ -164,9 +256,16 @@ class Queue:
                 self.owner.queue = None
             self.prog.gathering.looked()
 
+    @uninterrupted
     def compute(self, pending):
         """A value is needed."""
-        self.drain()
+        with self.lock:
+            if len(self.calls) > 1 and self.chain.packer is not None:
+                self.hand()  # what is handed on stays a parcel, if that is not what is needed
+        if pending.value is None:
+            self.drain()
+        else:
+            self.prog.gathering.looked()
 
 
 class Beside(Queue):
@@ -179,6 +278,7 @@ class Beside(Queue):
 
     def __init__(self, owner, prog):
         super().__init__(owner, prog)
+        prog.gathering.packer = ALONE  # what is handed on are places among the results of runs
         self.line = launch.Line(owner, prog)
         self.holes = ()  # what the first run that waits takes: where, which run, which of its results
 
@@ -191,6 +291,9 @@ class Beside(Queue):
         for k, run, place in self.holes:
             args[k] = run.made()[place]
         return args
+
+    def close(self, *_) -> bool:
+        return False
 
     def land(self):
         self.handed = [run.made()[place] for run, place in self.handed]

@@ -303,12 +303,7 @@ def _run(graph, cause, scope, thread):
     live = tuple(map(_is_live, map(getrefcount, pendings)))
     dead = tuple(map(_is_dead, map(getrefcount, inputs)))
     if graph.unresolved:
-        # The queue has them too.
-        dead = list(dead)
-        alone = map((ALONE + 1).__ge__, map(getrefcount, map(inputs.__getitem__, graph.unresolved)))
-        for k, is_alone in zip(graph.unresolved, alone):
-            dead[k] = is_alone
-        dead = tuple(dead)
+        dead = _dead_in_queue(graph, dead)
     if state.programs is None:
         state.programs = {}
     prog = state.programs.get((live, dead))
@@ -321,6 +316,8 @@ def _run(graph, cause, scope, thread):
         _wait(graph, cause, thread, prog, dead)
         return
     if graph.unresolved:
+        if scope is None and not same and _closes(graph, cause, prog, dead):
+            return
         _drain(graph)
     numbers = graph.numbers
     if prog.runs == little.ENOUGH and prog.little is thread is scope is None:
@@ -363,6 +360,15 @@ def _run(graph, cause, scope, thread):
         pending.value = value
         pending.graph = None
     ledger.flushed(prog, cause, how, time.perf_counter() - started)
+
+
+def _dead_in_queue(graph, dead):
+    """Which inputs are dead, where some are results of runs that gather: the queue has them too."""
+    dead = list(dead)
+    alone = map((ALONE + 1).__ge__, map(getrefcount, map(graph.inputs.__getitem__, graph.unresolved)))
+    for k, is_alone in zip(graph.unresolved, alone):
+        dead[k] = is_alone
+    return tuple(dead)
 
 
 def _by_numpy(graph, prog, cause):
@@ -438,12 +444,31 @@ def _wait(graph, cause, thread, prog, dead):
         if thread.queue is not None:
             thread.queue.drain()
         queue = thread.queue = gather.queue_of(thread, prog)
-    elif not prog.all_used:
-        waiting = set(fed)
-        fed = [at for at, k in enumerate(prog.used) if k in waiting]
-    queue.add(graph, list(prog.arguments(inputs, graph.numbers)), fed or [])
+    queue.add(graph, list(prog.arguments(inputs, graph.numbers)), _fed(graph, prog))
     prog.runs += 1
     ledger.flushed(prog, cause, "fused", 0.0)
+
+
+def _closes(graph, cause, prog, dead) -> bool:
+    """Whether a step whose gradients can be seen has been made together with those that wait."""
+    queue = graph.inputs[graph.unresolved[0]].graph
+    if queue.prog is prog or not all(map(dead.__getitem__, graph.unresolved)):
+        return False
+    if not any(known is queue.prog for known in graph.state.programs.values()):
+        return False
+    if not queue.close(graph, prog, list(prog.arguments(graph.inputs, graph.numbers)), _fed(graph, prog)):
+        return False
+    prog.runs += 1
+    ledger.flushed(prog, cause, "fused", 0.0)
+    return True
+
+
+def _fed(graph, prog):
+    """Which arguments of a program are results of runs that gather."""
+    if prog.all_used or not graph.unresolved:
+        return graph.unresolved or []
+    waiting = set(graph.unresolved)
+    return [at for at, k in enumerate(prog.used) if k in waiting]
 
 
 def _new_program(state, live, dead, device):

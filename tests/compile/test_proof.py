@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import jtorch
+from tests.oracle import torch
 
 
 class Settings:
@@ -383,3 +384,34 @@ def test_values_of_a_vmap_that_live_on_do_not_matter():
     kept = []
     jtorch.vmap(lambda x: kept.append(x) or x * 2)(jtorch.ones(2, 3))
     assert jtorch.compile(lambda x: x + 1)(jtorch.ones(65))[0].item() == 2.0
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_the_step_of_an_optimizer_with_a_schedule(inside):
+    """It is proven, and takes the rates of now; a schedule's own step is not."""
+
+    def losses(t):
+        weight = t.nn.Parameter(t.ones(3))
+        optimizer = t.optim.SGD([weight], lr=0.1)
+        schedule = t.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+
+        def step(x):
+            optimizer.zero_grad()
+            loss = (weight * x).square().sum()
+            loss.backward()
+            optimizer.step()
+            if inside:
+                schedule.step()
+            return loss
+
+        call = t.compile(step) if t is jtorch else step
+        made = []
+        for _ in range(6):
+            made.append(call(t.ones(3)).item())
+            if not inside:
+                schedule.step()
+        return made, call
+
+    got, compiled = losses(jtorch)
+    assert got == pytest.approx(losses(torch)[0])
+    assert bool(compiled._region.replays) is not inside, compiled._region.why

@@ -16,9 +16,9 @@ def runs(monkeypatch):
     monkeypatch.setattr(gather, "WATCHED", 4)
     lengths = []
 
-    def run(one, gathering, calls, results):
+    def run(one, gathering, calls, results, *parcel):
         lengths.append(len(calls))
-        return chain.run_chained(one, gathering, calls, results)
+        return chain.run_chained(one, gathering, calls, results, *parcel)
 
     monkeypatch.setattr(gather, "run_chained", run)
     monkeypatch.setattr(waiting, "run_chained", run)

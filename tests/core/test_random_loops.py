@@ -27,6 +27,19 @@ OPTIMIZERS = {
 }
 
 
+def usual_step(t):
+    """A step that depends on nothing but its arguments, so that a compiled one is replayed."""
+
+    def usual(model, optimizer, x, y):
+        optimizer.zero_grad()
+        loss = t.nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return usual
+
+
 class Loop:
     """A loop in one of the libraries. Methods step_* make a step, methods look_* do what people do between steps."""
 
@@ -37,14 +50,16 @@ class Loop:
         self.average = copy.deepcopy(self.model)
         self.optimizer, self.second = (OPTIMIZERS[optimizer](t, m.parameters()) for m in (self.model, self.other))
         self.schedule = t.optim.lr_scheduler.StepLR(self.optimizer, 3, 0.7)
-        self.inputs = t.randn(4, 5, 4, dtype=t.float64)
-        self.classes = t.randint(0, 3, (4, 5))
+        self.batches = list(zip(t.randn(4, 5, 4, dtype=t.float64).split(1), t.randint(0, 3, (4, 5)).split(1)))
+        self.batches = [(x[0].clone(), y[0].clone()) for x, y in self.batches]
+        self.usual = usual_step(t)
         self.compiled = t.compile(self.usual) if t is jtorch else self.usual
         self.rows, self.at, self.hook, self.alias = 5, 0, None, None
         self.kept, self.seen = [], []
 
     def batch(self):
-        return self.inputs[self.at % 4][: self.rows], self.classes[self.at % 4][: self.rows]
+        x, y = self.batches[self.at % 4]
+        return (x, y) if self.rows == len(x) else (x[: self.rows], y[: self.rows])
 
     def error(self, model=None):
         x, y = self.batch()
@@ -52,13 +67,6 @@ class Loop:
 
     def first(self):
         return next(self.model.parameters())
-
-    def usual(self, model, optimizer, x, y):
-        optimizer.zero_grad()
-        loss = self.t.nn.functional.cross_entropy(model(x), y)
-        loss.backward()
-        optimizer.step()
-        return loss
 
     def step_usual(self):
         self.loss = self.usual(self.model, self.optimizer, *self.batch())

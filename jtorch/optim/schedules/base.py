@@ -92,13 +92,13 @@ class LRScheduler:
         function = step.__func__
 
         @wraps(function)
-        def call(*args, **kwargs):
+        def noted_step(*args, **kwargs):
             optimizer = owner()
             optimizer._opt_called = True
             return function.__get__(optimizer, type(optimizer))(*args, **kwargs)
 
-        call._wrapped_by_lr_sched = True
-        self.optimizer.step = call
+        noted_step._wrapped_by_lr_sched = True
+        self.optimizer.step = noted_step
 
     def _initial_step(self):
         self._step_count = 0

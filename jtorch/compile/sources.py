@@ -1,0 +1,45 @@
+"""Where a replay's inputs come from, where that is no storage that stays the same."""
+
+
+class GradientOf:
+    """The storage of whatever gradient a tensor has at the moment."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+    @property
+    def spec(self):
+        grad = self.tensor._grad
+        return None if not is_whole(grad) else grad._spec
+
+    @property
+    def value(self):
+        return self.tensor._grad._storage.value
+
+    @value.setter
+    def value(self, value):
+        self.tensor._grad._storage.value = value
+
+    @property
+    def version(self):
+        return self.tensor._grad._storage.version
+
+    @version.setter
+    def version(self, version):
+        self.tensor._grad._storage.version = version
+
+
+def is_whole(grad) -> bool:
+    """Whether there is a gradient and it is all that its storage holds."""
+    return grad is not None and grad._storage.spec is grad._spec
+
+
+class _Nothing:
+    """Stands among the storages where an argument or a random key will be."""
+
+    value = spec = None
+
+
+NOTHING = _Nothing()
