@@ -410,11 +410,12 @@ class Replay:
         packer = self.gathering.packer
         if type(packer) is not Packer or self.rest > 0 or config.deterministic:
             return None
-        pendings = [args[self.fed[k]] for k in packer.together]
+        given = list(map(args.__getitem__, self.fed))
+        pendings = list(map(given.__getitem__, packer.together))
         if list(map(type, args)).count(Pending) > len(pendings) or set(map(type, pendings)) != {Pending}:
             return None
         parcel = pendings[0].graph
-        return parcel if type(parcel) is Parcel and parcel.packer is packer and parcel.holds(pendings) else None
+        return parcel if type(parcel) is Parcel and parcel.packer is packer and parcel.holds(given) else None
 
     def results(self, given, outs, waiting):
         """What the region returns, from the results of its program or as results of a call that waits."""
