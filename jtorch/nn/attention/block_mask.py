@@ -5,9 +5,9 @@ import math
 
 from jtorch import functions as torch
 
-__all__ = ["DEFAULT_BLOCK_SIZE", "BlockMask", "noop_mask", "ordered"]
+__all__ = ["_DEFAULT_SPARSE_BLOCK_SIZE", "BlockMask", "noop_mask", "ordered"]
 
-DEFAULT_BLOCK_SIZE = 128
+_DEFAULT_SPARSE_BLOCK_SIZE = 128
 
 
 def noop_mask(batch, head, token_q, token_kv):
@@ -41,7 +41,7 @@ class BlockMask:
 
     @classmethod
     def from_kv_blocks(
-        cls, kv_num_blocks, kv_indices, full_kv_num_blocks=None, full_kv_indices=None, BLOCK_SIZE=DEFAULT_BLOCK_SIZE,
+        cls, kv_num_blocks, kv_indices, full_kv_num_blocks=None, full_kv_indices=None, BLOCK_SIZE=_DEFAULT_SPARSE_BLOCK_SIZE,
         mask_mod=None, seq_lengths=None, compute_q_blocks=True,
     ):  # fmt: skip
         """The block mask of given blocks. Raises RuntimeError for indices of fewer than two dimensions."""

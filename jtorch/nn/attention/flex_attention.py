@@ -5,7 +5,7 @@ import math
 
 from jtorch import functions as torch
 
-from .block_mask import DEFAULT_BLOCK_SIZE, BlockMask, noop_mask, ordered
+from .block_mask import _DEFAULT_SPARSE_BLOCK_SIZE, BlockMask, noop_mask, ordered
 
 __all__ = [
     "AuxOutput", "AuxRequest", "BlockMask", "FlexKernelOptions", "and_masks", "create_block_mask", "create_mask", "flex_attention",
@@ -77,7 +77,7 @@ def create_mask(mod_fn, B, H, Q_LEN, KV_LEN, device=None):
 
 
 def create_block_mask(
-    mask_mod, B, H, Q_LEN, KV_LEN, device=None, BLOCK_SIZE=DEFAULT_BLOCK_SIZE, _compile=False, separate_full_blocks=True,
+    mask_mod, B, H, Q_LEN, KV_LEN, device=None, BLOCK_SIZE=_DEFAULT_SPARSE_BLOCK_SIZE, _compile=False, separate_full_blocks=True,
 ):  # fmt: skip
     """The BlockMask of mask_mod(b, h, q, kv), a boolean function of indices.
 
