@@ -2,7 +2,7 @@
 
 import gc as _gc
 
-from . import startup  # noqa: F401  before jax starts its client
+from . import quiet, startup  # noqa: F401  before jax is imported, and before it starts its client
 
 # The import makes many long-lived objects; collecting among them finds nothing and costs a third of the time.
 _collecting = _gc.isenabled()
@@ -10,10 +10,12 @@ _gc.disable()
 
 # isort: split
 from . import api as _api  # noqa: E402
+from . import elsewhere as _elsewhere  # noqa: E402
 
 if _collecting:
     _gc.enable()
 
+_elsewhere.install()
 tensor = _api.find("tensor")  # the function, not the module that importing has put under this name
 
 __version__ = "0.1.0"

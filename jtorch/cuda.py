@@ -6,11 +6,13 @@ import types
 
 from . import accelerator, errors, random, random_tensors
 from .core import device as devices
+from .errors_storage import OutOfMemoryError
 from .legacy import CUDA_CLASSES
 from .streams import Event, Stream, StreamContext, current_stream, default_stream, set_stream
+from .sundries import AcceleratorError
 
 __all__ = [
-    "CUDAGraph", "CudaError", "Event", "ExternalStream", "Stream", "StreamContext", "can_device_access_peer", "clock_rate", "current_device",
+    "AcceleratorError", "CUDAGraph", "CudaError", "Event", "ExternalStream", "OutOfMemoryError", "Stream", "StreamContext", "can_device_access_peer", "clock_rate", "current_device",
     "current_stream", "default_generators", "default_stream", "device", "device_count", "device_memory_used", "device_of", "empty_cache",
     "get_allocator_backend", "get_arch_list", "get_device_capability", "get_device_name", "get_device_properties",
     "get_gencode_flags", "get_rng_state", "get_rng_state_all", "get_sync_debug_mode", "graph", "init", "initial_seed", "ipc_collect",
@@ -23,6 +25,7 @@ __all__ = [
     "set_sync_debug_mode", "stream", "synchronize",
 ]  # fmt: skip
 
+__path__: list = []  # so that `import jtorch.cuda.amp` asks jtorch/elsewhere.py
 has_half, has_magma = True, False
 default_generators: tuple = ()
 

@@ -51,6 +51,15 @@ def test_swapped_tensors():
         assert b.grad.tolist() == [1, 1]
 
 
+@pytest.mark.parametrize("name", ["OutOfMemoryError", "AcceleratorError"])
+def test_errors_of_the_accelerator(name):
+    """Programs catch them under two names."""
+    for T in (jtorch, torch):
+        assert getattr(T.cuda, name) is getattr(T, name) and issubclass(getattr(T, name), RuntimeError)
+    with pytest.raises(jtorch.cuda.OutOfMemoryError):
+        jtorch.empty(10**15)
+
+
 def test_extensions_are_refused_and_questions_answered():
     made = jtorch.utils.cpp_extension
     assert made.CUDA_HOME is None and isinstance(made.is_ninja_available(), bool)

@@ -19,6 +19,7 @@ LONG = 256  # results of a recording beyond which constants end it too: each new
 PLACES = 4096  # of which it is known what they read
 
 _sizes: dict = {}  # a place that reads one whole number made of others: that number, None once it was another
+_numbers: dict = {}  # (number, dtype, shape, place): its array, which takes 50 us to make; a loop compares and counts up the same few
 
 
 class Aside:
@@ -92,12 +93,29 @@ def read(graph, pending) -> bool:
     except NotHere:
         state.asides[index] = False
         return False
-    [array] = put([value], found.place)
+    pending.value = _put(value, found.place)
+    return True
+
+
+def _put(value, place):
+    """The jax array of a value that has been read; of a single flag or whole number the one that was made before."""
+    if value.size != 1 or value.dtype.kind not in "iub":
+        return _put_anew(value, place)
+    key = (value.item(), value.dtype, value.shape, place)
+    array = _numbers.get(key)
+    if array is None:
+        if len(_numbers) >= PLACES:
+            _numbers.clear()
+        array = _numbers[key] = _put_anew(value, place)
+    return array
+
+
+def _put_anew(value, place):
+    [array] = put([value], place)
     if isinstance(array, jax.core.Tracer):
         with jax.ensure_compile_time_eval():
-            [array] = put([value], found.place)
-    pending.value = array
-    return True
+            [array] = put([value], place)
+    return array
 
 
 def _may_stay(here, found, inputs) -> bool:

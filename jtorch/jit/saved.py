@@ -6,6 +6,7 @@ are kept as their class and what their attributes are.
 
 import importlib
 import inspect
+import os
 import sys
 
 from .. import errors, serialization
@@ -41,7 +42,10 @@ traced.ScriptFunction.save = traced.ScriptModule.save = _save
 
 
 def load(f, map_location=None, extra=None):
-    """What `save` has written. RuntimeError: the file is another's, or damaged."""
+    """What `save` has written. ValueError: no such file; RuntimeError: it is another's, or damaged."""
+    if isinstance(f, (str, os.PathLike)) and not os.path.isfile(f):
+        missing = "is a directory" if os.path.isdir(f) else "does not exist"
+        raise ValueError(f"The provided filename {f} {missing}")
     try:
         found = serialization.load(f, map_location=map_location, weights_only=True)
     except (OSError, KeyError) as error:

@@ -46,7 +46,7 @@ class Loader:
         if name in table.FUNCTORCH:
             found = importlib.import_module(f"jtorch.swap.internal.{table.FUNCTORCH[name]}")
         else:
-            found = facade() if name == "torch" else _module(name.removeprefix("torch."))
+            found = facade() if name == "torch" else find_module(name.removeprefix("torch."))
         if not hasattr(found, "__path__"):
             found.__path__ = []  # `import torch.backends.cudnn` asks it of torch.backends
         if getattr(found, "__spec__", None) is None:
@@ -108,7 +108,8 @@ def _attribute(source):
     return found
 
 
-def _module(name):
+def find_module(name: str):
+    """The module that is PyTorch's `name` (written without "torch."): one of jtorch's, or several as one."""
     found = [_load(source) for source in table.sources(name) if _exists(source)]
     same = table.sources(name)[0] == name and _exists(name)
     made = found[0] if same or len(found) == 1 else Union(f"torch.{name}", found)
@@ -121,7 +122,7 @@ def _module(name):
         for child in children:
             full = f"{name}.{child}"
             if table.sources(full)[0] == full and exists(full):
-                _module(full)  # there already, under its own name, without what is added here
+                find_module(full)  # there already, under its own name, without what is added here
     return made
 
 
@@ -150,7 +151,7 @@ class _More:
             except AttributeError:
                 pass
         if attribute in self.children and exists(f"{self.name}.{attribute}"):
-            found = _module(f"{self.name}.{attribute}")
+            found = find_module(f"{self.name}.{attribute}")
             setattr(self.module, attribute, found)
             return found
         for other in self.others:
@@ -195,7 +196,7 @@ def _found_by_name(name):
     full = f"torch.{name}"
     if full not in sys.modules and (table.sources(name) or ("",))[0] == name:
         sys.modules[full] = sys.modules[f"jtorch.{name}"]  # renaming what it holds comes here again
-        sys.modules[full] = _module(name)
+        sys.modules[full] = find_module(name)
 
 
 # --- on and off ----------------------------------------------------------------------------------------------------

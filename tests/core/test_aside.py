@@ -155,3 +155,32 @@ def test_a_transformer_with_masks_is_one_program_a_step():
         losses = [flushes(step) for _ in range(3)]
     assert [count for count, _ in losses] == [1, 1, 1]
     assert losses[2][1] < losses[0][1]
+
+
+def test_the_same_numbers_are_put_once(monkeypatch):
+    """A loop that compares reads the same few flags and counts again and again."""
+    puts = []
+    monkeypatch.setattr(aside, "_numbers", {})
+    monkeypatch.setattr(aside, "put", lambda values, place, put=aside.put: puts.append(values) or put(values, place))
+    kept = []
+    for k in range(6):
+        y = (X @ W).tanh()
+        flag, longest = LENGTHS.max() > k % 2, LENGTHS.max()
+        assert flag.item() is True and longest.item() == 4
+        kept.append((y, flag, longest))
+    assert len(puts) == 2 and [type(n) for n in (flag.item(), longest.item())] == [bool, int]
+
+
+def test_numbers_that_were_put_once_are_nobodys_memory():
+    """Neither a write nor a program takes the memory of one that others have."""
+    adds = jtorch.compile(lambda n: n.add_(1))
+    y, kept = (X @ W).tanh(), []
+    for k in range(8):
+        n, m = LENGTHS.max(), LENGTHS.max()
+        assert (n.item(), m.item()) == (4, 4)
+        n += 1
+        (adds if k % 2 else jtorch.Tensor.neg_)(m)
+        y = y * n
+        kept.append((n, m))
+        jtorch.synchronize()
+    assert [(n.item(), m.item()) for n, m in kept] == [(5, -4), (5, 5)] * 4 and LENGTHS.max().item() == 4

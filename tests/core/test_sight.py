@@ -69,6 +69,21 @@ def test_many_passes_are_numpys(monkeypatch):
     assert counted(lambda: [passes() for _ in range(sight._ENOUGH_OF_MANY)])[0] == 1
 
 
+def growing(steps):
+    """A cache that each step adds to, and reads whole."""
+    cache, x = jtorch.zeros(1, 3), jtorch.ones(1, 3)
+    for _ in range(steps):
+        cache = jtorch.cat([cache, x])
+        x = (cache.softmax(0) * cache).sum(0, keepdim=True).tanh()
+    return cache
+
+
+def test_loops_whose_tensors_grow_are_numpys():
+    """The first one too: no other program has had its operations."""
+    assert counted(lambda: growing(12).sum().item()) == (1, 0), "few sizes"
+    assert counted(lambda: growing(40).sum().item()) == (0, 1)
+
+
 def test_deterministic_algorithms():
     """All runs of a graph are the compiler's, so that they agree in every bit."""
     net = lambda x: (x.sin() * 0.3 + x.cos() * 0.7).tanh().exp().abs().sqrt().neg().sigmoid().sum().item()

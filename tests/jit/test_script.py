@@ -220,6 +220,12 @@ def test_assertions_in_files():
             read(x, 2)
 
 
+@pytest.mark.parametrize("name", ["nowhere.pt", "."])
+def test_no_file(name):
+    """Programs tell a missing file from a foreign one by the class."""
+    oracle.both(f"import torch\ntorch.jit.load({name!r})")
+
+
 def test_what_no_graph_has_says_so(tmp_path):
     def skips(x):
         for i in range(3):

@@ -5,12 +5,13 @@ import math
 
 from jtorch import functions as torch
 
+from .block_mask import _DEFAULT_SPARSE_BLOCK_SIZE, BlockMask, noop_mask, ordered
+
 __all__ = [
     "AuxOutput", "AuxRequest", "BlockMask", "FlexKernelOptions", "and_masks", "create_block_mask", "create_mask", "flex_attention",
     "noop_mask", "or_masks",
 ]  # fmt: skip
 
-_DEFAULT_SPARSE_BLOCK_SIZE = 128
 FlexKernelOptions = dict
 
 
@@ -28,11 +29,6 @@ class AuxOutput:
 
     lse: object = None
     max_scores: object = None
-
-
-def noop_mask(batch, head, token_q, token_kv):
-    """True everywhere."""
-    return batch.new_ones((), dtype=torch.bool, device=batch.device)
 
 
 def _identity(score, batch, head, token_q, token_kv):
@@ -80,79 +76,6 @@ def create_mask(mod_fn, B, H, Q_LEN, KV_LEN, device=None):
     return mod_fn(*where).expand(B, H, Q_LEN, KV_LEN)
 
 
-class BlockMask:
-    """Which blocks of scores a mask leaves: partly (kv_indices, kv_num_blocks) or wholly (full_...), and the mask itself.
-
-    Shapes: kv_num_blocks (B, H, blocks of queries), kv_indices (B, H, blocks of queries, blocks of keys).
-    """
-
-    def __init__(
-        self, seq_lengths, kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices, BLOCK_SIZE, mask_mod, **more
-    ):
-        self.seq_lengths = seq_lengths
-        self.kv_num_blocks, self.kv_indices = kv_num_blocks, kv_indices
-        self.full_kv_num_blocks, self.full_kv_indices = full_kv_num_blocks, full_kv_indices
-        self.BLOCK_SIZE = BLOCK_SIZE
-        self.mask_mod = mask_mod
-
-    @classmethod
-    def from_kv_blocks(
-        cls, kv_num_blocks, kv_indices, full_kv_num_blocks=None, full_kv_indices=None, BLOCK_SIZE=_DEFAULT_SPARSE_BLOCK_SIZE,
-        mask_mod=None, seq_lengths=None, compute_q_blocks=True,
-    ):  # fmt: skip
-        """The block mask of given blocks. Raises RuntimeError for indices of fewer than two dimensions."""
-        if kv_indices.dim() < 2:
-            raise RuntimeError("BlockMask must have at least 2 dimensions")
-        size = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
-        if seq_lengths is None:
-            seq_lengths = kv_indices.shape[-2] * size[0], kv_indices.shape[-1] * size[1]
-        return cls(
-            seq_lengths, kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices, size, mask_mod or noop_mask
-        )
-
-    @property
-    def shape(self):
-        return (*self.kv_num_blocks.shape[:-1], *self.seq_lengths)
-
-    def numel(self) -> int:
-        """The number of scores."""
-        return math.prod(self.shape)
-
-    def to_dense(self):
-        """1 for each block that is computed, (B, H, blocks of queries, blocks of keys)."""
-        dense = _spread(self.kv_num_blocks, self.kv_indices)
-        if self.full_kv_num_blocks is not None:
-            dense = dense | _spread(self.full_kv_num_blocks, self.full_kv_indices)
-        return dense.int()
-
-    def sparsity(self) -> float:
-        """The share of blocks that are left out, in percent."""
-        dense = self.to_dense()
-        return 100.0 * (1 - dense.sum().item() / dense.numel())
-
-    def to(self, device):
-        """The same on another device."""
-        parts = (self.kv_num_blocks, self.kv_indices, self.full_kv_num_blocks, self.full_kv_indices)
-        parts = [None if p is None else p.to(device) for p in parts]
-        return BlockMask(self.seq_lengths, *parts, self.BLOCK_SIZE, self.mask_mod)
-
-    def __repr__(self):
-        return f"BlockMask(shape={tuple(self.shape)}, sparsity={self.sparsity():.2f}%)"
-
-
-def _spread(counts, indices):
-    n = indices.shape[-1]
-    among = torch.arange(n, device=indices.device) < counts[..., None]
-    hits = indices[..., None] == torch.arange(n, device=indices.device)
-    return (hits & among[..., None]).any(-2)
-
-
-def _ordered(blocks):
-    """(counts, indices) of a boolean (..., rows, columns): the true columns first, each group in order."""
-    indices = torch.argsort(blocks.int(), dim=-1, descending=True, stable=True)
-    return blocks.sum(-1).to(torch.int32), indices.to(torch.int32)
-
-
 def create_block_mask(
     mask_mod, B, H, Q_LEN, KV_LEN, device=None, BLOCK_SIZE=_DEFAULT_SPARSE_BLOCK_SIZE, _compile=False, separate_full_blocks=True,
 ):  # fmt: skip
@@ -168,8 +91,8 @@ def create_block_mask(
     counts = padded.reshape(*mask.shape[:2], rows, size[0], columns, size[1]).sum((3, 5))
     full = counts == size[0] * size[1]
     some = (counts > 0) & ~full if separate_full_blocks else counts > 0
-    wholly = _ordered(full) if separate_full_blocks else (None, None)
-    return BlockMask((Q_LEN, KV_LEN), *_ordered(some), *wholly, size, mask_mod)
+    wholly = ordered(full) if separate_full_blocks else (None, None)
+    return BlockMask((Q_LEN, KV_LEN), *ordered(some), *wholly, size, mask_mod)
 
 
 def flex_attention(
@@ -186,7 +109,7 @@ def flex_attention(
     Shape:
         query (B, Hq, L, E), key (B, Hkv, S, E), value (B, Hkv, S, Ev) -> (B, Hq, L, Ev)
 
-    Raises ValueError where the numbers of heads do not fit. A query that may look nowhere gets zeros.
+    Raises ValueError where the numbers of heads, or the mask's lengths, do not fit. A query that may look nowhere gets zeros.
     """
     heads, kv_heads = query.shape[1], key.shape[1]
     if heads != kv_heads:
@@ -202,6 +125,7 @@ def flex_attention(
     if score_mod is not None:
         scores = score_mod(scores, *where)
     if block_mask is not None:
+        block_mask.fits(query.shape[2], key.shape[2])
         scores = scores.masked_fill(~block_mask.mask_mod(*where), float("-inf"))
     highest = scores.amax(-1, keepdim=True)
     weights = torch.exp(scores - highest.masked_fill(highest == float("-inf"), 0.0))
