@@ -297,7 +297,7 @@ def _dot_general(eqn):
     a, b, made = eqn.invars[0].aval, eqn.invars[1].aval, eqn.outvars[0].aval
     if not a.dtype == b.dtype == made.dtype or a.dtype.kind == "b":
         raise NotHere
-    if a.ndim == b.ndim == 2 and len(left) == 1:
+    if a.ndim == b.ndim == 2 and len(left) == 1 and not left_batch:
         if left == (1,):
             return (lambda x, y: x.dot(y)) if right == (0,) else (lambda x, y: x.dot(y.T))
         return (lambda x, y: x.T.dot(y)) if right == (0,) else (lambda x, y: x.T.dot(y.T))

@@ -138,9 +138,10 @@ def _fused(query, key, value, mask, is_causal, enable_gqa) -> bool:
 def _fused_attention(is_causal, scale):
     def run(query, key, value):
         swapped = (x.swapaxes(1, 2) for x in (query, key, value))
-        out = jax.nn.dot_product_attention(
-            *swapped, is_causal=is_causal, scale=_scale(query, scale), implementation="cudnn"
-        )
+        with jax.disable_jit(False):  # jax calls cuDNN from a function that is compiled
+            out = jax.nn.dot_product_attention(
+                *swapped, is_causal=is_causal, scale=_scale(query, scale), implementation="cudnn"
+            )
         return out.swapaxes(1, 2)
 
     return run

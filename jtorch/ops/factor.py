@@ -23,6 +23,7 @@ from .matrices import (
     from_triangle,
     matrices,
     mh,
+    real_dtype,
     square,
     squares,
     supported,
@@ -75,8 +76,8 @@ def lu_info(A):
 # ---------------------------------------------------------------- Cholesky
 
 
-def _cholesky(A, upper):
-    L = lax.linalg.cholesky(from_triangle(A, not upper), symmetrize_input=False)
+def _cholesky(whole, upper):
+    L = lax.linalg.cholesky(whole, symmetrize_input=False)
     return mh(L) if upper else L
 
 
@@ -84,10 +85,23 @@ def _cholesky(A, upper):
 def cholesky_and_info(A: Array, upper: bool) -> tuple[Array, Array]:
     """The triangular factor, and 0 or the order of the first leading minor that is not positive."""
     squares(A, "linalg.cholesky", "cholesky_cpu")
-    L = _cholesky(A, upper)
-    return L, _bad_minor(from_triangle(lax.stop_gradient(A), not upper), lax.stop_gradient(L))
+    whole = from_triangle(A, not upper)
+    L = _cholesky(whole, upper)
+    return L, _bad_minor(lax.stop_gradient(whole), lax.stop_gradient(L))
 
 
+def _cholesky_gradient(g, L, upper):
+    """jax's own takes four times as long to trace, for each size: A as the mean of both triangles, and a solution for each tangent."""
+    g, L = (mh(g), mh(L)) if upper else (g, L)
+    lower = np.tri(L.shape[-1], dtype=real_dtype(L.dtype)) - np.eye(L.shape[-1], dtype=real_dtype(L.dtype)) / 2
+    inner = lax.linalg.triangular_solve(
+        L, jnp.matmul(mh(L), g) * lower, left_side=True, lower=True, transpose_a=True, conjugate_a=True
+    )
+    inner = lax.linalg.triangular_solve(L, inner, left_side=False, lower=True)
+    return (inner + mh(inner)) / 2
+
+
+cholesky_and_info.vjp(A=lambda g, upper, out0: _cholesky_gradient(g[0], out0, upper))
 cholesky_and_info.guards(A=False, out0=True)
 
 
@@ -144,6 +158,7 @@ def cholesky_of(input: Array, upper: bool) -> tuple[Array, Array]:
     return cholesky_and_info.fn(input, upper)
 
 
+cholesky_of.vjp(input=lambda g, upper, out0: _cholesky_gradient(g[0], out0, upper))
 cholesky_of.guards(input=False, out=True)
 
 

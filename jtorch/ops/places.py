@@ -44,44 +44,62 @@ def added(array: Array, where, values: Array) -> Array:
     return at.max(values, mode=IN_BOUNDS) if array.dtype == np.bool_ else at.add(values, mode=IN_BOUNDS)
 
 
-def _one(where):
-    """(dimension, index) where all but one of `where` are whole dimensions, else None."""
+def _places(array: Array, where):
+    """(dimensions, indices, the dimension of the result where those of the indices begin) where `where` holds, beside whole
+    dimensions, integer indices alone, of dimensions that have elements; else None. Apart from each other, they come first."""
     given = [(d, i) for d, i in enumerate(where) if not isinstance(i, slice)]
-    return given[0] if len(given) == 1 and given[0][1].dtype != np.bool_ else None
+    if not given or any(i.dtype == np.bool_ or not array.shape[d] for d, i in given):
+        return None
+    dims, indices = zip(*given)
+    if len({i.dtype for i in indices}) > 1:
+        return None
+    return dims, indices, dims[0] if dims[-1] - dims[0] < len(dims) else 0
 
 
 def _from_the_start(index, size):
     return lax.select(lax.lt(index, np.zeros((), index.dtype)), lax.add(index, np.asarray(size, index.dtype)), index)
 
 
-def _around(array, dim, index):
-    """The dimensions of what is picked at `index` along `dim` that are the array's own."""
-    return (*range(dim), *range(dim + index.ndim, array.ndim - 1 + index.ndim))
+def _starts(array, dims, indices, wrap):
+    """The indices side by side in a last dimension, as XLA has them."""
+    if wrap:
+        indices = [_from_the_start(i, array.shape[d]) for d, i in zip(dims, indices)]
+    if len(indices) == 1:
+        return lax.expand_dims(indices[0], (indices[0].ndim,))
+    shape = np.broadcast_shapes(*(i.shape for i in indices))
+    within = [lax.broadcast_in_dim(i, (*shape, 1), range(len(shape) - i.ndim, len(shape))) for i in indices]
+    return lax.concatenate(within, len(shape))
+
+
+def _around(array, dims, at, wide):
+    """The dimensions of what is picked along `dims` that are the array's own: those of the indices, `wide` of them, begin at `at`."""
+    kept = array.ndim - len(dims)
+    return (*range(at), *range(at + wide, kept + wide))
 
 
 def picked(array: Array, where, wrap=True) -> Array:
     """`array.at[where].get(mode=IN_BOUNDS)`; wrap: an index may count from the end.
 
-    One index is written as XLA's gather: jnp's own takes three times as long to trace, at each length that an index has."""
-    one = _one(where)
-    if one is None or not array.shape[one[0]]:
+    Integer indices are written as XLA's gather: jnp's own takes three times as long to trace, at each length that an index has."""
+    places = _places(array, where)
+    if places is None:
         return array.at[where].get(mode=IN_BOUNDS)
-    dim, index = one
-    index = _from_the_start(index, array.shape[dim]) if wrap else index
-    numbers = lax.GatherDimensionNumbers(_around(array, dim, index), (dim,), (dim,))
-    sizes = (*array.shape[:dim], 1, *array.shape[dim + 1 :])
-    return lax.gather(array, lax.expand_dims(index, (index.ndim,)), numbers, sizes, mode=IN_BOUNDS)
+    dims, indices, at = places
+    starts = _starts(array, dims, indices, wrap)
+    numbers = lax.GatherDimensionNumbers(_around(array, dims, at, starts.ndim - 1), dims, dims)
+    sizes = tuple(1 if d in dims else n for d, n in enumerate(array.shape))
+    return lax.gather(array, starts, numbers, sizes, mode=IN_BOUNDS)
 
 
 def added_apart(array: Array, where, values: Array) -> Array:
     """`array.at[where].add(values, mode=IN_BOUNDS)`, of values as `picked` has them."""
-    one = _one(where)
-    if one is None or not array.shape[one[0]]:
+    places = _places(array, where)
+    if places is None:
         return array.at[where].add(values, mode=IN_BOUNDS)
-    dim, index = one
-    index = lax.expand_dims(_from_the_start(index, array.shape[dim]), (index.ndim,))
-    numbers = lax.ScatterDimensionNumbers(_around(array, dim, one[1]), (dim,), (dim,))
-    return lax.scatter_add(array, index, values, numbers, mode=IN_BOUNDS)
+    dims, indices, at = places
+    starts = _starts(array, dims, indices, True)
+    numbers = lax.ScatterDimensionNumbers(_around(array, dims, at, starts.ndim - 1), dims, dims)
+    return lax.scatter_add(array, starts, values, numbers, mode=IN_BOUNDS)
 
 
 def added_wide(array: Array, where, values: Array) -> Array:

@@ -141,7 +141,7 @@ _IN_C = frozenset(
 _NOTHING = contextlib.nullcontext()
 # Modules whose kernels have no loops of jax's, which would be unrolled (a jnp function with one goes under `jax.disable_jit(False)`).
 _WITHOUT_LOOPS = frozenset(
-    "activation arithmetic batchnorm compare create einsum join linear logic loss margins matmul norm reduce rounding vectors".split()
+    "activation arithmetic attention batchnorm compare create einsum join linear logic loss margins matmul norm reduce rounding vectors".split()
 )
 
 # Called instead of the kernel when an argument is a Tensor; set by dispatch, which alone knows Tensor.

@@ -118,8 +118,6 @@ class LBFGS(Optimizer):
         line_search_fn: None or "strong_wolfe"
     """
 
-    _step_supports_amp_scaling = False
-
     def __init__(
         self,
         params,

@@ -23,8 +23,6 @@ class Optax(Optimizer):
     >>> optimizer = Optax(model.parameters(), optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(1e-3)))
     """
 
-    _step_supports_amp_scaling = False
-
     def __init__(self, params, transformation):
         super().__init__(params, {})
         if len(self.param_groups) != 1:

@@ -112,11 +112,12 @@ class Optimizer:
     counts_steps = True  # the state has a "step"
     old_numbers = ()  # tensors of the state that are numbers in files of before PyTorch 1.12
     added_options = {}  # options that groups of old files lack, and what they mean there
-    _step_supports_amp_scaling = True
     _began = False  # whether it has dropped gradients
 
     def __init__(self, params, defaults):
         self.defaults = defaults
+        if defaults.get("fused"):
+            self._step_supports_amp_scaling = True  # asked by trainers, which then clip no gradients
         self._init_hooks()
         self._patch_step_function()
         if isinstance(params, Tensor):

@@ -75,6 +75,9 @@ KERNELS = {
     "largest": (lambda x, k, odd: (*lax.top_k(x, 2), *lax.top_k(k, 3), *lax.top_k(odd, 5)), [X, K, ODD]),
     "product": (lambda x, w: x @ w, [X, weight(4, 5)]),
     "batched product": (lambda x, w: jnp.einsum("bij,bkj->bik", x, w), [X, weight(2, 5, 4)]),
+    "rows by rows": (
+        lambda x, y, w: (jnp.einsum("bd,bd->b", x, y), jnp.einsum("db,db->b", x, y), jnp.einsum("bd,db->b", x, w), jnp.einsum("bd,bd->", x, y)),
+        [X[0], X[1], weight(4, 3)]),
     "two dimensions summed": (lambda x, w: jnp.einsum("bij,jib->", x, w), [X, weight(4, 3, 2)]),
     "product of nothing": (lambda x, w: (x[:, :, :0] @ w[:0], x[:0] @ w), [X, weight(4, 5)]),
     "whole numbers' product": (lambda k: k @ k.T, [K]),

@@ -165,6 +165,18 @@ def test_error(name):
     assert got.error is not None
 
 
+@pytest.mark.parametrize("options", [{}, {"fused": True}, {"fused": False}, {"foreach": True}], ids=str)
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "Adagrad", "RMSprop", "LBFGS"])
+def test_says_that_it_unscales_where_it_was_asked_to_be_fused(name, options):
+    """Lightning clips no gradients of an optimizer that says so."""
+
+    def run(t):
+        made = getattr(t.optim, name)([t.nn.Parameter(t.ones(1))], lr=0.1, **options)
+        return getattr(made, "_step_supports_amp_scaling", None)
+
+    both(run)
+
+
 def test_hooks_of_all_optimizers_come_first_before_and_last_after_a_step():
     def run(t):
         log = []
