@@ -140,3 +140,7 @@ def scan_in_place(have, wanted) -> RuntimeError:
 
 def chance(p) -> RuntimeError:
     return RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+
+
+def dim_order(more: str) -> RuntimeError:
+    return RuntimeError(f"The tensor does not have unique dim order{more}.")
