@@ -1,6 +1,5 @@
 """Tensor methods that are not rows of the op table, attached to Tensor."""
 
-import builtins
 import importlib
 
 import numpy as np
