@@ -6,6 +6,7 @@ are kept as their class and what their attributes are.
 
 import importlib
 import inspect
+import os
 import sys
 
 from .. import errors, serialization
@@ -42,6 +43,8 @@ traced.ScriptFunction.save = traced.ScriptModule.save = _save
 
 def load(f, map_location=None, extra=None):
     """What `save` has written. RuntimeError: the file is another's, or damaged."""
+    if isinstance(f, (str, os.PathLike)) and not os.path.isfile(f):
+        raise ValueError(f"The provided filename {f} {'is a directory' if os.path.isdir(f) else 'does not exist'}")
     try:
         found = serialization.load(f, map_location=map_location, weights_only=True)
     except (OSError, KeyError) as error:

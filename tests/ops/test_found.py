@@ -505,3 +505,14 @@ def test_zeros_with_a_sign_and_steps_of_nan():
     both(lambda t: t.asinh(t.tensor([complex(re, im) for re in (0.0, -0.0) for im in (-1.5, 1.5, 0.5)])))
     both(lambda t: t.heaviside(t.tensor([math.nan, 2, -1, 0], dtype=t.bfloat16), t.ones(4, dtype=t.bfloat16)))
     both(lambda t: t.zeros(0, dtype=t.bfloat16).median())
+    ends = [0.0, 1.0, math.inf, math.nan, 3e4, -1.0]
+    both(lambda t: t.igamma(t.tensor(ends)[:, None], t.tensor(ends)))
+
+
+@pytest.mark.parametrize("driver", [None, "gelsd"])
+def test_the_rank_of_one_matrix_for_many_right_sides(driver):
+    def program(t):
+        A = t.tensor([[[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]]])
+        return tuple(t.linalg.lstsq(A, t.ones(2, 3, 1), driver=driver))[1:]
+
+    both(program)
