@@ -4,6 +4,8 @@ A kernel is Python over tensors. It is recorded like any code; where it needs va
 JAX, whose values are not known, a kernel that needs them becomes a call back to the host, with shapes from the fake kernel.
 """
 
+import functools
+
 import jax
 import jax.numpy as jnp
 
@@ -11,7 +13,7 @@ from . import errors_extend
 from .amp.autocast import autocast, is_autocast_enabled
 from .aten import OpOverload, OpOverloadPacket, namespace
 from .autograd.function import Function
-from .autograd.levels import array_of
+from .autograd.levels import array_of, levels
 from .autograd.mode import no_grad
 from .core.lanes import ByTracing, is_traced
 from .core.record import tls
@@ -60,7 +62,7 @@ class Operator:
             return override.override(self.overload, relevant, args, kwargs)
         modes = tls.me.extra.get("dispatch_modes")
         if modes:
-            return modes[-1].see(self.overload, args, kwargs)
+            return modes[-1].see(self.overload, args, kwargs, self.classes)
         return self.run(values)
 
     def run(self, values):
@@ -149,7 +151,7 @@ class Operator:
 
     def _traced(self, values):
         if self.vmap is not None:
-            return self._batched(values)
+            return self._on_tape(values) if levels()[-1:] and levels()[-1].kind == "vmap" else self._batched(values)
         if self.backward is not None:
             return self._on_tape(values)
         return self.compute_traced(values)
@@ -209,7 +211,7 @@ class Operator:
                 _with(flat, shape, slots, arrays),
             )
             results, _ = _flatten([result])
-            at = [*leaves_of(out_dims)] if isinstance(out_dims, (tuple, list)) else [out_dims] * len(results)
+            at = _dims_of(out_dims, len(results))
             moved = [array_of(r) if d in (None, 0) else jnp.moveaxis(array_of(r), d, 0) for r, d in zip(results, at)]
             return moved, [d is not None for d in at]
 
@@ -253,12 +255,11 @@ def leaves(values) -> list[Tensor]:
     return [t for v in values for t in (v if isinstance(v, (list, tuple)) else (v,)) if isinstance(t, Tensor)]
 
 
-def leaves_of(x):
-    for each in x:
-        if isinstance(each, (tuple, list)):
-            yield from leaves_of(each)
-        else:
-            yield each
+def _dims_of(out_dims, n) -> tuple:
+    """Where the slices lie in each of n results."""
+    if not isinstance(out_dims, (tuple, list)):
+        return (out_dims,) * n
+    return tuple(d for x in out_dims for d in (x if isinstance(x, (tuple, list)) else (x,)))
 
 
 def _device_type(tensors) -> str:
@@ -296,7 +297,7 @@ def _function_of(operator, shape, made):
     schema = operator.schema
 
     class Generated(Function):
-        generate_vmap_rule = True  # inside transformations the kernel is one jax calls, which batches it
+        generate_vmap_rule = operator.vmap is None  # then the kernel is one jax calls, which batches it
 
         @staticmethod
         def forward(*flat):
@@ -333,6 +334,17 @@ def _function_of(operator, shape, made):
                 given += [g] if s is None else [None] * s[1] if g is None else list(g)
             return tuple(given)
 
+    if operator.vmap is not None:
+
+        def batched(info, in_dims, *flat):
+            dims = tuple(_unflatten(iter(in_dims), shape))
+            values = _unflatten(iter(flat), shape)
+            result, out_dims = schema.call(functools.partial(operator.vmap, info, dims), values)
+            results, at = _flatten([result])
+            made.append(at)
+            return (tuple(results), _dims_of(out_dims, len(results))) if at[0] is not None else (result, out_dims)
+
+        Generated.vmap = staticmethod(batched)
     space, _, name = schema.name.partition("::")
     Generated.__name__ = f"GeneratedBackwardFor_{space}_{name}_{schema.overload_name or 'default'}"
     return Generated

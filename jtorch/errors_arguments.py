@@ -46,6 +46,14 @@ def one_by_one(function: str, input, given) -> TypeError:
     return combination(function, (input, *given), f"(Tensor input, tuple of ints), as in {function}(x, {tuple(given)})")
 
 
+def given_one_by_one(record, function: str, at: int, args) -> TypeError:
+    """The same of a function with one form."""
+    most = len([p for p in record.params if p.kind is not p.KEYWORD_ONLY])
+    if len(args) > most:
+        return TypeError(f"{function}() takes {most} positional arguments but {len(args)} were given")
+    return no_tuple(function, record.params[at].name, at + 1, args[at])
+
+
 def size_element(name, at: int, got, spread: bool) -> TypeError:
     """A size with something in it that is no int; `spread`: given one by one."""
     kind = type_name(got)
@@ -140,3 +148,7 @@ def scan_in_place(have, wanted) -> RuntimeError:
 
 def chance(p) -> RuntimeError:
     return RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+
+
+def dim_order(more: str) -> RuntimeError:
+    return RuntimeError(f"The tensor does not have unique dim order{more}.")

@@ -12,6 +12,14 @@ def no_override(name, types, modes) -> TypeError:
     )
 
 
+def foreign(name, function, tensor) -> TypeError:
+    """A tensor of one library met a function of the other."""
+    return TypeError(
+        f"{name} of {function} was given a tensor of {tensor}\n"
+        "  jtorch.from_numpy(t.numpy()) and torch.from_numpy(t.numpy()) take tensors from one to the other"
+    )
+
+
 def not_a_subclass() -> TypeError:
     return TypeError(
         "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your class "

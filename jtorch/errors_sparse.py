@@ -374,8 +374,17 @@ def reduce_layouts(layout) -> RuntimeError:
     return RuntimeError(f"torch.sparse.mm with reduce expects a sparse_csr matrix and a dense one, but got {layout}")
 
 
+def needless_blocks(kind: str) -> RuntimeError:
+    name = "Sparse" if kind == "coo" else f"Sparse{kind.capitalize()}"
+    return RuntimeError(
+        f"dense_to_sparse: conversion from Strided to {name} with blocksize argument given is not supported"
+    )
+
+
 def reduce_name(reduce) -> RuntimeError:
-    return RuntimeError(f"reduce argument must be either sum, mean, amax or amin, got {reduce}")
+    if reduce == "prod":
+        return RuntimeError("sparse_mm_reduce: reduce type of prod has not been enabled.")
+    return RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
 
 
 def sampled_layout(layout) -> RuntimeError:

@@ -51,8 +51,8 @@ def _method(name):
     """The function of one tensor, and of what belongs to it."""
     base = name.removesuffix("_")
     if base in _BOUNDS:
-        compute = functools.partial(_bound, base)
-        return (lambda t, other: t.copy_(compute(t, other))) if name != base else compute
+        bound = _BOUNDS[base]
+        return (lambda t, other: t.clamp_(**{bound: other})) if name != base else functools.partial(_bound, base)
     if name == "powsum":
         return lambda t, ord: t.abs().pow(ord).sum()
     return functions.lookup("linalg", "vector_norm") if name == "norm" else getattr(Tensor, name)

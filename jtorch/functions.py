@@ -23,6 +23,7 @@ from .autograd import entry as _entry
 from .autograd import mode as _mode
 from .core import dtype as dtypes
 from .dispatch import RETURN_FIELDS, build_inplace, copy_of, function_of, of_tensor, override, spread, twin
+from .dispatch.spread import varargs_index
 from .ops import registry
 from .tensor import Tensor
 
@@ -74,7 +75,8 @@ def lookup(space: str, name: str):
             own = _own_name(record)
             shared = space == _home(record, name) and name == own or name in _SHARED and space != "Tensor"
             out = _takes_out(space, name)
-            found = function_of(record) if shared and out else copy_of(record, space, name, out)
+            alone = space == "torch" and varargs_index(record) >= 0  # the function itself takes ints one by one
+            found = function_of(record) if shared and out and not alone else copy_of(record, space, name, out)
             if name == own:
                 found.__name__ = name
             if key in _OTHER_DEFAULTS:

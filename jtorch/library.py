@@ -28,7 +28,7 @@ def _decorator(register):
             kwargs["fn"] = kwargs.pop("func")
         fn = kwargs.pop("fn", None)
         *rest, last = args
-        if fn is None and callable(last) and not isinstance(last, (CustomOpDef, OpOverload, OpOverloadPacket)):
+        if fn is None and callable(last) and not isinstance(last, (type, CustomOpDef, OpOverload, OpOverloadPacket)):
             fn, args = last, tuple(rest)
         elif last is None:
             args = tuple(rest)
@@ -265,7 +265,6 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
 def register_vmap(op, fn, /, *, lib=None):
     """The rule of torch.vmap: fn(info, in_dims, *args) -> (result, out_dims); also a decorator."""
     _operator(op).vmap = fn
-    return fn
 
 
 def register_autocast(op, device_type, cast_inputs, /, *, lib=None):

@@ -1,6 +1,5 @@
 """Tensor methods that are not rows of the op table, attached to Tensor."""
 
-import builtins
 import importlib
 
 import numpy as np
@@ -29,6 +28,7 @@ from .reshaping import (
     broadcast_to,
     clone,
     contiguous,
+    dim_order,
     flatten,
     hermitian,
     is_contiguous,
@@ -312,7 +312,7 @@ def install():
     Tensor.resolve_neg = lambda self: self
     Tensor.is_distributed = lambda self: False
     Tensor.is_inference_ = Tensor.is_inference
-    Tensor.dim_order = lambda self: tuple(sorted(builtins.range(self.ndim), key=lambda d: -self.stride(d)))
+    Tensor.dim_order = dim_order
     Tensor.is_nonzero = lambda self: bool(self)
     Tensor.to_dense = to_dense
     for name in _OF_SPARSE:

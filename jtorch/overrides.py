@@ -7,7 +7,9 @@ import contextlib
 import functools
 import importlib
 import inspect
+import threading
 import types
+from types import FunctionType
 
 from . import errors_extend, functions
 from .core.record import tls
@@ -31,6 +33,9 @@ def has_torch_function(relevant_args) -> bool:
     """Whether one of these arguments, or an active mode, has a `__torch_function__` to be asked."""
     me = tls.me
     if not me.overriding:
+        return False
+    if getattr(_once, "skip", False):
+        _once.skip = False
         return False
     return bool(me.function_modes) or me.overriding == 2 and any(override.has_override(type(a)) for a in relevant_args)
 
@@ -97,8 +102,22 @@ def wrap_torch_function(dispatcher):
 
 
 def redispatch_function(func, types, args, kwargs):
-    """Call a function from a `__torch_function__`, for the classes and modes that come after this one."""
-    return func(*args, **(kwargs or {}))
+    """Call a function from a `__torch_function__` without asking for that call again: what a program's own function calls is asked."""
+    if isinstance(func, FunctionType) and (func.__module__ or "").partition(".")[0] != "jtorch":
+        _once.skip = True
+        try:
+            return func(*args, **(kwargs or {}))
+        finally:
+            _once.skip = False
+    with _Nobody():
+        return func(*args, **(kwargs or {}))
+
+
+class _Nobody(override.disabled):
+    level = 0
+
+
+_once = threading.local()  # skip: whether the next has_torch_function says no
 
 
 def is_tensor_like(inp) -> bool:

@@ -212,6 +212,29 @@ def is_contiguous(self, memory_format=contiguous_format) -> bool:
     return spec.ndim == want and shapes.is_channels_last(tuple(spec.shape), spec.strides)
 
 
+def dim_order(self, ambiguity_check=False) -> tuple[int, ...]:
+    """The dimensions from the outermost in, as the elements lie in memory.
+
+    ambiguity_check: True raises where another order says the same; a list of memory formats, unless the tensor is of just one of them
+    """
+    formats = [] if isinstance(ambiguity_check, bool) else ambiguity_check
+    if type(formats) is not list or not all(isinstance(f, type(contiguous_format)) for f in formats):
+        raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+    shape, strides = tuple(self._spec.shape), self._spec.strides
+    order, undecided = shapes.stride_order(shape, strides)
+    equal = 1 in shape or builtins.any(a == b for a, b in zip(strides, strides[1:]))
+    if (
+        ambiguity_check is not False
+        and equal
+        and builtins.sum(self.is_contiguous(memory_format=f) for f in formats) != 1
+    ):
+        raise errors_arguments.dim_order(", or cannot map to exact one of the given memory formats")
+    plain, last = self.is_contiguous(), len(shape) == 4 and shapes.is_channels_last(shape, strides)
+    if undecided and ambiguity_check and plain == last and len(shape) > 1:
+        raise errors_arguments.dim_order("")
+    return order
+
+
 def clone(input, *, memory_format=preserve_format) -> Tensor:
     """A copy, differentiable."""
     made = op_named("clone")(input)

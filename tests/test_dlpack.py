@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from tests.oracle import both
+import jtorch
+from tests.oracle import both, torch
 
 PASSED = {
     "a tensor shares": lambda t: [(t.from_dlpack(x).add_(1), x) for x in [t.arange(3.0)]],
@@ -23,3 +24,19 @@ PASSED = {
 @pytest.mark.parametrize("name", PASSED)
 def test_passed(name):
     both(PASSED[name])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: torch.add(jtorch.ones(2), 1),
+        lambda: torch.nn.functional.relu(jtorch.ones(2)),
+        lambda: torch.stack([jtorch.ones(2)]),
+        lambda: jtorch.add(torch.ones(2), 1),
+        lambda: jtorch.nn.functional.relu(torch.ones(2)),
+        lambda: jtorch.ones(2) @ torch.ones(2),
+    ],
+)
+def test_tensors_of_one_library_in_functions_of_the_other(call):
+    with pytest.raises(TypeError, match=r"was given a tensor of|unsupported operand"):
+        call()

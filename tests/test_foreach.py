@@ -50,6 +50,7 @@ CALLS = [
     "_foreach_clamp_max_(x, other=y)", "_foreach_lerp_(x, tensors1=y, weight=0.5)", "_foreach_lerp(x, y, weights=y)", "_foreach_lerp(x, y, weight=[0.5, 0.1])",
     "_foreach_pow(x, exponent=[2, 3])", "_foreach_addcmul_(x, tensor1=y, tensor2=y, value=2)", "_foreach_copy_(self=x, src=y)",
     "_foreach_sub_(self=x, scalar=1)", "_foreach_pow(x, exponent=2)", "_foreach_powsum(x, ord=2)",
+    "_foreach_minimum_([t([1, 2])], 1)", "_foreach_maximum_([t([1, 2])], [t([2, 0])])",
     "_foreach_add([], 1)", "_foreach_add(x, y[:1])", "_foreach_add(x, [1.0])", "_foreach_add(x, t([1.0, 2.0]))", "_foreach_frac(x[0])",
 ]  # fmt: skip
 
@@ -62,6 +63,12 @@ def test_calls(text):
         return eval(f"torch.{text}", scope | {"torch": module}), x
 
     oracle.agree(oracle.run(program, torch), oracle.run(program, jtorch))
+
+
+@pytest.mark.parametrize("bound", [0.5, [0.5], [jtorch.tensor(0.5)]])
+def test_bounds_that_do_not_fit_what_they_are_written_to(bound):
+    with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output type Long"):
+        jtorch._foreach_maximum_([jtorch.tensor([1, 2])], bound)
 
 
 def test_a_name_that_is_none():

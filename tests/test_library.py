@@ -368,6 +368,42 @@ def refusals(t):
     return said
 
 
-@pytest.mark.parametrize("program", [overloads, early, refusals])
+def values_inside_vmap(t):
+    def cube(x):
+        a = x.numpy()
+        return t.tensor(a**3), t.tensor(3 * a**2)
+
+    op = plain_op(t, cube, "tests_cube::cube", {"x": t.Tensor, "return": tuple[t.Tensor, t.Tensor]})
+    given = op.register_vmap(lambda info, in_dims, x: (op(x), (in_dims[0], in_dims[0])))
+    x = t.arange(6.0).reshape(2, 3)
+    runs = t.vmap(op)(x), t.vmap(op, in_dims=1, out_dims=1)(x), t.vmap(t.vmap(op))(x)
+    return given, [[r.tolist() for r in run] for run in runs]
+
+
+def dispatch_of_a_mode(t):
+    class Mode(t.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {})) * 3
+
+    class Sub(Mode):
+        pass
+
+    op = plain_op(t, lambda x: x.clone(), "tests_mode::foo", {"x": t.Tensor, "return": t.Tensor})
+    seen = []
+
+    @t.library.register_torch_dispatch("tests_mode::foo", Mode)
+    def own(mode, func, types, args, kwargs):
+        seen.append((type(mode).__name__, func.name(), kwargs))
+        return args[0] + 1
+
+    x = t.ones(2)
+    with Mode():
+        inside = op(x)
+    with Sub():
+        other = op(x)
+    return op(x).tolist(), inside.tolist(), other.tolist(), seen
+
+
+@pytest.mark.parametrize("program", [overloads, early, refusals, values_inside_vmap, dispatch_of_a_mode])
 def test_like_torch(program):
     assert program(jtorch) == program(torch)

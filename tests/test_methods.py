@@ -54,11 +54,20 @@ CALLS = {
     "reverse operands": lambda t: [1 - t.ones(1), 2 / t.ones(1), 2 ** t.ones(1), 5 % t.tensor([3]),
         7 // t.tensor([2]), 3 & t.tensor([1])],
     "contains": lambda t: [1.0 in t.ones(2), t.tensor(1.0) in t.ones(2)],
-    "dim_order": lambda t: [t.ones(2, 3).dim_order(), t.ones(2, 3).t().dim_order()],
+    "dim_order": lambda t: [[_tried(x.dim_order, ambiguity_check=check) for check in (False, True, [], [t.channels_last],
+        [t.contiguous_format, t.channels_last], None, [3])] for x in (t.ones(2, 3), t.ones(2, 3).t(), t.empty(1, 2, 3, 4),
+        t.empty(2, 2, 3, 4).to(memory_format=t.channels_last), t.zeros(3, 1, 2).expand(3, 4, 2), t.empty(()), t.empty(2, 1, 1, 3))],
     "new": lambda t: t.ones(2).new_empty((2, 3)).shape,
     "item types": lambda t: [type(t.tensor(v).item()).__name__ for v in (1, 1.0, True, 1j)],
     "dir": lambda t: all(n in dir(t.ones(1)) for n in ("add", "add_", "backward", "view", "__add__")),
 }  # fmt: skip
+
+
+def _tried(fn, **named):
+    try:
+        return fn(**named)
+    except (RuntimeError, TypeError) as error:
+        return type(error).__name__, str(error)
 
 
 def _channels(t):

@@ -117,7 +117,8 @@ NAMED = (
     "x.reshape(shape=(3, 2))", "x.tile(dims=(2,))", "t.tile(x, dims=(2, 1))",
     "x.clone().resize_(size=(6,))", "x.sum_to_size(size=(1, 3))", "t.split(tensor=x, split_size_or_sections=1)", "t.scalar_tensor(s=2)",
     "x.clone().cumsum_(axis=0)", "x.clone().renorm_(p=2, axis=0, maxnorm=1)",
-    "t.det()", "t.linalg.inv(input=s, x=s)", "t.linalg.norm(x, axes=1)",
+    "t.permute(x, 1, 0)", "t.permute(s[0], 0)", "t.permute(x, (1, 0))", "x.permute(1, 0)", "t.flip(x, 0, 1)", "t.flip(x, 0)", "t.tile(x, 2, 1)",
+    "t.expand_copy(x, 2, 3)", "t.det()", "t.linalg.inv(input=s, x=s)", "t.linalg.norm(x, axes=1)",
 )  # fmt: skip
 
 

@@ -2,8 +2,10 @@
 
 import pickle
 
+import pytest
+
 import jtorch
-from tests.oracle import both
+from tests.oracle import both, torch
 
 PROGRAM = """
 import copy, pickle, torch
@@ -117,3 +119,22 @@ del sys.modules["home_of_wrapped"], home, Wrapped, w, found, f
 def test_saving():
     """torch.save and torch.load of a wrapper: what it wraps comes with its attributes, in both ways of loading."""
     both(SAVED, layout=False)
+
+
+@pytest.mark.parametrize("t", [torch, jtorch], ids=["torch", "jtorch"])
+def test_redispatch_skips_one_call(t):
+    seen = []
+
+    class Sub(t.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args, kwargs=None):
+            seen.append(func.__name__)
+            return t.overrides.redispatch_function(func, types, args, kwargs)
+
+    def scaled(a, b):
+        if t.overrides.has_torch_function((a, b)):
+            return t.overrides.handle_torch_function(scaled, (a, b), a, b)
+        return a * b + 1
+
+    made = scaled(Sub(t.tensor([3.0])), t.tensor([4.0]))
+    assert (type(made), made.tolist(), seen) == (t.Tensor, [13.0], ["scaled", "mul"])

@@ -189,11 +189,14 @@ class Run:
         leaf._accumulate(value, self.create_graph)
 
     def after_leaf(self, leaf, value, around):
+        given = leaf
         for hook in list(around.get("_post_hooks", {}).values()):
-            got = hook(leaf)
-            if got is not None:
-                _check_hook(hook, leaf, got)
-                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+            got = hook(given)
+            if got is not None and got is not given:
+                _check_hook(hook, given, got)
+                given = got
+        if given is not leaf:
+            raise RuntimeError("Tensor post accumulate grad hooks should return None.")
         for hook in list(around.get("_acc_hooks", {}).values()):
             hook((), (self.tensor(value, leaf._spec),))
 

@@ -287,6 +287,12 @@ def _scipys(name):
     return rule
 
 
+def _lgamma(eqn):
+    """scipy's, but for -inf, where it has -inf and XLA inf."""
+    fn = _scipys("gammaln")(eqn)
+    return lambda x: np.where(x == -np.inf, np.asarray(np.inf, x.dtype), fn(x))
+
+
 def _integer_pow(eqn):
     y = eqn.params["y"]
     return lambda x: np.power(x, np.asarray(y, x.dtype)) if y >= 0 else 1 / np.power(x, np.asarray(-y, x.dtype))
@@ -386,7 +392,7 @@ ALIKE = SAME | {
     "ceil": _plain(np.ceil), "cbrt": _floats(np.cbrt), "is_finite": _plain(np.isfinite), "round": _round,
     "rsqrt": _floats(lambda x: 1 / np.sqrt(x)),
     "logistic": _floats(_logistic),
-    "erf": _scipys("erf"), "erfc": _scipys("erfc"), "lgamma": _scipys("gammaln"), "digamma": _scipys("psi"), "erf_inv": _scipys("erfinv"),
+    "erf": _scipys("erf"), "erfc": _scipys("erfc"), "lgamma": _lgamma, "digamma": _scipys("psi"), "erf_inv": _scipys("erfinv"),
     "clamp": _plain(lambda low, x, high: np.minimum(np.maximum(x, low), high)),
     "reduce_prod": _reduce(np.multiply),
     "argmax": _arg(np.argmax),

@@ -171,6 +171,16 @@ def empty_like_strides(shape: Ints, strides: Ints) -> Ints:
     return tuple(out)
 
 
+def stride_order(shape: Ints, strides: Ints) -> tuple[Ints, bool]:
+    """The dimensions from the outermost in, as these strides order them; and whether they leave two of them undecided."""
+    if strides == contiguous_strides(shape):
+        order = range(len(shape))
+    else:
+        order = reversed(_memory_order(shape, [strides]))
+    dims = range(len(shape))
+    return tuple(order), any(not _compare(shape, [strides], a, b) for a in dims for b in dims[:a])
+
+
 def elementwise_strides(shape: Ints, operands: Sequence[tuple[Ints, Ints]]) -> Ints:
     """Strides of the fresh result of an elementwise op over operands given as (shape, strides).
 

@@ -467,9 +467,9 @@ def _at_home(fn, space, name):
     fn.__module__, fn.__qualname__ = "jtorch", name if space == "torch" else f"{space}.{name}"
 
 
-def _public(record, fn):
-    """A function as the public one: spread, and known to itself."""
-    found = spread(record, fn)
+def _public(record, fn, function=""):
+    """A function as the public one: spread, and known to itself. function: as for `spread`."""
+    found = spread(record, fn, function)
     if found is not fn:
         _inner[found] = fn
     if "public" in fn.__globals__:
@@ -488,7 +488,7 @@ def copy_of(record, space, name, out=True):
     made = twin(fn, scope)
     if not out:
         take_no_out(made)
-    made = _public(record, made)
+    made = _public(record, made, "" if space == "Tensor" else name)
     made.__name__ = made.__qualname__ = name
     _at_home(made, space, name)
     if space == "Tensor":

@@ -92,12 +92,20 @@ def override(public, relevant, args, kwargs):
         if result is not NotImplemented:
             return result
     for cls in asked:
+        if _foreign(cls):
+            raise errors_extend.foreign(name_of(public), "jtorch", "PyTorch")
         result = cls.__torch_function__(public, asked, args, kwargs or None)
         if result is not NotImplemented:
             return result
     if len(asked) < len(relevant):
         return type(relevant[-1]).__layout_function__(public, args, kwargs or {})
     raise errors_extend.no_override(name_of(public), asked, modes[-1:])
+
+
+def _foreign(thing) -> bool:
+    """Whether a class or function is PyTorch's own, where that is loaded too: each asks the other without end."""
+    home = getattr(getattr(thing, "__objclass__", thing), "__module__", None) or ""
+    return home.partition(".")[0] == "torch" and getattr(sys.modules.get("torch"), "Tensor", Tensor) is not Tensor
 
 
 def name_of(public) -> str:
@@ -127,6 +135,8 @@ def default(cls, func, types, args=(), kwargs=None):
     for t in types:
         if not issubclass(cls, t):
             return NotImplemented
+    if cls in FAST and _foreign(func):
+        raise errors_extend.foreign(f"torch.{func.__name__}", "PyTorch", "jtorch")
     me = tls.me
     before = me.overriding
     me.overriding = min(before, 1)

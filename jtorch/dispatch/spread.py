@@ -2,7 +2,7 @@
 
 import inspect
 
-from .. import errors
+from .. import errors, errors_arguments
 from ..core.spec import Size
 from ..ops.registry import VarInts
 from . import override
@@ -16,8 +16,8 @@ def varargs_index(record):
     return -1
 
 
-def spread(record, fn):
-    """Let the ints of a VarInts parameter be given one by one: x.permute(0, 1)."""
+def spread(record, fn, function=""):
+    """Let the ints of a VarInts parameter be given one by one: x.permute(0, 1). function: the name of one that refuses that."""
     at = varargs_index(record)
     if at < 0:
         return fn
@@ -27,6 +27,8 @@ def spread(record, fn):
         if len(args) > at:
             first = args[at]
             if not isinstance(first, (tuple, list, Size)) and not (first is None and len(args) == at + 1):
+                if function and isinstance(first, int):
+                    raise errors_arguments.given_one_by_one(record, function, at, args)
                 args = (*args[:at], args[at:])
         elif required and not kwargs and len(args) == at:
             raise errors.missing_argument(record.name, record.params[at].name)

@@ -149,7 +149,8 @@ class _Out(PythonNode):
     __slots__ = ("lanes",)
 
     def __init__(self, spec, edge, lanes):
-        super().__init__("VmapBackward", (edge,), (spec,))
+        made = edge[0]
+        super().__init__(made.name() if isinstance(made, Node) else "VmapBackward", (edge,), (spec,))
         self.lanes = lanes
 
     def apply(self, g):

@@ -125,7 +125,7 @@ def _replace(gm, pattern, replacement, filters=(), callback=None):
         inside = {n for p, n in found.items() if p.op != "placeholder" and isinstance(n, Node)}
         if inside & used or any(p not in found for p in matcher.returning):
             continue
-        match = Match(node, found)
+        match = Match(matcher.returning[0], found)
         if all(f(match, graph, wanted) for f in filters):
             used |= inside
             matches.append((match, inside))

@@ -85,7 +85,7 @@ def _even_share(g: Array, input: Array, out: Array, dim: object, keepdim: bool) 
     dims = all_dims(dim, input.ndim)
     g, out = (_restore_dims(x, input.shape, dim, keepdim) for x in (g, out))
     hit = input == out
-    if input.dtype.kind == "f":
+    if kind(input) == "f":
         hit = hit | (jnp.isnan(input) & jnp.isnan(out))
     count = jnp.sum(hit, axis=dims, keepdims=True)
     return jnp.where(hit, g / jnp.maximum(count, 1).astype(g.dtype), jnp.zeros((), g.dtype))
@@ -94,6 +94,14 @@ def _even_share(g: Array, input: Array, out: Array, dim: object, keepdim: bool) 
 _even_share.vjp(
     g=lambda g, input, out, dim, keepdim: _even_gather(g, input, out, dim, keepdim),
 )
+
+
+@op(where="", name="_equal_share", out=False)
+def _equal_share(g: Array, input: Array, out: Array, dim: object, keepdim: bool) -> Array:
+    """The same where nan is equal to nothing: nan for all elements over which the result is nan."""
+    g, out = (_restore_dims(x, input.shape, dim, keepdim) for x in (g, out))
+    hit = (input == out).astype(g.dtype)
+    return g * hit / jnp.sum(hit, axis=all_dims(dim, input.ndim), keepdims=True)
 
 
 @op(where="", name="_even_gather", out=False)
@@ -406,7 +414,7 @@ def min_all(input: Array) -> Array:
 
 
 for _record in (amax, amin):
-    _record.vjp(input=lambda g, input, out, dim, keepdim: _even_share(g, input, out, dim, keepdim))
+    _record.vjp(input=lambda g, input, out, dim, keepdim: _equal_share(g, input, out, dim, keepdim))
     _no_empty(_record)
     _record.lack(**{f"{_record.name[1:]}_values_cpu": "complex"})
 
@@ -515,7 +523,7 @@ def aminmax(input: Array, *, dim: int | None = None, keepdim: bool = False) -> t
 
 aminmax.vjp(
     input=lambda g, input, out, dim, keepdim: (
-        _even_share(g[0], input, out[0], dim, keepdim) + _even_share(g[1], input, out[1], dim, keepdim)
+        _equal_share(g[0], input, out[0], dim, keepdim) + _equal_share(g[1], input, out[1], dim, keepdim)
     ),
 )
 aminmax.lack(aminmax_cpu="complex")

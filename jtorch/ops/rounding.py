@@ -343,8 +343,7 @@ def _same_as_input(want, have):
 def heaviside(input: Array, values: Array) -> Array:
     """0 below zero, 1 above, `values` at zero."""
     one = jnp.ones((), input.dtype)
-    out = jnp.where(input == 0, values, jnp.where(input < 0, jnp.zeros_like(one), one))
-    return jnp.where(jnp.isnan(input), jnp.zeros_like(one), out) if input.dtype.kind == "f" else out
+    return jnp.where(input == 0, values, jnp.where(input > 0, one, jnp.zeros_like(one)))
 
 
 heaviside.vjp(input=UNKNOWN, values=UNKNOWN)

@@ -215,16 +215,16 @@ def lstsq(
     m, n = A.shape[-2:]
     if B.shape[-2] != m:
         raise RuntimeError(f"torch.linalg.lstsq: input.size(-2) should match other.size({-1 if vector else -2})")
-    A, B = broadcast_batches(A, B)
+    own, (A, B) = A, broadcast_batches(A, B)
     if not A.size:
         X = jnp.zeros((*A.shape[:-2], n, B.shape[-1]), A.dtype)
         nothing = jnp.zeros((0,), real_dtype(A.dtype))
-        rank = jnp.zeros(A.shape[:-2], jnp.int64)
+        rank = jnp.zeros(own.shape[:-2], jnp.int64)
         return X[..., 0] if vector else X, nothing, rank, nothing
     X = pseudo_inverse(A, None, rcond, False) @ B
     empty = jnp.zeros((0,), real_dtype(A.dtype))
-    s = singular_values(lax.stop_gradient(A))
-    rank = (s > tolerance(A, None, rcond, s.max(-1))[..., None]).sum(-1).astype(jnp.int64)
+    s = singular_values(lax.stop_gradient(own))  # of A alone: B's batches are none of it
+    rank = (s > tolerance(own, None, rcond, s.max(-1))[..., None]).sum(-1).astype(jnp.int64)
     residuals = empty
     if m > n and driver in ("gels", "gelsd", "gelss"):
         miss = A @ X - B

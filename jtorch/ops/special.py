@@ -439,7 +439,13 @@ zeta.vjp(input=Unwritten("zeta"), other=lambda g, input, other: g * (-input * ze
 def gammainc(input: Array, other: Array) -> Array:
     """The regularized lower incomplete gamma function of order `input`."""
     input, other = jnp.broadcast_arrays(input, other)
-    return jnp.where((input == 0) & (other > 0), jnp.ones((), input.dtype), lax.igamma(input, other))
+    # XLA's is off by 0.02 in float32 at (30000, 30000), and nan at infinities
+    found = lax.igamma(input.astype(jnp.float64), other.astype(jnp.float64)).astype(input.dtype)
+    found = jnp.where(jnp.isinf(other), 1, found)
+    found = jnp.where(jnp.isinf(input), jnp.where(jnp.isinf(other), jnp.nan, 0), found)
+    found = jnp.where(other == 0, 0, found)
+    found = jnp.where(input == 0, jnp.where(other > 0, 1, jnp.nan), found)
+    return jnp.where((input < 0) | (other < 0), jnp.nan, found).astype(input.dtype)
 
 
 @op(promote=PROMOTE, where="special torch.igammac Tensor.igammac Tensor.gammaincc")

@@ -191,7 +191,7 @@ def _median(input, dim, keepdim, skip_nan):
 
 def _of_none(dtype):
     """The median of nothing: nan, and what PyTorch's cast makes of it."""
-    return jnp.asarray(jnp.nan if dtype.kind == "f" else jnp.iinfo(dtype).min if dtype.itemsize > 2 else 0, dtype)
+    return jnp.asarray(jnp.nan if dtype.kind not in "biu" else jnp.iinfo(dtype).min if dtype.itemsize > 2 else 0, dtype)
 
 
 @op(where="", grad_name="MedianBackward0")

@@ -537,7 +537,10 @@ tanh.vjp(input=lambda g, out: g * conj_of(1 - out * out))
 @op(promote=FLOAT, aliases=("arcsinh",))
 def asinh(input: Array) -> Array:
     """The inverse hyperbolic sine."""
-    return jnp.arcsinh(input)
+    out = jnp.arcsinh(input)
+    if input.dtype.kind == "c":  # beyond j the sign of the real part is that of a zero, which XLA does not look at
+        out = lax.complex(jnp.copysign(out.real, input.real), out.imag)
+    return out
 
 
 asinh.vjp(input=lambda g, input: g / conj_of(sqrt(input * input + 1)))

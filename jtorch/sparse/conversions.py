@@ -108,6 +108,8 @@ def to_sparse(input, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=
     kind = "coo" if layout is None else layout.name.removeprefix("sparse_")
     if kind == "strided":
         return to_dense(input)
+    if blocksize is not None and kind in ("coo", "csr", "csc") and not is_sparse(input):
+        raise errors_sparse.needless_blocks(kind)
     if kind != "coo":
         return to_compressed(input, kind, blocksize, dense_dim)
     if not is_sparse(input):

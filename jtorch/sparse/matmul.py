@@ -341,6 +341,7 @@ def sparse_mm(mat1, mat2, reduce=None):
 def _reduced(t, other, reduce):
     if not is_sparse(t) or t._kind != "csr" or is_sparse(other):
         raise errors_sparse.reduce_layouts(getattr(t, "layout", None))
+    reduce = {"max": "amax", "min": "amin"}.get(reduce, reduce)
     if reduce not in ("sum", "mean", "amax", "amin"):
         raise errors_sparse.reduce_name(reduce)
     check_kernel("spmm_reduce_kernel", other._spec.dtype)
@@ -348,18 +349,26 @@ def _reduced(t, other, reduce):
     n, k = t._spec.shape[0], other._spec.shape[1]
     kind = other._spec.dtype
     zeros = F.zeros((n, k), dtype=_wide(other)._spec.dtype, device=t._spec.device)
-    if not t._nnz() or not k:
-        return zeros.to(kind)
     rows, columns = ends(t)
     terms = spread_values(t, values_of(t)) * F.index_select(_wide(other), 0, columns)
-    if reduce in ("sum", "mean"):
+    if reduce in ("sum", "mean") or not t._nnz() or not k:
         out = F.index_add(zeros, 0, rows, terms)
         if reduce == "mean":
             count = F.diff(t._at[0]).clamp(min=1)
             out = out / count.unsqueeze(1).to(out._spec.dtype)
     else:
-        out = F.index_reduce(zeros, 0, rows, terms, reduce, include_self=False)
+        out = _first_of(terms, rows, F.index_reduce(zeros, 0, rows, terms.detach(), reduce, include_self=False))
     return out.to(kind)
+
+
+def _first_of(terms, rows, extremes):
+    """The extremes of the terms of each row, with gradients for the first term that is one. Of no terms they stay zero."""
+    count = terms._spec.shape[0]
+    hit = terms.eq(F.index_select(extremes, 0, rows)) | terms.isnan()
+    place = F.where(hit, F.arange(count, device=terms._spec.device).unsqueeze(1), count)
+    none = F.full(tuple(extremes._spec.shape), count, dtype=place._spec.dtype, device=terms._spec.device)
+    first = F.index_reduce(none, 0, rows, place, "amin", include_self=True)
+    return F.where(first < count, terms.gather(0, first.clamp(max=count - 1)), extremes)
 
 
 def sparse_addmm(mat, mat1, mat2, *, beta=1.0, alpha=1.0):

@@ -5,6 +5,8 @@ The ops seen are those of the op table, views among them; products and convoluti
 """
 
 import contextlib
+import functools
+from types import MappingProxyType
 
 from ..core.record import tls
 from ..dispatch import dispatched
@@ -57,10 +59,12 @@ class TorchDispatchMode:
         name, _, overload = name.partition(".")
         return self.see(getattr(dispatched.packet_of(name, None), overload or "default"), args, {})
 
-    def see(self, func, args, kwargs):
-        """What this mode makes of a call of an operator."""
+    def see(self, func, args, kwargs, registered=MappingProxyType({})):
+        """What this mode makes of a call of an operator. registered: functions for classes of modes, asked in its place."""
+        own = registered.get(type(self))
+        ask = self.__torch_dispatch__ if own is None else functools.partial(own, self)
         with _outside(tls.me, self._outer[-1]):
-            result = self.__torch_dispatch__(func, dispatched._classes(args), args, kwargs)
+            result = ask(func, dispatched._classes(args), args, kwargs)
             return func(*args, **kwargs) if result is NotImplemented else result
 
     @classmethod

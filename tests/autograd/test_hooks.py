@@ -180,6 +180,15 @@ y = x * w + b
 z = (y * x).sum()
 z.backward()
 """,
+    "what_hooks_after_accumulation_return": """
+for got in ("p", "p.grad.mul_(2) and None", "None", "p.detach()"):
+    x = T(1., 2.)
+    hook = eval("lambda p: (log.append(p is x), " + got + ")[1]")
+    x.register_post_accumulate_grad_hook(lambda p: hook(p))
+    x.register_post_accumulate_grad_hook(lambda p: log.append(("then", p is x)))
+    attempt((x * 2).sum().backward)
+    print(x.grad, log)
+""",
     "hook_errors": """
 x = T(1., 2.)
 attempt(T(1., grad=False).register_hook, lambda g: g)

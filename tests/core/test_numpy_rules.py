@@ -52,6 +52,7 @@ KERNELS = {
     "erf": (lax.erf, [ODD]),
     "erfc": (lax.erfc, [X]),
     "lgamma": (lax.lgamma, [np.abs(X)]),
+    "lgamma of infinities": (lax.lgamma, [np.array([np.inf, -np.inf, np.nan, 0, -1], np.float32)]),
     "pow": (lambda x, y: x**y, [np.abs(ODD), ODD]),
     "whole powers": (lambda x: (lax.integer_pow(x, 3), lax.integer_pow(x, -2)), [ODD]),
     "whole quotients": (lambda x, y: (lax.div(x, y), lax.rem(x, y), x // 3, x % -4, lax.div(x, np.int32(-5))), [np.arange(-9, 9, dtype=np.int32), np.int32(4)]),

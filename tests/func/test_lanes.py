@@ -157,6 +157,12 @@ def test_a_vmap_of_gradients_goes_by_lanes(monkeypatch):
     assert len(seen) == 2
 
 
+def test_a_result_shows_a_node_of_pytorchs():
+    with jtorch.execution_mode("auto"):
+        made = jtorch.vmap(jtorch.sin)(jtorch.ones(2, requires_grad=True))
+    assert "<_" not in repr(made)
+
+
 def test_what_escapes_from_vmap_has_no_value():
     kept = []
 

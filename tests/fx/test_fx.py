@@ -219,6 +219,7 @@ def test_replacing_patterns(t):
     made = t.fx.symbolic_trace(f)
     matches = t.fx.replace_pattern(made, add_mul, lambda x, y: x.abs() - y)
     assert len(matches) == 2 and [n.target for n in made.graph.nodes if n.op == "call_method"] == ["abs", "abs"]
+    assert [(m.anchor.name, m.nodes_map[m.anchor].name) for m in matches] == [("mul", "mul"), ("mul", "mul_1")]
     made.graph.lint()
     x, w = t.tensor([-1.0, 2.0]), t.tensor([2.0, 3.0])
     a = x.abs() - w

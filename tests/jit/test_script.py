@@ -240,6 +240,9 @@ def test_what_no_graph_has_says_so(tmp_path):
         made.graph  # noqa: B018
     with pytest.raises(NotImplementedError, match="a call of open"):
         jtorch.jit.script(_reads).graph  # noqa: B018
+    for wrong, words in ((tmp_path, "is a directory"), (tmp_path / "none.pt", "does not exist")):
+        with pytest.raises(ValueError, match=f"The provided filename .* {words}"):
+            jtorch.jit.load(wrong)
     jtorch.save({"a": 1}, tmp_path / "other.pt")
     with pytest.raises(NotImplementedError, match="archives of PyTorch's TorchScript"):
         jtorch.jit.load(tmp_path / "other.pt")

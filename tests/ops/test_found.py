@@ -1,5 +1,7 @@
 """What a complete conformance run found and the capped samples of test_rows do not hold: one program a cause."""
 
+import math
+
 import pytest
 
 import jtorch
@@ -484,3 +486,33 @@ def test_a_cholesky_factor_is_right_or_its_info_says_no():
                 for f in (jtorch.linalg.cholesky, jtorch.cholesky):
                     with pytest.raises(RuntimeError, match="leading minor|not positive"):
                         f(A)
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", ["amax", "amin", "aminmax"])
+def test_an_extreme_that_is_nan_has_gradients_of_nan(name, kind):
+    def program(t):
+        rows = [[1.0, math.nan, 2.0, math.inf], [3.0, 2.0, 2.0, math.inf], [3.0, 1.0, 1.0, 0.0]]
+        x = t.tensor(rows, dtype=getattr(t, kind), requires_grad=True)
+        out = getattr(t, name)(x, dim=0)
+        (out if name != "aminmax" else out[0] + out[1]).sum().backward()
+        return x.grad
+
+    both(program)
+
+
+def test_zeros_with_a_sign_and_steps_of_nan():
+    both(lambda t: t.asinh(t.tensor([complex(re, im) for re in (0.0, -0.0) for im in (-1.5, 1.5, 0.5)])))
+    both(lambda t: t.heaviside(t.tensor([math.nan, 2, -1, 0], dtype=t.bfloat16), t.ones(4, dtype=t.bfloat16)))
+    both(lambda t: t.zeros(0, dtype=t.bfloat16).median())
+    ends = [0.0, 1.0, math.inf, math.nan, 3e4, -1.0]
+    both(lambda t: t.igamma(t.tensor(ends)[:, None], t.tensor(ends)))
+
+
+@pytest.mark.parametrize("driver", [None, "gelsd"])
+def test_the_rank_of_one_matrix_for_many_right_sides(driver):
+    def program(t):
+        A = t.tensor([[[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]]])
+        return tuple(t.linalg.lstsq(A, t.ones(2, 3, 1), driver=driver))[1:]
+
+    both(program)

@@ -75,6 +75,18 @@ def test_gradient_of_reduced_product(reduce):
     both(program, layout=False)
 
 
+@pytest.mark.parametrize("reduce", ["amax", "min"])
+def test_gradient_of_extremes_that_are_zero_or_met_twice(reduce):
+    def program(t):
+        x = t.tensor([[1.0, 0, 2], [0, 3, 0], [0, 0, 0], [1, 1, 0]]).to_sparse_csr().requires_grad_()
+        d = t.tensor([[0, 1.0], [2, 0], [-1, 0]], requires_grad=True)
+        t.sparse.mm(x, d, reduce).sum().backward()
+        none = t.zeros(2, 3).to_sparse_csr()
+        return x.grad, d.grad, t.sparse.mm(none, d, reduce).requires_grad
+
+    both(program, layout=False)
+
+
 @pytest.mark.parametrize("name", ["smm", "hspmm", "sspaddmm"])
 def test_products_without_a_derivative(name):
     """Neither library has one: backward says so, and nothing is lost in silence."""

@@ -202,7 +202,10 @@ OPS = {
     "hspmm": lambda s: s.t.hspmm(s.coo, s.right),
     "sspaddmm": lambda s: s.t.sspaddmm(s.square.to_sparse(), s.coo, s.right),
     "sampled": lambda s: s.t.sparse.sampled_addmm(s.csr, s.square, s.full, beta=0.5, alpha=2),
-    **{f"reduce {r}": lambda s, r=r: s.t.sparse.mm(s.csr, s.right, r) for r in ("sum", "mean", "amax", "amin")},
+    **{f"reduce {r}": lambda s, r=r: s.t.sparse.mm(s.csr, s.right, r) for r in ("sum", "mean", "amax", "min")},
+    **{f"reduce {r} refused": lambda s, r=r: s.t.sparse.mm(s.csr, s.right, r) for r in ("prod", "foo")},
+    **{f"{kind} in blocks": lambda s, kind=kind: s.dense.to_sparse(layout=getattr(s.t, kind), blocksize=(1, 1))
+       for kind in ("sparse_coo", "sparse_csr", "sparse_csc")},
 }  # fmt: skip
 # Patterns that PyTorch leaves with more values than there are places, or fewer.
 _UNLIKE = ("mul", "add_")
