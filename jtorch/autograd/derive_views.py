@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core import folds, shapes, strided
+from ..core.families import of_parts
 from ..core.program import Plan
 from ..core.spec import Spec, extent
 from ..ops.backend import on_cpu
@@ -194,6 +195,7 @@ def _slices_plan(spec, view, at):
         plan = Plan(None, "CopySlices", put, operands, (int,) * len(starts), specs=operands[:1])
         plan.grad_name = "CopySlices"
         plan.extra = SlicesMap(recipe, operands)
+        plan.kin = of_parts("slices", spec.dtype, view.dtype, spec.device, recipe)
         _slices[key] = plan
     return plan, tuple(starts)
 
@@ -216,6 +218,7 @@ def view_plan(spec, strides, out_shape, out_strides, offset, grad_name):
         plan = Plan(None, grad_name, read, (source,), (int,) * len(starts), specs=(out,))
         plan.grad_name = grad_name
         plan.extra = ViewMap(recipe, spec.aval)
+        plan.kin = of_parts("view", spec.dtype, spec.device, recipe)
         _view_plans[key] = plan
     return plan, tuple(starts)
 
@@ -232,6 +235,7 @@ def views_plan(spec, strides, outs, grad_name):
     plan = Plan(None, grad_name, read, (source,), specs=results)
     plan.grad_name = grad_name
     plan.extra = ViewsMap(parts, spec.aval)
+    plan.kin = of_parts("views", spec.dtype, spec.device, parts)
     return plan
 
 

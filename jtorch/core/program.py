@@ -30,6 +30,7 @@ class Plan:
         "op", "name", "fn", "specs", "n_out", "n_num", "kinds", "runtime", "device", "nbytes", "jit", "warm", "operands", "bwd",
         "grad_name", "extra", "diff", "public", "multiple", "fields", "out_edges", "finish", "tries", "first", "enough",
         "steps", "exact", "known", "varied", "more", "lanes", "channels", "alone", "look", "depends", "size", "work", "pointwise",
+        "kin",
     )  # fmt: skip
 
     def __init__(self, op, name, fn, operands, kinds=(), runtime=False, specs=None, device=None):
@@ -46,6 +47,7 @@ class Plan:
         self.steps = None  # how numpy runs it, once it has been asked to; False if it does not
         self.exact = None  # the same, where it is to give the same bits
         self.known = None  # where it has been traced: a jaxpr, which of its operands it has, which of its results
+        self.kin = None  # what is the same for plans that differ in sizes alone, and their sizes (`families.py`)
         self.varied = 0  # times that it has come with other numbers, at the same place
         self.more = 0  # operations that it is made of, beyond its results
         self.channels = None if op is None else op.channels  # whether it convolves, or follows what does
