@@ -53,7 +53,7 @@ class ViewsMap:
 
     def build(self, positions):
         parts, aval = self.parts, self.aval
-        tiles = _tiles(parts, aval.shape) if on_cpu() else None
+        tiles = tiles_of(parts, aval.shape) if on_cpu() else None
 
         def build(present):
             chosen = [part for part, there in zip(parts, present) if there]
@@ -62,7 +62,7 @@ class ViewsMap:
                 if not positions:
                     return []
                 if tiles is not None and 4 * len(grads) > len(parts):
-                    return [_joined(tiles, present, grads)]
+                    return [joined(tiles, present, grads)]
                 read = jax.linear_transpose(lambda x: [recipe.read(x, starts) for recipe, starts in chosen], aval)
                 return [read(list(grads))[0]]
 
@@ -71,7 +71,7 @@ class ViewsMap:
         return build
 
 
-def _tiles(parts, shape):
+def tiles_of(parts, shape):
     """(axis, shape of each part before it was reshaped) where parts are slices that make up the whole one after the other; None.
 
     The transpose of so many slices is a sum of as many padded arrays, of which XLA's loop on the CPU adds all up at each element."""
@@ -90,7 +90,7 @@ def _tiles(parts, shape):
     return (axis, sizes) if sizes and ends[axis] == shape[axis] and sum(map(bool, ends)) == 1 else None
 
 
-def _joined(tiles, present, grads):
+def joined(tiles, present, grads):
     """The gradients of the parts that have one, and zeros for the others, one after the other."""
     (axis, sizes), given = tiles, iter(grads)
     zero = np.zeros((), grads[0].dtype)
