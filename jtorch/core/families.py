@@ -20,6 +20,7 @@ PATIENCE = 128  # traces without a rule, after which a family is given up
 KEPT = 24  # traces of a family that are kept, the first ones and the last; the same of a line
 FAMILIES = 1 << 13
 LINES = 24  # of a family
+STEADY = 2  # traces in a row with a size that grows, or shrinks
 FREE = 6  # different sizes that may vary at once
 
 _families: dict[tuple, "Family"] = {}
@@ -97,6 +98,14 @@ class Family:
             made = part.rule.written(sizes)
             if made is not None:
                 return made, part.kind.told
+        return None
+
+    def beyond(self, sizes):
+        """Sizes to be traced ahead: where one grows with each call, as a sentence does, or shrinks, all lie outside what was traced."""
+        for part in self._ruled():
+            if abs(part.going) >= STEADY and part.rule.holds(sizes):
+                way, part.going = part.going, 0
+                return part.rule.far(sizes, way)
         return None
 
     def _ruled(self):
@@ -191,19 +200,25 @@ class Line:
 
 
 class Part:
-    """Those of one kind."""
+    """Those of one kind. going: how often in a row the only size that varies has become larger, or smaller (negative)."""
 
-    __slots__ = ("kind", "samples", "rule")
+    __slots__ = ("kind", "samples", "rule", "going")
 
     def __init__(self, kind):
         self.kind = kind
         self.samples = []
         self.rule = None
+        self.going = 0
 
     def add(self, sample):
         self.samples.append(sample)
         if len(self.samples) > KEPT:
             del self.samples[KEPT // 2]
+        if self.rule is not None and self.rule.says(sample.sizes, sample.numbers):
+            way = self.rule.stretch(sample.sizes)
+            self.going = self.going + way if self.going * way > 0 else way
+            return
+        self.going = 0
         self.rule = _rule(self.kind.skeleton, [(s.sizes, s.numbers) for s in self.samples], self.rule)
 
     def covers(self, other) -> bool:
@@ -214,17 +229,44 @@ class Rule:
     """How the numbers of a jaxpr follow from sizes.
 
     fixed: sizes that were always the same. bounds: (place, least, most) of those that vary freely. bound: (place, form) of those that
-    follow from them. forms: of the numbers that differ.
+    follow from them. forms: of the numbers that differ. entries: all numbers, those that differ by their place among the forms.
     """
 
-    __slots__ = ("fixed", "bounds", "bound", "forms", "template")
+    __slots__ = ("fixed", "bounds", "bound", "forms", "entries", "template")
 
-    def __init__(self, fixed, bounds, bound, forms, template):
+    def __init__(self, fixed, bounds, bound, forms, entries, template):
         self.fixed = fixed
         self.bounds = bounds
         self.bound = bound
         self.forms = forms
+        self.entries = entries
         self.template = template
+
+    def says(self, sizes, numbers) -> bool:
+        """Whether it gives these numbers, be the sizes within the bounds or not."""
+        if any(sizes[p] != n for p, n in self.fixed) or any(form(sizes) != sizes[p] for p, form in self.bound):
+            return False
+        values = [form(sizes) for form in self.forms]
+        return all(n == (values[e.at] if type(e) is Varying else e) for e, n in zip(self.entries, numbers))
+
+    def stretch(self, sizes) -> int:
+        """Take these sizes within the bounds; 1 or -1 where the only free one has become larger or smaller than ever."""
+        before = self.bounds
+        self.bounds = [(p, min(least, sizes[p]), max(most, sizes[p])) for p, least, most in before]
+        (_, low, high), (_, least, most) = self.bounds[0], before[0]
+        return ((high > most) - (low < least)) * (len(before) == 1)
+
+    def far(self, sizes, going):
+        """Sizes like these and much larger, or smaller."""
+        [(place, least, most)] = self.bounds
+        made = list(sizes)
+        for more in (1, 3, 5):
+            made[place] = (2 * most if going > 0 else least // 2) + more
+            for p, form in self.bound:
+                made[p] = form(made)
+            if None not in made and not least <= made[place] <= most and _pattern(made) == _pattern(sizes):
+                return tuple(made)
+        return None
 
     def holds(self, sizes) -> bool:
         for place, n in self.fixed:
@@ -298,7 +340,7 @@ def _rule(skeleton, samples, before):
     if before is not None:
         known = {p: (least, most) for p, least, most in before.bounds}
         bounds = [(p, min(a, known.get(p, (a, b))[0]), max(b, known.get(p, (a, b))[1])) for p, a, b in bounds]
-    return Rule(fixed, bounds, bound, forms, Template(skeleton, entries))
+    return Rule(fixed, bounds, bound, forms, entries, Template(skeleton, entries))
 
 
 def _whole(column, free, columns):

@@ -5,6 +5,7 @@ from operator import attrgetter
 from sys import getrefcount
 
 import jax
+import numpy as np
 
 from .. import config
 from ..errors_storage import out_of_memory
@@ -41,7 +42,6 @@ class Plan:
         self.n_num = len(kinds)
         self.kinds = kinds
         self.runtime = runtime
-        self.jit = jax.jit(fn, inline=True)
         self.first = None  # runs it by itself, the first times
         self.enough = hasty.ENOUGH_BY_OP  # how many times
         self.steps = None  # how numpy runs it, once it has been asked to; False if it does not
@@ -69,6 +69,13 @@ class Plan:
         self.specs = specs
         if specs is not None:
             self.set_specs(specs)
+
+    def __getattr__(self, name):
+        """`jit`, made where it is asked for: of many shapes nobody traces their operations."""
+        if name != "jit":
+            raise AttributeError(name)
+        made = self.jit = jax.jit(self.fn, inline=True)
+        return made
 
     def set_specs(self, specs):
         self.specs = specs
@@ -360,10 +367,11 @@ def _run(graph, cause, scope, thread):
     if outs is None:
         how, outs = "fused", _fused(prog, inputs, numbers)
     prog.runs += 1
-    for i, value in zip(prog.out, outs):
-        pending = pendings[i]
-        pending.value = value
-        pending.graph = None
+    stays = np.ndarray if how == "by op" else None
+    for pending, value in zip(map(pendings.__getitem__, prog.out), outs):
+        small = type(value) is stays
+        pending.value = None if small else value
+        pending.graph = Small(value) if small else None
     ledger.flushed(prog, cause, how, time.perf_counter() - started)
 
 

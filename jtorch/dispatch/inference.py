@@ -22,7 +22,21 @@ def infer(op, plan, call, inplace_spec):
         return _asked(op, plan, call, plan.jit.eval_shape)
     traced = _asked(op, plan, call, plan.jit.trace)
     family.learn(sizes, traced.jaxpr, _form(traced.out_info))
+    far = family.beyond(sizes)
+    if far is not None:
+        _look_ahead(plan, call, family, far)
     return traced.out_info
+
+
+def _look_ahead(plan, call, family, sizes):
+    """Trace a kernel for operands of other sizes than its own."""
+    left = iter(sizes)
+    operands = [jax.ShapeDtypeStruct(tuple([next(left) for _ in s.shape]), s.dtype.np) for s in plan.operands]
+    try:
+        traced = plan.jit.trace(*operands, *call.numbers)
+    except Exception:  # whatever speaks against these sizes
+        return
+    family.learn(sizes, traced.jaxpr, _form(traced.out_info))
 
 
 def _form(out):

@@ -227,3 +227,35 @@ def test_nothing_is_traced(monkeypatch):
     monkeypatch.setattr(Backward, "trace", watched)
     step(21)
     assert written and all(written)
+
+
+def test_growing():
+    """Where a size grows with each call, one much larger is traced ahead; where it shrinks, one much smaller."""
+    for sizes in ((11, 13, 15, 17, 19), (91, 89, 87, 85, 83)):
+        known = Family()
+        asked = []
+        for n in sizes:
+            known.wants()
+            known.learn((n, 12), traced(lambda x: x[1:] * 2, (n, 12)))
+            asked.append(known.beyond((n, 12)))
+        assert asked[:4] == [None] * 4
+        (far, _) = asked[4]
+        assert far > 2 * sizes[-1] if sizes[0] < sizes[-1] else 1 < far < sizes[-1] / 2 + 4
+        known.learn((far, 12), traced(lambda x: x[1:] * 2, (far, 12)))
+        assert known.written(((far + sizes[-1]) // 2 | 1, 12)) is not None
+
+
+def cached(torch, steps):
+    """A sentence that grows by a word."""
+    kept = numbers(torch, 2, 1, 6)
+    query = numbers(torch, 2, 1, 6)
+    seen = []
+    for k in range(steps):
+        kept = torch.cat([kept, query * k / steps], 1)
+        query = torch.nn.functional.scaled_dot_product_attention(query, kept, kept)
+        seen.append(query.sum().item())
+    return torch.tensor(seen), query
+
+
+def test_cached():
+    oracle.both(cached, 80, least=(1e-5, 1e-5), slack=4)
