@@ -121,7 +121,7 @@ class Family:
         try:
             kind = Kind(told, *taken_apart(closed))
             same = next((s.kind for s in self.samples if s.kind == kind), kind)
-        except (Unlike, ValueError):  # parameters that are compared by element
+        except (Unlike, ValueError, TypeError, AttributeError):  # compared by element; of tokens, keys and references
             return self._give_up()
         sample = Sample(sizes, same, kind.numbers)
         if any(s.sizes == sizes for s in self.samples):
@@ -356,7 +356,7 @@ def _real(column, free, columns):
     if all(x == int(x) for x in values):
         form, of = _whole([int(x) for x in values], free, columns), dtype.type
     else:
-        counts = [round(1 / x) if x else 0 for x in values]
+        counts = [round(1 / x) if abs(x) > 1e-300 else 0 for x in values]
         if any(not n or dtype.type(1 / n) != x.value for n, x in zip(counts, column)):
             return None
         form, of = _whole(counts, free, columns), lambda n: dtype.type(1 / n)
