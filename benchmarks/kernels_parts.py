@@ -16,6 +16,7 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 from jax import lax  # noqa: E402
 
+from jtorch.autograd import derive_views  # noqa: E402
 from jtorch.core import folds, hasty, strided  # noqa: E402
 from jtorch.core.channel_order import stored_order  # noqa: E402
 from jtorch.ops import (  # noqa: E402
@@ -328,6 +329,19 @@ PARTS = {
     "product of 1000000": (jnp.prod, reduce.prod.fn, (1 + real(1000, 1000) / 1000,)),
     "gradient of products of 256x1024": (pulled(lambda x: jnp.prod(x, 1)), our_factors, (real(256), real(256, 1024))),
     "counts of 1000x1000 bools": (lambda x: jnp.sum(x, 1), lambda x: reduce.sum.fn(x, 1), (whole(2, 1000, 1000) > 0,)),
+    "64 parts put together": (
+        lambda *gs: pulled(lambda x: [x[k] for k in range(64)])(list(gs), jnp.zeros((64, 64, 64), np.float32)),
+        lambda *gs: derive_views.joined((0, [(1, 64, 64)] * 64), [True] * 64, gs), [real(64, 64) for _ in range(64)],
+    ),
+    "volumes at points": (
+        lambda x, points: image.sampled(image.EACH, x, points, "bilinear", "zeros", False),
+        lambda x, points: image.grid_sample.fn(x, points, align_corners=False),
+        (real(2, 8, 24, 24, 24), real(2, 24, 24, 24, 3) / 3),
+    ),
+    "sums of products of int64, 16x64x64": (
+        lambda a, b: jnp.einsum("bij,bjk->ik", a, b), lambda a, b: matmul.addbmm.fn(a[0], a, b),
+        (whole(9, 16, 64, 64), whole(9, 16, 64, 64)),
+    ),
     "gradient of means of 4x4": (
         pulled(mean_pool), pulled(lambda x: pool.avg_pool2d.fn(x, 4)), (real(8, 128, 7, 7), real(8, 128, 28, 28))
     ),

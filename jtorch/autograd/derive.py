@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import errors_autograd
-from ..core import halves
+from ..core import families, halves
 from ..core.dtype import COMPLEX, FLOAT, complex32
 from ..core.program import Plan
 from ..core.spec import Spec
@@ -140,14 +140,35 @@ class Backward:
 
     def trace(self, present):
         """(jaxpr of the derivative for these cotangents, for each gradient which cotangent it simply is, or -1, positions of its operands)."""
-        kernel = self.build(present)
         operands, kinds = self.takes(present)
-        samples = [s.aval for s in operands] + [kind(1) for kind in kinds]
-        closed = jax.make_jaxpr(lambda *v: tuple(kernel(*v)))(*samples)
-        jaxpr = closed.jaxpr
+        family, sizes = self._family(present)
+        found = None if family is None else family.written(sizes)
+        if found is None:
+            kernel = self.build(present)
+            samples = [s.aval for s in operands] + [kind(1) for kind in kinds]
+            closed = jax.make_jaxpr(lambda *v: tuple(kernel(*v)))(*samples)
+            sources = self._sources(closed.jaxpr, present)
+            if family is not None and family.wants():
+                family.learn(sizes, closed, sources)
+        else:
+            closed, sources = found
+        return closed, sources, range(len(operands) + len(kinds))
+
+    def _sources(self, jaxpr, present):
         first = len(self.save_in) + len(self.save_out)
         cotangents = {id(v): k for k, v in enumerate(jaxpr.invars[first : first + sum(present)])}
-        return closed, [cotangents.get(id(v), -1) for v in jaxpr.outvars], range(len(samples))
+        return [cotangents.get(id(v), -1) for v in jaxpr.outvars]
+
+    def _family(self, present):
+        """The family of this derivative, where its forward operation has one, and the sizes of all that it is of."""
+        forward = self.forward
+        if forward.kin is None:
+            return None, ()
+        key, sizes = forward.kin
+        sizes += families.sizes_of(forward.specs)
+        return families.family(
+            (key, self.positions, self.save_in, self.save_out, self.uses_numbers, present), sizes
+        ), sizes
 
     def make(self, present):
         forward = self.forward

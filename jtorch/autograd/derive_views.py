@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core import folds, shapes, strided
+from ..core.families import of_parts
 from ..core.program import Plan
 from ..core.spec import Spec, extent
 from ..ops.backend import on_cpu
@@ -52,6 +53,7 @@ class ViewsMap:
 
     def build(self, positions):
         parts, aval = self.parts, self.aval
+        tiles = tiles_of(parts, aval.shape) if on_cpu() else None
 
         def build(present):
             chosen = [part for part, there in zip(parts, present) if there]
@@ -59,12 +61,41 @@ class ViewsMap:
             def kernel(*grads):
                 if not positions:
                     return []
+                if tiles is not None and 4 * len(grads) > len(parts):
+                    return [joined(tiles, present, grads)]
                 read = jax.linear_transpose(lambda x: [recipe.read(x, starts) for recipe, starts in chosen], aval)
                 return [read(list(grads))[0]]
 
             return kernel
 
         return build
+
+
+def tiles_of(parts, shape):
+    """(axis, shape of each part before it was reshaped) where parts are slices that make up the whole one after the other; None.
+
+    The transpose of so many slices is a sum of as many padded arrays, of which XLA's loop on the CPU adds all up at each element."""
+    sizes, ends = [], [0] * len(shape)
+    for recipe, starts in parts:
+        first, *rest = recipe.steps or (None,)
+        if type(first) is not strided.Slice or any(type(s) is not strided.Reshape for s in rest):
+            return None
+        if any(n > 1 and s != 1 for n, s in zip(first.sizes, first.steps)) or sum(k >= 0 for k in first.slots) != 1:
+            return None
+        axis = max(range(len(shape)), key=first.slots.__getitem__)
+        if ends[axis] != starts[first.slots[axis]]:
+            return None
+        ends[axis] += first.sizes[axis]
+        sizes.append(first.sizes)
+    return (axis, sizes) if sizes and ends[axis] == shape[axis] and sum(map(bool, ends)) == 1 else None
+
+
+def joined(tiles, present, grads):
+    """The gradients of the parts that have one, and zeros for the others, one after the other."""
+    (axis, sizes), given = tiles, iter(grads)
+    zero = np.zeros((), grads[0].dtype)
+    parts = [next(given).reshape(n) if there else jnp.broadcast_to(zero, n) for there, n in zip(present, sizes)]
+    return jax.lax.concatenate(parts, axis)
 
 
 class SlicesMap:
@@ -194,6 +225,7 @@ def _slices_plan(spec, view, at):
         plan = Plan(None, "CopySlices", put, operands, (int,) * len(starts), specs=operands[:1])
         plan.grad_name = "CopySlices"
         plan.extra = SlicesMap(recipe, operands)
+        plan.kin = of_parts("slices", spec.dtype, view.dtype, spec.device, recipe)
         _slices[key] = plan
     return plan, tuple(starts)
 
@@ -216,6 +248,7 @@ def view_plan(spec, strides, out_shape, out_strides, offset, grad_name):
         plan = Plan(None, grad_name, read, (source,), (int,) * len(starts), specs=(out,))
         plan.grad_name = grad_name
         plan.extra = ViewMap(recipe, spec.aval)
+        plan.kin = of_parts("view", spec.dtype, spec.device, recipe)
         _view_plans[key] = plan
     return plan, tuple(starts)
 
@@ -232,6 +265,7 @@ def views_plan(spec, strides, outs, grad_name):
     plan = Plan(None, grad_name, read, (source,), specs=results)
     plan.grad_name = grad_name
     plan.extra = ViewsMap(parts, spec.aval)
+    plan.kin = of_parts("views", spec.dtype, spec.device, parts)
     return plan
 
 

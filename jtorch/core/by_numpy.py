@@ -12,6 +12,8 @@ from .blas import one_thread
 from .device import place_of
 from .hosted import put, steps_of
 from .numpy_rules import ALIKE, DTYPES, MOST_DIMENSIONS, NotHere
+from .pending import LITTLE as SMALL
+from .pending import own
 
 LITTLE = 1 << 26  # bytes of all results of all nodes: with more, numpy can take longer than compiling
 NEVER = ()  # as the steps of a plan: a program that it is part of is XLA's
@@ -55,9 +57,13 @@ def _known(plan) -> bool:
 
 
 def run(walk, device):
-    """The results of `walk(call)`, whose `call` runs a node, as arrays on a device. Raises TooMuch before long."""
+    """The results of `walk(call)`, whose `call` runs a node, as arrays on a device; on the CPU small ones as numpy's, which nobody writes to.
+    Raises TooMuch before long."""
     with np.errstate(all="ignore"), one_thread():
-        return put(walk(_Caller()), place_of(device))
+        values = walk(_Caller())
+        small = [device.type == "cpu" and v.nbytes <= SMALL for v in values]
+        there = iter(put([v for v, stays in zip(values, small) if not stays], place_of(device)))
+        return [own(v) if stays else next(there) for v, stays in zip(values, small)]
 
 
 class _Caller:

@@ -79,7 +79,11 @@ def _unit64(gen: Generator, n: int) -> np.ndarray:
 
 
 def _unit32(gen: Generator, n: int) -> np.ndarray:
-    return (gen.words32(n) & np.uint32((1 << 24) - 1)).astype(np.float32) * np.float32(2.0**-24)
+    return _unit_of(gen.words32(n))
+
+
+def _unit_of(words):
+    return (words & np.uint32((1 << 24) - 1)).astype(np.float32) * np.float32(2.0**-24)
 
 
 def _narrow(x: np.ndarray, dtype) -> np.ndarray:
@@ -128,7 +132,12 @@ def normal(
         blocks = unit(gen, n)[: whole * 16]
         tail = unit(gen, 16) if rest else None
     out = np.empty(n, blocks.dtype)
-    box_muller.fill(blocks, out[: whole * 16], mean, std)
+    if rest or dtype != _F32:
+        box_muller.fill(blocks, out[: whole * 16], mean, std)
+    else:
+        if gen.ahead is None:
+            gen.ahead = box_muller.Ahead()
+        box_muller.fill(blocks, out, mean, std, gen.ahead, lambda count: _unit_of(gen.coming32(count)))
     if tail is not None:
         box_muller.fill(tail, out[n - 16 :], mean, std)
     return out.astype(dtype, copy=False).reshape(shape)

@@ -14,6 +14,7 @@ from jax.extend.core import Literal
 
 from .blas import one_thread
 from .device import place_of
+from .families import jaxpr_of
 from .numpy_kinds import function_of
 from .numpy_rules import ALIKE, DTYPES, MANY_RESULTS, MOST_DIMENSIONS, SAME, NotHere, cuts, planes
 from .traces import scan_parts
@@ -134,7 +135,10 @@ def steps_of(plan, args, rules):
 
 def _traced(plan, args) -> tuple:
     """The jaxpr of a plan for such operands and numbers, and which of its operands and results are the plan's."""
-    return plan.known or (plan.jit.trace(*args).jaxpr,)
+    if plan.known:
+        return plan.known
+    # an operator's kin is asked when its plan is made
+    return (plan.jit.trace(*args).jaxpr if plan.kin is None or plan.op is not None else jaxpr_of(plan),)
 
 
 class _Walk:

@@ -15,6 +15,7 @@ from .hosted import steps_of
 from .numpy_rules import ALIKE, SHORT, NotHere
 from .packing import RUNTIME, plain
 from .pending import LITTLE
+from .pending import own as in_own_memory
 
 ENOUGH = 16  # runs of XLA's program
 NODES = 64
@@ -70,7 +71,7 @@ def call(inputs, numbers):
 def _joined(prog, path):
     """All nodes as one function (inputs, numbers) -> results. Raises NotHere."""
     order = [node for node in path if node.numbers is RUNTIME]
-    space = {"errstate": np.errstate, "one_thread": one_thread, "array": np.asarray, "own": _own}
+    space = {"errstate": np.errstate, "one_thread": one_thread, "array": np.asarray, "own": in_own_memory}
     lines, at = [], {}
 
     def name(value, kind="c"):
@@ -109,11 +110,3 @@ def _joined(prog, path):
     source = _SOURCE.format(lines="\n".join(" " * 8 + line for line in lines), results=f"[{results}]")
     exec(compile(source, f"<jtorch {len(prog.nodes)} nodes by numpy>", "exec"), space)
     return space["call"]
-
-
-def _own(value):
-    """A result in memory of its own, which nobody writes to."""
-    if type(value) is not np.ndarray or value.base is not None or not value.flags.c_contiguous:
-        value = np.array(value, order="C")
-    value.flags.writeable = False
-    return value

@@ -8,9 +8,9 @@ from .packing import RUNTIME, Packing, placed, plain
 
 
 def run(prog, inputs, numbers):
-    """The results of a program. Raises by_numpy.TooMuch before long."""
+    """The results of a program, small ones perhaps as numpy's arrays. Raises by_numpy.TooMuch before long."""
     outs = run_nodes(prog.nodes, inputs, numbers, prog.out, prog)
-    if isinstance(outs[0], jax.core.Tracer):
+    if any(isinstance(x, jax.core.Tracer) for x in outs):
         with jax.ensure_compile_time_eval():
             outs = run_nodes(prog.nodes, inputs, numbers, prog.out, prog)
     return outs

@@ -1,6 +1,7 @@
 """Values that are not arrays of a device yet: what has been recorded, and little numpy arrays."""
 
 import jax
+import numpy as np
 
 from . import device as devices
 
@@ -59,6 +60,14 @@ class Small:
         i = graph.index_of[id(self.array)] = ~len(graph.inputs)
         graph.inputs.append(self.array)
         return i
+
+
+def own(value):
+    """What numpy has made in memory of its own, which nobody writes to."""
+    if type(value) is not np.ndarray or value.base is not None or not value.flags.c_contiguous:
+        value = np.array(value, order="C")
+    value.flags.writeable = False
+    return value
 
 
 def array_of(pending):

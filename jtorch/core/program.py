@@ -5,6 +5,7 @@ from operator import attrgetter
 from sys import getrefcount
 
 import jax
+import numpy as np
 
 from .. import config
 from ..errors_storage import out_of_memory
@@ -30,6 +31,7 @@ class Plan:
         "op", "name", "fn", "specs", "n_out", "n_num", "kinds", "runtime", "device", "nbytes", "jit", "warm", "operands", "bwd",
         "grad_name", "extra", "diff", "public", "multiple", "fields", "out_edges", "finish", "tries", "first", "enough",
         "steps", "exact", "known", "varied", "more", "lanes", "channels", "alone", "look", "depends", "size", "work", "pointwise",
+        "kin",
     )  # fmt: skip
 
     def __init__(self, op, name, fn, operands, kinds=(), runtime=False, specs=None, device=None):
@@ -40,12 +42,12 @@ class Plan:
         self.n_num = len(kinds)
         self.kinds = kinds
         self.runtime = runtime
-        self.jit = jax.jit(fn, inline=True)
         self.first = None  # runs it by itself, the first times
         self.enough = hasty.ENOUGH_BY_OP  # how many times
         self.steps = None  # how numpy runs it, once it has been asked to; False if it does not
         self.exact = None  # the same, where it is to give the same bits
         self.known = None  # where it has been traced: a jaxpr, which of its operands it has, which of its results
+        self.kin = None  # what is the same for plans that differ in sizes alone, and their sizes (`families.py`)
         self.varied = 0  # times that it has come with other numbers, at the same place
         self.more = 0  # operations that it is made of, beyond its results
         self.channels = None if op is None else op.channels  # whether it convolves, or follows what does
@@ -67,6 +69,13 @@ class Plan:
         self.specs = specs
         if specs is not None:
             self.set_specs(specs)
+
+    def __getattr__(self, name):
+        """`jit`, made where it is asked for: of many shapes nobody traces their operations."""
+        if name != "jit":
+            raise AttributeError(name)
+        made = self.jit = jax.jit(self.fn, inline=True)
+        return made
 
     def set_specs(self, specs):
         self.specs = specs
@@ -355,10 +364,11 @@ def _run(graph, cause, scope, thread):
     if outs is None:
         how, outs = "fused", _fused(prog, inputs, numbers)
     prog.runs += 1
-    for i, value in zip(prog.out, outs):
-        pending = pendings[i]
-        pending.value = value
-        pending.graph = None
+    stays = np.ndarray if how == "by op" else None
+    for pending, value in zip(map(pendings.__getitem__, prog.out), outs):
+        small = type(value) is stays
+        pending.value = None if small else value
+        pending.graph = Small(value) if small else None
     ledger.flushed(prog, cause, how, time.perf_counter() - started)
 
 

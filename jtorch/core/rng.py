@@ -49,6 +49,8 @@ class Generator:
         self._bits = np.random.MT19937(0)
         self._seeder = np.random.RandomState(self._bits)  # its integer seeding is the one PyTorch uses
         self._ints = np.random.Generator(self._bits)
+        self._other = None  # what `coming32` goes on with
+        self.ahead = None  # normal numbers made ahead (`box_muller.py`)
         self._start(DEFAULT_SEED)
 
     def _start(self, seed: int):
@@ -157,6 +159,13 @@ class Generator:
         if n:
             self._fresh = False
         return self._ints.integers(0, 1 << 32, n, dtype=np.uint32)
+
+    def coming32(self, n: int) -> np.ndarray:
+        """The `n` words that `words32` would give next, which stay to be drawn."""
+        if self._other is None:
+            self._other = np.random.MT19937(0)
+        self._other.state = self._bits.state
+        return np.random.Generator(self._other).integers(0, 1 << 32, n, dtype=np.uint32)
 
     def words64(self, n: int) -> np.ndarray:
         """The next `n` words of 64 bits, each from two of 32, the high half first."""

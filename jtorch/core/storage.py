@@ -11,6 +11,7 @@ from .. import errors, errors_func, errors_storage
 from . import crowd, halves, snapshots, strided
 from . import dtype as dtypes
 from .device import cpu, of_array, place_of
+from .families import of_parts
 from .lanes import Lane, is_traced, unknown
 from .mirror import Mirror, as_memory
 from .packing import placed
@@ -269,7 +270,10 @@ def _recipe_plan(base, spec, recipe, n, writing, same_type):
 
         out, operands = Spec.dense(spec.shape, spec.dtype, spec.device), (base,)
     kernel.__name__ = "write" if writing else "read"
-    return Plan(None, kernel.__name__, kernel, operands, (int,) * n, specs=(out,))
+    plan = Plan(None, kernel.__name__, kernel, operands, (int,) * n, specs=(out,))
+    if same_type:
+        plan.kin = of_parts(kernel.__name__, base.dtype, base.device, spec.dtype, recipe)
+    return plan
 
 
 # --- arrays in and out -------------------------------------------------------------------------------------------------

@@ -188,6 +188,7 @@ class Empty:
 
 
 Step = Permute | Reshape | Slice | Pad | Gather | Broadcast | Empty
+STEPS = frozenset(Step.__args__)
 
 
 def _positions(sizes: Ints, strides: Ints, kind):

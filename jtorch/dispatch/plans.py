@@ -16,6 +16,7 @@ from ..ops import registry
 from ..ops.registry import KEY, LIST, NUMBER, OPTIONAL, SCALAR, STATIC, TENSOR
 from ..tensor import Tensor
 from .factors import FACTORS, check_factors
+from .inference import infer
 from .results import finisher
 from .statics import check_statics, numpy_number, static_of, statics_of
 
@@ -211,7 +212,8 @@ def make_plan(op, call, inplace_spec=None, method=False):
     binding = _binding(op, slots, target, specs, inplace_spec)
     fn = binding.kernel
     plan = Plan(op, op.name, fn, tuple(specs), kinds, device=device)
-    out = _infer(op, plan, specs, call)
+    plan.extra = binding
+    out = infer(op, plan, call, inplace_spec)
     multiple = isinstance(out, (tuple, list))
     outs = list(out) if multiple else [out]
     if inplace_spec is not None:
@@ -227,7 +229,7 @@ def make_plan(op, call, inplace_spec=None, method=False):
             raise errors.inplace_shape(op.name, inplace_spec.shape, outs[0].shape)
         if outs[0].dtype != inplace_spec.dtype.np:
             target = inplace_spec.dtype.np
-            plan = Plan(op, op.name, lambda *v: fn(*v).astype(target), tuple(specs), kinds, device=device)
+            plan = _cast(plan, fn, target)
         plan.set_specs((Spec.dense(tuple(inplace_spec.shape), inplace_spec.dtype, device),))
     else:
         narrow = type(binding) is HalfBinding
@@ -252,6 +254,13 @@ def make_plan(op, call, inplace_spec=None, method=False):
     plan.out_edges = [k if differentiable(s) and k not in op.constant else None for k, s in enumerate(plan.specs)]
     plan.finish = finisher(plan)
     return plan
+
+
+def _cast(plan, fn, target):
+    """A plan that has been inferred, with its result in another dtype."""
+    made = Plan(plan.op, plan.name, lambda *v: fn(*v).astype(target), plan.operands, plan.kinds, device=plan.device)
+    made.kin = plan.kin
+    return made
 
 
 def _check_kept(op, target, spec):
@@ -451,36 +460,6 @@ def check_arguments(slots, specs, numbers):
 def _arguments(op, call):
     values = check_arguments(call.slots, [t._spec if t is not None else None for t in call.tensors], call.numbers)
     return {p.name: v for p, v in zip(op.params, values)}
-
-
-def _infer(op, plan, specs, call):
-    try:
-        return plan.jit.eval_shape(*[s.aval for s in specs], *call.numbers)
-    except (TypeError, ValueError, ZeroDivisionError) as error:
-        if isinstance(error, (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError)):
-            raise
-        if type(error) is not ZeroDivisionError and _from_kernel(plan, specs, call):
-            raise
-        raise errors.from_kernel(op.name, error) from error
-
-
-def _from_kernel(plan, specs, call):
-    """Whether the error of shape inference is raised by a kernel of ours, in PyTorch's words, rather than by jax.
-
-    jax hides its frames from tracebacks, so the inference runs once more with all of them.
-    """
-    before = jax.config.jax_traceback_filtering
-    jax.config.update("jax_traceback_filtering", "off")
-    try:
-        jax.eval_shape(plan.fn, *[s.aval for s in specs], *call.numbers)
-    except Exception as error:
-        frame = error.__traceback__
-        while frame.tb_next is not None:
-            frame = frame.tb_next
-        return errors.is_ours(frame.tb_frame.f_code.co_filename)
-    finally:
-        jax.config.update("jax_traceback_filtering", before)
-    return False
 
 
 def _binding(op, slots, target, specs, inplace_spec):

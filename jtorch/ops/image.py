@@ -17,7 +17,7 @@ from jtorch.errors import argument
 
 from . import channels, formats
 from .adaptive_pool import adaptive_avg_pool as mean_windows
-from .backend import accumulator, need_floats
+from .backend import accumulator, differentiated_as, need_floats
 from .conv import spread, windows
 from .conv_shapes import Geometry, tuple_of
 from .pool_shapes import check_adaptive
@@ -399,7 +399,9 @@ def _(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
 
 # Sampling at points.
 
-EACH = 4  # up to so many taps are gathered one by one, in half of the time of a gather of all; of eight the gradients take twice as long
+# Up to so many taps are gathered one by one, in half of the time of a gather of all. Eight in a fourth to a twentieth, but their gradients,
+# made so, take up to twice as long: of volumes only the values are.
+EACH, EACH_OF_VOLUMES = 4, 8
 
 
 def _from_minus_one(n, align_corners, dtype):
@@ -505,7 +507,15 @@ def _whole(x):
     return jnp.where(jnp.isfinite(x) & (jnp.abs(x) < 2.0**30), x, -100).astype(jnp.int32)
 
 
-def _sample(input, grid, mode, padding_mode, align_corners):
+def _sample(input, grid, *how):
+    if input.ndim == 4:
+        return sampled(EACH, input, grid, *how)
+    by = lambda each: lambda x, points: sampled(each, x, points, *how)
+    return differentiated_as(by(EACH_OF_VOLUMES), by(EACH))(input, grid)
+
+
+def sampled(each, input, grid, mode, padding_mode, align_corners):
+    """`grid_sample`, up to `each` taps gathered one by one."""
     n = input.ndim - 2
     spatial = input.shape[2:]
     dtype = accumulator(input.dtype)
@@ -530,7 +540,7 @@ def _sample(input, grid, mode, padding_mode, align_corners):
         for corner in np.ndindex(*(2,) * n):
             index = [_whole(f) + c for f, c in zip(floors, corner)]
             taps.append((index, math.prod((x - f) if c else (f + 1 - x) for x, f, c in zip(places, floors, corner))))
-    if len(taps) <= EACH:
+    if len(taps) <= each:
         picked = [_pick(rows, index, spatial) for index, _ in taps]
     else:
         index = [jnp.concatenate([index[i] for index, _ in taps], 1) for i in range(n)]

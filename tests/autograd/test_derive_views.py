@@ -55,3 +55,33 @@ def test_writes_to_parts_of_complex_numbers(source, writes):
 [h] = torch.autograd.grad((g * g).sum(), x)
 z, g = z.detach(), g.detach()
 """)
+
+
+PARTS = (
+    "x.unbind(0)", "x.unbind(1)", "x.unbind(-1)", "x.split(2, 1)", "x.split((1, 0, 3), 1)", "x.chunk(3, 0)", "x.t().unbind(0)",
+    "x.t().chunk(2, 1)", "x[:, ::2].unbind(1)", "x.view(3, 2, 2).unbind(1)", "x.tensor_split((1, 3), 1)", "x.hsplit(2)", "x[:0].unbind(1)",
+    "(x * 1j).unbind(0)", "x.half().unbind(1)", "x.expand(2, 3, 4).unbind(0)", "x.unfold(1, 2, 1).unbind(0)", "x.split(9, 1)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("dropped", (None, 0, 1))
+@pytest.mark.parametrize("parts", PARTS)
+def test_several_views(parts, dropped):
+    """The gradient of the parts of a tensor, all of them or without one, and its gradient."""
+    run(f"""
+x = torch.arange(1., 13., dtype=torch.float64).view(3, 4).requires_grad_()
+parts = [p for k, p in enumerate({parts}) if k != {dropped}]
+loss = sum(((p.abs() ** 3).double() * (k + 1)).sum() for k, p in enumerate(parts)) + 0 * x.sum()
+[g] = torch.autograd.grad(loss, x, create_graph=True)
+[h] = torch.autograd.grad((g * g).sum(), x)
+g, loss, parts = g.detach(), loss.detach(), None
+""")
+
+
+def test_parts_of_many():
+    run("""
+x = torch.arange(0., 240., dtype=torch.float64).view(40, 6).requires_grad_()
+rows = x.unbind(0)
+[a] = torch.autograd.grad(sum(r.prod() * k for k, r in enumerate(rows)), x)
+[b] = torch.autograd.grad(x.unbind(0)[7].prod() + x.unbind(0)[9].sum(), x)
+""")

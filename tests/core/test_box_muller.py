@@ -58,3 +58,39 @@ def test_within_a_trace(many):
     got = jax.jit(lambda x: (jtorch.from_jax(x) + jtorch.randn(n)).__jax_array__())(np.zeros(n, np.float32))
     np.testing.assert_array_equal(np.asarray(got), torch.randn(n).numpy())
     assert many
+
+
+def test_ahead(monkeypatch):
+    """Small draws, some made ahead of their time: the same numbers whatever is drawn between them, and from whichever state."""
+    made = []
+    fill = box_muller._fill
+    monkeypatch.setattr(box_muller, "_fill", lambda unit, *rest: made.append(unit.size) or fill(unit, *rest))
+
+    def draws(t):
+        t.manual_seed(3)
+        own = t.Generator().manual_seed(5)
+        yield from (t.randn(16 * (1 + k % 5)) for k in range(60))
+        yield from (t.randn(4, 16, generator=own) for _ in range(20))
+        state = own.get_state()
+        for k in range(40):
+            yield t.randn(32)
+            yield t.rand(1 + k % 3)
+            yield t.empty(2, 32).normal_(1.5, 0.25)
+            if k % 7 == 0:
+                own.set_state(state)
+            yield t.normal(0.0, 2.0, (64,), generator=own)
+            yield t.randn(17 + k)
+            yield t.randn(3)
+
+    for got, want in zip(draws(jtorch), draws(torch), strict=True):
+        np.testing.assert_array_equal(got.numpy(), want.numpy())
+    assert made.count(16 + box_muller.AHEAD) + made.count(32 + box_muller.AHEAD) + made.count(48 + box_muller.AHEAD) > 1
+
+
+def test_ahead_in_vain():
+    """Where other draws lie between, numbers are made ahead more and more seldom."""
+    gen = jtorch.Generator()
+    for _ in range(200):
+        jtorch.randn(16, generator=gen)
+        jtorch.rand(1, generator=gen)
+    assert gen.ahead.pause > 16

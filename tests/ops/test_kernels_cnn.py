@@ -185,7 +185,15 @@ CASES = [
             ("bicubic", "reflection", True),
         )
     ),
-    Case("grid_sample", real(1, 2, 3, 4, 5), real(1, 2, 3, 2, 3), align_corners=False),
+    *(
+        Case("grid_sample", real(2, 3, 3, 4, 5), real(2, 2, 3, 2, 3), mode=m, padding_mode=p, align_corners=a)
+        for m, p, a in (
+            ("bilinear", "zeros", False),
+            ("bilinear", "border", True),
+            ("bilinear", "reflection", False),
+            ("nearest", "border", False),
+        )
+    ),
     Case("interpolate", real(1, 2, 4, 5), scale_factor=2),
     Case("interpolate", real(1, 2, 4, 5), size=(7, 3)),
     Case("interpolate", real(1, 2, 7), scale_factor=1.7, mode="nearest-exact"),

@@ -25,6 +25,10 @@ def test_products(dtype, high):
             t.tensor(big) @ t.tensor(big.T.copy()),
             x @ w,
             t.mv(y.T.contiguous(), w),
+            t.addbmm(y[:50], z.mT, z, beta=2, alpha=3),
+            t.addbmm(y[:50], z.mT[:, :, :0], z[:, :0]),
+            t.addbmm(y[:50], z.mT[:0], z[:0]),
+            t.addbmm(y[:0], z.mT[:, :0], z),
         ]
 
     both(program)
