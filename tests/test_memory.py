@@ -7,7 +7,8 @@ import jax
 import pytest
 
 import jtorch
-from jtorch.core import chain, paths
+from jtorch.core import paths
+from jtorch.core.beside import compiled_beside
 
 
 def live_bytes():
@@ -34,7 +35,7 @@ def test_training_steps_leave_nothing(mode):
 
         for _ in range(160):
             step()
-            chain.compiled_beside()
+            compiled_beside()
         held = []
         for _ in range(4):
             for _ in range(40):

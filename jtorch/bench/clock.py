@@ -41,9 +41,9 @@ def interleave(
         runner.read = read
         runner.run(WARM_STEPS)
         if way in MODES:  # hand-written JAX and PyTorch are timed without importing jtorch
-            chain = importlib.import_module("jtorch.core.chain")
+            beside = importlib.import_module("jtorch.core.beside")
             for _ in range(WARM_BLOCKS):
-                chain.compiled_beside()
+                beside.compiled_beside()
                 runner.run(WARM_STEPS)
     rates = [timed(runner, read) for runner in runners.values()]
     block = read * max(1, round(BLOCK_SECONDS * statistics.median(rates) / read))

@@ -3,7 +3,7 @@
 import sys
 
 from ..core import ledger
-from ..core.chain import compiled_beside
+from ..core.beside import compiled_beside
 from ..namespaces import Namespace
 from . import explain as _explain
 from . import failures

@@ -1,6 +1,5 @@
 """Several runs of a program as one: a loop over the runs, for steps so short that starting them costs."""
 
-import threading
 import time
 from itertools import islice
 from operator import is_, itemgetter
@@ -10,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from . import hasty, ledger
-from .packing import placed
+from .beside import beside
+from .packing import HERE, placed
 from .parcel import Parcel, packer_of
 
 LONGEST = 5  # runs in one program
@@ -20,24 +20,11 @@ SHORT = 5e-3  # seconds a run
 LONG = 20e-3  # seconds of a run whose start takes much of it
 MUCH = 0.08  # that share
 REST = -1000  # runs after which another look is taken where no chain was worth while
-THREAD = "jtorch compile"
 LARGE = 4096  # bytes of an argument that is chosen among those of the runs, not stacked with them
 LITTLE = 1 << 16  # bytes that a program need not take, and a chain copies: parameters that numpy still has at first
 MOST = 64 << 20  # bytes of arguments and results that may wait
 OPENED = 1 / 3  # share of the runs of a chain whose parcels somebody opens, from which on they cost more than they save
 ALONE = object()  # in a packer's place: each value is to travel by itself
-
-
-def beside(function, *args):
-    """Call a function in a thread of its own, beside the training."""
-    threading.Thread(target=function, args=args, name=THREAD).start()
-
-
-def compiled_beside():
-    """Wait until what is being compiled beside the program's loop is ready: for who times a loop. `jtorch.compile.wait`."""
-    for thread in threading.enumerate():
-        if thread.name == THREAD:
-            thread.join()
 
 
 class Links:
@@ -103,7 +90,7 @@ class Chain:
         self.length = length
         self.whole = asks_the_host(links.program.device)
         self.packer = self.of_last = None
-        if not self.whole and known is not ALONE:
+        if not self.whole and known is not ALONE and placed(links.program.device) is HERE:
             self.packer = packer_of([abstract(args[k]) for k in links.fed], known)
             self.of_last = packer_of(
                 [jax.ShapeDtypeStruct(tuple(s.shape), s.dtype.np) for s in links.specs(links.last)]

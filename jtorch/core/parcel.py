@@ -11,8 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .beside import beside
+
 LITTLE = 1 << 15  # bytes of a value that travels with others: it is copied where a chain begins and where it ends
 FEW = 8  # values
+OFTEN = 4  # parcels of a kind that are opened by the host: 8 ms for 164 values; a program takes 1, and up to seconds to compile
 
 
 class Packer:
@@ -36,7 +39,7 @@ class Packer:
         self.slices = [
             list(pairwise(accumulate((prod(shapes[k].shape) for k in group), initial=0))) for group in self.groups
         ]
-        self.split = jax.jit(self.values)
+        self.split = None  # the program that opens parcels, once there is one
         self.sent = self.opened = 0
 
     def parts(self):
@@ -65,6 +68,19 @@ class Packer:
         """All values, from what travels."""
         values = dict(zip(self.alone, parts)) | dict(zip(self.together, self.values(*parts[len(self.alone) :])))
         return list(map(values.__getitem__, range(len(self.shapes))))
+
+    def parted(self, flats):
+        """The same, of arrays that have been made."""
+        self.opened += 1
+        if self.split is not None:
+            return self.split(*flats)
+        if self.opened == OFTEN:
+            beside(self.compile, self.parts()[len(self.alone) :])
+        jax.block_until_ready(flats)  # raises what went wrong
+        return jax.device_put(list(map(np.array, self.values(*map(np.asarray, flats)))))
+
+    def compile(self, flats):
+        self.split = jax.jit(self.values).lower(*flats).compile()
 
     def given(self, values):
         """The arrays of the groups on the host, from values that have been made."""
@@ -103,12 +119,11 @@ class Parcel:
     def open(self):
         """All values; those that a pending value has taken are missing."""
         if not self.is_open:
-            self.is_open = True
-            self.packer.opened += 1
             with jax.ensure_compile_time_eval():
-                values = self.packer.split(*self.flats)
+                values = self.packer.parted(self.flats)
             for k, value in zip(self.packer.together, values):
                 self.values[k] = value
+            self.is_open = True
         return self.values
 
     def give(self, pendings):

@@ -10,7 +10,8 @@ import numpy as np
 from .. import config
 from ..errors_storage import out_of_memory
 from . import by_numpy, costs, crowd, cuts, gather, hasty, ledger, little, maps, nodewise, prologue, sight, ties
-from .chain import abstract, beside, concretely
+from .beside import beside
+from .chain import abstract, concretely
 from .channel_order import CONVOLVES, FOLLOWS, lies_first, stored_order
 from .nodewise import needed
 from .numpy_rules import NotHere

@@ -6,6 +6,7 @@ import pytest
 
 import jtorch
 from jtorch.core import chain, record
+from jtorch.core.beside import THREAD, beside, compiled_beside
 from tests.memory import forget_programs
 from tests.oracle import torch
 
@@ -50,7 +51,7 @@ def training(t, step, every, optimizer, compiled=False):
             seen.append(loss)
         if i % every == every - 1:
             loss.item()
-        chain.compiled_beside()
+        compiled_beside()
         if i == 45:
             optimizer.param_groups[0]["lr"] = 0.02
         if i == 50:
@@ -105,7 +106,7 @@ def dropping(mode, compiled):
         seen = []
         for _ in range(STEPS):
             seen.append(call(model, optimizer, x).detach())
-            chain.compiled_beside()
+            compiled_beside()
         return jtorch.stack(seen).tolist()
 
 
@@ -142,7 +143,7 @@ def test_as_many_as_a_chain_takes_are_started_at_once(runs):
     x = jtorch.ones(3, 4)
     while not runs or runs[-1] != chain.LONGEST:
         zero_first(model, optimizer, x)
-        chain.compiled_beside()
+        compiled_beside()
     queue = record.tls.me.queue
     assert queue.calls == [] and queue.handed is not None
     state = model.weight.detach().clone(), optimizer.state[model.weight]["momentum_buffer"].clone()
@@ -165,7 +166,7 @@ def test_weights_that_change_places_between_gathered_steps(at, runs):
             zero_first(model, optimizer, x)
             if i in (40 + at, 44 + at):
                 first.data, second.data = second.data, first.data
-            chain.compiled_beside()
+            compiled_beside()
         return [p.tolist() for p in model.parameters()]
 
     for a, b in zip(train(jtorch), train(torch)):
@@ -184,7 +185,7 @@ def test_constants_that_change_make_a_chain_without_constants(runs):
             x = batches[min(i // 30, 2)]  # the same for a long time, then another
             zero_first(model, optimizer, x)
             for thread in threading.enumerate():
-                if thread.name == chain.THREAD:
+                if thread.name == THREAD:
                     thread.join()
         return model.weight.tolist()
 
@@ -204,7 +205,7 @@ def test_results_are_committed_to_no_device(every, runs):
         if i % every == every - 1:
             loss.item()
             found.update(p.__jax_array__().committed for p in model.parameters())
-        chain.compiled_beside()
+        compiled_beside()
     found.update(v.__jax_array__().committed for v in (*model.parameters(), loss.detach()))
     assert found == {False}
     assert runs
@@ -212,6 +213,6 @@ def test_results_are_committed_to_no_device(every, runs):
 
 def test_who_times_a_loop_can_wait_for_its_programs():
     started = threading.Event()
-    chain.beside(started.wait, 0.2)
+    beside(started.wait, 0.2)
     jtorch.compile.wait()
-    assert not any(thread.name == chain.THREAD for thread in threading.enumerate())
+    assert not any(thread.name == THREAD for thread in threading.enumerate())

@@ -11,6 +11,7 @@ import jtorch
 from jtorch import nn
 from jtorch.compile import waiting
 from jtorch.core import chain, interrupts, program, record
+from jtorch.core.beside import compiled_beside
 from jtorch.core.pending import Pending
 from tests.memory import forget_programs
 
@@ -66,7 +67,7 @@ def test_an_interrupt_when_a_program_has_taken_its_arguments(runs, press, lookin
     _, step = training(False)
     done, heard = [], 0
     finish(step, at, done)
-    chain.compiled_beside()
+    compiled_beside()
     press()
     while len(done) < 60:
         loss = None
@@ -86,7 +87,7 @@ def test_an_interrupt_when_a_program_has_taken_its_arguments(runs, press, lookin
 def test_an_interrupt_in_a_replay(runs, press, at):
     net, step = training(True)
     finish(step, at, [])
-    chain.compiled_beside()
+    compiled_beside()
     press()
     with pytest.raises(KeyboardInterrupt):
         for _ in range(5):
@@ -192,7 +193,7 @@ def ending(request):
 def test_a_handler_of_another_signal_that_raises(runs, press, ending, compiled):
     net, step = training(compiled)
     finish(step, 43, [])
-    chain.compiled_beside()
+    compiled_beside()
     press(ending)
     with pytest.raises(OutOfTime):
         for _ in range(5):

@@ -8,6 +8,7 @@ import pytest
 
 import jtorch
 from jtorch.core import chain, gather, launch, record
+from jtorch.core.beside import compiled_beside
 from tests.core.test_chain import dropping, training, zero_between, zero_first, zero_last
 from tests.memory import forget_programs
 from tests.oracle import torch
@@ -60,7 +61,7 @@ def loop(steps=60, each=lambda model, loss: None):
     x = jtorch.full((3, 4), 0.5)
     for _ in range(steps):
         each(model, zero_first(model, optimizer, x).detach())
-        chain.compiled_beside()
+        compiled_beside()
     return [p.tolist() for p in model.parameters()]
 
 

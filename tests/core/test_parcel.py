@@ -9,6 +9,7 @@ import pytest
 
 import jtorch
 from jtorch.core import chain, parcel
+from jtorch.core.beside import compiled_beside
 from jtorch.core.parcel import Packer, Parcel, packer_of
 from jtorch.core.pending import Pending
 from tests.core.test_random_loops import played
@@ -72,6 +73,16 @@ def test_a_pending_value_takes_its_own(two):
     assert packer.opened == 1
 
 
+def test_a_program_opens_what_is_opened_often(two):
+    values, shapes = some_values()
+    packer = packer_of(shapes)
+    for k in range(parcel.OFTEN + 1):
+        assert (packer.split is None) is (k < parcel.OFTEN)
+        for a, b in zip(Parcel(packer, packer.join(values)).open(), values):
+            np.testing.assert_array_equal(a, b)
+        compiled_beside()
+
+
 def deep(t):
     """A model of many small parameters, of which two are larger."""
     layers = [layer for _ in range(5) for layer in (t.nn.Linear(4, 4), t.nn.Tanh())]
@@ -100,7 +111,7 @@ def training(t, every, compiled, look):
         if i % every == every - 1:
             seen.append(loss.item())
         look(i, model, optimizer, seen)
-        chain.compiled_beside()
+        compiled_beside()
     return seen + [x for p in model.parameters() for x in (p.sum().item(), p.grad.sum().item())]
 
 

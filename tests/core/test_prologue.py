@@ -3,7 +3,8 @@
 import pytest
 
 import jtorch
-from jtorch.core import chain, program
+from jtorch.core import program
+from jtorch.core.beside import compiled_beside
 from jtorch.core.prologue import LENGTH
 from tests.memory import forget_programs
 from tests.oracle import torch
@@ -83,7 +84,7 @@ def test_the_long_graph_is_compiled_once(monkeypatch, keep):
     forget_programs()
     train(jtorch, keep)
     assert len([n for n in compiled if n > LENGTH]) == 1 and len(parts) >= program.LATE
-    chain.compiled_beside()
+    compiled_beside()
     compiled.clear()
     parts.clear()
     train(jtorch, keep)  # by now the step has a program of its own

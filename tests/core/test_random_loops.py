@@ -7,7 +7,7 @@ import random
 import pytest
 
 import jtorch
-from jtorch.core import chain
+from jtorch.core.beside import compiled_beside
 from tests.oracle import torch
 
 SEEDS = 8
@@ -277,7 +277,7 @@ def played(t, calls, *args):
         if name.startswith("step_"):
             loop.at += 1
             if k % 3 == 0:
-                chain.compiled_beside()
+                compiled_beside()
     for model in (loop.model, loop.other, loop.average):
         for p in [*model.parameters(), *model.buffers()]:
             loop.seen += p.detach().double().flatten().tolist()
