@@ -24,6 +24,7 @@ LARGE = 4096  # bytes of an argument that is chosen among those of the runs, not
 LITTLE = 1 << 16  # bytes that a program need not take, and a chain copies: parameters that numpy still has at first
 MOST = 64 << 20  # bytes of arguments and results that may wait
 OPENED = 1 / 3  # share of the runs of a chain whose parcels somebody opens, from which on they cost more than they save
+CLOSINGS = 3  # programs that chains of one program may end with
 ALONE = object()  # in a packer's place: each value is to travel by itself
 
 
@@ -245,6 +246,20 @@ class Chain:
         return np.stack(values)
 
 
+class Closing:
+    """A chain of some length whose last run is one of another program, and how often it has been wanted."""
+
+    __slots__ = ("length", "wanted", "chain")
+
+    def __init__(self, length):
+        self.length = length
+        self.wanted = 0
+        self.chain = None
+
+    def goes_with(self, chain) -> bool:
+        return self.length == chain.length and (self.chain is None or self.chain.packer is chain.packer)
+
+
 class Gathering:
     """When the runs of a program are to gather for a chain, and for how long a one."""
 
@@ -274,8 +289,7 @@ class Gathering:
         self.short = 0  # stretches too short for the chain
         self.loose = False  # whether what was the same in two runs has turned out not to be always the same
         self.packer = None  # how what goes round travels, once there has been a chain
-        self.closing = None  # the chain whose last run has all results
-        self.closings = 0  # times that it was wanted before there was one
+        self.closing = {}  # programs of last runs that are looked at -> Closing
 
     def promising(self) -> bool:
         """Whether there is a chain, or may soon be one."""
@@ -322,16 +336,16 @@ class Gathering:
         """What runs that gathered for this chain end with where the last one is a run of another program, with the gradients that somebody
         looks at: a chain that has them too. None until that is compiled; `links()` and `args()`, those of the first run, are what it is made of.
         """
-        closing = self.closing
-        if closing is not None and (closing.length != chain.length or closing.links.program is not program):
-            closing = self.closing = None
-            self.closings = 0
-        if closing is None:
-            self.closings += 1
-            if self.closings >= WATCHED // 2 and not chain.whole:
-                closing = self.closing = Chain(links(), args(), chain.length, chain.packer or ALONE)
-        if closing is not None and closing.call is not None:
-            return closing
+        found = self.closing.get(program)
+        if found is None or not found.goes_with(chain):
+            if found is None and len(self.closing) == CLOSINGS:
+                return None
+            found = self.closing[program] = Closing(chain.length)
+        found.wanted += 1
+        if found.chain is None and found.wanted >= WATCHED // 2 and not chain.whole:
+            found.chain = Chain(links(), args(), chain.length, chain.packer or ALONE)
+        if found.chain is not None and found.chain.call is not None:
+            return found.chain
         if chain.packer is not None:
             chain.packer.opened -= 1  # for want of it, and not for long
         return None
