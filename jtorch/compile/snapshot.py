@@ -4,6 +4,7 @@ import gc
 import weakref
 
 from ..core.lanes import is_traced
+from ..core.parcel import Parcel
 from ..core.pending import Small
 from ..core.record import Pending
 from ..core.storage import Storage
@@ -22,14 +23,14 @@ class Snapshot:
     """All storages and tensors alive before a region runs, and what they held.
 
     by_array: id of a value -> (its storage, a weak reference to the value: an id is used again once its object has died).
-    small: those with a value that no program had taken, and the value.
+    untaken: those with a value that no program had taken, or that lay in a parcel, and the value.
     """
 
     def __init__(self, me, leaves):
         gc.collect(0)
         self.storages = {}
         self.by_array = {}
-        self.small = []
+        self.untaken = []
         self.twice = set()
         self.tensors = {}
         self.mutations = mutations[0]
@@ -43,8 +44,8 @@ class Snapshot:
                 if type(value) is Pending:
                     value = value.value if value.value is not None else value
                 self.storages[id(o)] = (o, o.spec, o.version)
-                if type(value) is Pending and type(value.graph) is Small:
-                    self.small.append((o, value))
+                if type(value) is Pending and type(value.graph) in (Small, Parcel):
+                    self.untaken.append((o, value))
                 if id(value) in self.by_array and self.by_array[id(value)][0] is not o:
                     self.twice.add(id(value))
                 if value is not None and type(value) is not Pending and not is_traced(value):  # of a vmap that is over
@@ -58,7 +59,7 @@ class Snapshot:
     def storage_of(self, value):
         """The one storage that held a value, or None."""
         if id(value) not in self.by_array:
-            found = [storage for storage, pending in self.small if pending.value is value]
+            found = [storage for storage, pending in self.untaken if pending.value is value]
             return found[0] if len(found) == 1 else None
         storage, known = self.by_array.get(id(value), (None, None))
         return storage if storage is not None and known() is value and id(value) not in self.twice else None

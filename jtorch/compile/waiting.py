@@ -170,7 +170,7 @@ class Waiting:
                 return
             replay = self.replay
             dead = only_ours((), self.grads) and max(map(getrefcount, self.grad_slots), default=0) <= ALONE + 1
-            if dead or (len(self.calls) == 1 and self.parcel is None) or not self.close():
+            if (len(self.calls) == 1 and self.parcel is None) or not self.close(dead):
                 self.end(dead)
             if not dead or not self.grads:
                 # Looked at each time, waiting is only a cost: the replay rests longer from look to look.
@@ -207,20 +207,22 @@ class Waiting:
         if self.owner.deferred is self:
             self.owner.deferred = None
 
-    def close(self) -> bool:
-        """Run all calls, with the gradients of the last, as one program, where there is one."""
+    def close(self, dead) -> bool:
+        """Run all calls as one program, where there is one; with the gradients of the last unless nobody can see them."""
         replay, calls = self.replay, self.calls
-        gathering = replay.gathering
-        chain = self.chain or gathering.chain
-        if chain is not None and replay.grads_apart:
-            chain = gathering.closer(chain, replay.program, replay.closing, lambda: self.whole(calls[0]))
-        if chain is None or len(calls) > chain.length or not replay.grads_apart:
+        chain = self.chain or replay.gathering.chain
+        if chain is None or chain.whole or not (dead or replay.grads_apart):
             return False
-        results = [[(p, full) for p, full, _ in made] for made in self.results]
+        if not dead:
+            chain = replay.gathering.closer(chain, replay.program, replay.closing, lambda: self.whole(calls[0]))
+        if chain is None or len(calls) > chain.length:
+            return False
+        results = [[(p, without if dead else full) for p, full, without in made] for made in self.results]
         values, last, made = chain.close(calls, results, self.parcel_for(chain))
         self.ended()
         hand_over(values, replay.take_slots(self.slots))
-        hand_over(last, self.grad_slots)
+        if not dead:
+            hand_over(last, self.grad_slots)
         for pending, place in results[-1]:
             pending.value = made[place]
             pending.graph = None

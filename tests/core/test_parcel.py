@@ -175,6 +175,36 @@ def test_a_loss_that_is_read_opens_nothing(compiled, runs, monkeypatch):
     assert closed[-1] == closed[1]
 
 
+def test_a_compiled_step_that_drops_its_gradients_opens_nothing(runs, monkeypatch):
+    """Another batch's size finds what lies in parcels, and is replayed too."""
+    forget_programs()
+    model = deep(jtorch)
+    optimizer = jtorch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+    @jtorch.compile
+    def step(x):
+        loss = (model(x) - 1).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+
+    opened = []
+    monkeypatch.setattr(Parcel, "open", lambda self, real=Parcel.open: opened.append(1) or real(self))
+    x, other = jtorch.ones(3, 4), jtorch.ones(2, 4)
+    for k in range(80):
+        loss = step(x)
+        if k % 6 == 5:
+            loss.item()
+        compiled_beside()
+    loss.item()
+    assert runs and not opened
+    assert type(model[0].weight._storage.value.graph) is Parcel
+    monkeypatch.undo()  # or the region calls what is not the library's
+    step(other).item()
+    assert len(step._region.replays) == 2, step._region.why
+
+
 def test_parcels_that_are_always_opened_are_given_up(runs, monkeypatch):
     """They cost more than they save then."""
 
