@@ -24,6 +24,7 @@ LARGE = 4096  # bytes of an argument that is chosen among those of the runs, not
 LITTLE = 1 << 16  # bytes that a program need not take, and a chain copies: parameters that numpy still has at first
 MOST = 64 << 20  # bytes of arguments and results that may wait
 OPENED = 1 / 3  # share of the runs of a chain whose parcels somebody opens, from which on they cost more than they save
+LOOKS = 4  # times that a chain which ends with another program is wanted before it is made
 CLOSINGS = 3  # programs that chains of one program may end with
 ALONE = object()  # in a packer's place: each value is to travel by itself
 
@@ -342,7 +343,7 @@ class Gathering:
                 return None
             found = self.closing[program] = Closing(chain.length)
         found.wanted += 1
-        if found.chain is None and found.wanted >= WATCHED // 2 and not chain.whole:
+        if found.chain is None and found.wanted >= LOOKS and not chain.whole:
             found.chain = Chain(links(), args(), chain.length, chain.packer or ALONE)
         if found.chain is not None and found.chain.call is not None:
             return found.chain
