@@ -21,47 +21,39 @@ def programs(torch):
     rng = np.random.default_rng(0)
     random.seed(0)
 
-    def lstm():
-        """Sentences of other lengths, a training step."""
+    def updated(opt, loss):
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        return loss.item()
+
+    def sentences(make, run):
+        """A training step on sentences of other lengths, each word in a class."""
         emb = nn.Embedding(1000, 32)
-        l = nn.LSTM(32, 64, batch_first=True)
-        o = nn.Linear(64, 10)
-        ps = [*emb.parameters(), *l.parameters(), *o.parameters()]
-        opt = torch.optim.Adam(ps, 1e-3)
+        layer = make()
+        o = nn.LazyLinear(10)
+        o(run(layer, emb(torch.zeros(1, 5, dtype=torch.int64))))
+        opt = torch.optim.Adam([*emb.parameters(), *layer.parameters(), *o.parameters()], 1e-3)
 
         def step(k):
             n = int(rng.integers(5, 60))
             x = torch.from_numpy(rng.integers(0, 1000, (8, n)))
             y = torch.from_numpy(rng.integers(0, 10, (8, n)))
-            h, _ = l(emb(x))
-            loss = F.cross_entropy(o(h).reshape(-1, 10), y.reshape(-1))
-            opt.zero_grad()
-            loss.backward()
-            opt.step()
-            return loss.item()
+            return updated(opt, F.cross_entropy(o(run(layer, emb(x))).reshape(-1, 10), y.reshape(-1)))
 
         return step
+
+    def lstm():
+        """Sentences through an LSTM."""
+        return sentences(lambda: nn.LSTM(32, 64, batch_first=True), lambda layer, x: layer(x)[0])
 
     def transformer():
         """The same through an encoder of two layers."""
-        emb = nn.Embedding(1000, 32)
-        l = nn.TransformerEncoder(nn.TransformerEncoderLayer(32, 4, 64, batch_first=True, dropout=0.0), 2)
-        o = nn.Linear(32, 10)
-        ps = [*emb.parameters(), *l.parameters(), *o.parameters()]
-        opt = torch.optim.Adam(ps, 1e-3)
 
-        def step(k):
-            n = int(rng.integers(5, 60))
-            x = torch.from_numpy(rng.integers(0, 1000, (8, n)))
-            y = torch.from_numpy(rng.integers(0, 10, (8, n)))
-            h = l(emb(x))
-            loss = F.cross_entropy(o(h).reshape(-1, 10), y.reshape(-1))
-            opt.zero_grad()
-            loss.backward()
-            opt.step()
-            return loss.item()
+        def make():
+            return nn.TransformerEncoder(nn.TransformerEncoderLayer(32, 4, 64, batch_first=True, dropout=0.0), 2)
 
-        return step
+        return sentences(make, lambda layer, x: layer(x))
 
     def kv():
         """A word more of a sentence, with a cache that grows."""
@@ -184,10 +176,7 @@ def programs(torch):
         def step(k):
             h, _ = rec(3 + int(rng.integers(0, 10)))
             loss = F.cross_entropy(o(h), torch.tensor([k % 3]))
-            opt.zero_grad()
-            loss.backward()
-            opt.step()
-            return loss.item()
+            return updated(opt, loss)
 
         return step
 
@@ -209,10 +198,7 @@ def programs(torch):
             z = torch.logsumexp(a, 0)
             s = f[torch.arange(n), y].sum() + trans[y[:-1], y[1:]].sum()
             loss = z - s
-            opt.zero_grad()
-            loss.backward()
-            opt.step()
-            return loss.item()
+            return updated(opt, loss)
 
         return step
 
@@ -237,10 +223,7 @@ def programs(torch):
             h = F.relu(l2(h))
             p = torch.zeros(G, 32).index_add(0, batch, h) / torch.from_numpy(sizes.astype("f4"))[:, None]
             loss = F.cross_entropy(o(p), torch.arange(G) % 2)
-            opt.zero_grad()
-            loss.backward()
-            opt.step()
-            return loss.item()
+            return updated(opt, loss)
 
         return step
 

@@ -68,9 +68,8 @@ _PURE = frozenset(
 _DOING = frozenset(
     ("__import__", "__next__", "__enter__", "__exit__", "__call__", "__setstate__", "__set__", "__delete__")
 )
-_NOTING = frozenset(
-    ("noted_step",)
-)  # an optimizer's step that a schedule has been made for: it notes that there has been one
+# An optimizer's step that a schedule has been made for: all that it keeps is that there has been one.
+_NOTING = frozenset(("noted_step",))
 # By these an attribute is read whose name is nowhere in the code.
 _ANY_NAME = frozenset(("getattr", "hasattr", "vars", "__dict__", "attrgetter", "asdict", "astuple", "replace", "fields", "copy", "deepcopy",
     "repr", "format", "__getattribute__", "methodcaller", "reduce", "singledispatch"))  # fmt: skip

@@ -186,8 +186,7 @@ class Queue:
         """Make the runs that wait and one more, of a program that has gradients too, since somebody looks; False where no chain does that."""
         own, gathering = self.prog, self.prog.gathering
         chain = gathering.chain
-        if prog.place is None:
-            prog.place = {i: k for k, i in enumerate(prog.out)}
+        _place(prog)
         if (
             chain is None
             or not set(own.out) <= prog.place.keys()
@@ -326,6 +325,12 @@ class Beside(Queue):
             self.line.settle()
 
 
+def _place(prog):
+    """Have a program know where its results are among those that it gives."""
+    if prog.place is None:
+        prog.place = {i: k for k, i in enumerate(prog.out)}
+
+
 def queue_of(thread, prog) -> Queue:
     """A queue of a program's runs."""
     return (Beside if asks_the_host(prog.device) else Queue)(thread, prog)
@@ -338,5 +343,5 @@ def wanted(thread, prog) -> bool:
         if prog.runs < WATCHED or thread is None:
             return False
         gathering = prog.gathering = Gathering()
-        prog.place = {i: k for k, i in enumerate(prog.out)}
+        _place(prog)
     return gathering.promising()

@@ -15,7 +15,7 @@ from .beside import beside
 
 LITTLE = 1 << 15  # bytes of a value that travels with others: it is copied where a chain begins and where it ends
 FEW = 8  # values
-OFTEN = 4  # parcels of a kind that are opened by the host: 8 ms for 164 values; a program takes 1, and up to seconds to compile
+OFTEN = 4  # parcels of a kind, until a program opens them: the host takes 8 ms for 164 values, it 1, and up to seconds to compile
 
 
 class Packer:
@@ -103,7 +103,6 @@ class Parcel:
 
     waits = gathers = False
     done = True
-    replay = None
 
     __slots__ = ("packer", "flats", "values", "lock", "is_open")
 
