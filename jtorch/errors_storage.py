@@ -9,9 +9,17 @@ class OutOfMemoryError(RuntimeError):
     """The device has no room left."""
 
 
-def out_of_memory(error, place="cpu") -> Exception:
-    """In PyTorch's words what XLA says when it has no room; another error of XLA's as it is. place: the kind of device."""
+def from_xla(error, place="cpu") -> Exception:
+    """In PyTorch's words what XLA says when it has no room; of a TPU what it cannot compile; another error of XLA's as it is.
+
+    place: the kind of device.
+    """
     said = str(error)
+    if place == "tpu" and "UNIMPLEMENTED" in said:
+        return NotImplementedError(
+            f"{said.splitlines()[0][:300]}\n  XLA's compiler for TPUs cannot do this, of 64-bit numbers most often: use float32 or int32, or "
+            "compute it on the CPU (x.cpu())"
+        )
     if "RESOURCE_EXHAUSTED" not in said and "Out of memory" not in said:
         return error
     found = re.search(r"allocat\w+ (\d+) bytes", said)
@@ -83,6 +91,14 @@ def storage_overflow(shape, strides=None) -> RuntimeError:
 
 def numel_overflow() -> RuntimeError:
     return RuntimeError("numel: integer multiplication overflow")
+
+
+def no_complex128() -> TypeError:
+    """A tensor of complex128 on a TPU."""
+    return TypeError(
+        "complex128 is not supported on TPUs: XLA's compiler for them ends the process where it meets one.\n  Use complex64 (of float32 an "
+        "FFT makes it), or compute this on the CPU: x.cpu()"
+    )
 
 
 def history_to_process() -> RuntimeError:

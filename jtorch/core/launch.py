@@ -12,7 +12,7 @@ from collections import deque
 
 import jax
 
-from ..errors_storage import out_of_memory
+from ..errors_storage import from_xla
 from . import ledger
 from .chain import concretely
 
@@ -56,7 +56,7 @@ class Run:
                 args[k] = run.outs[place]
             self.outs = concretely(self.call, args)
         except jax.errors.JaxRuntimeError as error:
-            self.error = out_of_memory(error, self.prog.device.type)
+            self.error = from_xla(error, self.prog.device.type)
         except BaseException as error:
             self.error = error
         else:

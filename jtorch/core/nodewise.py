@@ -4,7 +4,7 @@ import jax
 
 from . import by_numpy, hasty, hosted
 from .device import place_of
-from .packing import RUNTIME, Packing, placed, plain
+from .packing import RUNTIME, Packing, narrowed, placed, plain
 
 
 def run(prog, inputs, numbers):
@@ -31,12 +31,14 @@ def needed(path, out):
 def run_nodes(nodes, inputs, numbers, out, prog=None):
     """Results `out` of a recorded path, each node run by its own executable or by numpy. Raises by_numpy.TooMuch before long."""
     if prog is None:
-        pack = Packing(nodes, nodes)
+        pack = Packing(nodes, nodes, nodes[-1].plan.device)
         nodes = needed(nodes, out)
     else:
         pack = prog.pack
     at = {id(node): k for k, node in enumerate(pack.order)}
     values = [numbers[at[id(n)]] if n.numbers is RUNTIME else tuple(map(plain, n.numbers)) for n in nodes]
+    if pack.narrow:
+        values = [tuple(map(narrowed, of_node)) for of_node in values]
     if prog is not None and prog.by_numpy:
         return by_numpy.run(lambda call: _walk(nodes, inputs, values, out, call), prog.device)
     if prog is None or place_of(prog.device) is not None:

@@ -32,13 +32,18 @@ def plain(x):
     return x if type(x) in (int, float, bool, complex) else float(x)
 
 
+def narrowed(x):
+    """A number for a device without complex128."""
+    return np.complex64(x) if isinstance(x, complex) else x
+
+
 class Packing:
     """Run-time numbers travel as at most one array a type: each argument of a jit call costs a microsecond.
 
     One that is new to the device costs 30; so numbers that are the same objects as the last time are kept there.
     """
 
-    __slots__ = ("order", "kept", "places", "device", "last")
+    __slots__ = ("order", "kept", "places", "device", "last", "narrow")
 
     def __init__(self, path, nodes, device=None):
         numbered = [node for node in path if node.numbers is RUNTIME]
@@ -47,6 +52,7 @@ class Packing:
         self.kept = [k for k, node in enumerate(numbered) if id(node) in needed]
         self.places = None
         self.device = device
+        self.narrow = device is not None and device.type == "tpu"  # which has no complex128
         self.last = ((HERE,), None)  # the numbers, and their arguments on the device once they have come again
 
     def pack(self, numbers):
@@ -68,13 +74,15 @@ class Packing:
         if self.places is None:
             self.places = [_letter(x) for x in flat]
         places = self.places
+        if self.narrow:
+            flat = list(map(narrowed, flat))
         if len(flat) <= 2:
             return tuple(flat)
         groups = []
         for letter, kind in _LETTERS:
             group = [x for x, p in zip(flat, places) if p is letter]
             if group:
-                groups.append(np.array(group, kind))
+                groups.append(np.array(group, np.complex64 if self.narrow and letter == "c" else kind))
         return tuple(groups)
 
     def unpack(self, args):

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from .. import config
-from ..errors_storage import out_of_memory
+from ..errors_storage import from_xla
 from . import by_numpy, costs, crowd, cuts, gather, hasty, ledger, little, maps, nodewise, prologue, sight, ties
 from .beside import beside
 from .chain import abstract, concretely
@@ -305,7 +305,7 @@ def run(graph, cause, scope, thread=None):
         with place:
             _run(graph, cause, scope, thread)
     except jax.errors.JaxRuntimeError as error:
-        raise out_of_memory(error, graph.device.type) from None
+        raise from_xla(error, graph.device.type) from None
 
 
 def _run(graph, cause, scope, thread):

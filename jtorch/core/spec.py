@@ -8,6 +8,7 @@ import jax
 from .. import errors_storage
 from . import shapes
 from .device import Device
+from .dtype import complex128
 from .dtype import dtype as DType
 
 _tuple = tuple.__new__
@@ -75,6 +76,8 @@ class Spec:
             size = _tuple(Size, shape)
             if size.numel() > LARGEST:
                 raise errors_storage.numel_overflow()
+            if dtype is complex128 and device.type == "tpu":
+                raise errors_storage.no_complex128()
             spec = _SPECS[key] = Spec.__new__(Spec)
             spec.shape = shape = size
             spec.strides = tuple(strides)

@@ -297,7 +297,7 @@ def landed(value):
     except AttributeError:  # numpy's, or traced
         pass
     except jax.errors.JaxRuntimeError as error:
-        raise errors_storage.out_of_memory(error, next(iter(value.devices())).platform) from None
+        raise errors_storage.from_xla(error, next(iter(value.devices())).platform) from None
     return value
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "matmul_nt",
     "matmul_tn",
     "on_cpu",
+    "on_tpu",
     "one_of",
     "row_sum",
     "sum_over",
@@ -49,12 +50,19 @@ FEW_COLUMNS, FEW_OF_SMALL, LARGE_WEIGHT = 64, 32, 1 << 16  # of `matmul_nt`
 NARROW = (jnp.dtype(jnp.bfloat16), jnp.dtype(jnp.float16))
 
 
+def _platform() -> str:
+    place = jax.config.jax_default_device  # set while a program of another device is traced
+    return place.platform if isinstance(place, jax.Device) else jax.default_backend()
+
+
 def on_cpu() -> bool:
     """Whether the kernel being traced will run on the CPU. Tests override it."""
-    place = jax.config.jax_default_device  # set while a program of another device is traced
-    if isinstance(place, jax.Device):
-        return place.platform == "cpu"
-    return jax.default_backend() == "cpu"
+    return _platform() == "cpu"
+
+
+def on_tpu() -> bool:
+    """Whether it will run on a TPU, where 64 bits are two numbers of 32, and not everything is there for them. Tests override it."""
+    return _platform() == "tpu"
 
 
 @jax.custom_jvp

@@ -19,7 +19,7 @@ from jtorch.core.dtype import INT
 
 from . import channels as channel_form
 from . import depthwise, few, formats, layers, narrow
-from .backend import barrier, conjugate, on_cpu
+from .backend import barrier, conjugate, on_cpu, on_tpu
 from .conv_checks import check_conv
 from .conv_shapes import Geometry, geometry, transposed_spatial
 from .covered import covered, fold_input, fold_size, fold_weight, folded, unfold_input
@@ -90,9 +90,11 @@ def _input_grad(g, w, size, geo: Geometry):
     """(N, O, *T) and (O, C/groups, *K) to size (N, C, *S): the transpose of `_forward` in the input."""
     if not g.size or not w.size or not math.prod(size):
         return jnp.zeros(size, g.dtype)
-    if not (on_cpu() or jnp.issubdtype(g.dtype, jnp.integer)):
-        return jax.linear_transpose(lambda x: _lax_conv(x, w, geo), jax.ShapeDtypeStruct(size, g.dtype))(g)[0]
     dtype = g.dtype
+    if jnp.issubdtype(dtype, jnp.integer) and on_tpu():  # it has no products of 64-bit integers
+        return _input_grad(g.astype(jnp.float64), w.astype(jnp.float64), size, geo).astype(dtype)
+    if not (on_cpu() or jnp.issubdtype(dtype, jnp.integer)):
+        return jax.linear_transpose(lambda x: _lax_conv(x, w, geo), jax.ShapeDtypeStruct(size, dtype))(g)[0]
     g, w = wide(g, w)
     return first(_cpu_input_grad(last(g), w, size, geo).astype(dtype))
 

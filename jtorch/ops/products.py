@@ -8,7 +8,7 @@ import numpy as np
 from .. import errors
 from . import small
 from .arguments import scalar_name
-from .backend import on_cpu, one_of
+from .backend import on_cpu, on_tpu, one_of
 from .registry import Array
 
 _C_NAMES = {
@@ -50,6 +50,8 @@ MANY_TERMS = 1 << 17  # of a product of integers, from which on floats compute i
 def _whole_product(a: Array, b: Array) -> Array:
     """`a @ b` of integers. For those of 32 bits XLA has vectorised products on the CPU, for others it adds up term by term."""
     inner, bits = a.shape[-1], 8 * a.dtype.itemsize
+    if bits == 64 and on_tpu():
+        return _term_by_term(a, b)
     if not on_cpu() or a.size * (b.shape[-1] if b.ndim > 1 else 1) < MANY_TERMS:
         return jnp.matmul(a, b)
     plain = lambda: jnp.matmul(a, b)
@@ -61,6 +63,13 @@ def _whole_product(a: Array, b: Array) -> Array:
         return plain()
     size = lambda x: jnp.max(jnp.abs(x.astype(jnp.float64)))
     return one_of(size(a) * size(b) * inner < 2.0**53, lambda: by(jnp.float64), plain)
+
+
+def _term_by_term(a: Array, b: Array) -> Array:
+    """`a @ b` as one loop: XLA has no products of 64-bit integers for TPUs."""
+    if b.ndim == 1:
+        return jnp.sum(a * b, -1, dtype=a.dtype)
+    return jnp.sum(a[:, None] * b if a.ndim == 1 else a[..., None] * b[..., None, :, :], -2, dtype=a.dtype)
 
 
 def mt(x: Array) -> Array:

@@ -11,7 +11,7 @@ from .. import errors, errors_arguments
 from ..core import dtype as dtypes
 from . import formats
 from .arithmetic import div, sub
-from .backend import differentiated_as, on_cpu
+from .backend import differentiated_as, on_cpu, on_tpu
 from .conversion import SAME_SCALAR, convert, is_number, kind, like, opmath, to_float
 from .join import cat
 from .reduce import _add_at, _sum_dtype, all_dims, one_dim
@@ -83,6 +83,8 @@ def _running_total(join, plain):
     """`plain(x, axis, reverse)`, one by one where that is quicker."""
 
     def run(x, axis, reverse=False):
+        if x.dtype == jnp.float64 and on_tpu():  # whose compiler takes minutes for the window of `plain`
+            return lax.associative_scan(join, x, reverse, axis)
         if not on_cpu() or x.size < LONG:
             return plain(x, axis, reverse)
         fast = lambda x: _carried(join, x, axis, reverse)

@@ -1,6 +1,6 @@
 """Adam."""
 
-from jtorch.optim.formulas import lerp, maximum, sqrt
+from jtorch.optim.formulas import bias_correction, lerp, maximum, sqrt
 from jtorch.optim.optimizer import Optimizer, check_betas, check_fused, check_lr, check_nonnegative
 from jtorch.tensor import Tensor
 
@@ -103,8 +103,8 @@ class Adam(Optimizer):
         return {
             "new1": 1 - hp.beta1,
             "new2": 1 - hp.beta2,
-            "step_size": hp.lr / (1 - hp.beta1**step),
-            "root2": (1 - hp.beta2**step) ** 0.5,
+            "step_size": hp.lr / bias_correction(hp.beta1, step),
+            "root2": sqrt(bias_correction(hp.beta2, step)),
             "shrink": 1 - hp.lr * hp.weight_decay,
         }
 

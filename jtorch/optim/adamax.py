@@ -1,6 +1,6 @@
 """Adamax."""
 
-from jtorch.optim.formulas import absolute, lerp, maximum
+from jtorch.optim.formulas import absolute, bias_correction, lerp, maximum
 from jtorch.optim.optimizer import Optimizer, check_betas, check_lr, check_nonnegative
 
 __all__ = ["Adamax"]
@@ -63,7 +63,7 @@ class Adamax(Optimizer):
 
     @staticmethod
     def scalars(hp, step):
-        return {"new1": 1 - hp.beta1, "step_size": hp.lr / (1 - hp.beta1**step)}
+        return {"new1": 1 - hp.beta1, "step_size": hp.lr / bias_correction(hp.beta1, step)}
 
     def update(self, p, g, s, hp):
         if hp.decays:

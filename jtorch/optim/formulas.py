@@ -6,9 +6,10 @@ A formula runs on arrays inside the one recorded node of a step, and on tensors 
 import jax.numpy as jnp
 
 from jtorch import functions as torch
+from jtorch.ops import backend
 from jtorch.tensor import Tensor
 
-__all__ = ["absolute", "cast", "clip", "lerp", "maximum", "minimum", "norm", "sign", "sqrt", "where"]
+__all__ = ["absolute", "bias_correction", "cast", "clip", "lerp", "maximum", "minimum", "norm", "sign", "sqrt", "where"]
 
 
 def sqrt(x):
@@ -48,6 +49,14 @@ def where(condition, a, b):
 def lerp(a, b, weight):
     """a + weight * (b - a): the form that PyTorch uses for weights below one half."""
     return a + weight * (b - a)
+
+
+def bias_correction(beta, step):
+    """1 - beta**step, in the dtype of `step`."""
+    if isinstance(step, Tensor) or not backend.on_tpu():
+        return 1 - beta**step
+    # The power of two doubles takes a TPU's compiler a second; this is as exact, in single precision.
+    return -jnp.expm1(step.astype(jnp.float32) * jnp.log1p((beta - 1).astype(jnp.float32))).astype(step.dtype)
 
 
 def norm(x):

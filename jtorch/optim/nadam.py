@@ -1,7 +1,7 @@
 """NAdam."""
 
 from jtorch import functions as torch
-from jtorch.optim.formulas import lerp, sqrt
+from jtorch.optim.formulas import bias_correction, lerp, sqrt
 from jtorch.optim.optimizer import Optimizer, check_betas, check_lr, check_nonnegative
 from jtorch.optim.steps import scalar_dtype
 
@@ -89,7 +89,7 @@ class NAdam(Optimizer):
         return {
             "new1": 1 - hp.beta1,
             "new2": 1 - hp.beta2,
-            "correct2": 1 - hp.beta2**step,
+            "correct2": bias_correction(hp.beta2, step),
             "mu": hp.beta1 * (1 - 0.5 * 0.96 ** (step * hp.momentum_decay)),
             "next_mu": hp.beta1 * (1 - 0.5 * 0.96 ** ((step + 1) * hp.momentum_decay)),
             "shrink": 1 - hp.lr * hp.weight_decay,

@@ -1,6 +1,6 @@
 """RAdam."""
 
-from jtorch.optim.formulas import lerp, maximum, sqrt, where
+from jtorch.optim.formulas import bias_correction, lerp, maximum, sqrt, where
 from jtorch.optim.optimizer import Optimizer, check_betas, check_lr, check_nonnegative
 
 __all__ = ["RAdam"]
@@ -76,12 +76,12 @@ class RAdam(Optimizer):
         limit = 2 / (1 - hp.beta2) - 1
         length = limit - 2 * step * power / (1 - power)
         longer = maximum(length, 5.0)  # the root below is real there
-        rectified = ((longer - 4) * (longer - 2) * limit / ((limit - 4) * (limit - 2) * longer)) ** 0.5
+        rectified = sqrt((longer - 4) * (longer - 2) * limit / ((limit - 4) * (limit - 2) * longer))
         return {
             "new1": 1 - hp.beta1,
             "new2": 1 - hp.beta2,
-            "correct1": 1 - hp.beta1**step,
-            "adaptive": (1 - power) ** 0.5 * rectified,
+            "correct1": bias_correction(hp.beta1, step),
+            "adaptive": sqrt(1 - power) * rectified,
             "length": length,
             "shrink": 1 - hp.lr * hp.weight_decay,
         }

@@ -56,3 +56,12 @@ def test_a_chain_sees_numbers_of_single_runs():
         [got] = made.stacked([[k] for k in runs])
         np.testing.assert_array_equal(got, runs)
     assert isinstance(got, jax.Array)
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_a_tpu_is_given_no_complex128(n):
+    state = path(*[(SCALED, (i - 1 if i else -1,), RUNTIME) for i in range(n)])
+    live = (False,) * (n - 1) + (True,)
+    for kind, wanted in (("cpu", np.complex128), ("tpu", np.complex64)):
+        args = program.Program(state, live, (False,), device.Device(kind)).pack.packed([2j] * n)
+        assert [np.asarray(a).dtype for a in args] == [wanted]

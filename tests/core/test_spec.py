@@ -26,6 +26,16 @@ def test_contiguity():
     assert spec((0, 3), (5, 5)) and spec((), ())
 
 
+def test_tpus_have_no_complex128():
+    """XLA's compiler for them ends the process."""
+    tpu = device.Device("tpu")
+    Spec.dense((2,), dtype.complex64, tpu)
+    Spec.dense((2,), dtype.complex128, device.cpu)
+    for make in (Spec.dense, lambda *a: Spec.dense((2,), dtype.float64, tpu).with_dtype(dtype.complex128)):
+        with pytest.raises(TypeError, match="complex128 is not supported on TPUs"):
+            make((2,), dtype.complex128, tpu)
+
+
 def test_size_is_a_tuple():
     def program(torch):
         s = torch.Size([2, 3, 4])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import jtorch
+from jtorch import errors_storage
 from tests.oracle import both
 
 
@@ -291,3 +292,13 @@ def test_what_does_not_fit_is_an_error(mode):
             with pytest.raises(jtorch.OutOfMemoryError, match=f"you tried to allocate {1 << 48} bytes"):
                 read(column + jtorch.ones(1 << 23))
         assert column.sum().item() == 1 << 23
+
+
+def test_what_a_tpu_cannot_compute_says_what_to_do():
+    said = jax.errors.JaxRuntimeError(
+        "UNIMPLEMENTED: Only F32 and C64 types are implemented in LuDecomposition\n  at ..."
+    )
+    error = errors_storage.from_xla(said, "tpu")
+    assert type(error) is NotImplementedError and str(error).startswith(str(said).splitlines()[0])
+    assert "float32" in str(error) and "x.cpu()" in str(error)
+    assert errors_storage.from_xla(said, "cuda") is said

@@ -230,6 +230,17 @@ def test_integers_are_convolved_as_floats_where_xla_convolves_no_integers(monkey
     np.testing.assert_array_equal(jax.jit(conv.conv2d.fn)(x, w), want)
 
 
+def test_integers_are_convolved_back_as_floats_on_tpus(monkeypatch):
+    """XLA has no products of 64-bit integers for them."""
+    x, w = DRAW.integers(-(2**40), 2**40, (2, 4, 9, 8)), DRAW.integers(-9, 9, (4, 6, 3, 3))
+    want = jtorch.nn.functional.conv_transpose2d(jtorch.tensor(x), jtorch.tensor(w), stride=2).numpy()
+    monkeypatch.setattr(conv, "on_cpu", lambda: False)
+    monkeypatch.setattr(conv, "on_tpu", lambda: True)
+    back = lambda x, w: conv.conv_transpose2d.fn(x, w, stride=2)
+    assert "dot_general" not in str(jax.make_jaxpr(back)(x, w))
+    np.testing.assert_array_equal(jax.jit(back)(x, w), want)
+
+
 @pytest.mark.parametrize(
     "op, sizes", [("conv1d", (40,)), ("conv2d", (9, 8)), ("conv_transpose1d", (40,)), ("conv_transpose2d", (9, 8))]
 )

@@ -1,8 +1,10 @@
 """Products of many integers: exact, and wrapped where they do not fit, as PyTorch's."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jtorch.ops import products
 from tests.oracle import both
 
 DRAW = np.random.default_rng(0)
@@ -32,3 +34,18 @@ def test_products(dtype, high):
         ]
 
     both(program)
+
+
+@pytest.mark.parametrize(
+    "left, right",
+    [((5, 4), (4, 3)), ((4,), (4, 3)), ((5, 4), (4,)), ((4,), (4,)), ((2, 1, 5, 4), (3, 4, 2)), ((4,), (3, 4, 2)), ((3, 5, 4), (4,)), ((3, 5, 4), (4, 2)), ((5, 0), (0, 3))],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+def test_tpus_multiply_term_by_term(monkeypatch, left, right, dtype):
+    """XLA has no products of 64-bit integers for them."""
+    monkeypatch.setattr(products, "on_tpu", lambda: True)
+    a, b = (DRAW.integers(0, 1 << 62, shape).astype(dtype) for shape in (left, right))
+    got = products.product_of(jnp.asarray(a), jnp.asarray(b))
+    assert got.dtype == dtype
+    np.testing.assert_array_equal(got, a @ b)

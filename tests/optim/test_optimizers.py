@@ -4,11 +4,13 @@ import copy
 import importlib
 import warnings
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import jtorch
 from jtorch.core import ledger
+from jtorch.optim import formulas
 from tests.oracle import both, torch
 
 OPTIMIZERS = [
@@ -466,3 +468,13 @@ def test_states_of_another_kind(state):
         optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
     assert both(program).error is not None
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.9, 0.95, 0.999, 0.999999])
+@pytest.mark.parametrize("step", [1.0, 2.0, 100.0, 1e6])
+def test_bias_corrections_of_tpus(monkeypatch, beta, step):
+    """In single precision as exact as rounded from double precision."""
+    monkeypatch.setattr(formulas.backend, "on_tpu", lambda: True)
+    got = formulas.bias_correction(jnp.float64(beta), jnp.float64(step))
+    assert got.dtype == jnp.float64
+    np.testing.assert_allclose(got, 1 - beta**step, rtol=3e-7)
