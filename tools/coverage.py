@@ -112,6 +112,13 @@ def skips():
     return [head, "", *found]
 
 
+ON_TPUS = (
+    "- complex128: XLA's compiler for TPUs ends the process where it meets one, so such tensors are refused there",
+    "- LU factorisations (`inv`, `solve`, `det`, `matrix_exp`) of float64, `linear` and `einsum` of int64: XLA has none for TPUs; the "
+    "error says to use float32 or int32, or the CPU",
+)
+
+
 def main():
     rows, lists = [], []
     with warnings.catch_warnings():
@@ -146,6 +153,7 @@ def main():
     lines += grouped([(space, missing) for space, missing, _ in lists])
     lines += ["## What raises a clear error", ""]
     lines += grouped([(space, refused) for space, _, refused in lists])
+    lines += ["### On TPUs", "", *ON_TPUS]
     target = pathlib.Path(__file__).resolve().parent.parent / "docs" / "coverage.md"
     with tempfile.NamedTemporaryFile("w", dir=target.parent, delete=False, suffix=".tmp") as out:
         out.write("\n".join(lines).rstrip() + "\n")
