@@ -78,8 +78,9 @@ class Union(Namespace):
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
     def __setattr__(self, name, value):
-        for source in self._sources:  # where it is read
-            if name in vars(source) and not isinstance(value, types.ModuleType):
+        own = name.startswith("__") or isinstance(value, types.ModuleType)  # an empty __path__ would end a package
+        for source in () if own else self._sources:  # where it is read
+            if name in vars(source):
                 setattr(source, name, value)
                 break
         super().__setattr__(name, value)

@@ -101,6 +101,32 @@ def test_every_home_is_there():
     assert not wrong, wrong
 
 
+def _reached(name):
+    found = torch
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found is not None
+
+
+def test_submodules_are_attributes(tmp_path):
+    """What PyTorch has imported by itself is there by its dotted name, with no import of the program's, in any order."""
+    names = [name for name in table.ELSEWHERE if _reached(name)]
+    text = f"""
+        import functools
+        import torch
+        lacking = []
+        for name in {names!r}:
+            try:
+                functools.reduce(getattr, name.split("."), torch)
+            except AttributeError as error:
+                lacking.append((name, str(error)))
+        assert not lacking, lacking
+        from jtorch import func
+        assert func.__path__ and func.__spec__.name == "jtorch.func"  # one of those that are _vmap_internals
+    """
+    programs.run(text, tmp_path)
+
+
 def test_homes_of_classes_are_torchs():
     """The module that a layer says it is from is the one that PyTorch's is from."""
     wrong = {}
