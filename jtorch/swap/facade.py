@@ -32,7 +32,11 @@ class Torch(Namespace):
         if name.startswith("__") and name != "__config__" and name != "__future__":
             raise AttributeError(f"module 'torch' has no attribute {name!r}")
         value = getattr(self._jtorch, name, _MISSING)
-        ours = isinstance(value, types.ModuleType) and value.__name__.startswith("jtorch.") and not callable(value)
+        ours = (
+            isinstance(value, types.ModuleType)
+            and value.__name__.startswith(("jtorch.", "torch."))
+            and not callable(value)
+        )
         if value is _MISSING and name.startswith("_"):
             value = getattr(importlib.import_module("jtorch.swap.internal.top"), name, _MISSING)
         if value is _MISSING or ours:  # a module of jtorch that PyTorch has not (torch.core) is not there

@@ -115,6 +115,8 @@ def find_module(name: str):
     made = found[0] if same or len(found) == 1 else Union(f"torch.{name}", found)
     if _renaming[0]:
         rename(made)
+        if same:
+            made.__name__ = f"torch.{name}"  # tools choose by it: `backend == torch.jit.__name__`
     children = table.children(name)
     more = found[1:] if same else []
     if children or more:
