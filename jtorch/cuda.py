@@ -370,5 +370,5 @@ def __getattr__(name):
     if name == "amp":
         return importlib.import_module(".amp.cuda", __package__)
     if name in ("random", "streams", "graphs"):
-        return importlib.import_module(__name__)
+        return importlib.import_module(".cuda", __package__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -42,7 +42,7 @@ def download_url_to_file(url, dst, hash_prefix=None, progress=True) -> None:
         hash_prefix: what the SHA256 of the file must begin with
         progress: write to stderr how far it is
 
-    Raises RuntimeError when the hash differs, or the URL cannot be reached.
+    Raises RuntimeError when the hash differs, urllib's URLError when the URL cannot be reached.
     """
     request = urllib.request.Request(url, headers={"User-Agent": "torch.hub"})
     try:
@@ -61,9 +61,8 @@ def download_url_to_file(url, dst, hash_prefix=None, progress=True) -> None:
             if hash_prefix is not None and not digest.hexdigest().startswith(hash_prefix):
                 raise RuntimeError(f'invalid hash value (expected "{hash_prefix}", got "{digest.hexdigest()}")')
     except urllib.error.URLError as error:
-        raise RuntimeError(
-            f"cannot download {url}: {error.reason}\n  without a network, put the file at {dst}, where it is looked for first"
-        ) from error
+        error.add_note(f"  {url}: without a network, put the file at {dst}, where it is looked for first")
+        raise  # programs catch URLError, and HTTPError by its code
 
 
 def load_state_dict_from_url(

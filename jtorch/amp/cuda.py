@@ -10,7 +10,7 @@ from .autocast import custom_bwd as _custom_bwd
 from .autocast import custom_fwd as _custom_fwd
 from .grad_scaler import GradScaler as _GradScaler
 
-__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
+__all__ = ["GradScaler", "amp_definitely_not_available", "autocast", "custom_bwd", "custom_fwd"]
 
 custom_fwd = functools.partial(_custom_fwd, device_type="cuda")
 custom_bwd = functools.partial(_custom_bwd, device_type="cuda")

@@ -13,23 +13,23 @@ _LATE = {"backward": "entry", "grad": "entry"}
 
 def __getattr__(name):
     if name in _LATE:
-        return getattr(importlib.import_module(f".{_LATE[name]}", __name__), name)
+        return getattr(importlib.import_module(f".{_LATE[name]}", __package__), name)
     if name in ("functional", "graph", "forward_ad", "function", "grad_mode", "anomaly_mode"):
-        return importlib.import_module(f".{name}", __name__)
+        return importlib.import_module(f".{name}", __package__)
     if name in ("profiler", "profiler_util"):
         return importlib.import_module(
-            {"profiler": "..profiler.autograd", "profiler_util": "..profiler.events"}[name], __name__
+            {"profiler": "..profiler.autograd", "profiler_util": "..profiler.events"}[name], __package__
         )
     if name in ("gradcheck", "gradgradcheck"):
         # The function, not the module that importing has put under this name.
-        home = importlib.import_module(".gradcheck", __name__)
+        home = importlib.import_module(".gradcheck", __package__)
         globals().update(gradcheck=home.gradcheck, gradgradcheck=home.gradgradcheck)
         return globals()[name]
     if name in _HOMES:
         home = _HOMES[name]
-        return getattr(importlib.import_module(f".{home}", __name__), name)
+        return getattr(importlib.import_module(f".{home}", __package__), name)
     if name == "_is_checkpoint_valid":  # a function of PyTorch's by this private name, which fairscale calls
-        return importlib.import_module(".function", __name__).Variable._execution_engine.is_checkpoint_valid
+        return importlib.import_module(".function", __package__).Variable._execution_engine.is_checkpoint_valid
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

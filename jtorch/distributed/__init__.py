@@ -31,5 +31,5 @@ is_gloo_available = is_mpi_available = is_ucc_available = is_xccl_available = is
 
 def __getattr__(name):
     if name in ("autograd", "checkpoint", "device_mesh", "elastic", "fsdp", "launcher", "nn", "optim", "rpc", "tensor"):
-        return importlib.import_module(f".{name}", __name__)
+        return importlib.import_module(f".{name}", __package__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

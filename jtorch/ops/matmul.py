@@ -461,7 +461,7 @@ def multi_dot(tensors: list[Array]) -> Array:
         if a.dtype != b.dtype:
             raise RuntimeError(
                 "multi_dot(): all tensors must have be the same dtype but tensor 0 is "
-                f"{scalar_name(chain[0])} and tensor {i + 1} {scalar_name(b)}"
+                f"{c_name(chain[0])} and tensor {i + 1} {c_name(b)}"
             )
         if a.shape[1] != b.shape[0]:
             raise RuntimeError(

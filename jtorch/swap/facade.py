@@ -32,7 +32,11 @@ class Torch(Namespace):
         if name.startswith("__") and name != "__config__" and name != "__future__":
             raise AttributeError(f"module 'torch' has no attribute {name!r}")
         value = getattr(self._jtorch, name, _MISSING)
-        ours = isinstance(value, types.ModuleType) and value.__name__.startswith("jtorch.") and not callable(value)
+        ours = (
+            isinstance(value, types.ModuleType)
+            and value.__name__.startswith(("jtorch.", "torch."))
+            and not callable(value)
+        )
         if value is _MISSING and name.startswith("_"):
             value = getattr(importlib.import_module("jtorch.swap.internal.top"), name, _MISSING)
         if value is _MISSING or ours:  # a module of jtorch that PyTorch has not (torch.core) is not there
@@ -78,8 +82,9 @@ class Union(Namespace):
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
     def __setattr__(self, name, value):
-        for source in self._sources:  # where it is read
-            if name in vars(source) and not isinstance(value, types.ModuleType):
+        own = name.startswith("__") or isinstance(value, types.ModuleType)  # an empty __path__ would end a package
+        for source in () if own else self._sources:  # where it is read
+            if name in vars(source):
                 setattr(source, name, value)
                 break
         super().__setattr__(name, value)

@@ -115,12 +115,18 @@ def find_module(name: str):
     made = found[0] if same or len(found) == 1 else Union(f"torch.{name}", found)
     if _renaming[0]:
         rename(made)
+        if same:
+            made.__name__ = f"torch.{name}"  # tools choose by it: `backend == torch.jit.__name__`
     children = table.children(name)
     more = found[1:] if same else []
-    if (children or more) and not isinstance(made.__dict__.get("__getattr__"), _More):
-        made.__getattr__ = _More(made, name, children, more, made.__dict__.get("__getattr__"))
-        for child in children:
-            full = f"{name}.{child}"
+    if children or more:
+        homes = {child: f"{name}.{child}" for child in children}
+        known = made.__dict__.get("__getattr__")
+        if isinstance(known, _More):  # one module of jtorch may be several of PyTorch's
+            known.children = homes | known.children
+            return made
+        made.__getattr__ = _More(made, homes, more, known)
+        for full in homes.values():
             if table.sources(full)[0] == full and exists(full):
                 find_module(full)  # there already, under its own name, without what is added here
     return made
@@ -130,8 +136,13 @@ class _More:
     """The `__getattr__` of a module of jtorch that PyTorch has more in: names from other modules, and submodules that are
     elsewhere in jtorch (PyTorch has imported most of its own)."""
 
-    def __init__(self, module, name, children, others, before):
-        self.module, self.name, self.children, self.others, self.before = module, name, children, others, before
+    def __init__(self, module, children, others, before):
+        self.module, self.children, self.others, self.before = (
+            module,
+            children,
+            others,
+            before,
+        )  # children: to full names
         self.asked = set()  # looking for a module asks for attributes again
 
     def __call__(self, attribute):
@@ -145,15 +156,16 @@ class _More:
 
     def find(self, attribute):
         """The value of an attribute that the module itself has not."""
+        full = self.children.get(attribute)
+        if full is not None and exists(full):  # first: what the module itself finds has no children of its own yet
+            found = find_module(full)
+            setattr(self.module, attribute, found)
+            return found
         if self.before is not None:
             try:
                 return self.before(attribute)
             except AttributeError:
                 pass
-        if attribute in self.children and exists(f"{self.name}.{attribute}"):
-            found = find_module(f"{self.name}.{attribute}")
-            setattr(self.module, attribute, found)
-            return found
         for other in self.others:
             if not attribute.startswith("__") and hasattr(other, attribute):
                 return getattr(other, attribute)

@@ -12,15 +12,15 @@ _MODULES = (
 
 def __getattr__(name):
     if name in _MODULES:
-        return importlib.import_module(f".{name}", __name__)
+        return importlib.import_module(f".{name}", __package__)
     if name == "ThroughputBenchmark":
-        return importlib.import_module(".throughput_benchmark", __name__).ThroughputBenchmark
+        return importlib.import_module(".throughput_benchmark", __package__).ThroughputBenchmark
     if name == "cmake_prefix_path":
         return ""  # there is nothing to build against
     if name in ("generate_methods_for_privateuse1_backend", "rename_privateuse1_backend"):
-        return getattr(importlib.import_module(".backend_registration", __name__), name)
+        return getattr(importlib.import_module(".backend_registration", __package__), name)
     if name in ("set_module", "swap_tensors"):
-        return getattr(importlib.import_module(".identity", __name__), name)
+        return getattr(importlib.import_module(".identity", __package__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

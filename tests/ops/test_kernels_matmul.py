@@ -282,6 +282,7 @@ ERRORS = [
     ("cross", (ones(2, 4), ones(2, 4))),
     ("cdist", (ones(2, 3), ones(2, 4))),
     ("multi_dot", ([ones(2, 2)],)),
+    ("multi_dot", ([ones(2, 2), ones(2, 2).astype("float64")],)),
     ("matrix_power", (ones(2, 3), 2)),
     ("inv", (ones(2, 3),)),
     ("inv", (ones(2),)),

@@ -101,6 +101,36 @@ def test_every_home_is_there():
     assert not wrong, wrong
 
 
+def _reached(name):
+    found = torch
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found is not None
+
+
+def test_submodules_are_attributes(tmp_path):
+    """What PyTorch has imported by itself is there by its dotted name, with no import of the program's, in any order."""
+    names = [name for name in table.ELSEWHERE if _reached(name)]
+    text = f"""
+        import functools, sys
+        import torch
+        lacking = []
+        for name in {names!r}:
+            try:
+                functools.reduce(getattr, name.split("."), torch)
+            except AttributeError as error:
+                lacking.append((name, str(error)))
+        assert not lacking, lacking
+        names = [name for name in sys.modules if name.startswith("torch.") and not name.startswith("torch._")]
+        wrong = {{name: sys.modules[name].__name__ for name in names if sys.modules[name].__name__.startswith("jtorch.")}}
+        assert not wrong, wrong
+        assert torch.jit.__name__ == "torch.jit" and torch.nn.functional.__name__ == "torch.nn.functional"
+        from jtorch import func
+        assert func.__path__ and func.__spec__.name == "jtorch.func"  # one of those that are _vmap_internals
+    """
+    programs.run(text, tmp_path)
+
+
 def test_homes_of_classes_are_torchs():
     """The module that a layer says it is from is the one that PyTorch's is from."""
     wrong = {}

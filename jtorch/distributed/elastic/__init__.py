@@ -7,5 +7,5 @@ __all__ = ["multiprocessing", "utils"]
 
 def __getattr__(name):
     if name in __all__:
-        return importlib.import_module(f".{name}", __name__)
+        return importlib.import_module(f".{name}", __package__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
