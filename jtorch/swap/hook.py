@@ -137,12 +137,8 @@ class _More:
     elsewhere in jtorch (PyTorch has imported most of its own)."""
 
     def __init__(self, module, children, others, before):
-        self.module, self.children, self.others, self.before = (
-            module,
-            children,
-            others,
-            before,
-        )  # children: to full names
+        self.module, self.others, self.before = module, others, before
+        self.children = children  # to full names
         self.asked = set()  # looking for a module asks for attributes again
 
     def __call__(self, attribute):
