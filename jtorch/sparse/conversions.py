@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .. import creation, errors_sparse
+from .. import creation, errors_sparse, random_tensors
 from .. import functions as F
 from ..core import dtype as dtypes
 from ..tensor import Tensor
@@ -421,18 +421,27 @@ def _new(self, *size, dtype=None, device=None, requires_grad=False, layout=None,
 handles("new_zeros", "new_empty")(_new)
 
 
-def _like_values(name):
-    """ones_like and its like: of a compressed tensor with the same indices."""
+def _like_values(name, dense_like):
+    """ones_like and its like: of a compressed tensor with the same indices, of coordinates as a dense one."""
 
     def handler(input, *args, requires_grad=False, layout=None, memory_format=None, pin_memory=False, **kwargs):
-        if input._kind == "coo" or layout is not None:
-            raise errors_sparse.no_kernel(name)
-        made = like(input, input._at, getattr(creation, name)(input._of, *args, **kwargs))
+        own, kind = input._kind, _kind_of(layout, input)
+        if own == "coo":
+            if kind != "strided":
+                raise errors_sparse.no_kernel(name)
+            made = dense_like(
+                F.zeros(input._spec.shape, dtype=input._spec.dtype, device=input._spec.device), *args, **kwargs
+            )
+        elif kind != own:
+            raise errors_sparse.like_other_layout(own, kind)
+        else:
+            made = like(input, input._at, dense_like(input._of, *args, **kwargs))
         return made.requires_grad_() if requires_grad else made
 
     handler.__name__ = name
     return handler
 
 
-for _name in ("ones_like", "full_like", "randn_like"):
-    handles(_name)(_like_values(_name))
+handles("ones_like")(_like_values("ones_like", creation.ones_like))
+handles("full_like")(_like_values("full_like", creation.full_like))
+handles("randn_like")(_like_values("randn_like", random_tensors.randn_like))
