@@ -21,6 +21,7 @@ from .creation import from_jax
 from .dispatch import override
 from .schema import Schema
 from .tensor import Tensor, edge_of
+from .utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 OPERATORS: dict[str, "Operator"] = {}
 EARLY: dict = {}  # name -> kernels of what is not defined yet
@@ -101,7 +102,9 @@ class Operator:
             for t in leaves([v]) if a.writes else ():
                 t._storage.version += 1
         given = {id(t._storage) for t in tensors}
-        for r in leaves([result]):
+        for r in tree_leaves(result):
+            if not isinstance(r, Tensor):
+                continue
             if id(r._storage) in given:
                 raise errors_extend.aliasing_output(self.schema.name)
             given.add(id(r._storage))
@@ -145,7 +148,7 @@ class Operator:
         flat, shape = _flatten(values)
         made = []
         results = _function_of(self, shape, made).apply(*flat)
-        return _unflatten(iter(results if isinstance(results, tuple) else (results,)), made[0])[0]
+        return tree_unflatten(results if isinstance(results, tuple) else (results,), made[0])
 
     # -- inside a transformation ----------------------------------------------------------------------------------------
 
@@ -173,9 +176,7 @@ class Operator:
         made = []
 
         def fake(*arrays):
-            results, at = _flatten([self.schema.call(self.fake, _with(flat, shape, slots, arrays))])
-            made.append(at)
-            return [array_of(r) for r in results]
+            return _taken(self.schema.call(self.fake, _with(flat, shape, slots, arrays)), made)
 
         arrays = [array_of(flat[k]) for k in slots]
         specs = jax.eval_shape(fake, *arrays)
@@ -183,10 +184,10 @@ class Operator:
         def host(*concrete):
             with no_grad():
                 result = self.compute(_with(flat, shape, slots, [jnp.asarray(c) for c in concrete]))
-            return [array_of(r).__array__() for r in leaves([result])]
+            return [array_of(r).__array__() for r in tree_leaves(result) if isinstance(r, Tensor)]
 
         outs = jax.pure_callback(host, specs, *arrays, vmap_method="sequential")
-        return _unflatten(iter(map(from_jax, outs)), made[0])[0]
+        return _given(outs, made[0])
 
     def _batched(self, values):
         """A call with its own rule for vmap."""
@@ -195,9 +196,7 @@ class Operator:
         made = []
 
         def plain(*arrays):
-            results, at = _flatten([self.compute_traced(_with(flat, shape, slots, arrays))])
-            made.append(at)
-            return [array_of(r) for r in results]
+            return _taken(self.compute_traced(_with(flat, shape, slots, arrays)), made)
 
         call = jax.custom_batching.custom_vmap(plain)
 
@@ -207,16 +206,21 @@ class Operator:
             for k, there in zip(slots, batched):
                 dims[k] = 0 if there else None
             result, out_dims = self.schema.call(
-                lambda *a, **k: self.vmap(VmapInfo(size), tuple(_unflatten(iter(dims), shape)), *a, **k),
+                lambda *a, **k: self.vmap(VmapInfo(size), self._dims(dims, shape), *a, **k),
                 _with(flat, shape, slots, arrays),
             )
-            results, _ = _flatten([result])
-            at = _dims_of(out_dims, len(results))
+            found = tree_leaves(result)
+            placed = [(r, d) for r, d in zip(found, _dims_of(out_dims, len(found))) if isinstance(r, Tensor)]
+            results, at = [r for r, _ in placed], [d for _, d in placed]
             moved = [array_of(r) if d in (None, 0) else jnp.moveaxis(array_of(r), d, 0) for r, d in zip(results, at)]
             return moved, [d is not None for d in at]
 
         outs = call(*[array_of(flat[k]) for k in slots])
-        return _unflatten(iter(map(from_jax, outs)), made[0])[0]
+        return _given(outs, made[0])
+
+    def _dims(self, dims, shape) -> tuple:
+        """Where the slices lie in each argument that is given by position."""
+        return tuple(d for a, d in zip(self.schema.arguments, _unflatten(iter(dims), shape)) if not a.by_name)
 
 
 class _Overloads:
@@ -272,7 +276,7 @@ def _flatten(values):
     flat, shape = [], []
     for v in values:
         if isinstance(v, (list, tuple)):
-            flat += v
+            flat.extend(v)  # += asks a torch.Size, which takes whole numbers alone
             shape.append((type(v), len(v)))
         else:
             flat.append(v)
@@ -282,6 +286,20 @@ def _flatten(values):
 
 def _unflatten(each, shape):
     return [next(each) if s is None else s[0](next(each) for _ in range(s[1])) for s in shape]
+
+
+def _taken(result, made):
+    """The arrays of a result's tensors; what else it is goes to `made`."""
+    found, tree = tree_flatten(result)
+    made.append(([None if isinstance(r, Tensor) else r for r in found], tree, [isinstance(r, Tensor) for r in found]))
+    return [array_of(r) for r in found if isinstance(r, Tensor)]
+
+
+def _given(arrays, made):
+    """The result with these arrays."""
+    arrays = iter(arrays)
+    others, tree, there = made
+    return tree_unflatten([from_jax(next(arrays)) if t else o for o, t in zip(others, there)], tree)
 
 
 def _with(flat, shape, slots, arrays):
@@ -305,9 +323,9 @@ def _function_of(operator, shape, made):
             with no_grad():
                 traced = any(isinstance(t._storage.value, jax.core.Tracer) for t in leaves(values))
                 result = operator.compute_traced(values) if traced else operator.compute(values)
-            results, at = _flatten([result])
-            made.append(at)
-            return tuple(results) if at[0] is not None else result
+            results, tree = tree_flatten(result)
+            made.append(tree)
+            return result if tree.is_leaf() else tuple(results)
 
         @staticmethod
         def setup_context(ctx, inputs, output):
@@ -315,7 +333,7 @@ def _function_of(operator, shape, made):
                 values = _unflatten(iter(inputs), shape)
                 given = tuple(v for a, v in zip(schema.arguments, values) if not a.by_name)
                 named = {a.name: v for a, v in zip(schema.arguments, values) if a.by_name}
-                result = _unflatten(iter(output if isinstance(output, tuple) else (output,)), made[-1])[0]
+                result = tree_unflatten(output if isinstance(output, tuple) else (output,), made[-1])
                 operator.setup(
                     ctx=ctx, inputs=given, output=result, **({"keyword_only_inputs": named} if named else {})
                 )
@@ -324,9 +342,8 @@ def _function_of(operator, shape, made):
         def backward(ctx, *grads):
             if operator.backward is None:
                 raise errors_extend.no_formula(operator.overload)
-            if made[0][0] is not None and made[0][0][0] is list:
-                grads = (list(grads),)
-            got = operator.backward(ctx, *grads)
+            grads = tree_unflatten(grads, made[0])
+            got = operator.backward(ctx, *(grads if isinstance(grads, tuple) else (grads,)))
             got = list(got) if isinstance(got, tuple) else [got]
             got += [None] * (len(shape) - len(got))
             given = []
@@ -337,12 +354,12 @@ def _function_of(operator, shape, made):
     if operator.vmap is not None:
 
         def batched(info, in_dims, *flat):
-            dims = tuple(_unflatten(iter(in_dims), shape))
+            dims = operator._dims(in_dims, shape)
             values = _unflatten(iter(flat), shape)
             result, out_dims = schema.call(functools.partial(operator.vmap, info, dims), values)
-            results, at = _flatten([result])
-            made.append(at)
-            return (tuple(results), _dims_of(out_dims, len(results))) if at[0] is not None else (result, out_dims)
+            results, tree = tree_flatten(result)
+            made.append(tree)
+            return (result, out_dims) if tree.is_leaf() else (tuple(results), _dims_of(out_dims, len(results)))
 
         Generated.vmap = staticmethod(batched)
     space, _, name = schema.name.partition("::")

@@ -54,6 +54,22 @@ def wrong_layout(name, wanted, got) -> RuntimeError:
     return RuntimeError(f"{name} expected {wanted} layout but got {layout_name(got)}")
 
 
+def like_other_layout(own, wanted) -> RuntimeError:
+    return RuntimeError(
+        f"empty_like with different sparse layout is not supported (self is {layout_name(own)} but you requested "
+        f"{layout_name(wanted)})"
+    )
+
+
+def like_blocks(wanted) -> RuntimeError:
+    words = (
+        "blocksize needs to be a tuple of size 2, but got 0"
+        if wanted in ("bsr", "bsc")
+        else f"blocksize cannot be specified for non-block layout {layout_name(wanted)}"
+    )
+    return RuntimeError(f"sparse_compressed_tensor_with_dims: {words}")
+
+
 def uncoalesced(name) -> RuntimeError:
     return RuntimeError(f"Cannot get {name} on an uncoalesced tensor, please call .coalesce() first")
 

@@ -404,6 +404,50 @@ def dispatch_of_a_mode(t):
     return op(x).tolist(), inside.tolist(), other.tolist(), seen
 
 
-@pytest.mark.parametrize("program", [overloads, early, refusals, values_inside_vmap, dispatch_of_a_mode])
+def nested_results(t):
+    """A list beside a number, a keyword that the rule for vmap is told of, sizes as torch.Size in a derivative of a derivative."""
+    ops = t.ops.tests_nested
+
+    def split(x, sizes, *, scale=1):
+        return [part * scale for part in x.split(list(sizes))], len(sizes)
+
+    split.__annotations__ = {
+        "x": t.Tensor, "sizes": list[int], "scale": int, "return": tuple[list[t.Tensor], int],
+    }  # fmt: skip
+    op = t.library.custom_op("tests_nested::split", split, mutates_args=())
+
+    def setup(ctx, inputs, output, keyword_only_inputs):
+        ctx.scale, ctx.count = keyword_only_inputs["scale"], output[1]
+
+    op.register_autograd(lambda ctx, g, n: (t.cat(g) * ctx.scale, None), setup_context=setup)
+
+    def batched(info, in_dims, x, sizes, *, scale=1):
+        (dim, _) = in_dims
+        parts = x.movedim(dim, 0).split(list(sizes), 1)
+        return ([part * scale for part in parts], len(parts)), ([0] * len(parts), None)
+
+    op.register_vmap(batched)
+    shaped = plain_op(
+        t, lambda x, size: x.reshape(*size).clone(), "tests_nested::shaped",
+        {"x": t.Tensor, "size": list[int], "return": t.Tensor},
+    )  # fmt: skip
+
+    def remember(ctx, inputs, output):
+        ctx.size = inputs[0].shape
+
+    shaped.register_autograd(lambda ctx, g: (ops.shaped(g, ctx.size), None), setup_context=remember)
+    x = t.arange(5.0, requires_grad=True)
+    (a, b), n = op(x, [2, 3], scale=3)
+    (a.sum() + (b * b).sum()).backward()
+    lanes = t.vmap(lambda r: ops.split(r, [1, 2], scale=2)[0][1], in_dims=1)(t.arange(6.0).reshape(3, 2))
+    y = t.arange(6.0, requires_grad=True)
+    once = t.autograd.grad((ops.shaped(y, [2, 3]) ** 3).sum(), y, create_graph=True)[0]
+    twice = t.autograd.grad(once.sum(), y)[0]
+    return a.tolist(), b.tolist(), n, type(a.grad_fn).__name__, x.grad.tolist(), lanes.tolist(), twice.tolist()
+
+
+@pytest.mark.parametrize(
+    "program", [overloads, early, refusals, values_inside_vmap, dispatch_of_a_mode, nested_results]
+)
 def test_like_torch(program):
     assert program(jtorch) == program(torch)

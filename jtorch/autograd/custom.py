@@ -80,7 +80,8 @@ def apply(cls, args, base):
                 + _MORE
             )
         if own:
-            return _on_tape(cls, args, _by_vmap(cls, args, around[-1]), None)
+            output, written = _by_vmap(cls, args, around[-1])
+            return _write_back(args, _on_tape(cls, args, output, None), written)
         if not cls.generate_vmap_rule:
             raise RuntimeError(
                 f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please override and implement the "
@@ -89,7 +90,23 @@ def apply(cls, args, base):
     # JAX batches the rules of the levels outside of a vmap: that is the generated rule.
     here = next((x for x in reversed(around) if x.kind != "vmap"), around[0])
     one = _Application(cls, args, here)
-    return _on_tape(cls, args, one.run(), one)
+    return _write_back(args, _on_tape(cls, args, one.run(), one), one.written)
+
+
+def _written(outs, full):
+    """Which results are arguments that the function has written to: {number of the result: number of the argument}."""
+    return {i: k for i, o in enumerate(outs) for k, a in enumerate(full) if o is a and isinstance(o, Tensor)}
+
+
+def _write_back(args, output, written):
+    """The result, where arguments that were written to are themselves again, with the values of their copies."""
+    if not written:
+        return output
+    outs = list(output) if isinstance(output, tuple) else [output]
+    for i, k in written.items():
+        if outs[i] is not args[k]:
+            outs[i] = args[k].copy_(outs[i])
+    return tuple(outs) if isinstance(output, tuple) else outs[0]
 
 
 def _on_tape(cls, args, output, one):
@@ -122,6 +139,7 @@ class _Application:
         self.cls, self.args, self.here = cls, args, here
         self.slots = [k for k, a in enumerate(args) if isinstance(a, Tensor)]
         self.ctx = self.outs = self.single = None
+        self.written = {}
 
     def run(self):
         values = [array_of(self.args[k]) for k in self.slots]
@@ -161,6 +179,7 @@ class _Application:
         output = self.cls.apply(*full)
         self.single = not isinstance(output, tuple)
         self.outs = (output,) if self.single else output
+        self.written = _written(self.outs, full)
         return tuple(array_of(o) for o in self.outs if isinstance(o, Tensor))
 
     def context(self, full, needs):
@@ -218,7 +237,9 @@ class _Application:
             moved = []
             for spec in ctx.arguments:
                 t = None if spec is None else _tensor(next(given), spec, conjugate=False)
-                moved.append(_zeros(spec) if t is None and spec is not None and ctx.materialize_grads else t)
+                if t is None and spec is not None and ctx.materialize_grads and differentiable(spec):
+                    t = _zeros(spec)
+                moved.append(t)
             got = _tangents_of(self.outs, self.cls.jvp(ctx, *moved), ctx.differentiable)
             results = [_tangent(t, o._spec) for o, t in zip(self.outs, got) if isinstance(o, Tensor)]
         return arrays, tuple(results)
@@ -278,7 +299,7 @@ def _tangent(t, spec):
 
 
 def _by_vmap(cls, args, here):
-    """Call the user's `vmap` on the whole batch, outside of the level."""
+    """(what the user's `vmap` gives for the whole batch, outside of the level, which results are arguments)."""
     trace = here.trace
     full, dims = list(args), [None] * len(args)
     for k, a in enumerate(args):
@@ -287,7 +308,7 @@ def _by_vmap(cls, args, here):
             full[k] = a if dims[k] is None else from_jax(value)
     with without(here), set_current_trace(trace.parent_trace):
         if all(d is None for d in dims):
-            return cls.apply(*full)
+            return cls.apply(*full), {}
         got = cls.vmap(VmapInfo(here.size, here.randomness), tuple(dims), *full)
         if not isinstance(got, tuple) or len(got) != 2:
             raise RuntimeError(
@@ -309,7 +330,7 @@ def _by_vmap(cls, args, here):
         )
     dims = out_dims if isinstance(out_dims, tuple) else (out_dims,) * len(outs)
     placed = [o if a is None else from_jax(_batched(trace, a, d)) for o, a, d in zip(outs, arrays, dims)]
-    return tuple(placed) if isinstance(output, tuple) else placed[0]
+    return tuple(placed) if isinstance(output, tuple) else placed[0], _written(outs, full)
 
 
 def _show(x):

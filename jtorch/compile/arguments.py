@@ -125,17 +125,39 @@ def _holds(leaf, guard):
     return leaf is what
 
 
-def checks_of_arguments(checks, argument_of):
-    """Those checks that look at arguments: (op, arguments, holes, last).
+class Outside:
+    """A storage from outside the region that it only reads, where a check looks for indices. Seen like a tensor of all of it."""
 
-    holes: where in the arguments and, of a list, where in that, the place, which argument of the region. last: the arrays that have
-    passed at last, as long as the same ones come again.
+    __slots__ = ("_storage", "_spec", "_offset")
+
+    def __init__(self, storage):
+        self._storage, self._spec, self._offset = storage, storage.spec, 0
+
+    def ready(self):
+        """Itself, with its value computed: the replay takes it next."""
+        if type(self._storage.value) is Pending:
+            self._storage.value.get()
+        return self
+
+
+def _seen_by(argument, given):
+    return given[argument] if type(argument) is int else argument.ready()
+
+
+def checks_of_arguments(checks, argument_of, before):
+    """Those checks that look at arguments, or at storages from outside that the region only reads: (op, arguments, holes, last).
+
+    before: the region's Snapshot. holes: where in the arguments and, of a list, where in that, the place, which argument of the region
+    (or Outside). last: the arrays that have passed at last, as long as the same ones come again.
     """
     found = []
     for op, args, places in checks:
         for place in places:
-            place.argument = argument_of.get(id(place.storage))
-            place.storage = None
+            storage, place.storage = place.storage, None
+            place.argument = argument_of.get(id(storage))
+            _, spec, version = before.storages.get(id(storage), (None, None, None))
+            if place.argument is None and storage.spec is spec and storage.version == version:
+                place.argument = Outside(storage)
         holes = []
         for k, arg in enumerate(args):
             for at, value in enumerate(arg) if type(arg) is list else ((None, arg),):
@@ -166,7 +188,7 @@ def in_range(checks, given) -> bool:
             continue
         args = args.copy()
         for k, at, place, argument in holes:
-            value = place.values(given[argument])
+            value = place.values(_seen_by(argument, given))
             if at is None:
                 args[k] = value
             else:
@@ -178,7 +200,7 @@ def in_range(checks, given) -> bool:
             return False
         last.new += 1
         if last.new < OFTEN:
-            last[:] = [_array(given[argument]) for *_, argument in holes]
+            last[:] = [_array(_seen_by(argument, given)) for *_, argument in holes]
         else:
             last.clear()  # a loop over data
     return True
@@ -197,8 +219,8 @@ def _value(storage):
 
 def _still(reference, hole, given) -> bool:
     """Whether an argument has the array that has passed."""
-    found = _value(given[hole[3]]._storage)
+    found = _value(_seen_by(hole[3], given)._storage)
     return found is not None and reference is not None and reference() is found
 
 
-__all__ = ["Arguments", "checks_of_arguments", "flat", "flatten", "in_range", "restore"]
+__all__ = ["Arguments", "Outside", "checks_of_arguments", "flat", "flatten", "in_range", "restore"]

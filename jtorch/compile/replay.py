@@ -64,7 +64,7 @@ class Replay:
             return None, "an argument that can neither be compared nor followed"
         argument_of = {id(leaf._storage): k for k, leaf in enumerate(leaves) if isinstance(leaf, Tensor)}
         argument_at = {id(leaf): k for k, leaf in enumerate(leaves) if isinstance(leaf, Tensor)}
-        self.checks = checks_of_arguments(scope.checks, argument_of)
+        self.checks = checks_of_arguments(scope.checks, argument_of, before)
         scope.checks.clear()
         sources = []
         gradient_of = {id(t[4]._storage): GradientOf(t[0]) for t in before.tensors.values() if is_whole(t[4])}

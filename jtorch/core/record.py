@@ -443,6 +443,7 @@ class _Local(threading.local):
 
     def __init__(self):
         self.me = Thread()
+        ending.note_thread()
 
 
 tls = _Local()

@@ -6,6 +6,7 @@ have given for this level is not used, and the levels around differentiate both.
 """
 
 import contextlib
+import math
 import weakref
 
 import jax
@@ -121,22 +122,28 @@ def along(cotangents):
     return lambda out, leaves: pulled(_tensors(out), leaves, [from_jax(c) for c in cotangents])
 
 
+def basis(shapes, dtypes):
+    """(how many elements arrays of these shapes have together, the unit vectors of all as one array for each shape)."""
+    sizes = [math.prod(shape) for shape in shapes]
+    total, units, at = sum(sizes), [], 0
+    for shape, dtype, n in zip(shapes, dtypes, sizes):
+        units.append(jnp.eye(total, n, -at, dtype).reshape(total, *shape))
+        at += n
+    return total, units
+
+
 def rows(out, leaves):
     """The same for `jacrev`: for each result the Jacobian by each leaf, all rows of all results by one vmap."""
     outs = _tensors(out)
     sizes = [o._spec.numel for o in outs]
-    total = sum(sizes)
-    basis, at = [], 0
-    for o, n in zip(outs, sizes):
-        basis.append(jnp.eye(total, n, -at, o._spec.dtype.np).reshape(total, *o.shape))
-        at += n
+    total, units = basis([tuple(o._spec.shape) for o in outs], [o._spec.dtype.np for o in outs])
 
     def row(*cotangents):
         with level("vmap", size=total, randomness="error"):
             return pulled(outs, leaves, [from_jax(c) for c in cotangents])
 
     found, at = [], 0
-    whole = jax.vmap(row)(*basis)
+    whole = jax.vmap(row)(*units)
     for o, n in zip(outs, sizes):
         found += [g[at : at + n].reshape(*o.shape, *t.shape) for g, t in zip(whole, leaves)]
         at += n
@@ -158,4 +165,15 @@ def _tensors(out):
     return [x for x in flatten(out)[0] if isinstance(x, Tensor)]
 
 
-__all__ = ["SAVING", "along", "default_generator", "note", "ones", "pulled", "random_numbers_of", "reverse", "rows"]
+__all__ = [
+    "SAVING",
+    "along",
+    "basis",
+    "default_generator",
+    "note",
+    "ones",
+    "pulled",
+    "random_numbers_of",
+    "reverse",
+    "rows",
+]

@@ -27,22 +27,29 @@ def _by_rows(function, primals, randomness):
     """The Jacobian of a function of arrays in reverse mode: [result][argument]."""
     n = len(primals)
     with hooked.reverse() as here:
-        found, extra = jax.jacrev(function, argnums=tuple(range(n)), has_aux=True)(*primals)
+        out, pull, extra = jax.vjp(function, *primals, has_aux=True)
     if here.hooked:
-        m = len(found) * n
+        m = len(out) * n
         extra, by_tape = extra[: len(extra) - m], extra[len(extra) - m :]
-        found = [by_tape[k : k + n] for k in range(0, m, n)]
+        return [by_tape[k : k + n] for k in range(0, m, n)], extra
+    total, basis = hooked.basis([o.shape for o in out], [o.dtype for o in out])
+    axis = f"jacrev{next(_names)}"
+
+    def row(*cotangents):
+        with level("vmap", size=total, randomness=randomness), randomness_of(randomness, axis, total):
+            return pull(cotangents)
+
+    whole_rows, found, at = jax.vmap(row, axis_name=axis, axis_size=total)(*basis), [], 0
+    for o in out:
+        found.append([g[at : at + o.size].reshape(*o.shape, *p.shape) for g, p in zip(whole_rows, primals)])
+        at += o.size
     return found, extra
 
 
 def _by_columns(function, primals, randomness):
     """The same in forward mode."""
     sizes = [p.size for p in primals]
-    total = sum(sizes)
-    basis, at = [], 0
-    for p, n in zip(primals, sizes):
-        basis.append(jnp.eye(total, n, -at, p.dtype).reshape(total, *p.shape))
-        at += n
+    total, basis = hooked.basis([p.shape for p in primals], [p.dtype for p in primals])
     axis = f"jacfwd{next(_names)}"
 
     def column(*tangents):

@@ -157,17 +157,24 @@ std_mean.vjp(
 )
 
 
-def _float_only(record, words):
+def _checked(record, words):
     @record.check
-    def check(input, *rest, **named):
+    def check(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
         if kind(input) in "bi":
             raise RuntimeError(words)
+        dim, correction = _var_args(dim, unbiased, correction)
+        if (_size(input.shape, dim) if all(input.shape) else 0) <= correction:
+            # PyTorch says so at each call; here it is said once for each kind of operands.
+            errors.warn(
+                f"{record.name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
+                "(input numel divided by output numel)."
+            )
 
 
 for _record in (var, std):
-    _float_only(_record, "std and var only support floating point and complex dtypes")
+    _checked(_record, "std and var only support floating point and complex dtypes")
 for _record in (var_mean, std_mean):
-    _float_only(_record, f"{_record.name} only support floating point and complex dtypes")
+    _checked(_record, f"{_record.name} only support floating point and complex dtypes")
 
 
 # ---- order statistics ----

@@ -158,11 +158,38 @@ def empty_of(kind, size, dtype=None, device=None, requires_grad=False):
         raise errors_sparse.wrong_layout("zeros_sparse_compressed", "sparse compressed (non-block) tensor", kind)
     if len(size) < 2:
         raise errors_sparse.argument_dim("torch.empty", "at least 2 dimensions for a compressed layout", len(size))
-    *batch, rows, columns = size
-    major = rows if kind == "csr" else columns
+    return _without_values(kind, size, 0, (), dtype, device, requires_grad)
+
+
+def empty_like_of(kind, input, dtype, device, requires_grad):
+    """A tensor of a layout without values, with the dense dimensions and the blocks of another sparse tensor."""
+    dense = input.dense_dim()
+    if kind == "coo":
+        sparse = input._spec.ndim - dense
+        indices = creation.empty((sparse, 0), dtype=dtypes.int64, device=device)
+        made = coo(
+            input._spec.shape,
+            indices,
+            creation.empty((0, *input._spec.shape[sparse:]), dtype=dtype, device=device),
+            True,
+        )
+        return made.requires_grad_() if requires_grad else made
+    block = ()
+    if input._kind in ("bsr", "bsc"):
+        end = input._of._spec.ndim - dense
+        block = tuple(input._of._spec.shape[end - 2 : end])
+    return _without_values(kind, input._spec.shape, dense, block, dtype, device, requires_grad)
+
+
+def _without_values(kind, size, dense, block, dtype, device, requires_grad):
+    """A compressed tensor without values, whose last `dense` dimensions are dense."""
+    size = tuple(size)
+    *batch, rows, columns = size[: len(size) - dense]
+    major = rows // (block or (1, 1))[0] if kind in ("csr", "bsr") else columns // (block or (1, 1))[1]
     starts = creation.zeros((*batch, major + 1), dtype=dtypes.int64, device=device)
     plain = creation.empty((*batch, 0), dtype=dtypes.int64, device=device)
-    made = build(kind, size, (starts, plain), creation.empty((*batch, 0), dtype=dtype, device=device))
+    values = creation.empty((*batch, 0, *block, *size[len(size) - dense :]), dtype=dtype, device=device)
+    made = build(kind, size, (starts, plain), values)
     return made.requires_grad_() if requires_grad else made
 
 

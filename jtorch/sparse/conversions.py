@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from .. import creation, errors_sparse
+from .. import creation, errors_sparse, random_tensors
 from .. import functions as F
 from ..core import dtype as dtypes
 from ..tensor import Tensor
 from .base import build, coo, dense, handles, host, is_coo, is_sparse, like, linear, sparse_shape, unravel
-from .constructors import empty_of
+from .constructors import empty_like_of, empty_of
 from .tape import block_of, coordinates, distinct, masked, scattered, step
 
 
@@ -368,25 +368,49 @@ def copy_(self, src, non_blocking=False):
 # --- fresh ones ---------------------------------------------------------------------------------------------------------
 
 
-@handles("zeros_like", "empty_like")
+_BLOCKS = ("bsr", "bsc")
+
+
+@handles("zeros_like")
 def zeros_like(
     input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False
 ):
-    """A tensor without values, of the shape and layout of `input`; empty_like of a compressed tensor keeps its indices."""
+    """A tensor without values, of the shape, the blocks and the layout of `input`, or of a layout that holds as much."""
     options = dict(dtype=dtype or input._spec.dtype, device=device or input._spec.device, requires_grad=requires_grad)
-    kind = getattr(input, "_kind", "strided") if layout is None else layout.name.removeprefix("sparse_")
-    if kind == "strided":
+    kind, own = _kind_of(layout, input), getattr(input, "_kind", "strided")
+    if kind == "strided" and own in ("coo", "strided"):
         return creation.zeros(tuple(input._spec.shape), **options)
-    if kind in ("bsr", "bsc"):
-        made = like(input, input._at, F.zeros_like(input._of, dtype=options["dtype"]))
-        return made.requires_grad_() if requires_grad else made
-    if kind == "coo" and is_coo(input):
-        n = input.sparse_dim()
-        indices = creation.empty((n, 0), dtype=dtypes.int64, device=options["device"])
-        values = creation.empty((0, *input._spec.shape[n:]), dtype=options["dtype"], device=options["device"])
-        made = coo(input._spec.shape, indices, values, True)
-        return made.requires_grad_() if requires_grad else made
-    return empty_of(kind, input._spec.shape, **options)
+    if own == "strided":
+        return empty_of(kind, input._spec.shape, **options)
+    if kind == "strided":
+        raise errors_sparse.like_other_layout(own, kind)
+    if kind != "coo" and (kind in _BLOCKS) != (own in _BLOCKS):
+        raise errors_sparse.like_blocks(kind)
+    return empty_like_of(kind, input, **options)
+
+
+@handles("empty_like")
+def empty_like(
+    input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False
+):
+    """Of a compressed tensor one with the same indices, of others what zeros_like gives."""
+    kind, own = _kind_of(layout, input), getattr(input, "_kind", "strided")
+    if own == "coo" and kind not in ("coo", "strided"):
+        return empty_of(
+            kind, input._spec.shape, dtype or input._spec.dtype, device or input._spec.device, requires_grad
+        )
+    if own in ("coo", "strided"):
+        named = dict(dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+        return zeros_like(input, **named)
+    if kind != own:
+        raise errors_sparse.like_other_layout(own, kind)
+    values = F.zeros_like(input._of, dtype=dtype or input._spec.dtype, device=device or input._spec.device)
+    made = like(input, tuple(a.to(values._spec.device) for a in input._at), values)
+    return made.requires_grad_() if requires_grad else made
+
+
+def _kind_of(layout, input) -> str:
+    return getattr(input, "_kind", "strided") if layout is None else layout.name.removeprefix("sparse_")
 
 
 def _new(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
@@ -397,18 +421,27 @@ def _new(self, *size, dtype=None, device=None, requires_grad=False, layout=None,
 handles("new_zeros", "new_empty")(_new)
 
 
-def _like_values(name):
-    """ones_like and its like: of a compressed tensor with the same indices."""
+def _like_values(name, dense_like):
+    """ones_like and its like: of a compressed tensor with the same indices, of coordinates as a dense one."""
 
     def handler(input, *args, requires_grad=False, layout=None, memory_format=None, pin_memory=False, **kwargs):
-        if input._kind == "coo" or layout is not None:
-            raise errors_sparse.no_kernel(name)
-        made = like(input, input._at, getattr(creation, name)(input._of, *args, **kwargs))
+        own, kind = input._kind, _kind_of(layout, input)
+        if own == "coo":
+            if kind != "strided":
+                raise errors_sparse.no_kernel(name)
+            made = dense_like(
+                F.zeros(input._spec.shape, dtype=input._spec.dtype, device=input._spec.device), *args, **kwargs
+            )
+        elif kind != own:
+            raise errors_sparse.like_other_layout(own, kind)
+        else:
+            made = like(input, input._at, dense_like(input._of, *args, **kwargs))
         return made.requires_grad_() if requires_grad else made
 
     handler.__name__ = name
     return handler
 
 
-for _name in ("ones_like", "full_like", "randn_like"):
-    handles(_name)(_like_values(_name))
+handles("ones_like")(_like_values("ones_like", creation.ones_like))
+handles("full_like")(_like_values("full_like", creation.full_like))
+handles("randn_like")(_like_values("randn_like", random_tensors.randn_like))

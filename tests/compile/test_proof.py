@@ -352,6 +352,28 @@ def test_an_index_out_of_range_is_refused_by_a_replay():
                     compiled(jtorch.tensor([1, 5]))
 
 
+def test_an_index_from_outside_that_is_written_between_calls():
+    rows, kept, taken = jtorch.nn.Embedding(5, 3), jtorch.tensor([0, 4, 2]), jtorch.tensor([1, 3])
+    functions = {
+        "embedding": (lambda x: rows(kept).detach() * x, kept, IndexError),
+        "a view of it": (lambda x: (rows.weight.detach() * x)[kept[1:]], kept, IndexError),
+        "gather": (lambda x: (jtorch.ones(5) * x).gather(0, taken), taken, RuntimeError),
+    }
+    with jtorch.no_grad():
+        for function, index, error in functions.values():
+            compiled, x = jtorch.compile(function), jtorch.ones(1)
+            for number in (0, 3, 1, 3):
+                index[1] = number
+                for _ in range(4):
+                    assert compiled(x).tolist() == function(x).tolist()
+            assert compiled._region.replays, compiled._region.why
+            index[1] = 5
+            with pytest.raises(error):
+                compiled(x)
+            index[1] = 4
+            assert compiled(x).tolist() == function(x).tolist()
+
+
 def test_views_of_one_memory_as_arguments():
     def step(a, b):
         b.add_(1)

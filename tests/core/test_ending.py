@@ -1,4 +1,4 @@
-"""A process that ends while a program runs, whose results nobody has."""
+"""A process that ends while a program runs, whose results nobody has, or while a daemon thread computes."""
 
 import subprocess
 import sys
@@ -35,6 +35,39 @@ def test_the_process_ends_once_what_runs_is_done():
     for _ in range(3):
         ended = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=120)
         assert (ended.returncode, ended.stdout) == (0, "True\n"), ended.stderr
+
+
+DAEMON = """
+import threading
+import jtorch as torch
+
+turns = threading.Semaphore(0)
+idle = threading.Event()
+
+def compute():
+    x = torch.ones(64, 64)
+    while True:
+        x = (x @ x).tanh()
+        x.sum().item()
+        turns.release()
+
+def sleep():
+    torch.ones(2).tolist()
+    turns.release()
+    idle.wait()
+
+for target in (compute, sleep):
+    threading.Thread(target=target, daemon=True).start()
+for _ in range(100):
+    turns.acquire()
+print("end")
+"""
+
+
+def test_daemon_threads_may_compute_until_the_end():
+    for _ in range(2):
+        ended = subprocess.run([sys.executable, "-c", DAEMON], capture_output=True, text=True, timeout=120)
+        assert (ended.returncode, ended.stdout, ended.stderr) == (0, "end\n", "")
 
 
 def test_nothing_is_waited_for_where_nothing_runs():

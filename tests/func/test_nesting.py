@@ -192,6 +192,67 @@ attempt(vmap(grad(lambda r: NoVmap.apply(r).sum())), m)
 for cls in (NoVmap, Old, Both, Wrong, Wrong2):
     attempt(vmap(cls.apply), m)
 """,
+    "functions_through_numpy": """
+import numpy
+class Product(torch.autograd.Function):
+    @staticmethod
+    def forward(a, b):
+        return torch.tensor(a.numpy() * b.numpy())
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+    @staticmethod
+    def backward(ctx, g):
+        a, b = ctx.saved_tensors
+        return Product.apply(g, b), Product.apply(g, a)
+    @staticmethod
+    def vmap(info, in_dims, a, b):
+        a, b = (t.unsqueeze(-1) if d is None else t.movedim(d, -1) for t, d in zip((a, b), in_dims))
+        return Product.apply(a, b).movedim(-1, 0), 0
+a = jacrev(lambda x: Product.apply(x, y))(x), jacrev(lambda x, y: Product.apply(x, y), (0, 1))(x, y)
+b = jacrev(jacrev(lambda x: Product.apply(x, Product.apply(x, y))))(x)
+""",
+    "functions_of_integers": """
+class Take(torch.autograd.Function):
+    @staticmethod
+    def forward(x, i):
+        return x[i]
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_forward(inputs[1])
+    @staticmethod
+    def jvp(ctx, t, ti):
+        print(ti is None)
+        return t[ctx.saved_tensors[0]]
+i = torch.tensor([2, 0])
+a = jvp(lambda x: Take.apply(x, i), (x,), (v,))
+""",
+    "functions_that_write": """
+import numpy
+class Exp(torch.autograd.Function):
+    @staticmethod
+    def forward(x):
+        numpy.exp(x.numpy(), out=x.numpy())
+        return x
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.mark_dirty(inputs[0])
+        ctx.save_for_backward(output)
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0]
+    @staticmethod
+    def vmap(info, in_dims, x):
+        Exp.apply(x)
+        return x, in_dims[0]
+def written(x):
+    x = x * 1
+    y = Exp.apply(x)
+    print(y is x)
+    return x * y
+a = written(x), vmap(written)(m), vmap(vmap(written))(torch.stack([m, m / 2]))
+b = grad(lambda m: vmap(written)(m).sum())(m), vmap(grad(lambda x: written(x).sum()))(m)
+""",
     "with_forward_ad": """
 with fw.dual_level():
     d = fw.make_dual(x, v)

@@ -512,6 +512,10 @@ WARNED = {
     "upsample": lambda f, t: f.upsample(t.zeros(1, 1, 4, 4), 2),
     "upsample_nearest": lambda f, t: f.upsample_nearest(t.zeros(1, 1, 4, 4), 2),
     "upsample_bilinear": lambda f, t: f.upsample_bilinear(t.zeros(1, 1, 4, 4), 2),
+    "var of one": lambda f, t: t.zeros(1, 1, 1, 1).var(),
+    "std of one each": lambda f, t: t.zeros(3, 1, 1, 1).std((1, 2)),
+    "var_mean of fewer": lambda f, t: t.var_mean(t.zeros(2, 1, 1, 1), 0, correction=3)[0],
+    "std_mean of nothing": lambda f, t: t.std_mean(t.zeros(3, 0, 1, 1), 0)[1],
 }
 
 
