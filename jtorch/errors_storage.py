@@ -15,7 +15,7 @@ def from_xla(error, place="cpu") -> Exception:
     place: the kind of device.
     """
     said = str(error)
-    if place == "tpu" and "UNIMPLEMENTED" in said:
+    if place == "tpu" and ("UNIMPLEMENTED" in said or "during context" in said):
         return NotImplementedError(
             f"{said.splitlines()[0][:300]}\n  XLA's compiler for TPUs cannot do this, of 64-bit numbers most often: use float32 or int32, or "
             "compute it on the CPU (x.cpu())"
