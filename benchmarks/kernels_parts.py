@@ -20,6 +20,7 @@ from jtorch.autograd import derive_views  # noqa: E402
 from jtorch.core import folds, hasty, strided  # noqa: E402
 from jtorch.core.channel_order import stored_order  # noqa: E402
 from jtorch.ops import (  # noqa: E402
+    adaptive_pool,
     angles,
     batchnorm,
     compare,
@@ -190,6 +191,13 @@ def summed_gradients(g, x, w, m, r):
     return r * (gw - along - normal * across), jnp.sum(g * normal, 0), jnp.sum(g, 0)
 
 
+def gathered_windows(x):
+    """The largest of 7x7 windows that cover 32x32 evenly: all elements of each are gathered."""
+    places = [range(k * 32 // 7, -(-(k + 1) * 32 // 7)) for k in range(7)]
+    places = np.array([[*p, *[p[-1]] * (6 - len(p))] for p in places])
+    return x[:, :, places[:, None, :, None], places[None, :, None, :]].max((-1, -2))
+
+
 def gathered_pairs(x):
     first, second = np.triu_indices(len(x), 1)
     return jnp.sqrt(jnp.sum((x[first] - x[second]) ** 2, -1))
@@ -324,6 +332,9 @@ PARTS = {
     "layer norm's gradients, 4096x256": (
         summed_gradients, lambda g, x, w, m, r: norm.layer_norm_grad.fn(g, x, w, m, r, 1, 1e-5),
         (real(4096, 256), real(4096, 256), real(256), real(4096, 1), abs(real(4096, 1))),
+    ),
+    "largest of 8x64x32x32 to 7x7": (
+        gathered_windows, lambda x: adaptive_pool.adaptive_max_pool2d.fn(x, 7), (real(8, 64, 32, 32),)
     ),
     "distances of pairs of 256 rows": (gathered_pairs, norm.pdist.fn, (real(256, 64),)),
     "gradient of distances of pairs": (
