@@ -20,6 +20,7 @@ from jtorch.autograd import derive_views  # noqa: E402
 from jtorch.core import folds, hasty, strided  # noqa: E402
 from jtorch.core.channel_order import stored_order  # noqa: E402
 from jtorch.ops import (  # noqa: E402
+    adaptive_pool,
     angles,
     batchnorm,
     compare,
@@ -183,6 +184,20 @@ def our_windows_added(g, x):
     return folds.spread(recipe, starts, x, g)
 
 
+def summed_gradients(g, x, w, m, r):
+    """Layer norm's, each sum as it is written."""
+    normal, gw = (x - m) * r, g * w
+    along, across = jnp.mean(gw, 1, keepdims=True), jnp.mean(gw * normal, 1, keepdims=True)
+    return r * (gw - along - normal * across), jnp.sum(g * normal, 0), jnp.sum(g, 0)
+
+
+def gathered_windows(x):
+    """The largest of 7x7 windows that cover 32x32 evenly: all elements of each are gathered."""
+    places = [range(k * 32 // 7, -(-(k + 1) * 32 // 7)) for k in range(7)]
+    places = np.array([[*p, *[p[-1]] * (6 - len(p))] for p in places])
+    return x[:, :, places[:, None, :, None], places[None, :, None, :]].max((-1, -2))
+
+
 def gathered_pairs(x):
     first, second = np.triu_indices(len(x), 1)
     return jnp.sqrt(jnp.sum((x[first] - x[second]) ** 2, -1))
@@ -314,10 +329,12 @@ PARTS = {
     "largest 3 of each of 3072x48 integers": (
         lambda x: lax.top_k(x, 3), lambda x: order.sorted_with_index(x, 1, True, 3), (whole(10**12, 3072, 48),)
     ),
-    "layer norm's weight, 4096x512": (
-        lambda g, x, w, m, r: jnp.sum(g * (x - m) * r, 0),
-        lambda g, x, w, m, r: norm.layer_norm_weight_grad.fn(g, x, w, m, r, 1, 1e-5),
-        (real(4096, 512), real(4096, 512), real(512), real(4096, 1), abs(real(4096, 1))),
+    "layer norm's gradients, 4096x256": (
+        summed_gradients, lambda g, x, w, m, r: norm.layer_norm_grad.fn(g, x, w, m, r, 1, 1e-5),
+        (real(4096, 256), real(4096, 256), real(256), real(4096, 1), abs(real(4096, 1))),
+    ),
+    "largest of 8x64x32x32 to 7x7": (
+        gathered_windows, lambda x: adaptive_pool.adaptive_max_pool2d.fn(x, 7), (real(8, 64, 32, 32),)
     ),
     "distances of pairs of 256 rows": (gathered_pairs, norm.pdist.fn, (real(256, 64),)),
     "gradient of distances of pairs": (

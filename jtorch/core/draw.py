@@ -131,16 +131,30 @@ def normal(
         unit = _unit64 if dtype == _F64 else _unit32
         blocks = unit(gen, n)[: whole * 16]
         tail = unit(gen, 16) if rest else None
-    out = np.empty(n, blocks.dtype)
-    if rest or dtype != _F32:
-        box_muller.fill(blocks, out[: whole * 16], mean, std)
+    together = rest and n <= box_muller.SMALL  # it's passes that few numbers take time for
+    if together:
+        blocks = np.concatenate([blocks, tail])
+    out = np.empty(n if not together else blocks.size, blocks.dtype)
+    if dtype != _F32 or rest and not together:
+        box_muller.fill(blocks, out[: blocks.size], mean, std)
     else:
         if gen.ahead is None:
             gen.ahead = box_muller.Ahead()
-        box_muller.fill(blocks, out, mean, std, gen.ahead, lambda count: _unit_of(gen.coming32(count)))
-    if tail is not None:
+        box_muller.fill(blocks, out, mean, std, gen.ahead, lambda count: _coming(gen, count, blocks.size, rest))
+    if together:
+        out = np.concatenate([out[: n - 16], out[-16:]])
+    elif rest:
         box_muller.fill(tail, out[n - 16 :], mean, std)
     return out.astype(dtype, copy=False).reshape(shape)
+
+
+def _coming(gen, count, size, rest):
+    """`count` uniform numbers that come. rest: how many of each draw are not used, before the last 16; then those of whole draws."""
+    if not rest:
+        return _unit_of(gen.coming32(count))
+    draws = max(1, count // size)
+    words = gen.coming32(draws * (size + rest)).reshape(draws, -1)
+    return _unit_of(np.delete(words, np.s_[size - 16 : size - 16 + rest], 1).reshape(-1))
 
 
 def scalar_normals(gen: Generator, n: int, exact: bool = True) -> np.ndarray:

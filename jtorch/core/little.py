@@ -60,9 +60,17 @@ def _takes(jaxpr) -> float:
     return takes
 
 
+def _multiplies(jaxpr) -> bool:
+    """Whether there is a product of matrices, for which numpy's library has threads."""
+    return any(
+        eqn.primitive.name == "dot_general" or (within := inner(eqn)) is not None and _multiplies(within)
+        for eqn in jaxpr.eqns
+    )
+
+
 _SOURCE = """
 def call(inputs, numbers):
-    with errstate(all="ignore"), one_thread():
+    with errstate(all="ignore"){threads}:
 {lines}
     return {results}
 """
@@ -107,6 +115,7 @@ def _joined(prog, path):
                 values.append(name(run()))
         at.update((node.first + k, values[place]) for k, place in enumerate(steps.results))
     results = ", ".join(f"own({at[i]})" for i in prog.out)
-    source = _SOURCE.format(lines="\n".join(" " * 8 + line for line in lines), results=f"[{results}]")
+    threads = ", one_thread()" * any(_multiplies(primitives_of(node.plan)) for node in prog.nodes)
+    source = _SOURCE.format(threads=threads, lines="\n".join(" " * 8 + line for line in lines), results=f"[{results}]")
     exec(compile(source, f"<jtorch {len(prog.nodes)} nodes by numpy>", "exec"), space)
     return space["call"]

@@ -143,6 +143,35 @@ def _largest_at(x, starts, sizes, n):
     return pick(values), pick(index).astype(jnp.int64)
 
 
+def _largest_evenly(n, x, target):
+    """(the largest, its flat position) of windows that cover the last `n` dimensions: dimension after dimension, a place of all windows at a
+    time, elementwise. The windows' elements gathered first take twice as long, ten times without the positions."""
+    spatial = x.shape[-n:]
+    flat = jnp.int64(0)
+    for k in reversed(range(n)):
+        axis = x.ndim - n + k
+        x, place = _largest_along(x, axis, *_adaptive_windows(spatial[k], target[k]))
+        before = flat if flat.ndim == 0 else jnp.take_along_axis(flat, place, axis)
+        flat = place.astype(jnp.int64) * math.prod(spatial[k + 1 :]) + before
+    return x, flat
+
+
+def _largest_along(x, axis, start, stop):
+    """(the largest, its position) of windows along an axis: the first one, of nans the last."""
+    along = [-1 if d == axis else 1 for d in range(x.ndim)]
+    best = jnp.take(x, start, axis)
+    where = jnp.broadcast_to(jnp.asarray(start, jnp.int32).reshape(along), best.shape)
+    for tap in range(1, int(np.max(stop - start))):
+        place = np.minimum(start + tap, stop - 1)  # the last one again changes nothing
+        value = jnp.take(x, place, axis)
+        better = value > best
+        if jnp.issubdtype(x.dtype, jnp.floating):
+            better |= jnp.isnan(value)
+        best = jnp.where(better, value, best)
+        where = jnp.where(better, jnp.asarray(place, jnp.int32).reshape(along), where)
+    return best, where
+
+
 def _even_windows(spatial, target):
     """The size of the windows where all are alike and lie side by side, else None."""
     alike = all(s % o == 0 for s, o in zip(spatial, target))
@@ -170,12 +199,7 @@ def _adaptive_max_pool(n, input, output_size, return_indices):
     kernel = _even_windows(spatial, target)
     if kernel and (math.prod(kernel) <= FEW_TAPS or set(target) == {1}):
         return max_pool(n, input, kernel, kernel, 0, 1, False, return_indices)
-    starts, sizes = [], []
-    for s, o in zip(spatial, target):
-        start, stop = _adaptive_windows(s, o)
-        starts.append(start)
-        sizes.append(stop - start)
-    got = _largest_at(input, starts, sizes, n)
+    got = _largest_evenly(n, input, target)
     return got if return_indices else got[0]
 
 

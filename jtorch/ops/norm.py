@@ -70,14 +70,11 @@ def layer_norm(
 layer_norm.guards(bias=True)
 
 
-layer_norm.vjp(
-    input=lambda g, input, normalized_shape, weight, eps, out1, out2: layer_norm_input_grad(
+layer_norm.vjp_together(
+    "input weight bias",
+    lambda g, input, normalized_shape, weight, eps, out1, out2: layer_norm_grad(
         g, input, weight, out1, out2, len(normalized_shape), eps
     ),
-    weight=lambda g, input, weight, normalized_shape, eps, out1, out2: layer_norm_weight_grad(
-        g, input, weight, out1, out2, len(normalized_shape), eps
-    ),
-    bias=lambda g, bias, normalized_shape: leading_sum(g, bias, len(normalized_shape)),
 )
 
 
@@ -134,14 +131,11 @@ native_layer_norm.guards(weight=True, bias=True)
 
 
 # the gradient goes through the first result alone, as PyTorch's does
-native_layer_norm.vjp(
-    input=lambda g, input, normalized_shape, weight, eps, out1, out2: layer_norm_input_grad(
+native_layer_norm.vjp_together(
+    "input weight bias",
+    lambda g, input, normalized_shape, weight, eps, out1, out2: layer_norm_grad(
         g[0], input, weight, out1, out2, len(normalized_shape), eps
     ),
-    weight=lambda g, input, weight, normalized_shape, eps, out1, out2: layer_norm_weight_grad(
-        g[0], input, weight, out1, out2, len(normalized_shape), eps
-    ),
-    bias=lambda g, bias, normalized_shape: leading_sum(g[0], bias, len(normalized_shape)),
 )
 
 
@@ -150,66 +144,52 @@ def _(input, normalized_shape, weight, bias, eps):
     _check_layer_norm(input, normalized_shape, weight, bias)
 
 
-def _input_grad(grad, x, mean, rstd, weight):
-    """The cotangent of a normalised row. All in the wide dtype, rows last."""
-    normal = (x - mean) * rstd
-    if weight is not None:
-        grad = grad * weight
-    along = jnp.mean(grad, axis=-1, keepdims=True)
-    across = jnp.mean(grad * normal, axis=-1, keepdims=True)
-    return rstd * (grad - along - normal * across)
-
-
-def _flat_stats(stat: Array, n: int) -> Array:
-    return stat.reshape(*stat.shape[: stat.ndim - n], 1)
+def _weighted_sum(x: Array, weight: Array | None) -> Array:
+    """The sum of each row of `x * weight`; on the CPU a product, which takes a third of the time of summing what is multiplied."""
+    if weight is None:
+        return jnp.sum(x, -1, keepdims=True)
+    if backend.on_cpu() and x.dtype in (jnp.float32, jnp.float64):
+        return jnp.matmul(x, weight[:, None])
+    return jnp.sum(x * weight, -1, keepdims=True)
 
 
 @op(where="")
-def layer_norm_input_grad(
+def layer_norm_grad(
     grad: Array, input: Array, weight: Array | None, mean: Array, rstd: Array, n: int, eps: float
-) -> Array:
-    """The cotangent of layer_norm's input."""
+) -> tuple[Array, Array, Array]:
+    """The cotangents of layer_norm's input, weight and bias. On the CPU `grad * (input - mean)` is stored: its sums along the rows and
+    over them are products."""
+    inner = input.shape[input.ndim - n :]
 
     def fast(grad, input, weight, mean, rstd):
+        g, x, mean, rstd = (
+            _matrix(v) for v in (_wide(_split(grad, n)), _wide(_split(input, n)), _flat(mean, n), _flat(rstd, n))
+        )
         w = None if weight is None else _wide(weight.reshape(-1))
-        x, g = _wide(_split(input, n)), _wide(_split(grad, n))
-        out = _input_grad(g, x, _flat_stats(mean, n), _flat_stats(rstd, n), w)
-        return out.reshape(input.shape).astype(input.dtype)
+        d = x - mean
+        moved = backend.materialize(g * d)
+        along, across = _weighted_sum(g, w) / x.shape[1], _weighted_sum(moved, w) / x.shape[1]
+        out = rstd * ((g if w is None else g * w) - along - d * (across * jnp.square(rstd)))
+        ones = jnp.ones_like(rstd)
+        over = (_over_rows(moved, rstd), _over_rows(g, ones))
+        dtype = x.dtype if weight is None else weight.dtype
+        return out.reshape(input.shape).astype(input.dtype), *(v.reshape(inner).astype(dtype) for v in over)
 
     def plain(grad, input, weight, mean, rstd):
-        return fast(grad, input, weight, *_layer_stats(input, n, eps))
+        return fast(grad, input, weight, *_layer_norm(input, inner, None, None, eps)[1:])
 
     return backend.differentiated_as(fast, plain)(grad, input, weight, mean, rstd)
 
 
-def _layer_stats(input, n, eps):
-    return _layer_norm(input, input.shape[input.ndim - n :], None, None, eps)[1:]
+def _over_rows(x: Array, factors: Array) -> Array:
+    """The sum of the rows of a matrix, each times a factor; on the CPU a product."""
+    if backend.on_cpu() and x.dtype in (jnp.float32, jnp.float64):
+        return jnp.matmul(factors.T, x)[0]
+    return jnp.sum(x * factors, 0)
 
 
-@op(where="")
-def layer_norm_weight_grad(
-    grad: Array, input: Array, weight: Array, mean: Array, rstd: Array, n: int, eps: float
-) -> Array:
-    """The cotangent of layer_norm's weight."""
-
-    def fast(grad, input, mean, rstd):
-        x, g = _wide(_split(input, n)), _wide(_split(grad, n))
-        parts = map(_matrix, (g, x, _flat_stats(mean, n), _flat_stats(rstd, n)))
-        total = backend.row_sum(lambda g, x, mean, rstd: g * (x - mean) * rstd, *parts)
-        return total.reshape(weight.shape).astype(weight.dtype)
-
-    def plain(grad, input, mean, rstd):
-        return fast(grad, input, *_layer_stats(input, n, eps))
-
-    return backend.differentiated_as(fast, plain)(grad, input, mean, rstd)
-
-
-@op(where="")
-def leading_sum(grad: Array, bias: Array, n: int) -> Array:
-    """The cotangent of a bias of `n` dimensions: a sum over the others."""
-    g = _wide(_split(grad, n))
-    total = backend.column_sum(backend.materialize(_matrix(g)))
-    return total.reshape(bias.shape).astype(bias.dtype)
+def _flat(stat: Array, n: int) -> Array:
+    return stat.reshape(*stat.shape[: stat.ndim - n], 1)
 
 
 # rms_norm

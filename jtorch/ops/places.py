@@ -11,6 +11,7 @@ from .backend import accumulator, on_cpu
 from .registry import Array
 
 MANY_PLACES, WIDE_SLICE = 4096, 4  # indices, and elements of a slice, from which on `added_along` looks for slices
+FEW = 32  # indices that are looked at one by one
 IN_BOUNDS = "promise_in_bounds"  # indices are checked before; XLA then neither clamps nor masks
 
 
@@ -27,6 +28,11 @@ def is_index(x, *, wide=False) -> bool:
 def outside(index: np.ndarray | None, low: int, high: int):
     """The first value of a host-resident index outside [low, high), or None."""
     if not isinstance(index, np.ndarray) or index.size == 0:  # a Spec: of another dtype, which is refused
+        return None
+    if index.size <= FEW:  # a loop takes 1 us for some numbers, numpy 4
+        for value in index.reshape(-1).tolist():
+            if not low <= value < high:
+                return int(value)
         return None
     bad = index[(index < low) | (index >= high)]
     return int(bad.flat[0]) if bad.size else None

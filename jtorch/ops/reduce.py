@@ -352,7 +352,7 @@ def count_nonzero(input: Array, dim: int | tuple | None = None) -> Array:
 def _truth(name, fn):
     def kernel(input, dim, keepdim):
         dims = () if dim == () else all_dims(dim, input.ndim)  # here () reduces nothing
-        out = fn(input != 0, axis=dims, keepdims=keepdim)
+        out = fn(input if input.dtype == bool else input != 0, axis=dims, keepdims=keepdim)
         return out.astype(input.dtype) if input.dtype == np.uint8 else out  # uint8 was the bool of old
 
     return kernel

@@ -87,6 +87,31 @@ def test_ahead(monkeypatch):
     assert made.count(16 + box_muller.AHEAD) + made.count(32 + box_muller.AHEAD) + made.count(48 + box_muller.AHEAD) > 1
 
 
+def test_ahead_of_broken_blocks(monkeypatch):
+    """Draws of 17 to 255 numbers that are no whole blocks make the last block together with the others, and ahead of their time."""
+    made = []
+    fill = box_muller._fill
+    monkeypatch.setattr(box_muller, "_fill", lambda unit, *rest: made.append(unit.size) or fill(unit, *rest))
+
+    def draws(t):
+        t.manual_seed(7)
+        yield from (t.randn(4, 6) for _ in range(60))
+        yield from (t.normal(t.full((25,), 2.0), 0.5) for _ in range(20))
+        for k in range(12):
+            yield t.randn(255 + k)
+            yield t.randn(31 - k, dtype=t.float64)
+            yield t.randn(30, dtype=t.float16)
+            yield t.randn(24)
+
+    for got, want in zip(draws(jtorch), draws(torch), strict=True):
+        np.testing.assert_array_equal(got.numpy(), want.numpy())
+    made.clear()
+    gen = jtorch.Generator().manual_seed(3)
+    for _ in range(60):
+        jtorch.randn(4, 6, generator=gen)
+    assert len(made) < 12
+
+
 def test_ahead_in_vain():
     """Where other draws lie between, numbers are made ahead more and more seldom."""
     gen = jtorch.Generator()

@@ -126,3 +126,21 @@ def test_numbers_that_vary():
     x = jtorch.tensor([1.0, 2.0])
     for k in range(3 * RUNS):
         assert (x * (k / 4) + k).tolist() == [k / 4 + k, k / 2 + k]
+
+
+def test_products_alone_ask_the_library_for_one_thread(monkeypatch):
+    asked = []
+
+    class Noted(little.one_thread):
+        def __enter__(self):
+            asked.append(self)
+            return super().__enter__()
+
+    monkeypatch.setattr(little, "one_thread", Noted)
+    x = jtorch.arange(12.0).reshape(3, 4)
+    for k in range(RUNS):
+        (x * k).sum().item()
+    assert not asked
+    for k in range(RUNS):
+        ((x * k) @ x.T).sum().item()
+    assert asked

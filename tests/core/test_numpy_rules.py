@@ -83,6 +83,9 @@ KERNELS = {
     "product of nothing": (lambda x, w: (x[:, :, :0] @ w[:0], x[:0] @ w), [X, weight(4, 5)]),
     "whole numbers' product": (lambda k: k @ k.T, [K]),
     "rows": (lambda x, k: x[k], [X, K % 2]),
+    "rows of other dimensions": (lambda x, k: (x[:, k], x[..., k - 1], x[0, k], jnp.take(x, k + 1, 1, mode="clip")), [X, K]),
+    "rows laid out otherwise": (lambda x, k: gathered(
+        x[:, :2, :2], k[..., None], "clip", offset_dims=(0, 3), collapsed_slice_dims=(1,), start_index_map=(1,)), [X, K]),
     "elements": (lambda x, k: x[k & 1, k, 1:3], [X, K]),
     "last dimension": (lambda x, k: jnp.take_along_axis(x, k[..., None], 2), [X, K]),
     "windows": (lambda x, k: tuple(gathered(x, k[..., :1], m, offset_dims=(1, 2, 3)) for m in ("clip", "fill")), [X, K * 3 - 1]),
