@@ -159,7 +159,7 @@ std_mean.vjp(
 
 def _checked(record, words):
     @record.check
-    def check(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
+    def check(input, dim=None, unbiased=None, keepdim=False, correction=None):
         if kind(input) in "bi":
             raise RuntimeError(words)
         dim, correction = _var_args(dim, unbiased, correction)
