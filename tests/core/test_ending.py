@@ -15,11 +15,11 @@ from jtorch.core import ending
 layer = torch.nn.Conv2d(48, 48, 3, padding=1)
 
 def forward(x):
-    for _ in range(20):
+    for _ in range(10):
         x = layer(x).relu()
     return x.sum()
 
-images = torch.randn(16, 48, 48, 48)
+images = torch.randn(8, 48, 48, 48)
 for _ in range(3):
     forward(images).item()
 started = time.perf_counter()
@@ -32,7 +32,7 @@ print(ending.busy())
 
 
 def test_the_process_ends_once_what_runs_is_done():
-    for _ in range(3):
+    for _ in range(2):
         ended = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=120)
         assert (ended.returncode, ended.stdout) == (0, "True\n"), ended.stderr
 
