@@ -8,7 +8,6 @@ import jtorch
 from jtorch import config
 from jtorch.core import crowd
 
-
 TIMES = 36
 
 
