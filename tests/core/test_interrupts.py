@@ -22,6 +22,7 @@ MODULES = (program, waiting, chain)
 def press(monkeypatch):
     """Has Ctrl-C, or another signal, come right after the next program that is started."""
     concretely = chain.concretely
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 
     def pressed(number, call, args):
         for module in MODULES:
@@ -34,7 +35,8 @@ def press(monkeypatch):
         for module in MODULES:
             monkeypatch.setattr(module, "concretely", functools.partial(pressed, number))
 
-    return arrange
+    yield arrange
+    signal.signal(signal.SIGINT, before)
 
 
 def training(compiled):
