@@ -21,12 +21,11 @@ os.environ["ALLOW_MULTIPLE_LIBTPU_LOAD"] = "1"
 
 import jax
 import numpy as np
-from jax.experimental import topologies
+from jax.experimental import topologies  # nothing public compiles for what is not there
 from jax.sharding import SingleDeviceSharding
 
 from jtorch.__main__ import main
 from jtorch.core import program
-from jtorch.core.chain import abstract
 from jtorch.core.device import Device
 
 TOPOLOGY = "v5e:2x2"
@@ -41,36 +40,27 @@ class Compiler:
         self.seconds = 0.0
         self.at_work = False
 
-    def given(self, value):
-        """What an argument like this one is on the TPU."""
-        like = abstract(value) if isinstance(value, jax.Array) else np.asarray(value)
-        return jax.ShapeDtypeStruct(like.shape, like.dtype, sharding=SingleDeviceSharding(self.place))
-
-    def lowered(self, made, operands, numbers):
-        """A program of jtorch's, traced with the kernels for a TPU."""
-        args = [operands[i] for i in made.used]
-        args += map(
-            self.given, made.pack.packed([x for k in made.pack.kept for x in numbers[k]]) if made.pack.kept else ()
-        )
-        return made.traced().lower(*args)
+    def like(self, value):
+        """What an argument of this shape and dtype is on the TPU."""
+        return jax.ShapeDtypeStruct(value.shape, value.dtype, sharding=SingleDeviceSharding(self.place))
 
     def compile(self, state, live, dead, numbers):
+        """A program of jtorch's once more, with the kernels for a TPU."""
         made = program.Program(state, live, dead, Device("tpu"))
         if not made.nodes:
             return
         operands = {
-            ~i: self.given(np.broadcast_to(np.zeros((), spec.dtype.np), spec.shape))
-            for node in made.nodes
-            for i, spec in zip(node.ids, node.plan.operands)
-            if i < 0
+            ~i: self.like(spec.aval) for node in made.nodes for i, spec in zip(node.ids, node.plan.operands) if i < 0
         }
+        args = [operands[i] for i in made.used]
+        args += [self.like(np.asarray(x)) for x in made.pack.packed([x for k in made.pack.kept for x in numbers[k]])]
         names = [node.plan.name for node in made.nodes]
         label = f"{len(names)} nodes: {' '.join(names[:6])}{' ...' if len(names) > 6 else ''}"
         print(f"{label:<76}", end="", flush=True)
         started = time.perf_counter()
         try:
             with jax.default_device(self.place), jax.default_matmul_precision("highest"):
-                self.lowered(made, operands, numbers).compile()
+                made.traced().lower(*args).compile()
             self.made += 1
             print(f" {time.perf_counter() - started:6.1f} s", flush=True)
         except Exception as error:

@@ -20,7 +20,7 @@ import jax
 
 LONGEST = 60.0  # seconds: a thread of some other library may never rest
 DAEMONS = 5.0  # seconds: how long a daemon thread may take to come out of its call
-_ROOT = str(pathlib.Path(__file__).resolve().parents[1])
+_ROOT = os.path.join(pathlib.Path(__file__).resolve().parents[1], "")
 PAUSE = 5e-4
 _TASKS = "/proc/self/task"
 

@@ -170,8 +170,7 @@ def layer_norm_grad(
         moved = backend.materialize(g * d)
         along, across = _weighted_sum(g, w) / x.shape[1], _weighted_sum(moved, w) / x.shape[1]
         out = rstd * ((g if w is None else g * w) - along - d * (across * jnp.square(rstd)))
-        ones = jnp.ones_like(rstd)
-        over = (_over_rows(moved, rstd), _over_rows(g, ones))
+        over = (backend.column_sum(moved, rstd), backend.column_sum(g))
         dtype = x.dtype if weight is None else weight.dtype
         return out.reshape(input.shape).astype(input.dtype), *(v.reshape(inner).astype(dtype) for v in over)
 
@@ -179,13 +178,6 @@ def layer_norm_grad(
         return fast(grad, input, weight, *_layer_norm(input, inner, None, None, eps)[1:])
 
     return backend.differentiated_as(fast, plain)(grad, input, weight, mean, rstd)
-
-
-def _over_rows(x: Array, factors: Array) -> Array:
-    """The sum of the rows of a matrix, each times a factor; on the CPU a product."""
-    if backend.on_cpu() and x.dtype in (jnp.float32, jnp.float64):
-        return jnp.matmul(factors.T, x)[0]
-    return jnp.sum(x * factors, 0)
 
 
 def _flat(stat: Array, n: int) -> Array:

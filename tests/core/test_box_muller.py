@@ -60,11 +60,16 @@ def test_within_a_trace(many):
     assert many
 
 
-def test_ahead(monkeypatch):
-    """Small draws, some made ahead of their time: the same numbers whatever is drawn between them, and from whichever state."""
-    made = []
-    fill = box_muller._fill
+@pytest.fixture
+def filled(monkeypatch):
+    """How many numbers each pass has made."""
+    made, fill = [], box_muller._fill
     monkeypatch.setattr(box_muller, "_fill", lambda unit, *rest: made.append(unit.size) or fill(unit, *rest))
+    return made
+
+
+def test_ahead(filled):
+    """Small draws, some made ahead of their time: the same numbers whatever is drawn between them, and from whichever state."""
 
     def draws(t):
         t.manual_seed(3)
@@ -84,14 +89,11 @@ def test_ahead(monkeypatch):
 
     for got, want in zip(draws(jtorch), draws(torch), strict=True):
         np.testing.assert_array_equal(got.numpy(), want.numpy())
-    assert made.count(16 + box_muller.AHEAD) + made.count(32 + box_muller.AHEAD) + made.count(48 + box_muller.AHEAD) > 1
+    assert sum(filled.count(size + box_muller.AHEAD) for size in (16, 32, 48)) > 1
 
 
-def test_ahead_of_broken_blocks(monkeypatch):
+def test_ahead_of_broken_blocks(filled):
     """Draws of 17 to 255 numbers that are no whole blocks make the last block together with the others, and ahead of their time."""
-    made = []
-    fill = box_muller._fill
-    monkeypatch.setattr(box_muller, "_fill", lambda unit, *rest: made.append(unit.size) or fill(unit, *rest))
 
     def draws(t):
         t.manual_seed(7)
@@ -105,11 +107,11 @@ def test_ahead_of_broken_blocks(monkeypatch):
 
     for got, want in zip(draws(jtorch), draws(torch), strict=True):
         np.testing.assert_array_equal(got.numpy(), want.numpy())
-    made.clear()
+    filled.clear()
     gen = jtorch.Generator().manual_seed(3)
     for _ in range(60):
         jtorch.randn(4, 6, generator=gen)
-    assert len(made) < 12
+    assert len(filled) < 12
 
 
 def test_ahead_in_vain():
