@@ -2,8 +2,8 @@
 
 Tracing takes 1 to 3 ms for each new shape of an operation. What its jaxpr says of sizes are whole numbers, nearly always linear in the
 operands' sizes. So of an operation that comes with a third size the skeleton of its jaxpr is kept, with the numbers in it; where some
-more traces have the same skeleton and their numbers follow from the sizes by one rule, which one trace more confirms, those of sizes
-between the traced ones are written down.
+more traces have the same skeleton and their numbers follow from the sizes by one rule, which one trace more confirms and which they
+tell from the products of the sizes, those of sizes between the traced ones are written down.
 
 Where a kernel chooses by a size, a bound has other skeletons on its two sides, and only what lies between sizes with the same skeleton is
 written down. Sizes that are equal, those of 0 and 1, and powers of two make families of their own, since kernels compare sizes with each
@@ -380,13 +380,20 @@ def _form(column, free, columns, spare):
     found = _solved(rows, column, spare)
     if found is not None:
         start, *factors = found
+        if any(c and _alike(rows, columns, p, q) for c, p in zip(factors, free) for q in free):
+            return None
         return Form(start, [(c, (p,)) for c, p in zip(factors, free) if c])
     for at, p in enumerate(free):
         for q in free[at:]:
             c = Fraction(column[0], columns[p][0] * columns[q][0])
             if all(n == c * columns[p][k] * columns[q][k] for k, n in enumerate(column)):
-                return Form(Fraction(0), [(c, (p, q))])
+                return None if _alike(rows, columns, p, q) else Form(Fraction(0), [(c, (p, q))])
     return None
+
+
+def _alike(rows, columns, p, q) -> bool:
+    """Whether these traces do not tell the product of two sizes from what is linear in all: two points lie on a line and on a parabola."""
+    return _solved(rows, [columns[p][k] * columns[q][k] for k in range(len(rows))], 0) is not None
 
 
 def _solved(rows, column, spare):

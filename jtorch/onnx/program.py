@@ -1,7 +1,6 @@
 """ONNXProgram: an ONNX model, and the program of torch that it was made from."""
 
 import os
-import warnings
 
 import numpy as np
 import onnx
@@ -18,6 +17,7 @@ from .builder import IR_VERSION, OPSET, TYPES
 from .exporting import _EXTERNAL, _library, beside
 from .sizes import names_of
 from .translate import Translation
+from .versions import converted
 
 
 class ONNXProgram:
@@ -28,7 +28,7 @@ class ONNXProgram:
 
     def __init__(self, program, input_names=(), output_names=(), names=(), opset_version=None):
         self.exported_program = program
-        self.model_proto = _converted(_model(program, input_names, output_names, names), opset_version)
+        self.model_proto = converted(_model(program, input_names, output_names, names), opset_version)
         self._session = None
 
     @property
@@ -222,20 +222,3 @@ def _shapes_with(program, sizes, name):
     except (RuntimeError, AssertionError, ValueError, IndexError):
         return None
     return size, [tuple(x.shape) if isinstance(x, Tensor) else () for x in found if isinstance(x, (Tensor, int, float))]
-
-
-def _converted(model, version):
-    """The model with another version of ONNX's operators."""
-    if version is None or version == OPSET:
-        return model
-    from onnx import version_converter  # noqa: PLC0415  seldom needed
-
-    try:
-        return version_converter.convert_version(model, version)
-    except Exception as error:
-        warnings.warn(
-            f"The model could not be converted to opset {version} ({str(error).strip()[:200]}); it has opset {OPSET}.",
-            UserWarning,
-            stacklevel=4,
-        )
-        return model

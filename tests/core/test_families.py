@@ -78,6 +78,34 @@ def test_unsure(name):
     assert taught(fn, rows, sizes).written((n, 12)) is None
 
 
+# Traces that agree with a rule by chance: what they do not tell apart is not written down.
+CHANCE = {
+    "a product of sizes of which the one changed at once with the other": (
+        lambda x: x.reshape(-1),
+        [(19, 21), (23, 25), (19, 27), (19, 35)],
+        (23, 21),
+    ),
+    "a square of two different sizes": (
+        lambda x: x.reshape(x.shape[0], -1),
+        [(19, 21, 21), (19, 35, 35), (23, 21, 21), (27, 35, 35), (29, 35, 35)],
+        (23, 25, 25),
+    ),
+    "a product of three": (
+        lambda x: x.reshape(-1, 12),
+        [(19, 21, 21, 12), (23, 21, 21, 12), (19, 35, 35, 12), (25, 35, 35, 12), (29, 35, 35, 12)],
+        (23, 25, 25, 12),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANCE)
+def test_agreement_by_chance(name):
+    fn, shapes, wanted = CHANCE[name]
+    known = taught(fn, lambda s: (s,), shapes)
+    made = known.written(wanted)
+    assert made is None or taken_apart(made[0]) == taken_apart(traced(fn, wanted))
+
+
 def test_only_whole():
     """What holds for every third size has numbers divided by three."""
     known = taught(lambda x: x.reshape(3, -1, 12), rows, (18, 21, 24, 39, 60))

@@ -209,7 +209,8 @@ def softmin(g, input, dim=None, dtype=None, *others):
 
 
 def _softmax_dim(x, dim):
-    return dim if dim is not None else 0 if x.ndim in (0, 1, 3) else 1
+    dim = dim if dim is not None else 0 if x.ndim in (0, 1, 3) else 1
+    return -1 if dim == x.ndim - 1 else dim
 
 
 @op("cumsum")
