@@ -162,10 +162,6 @@ def map2_(self, x, y, function):
     )
 
 
-def requires_grad_view(self):
-    return self
-
-
 def equal(input, other) -> bool:
     """Whether shape and all elements are the same."""
     if not isinstance(other, Tensor):
@@ -311,7 +307,6 @@ def install():
     Tensor.resolve_conj = lambda self: self
     Tensor.resolve_neg = lambda self: self
     Tensor.is_distributed = lambda self: False
-    Tensor.is_inference_ = Tensor.is_inference
     Tensor.dim_order = dim_order
     Tensor.is_nonzero = lambda self: bool(self)
     Tensor.to_dense = to_dense

@@ -193,11 +193,10 @@ def make_plan(op, call, inplace_spec=None, method=False):
         raise no_such_call(op, call.numbers)
     name = None if inplace_spec is None else op.name + "_"
     check_statics(op, statics_of(op, call), method=method, name=name, given=call.given)
-    operands = [t._spec for t in call.tensors if t is not None]
     kinds = tuple(type(x) for x in call.numbers)
-    slots, target = bind(op, call, operands)
+    slots, target = bind(op, call)
     specs = [t._spec if t is not None else key_spec() for t in call.tensors]
-    device = device_of(op, specs)
+    device = device_of(specs)
     check_numbers(op, call, slots, specs, target)
     if inplace_spec is not None:
         _check_kept(op, target, inplace_spec)
@@ -356,7 +355,7 @@ def key_spec():
     return Spec.dense((2,), dtypes.uint32, devices.cpu)
 
 
-def bind(op, call, specs):
+def bind(op, call):
     """The slots of a Binding, with the casts of promotion in them."""
     target = None
     if op.promote is not registry.NONE:
@@ -415,7 +414,7 @@ def _promoted(op, call):
                     yield call.tensors[e[1]], e
 
 
-def device_of(op, specs):
+def device_of(specs):
     """The one device of the operands; 0-d CPU tensors go along with any."""
     found = None
     for s in specs:

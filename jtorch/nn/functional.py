@@ -26,10 +26,6 @@ def _default(function):
     return globals()[function.__name__]
 
 
-def _sized(value, n):
-    return tuple(value) if isinstance(value, (tuple, list)) else (value,) * n
-
-
 @_default
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
     """Deprecated: use interpolate."""

@@ -63,9 +63,6 @@ def export(model, args=(), f=None, **options):
     raise errors.unsupported("export to ONNX", instead="jax.export of the jitted function, or jax2tf and tf2onnx")
 
 
-dynamo_export = export
-
-
 def register_custom_op_symbolic(symbolic_name, symbolic_fn, opset_version) -> None:
     """Accepted: nothing is exported."""
 

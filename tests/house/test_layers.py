@@ -133,14 +133,6 @@ def test_floors(path, want):
     assert floor(path) == want
 
 
-def top_level_imports(path):
-    for node in statements(tree(path).body):
-        if isinstance(node, ast.Import):
-            yield from ((node.lineno, a.name) for a in node.names)
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            yield from ((node.lineno, f"{node.module}.{a.name}") for a in node.names)
-
-
 def every_import(path, read=tree):
     for node in ast.walk(read(path)):
         if isinstance(node, ast.Import):
