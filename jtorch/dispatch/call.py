@@ -271,7 +271,7 @@ def _dynamic(op, call, out=None):
         if op.of_traced is not None and out is None and (result := op.of_traced(*call.tensors)) is not None:
             return result
         raise errors_func.data_dependent(_DYNAMIC.get(op.name, op.name), tls.me.extra.get("transforms", ()))
-    device = device_of(specs)
+    device = device_of(call)
     got = Binding(op, slots, len(arrays)).kernel(*arrays, *call.numbers)
     multiple = isinstance(got, (tuple, list))
     made = [np.asarray(v, order="C") if isinstance(v, np.ndarray) else v for v in (got if multiple else (got,))]
