@@ -37,7 +37,15 @@ def modules(lib):
         def forward(self, x, y):
             return x + y[::2]
 
-    return {cls.__name__: cls() for cls in (One, Add, Flat, Nested, Shifted, Halved)}
+    class Cut(lib.nn.Module):
+        def forward(self, x, y):
+            return x[:, : y.shape[0]] * 2
+
+    class Few(lib.nn.Module):
+        def forward(self, x, y):
+            return x + y[: x.shape[0]]
+
+    return {cls.__name__: cls() for cls in (One, Add, Flat, Nested, Shifted, Halved, Cut, Few)}
 
 
 def ones(*shape):
@@ -96,6 +104,8 @@ CASES = {
     "nested other kind": ("Nested", NESTED, lambda d: ([{0: d(B)}, [None]], None), []),
     "nested wrong number": ("Nested", NESTED, lambda d: ([{0: d(B)}, {"a": {0: 4}}], None), []),
     "of None": ("One", (X, None), lambda d: ({0: d(B)}, {0: d(B)}), []),
+    "in a slice": ("Cut", (ones(3, 9), X), lambda d: (None, {0: d(B, max=8)}), [(ones(3, 9), ones(n, 4)) for n in (2, 8)]),
+    "at most some": ("Few", (X, ones(6, 4)), lambda d: ({0: d(B, max=6)}, None), [(ones(n, 4), ones(6, 4)) for n in (2, 5, 6)]),
     "None": ("One", (X, None), lambda d: ({0: d(B)}, None), [(ones(5, 4), None)]),
 }  # fmt: skip
 

@@ -39,6 +39,15 @@ def generalise(first, wanted, places, capture, checks):
     return checks, _relations(wanted, places), _ranges(wanted)
 
 
+# By how much the size of place k is changed, twice; tried in turn, since a forward may hold for few sizes alone. The second change
+# is another multiple of the first for each place, so that what follows from one size follows from no other.
+_STEPS = (
+    lambda k: (2 * k + 3, 5 * (2 * k + 3) + k),
+    lambda k: (k + 1, k + 2),
+    lambda k: (-k - 1, -k - 2),
+)
+
+
 class _Search:
     """Which of the sizes that may change can: each by itself, or only together with another."""
 
@@ -95,19 +104,33 @@ class _Search:
     def _try(self, names, equal=False):
         """None where captures with other sizes of these names agree with the first; else the error."""
         places = {n: 0 if equal else k for k, n in enumerate(sorted(names))}
-        points = [self.base]  # sizes that tell which of them a number comes from
-        points += [
-            {n: v + (step * (2 * places[n] + 3) if n in places else 0) for n, v in self.base.items()} for step in (1, 5)
-        ]
-        try:
-            runs = [self.first] + [self.capture(*self._resized(sizes)) for sizes in points[1:]]
-        except (RuntimeError, ValueError, IndexError, AssertionError) as e:
-            return e
+        failure = None
+        for steps in _STEPS:
+            changes = {n: steps(k) for n, k in places.items()}
+            points = [self.base, *({n: v + changes.get(n, (0, 0))[k] for n, v in self.base.items()} for k in range(2))]
+            if not all(self._allowed(sizes) for sizes in points[1:]):
+                continue
+            try:
+                runs = [self.first] + [self.capture(*self._resized(sizes)) for sizes in points[1:]]
+            except (RuntimeError, ValueError, IndexError, AssertionError) as e:
+                failure = failure or e
+                continue
+            break
+        else:
+            return failure or errors.dynamic("no other sizes lie within their bounds")
         kinds = {tuple((n.op, n.target if n.op != "placeholder" else 0) for n in run.graph.nodes) for run in runs}
         if len(kinds) > 1:
             return errors.dynamic("it makes other calls for other sizes")
         self.points, self.runs = points, runs
         return None
+
+    def _allowed(self, sizes):
+        roots = self.roots
+        return all(
+            n >= 1 and (roots[name].high is UNBOUNDED or n <= roots[name].high)
+            for name, n in sizes.items()
+            if name in roots
+        )
 
     def _resized(self, sizes):
         """The arguments with other sizes: rows again from the beginning."""
@@ -151,6 +174,8 @@ class _Merge:
         value = values[0]
         if isinstance(value, (Node, Tensor)) or all(type(v) is type(value) and v == value for v in values):
             return value
+        if all(type(v) is slice for v in values):
+            return slice(*(self.value(parts, node) for parts in zip(*((v.start, v.stop, v.step) for v in values))))
         what = "a result" if node is None else node.name
         if not all(type(v) is int for v in values):
             raise errors.dynamic(f"{what} depends on a size: {values[:2]}")
@@ -165,14 +190,24 @@ class _Merge:
 
     def _computed(self, leaf, d, slope, offset, node):
         first = self.first
-        holder = dict(zip(map(id, first.inputs), first.graph.find_nodes(op="placeholder")))[id(first.leaves[leaf])]
-        graph = first.graph
+        graph, holder = first.graph, self._placeholder(first.leaves[leaf])
         with graph.inserting_before(node if node is not None else graph.output_node()):
             found = graph.call_method("size", (holder, d))
             if slope != 1:
                 found = graph.call_function(operator.mul, (found, slope))
             if offset:
                 found = graph.call_function(operator.add, (found, offset))
+        return found
+
+    def _placeholder(self, t):
+        """The placeholder of an input; a new one behind the others, where only its sizes are used."""
+        first = self.first
+        nodes = first.graph.find_nodes(op="placeholder")
+        found = dict(zip(map(id, first.inputs), nodes)).get(id(t))
+        if found is None:
+            first.inputs = [*first.inputs, t]
+            with first.graph.inserting_before(next(n for n in first.graph.nodes if n.op != "placeholder")):
+                found = first.graph.placeholder(f"sizes_{len(nodes)}")
         return found
 
 

@@ -26,7 +26,7 @@ class Size:
 
 def read(mod, args, kwargs, dynamic_shapes):
     """(for each leaf of the arguments {dimension: Size}, where each leaf is). Raises UserError where the two do not match."""
-    inputs = _named(mod, args, kwargs)
+    inputs = named(mod, args, kwargs)
     if isinstance(dynamic_shapes, (ShapesCollection, AdditionalInputs)):
         dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
     if isinstance(dynamic_shapes, dict):
@@ -41,7 +41,7 @@ def read(mod, args, kwargs, dynamic_shapes):
         top = [(f"[{k}]", value, spec) for k, (value, spec) in enumerate(zip(inputs.values(), dynamic_shapes))]
     by_name = {}
     for (path, value, spec), name in zip(top, inputs):
-        leaves = _leaves(value, spec, path, f"L['{name}']")
+        leaves = leaves_of(value, spec, path, f"L['{name}']")
         by_name[name] = [(leaf, _sizes(leaf, wanted, where, source), source) for leaf, wanted, where, source in leaves]
     order = [*(name for name in inputs if name not in kwargs), *kwargs]  # as pytrees go through (args, kwargs)
     rows = [row for name in order for row in by_name[name]]
@@ -49,7 +49,7 @@ def read(mod, args, kwargs, dynamic_shapes):
     return [sizes for _, sizes, _ in rows], [source for *_, source in rows]
 
 
-def _named(mod, args, kwargs):
+def named(mod, args, kwargs):
     """The arguments by the names of their parameters."""
     bound = inspect.signature(mod.forward).bind(*args, **kwargs).arguments
     several = [
@@ -62,7 +62,7 @@ def _named(mod, args, kwargs):
     return bound
 
 
-def _leaves(value, spec, where, source):
+def leaves_of(value, spec, where, source):
     """(leaf, its specification, where that is, where the leaf is) of all leaves, in the order of pytrees."""
     if isinstance(value, (list, tuple)):
         inside = [(k, v, f"[{k}]") for k, v in enumerate(value)]
@@ -77,7 +77,7 @@ def _leaves(value, spec, where, source):
         value, spec = leaves, [None] * len(leaves) if spec is None else spec
     _check_form(value, spec, where)
     for key, v, path in inside:
-        yield from _leaves(v, spec[key], where + path, source + path)
+        yield from leaves_of(v, spec[key], where + path, source + path)
 
 
 def _check_form(value, spec, where):
@@ -201,7 +201,7 @@ class ShapesCollection:
             used.add(id(value))
             return self._shapes[id(value)][1] if id(value) in self._shapes else None
 
-        made = {name: look(value) for name, value in _named(m, tuple(args), dict(kwargs or {})).items()}
+        made = {name: look(value) for name, value in named(m, tuple(args), dict(kwargs or {})).items()}
         if not set(self._shapes) <= used:
             raise ValueError(
                 "Some tensors that were assigned shapes were not found in args. Maybe such tensors were copied "
@@ -226,7 +226,7 @@ class AdditionalInputs:
 
     def dynamic_shapes(self, m, args, kwargs=None) -> dict:
         """What `export` takes."""
-        every = [_named(m, *example) for example in ((tuple(args), dict(kwargs or {})), *self._examples)]
+        every = [named(m, *example) for example in ((tuple(args), dict(kwargs or {})), *self._examples)]
 
         def look(*values):
             first = values[0]

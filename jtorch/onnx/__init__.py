@@ -1,21 +1,20 @@
-"""torch.onnx without an exporter: nothing is ever being exported, and asking for it says what to do."""
+"""torch.onnx: modules written as ONNX models, by way of torch.export."""
 
 import contextlib
 import enum
 
-from .. import errors
+from . import exporting
+from .errors import OnnxExporterError, UnsupportedOperatorError
+from .exporting import export
 
 __all__ = [
     "OnnxExporterError",
+    "UnsupportedOperatorError",
     "export",
     "is_in_onnx_export",
     "register_custom_op_symbolic",
     "unregister_custom_op_symbolic",
 ]
-
-
-class OnnxExporterError(RuntimeError):
-    """What an export raises."""
 
 
 class OperatorExportTypes(enum.Enum):
@@ -54,13 +53,8 @@ class TensorProtoDataType(enum.IntEnum):
 
 
 def is_in_onnx_export() -> bool:
-    """False."""
-    return False
-
-
-def export(model, args=(), f=None, **options):
-    """Raises NotImplementedError: models are not written as ONNX."""
-    raise errors.unsupported("export to ONNX", instead="jax.export of the jitted function, or jax2tf and tf2onnx")
+    """Whether a module's forward is running to be written as ONNX."""
+    return exporting.running
 
 
 def register_custom_op_symbolic(symbolic_name, symbolic_fn, opset_version) -> None:
@@ -74,3 +68,11 @@ def unregister_custom_op_symbolic(symbolic_name, opset_version) -> None:
 def select_model_mode_for_export(model, mode):
     """Context: accepted."""
     return contextlib.nullcontext()
+
+
+def __getattr__(name):
+    if name == "ONNXProgram":
+        from .program import ONNXProgram  # noqa: PLC0415  needs the package onnx
+
+        return ONNXProgram
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -29,7 +29,6 @@ _ADVICE = {
     "torch.nn.parallel": "one process sees all devices: shard with jax, or train on one device",
     "torch.nn.qat": "quantization is not supported",
     "torch.nn.quantized": "quantization is not supported",
-    "torch.onnx": "export to ONNX is not supported: jax2tf or jax.export take the jitted function",
     "torch.package": "use torch.save of a state_dict, and the code as a package",
     "torch.quantization": "quantization is not supported: keep the model in float, or bfloat16 by .to(torch.bfloat16)",
     "torch.quantize": "quantization is not supported: keep the tensor in float",

@@ -58,6 +58,12 @@ def test_cuda_without_an_accelerator():
     assert jtorch.cuda.is_available() is False
 
 
+cpu_build = pytest.mark.skipif(
+    torch.version.cuda is not None, reason="PyTorch is built for CUDA, and its words are of drivers"
+)
+
+
+@cpu_build
 @pytest.mark.skipif(device.accelerator() is not None, reason="there is an accelerator here")
 def test_devices_that_are_not_there():
     for program in (
@@ -90,6 +96,7 @@ def test_default_device():
     both(program)
 
 
+@cpu_build
 @pytest.mark.parametrize("name", ["cuda", "cuda:1", "xpu", "cuda:foo"])
 def test_absent_default_device(name):
     def program(torch):

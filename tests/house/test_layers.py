@@ -23,7 +23,7 @@ FLOORS = {
     "reshaping.py": 6.5, "convert.py": 6.5, "writing.py": 6.5, "storage_api.py": 6.5, "mapped_files.py": 6.5, "copying.py": 6.5,
     "legacy.py": 6.5, "inplace_random.py": 6.5, "sampling.py": 6.5, "unavailable.py": 6.5,
     "autograd/anomaly_mode.py": 6.5, "compiler.py": 8, "control.py": 8,
-    "compile": 8, "jit": 8, "fx": 8, "export": 8, "func": 8, "swap": 8, "cli": 8, "bench": 8,
+    "compile": 8, "jit": 8, "fx": 8, "export": 8, "onnx": 8.5, "func": 8, "swap": 8, "cli": 8, "bench": 8,
     "api.py": 9, "__init__.py": 9, "__main__.py": 9,
 }  # fmt: skip
 ANY_OTHER = 7
