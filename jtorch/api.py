@@ -78,6 +78,7 @@ def set_default_device(device) -> None:
 
 
 def get_default_device():
+    """The device of tensors made without saying where."""
     return devices.get_default()
 
 
@@ -99,8 +100,9 @@ def _number_kind(x) -> type | None:
     return next((kind for kind in (bool, int, float, complex) if isinstance(x, kind)), None)
 
 
-def vmap(*args, **kwargs):
-    return importlib.import_module("jtorch.func").vmap(*args, **kwargs)
+def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
+    """`jtorch.func.vmap`: `func` for every slice along `in_dims` at once, its results stacked along `out_dims`."""
+    return importlib.import_module("jtorch.func").vmap(func, in_dims, out_dims, randomness, chunk_size=chunk_size)
 
 
 _NAMES = {

@@ -30,15 +30,12 @@ cold_ops = _int("JTORCH_COLD_OPS", 6)  # first sight of a graph with more uncomp
 max_states = _int("JTORCH_MAX_STATES", 1 << 19)  # recorded paths kept; beyond it the memory of graphs is dropped
 # where masks of dropout are drawn: device (fused into the step), or host: PyTorch's numbers for the same seed, to compare with it
 host_dropout = _choice("JTORCH_DROPOUT", "device", "host") == "host"
-deterministic = (
-    False  # torch.use_deterministic_algorithms: what a program's first runs give equals its later runs' in every bit
-)
-conv_tf32 = (
-    True  # torch.backends.cudnn.allow_tf32: accelerators may round the operands of convolutions, as PyTorch lets them
-)
-tries_kernels = _flag(
-    "JTORCH_TRY_KERNELS", False
-)  # 1: XLA tries out a GPU's kernels; takes long, seldom finds a better one
+# torch.use_deterministic_algorithms: what a program's first runs give equals its later runs' in every bit
+deterministic = False
+# torch.backends.cudnn.allow_tf32: accelerators may round the operands of convolutions, as PyTorch lets them
+conv_tf32 = True
+# 1: XLA tries out a GPU's kernels, which takes long and seldom finds a better one
+tries_kernels = _flag("JTORCH_TRY_KERNELS", False)
 logs = frozenset(part.strip().lstrip("+") for part in os.environ.get("TORCH_LOGS", "").split(",") if part.strip())
 
 

@@ -1,14 +1,10 @@
 """Public errors of neural-network ops, in the manner of errors.py: PyTorch's type and first line."""
 
-from .errors import dim_range, expand_rank, expand_size, inplace_shape, t_rank, unsupported
+from .errors import _list, dim_range, expand_rank, expand_size, inplace_shape, not_implemented, t_rank, unsupported
+from .errors import scalar_name as _name
 
-__all__ = ["dim_range", "expand_rank", "expand_size", "inplace_shape", "t_rank", "unsupported"]
+__all__ = ["dim_range", "expand_rank", "expand_size", "inplace_shape", "not_implemented", "t_rank", "unsupported"]
 
-_LETTERS = {
-    "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
-    "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64", "float16": "Half", "bfloat16": "BFloat16",
-    "float32": "Float", "float64": "Double", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
-}  # fmt: skip
 _C_NAMES = {
     "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
     "int64": "long int", "int32": "int", "int16": "short int", "int8": "signed char",
@@ -18,16 +14,8 @@ _C_NAMES = {
 }  # fmt: skip
 
 
-def _name(dtype) -> str:
-    return _LETTERS.get(dtype.name, dtype.name)
-
-
 def _c_name(dtype) -> str:
     return _C_NAMES.get(dtype.name, dtype.name)
-
-
-def _list(shape) -> str:
-    return "[" + ", ".join(map(str, shape)) + "]"
 
 
 def _size(shape) -> str:
@@ -35,10 +23,6 @@ def _size(shape) -> str:
 
 
 # dtypes
-
-
-def not_implemented(kernel: str, dtype) -> NotImplementedError:
-    return NotImplementedError(f"\"{kernel}\" not implemented for '{_name(dtype)}'")
 
 
 def same_dtype(a: str, b: str, left, right) -> RuntimeError:

@@ -81,15 +81,6 @@ def incompatible_data(other) -> RuntimeError:
     )
 
 
-def cannot_cast(source, target) -> RuntimeError:
-    names = [errors.scalar_name(d) for d in (source, target)]
-    return RuntimeError(f"result type {names[0]} can't be cast to the desired output type {names[1]}")
-
-
-def written_shape(wanted, got) -> RuntimeError:
-    return RuntimeError(f"output with shape {list(wanted)} doesn't match the broadcast shape {list(got)}")
-
-
 def no_dense_result(name) -> RuntimeError:
     return RuntimeError(f"{name}: the result is dense and cannot be written into a sparse tensor")
 
@@ -108,12 +99,6 @@ def indices_rank(shape) -> RuntimeError:
 def nnz_differs(indices, values) -> RuntimeError:
     return RuntimeError(
         f"indices and values must have same nnz, but got nnz from indices: {indices}, nnz from values: {values}"
-    )
-
-
-def size_length(size, sparse_dim, dense_dim) -> RuntimeError:
-    return RuntimeError(
-        f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {size}, sparse_dim = {sparse_dim}, dense_dim = {dense_dim}"
     )
 
 
@@ -228,10 +213,6 @@ def argument_dim(name, wanted, got) -> RuntimeError:
     return RuntimeError(f"{name}: expected {wanted}, got {got}")
 
 
-def inner_sizes(a, b) -> RuntimeError:
-    return RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({a[0]}x{a[1]} and {b[0]}x{b[1]})")
-
-
 def both_sparse_dims(name) -> RuntimeError:
     return RuntimeError(f"{name}: tensors must have the same sparse and dense dimensions and the same layout")
 
@@ -285,13 +266,6 @@ def intersection() -> RuntimeError:
 # shapes
 
 
-def permute_length(wanted, got) -> RuntimeError:
-    return RuntimeError(
-        "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions "
-        f"i.e. input.dim() = {wanted} is not equal to len(dims) = {got}"
-    )
-
-
 def permute_duplicates() -> RuntimeError:
     return RuntimeError("permute(sparse_coo): duplicate dims are not allowed.")
 
@@ -309,14 +283,6 @@ def transpose_mixed(n, a, b) -> RuntimeError:
 
 def index_out_of_range(index, size) -> IndexError:
     return IndexError(f"index_select(): index contains {index} that is out of range for tensor of size {size}")
-
-
-def select_range(index, shape, dim) -> IndexError:
-    return IndexError(f"select(): index {index} out of range for tensor of size {list(shape)} at dimension {dim}")
-
-
-def narrow_range(start, length, size) -> RuntimeError:
-    return RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
 
 
 def cat_layouts(layouts) -> RuntimeError:
@@ -339,7 +305,7 @@ def cat_sizes(first, k, got, dim) -> RuntimeError:
     )
 
 
-def resize_length(sparse_dim, dense_dim, got) -> RuntimeError:
+def size_length(sparse_dim, dense_dim, got) -> RuntimeError:
     return RuntimeError(
         f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {got}, sparse_dim = {sparse_dim}, dense_dim = {dense_dim}"
     )
@@ -380,10 +346,6 @@ def matrices(sparse_dim) -> RuntimeError:
 
 def mv_size(columns, length) -> RuntimeError:
     return RuntimeError(f"mv: expected self.size(-1) == vec.size(-1), but got {columns} and {length}")
-
-
-def scalar_types(one, two) -> RuntimeError:
-    return RuntimeError(f"expected scalar type {errors.scalar_name(one)} but found {errors.scalar_name(two)}")
 
 
 def reduce_layouts(layout) -> RuntimeError:

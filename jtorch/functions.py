@@ -2,7 +2,6 @@
 
 import builtins
 import importlib
-import importlib.util
 import types
 
 from . import (
@@ -35,8 +34,6 @@ _FAMILIES = (
     "sorting", "special", "statistics", "transcendental", "unpool", "vectors", "views", "windows",
 )  # fmt: skip
 for _family in _FAMILIES:
-    if _family == "image" and importlib.util.find_spec("jtorch.ops.image") is None:
-        continue
     _module = importlib.import_module(f".ops.{_family}", __package__)
     RETURN_FIELDS.update(getattr(_module, "RETURN_FIELDS", {}))
 
@@ -66,7 +63,7 @@ def lookup(space: str, name: str):
         record = _targets.get(space, {}).get(name)
         if record is None:
             if name.endswith("_") and space in ("Tensor", "torch", "nn.functional") and name[:-1] in _inplace:
-                found = spread(_inplace[name[:-1]], build_inplace(_inplace[name[:-1]]))
+                found = spread(_inplace[name[:-1]], build_inplace(_inplace[name[:-1]], name))
                 if space != "Tensor":
                     override.publish((found,), generated=True)
             else:
@@ -186,11 +183,42 @@ for _name in names("Tensor"):
     if not _name.startswith("__") and _name not in vars(Tensor):
         setattr(Tensor, _name, _Unmade(_name))
 
+
+def is_tensor(obj) -> bool:
+    """Whether something is a tensor."""
+    return isinstance(obj, Tensor)
+
+
+def is_storage(obj) -> bool:
+    """Whether something is a storage, typed or untyped."""
+    return isinstance(obj, (storage_api.UntypedStorage, storage_api.TypedStorage))
+
+
+def fill(input, value) -> Tensor:
+    """A copy of `input` in which each element is `value`."""
+    return input.clone().fill_(value)
+
+
+def get_default_dtype():
+    """The dtype of floating-point tensors made without saying which."""
+    return dtypes.default.dtype
+
+
+def promote_types(type1, type2):
+    """The smallest dtype that holds both, and is of no lower kind than either."""
+    return dtypes.promote(*(dtypes.PYTHON.get(t, t) for t in (type1, type2)))
+
+
+def can_cast(from_, to) -> bool:
+    """Whether PyTorch's promotion rules let a result of the first dtype be written as the second."""
+    return dtypes.can_cast(*(dtypes.PYTHON.get(t, t) for t in (from_, to)))
+
+
 _PLAIN = {
     "reshape": reshaping.reshape_function, "flatten": reshaping.flatten, "ravel": reshaping.ravel, "clone": reshaping.clone,
     "equal": methods.equal,
-    "is_tensor": lambda obj: isinstance(obj, Tensor),
-    "is_storage": lambda obj: isinstance(obj, (storage_api.UntypedStorage, storage_api.TypedStorage)),
+    "is_tensor": is_tensor, "is_storage": is_storage, "fill": fill, "get_default_dtype": get_default_dtype,
+    "promote_types": promote_types, "can_cast": can_cast,
     "is_floating_point": lambda input: input.is_floating_point(),
     "is_complex": lambda input: input.is_complex(),
     "is_signed": lambda input: input.is_signed(),
@@ -205,10 +233,6 @@ _PLAIN = {
     "detach": lambda input: input.detach(),
     "detach_": lambda input: input.detach_(),
     "fill_": writing.fill_, "zero_": writing.zero_,
-    "fill": lambda input, value: input.clone().fill_(value),
-    "get_default_dtype": lambda: dtypes.default.dtype,
-    "promote_types": lambda type1, type2: dtypes.promote(*(dtypes.PYTHON.get(t, t) for t in (type1, type2))),
-    "can_cast": lambda from_, to: dtypes.can_cast(*(dtypes.PYTHON.get(t, t) for t in (from_, to))),
 }  # fmt: skip
 _FROM = {
     creation: (
@@ -244,9 +268,8 @@ _NO_OVERRIDE = {
 }  # fmt: skip
 for _name, _fn in list(_PLAIN.items()):
     if isinstance(_fn, types.FunctionType) and _fn.__code__.co_varnames[:1] in (("input",), ("self",)):
+        _fn.__doc__ = _fn.__doc__ or vars(Tensor)[_name].__doc__
         _PLAIN[_name] = of_tensor(_fn, _name)
-    elif getattr(_fn, "__name__", "") == "<lambda>":
-        _fn.__name__ = _fn.__qualname__ = _name
     if vars(Tensor).get(_name) is _PLAIN[_name]:
         setattr(Tensor, _name, twin(_fn))
 override.publish({n: f for n, f in _PLAIN.items() if n not in _FACTORIES | _NO_OVERRIDE})

@@ -162,10 +162,6 @@ def map2_(self, x, y, function):
     )
 
 
-def requires_grad_view(self):
-    return self
-
-
 def equal(input, other) -> bool:
     """Whether shape and all elements are the same."""
     if not isinstance(other, Tensor):
@@ -226,43 +222,102 @@ def _grad_dtype(self):
     return self._spec.dtype
 
 
-def _resize(self, *sizes):
+def resize(self, *sizes):
     """Deprecated by PyTorch: the same elements in another shape."""
     errors.warn("non-inplace resize is deprecated")
     return reshape(self, *sizes)
 
 
-def _resize_as(self, tensor):
+def resize_as(self, tensor):
     """Deprecated by PyTorch: the same elements in the shape of `tensor`."""
     errors.warn("non-inplace resize_as is deprecated")
     return reshape(self, tensor.shape)
 
 
-def _module_load(self, other, assign=False):
+def module_load(self, other, assign=False):
     """What `load_state_dict` swaps this tensor with under torch.__future__.set_swap_module_params_on_conversion."""
     return other.detach() if assign else self.copy_(other).detach()
 
 
-def _record_stream(self, stream) -> None:
+def record_stream(self, stream) -> None:
     """Accepted: memory is given back when programs that use it have run."""
 
 
-def _reinforce(self, reward):
+def reinforce(self, reward):
+    """Removed from PyTorch; it raises as PyTorch's does."""
     raise RuntimeError("reinforce() was removed.\nUse torch.distributions instead.")
 
 
-_OLD = {
-    "dense_dim": lambda self: self._spec.ndim, "sparse_dim": lambda self: 0, "const_data_ptr": lambda self: self.data_ptr(),
-    "dequantize": lambda self: to(self, dtype=dtypes.float32), "module_load": _module_load, "record_stream": _record_stream,
-    "reinforce": _reinforce, "resize": _resize, "resize_as": _resize_as,
-    "index": lambda self, indices: self[tuple(indices)],
-    "storage_type": lambda self: type(self.storage()),
-    "slice_inverse": lambda self, src, dim=0, start=None, end=None, step=1: self.as_strided(
-        tuple(src.shape), src.stride(), src.storage_offset()
-    ),
-}  # fmt: skip
-for _name, _fn in _OLD.items():
-    _fn.__name__ = _name
+def dense_dim(self) -> int:
+    """The number of dimensions that are not sparse: all."""
+    return self._spec.ndim
+
+
+def sparse_dim(self) -> int:
+    """The number of sparse dimensions: none."""
+    return 0
+
+
+def const_data_ptr(self) -> int:
+    """As `data_ptr`."""
+    return self.data_ptr()
+
+
+def dequantize(self):
+    """The tensor in float32."""
+    return to(self, dtype=dtypes.float32)
+
+
+def index(self, indices):
+    """`self[indices]`."""
+    return self[tuple(indices)]
+
+
+def storage_type(self) -> type:
+    """The class of this tensor's typed storage."""
+    return type(self.storage())
+
+
+def slice_inverse(self, src, dim=0, start=None, end=None, step=1):
+    """The tensor that `self` is a slice of, `src` giving its shape, strides and offset."""
+    return self.as_strided(tuple(src.shape), src.stride(), src.storage_offset())
+
+
+def is_same_size(self, other) -> bool:
+    """Whether the other tensor has the same shape."""
+    return self._spec.shape == other._spec.shape
+
+
+def is_nonzero(self) -> bool:
+    """Whether the one element is not zero. RuntimeError: there is none, or more."""
+    return bool(self)
+
+
+def is_distributed(self) -> bool:
+    """False: a tensor lies in this process."""
+    return False
+
+
+def pin_memory(self, device=None):
+    """The tensor itself: memory for transfers is jax's affair."""
+    return self
+
+
+def resolve_conj(self):
+    """The tensor itself: no tensor is a lazy conjugate."""
+    return self
+
+
+def resolve_neg(self):
+    """The tensor itself: no tensor is a lazy negation."""
+    return self
+
+
+_SMALL = (
+    dense_dim, sparse_dim, const_data_ptr, dequantize, module_load, record_stream, reinforce, resize, resize_as, index,
+    storage_type, slice_inverse, is_same_size, is_nonzero, is_distributed, pin_memory,
+    resolve_conj, resolve_neg,
+)  # fmt: skip
 
 
 def install():
@@ -305,22 +360,17 @@ def install():
     Tensor.as_subclass = as_subclass
     Tensor.new = new
     Tensor.__new__ = staticmethod(legacy_new)
-    Tensor.pin_memory = lambda self, device=None: self
     Tensor.share_memory_ = share_memory_
-    Tensor.is_same_size = lambda self, other: self._spec.shape == other._spec.shape
-    Tensor.resolve_conj = lambda self: self
-    Tensor.resolve_neg = lambda self: self
-    Tensor.is_distributed = lambda self: False
-    Tensor.is_inference_ = Tensor.is_inference
     Tensor.dim_order = dim_order
-    Tensor.is_nonzero = lambda self: bool(self)
     Tensor.to_dense = to_dense
     for name in _OF_SPARSE:
         setattr(Tensor, name, of_sparse(name))
     for name in ("transpose", "squeeze", "unsqueeze", "t", "swapaxes", "swapdims", "as_strided"):
         setattr(Tensor, name + "_", layout_inplace(name))
-    for name, fn in {**unavailable.methods(), **_OLD}.items():
+    for name, fn in unavailable.methods().items():
         setattr(Tensor, name, fn)
+    for fn in _SMALL:
+        setattr(Tensor, fn.__name__, fn)
     Tensor.volatile = property(_volatile, _volatile_set)
     Tensor.name = property(_no_name)
     Tensor.grad_dtype = property(_grad_dtype)

@@ -155,7 +155,8 @@ def one_by_one(name):
     def method(self, *args, **named):
         return lookup(name)(self, *(args if len(args) < 2 else (args,)), **named)
 
-    method.__name__ = name
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"`jtorch.{name}` of this tensor; several ints need no parentheses."
     return method
 
 

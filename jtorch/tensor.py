@@ -111,6 +111,7 @@ class Tensor(metaclass=TensorMeta):
         return self._spec.strides[_wrap(dim, self._spec.ndim)]
 
     def storage_offset(self) -> int:
+        """Where in its storage the first element lies, in elements."""
         return self._offset
 
     @property
@@ -126,16 +127,19 @@ class Tensor(metaclass=TensorMeta):
         return self._spec.ndim
 
     def dim(self) -> int:
+        """How many dimensions there are."""
         return self._spec.ndim
 
     ndimension = dim
 
     def numel(self) -> int:
+        """How many elements there are."""
         return self._spec.numel
 
     nelement = numel
 
     def element_size(self) -> int:
+        """The bytes of one element."""
         return self._spec.dtype.itemsize
 
     @property
@@ -151,21 +155,27 @@ class Tensor(metaclass=TensorMeta):
         return CONSTANTS["strided"]
 
     def is_floating_point(self) -> bool:
+        """Whether the elements are real floating-point numbers."""
         return self._spec.dtype.is_floating_point
 
     def is_complex(self) -> bool:
+        """Whether the elements are complex numbers."""
         return self._spec.dtype.is_complex
 
     def is_signed(self) -> bool:
+        """Whether the dtype has negative numbers."""
         return self._spec.dtype.is_signed
 
     def is_conj(self) -> bool:
+        """False: `conj` computes, no tensor is a lazy conjugate."""
         return False
 
     def is_neg(self) -> bool:
+        """False: no tensor is a lazy negation."""
         return False
 
     def is_inference(self) -> bool:
+        """Whether the tensor was made under `inference_mode`, so that the tape never knows it."""
         return self._storage.version < 0
 
     def is_pinned(self, device=None) -> bool:
@@ -204,6 +214,7 @@ class Tensor(metaclass=TensorMeta):
         return self._spec.device.type == "meta"
 
     def get_device(self) -> int:
+        """The number of the accelerator that the tensor is on; -1 on the CPU."""
         d = self._spec.device
         return -1 if d.type == "cpu" else d.index or 0
 

@@ -120,5 +120,5 @@ def methods() -> dict:
     """{name: method of Tensor}."""
     found = {n: _only_sparse(n, layout) for n, layout in _LAYOUTS.items()} | {n: _no_kernel(n) for n in _NO_KERNEL}
     for (what, instead), names in METHODS.items():
-        found |= {n: refusing(f"Tensor.{n}", what, instead) for n in names.split()}
+        found |= {n: _named(refusing(f"Tensor.{n}", what, instead), n, f"Unsupported: {what}.") for n in names.split()}
     return found | {n: _removed(n) for n in _REMOVED if n != "matrix_rank"}

@@ -277,6 +277,6 @@ def layout_inplace(name):
     view.plans = {}
     view.grad_name = _written_name(view)
     written = build_view(view, alone=None)
-    change.__name__ = name + "_"
+    change.__name__ = change.__qualname__ = name + "_"
     change.__doc__ = f"`{name}`, in place."
     return change

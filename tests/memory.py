@@ -31,6 +31,13 @@ def forget_programs():
     _kept = _held()
 
 
+def start_anew():
+    """No program made before is found again, as `forget_programs`; its memory stays, since looking for it takes up to 1.5 s."""
+    from jtorch.core import crowd  # noqa: PLC0415  as above
+
+    crowd.forget()
+
+
 @functools.cache
 def _memory():
     """Bytes of the machine; none where the system does not tell."""

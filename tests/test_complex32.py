@@ -82,3 +82,8 @@ def test_transformed_by_jax():
 def test_handed_to_other_libraries():
     with pytest.raises(NotImplementedError, match="complex32 in DLPack\n  use view_as_real"):
         jtorch.ones(2, dtype=jtorch.complex32).__dlpack__()
+
+
+@pytest.mark.parametrize("call", ["max_pool2d(x, 1)", "mse_loss(x, x)", "softmax(x, 0)", "logsigmoid(x)"])
+def test_what_refuses_it_names_it(call):
+    both(lambda t: eval(call, vars(t.nn.functional) | {"x": t.zeros(1, 1, 2, 2, dtype=t.complex32)}))

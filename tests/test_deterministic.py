@@ -3,12 +3,12 @@
 import pytest
 
 import jtorch
-from tests.memory import forget_programs
+from tests.memory import start_anew
 
 
 @pytest.fixture
 def deterministic():
-    forget_programs()
+    start_anew()
     jtorch.use_deterministic_algorithms(True)
     yield
     jtorch.use_deterministic_algorithms(False)

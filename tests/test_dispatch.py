@@ -4,7 +4,7 @@ import pytest
 
 import jtorch
 from jtorch.dispatch import dynamic, old_order
-from tests.oracle import both
+from tests.oracle import both, torch
 
 
 def test_promotion_of_results():
@@ -235,3 +235,21 @@ def test_calls_of_a_dynamic_op_that_are_alike_share_a_derivative():
         (by_x,) = jtorch.autograd.grad((y * y).sum(), x)
         assert by_x.tolist() == [[2.0 * v if v > least else 0.0 for v in row] for row in x.tolist()]
     assert len(dynamic._plans) == made + 2
+
+
+@pytest.mark.parametrize("shape", [(2,), (3,)])
+@pytest.mark.parametrize(
+    "call",
+    ["x.clone()", "x * 2", "x == x", "t.stack([x, x])", "x.flip(0)", "x + here", "t.cat([here, x])"],
+)
+def test_two_whole_numbers_are_no_random_key(call, shape):
+    """A key is two numbers of uint32 too, and goes to any device."""
+
+    def program(t):
+        x = t.zeros(shape, dtype=t.uint32, device="meta")
+        try:
+            return str(eval(call, {"t": t, "x": x, "here": t.zeros(shape, dtype=t.uint32)}).device)
+        except RuntimeError:  # the words are others
+            return RuntimeError
+
+    assert program(jtorch) == program(torch)

@@ -28,7 +28,7 @@ CALLS = [
     "torch.reshape(x, (9,))", "torch.flatten(x)", "x.contiguous()", "x.is_contiguous()", "x.stride()", "x.storage_offset()",
     "x.expand(2, 3, 3)", "x.expand_as(p)", "1 in x", "x.masked_fill(p > 0, 0)", "torch.sort(x)", "x.std()", "torch.linalg.norm(x)",
     "torch.fft.fft(x)", "torch.special.erf(x)", "torch.nn.functional.gelu(x)", "torch.nn.functional.linear(x, p)",
-    "torch.rand_like(x)", "torch.full_like(x, 2)", "x.new_tensor([1.0])", "x.add_(1)", "p.add_(x)", "x.copy_(p)", "p.copy_(x)",
+    "torch.rand_like(x)", "torch.full_like(x, 2)", "x.new_tensor([1.0])", "x.add_(1)", "x.arccos_()", "x.divide_(2)", "p.add_(x)", "x.copy_(p)", "p.copy_(x)",
     "x.zero_()", "x.fill_(1)", "torch.equal(x, p)", "torch.allclose(x, p)", "x.type_as(p)", "x.index_select(0, i)", "x.clamp(0, 1)",
     "torch.clamp(x, min=0)", "torch.clip(x, min=0)", "torch.multiply(x, 2)", "torch.concat([x, p])", "x.clip(0)", "torch.is_tensor(x)", "isinstance(x, torch.Tensor)", "x.__class__.__name__", "hash(x) == id(x)",
     "torch.sin(x, out=p)", "torch.sin(p, out=x)", "x.nelement()", "x._version", "x.is_floating_point()", "torch.is_floating_point(x)",

@@ -64,6 +64,7 @@ def is_autocast_cache_enabled() -> bool:
 
 
 def set_autocast_cache_enabled(enabled) -> None:
+    """Set the flag that `is_autocast_cache_enabled` gives; nothing else follows from it."""
     _state.cache = bool(enabled)
 
 

@@ -220,7 +220,7 @@ class _Application:
             for k, v in left.items():
                 setattr(ctx, k, from_jax(v))
             given = iter(cotangents)
-            grads = [None if s is None else _tensor(next(given), s) for s in ctx.specs]
+            grads = [None if s is None else _tensor(next(given)) for s in ctx.specs]
             got = ctx.apply(*grads)
             specs = [s for s in ctx.arguments if s is not None]
             return tuple(_cotangent(g, s) for g, s in zip(got, specs))
@@ -236,7 +236,7 @@ class _Application:
             given = iter(tangents)
             moved = []
             for spec in ctx.arguments:
-                t = None if spec is None else _tensor(next(given), spec, conjugate=False)
+                t = None if spec is None else _tensor(next(given), conjugate=False)
                 if t is None and spec is not None and ctx.materialize_grads and differentiable(spec):
                     t = _zeros(spec)
                 moved.append(t)
@@ -267,7 +267,7 @@ def _is_zero(x):
     return type(x) is SymbolicZero or x.dtype == jax.dtypes.float0
 
 
-def _tensor(x, spec, conjugate=True):
+def _tensor(x, conjugate=True):
     """A gradient or tangent that JAX gives, as the user's function wants it; None where there is none."""
     if _is_zero(x):
         return None

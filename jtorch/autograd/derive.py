@@ -42,6 +42,7 @@ class Binding:
 
 
 def _argument(slot, operands, numbers):
+    """What a slot of a Binding stands for, given the operands and numbers of the call."""
     kind, what, *rest = slot
     if kind == "s":
         return what
@@ -83,7 +84,8 @@ class Backward:
     """The derivative of a plan by some of its operands: what the tape keeps, and the plan that computes it.
 
     save_in, save_out: positions of operands and results that it needs; positions: operands that get a gradient. guard_in,
-    guard_out: those that must not be written to until it has run.
+    guard_out: those that must not be written to until it has run. build: which cotangents there are (a bool for each result) -> the
+    kernel, which takes what was saved, those cotangents, and the numbers.
     """
 
     __slots__ = (
@@ -171,6 +173,7 @@ class Backward:
         ), sizes
 
     def make(self, present):
+        """See `plan`; traces the derivative where that has not been done."""
         forward = self.forward
         traced = self.traced
         if traced is None or present != self.whole:
@@ -304,59 +307,37 @@ def fit(grad, spec):
 
 
 def _by_rules(plan, binding, positions, owners):
+    """The derivative by the op's stated rules. The names of their parameters say what of the call they need."""
     op = binding.op
     names = [owners[i] for i in positions]
-    wanted = {arg for name in names for arg in op.rule_args[name]}
     slot_of = {param.name: slot for param, slot in zip(op.params, binding.slots)}
-    save_in = []
-    uses_numbers = False
-    for name in wanted:
-        if name in slot_of:
-            for slot in _flat(slot_of[name]):
-                if slot[0] == "o":
-                    save_in.append(slot[1])
-                elif slot[0] == "n":
-                    uses_numbers = True
-    save_in = tuple(sorted(set(save_in)))
-    if "out" in wanted:
-        save_out = tuple(range(plan.n_out))
-    else:
-        save_out = tuple(k for k in range(plan.n_out) if f"out{k}" in wanted)
-
-    def build_for(*kept):
-        return functools.partial(build, *kept)
+    save_in, save_out, uses_numbers = _read_by_rules(plan, slot_of, {a for n in names for a in op.rule_args[n]})
 
     def build(save_in, save_out, stand_ins, unread, present):
         n_saved = len(save_in) + len(save_out)
+        n_values = n_saved + sum(present)
 
         def kernel(*values):
             with op.tracing():
                 return derivatives(values)
 
         def derivatives(values):
-            operands = [None] * len(plan.operands)
-            for i in stand_ins:
-                operands[i] = jnp.zeros(tuple(plan.operands[i].shape), plan.operands[i].dtype.np)
-            for i, v in zip(save_in, values):
-                operands[i] = v
-            outs = {k: jnp.zeros(tuple(plan.specs[k].shape), plan.specs[k].dtype.np) for k in unread}
-            outs.update(zip(save_out, values[len(save_in) : n_saved]))
-            n_grads = sum(present)
-            grads = _cotangents(plan, present, values[n_saved : n_saved + n_grads])
-            numbers = values[n_saved + n_grads :]
-            env = {"g": grads[0] if plan.n_out - op.hidden == 1 else tuple(grads[: plan.n_out - op.hidden])}
-            env["out"] = outs[0] if plan.n_out == 1 and outs else [outs[k] for k in sorted(outs)]
-            env.update((f"out{k}", v) for k, v in outs.items())
+            operands = _filled(plan.operands, save_in, values, stand_ins)
+            outs = _filled(plan.specs, save_out, values[len(save_in) : n_saved], unread)
+            grads = _cotangents(plan, present, values[n_saved:n_values])
+            env = {f"out{k}": v for k, v in enumerate(outs) if v is not None}
+            env["out"] = outs[0] if plan.n_out == 1 else [v for v in outs if v is not None]
+            env["g"] = grads[0] if plan.n_out - op.hidden == 1 else tuple(grads[: plan.n_out - op.hidden])
             result, together = [], {}
             for i, name in zip(positions, names):
-                rule = op.rules[name]
-                spec = plan.operands[i]
+                rule, spec = op.rules[name], plan.operands[i]
                 if rule is ZERO:
-                    result.append(jnp.zeros(tuple(spec.shape), spec.dtype.np))
+                    result.append(_zeros(spec))
                     continue
-                args = {}
-                for arg in op.rule_args[name]:
-                    args[arg] = env[arg] if arg in env else _argument(slot_of[arg], operands, numbers)
+                args = {
+                    a: env[a] if a in env else _argument(slot_of[a], operands, values[n_values:])
+                    for a in op.rule_args[name]
+                }
                 if isinstance(rule, Part):
                     if rule.rule not in together:
                         together[rule.rule] = rule.rule(**args)
@@ -367,7 +348,29 @@ def _by_rules(plan, binding, positions, owners):
 
         return kernel
 
-    return _pruned(plan, positions, save_in, save_out, uses_numbers, build_for)
+    return _pruned(plan, positions, save_in, save_out, uses_numbers, lambda *kept: functools.partial(build, *kept))
+
+
+def _read_by_rules(plan, slot_of, wanted):
+    """(positions of operands, positions of results, whether numbers) that rules with these parameters are given."""
+    slots = [slot for name in wanted if name in slot_of for slot in _flat(slot_of[name])]
+    save_in = tuple(sorted({slot[1] for slot in slots if slot[0] == "o"}))
+    save_out = tuple(k for k in range(plan.n_out) if "out" in wanted or f"out{k}" in wanted)
+    return save_in, save_out, any(slot[0] == "n" for slot in slots)
+
+
+def _filled(specs, places, values, stand_ins):
+    """Arrays for some of the `specs`: the values at `places`, zeros where only a shape is read (`stand_ins`), None elsewhere."""
+    made = [None] * len(specs)
+    for i in stand_ins:
+        made[i] = _zeros(specs[i])
+    for i, v in zip(places, values):
+        made[i] = v
+    return made
+
+
+def _zeros(spec):
+    return jnp.zeros(tuple(spec.shape), spec.dtype.np)
 
 
 def _pruned(plan, positions, save_in, save_out, uses_numbers, build_for):
@@ -398,13 +401,11 @@ def _flat(slot):
 def _cotangents(plan, present, grads):
     """All cotangents of a plan's results, zeros where there is none."""
     given = iter(grads)
-    return [
-        next(given) if there else jnp.zeros(tuple(spec.shape), spec.dtype.np)
-        for there, spec in zip(present, plan.specs)
-    ]
+    return [next(given) if there else _zeros(spec) for there, spec in zip(present, plan.specs)]
 
 
 def _by_vjp(plan, positions):
+    """The derivative of the kernel itself, by jax.vjp."""
     everything = tuple(range(len(plan.operands)))
     single = plan.n_out == 1
 
@@ -415,11 +416,7 @@ def _by_vjp(plan, positions):
         n = len(save_in)
 
         def kernel(*values):
-            operands = [None] * len(plan.operands)
-            for i in stand_ins:
-                operands[i] = jnp.zeros(tuple(plan.operands[i].shape), plan.operands[i].dtype.np)
-            for i, v in zip(save_in, values):
-                operands[i] = v
+            operands = _filled(plan.operands, save_in, values, stand_ins)
             n_grads = sum(present)
             numbers = values[n + n_grads :]
             # Results without a cotangent are left out: zeros for them would be nan where a derivative has no end, as that of
@@ -470,7 +467,7 @@ def tangents_by_rules(plan, moving):
             return total(primals, tangents, numbers)
 
     def total(primals, tangents, numbers):
-        made = jnp.zeros(tuple(result.shape), result.dtype.np)
+        made = _zeros(result)
         for (i, rule), tangent in zip(rules.items(), tangents):
             if rule is ZERO:
                 continue

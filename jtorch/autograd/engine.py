@@ -41,6 +41,7 @@ def _add_plan(spec):
 
 
 def graph_of(device):
+    """The graph that this thread records on a device."""
     graph = tls.me.graph
     return graph if graph.device is device else tls.me.graph_on(device)
 
@@ -55,12 +56,15 @@ def apply_plan(plan, values, edges, numbers=()):
 
 
 class Run:
-    """One backward pass.
+    """One backward pass: `collect` puts the nodes in order, `run_all` or `run` goes through them, `give` hands gradients on.
 
-    captures: (node or leaf, number) -> the gradient wanted there. wanted: the nodes and leaves that gradients may reach, or
-    None for all. pairs: whether values travel with their edges. needed: of those, the nodes that run (the others only hand over what has come to them). token: what names this
-    pass to those who keep something for it alone, made when first asked for: an id() would be used again by a later pass. callbacks:
-    what is called when it has ended, or None.
+    What has come so far: buffers (of each node a gradient, or a list of them for several results), leaf_sums (of each leaf) and
+    leaf_counts (edges into a leaf that nothing has come along yet).
+    What is asked: keep (retain_graph), accumulate (whether leaves get a `.grad`), captures ((node or leaf, number) -> the gradient wanted
+    there), wanted (the nodes and leaves that gradients may reach, or None for all), needed (those of the wanted nodes that run; the
+    others only hand over what has come to them).
+    pairs: whether values travel with their edges. token: what names this pass to those who keep something for it alone, made when first
+    asked for: an id() would be used again by a later pass. callbacks: what is called when it has ended, or None.
     """
 
     __slots__ = (
@@ -157,6 +161,7 @@ class Run:
             self.give(edge, None, None)
 
     def finish_leaf(self, leaf):
+        """All gradients of a leaf have come: call its hooks, capture their sum, add it to `.grad`."""
         value = self.leaf_sums.pop(leaf, None)
         if self.wanted is not None and leaf not in self.wanted:
             return
@@ -186,9 +191,11 @@ class Run:
             self.after_leaf(leaf, None, around)
 
     def accumulate_in(self, leaf, value):
+        """Add a gradient to the `.grad` of a leaf."""
         leaf._accumulate(value, self.create_graph)
 
     def after_leaf(self, leaf, value, around):
+        """The hooks of a leaf that come after its gradient has been added."""
         given = leaf
         for hook in list(around.get("_post_hooks", {}).values()):
             got = hook(given)
@@ -201,6 +208,7 @@ class Run:
             hook((), (self.tensor(value, leaf._spec),))
 
     def hooked(self, hooks, value, spec):
+        """A gradient after the hooks of a tensor."""
         grad = self.tensor(value, spec)
         for hook in list(hooks.values()):
             got = hook(grad)
@@ -210,12 +218,14 @@ class Run:
         return self.untensor(grad)
 
     def hooked_node(self, hooks, value, spec):
+        """A leaf's gradient after the pre-hooks of its accumulating node."""
         given = (self.tensor(value, spec),)
         for hook in list(hooks.values()):
             given = replaced(hook, given, hook(given))
         return self.untensor(given[0])
 
     def tensor(self, value, spec):
+        """A gradient as hooks and Python nodes see it."""
         if value is None:
             return None
         if self.pairs:
@@ -223,12 +233,14 @@ class Run:
         return bridge.wrap(value, _plain(spec), None)
 
     def untensor(self, tensor):
+        """What travels for a tensor: its value, or the pair with its edge."""
         if tensor is None:
             return None
         pair = bridge.unwrap(tensor)
         return pair if self.pairs else pair[0]
 
     def add(self, a, b, spec):
+        """The sum of two gradients of one result."""
         plan = _add_plan(spec)
         if self.pairs:
             outs, edges = apply_plan(plan, (a[0], b[0]), (a[1], b[1]))
@@ -293,6 +305,7 @@ class Run:
                 node.guards = ()
 
     def run(self, order):
+        """Nodes of any kind, with hooks, captures and gradients that did not come."""
         buffers = self.buffers
         captures = self.captures
         for node in order:
@@ -324,12 +337,14 @@ class Run:
                 node.release()
 
     def capture(self, node, grads):
+        """Note the gradients of a node that somebody wants."""
         captures = self.captures
         for k, g in enumerate(grads):
             if (node, k) in captures:
                 captures[node, k] = g
 
     def run_node(self, node, grads):
+        """An op's node: record its derivative and hand its results on. grads: one of each result, or None."""
         saved = node.saved
         bwd = node.bwd
         if len(grads) == 1:
@@ -369,6 +384,7 @@ class Run:
             self.give(edges[i], outs[p] if p >= 0 else there[~p], operands[i])
 
     def step_on_tape(self, node, bwd, plan, saved, there):
+        """As `run_node` records it, where the step itself is put on the tape."""
         if plan is None:
             return ()
         values = [*saved, *(g[0] for g in there)]
@@ -382,6 +398,7 @@ class Run:
         return [e if e is not None and differentiable(s) else None for e, s in zip(edges, plan.operands)]
 
     def run_python(self, node, grads):
+        """A node whose derivative is Python code, as of `autograd.Function`."""
         me = tls.me
         before = me.grad
         me.grad = self.create_graph

@@ -261,4 +261,5 @@ def step(node, grads):
 
 engine.bridge.step = step
 Tensor.backward = tensor_backward
+tensor_backward.__name__, tensor_backward.__qualname__ = "backward", "Tensor.backward"
 __all__ = ["backward", "grad", "grad_edge"]

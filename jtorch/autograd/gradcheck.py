@@ -61,7 +61,7 @@ def _numerical(func, inputs, k, eps):
     return [np.stack([c[j] for c in columns]) if columns else np.zeros((0, 0)) for j in range(n_out)]
 
 
-def _analytical(output, inputs, wanted):
+def _analytical(output, wanted):
     """The same from backward, one matrix an input."""
     value = _numpy(output)
     units = [1.0, 1j] if np.iscomplexobj(value) else [1.0]
@@ -111,7 +111,7 @@ def _twice(output, inputs, wanted):
     before = me.mode
     me.set_mode("eager")
     try:
-        return _analytical(output, inputs, wanted), _analytical(output, inputs, wanted)
+        return _analytical(output, wanted), _analytical(output, wanted)
     finally:
         me.set_mode(before)
 

@@ -177,11 +177,13 @@ class inference_mode(_Mode):
 
 
 def is_grad_enabled() -> bool:
+    """Whether calls in this thread are recorded for gradients."""
     me = tls.me
     return bool(me.extra.get("grad_set")) if me.inference else me.grad
 
 
 def is_inference_mode_enabled() -> bool:
+    """Whether this thread is in `inference_mode`."""
     return tls.me.inference
 
 
@@ -190,8 +192,10 @@ def _set_grad_enabled(mode: bool) -> None:
 
 
 def is_anomaly_enabled() -> bool:
+    """Whether `autograd.detect_anomaly` is on."""
     return bool(tls.me.extra.get("anomaly"))
 
 
 def is_anomaly_check_nan_enabled() -> bool:
+    """Whether `autograd.detect_anomaly` looks for nan in gradients."""
     return tls.me.extra.get("check_nan", True)

@@ -26,7 +26,6 @@ _IMMUTABLE = (range, slice, type(...), type(NotImplemented), re.Pattern, np.dtyp
 _CONTAINERS = (list, dict, set, tuple, frozenset, collections.deque)
 _MOST = 4096  # things that are followed
 _ARRAY = 1 << 16  # bytes of an array of numpy that is compared
-_FUNCTIONS = 64  # functions of one code that are guarded
 MISSING = object()
 _parts = attrgetter("__code__", "__defaults__", "__kwdefaults__")
 _cell = attrgetter("cell_contents")

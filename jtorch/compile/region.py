@@ -9,6 +9,7 @@ from ..tensor import Tensor
 from . import failures, proof
 from .arguments import flatten
 from .aside import Aside, own, write_back
+from .findings import Unproven
 from .replay import Replay
 from .snapshot import Snapshot
 
@@ -201,7 +202,10 @@ class Region:
         else:
             guards, tensors, why = proof.state(watch, leaves)
             if why is None:
-                replay, why = Replay.make(me, before, scope, guards, leaves, tree, out, tensors)
+                try:
+                    replay = Replay.make(me, before, scope, guards, leaves, tree, out, tensors)
+                except Unproven as reason:
+                    why = str(reason)
         if replay is not None:
             self.replays.append(replay)
             self.tries = 0

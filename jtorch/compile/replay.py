@@ -1,12 +1,10 @@
 """Replays: a region's program with the places its inputs come from and its results go to, and the guards that allow it."""
 
-import gc
 from itertools import repeat
 from operator import attrgetter, is_
 from sys import getrefcount
 
 from .. import config
-from ..autograd.node import Node
 from ..core import rng
 from ..core.chain import LITTLE, Gathering, Links, taker
 from ..core.interrupts import uninterrupted
@@ -16,9 +14,9 @@ from ..core.record import Pending
 from ..core.storage import Storage
 from ..handles import mutations, watch
 from ..tensor import Tensor, make
-from .arguments import Arguments, checks_of_arguments, flat, in_range, restore
-from .reads import SIMPLE
-from .sources import NOTHING, GradientOf, is_whole
+from .arguments import Arguments, checks_of_arguments, in_range, restore
+from .findings import Findings, Unproven
+from .sources import NOTHING
 from .waiting import Waiting, only_ours
 
 _value = attrgetter("value")
@@ -30,7 +28,17 @@ _edge = attrgetter("_edge")
 
 
 class Replay:
-    """One program of a region, ready to be run without the region's Python."""
+    """One program of a region, ready to be run without the region's Python.
+
+    What must be as it was (`matches`): guards, checks, mutations, grad, inference; of the arguments `tree` and `given`; of storages that
+    are inputs `specs`; of tensors on them their storage (`owners`, `owned`), their history where they have no gradient (`plain`,
+    `edges`), and that they have no gradient yet (`fresh`); of optimizers `updates`, `optimizers`, `states` and where those are.
+
+    Arguments of the program, in order: `storages` (NOTHING where `arguments` or `keys` say what it is), then the numbers (`pack`).
+    Its results go to `written` (storages), `targets` (arguments), the gradients of `params`, and `result`, as `Findings.results` with
+    two places: among those of `program`, and of `bare`, which is the program without gradients and runs where nobody looks at them.
+    `fed`: positions of the arguments that are results of the call before; `take_...`: functions that pick some of the results.
+    """
 
     __slots__ = (
         "guards", "given", "tree", "storages", "arguments", "keys", "targets", "written", "take_written",
@@ -42,15 +50,15 @@ class Replay:
 
     @classmethod
     def make(cls, me, before, scope, guards, leaves, tree, out, read):
-        """(replay, None), or (None, why not). The thread's graph holds what the region recorded and is flushed here.
+        """The replay of a call that was recorded. The thread's graph holds what it recorded, and is flushed here.
 
-        read: ids of the tensors that the region's code could read without being given them.
+        read: ids of the tensors that the region's code could read without being given them. Unproven: why there is no replay.
         """
         graph = me.graph
         if len([g for g in me.graphs.values() if g.pendings]) != 1 or not graph.pendings:
-            return None, "the region records nothing, or on several devices"
+            raise Unproven("the region records nothing, or on several devices")
         if mutations[0] != before.mutations:
-            return None, "a module was changed in the region"
+            raise Unproven("a module was changed in the region")
         self = cls()
         self.guards = guards
         self.tree = tree
@@ -58,180 +66,106 @@ class Replay:
         self.grad = before.grad
         self.inference = before.inference
         self.updates = scope.updates
-        # -- where the inputs come from
         self.given = Arguments(leaves)
         if not self.given.known():
-            return None, "an argument that can neither be compared nor followed"
-        argument_of = {id(leaf._storage): k for k, leaf in enumerate(leaves) if isinstance(leaf, Tensor)}
-        argument_at = {id(leaf): k for k, leaf in enumerate(leaves) if isinstance(leaf, Tensor)}
-        self.checks = checks_of_arguments(scope.checks, argument_of, before)
+            raise Unproven("an argument that can neither be compared nor followed")
+        found = Findings(before, leaves)
+        self.checks = checks_of_arguments(scope.checks, found.argument_of, before)
         scope.checks.clear()
-        sources = []
-        gradient_of = {id(t[4]._storage): GradientOf(t[0]) for t in before.tensors.values() if is_whole(t[4])}
-        for value in graph.inputs:
-            storage = before.storage_of(value)
-            if storage is not None:
-                sources.append(argument_of.get(id(storage), gradient_of.get(id(storage), storage)))
-            elif id(value) in scope.keys:
-                sources.append(None)
-            else:
-                return None, "an input that was made inside the region"
-        # -- where the results go
-        pendings = graph.pendings
-        index = {id(p): i for i, p in enumerate(pendings)}
-        targets = []
-        held = {
-            id(o) for o in gc.get_objects() if type(o) is Storage and type(o.value) is Pending and id(o.value) in index
-        }
-        grads, results = [], []
-        for tensor, storage, spec, offset, old_grad, edge, rg in before.tensors.values():
-            if (
-                tensor._storage is not storage
-                or tensor._spec is not spec
-                or tensor._offset != offset
-                or tensor._rg != rg
-            ):
-                return None, "a tensor was given another storage in the region"
-            if tensor._edge is not edge:
-                return None, "the history of a tensor from outside was changed in the region"
-            if tensor._grad is not old_grad:
-                new = tensor._grad
-                if id(tensor) in argument_at:
-                    return None, "the gradient of an argument"
-                if new is None:
-                    grads.append((tensor, None, None))
-                    continue
-                if new._edge is not None or type(new._storage.value) is not Pending:
-                    return None, "a gradient with a history"
-                i = index.get(id(new._storage.value))
-                if i is None:
-                    return None, "a gradient from outside the region"
-                grads.append((tensor, i, new._spec))
-                held.discard(id(new._storage))
-        for storage, spec, version in before.storages.values():
-            value = storage.value
-            if type(value) is not Pending or id(value) not in index:
-                if storage.version != version:
-                    return None, "a tensor from outside was given a value from outside"
-            else:
-                if storage.spec is not spec:
-                    return None, "a storage changed its layout in the region"
-                targets.append((argument_of.get(id(storage), gradient_of.get(id(storage), storage)), index[id(value)]))
-                held.discard(id(storage))
-        position = {id(t._grad): k for k, t in enumerate(t for t, i, _ in grads if i is not None)}
-        result_leaves = []
-        self.result_tree = flat(out, result_leaves)
-        for leaf in result_leaves:
-            if not isinstance(leaf, Tensor):
-                if not isinstance(leaf, SIMPLE):
-                    return None, "a result that is neither tensor nor number"
-                results.append((None, leaf, None, None, None, None))
-                continue
-            value = leaf._storage.value
-            if id(leaf) in position:
-                results.append((None, None, None, None, None, ~position[id(leaf)]))
-                continue
-            if id(leaf) in before.tensors:
-                results.append((None, leaf, None, None, None, argument_at.get(id(leaf))))
-                continue
-            if leaf._edge is not None and not _released(leaf._edge):
-                return None, "a result that still needs its backward"
-            if id(leaf._storage) in before.storages or type(leaf) is not Tensor:
-                return None, "a result that shares the memory of a tensor from outside, or is of a class of its own"
-            if type(value) is not Pending or id(value) not in index or leaf._base is not None:
-                return None, "a result from outside the region, or a view"
-            first = next((k for k, other in enumerate(result_leaves[: len(results)]) if _shared(other, leaf)), None)
-            results.append((index[id(value)], first, leaf._spec, leaf._edge, leaf._rg, None))
-            held.discard(id(leaf._storage))
-        if held:
-            return None, "a result that is kept in a new place (state made at the first step?)"
-        # -- the program: its results are exactly the ones with a known place
-        wanted = sorted(
-            {i for _, i in targets}
-            | {i for _, i, _ in grads if i is not None}
-            | {r[0] for r in results if r[0] is not None}
-        )
-        live = [False] * len(pendings)
-        for i in wanted:
-            live[i] = True
-        written = {id(s) for s, _ in targets if type(s) is not int}
-        n_inputs = len(graph.inputs)
-        donate = [id(s) in written for s in sources]
-        inputs, numbers, state = graph.inputs, list(graph.numbers), graph.state
-        arrays = list(inputs)
+        found.look(graph, scope.keys, out)
+        # The program: its results are exactly the ones with a known place.
+        wanted = set(found.wanted())
+        live = [i in wanted for i in range(len(graph.pendings))]
+        written = {id(s) for s, _ in found.targets if type(s) is not int}
+        donate = [id(s) in written for s in found.sources]
+        state, n_inputs = graph.state, len(graph.inputs)
+        if sum(map(len, graph.numbers)) != sum(len(values) for _, _, _, values in scope.updates):
+            raise Unproven("numbers that vary from call to call and do not come from an optimizer")
         program = Program(state, live, donate, graph.device)
-        n_recorded = sum(len(t) for t in numbers)
-        n_updates = sum(len(values) for _, _, _, values in scope.updates)
-        if n_recorded != n_updates:
-            return None, "numbers that vary from call to call and do not come from an optimizer"
-        del arrays, inputs
         me.flush("compiled region")
         program = _compiled(state, program) or program
         if program.call is None:
             program.compile()
         self.program = program
         self.pack = program.pack if program.pack.kept else None
-        sources = [sources[i] for i in program.used]
+        self._follow_inputs(found, *read)
+        self._follow_optimizers()
+        self._follow_results(found, state, live, donate)
+        if not n_inputs:
+            raise Unproven("a region without inputs")
+        return self
+
+    def _follow_inputs(self, found, known, of_modules):
+        """Where a later call finds the arguments of the program, and what must be as it was for that.
+
+        known, of_modules: ids of the tensors that the region's code could read by itself, and through its modules.
+        """
+        tensors = found.before.tensors
+        sources = [found.sources[i] for i in self.program.used]
         self.storages = [NOTHING if s is None or type(s) is int else s for s in sources]
-        self.fresh = [t for t, i, _ in grads if i is not None and before.tensors[id(t)][4] is None]
+        self.arguments = [(k, s) for k, s in enumerate(sources) if type(s) is int]
+        self.keys = [k for k, s in enumerate(sources) if s is None]
+        self.specs = [s.spec for s in self.storages]
+        self.donated = self.program.donate
         held = {id(s) for s in self.storages}
-        known, of_modules = read
         self.owners = [
-            t[0] for t in before.tensors.values()
-            if id(t[1]) in held and t[0]._base is None or id(t[0]) in known and id(t[0]) not in argument_at
+            t[0] for t in tensors.values()
+            if id(t[1]) in held and t[0]._base is None or id(t[0]) in known and id(t[0]) not in found.argument_at
         ]  # fmt: skip
         self.owned = list(map(_storage, self.owners))
-        stored = {id(s) for s, _ in targets if type(s) is not int}
-        also = {id(t[1]) for key, t in before.tensors.items() if key in known or key in of_modules}
-        self.given.part_from(
-            leaves, {id(s) for s in self.storages} | stored if len(stored) < len(targets) else stored, also
-        )
-        found = [
+        for t in tensors.values():
+            if id(t[1]) in held:
+                watch(t[0])
+        stored = {id(s) for s, _ in found.targets if type(s) is not int}
+        also = {id(t[1]) for key, t in tensors.items() if key in known or key in of_modules}
+        self.given.part_from(found.leaves, held | stored if len(stored) < len(found.targets) else stored, also)
+
+    def _follow_optimizers(self):
+        """The optimizers' states, which must be the same tensors, and the tensors that are neither those nor have gradients."""
+        states = [
             (state, name, value)
-            for optimizer, group, _, _ in scope.updates
+            for optimizer, group, _, _ in self.updates
             for state in (optimizer.state[p] for p in group["params"] if p in optimizer.state)
             for name, value in state.items()
             if isinstance(value, Tensor)
         ]
-        self.state_dicts, self.state_names, self.states = map(list, zip(*found)) if found else ([], [], [])
-        self.optimizers = _optimizers(scope.updates)
-        states = set(map(id, self.states))
-        self.plain = [t for t in self.owners if not t._rg and id(t) not in states]
+        self.state_dicts, self.state_names, self.states = map(list, zip(*states)) if states else ([], [], [])
+        self.optimizers = _optimizers(self.updates)
+        of_optimizers = set(map(id, self.states))
+        self.plain = [t for t in self.owners if not t._rg and id(t) not in of_optimizers]
         self.edges = list(map(_edge, self.plain))
-        for t in before.tensors.values():
-            if id(t[1]) in held:
-                watch(t[0])
-        self.arguments = [(k, s) for k, s in enumerate(sources) if type(s) is int]
-        self.keys = [k for k, s in enumerate(sources) if s is None]
-        self.specs = [s.spec for s in self.storages]
-        self.donated = program.donate
-        place = {i: k for k, i in enumerate(program.out)}
-        stored = [(s, place[i]) for s, i in targets if type(s) is not int]
+
+    def _follow_results(self, found, state, live, donate):
+        """Where the results of the program go."""
+        place = {i: k for k, i in enumerate(self.program.out)}
+        stored = [(s, place[i]) for s, i in found.targets if type(s) is not int]
         self.written = [s for s, _ in stored]
         self.memory = frozenset(map(id, (*self.storages, *self.written)))
         self.take_written = taker([k for _, k in stored])
-        self.targets = [(s, place[i]) for s, i in targets if type(s) is int]
-        self.cleared = [t for t, i, _ in grads if i is None]
-        self.params = [t for t, i, _ in grads if i is not None]
-        self.grad_specs = [spec for _, i, spec in grads if i is not None]
-        self.take_grads = taker([place[i] for _, i, _ in grads if i is not None])
-        self.grads_made = self.next = None
-        self.bare = None
-        self.rest = 0
-        self.penalty = 0
+        self.targets = [(s, place[i]) for s, i in found.targets if type(s) is int]
+        self.cleared = [t for t, i, _ in found.grads if i is None]
+        grads = [(t, i, spec) for t, i, spec in found.grads if i is not None]
+        self.params = [t for t, _, _ in grads]
+        self.grad_specs = [spec for _, _, spec in grads]
+        self.fresh = [t for t in self.params if found.before.tensors[id(t)][4] is None]
+        outs = [place[i] for _, i, _ in grads]
+        self.take_grads = taker(outs)
+        self.grads_made = self.next = self.bare = None
+        self.rest = self.penalty = 0
         bare_place = dict.fromkeys(place)
         if self.written and not self.targets:
-            bare_place = self.without_gradients(state, live, donate, graph.device, {i for _, i, _ in grads}, stored)
+            bare_place = self.without_gradients(
+                state, live, donate, self.program.device, {i for _, i, _ in grads}, stored
+            )
+        self.result_tree = found.result_tree
         self.result = [
-            (None if i is None else (place[i], bare_place[i]), leaf, spec, edge, rg, arg)
-            for i, leaf, spec, edge, rg, arg in results
+            (None if i is None else (place[i], bare_place[i]), leaf, spec, edge, rg, argument)
+            for i, leaf, spec, edge, rg, argument in found.results
         ]
         # Whether each gradient is a result of its own, and nothing else.
-        outs = [place[i] for _, i, _ in grads if i is not None]
         other = {k for _, k in stored} | {r[0][0] for r in self.result if r[0] is not None}
         self.grads_apart = len(set(outs)) == len(outs) and other.isdisjoint(outs)
         self.gathering = Gathering()
-        return (self, None) if n_inputs else (None, "a region without inputs")
 
     def without_gradients(self, state, live, donate, device, grads, stored):
         """The same program without gradients among its results, and how one call's results are the next one's arguments."""
@@ -459,10 +393,6 @@ def _compiled(state, program):
     return None
 
 
-def _shared(other, leaf) -> bool:
-    return isinstance(other, Tensor) and other._storage is leaf._storage
-
-
 def _twice() -> int:
     """What getrefcount says, asked as `run` does, of an array held by its storage and the arguments."""
     holder = Storage(object(), None)
@@ -471,18 +401,6 @@ def _twice() -> int:
 
 
 TWICE = _twice()
-
-
-def _released(edge):
-    """Whether a backward from here would find a node whose saved values are gone, on every way to a leaf."""
-    stack = [edge[0]]
-    while stack:
-        node = stack.pop()
-        if not isinstance(node, Node) or node.bwd is None or node.saved:
-            return False
-        if node.saved is not None:
-            stack += [e[0] for e in node.edges if e is not None]
-    return True
 
 
 __all__ = ["Replay"]

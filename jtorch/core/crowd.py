@@ -36,10 +36,15 @@ def made():
 
 def forget_programs():
     """Drop everything compiled; on disk it is still there if it is needed again."""
-    for forget in forgetters:
-        forget()
-    jax.clear_caches()
+    forget()
     gc.collect()
+
+
+def forget():
+    """Let nothing compiled be found again."""
+    for each in forgetters:
+        each()
+    jax.clear_caches()
 
 
 def maps() -> int:

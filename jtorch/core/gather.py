@@ -16,7 +16,8 @@ _index = attrgetter("index")
 class Queue:
     """Runs of one program that have been asked for, and whose gradients nobody can see any more.
 
-    A result has this object as its graph until its value is needed; then all runs are made.
+    A result has this object as its graph until its value is needed; then all runs are made (`drain`). What is recorded on results is
+    the next run, which `add` takes in: it joins those that wait (`join`), or they are made and it is the first that waits (`begin`).
     """
 
     gathers = waits = True

@@ -2,6 +2,9 @@
 
 The graph is a path in a trie (`paths`), and its state the graph's key; a flush needs only to know which results live and
 which inputs are dead. Recorded graphs are functional: a write is a new value.
+
+`Graph.rec...` add a node; `Thread` has the graphs that a thread records, one a device, and says when they end: `flush` (a value is
+needed), `full` (they are long), `end_step` (an optimizer has made its step: the graph waits). `program.run` decides how they run.
 """
 
 import atexit
@@ -400,6 +403,7 @@ class Thread:
             self.graph = fresh
 
     def flush_graph(self, graph, cause, thread=None):
+        """Run one graph; in a region of torch.compile that is a break. thread: as `program.run` takes it."""
         if graph.done or not graph.pendings:
             return
         scope = self.scope
@@ -429,6 +433,7 @@ class Thread:
             graph.index_of = graph.state = None
 
     def set_mode(self, mode):
+        """Switch between "auto" and "eager"; what has been recorded is run."""
         if mode not in ("auto", "eager"):
             raise ValueError(f"execution mode must be 'auto' or 'eager', got {mode!r}")
         if mode != self.mode:

@@ -51,10 +51,6 @@ class _Gone(BaseException):
     """The reader is not there any more."""
 
 
-class _Ended:
-    """In place of a batch: this worker's part of an iterable dataset is through."""
-
-
 def main(sock) -> int:
     """Serve one reader until it closes the channel; the exit code."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the reader

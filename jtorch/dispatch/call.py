@@ -262,7 +262,7 @@ def _dynamic(op, call, out=None):
     """An op whose result's shape depends on values: run at once. What numpy makes stays so: jax would compile a program for its shape."""
     check_statics(op, statics_of(op, call), given=call.given)
     specs = [t._spec for t in call.tensors]
-    slots, target = bind(op, call, specs)
+    slots, target = bind(op, call)
     for check in op.checks:
         op.invoke(check, check_arguments(slots, specs, call.numbers))
     check_dtype(op, target, specs)
@@ -271,7 +271,7 @@ def _dynamic(op, call, out=None):
         if op.of_traced is not None and out is None and (result := op.of_traced(*call.tensors)) is not None:
             return result
         raise errors_func.data_dependent(_DYNAMIC.get(op.name, op.name), tls.me.extra.get("transforms", ()))
-    device = device_of(op, specs)
+    device = device_of(call)
     got = Binding(op, slots, len(arrays)).kernel(*arrays, *call.numbers)
     multiple = isinstance(got, (tuple, list))
     made = [np.asarray(v, order="C") if isinstance(v, np.ndarray) else v for v in (got if multiple else (got,))]

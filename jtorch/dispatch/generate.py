@@ -308,8 +308,8 @@ def renamed(record, args, out, named, public=None):
     return fn(*[values[k] for k in names[:n]], **{k: v for k, v in values.items() if k not in names[:n]})
 
 
-def build_inplace(op):
-    """The method `op_`."""
+def build_inplace(op, name):
+    """The method `op_`, named as its caller knows it: arccos_ is acos_."""
     parts, scope, _ = _signature_source(op)
     names = ["None" if r == KEY else p.name for p, r in zip(op.params, op.roles)]
     args, lines, late = ", ".join(names), [*GUARDS.get(op.name, ())], old_order.names(op)
@@ -334,7 +334,8 @@ def build_inplace(op):
     else:
         body.emit(0, body.fallback)
     fn = old_order.hidden(late, _compile(op, parts, [*lines, *body.lines], scope))
-    fn.__name__ = fn.__qualname__ = op.name + "_"
+    fn.__name__ = fn.__qualname__ = name
+    fn.__doc__ = f"`{name[:-1]}`, in place.\n\n{op.doc}"
     return fn
 
 

@@ -193,11 +193,10 @@ def make_plan(op, call, inplace_spec=None, method=False):
         raise no_such_call(op, call.numbers)
     name = None if inplace_spec is None else op.name + "_"
     check_statics(op, statics_of(op, call), method=method, name=name, given=call.given)
-    operands = [t._spec for t in call.tensors if t is not None]
     kinds = tuple(type(x) for x in call.numbers)
-    slots, target = bind(op, call, operands)
+    slots, target = bind(op, call)
     specs = [t._spec if t is not None else key_spec() for t in call.tensors]
-    device = device_of(op, specs)
+    device = device_of(call)
     check_numbers(op, call, slots, specs, target)
     if inplace_spec is not None:
         _check_kept(op, target, inplace_spec)
@@ -356,7 +355,7 @@ def key_spec():
     return Spec.dense((2,), dtypes.uint32, devices.cpu)
 
 
-def bind(op, call, specs):
+def bind(op, call):
     """The slots of a Binding, with the casts of promotion in them."""
     target = None
     if op.promote is not registry.NONE:
@@ -415,20 +414,18 @@ def _promoted(op, call):
                     yield call.tensors[e[1]], e
 
 
-def device_of(op, specs):
-    """The one device of the operands; 0-d CPU tensors go along with any."""
+def device_of(call):
+    """The one device of the operands; 0-d CPU tensors go along with any, and so do random keys."""
+    keys = {slot[1] for slot in call.slots if slot[0] == "k"}
+    specs = [t._spec for at, t in enumerate(call.tensors) if at not in keys]
     found = None
     for s in specs:
-        if s.dtype is dtypes.uint32 and s.shape == (2,):
-            continue
         if found is None or (found is devices.cpu and s.device is not found):
             found = s.device
     if found is None:
         found = devices.get_default()
     for s in specs:
         if s.device is not found and s.ndim:
-            if s.dtype is dtypes.uint32 and s.shape == (2,):
-                continue
             raise RuntimeError(
                 f"Expected all tensors to be on the same device, but found at least two devices, {found} and {s.device}!"
             )

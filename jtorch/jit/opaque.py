@@ -83,7 +83,7 @@ class ErrorReport:
 
     def what(self) -> str:
         """The message."""
-        return f"\n:\n{self._range.highlight()}\n"
+        return f"\n:\n{self._range.highlight()}"
 
     @staticmethod
     def call_stack() -> str:

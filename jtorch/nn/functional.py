@@ -26,10 +26,6 @@ def _default(function):
     return globals()[function.__name__]
 
 
-def _sized(value, n):
-    return tuple(value) if isinstance(value, (tuple, list)) else (value,) * n
-
-
 @_default
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
     """Deprecated: use interpolate."""
@@ -416,6 +412,8 @@ ScalingType = enum.Enum(
     ],
 )
 SwizzleType = enum.Enum("SwizzleType", [("NO_SWIZZLE", 0), ("SWIZZLE_32_4_4", 1)])
+ScalingType.__doc__ = "Which elements of an 8-bit factor share a scale."
+SwizzleType.__doc__ = "In which order the scales of an 8-bit factor lie in memory."
 reproducibility_notes = dict.fromkeys(
     ("forward_reproducibility_note", "backward_reproducibility_note", "cudnn_reproducibility_note"),
     "The execution mode changes no result beyond the order of sums.",

@@ -13,8 +13,6 @@ from ..core.dtype import scalar_name
 from . import views
 from .registry import ZERO, Array, View, composite, op
 
-_parameter = inspect.Parameter
-
 
 def _named(view: View, grad_name: str | Callable):
     if isinstance(grad_name, str):

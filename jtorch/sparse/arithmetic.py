@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .. import errors_sparse
+from .. import errors, errors_sparse
 from .. import functions as F
 from ..core import dtype as dtypes
 from ..ops.rows import rows_added
@@ -137,7 +137,7 @@ def _at_pattern(other, pattern):
         try:
             other = other.expand(shape)
         except RuntimeError:
-            raise errors_sparse.written_shape(shape, other._spec.shape) from None
+            raise errors.inplace_shape("mul", shape, other._spec.shape) from None
     return masked(other, pattern.detach())
 
 

@@ -6,7 +6,7 @@ that gets one asks `__layout_function__`, which looks into HANDLERS and raises w
 
 import numpy as np
 
-from .. import creation, errors_sparse, functions
+from .. import creation, errors, errors_nn, errors_sparse, functions
 from ..autograd.mode import no_grad
 from ..convert import as_numpy
 from ..core import dtype as dtypes
@@ -369,11 +369,11 @@ def write(t, result, name):
     if t._rg and tls.me.grad:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     if not dtypes.can_cast(result._spec.dtype, t._spec.dtype):
-        raise errors_sparse.cannot_cast(result._spec.dtype, t._spec.dtype)
+        raise errors_nn.result_cast(result._spec.dtype, t._spec.dtype)
     if result._spec.dtype is not t._spec.dtype:
         result = result.to(t._spec.dtype)
     if tuple(result._spec.shape) != tuple(t._spec.shape) and name not in _RESHAPING:
-        raise errors_sparse.written_shape(t._spec.shape, result._spec.shape)
+        raise errors.inplace_shape(name, t._spec.shape, result._spec.shape)
     take(t, result)
     t._edge = result._edge
     t._storage.version += 1

@@ -109,7 +109,7 @@ def sparse_coo_tensor(
     if any(n < 0 for n in size):
         raise errors_sparse.negative_size(size)
     if len(size) != ishape[0] + len(vshape) - 1:
-        raise errors_sparse.size_length(len(size), ishape[0], len(vshape) - 1)
+        raise errors_sparse.size_length(ishape[0], len(vshape) - 1, len(size))
     if vshape[1:] != size[ishape[0] :]:
         raise errors_sparse.values_size((vshape[0], *size[ishape[0] :]), vshape)
     if _checks(check_invariants):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .. import creation, errors_sparse, random_tensors
+from .. import creation, errors, errors_sparse, random_tensors
 from .. import functions as F
 from ..core import dtype as dtypes
 from ..tensor import Tensor
@@ -357,7 +357,7 @@ def copy_(self, src, non_blocking=False):
         raise errors_sparse.copy_dense(self.type(), src.type())
     from_, same = src, src._spec.dtype is self._spec.dtype
     if tuple(src._spec.shape) != tuple(self._spec.shape):
-        raise errors_sparse.written_shape(self._spec.shape, src._spec.shape)
+        raise errors.inplace_shape("copy_", self._spec.shape, src._spec.shape)
     from_ = src.clone() if same else to(src, dtype=self._spec.dtype)
     self._kind, self._at, self._of, self._whole = from_._kind, from_._at, from_._of, from_._whole
     self._edge = from_._edge

@@ -6,7 +6,7 @@ shapes depend on the number of values alone, so that new indices compile nothing
 
 import numpy as np
 
-from .. import errors_sparse
+from .. import errors_nn, errors_sparse
 from .. import functions as F
 from ..core import dtype as dtypes
 from .base import coo, dense, handles, host, into, is_coo, is_sparse, like, linear, unravel
@@ -134,9 +134,9 @@ def _check(a, b, coo_first, kernel=True):
     if a._spec.shape[1] != b._spec.shape[0]:
         if coo_first:
             raise errors_sparse.inner_size(a._spec.shape[1], b._spec.shape[0])
-        raise errors_sparse.inner_sizes(a._spec.shape, b._spec.shape)
+        raise errors_nn.matmul_shapes(a._spec.shape, b._spec.shape)
     if a._spec.dtype is not b._spec.dtype:
-        raise errors_sparse.scalar_types(a._spec.dtype, b._spec.dtype)
+        raise errors_nn.scalar_type(a._spec.dtype, b._spec.dtype)
     if not kernel:
         return
     both = is_sparse(a) and is_sparse(b)
@@ -397,7 +397,7 @@ def sampled_addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
         if x._spec.dtype is not input._spec.dtype:
             raise errors_sparse.sampled_dtype(input._spec.dtype, x._spec.dtype)
     if mat1._spec.shape[-1] != mat2._spec.shape[-2]:
-        raise errors_sparse.inner_sizes(mat1._spec.shape[-2:], mat2._spec.shape[-2:])
+        raise errors_nn.matmul_shapes(mat1._spec.shape[-2:], mat2._spec.shape[-2:])
     shape = (*mat1._spec.shape[:-1], mat2._spec.shape[-1])
     if tuple(input._spec.shape) != tuple(shape):
         raise errors_sparse.sampled_shape(input._spec.shape, shape)

@@ -91,6 +91,9 @@ def sparse_sum(input, dim=None, dtype=None):
     return _sum_dims(input, dim, False, dtype or input._spec.dtype, "SparseSumBackward0")
 
 
+sparse_sum.__name__ = sparse_sum.__qualname__ = "sum"  # as torch.sparse has it
+
+
 @handles("_sparse_sum")
 def _sparse_sum(input, dim=None, *, dtype=None):
     return sparse_sum(input, dim, dtype)

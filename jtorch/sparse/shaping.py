@@ -35,7 +35,7 @@ def permute(input, *dims):
     dims = tuple(dims[0]) if len(dims) == 1 and not isinstance(dims[0], int) else dims
     ndim, n = input._spec.ndim, input.sparse_dim()
     if len(dims) != ndim:
-        raise errors_sparse.permute_length(ndim, len(dims))
+        raise errors.permute_length(ndim, len(dims))
     dims = [shapes.wrap_dim(d, ndim) for d in dims]
     if len(set(dims)) != ndim:
         raise errors_sparse.permute_duplicates()
@@ -196,7 +196,7 @@ def select(input, dim, index):
     size = input._spec.shape[dim]
     index = int(index)
     if not -size <= index < size:
-        raise errors_sparse.select_range(index, input._spec.shape, dim)
+        raise errors.select_range(index, input._spec.shape, dim)
     index %= size
     shape = [s for d, s in enumerate(input._spec.shape) if d != dim]
     if input._kind != "coo":
@@ -233,7 +233,7 @@ def narrow_copy(input, dim, start, length):
     dim, n = shapes.wrap_dim(dim, input._spec.ndim), input.sparse_dim()
     size = input._spec.shape[dim]
     if length < 0 or start < -size or start + length > size:
-        raise errors_sparse.narrow_range(start, length, size)
+        raise errors.narrow_range(start, length, size)
     start %= max(size, 1)
     shape = list(input._spec.shape)
     shape[dim] = length
@@ -350,7 +350,7 @@ def sparse_resize_(self, size, sparse_dim, dense_dim):
     """Another size, in place; with values, dimensions only grow and stay of their kind."""
     size = tuple(size)
     if len(size) != sparse_dim + dense_dim:
-        raise errors_sparse.resize_length(sparse_dim, dense_dim, len(size))
+        raise errors_sparse.size_length(sparse_dim, dense_dim, len(size))
     if self._nnz():
         if sparse_dim != self.sparse_dim():
             raise errors_sparse.resize_dims("sparse", self.sparse_dim(), sparse_dim)
@@ -376,7 +376,7 @@ def sparse_resize_(self, size, sparse_dim, dense_dim):
 def sparse_resize_and_clear_(self, size, sparse_dim, dense_dim):
     """Another size, in place, and no values."""
     if len(tuple(size)) != sparse_dim + dense_dim:
-        raise errors_sparse.resize_length(sparse_dim, dense_dim, len(tuple(size)))
+        raise errors_sparse.size_length(sparse_dim, dense_dim, len(tuple(size)))
     take(self, empty_coo(tuple(size), self._spec.dtype, self._spec.device, sparse_dim=sparse_dim))
     self._storage.version += 1
     return self

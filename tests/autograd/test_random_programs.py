@@ -19,10 +19,6 @@ from tests.oracle import torch
 COUNT = int(os.environ.get("JTORCH_PROGRAMS", "40"))
 
 
-class Stop(Exception):
-    """A step failed: nothing is compared after an error."""
-
-
 def _in_no_grad(module, f):
     with module.no_grad():
         return f()

@@ -7,6 +7,7 @@ import pytest
 import jtorch
 from jtorch.core.hosted import Steps
 from jtorch.core.numpy_rules import ALIKE
+from tests.memory import start_anew
 
 F = jtorch.nn.functional
 X = np.random.default_rng(0).standard_normal((6, 5)).astype(np.float32)
@@ -42,7 +43,7 @@ def ran(monkeypatch):
 @pytest.mark.usefixtures("own_programs")
 @pytest.mark.parametrize("name", CASES)
 def test_as_traced(name, ran):
-    jtorch.core.crowd.forget_programs()
+    start_anew()
     x = jtorch.tensor(X, requires_grad=True)
     CASES[name](x).sum().backward()
     checked = 0

@@ -9,8 +9,6 @@ import jtorch
 from jtorch.compile.replay import Replay
 from tests.oracle import torch
 
-MODULES = [torch, jtorch]
-
 
 def network(t):
     t.manual_seed(0)

@@ -7,7 +7,7 @@ import pytest
 import jtorch
 from jtorch.core import chain, record
 from jtorch.core.beside import THREAD, beside, compiled_beside
-from tests.memory import forget_programs
+from tests.memory import start_anew
 from tests.oracle import torch
 
 STEPS = 60
@@ -80,10 +80,10 @@ def test_training(step, every, optimizer, compiled, runs):
 @pytest.mark.parametrize("every, optimizer", [(1000, "SGD"), (6, "AdamW")])
 def test_chains_that_make_all_their_runs(every, optimizer, compiled, runs, monkeypatch):
     monkeypatch.setattr(chain, "asks_the_host", lambda device: True)
-    forget_programs()  # with the chains of other tests
+    start_anew()  # with the chains of other tests
     test_training(zero_first, every, optimizer, compiled, runs)
     assert len(set(runs)) == 1 and runs[0] > 1
-    forget_programs()
+    start_anew()
 
 
 @pytest.mark.parametrize(

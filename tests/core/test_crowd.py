@@ -8,18 +8,17 @@ import jtorch
 from jtorch import config
 from jtorch.core import crowd
 
-TIMES = 36
+TIMES = 20
 
 
 @pytest.mark.skipif(not crowd.maps(), reason="the system does not tell how many memory maps there are")
-@pytest.mark.parametrize("mode", ["auto", "eager"])
-def test_shapes_that_never_come_back(mode, monkeypatch):
+@pytest.mark.parametrize("mode, step, many", [("auto", 3, 300), ("eager", 5, 700)])  # with nothing dropped 360 and 1040
+def test_shapes_that_never_come_back(mode, step, many, monkeypatch):
     start, looks, held = crowd.maps(), [], []
     monkeypatch.setattr(crowd, "EACH", 10)
     monkeypatch.setattr(crowd, "ROOM", 0)
     monkeypatch.setattr(crowd, "most", lambda: looks.append(None) or (start + 100) / crowd.SHARE)
     monkeypatch.setattr(crowd, "crowd", crowd._Crowd())
-    step = 3 if mode == "auto" else 5
     monkeypatch.setattr(config, "deterministic", True)  # every graph is compiled at once
     x = jtorch.zeros(1, requires_grad=True)
     with jtorch.execution_mode(mode):
@@ -29,5 +28,5 @@ def test_shapes_that_never_come_back(mode, monkeypatch):
             assert y.item() == pytest.approx(n * math.sin(0.5), rel=1e-4)
             held.append(crowd.maps())
     assert looks and crowd.crowd.kept, "nothing was dropped"
-    assert max(held) < start + 800, held  # otherwise 1800
+    assert max(held) < start + many, held
     assert x.grad.item() == pytest.approx(math.cos(0.5) * sum(range(1000, 1000 + TIMES * step, step)), rel=1e-3)

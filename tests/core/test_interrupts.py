@@ -13,7 +13,7 @@ from jtorch.compile import waiting
 from jtorch.core import chain, interrupts, program, record
 from jtorch.core.beside import compiled_beside
 from jtorch.core.pending import Pending
-from tests.memory import forget_programs
+from tests.memory import start_anew
 
 MODULES = (program, waiting, chain)
 
@@ -64,7 +64,7 @@ def finish(step, n, done):
 @pytest.mark.parametrize("looking", [False, True])
 @pytest.mark.parametrize("at", [25, 43])
 def test_an_interrupt_when_a_program_has_taken_its_arguments(runs, press, looking, at):
-    forget_programs()
+    start_anew()
     want = finish(training(False)[1], 60, [])
     _, step = training(False)
     done, heard = [], 0

@@ -10,7 +10,7 @@ import jtorch
 from jtorch.core import chain, gather, launch, record
 from jtorch.core.beside import compiled_beside
 from tests.core.test_chain import dropping, training, zero_between, zero_first, zero_last
-from tests.memory import forget_programs
+from tests.memory import start_anew
 from tests.oracle import torch
 
 NAME = "jtorch launch"
@@ -20,7 +20,7 @@ NAME = "jtorch launch"
 def started(runs, monkeypatch):
     """Steps are started so on the CPU too; the threads that have started some."""
     monkeypatch.setattr(gather, "asks_the_host", lambda device: True)
-    forget_programs()
+    start_anew()
     threads = []
     start = launch.Run.start
 
@@ -31,7 +31,7 @@ def started(runs, monkeypatch):
     monkeypatch.setattr(launch.Run, "start", counted)
     yield threads
     jtorch.synchronize()
-    forget_programs()
+    start_anew()
 
 
 def assert_close(got, want):
@@ -76,7 +76,7 @@ def test_programs_do_not_depend_on_how_far_the_thread_is(started, monkeypatch):
             total = total + loss
             mean[:] = [m * 0.9 + p.detach() * 0.1 for m, p in zip(mean or model.parameters(), model.parameters())]
 
-        forget_programs()
+        start_anew()
         before = len(jtorch.compile.report().rows)
         weights = loop(each=each)
         return weights, total.item(), [m.tolist() for m in mean], len(jtorch.compile.report().rows) - before
@@ -117,14 +117,20 @@ def test_another_thread_can_read(started):
     assert len(seen) == 20
 
 
-def test_the_thread_ends_and_leaves_the_interpreter_as_it_was(started):
-    usual = sys.getswitchinterval()
-    loop()
-    assert started
+def until_the_thread_ends():
     end = time.monotonic() + 60
     while launch.launcher.thread is not None and time.monotonic() < end:
         time.sleep(launch.IDLE)
-    assert launch.launcher.thread is None and sys.getswitchinterval() == usual
+    assert launch.launcher.thread is None
+
+
+def test_the_thread_ends_and_leaves_the_interpreter_as_it_was(started):
+    until_the_thread_ends()
+    usual = sys.getswitchinterval()
+    loop()
+    assert started
+    until_the_thread_ends()
+    assert sys.getswitchinterval() == usual
     jtorch.synchronize()
     assert record.tls.me.queue is None
 
@@ -134,8 +140,7 @@ def test_an_interpreter_that_starts_no_threads_any_more(started, monkeypatch):
         raise RuntimeError("can't create new thread at interpreter shutdown")
 
     want = loop()
-    while launch.launcher.thread is not None:
-        time.sleep(launch.IDLE)
+    until_the_thread_ends()
     started.clear()
     monkeypatch.setattr(launch.threading.Thread, "start", refuse)
     assert_close(loop(), want)

@@ -13,7 +13,7 @@ from jtorch.core.beside import compiled_beside
 from jtorch.core.parcel import Packer, Parcel, packer_of
 from jtorch.core.pending import Pending
 from tests.core.test_random_loops import played
-from tests.memory import forget_programs
+from tests.memory import start_anew
 from tests.oracle import torch
 
 SHAPES = [(2, 3), (), (4,), (0,), (100, 100), (5,), (1, 1)]
@@ -177,7 +177,7 @@ def test_a_loss_that_is_read_opens_nothing(compiled, runs, monkeypatch):
 
 def test_a_compiled_step_that_drops_its_gradients_opens_nothing(runs, monkeypatch):
     """Another batch's size finds what lies in parcels, and is replayed too."""
-    forget_programs()
+    start_anew()
     model = deep(jtorch)
     optimizer = jtorch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 
@@ -216,7 +216,7 @@ def test_parcels_that_are_always_opened_are_given_up(runs, monkeypatch):
     monkeypatch.setattr(
         chain.Gathering, "ran", lambda self, one, real=chain.Gathering.ran: made.append(self) or real(self, one)
     )
-    forget_programs()  # with what other tests have opened
+    start_anew()  # with what other tests have opened
     training(jtorch, 6, False, look)
     assert made[-1].packer is chain.ALONE
 

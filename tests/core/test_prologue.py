@@ -6,7 +6,7 @@ import jtorch
 from jtorch.core import program
 from jtorch.core.beside import compiled_beside
 from jtorch.core.prologue import LENGTH
-from tests.memory import forget_programs
+from tests.memory import start_anew
 from tests.oracle import torch
 
 STEPS = 24
@@ -81,7 +81,7 @@ def test_the_long_graph_is_compiled_once(monkeypatch, keep):
         program.Program, "compile", lambda self, *a: (compiled.append(len(self.nodes)), usual(self, *a))
     )
     monkeypatch.setattr(program, "_behind", lambda *a: (parts.append(1), behind(*a)))
-    forget_programs()
+    start_anew()
     train(jtorch, keep)
     assert len([n for n in compiled if n > LENGTH]) == 1 and len(parts) >= program.LATE
     compiled_beside()

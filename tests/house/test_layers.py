@@ -133,20 +133,21 @@ def test_floors(path, want):
     assert floor(path) == want
 
 
-def top_level_imports(path):
-    for node in statements(tree(path).body):
-        if isinstance(node, ast.Import):
-            yield from ((node.lineno, a.name) for a in node.names)
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            yield from ((node.lineno, f"{node.module}.{a.name}") for a in node.names)
+def imported(node):
+    """(line, dotted name) of what an import statement imports from elsewhere; nothing for other nodes."""
+    if isinstance(node, ast.Import):
+        yield from ((node.lineno, a.name) for a in node.names)
+    elif isinstance(node, ast.ImportFrom) and not node.level:
+        yield from ((node.lineno, f"{node.module}.{a.name}") for a in node.names)
 
 
-def every_import(path, read=tree):
-    for node in ast.walk(read(path)):
-        if isinstance(node, ast.Import):
-            yield from ((node.lineno, a.name) for a in node.names)
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            yield from ((node.lineno, f"{node.module}.{a.name}") for a in node.names)
+@functools.cache
+def of_jax(path):
+    """(line, dotted name) of all of JAX that a file imports or writes as an attribute."""
+    found = []
+    for node in ast.walk(tree(path)):
+        found += [(node.lineno, dotted(node))] if isinstance(node, ast.Attribute) else imported(node)
+    return [(line, name) for line, name in found if name.startswith("jax")]
 
 
 # Without such a line a file imports no torch, and need not be parsed.
@@ -161,7 +162,8 @@ def test_torch_is_imported_by_the_oracle_and_the_benchmarks_alone():
         for path in sorted((ROOT / folder).rglob("*.py")):
             name = path.relative_to(ROOT).as_posix()
             if name not in may and MAY_IMPORT_TORCH.search(path.read_text(encoding="utf-8")):
-                found = every_import(path, tree if folder == "jtorch" else tree.__wrapped__)
+                read = tree if folder == "jtorch" else tree.__wrapped__
+                found = [each for node in ast.walk(read(path)) for each in imported(node)]
                 wrong += [f"{name}:{line} {m}" for line, m in found if m == "torch" or m.startswith("torch.")]
     assert not wrong, "\n" + "\n".join(wrong)
 
@@ -172,10 +174,7 @@ def test_jax_random_is_used_by_rng_alone():
         name = path.relative_to(PACKAGE).as_posix()
         if name in ("core/rng.py", "core/draw.py", "bench/peers.py"):
             continue
-        wrong += [f"{name}:{line}" for line, m in every_import(path) if m.startswith("jax.random")]
-        for node in ast.walk(tree(path)):
-            if isinstance(node, ast.Attribute) and dotted(node).startswith("jax.random."):
-                wrong.append(f"{name}:{node.lineno} {dotted(node)}")
+        wrong += [f"{name}:{line} {m}" for line, m in of_jax(path) if m.startswith("jax.random")]
     assert not wrong, "\n" + "\n".join(wrong)
 
 
@@ -188,10 +187,8 @@ def test_only_public_jax():
     wrong = []
     for path in files():
         name = path.relative_to(PACKAGE).as_posix()
-        named = [*every_import(path)]
-        named += [(n.lineno, dotted(n)) for n in ast.walk(tree(path)) if isinstance(n, ast.Attribute)]
         allowed = {f"jax.interpreters.{m}" for m in OWN_PRIMITIVES.get(name, ())}
-        for line, m in named:
+        for line, m in of_jax(path):
             inner = m.split(".")[0] == "jaxlib" or m.startswith(("jax._src", "jax.interpreters"))
             if inner and m not in allowed:
                 wrong.append(f"{name}:{line} {m}")

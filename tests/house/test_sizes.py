@@ -20,7 +20,6 @@ LONG_FILES = {
 }
 
 LONG_FUNCTIONS: dict[str, str] = {
-    "compile/replay.py:make": "one pass over what a region did: each finding decides whether the next is looked at",
     "nn/functional.py:multi_head_attention_forward": "PyTorch's 25 arguments, and checks in PyTorch's order",
 }
 

@@ -1,8 +1,11 @@
 """The public surface: names sorted, documented, known to PyTorch; every op has a docstring and a row."""
 
 import ast
+import functools
 import subprocess
 import sys
+import types
+import warnings
 
 import pytest
 
@@ -89,6 +92,42 @@ def test_no_row_twice():
 
 def test_every_op_has_a_docstring():
     wrong = [name for name, r in RECORDS.items() if not (r.doc or "").strip() and not name.startswith("_")]
+    assert not wrong, wrong
+
+
+SPACES = (
+    "", "Tensor", "nn", "nn.functional", "nn.init", "nn.utils", "optim", "optim.lr_scheduler", "linalg", "fft", "special",
+    "distributions", "func", "autograd", "utils.data", "sparse", "random", "amp", "masked", "signal.windows",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_what_help_shows(space):
+    """Each public function and class has a docstring; a function is called what PyTorch calls it, or what it is an alias of."""
+    ours = functools.reduce(getattr, space.split("."), jtorch) if space else jtorch
+    theirs = functools.reduce(getattr, space.split("."), oracle.torch) if space else oracle.torch
+    bare, misnamed = [], []
+    warnings.simplefilter("ignore")  # deprecated attributes
+    for name in (n for n in dir(ours) if not n.startswith("_") and hasattr(theirs, n)):
+        found = getattr(ours, name)
+        if (
+            isinstance(found, (type, types.FunctionType))
+            and not found.__doc__
+            and found.__module__ != "collections.abc"
+        ):
+            bare.append(name)
+        if isinstance(found, types.FunctionType) and getattr(getattr(theirs, name), "__name__", None) == name:
+            if found.__name__.rpartition(".")[2] != name and getattr(ours, found.__name__, None) is not found:
+                misnamed.append((name, found.__name__))
+    assert not bare and not misnamed, (bare, misnamed)
+
+
+def test_in_place_forms_say_so():
+    wrong = [
+        n
+        for n in ("add_", "arccos_", "sigmoid_")
+        if not getattr(jtorch.Tensor, n).__doc__.startswith(f"`{n[:-1]}`, in place")
+    ]
     assert not wrong, wrong
 
 

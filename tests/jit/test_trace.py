@@ -319,7 +319,7 @@ def test_sources():
         source = views.SourceRangeFactory("def f(x):\n  return x\n", "file.py", 1, 0)
         where = source.make_range(1, 4, 5)
         assert where.highlight() == '  File "file.py", line 1\ndef f(x):\n    ~ <--- HERE\n  return x\n'
-        assert t.ErrorReport(where).what() == "\n:\n" + where.highlight() + "\n"[: t is torch] or True
+        assert t.ErrorReport(where).what() == "\n:\n" + where.highlight()
         assert t.ErrorReport.call_stack() == "" and t.CallStack("f", where)
         assert (where.start, where.end) == (4, 5)
 

@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from derived import derived
 
 from jtorch.ops import attention as att
 from jtorch.ops import backend
+from tests.ops.derived import derived
 from tests.oracle import torch
 
 draw = np.random.default_rng(0)

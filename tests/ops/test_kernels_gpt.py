@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from derived import derived
+
+from tests.ops.derived import derived
 
 jax.config.update("jax_enable_x64", True)
 

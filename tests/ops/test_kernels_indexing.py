@@ -4,11 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from kernel_checks import Row, check, check_error, rand, row_id, torch
 
 from jtorch.core import dtype as dt
 from jtorch.ops import create, indexing, join, masks, scatter, slices
 from jtorch.ops.registry import COMPOSITES, OPS
+from tests.ops.kernel_checks import Row, check, check_error, rand, row_id, torch
 
 T = torch
 I3 = np.array([2, 0, 2])

@@ -6,12 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from kernel_checks import Row, check, check_error, rand, row_id, same, torch
 
 import jtorch
 from jtorch.core import dtype as dt
 from jtorch.ops import einsum, factor, fft, linalg, matmul, solve, vectors, windows
 from jtorch.ops.registry import COMPOSITES, OPS
+from tests.ops.kernel_checks import Row, check, check_error, rand, row_id, same, torch
 
 T = torch
 C = np.complex64

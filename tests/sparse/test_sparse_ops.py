@@ -251,9 +251,13 @@ def test_transposed_by_name_with_gradients(name):
 
 def test_batch_reversed():
     def program(t):
-        with pytest.warns(UserWarning, match="deprecated"):
-            x = Samples(t)
-            return parts(t.stack([x.coo, x.other]).T)
+        t.set_warn_always(True)  # else PyTorch warns once in a process
+        try:
+            with pytest.warns(UserWarning, match="deprecated"):
+                x = Samples(t)
+                return parts(t.stack([x.coo, x.other]).T)
+        finally:
+            t.set_warn_always(False)
 
     both(program, layout=False)
 

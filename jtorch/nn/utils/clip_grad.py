@@ -75,7 +75,7 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
     return total
 
 
-@functools.wraps(clip_grad_norm_)
+@functools.wraps(clip_grad_norm_, assigned=())
 def clip_grad_norm(*args, **kwargs):
     """Deprecated: use clip_grad_norm_."""
     warnings.warn(

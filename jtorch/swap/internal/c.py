@@ -49,9 +49,6 @@ def _is_tracing() -> bool:
     return _get_tracing_state() is not None
 
 
-_functorch_level = 0
-
-
 def _get_deterministic_algorithms() -> bool:
     """Whether use_deterministic_algorithms was set."""
     return functions.are_deterministic_algorithms_enabled()

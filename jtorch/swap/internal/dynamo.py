@@ -134,7 +134,7 @@ def mark_static(t, index=None) -> None:
     """Accepted: programs are made per shape."""
 
 
-maybe_mark_dynamic = decorate_dynamic = mark_dynamic
+maybe_mark_dynamic = mark_dynamic
 mark_static_address = mark_static
 
 

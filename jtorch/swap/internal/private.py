@@ -115,11 +115,6 @@ def _stack_if_compiling(x):
     return x
 
 
-def _dispatch_sqrt(x):
-    """The square root of a number or tensor."""
-    return x.sqrt() if isinstance(x, Tensor) else x**0.5
-
-
 def _default_to_fused_or_foreach(params, differentiable, use_fused=False):
     """(fused, foreach): neither, XLA fuses the loop over the parameters."""
     return False, False
