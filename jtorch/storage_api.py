@@ -5,7 +5,7 @@ import os
 
 import numpy as np
 
-from . import errors, errors_storage
+from . import deprecations, errors, errors_storage
 from .convert import as_numpy
 from .core import buffers, sharing
 from .core import device as devices
@@ -514,4 +514,5 @@ def untyped_storage(self) -> UntypedStorage:
 
 def storage(self) -> TypedStorage:
     """The storage behind the tensor, as elements of its dtype."""
+    deprecations.say("storage")
     return TypedStorage(wrap_storage=UntypedStorage.of(self._storage), dtype=self._spec.dtype)
