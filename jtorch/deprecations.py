@@ -59,7 +59,6 @@ WORDS = {
     "scalar": "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
     "Consider using tensor.detach() first.",
     "real": "Casting complex values to real discards the imaginary part",
-    "index_reduce": "index_reduce() is in beta and the API may change at any time.",
     "scatter": "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future PyTorch release. "
     "Use torch.scatter_reduce instead for more reduction options.",
     "searchsorted": "torch.searchsorted(): {0} tensor is non-contiguous, this will lower the performance due to extra data copy when "

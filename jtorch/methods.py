@@ -42,7 +42,7 @@ from .reshaping import (
     transposed,
     view,
 )
-from .storage_api import TypedStorage, UntypedStorage, storage, untyped_storage
+from .storage_api import TypedStorage, UntypedStorage, storage, typed, untyped_storage
 from .tensor import Tensor
 from .writing import copy_, fill_, layout_inplace, resize_, resize_as_, set_, zero_
 
@@ -256,7 +256,7 @@ _OLD = {
     "dequantize": lambda self: to(self, dtype=dtypes.float32), "module_load": _module_load, "record_stream": _record_stream,
     "reinforce": _reinforce, "resize": _resize, "resize_as": _resize_as,
     "index": lambda self, indices: self[tuple(indices)],
-    "storage_type": lambda self: type(self.storage()),
+    "storage_type": lambda self: type(typed(self)),
     "slice_inverse": lambda self, src, dim=0, start=None, end=None, step=1: self.as_strided(
         tuple(src.shape), src.stride(), src.storage_offset()
     ),
