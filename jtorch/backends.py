@@ -4,7 +4,7 @@ import contextlib
 import sys
 import types
 
-from . import config, settings
+from . import config, errors, settings
 from .core import device as devices
 from .core import processor
 from .namespaces import Namespace
@@ -107,9 +107,18 @@ def _attention(kernel):
     return lambda: attention_kernels[kernel], lambda enabled: attention_kernels.update({kernel: bool(enabled)})
 
 
-@contextlib.contextmanager
 def _sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, enable_cudnn=True):
     """Context: attention may use these kernels. XLA has one lowering: the result does not depend on it."""
+    errors.warn(
+        "`torch.backends.cuda.sdp_kernel()` is deprecated. In the future, this context manager will be removed. Please see "
+        "`torch.nn.attention.sdpa_kernel()` for the new context manager, with updated signature.",
+        FutureWarning,
+    )
+    return _allowed(enable_flash, enable_math, enable_mem_efficient, enable_cudnn)
+
+
+@contextlib.contextmanager
+def _allowed(enable_flash, enable_math, enable_mem_efficient, enable_cudnn):
     before = dict(attention_kernels)
     attention_kernels.update(
         flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn

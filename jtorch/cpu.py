@@ -1,5 +1,7 @@
 """torch.cpu: the questions that device-generic code asks, answered for the CPU."""
 
+import importlib
+
 from .streams import Event, Stream, StreamContext, wait
 
 __all__ = [
@@ -14,6 +16,7 @@ def is_available() -> bool:
 
 
 is_initialized = is_available
+__path__: list = []  # so that `import jtorch.cpu.amp` asks jtorch/elsewhere.py
 
 
 def synchronize(device=None) -> None:
@@ -59,3 +62,10 @@ _init_amx = _is_amx_fp16_supported = _is_amx_tile_supported = _is_avx2_supported
     _is_vnni_supported
 )
 _is_avx512_bf16_supported = _is_vnni_supported
+
+
+def __getattr__(name):
+    """torch.cpu.amp: the old names of torch.amp."""
+    if name == "amp":
+        return importlib.import_module(".amp.cpu", __package__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

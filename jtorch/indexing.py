@@ -392,6 +392,8 @@ def _index_tensor(self, x):
 
 def _mask_indices(view, dim, mask):
     """The index tensors that a boolean mask stands for: its shape depends on its values."""
+    if mask._spec.dtype is dtypes.uint8:
+        errors.warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.")
     for k, n in enumerate(mask._spec.shape):
         size = view._spec.shape[dim + k]
         if n != size:

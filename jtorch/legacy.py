@@ -4,7 +4,7 @@ import operator
 
 import numpy as np
 
-from . import creation, errors, errors_arguments, errors_storage
+from . import creation, deprecations, errors, errors_arguments, errors_storage
 from .convert import LEGACY_NAMES
 from .copying import as_subclass
 from .core import device as devices
@@ -94,6 +94,7 @@ CUDA_CLASSES = {name: _make(name, dtypes.ALL[d], "cuda") for d, name in LEGACY_N
 
 def set_default_tensor_type(t, set_default_dtype, set_default_device) -> None:
     """The old way to set the default dtype and device, by a class such as torch.cuda.FloatTensor or its name."""
+    deprecations.say("set_default_tensor_type")
     if isinstance(t, str):
         space, _, name = t.rpartition(".")
         found = (CUDA_CLASSES if space == "torch.cuda" else CLASSES).get(name)

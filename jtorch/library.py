@@ -6,7 +6,7 @@ https://docs.pytorch.org/docs/stable/library.html
 import functools
 from types import SimpleNamespace
 
-from . import errors_extend, ops
+from . import errors, errors_extend, ops
 from .aten import OpOverload, namespace
 from .custom_ops import EARLY, OPERATORS, Operator, leaves
 from .dispatch.dispatched import OpOverloadPacket
@@ -244,7 +244,14 @@ def register_fake(op, fn, /, *, lib=None, _stacklevel=1, allow_override=False):
     return fn
 
 
-impl_abstract = register_fake
+def impl_abstract(qualname, func=None, *, lib=None, _stacklevel=1):
+    """The old name of `register_fake`."""
+    errors.warn(
+        "`torch.library.impl_abstract` was renamed to `torch.library.register_fake`. Please use that instead; we will remove "
+        "`torch.library.impl_abstract` in a future version of PyTorch.",
+        FutureWarning,
+    )
+    return register_fake(qualname, func, lib=lib)
 
 
 def register_autograd(op, backward, /, *, setup_context=None, lib=None):

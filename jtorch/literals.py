@@ -5,7 +5,7 @@ import operator
 import jax
 import numpy as np
 
-from . import errors_arguments
+from . import deprecations, errors_arguments
 from .core import dtype as dtypes
 from .core import storage as storages
 from .tensor import Tensor
@@ -53,6 +53,8 @@ def _read_sequence(data, dtype):
         if len(size) > _TOO_DEEP or isinstance(first, str):
             raise ValueError(f"too many dimensions '{type(first).__name__}'")
         first = first[0]
+        if isinstance(first, np.ndarray) and len(size) == 1:
+            deprecations.say("arrays")
     flat, kinds = [], set()
     _flatten(data, 0, size, flat, kinds)
     made, d, python = _numbers(kinds, flat, dtype)

@@ -5,7 +5,7 @@ import os
 
 import numpy as np
 
-from . import errors, errors_storage
+from . import deprecations, errors, errors_storage
 from .convert import as_numpy
 from .core import buffers, sharing
 from .core import device as devices
@@ -504,9 +504,6 @@ for _name, _dtype in {
     setattr(TypedStorage, _name, _caster(_dtype, _name))
 
 
-# --- of tensors ---------------------------------------------------------------------------------------------------------
-
-
 def untyped_storage(self) -> UntypedStorage:
     """The storage behind the tensor, as bytes."""
     return UntypedStorage.of(self._storage)
@@ -514,4 +511,10 @@ def untyped_storage(self) -> UntypedStorage:
 
 def storage(self) -> TypedStorage:
     """The storage behind the tensor, as elements of its dtype."""
+    deprecations.say("storage")
+    return typed(self)
+
+
+def typed(self) -> TypedStorage:
+    """The same, for jtorch itself."""
     return TypedStorage(wrap_storage=UntypedStorage.of(self._storage), dtype=self._spec.dtype)

@@ -5,7 +5,7 @@ from collections import OrderedDict
 
 import numpy as np
 
-from . import errors, errors_func
+from . import deprecations, errors, errors_func
 from .autograd import engine
 from .autograd import node as tape
 from .autograd.derive import differentiable
@@ -548,6 +548,8 @@ class Tensor(metaclass=TensorMeta):
         return value
 
     def __float__(self):
+        if self._rg or self._edge is not None:
+            deprecations.say("scalar")
         return float(self._number("double"))
 
     def __int__(self):

@@ -197,7 +197,7 @@ class autocast:
         self.fast_dtype = get_autocast_dtype(self.device) if dtype is None else dtype
         self._cache = _state.cache if cache_enabled is None else cache_enabled
         if enabled and self.device == "cuda" and devices.accelerator() is None:
-            errors.warn("User provided device_type of 'cuda', but CUDA is not available. Disabling")
+            errors.warn("CUDA is not available or torch_xla is imported. Disabling autocast.")
             enabled = False
         if enabled and self.fast_dtype not in _SUPPORTED:
             name = "CPU" if self.device == "cpu" else self.device.upper()

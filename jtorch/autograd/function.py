@@ -489,6 +489,8 @@ class Variable(metaclass=_VariableMeta):
     _execution_engine = _Engine()
 
     def __new__(cls, data=None, requires_grad=False, volatile=None):
+        if volatile:
+            errors.warn("volatile was removed and now has no effect. Use `with torch.no_grad():` instead.")
         t = data.detach() if isinstance(data, Tensor) else data
         return t.requires_grad_() if requires_grad else t
 

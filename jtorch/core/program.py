@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import config
 from ..errors_storage import from_xla
-from . import by_numpy, costs, crowd, cuts, gather, hasty, ledger, little, maps, nodewise, prologue, sight, ties
+from . import by_numpy, costs, crowd, cuts, gather, hasty, ledger, little, maps, nodewise, prologue, shifts, sight, ties
 from .beside import beside
 from .chain import abstract, concretely
 from .channel_order import CONVOLVES, FOLLOWS, lies_first, stored_order
@@ -32,7 +32,7 @@ class Plan:
         "op", "name", "fn", "specs", "n_out", "n_num", "kinds", "runtime", "device", "nbytes", "jit", "warm", "operands", "bwd",
         "grad_name", "extra", "diff", "public", "multiple", "fields", "out_edges", "finish", "tries", "first", "enough",
         "steps", "exact", "known", "varied", "more", "lanes", "channels", "alone", "look", "depends", "size", "work", "pointwise",
-        "kin",
+        "kin", "recipe",
     )  # fmt: skip
 
     def __init__(self, op, name, fn, operands, kinds=(), runtime=False, specs=None, device=None):
@@ -49,6 +49,7 @@ class Plan:
         self.exact = None  # the same, where it is to give the same bits
         self.known = None  # where it has been traced: a jaxpr, which of its operands it has, which of its results
         self.kin = None  # what is the same for plans that differ in sizes alone, and their sizes (`families.py`)
+        self.recipe = None  # which part of a value it reads or writes (`strided.py`), where that is what it does
         self.varied = 0  # times that it has come with other numbers, at the same place
         self.more = 0  # operations that it is made of, beyond its results
         self.channels = None if op is None else op.channels  # whether it convolves, or follows what does
@@ -173,6 +174,7 @@ class Program:
         n_in = len(self.used)
         cut = cuts.wanted(self)
         tie = ties.Ties(nodes, self.takers) if self.device.type == "cpu" else None
+        moved = shifts.unsafe(nodes)
         convolves = any(node.plan.channels is CONVOLVES for node in nodes)
         run = {node.plan: node.plan.jit if convolves else node.plan.by_itself() for node in nodes}
 
@@ -184,6 +186,8 @@ class Program:
             for node in nodes:
                 plan = node.plan
                 got = [args[position[i]] if i < 0 else env[i] for i in node.ids]
+                if node in moved:
+                    got[0] = shifts.apart(got[0])
                 if tie and node in tie.waits:
                     got = tie.tied(node, got, env)
                 function = run[plan]

@@ -271,6 +271,7 @@ def _recipe_plan(base, spec, recipe, n, writing, same_type):
         out, operands = Spec.dense(spec.shape, spec.dtype, spec.device), (base,)
     kernel.__name__ = "write" if writing else "read"
     plan = Plan(None, kernel.__name__, kernel, operands, (int,) * n, specs=(out,))
+    plan.recipe = recipe
     if same_type:
         plan.kin = of_parts(kernel.__name__, base.dtype, base.device, spec.dtype, recipe)
     return plan

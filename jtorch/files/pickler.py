@@ -130,7 +130,7 @@ def _reduce_plain(x):
     if x._storage.value is None and x._storage.host is None and has_dispatch(type(x)):
         place = type(x), spec.dtype, size, spec.strides, x._offset, strided, spec.device, needs_grad
         return rebuild._rebuild_wrapper_subclass, place
-    storage = storage_api.storage(x)
+    storage = storage_api.typed(x)
     if spec.dtype.name in storage_api.NAMES:
         return rebuild._rebuild_tensor_v2, (storage, x._offset, size, spec.strides, needs_grad, OrderedDict())
     return rebuild._rebuild_tensor_v3, (storage, x._offset, size, spec.strides, needs_grad, OrderedDict(), spec.dtype)

@@ -455,6 +455,8 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
 
     The noise is PyTorch's for the same seed, except in a compiled region and inside jax's transformations.
     """
+    if eps != 1e-10:
+        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
     if not on_host(logits):
         return _ops["gumbel_softmax"](logits, tau, hard, eps, dim)
     noise = -torch.empty_like(logits, memory_format=torch.contiguous_format).exponential_().log()

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 from jax import lax
 
-from .. import errors
+from .. import deprecations, errors
 from ..core import dtype as dtypes
 from ..core import halves
 from .registry import PROMOTE, Array, Number, composite, op
@@ -185,6 +185,12 @@ def to_dtype(input: Array, *, dtype: dtypes.dtype) -> Array:
     """The tensor in another dtype."""
     out = convert(input, dtype.np)
     return halves.rounded(out) if dtype is dtypes.complex32 else out
+
+
+@to_dtype.check
+def _say_real(input, *, dtype):
+    if input.dtype.category == dtypes.COMPLEX and dtype.category != dtypes.COMPLEX and dtype is not dtypes.bool_:
+        deprecations.say("real")
 
 
 to_dtype.grad_name = "ToCopyBackward0"

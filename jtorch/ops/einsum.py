@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import errors, errors_arguments
 from ..core import dtype as dt
+from ..core import shapes
 from . import small
 from .arguments import axis, ints, size_of
 from .arithmetic import mul
@@ -132,7 +133,37 @@ def _einsum_dtype(named, result, operands):
     return functools.reduce(dt.promote, (dt.of(t.dtype) for t in operands)).np
 
 
-@op(where="", grad_name="ViewBackward0")
+def _strides(outs, equation, operands):
+    """The result lies as the product of two operands makes it: what both have, then what the first one has, then the second one.
+
+    Without a sum it is a product of elements, or one operand turned around. None for others.
+    """
+    terms, result = _terms(equation, len(operands))
+    named, result = _without_dots(terms, result, operands)
+    shape = tuple(outs[0].shape)
+    if len(operands) > 2 or any(len({*labels}) < len(labels) for labels in named):
+        return (None,)
+    sizes = [dict(zip(labels, t.shape)) for labels, t in zip(named, operands)]
+
+    def among(x):
+        return [of.get(x, 1) != 1 for of in sizes]
+
+    summed = {x for labels in named for x in labels if x not in result}
+    if not summed and 1 not in shape:
+        steps = [dict(zip(labels, t.strides)) for labels, t in zip(named, operands)]
+        views = [tuple(zip(*[(n.get(x, 1), s.get(x, 0)) for x in result])) or ((), ()) for n, s in zip(sizes, steps)]
+        return (shapes.elementwise_strides(shape, views),)
+    if len(operands) == 1 or not any(all(among(x)) for x in summed):
+        return (None,)
+    where = [among(x) for x in result]
+    free = [d for d, of in enumerate(where) if of == [True, False]], [d for d, of in enumerate(where) if not of[0]]
+    turned = all(free) and free[1][-1] < free[0][0]  # the second one's come first, so it is multiplied by the first
+    order = sorted(range(len(result)), key=lambda d: (not all(where[d]), d in free[not turned], d))
+    made = shapes.contiguous_strides(tuple(shape[d] for d in order))
+    return (tuple(made[order.index(d)] for d in range(len(result))),)
+
+
+@op(where="", grad_name="ViewBackward0", strides=_strides)
 def einsum_of(equation: str, operands: list[Array]) -> Array:
     """`einsum` of an equation in letters."""
     terms, result = _terms(equation, len(operands))

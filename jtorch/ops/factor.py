@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from .. import deprecations
 from ..core import dtype as dt
 from . import registry
 from .arguments import scalar_name, size_of
@@ -165,6 +166,7 @@ cholesky_of.guards(input=False, out=True)
 @composite(where="torch Tensor", out=True, row_major=True)
 def cholesky(input: Array, upper: bool = False):
     """The triangular factor of a positive definite matrix."""
+    deprecations.say("cholesky")
     if 0 in input.shape:  # of any shape
         return registry.tensor_call(full, (tuple(input.shape), 0), {"dtype": input.dtype})
     L, info = cholesky_of(input, upper)
@@ -207,6 +209,11 @@ def qr(input: Array, some: bool = True) -> tuple[Array, Array]:
 
 
 qr.guards(input=False, out=True)
+
+
+@qr.check
+def _say_qr(*args, **kw):
+    deprecations.say("qr")
 
 
 @op(where="torch Tensor", strides=columns(0))
@@ -623,6 +630,7 @@ def lu_factor_ex(A: Array, *, pivot: bool = True, check_errors: bool = False):
 @composite(where="torch Tensor", out=lambda want, have: None, row_major=True)
 def lu(A: Array, pivot: bool = True, get_infos=False):
     """`linalg.lu_factor` of any matrix, with the infos when asked for."""
+    deprecations.say("lu")
     made = lu_factor_ex(A, pivot=pivot)
     return made if get_infos else tuple(made)[:2]
 

@@ -6,7 +6,7 @@ import math
 import jax.numpy as jnp
 import numpy as np
 
-from .. import errors
+from .. import deprecations, errors
 from ..core import dtype as dt
 from ..core import shapes
 from ..core.dtype import dtype as DType
@@ -620,6 +620,8 @@ def stft(
     align_to_window=None,
 ):
     """The Fourier transforms of overlapping windowed pieces of a signal."""
+    if window is None:
+        deprecations.say("stft")
     complex_input = "complex" in str(input.dtype)
     if return_complex is None:
         if not complex_input and (window is None or "complex" not in str(window.dtype)):
@@ -654,6 +656,8 @@ def istft(
     return_complex: bool = False,
 ):
     """The inverse of `stft`."""
+    if window is None:
+        deprecations.say("istft")
     if "complex" not in str(input.dtype):
         raise RuntimeError(
             "istft requires a complex-valued input tensor matching the output from stft with return_complex=True."

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .. import errors, errors_arguments
+from .. import deprecations, errors, errors_arguments
 from ..core import dtype as dt
 from ..core import shapes
 from ..core.channel_order import FOLLOWS, IMAGES
@@ -280,8 +280,11 @@ def broadcast_to(input: Array, size):
 
 
 @composite(where="torch")
-def meshgrid(*tensors: Array | list[Array], indexing="ij"):
+def meshgrid(*tensors: Array | list[Array], indexing=None):
     """Views of the vectors spread over the grid that they span."""
+    if indexing is None:
+        deprecations.say("meshgrid")
+        indexing = "ij"
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tensors[0]
     if not tensors:

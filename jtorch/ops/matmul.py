@@ -6,6 +6,7 @@ import math
 import jax.numpy as jnp
 import numpy as np
 
+from .. import deprecations
 from ..core import dtype as dt
 from .arguments import scalar_name, size_of
 from .arithmetic import check_factor
@@ -475,6 +476,7 @@ def multi_dot(tensors: list[Array]) -> Array:
 @composite(where="torch")
 def chain_matmul(*matrices: Array, out=None):
     """The product of a chain of matrices, in the cheapest order."""
+    deprecations.say("chain_matmul")
     if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)):
         matrices = matrices[0]
     if len(matrices) == 1:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .. import errors
+from .. import deprecations, errors
 from ..core import dtype as dt
 from .arguments import axis, scalar_name, size_of
 from .backend import accumulator, on_cpu
@@ -186,6 +186,8 @@ def _check_scattered(input, dim, index, src=None, *, value=None, reduce=None):
         raise errors.combination(
             "scatter", (input, dim, index), "(Tensor input, int dim, Tensor index, Tensor src or Number value)"
         )
+    if reduce is not None and src is not None and not isinstance(src, int | float):
+        deprecations.say("scatter")
     for number in (src, value):
         if isinstance(number, int | float):
             dt.check_number(number, input.dtype)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from .. import deprecations
 from ..core import dtype as dtypes
 from . import small
 from .arguments import scalar_name
@@ -164,6 +165,7 @@ def _same_types(b, A, named=scalar_name):
 
 @triangular_solve.check
 def _check_triangular_solve(b, A, upper=True, transpose=False, unitriangular=False):
+    deprecations.say("triangular_solve")
     _same_types(b, A, lambda spec: dtypes.scalar_name(spec.dtype))
     for name, x in (("b", b), ("A", A)):
         if x.ndim < 2:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .. import errors
+from .. import deprecations, errors
 from ..core import dtype as dtypes
 from ..core.shapes import contiguous_strides
 from . import formats
@@ -191,6 +191,7 @@ def _check_searchsorted(sorted_sequence, input, out_int32=False, right=False, si
             f"tensor and input value tensor must match, but we got boundaries tensor {list(sorted_sequence.shape)} "
             f"and input value tensor {list(shape)}"
         )
+    _say_strided(input, sorted_sequence, sorter)
 
 
 @op(where="torch", differentiable=False, out=_search_out)
@@ -205,6 +206,14 @@ def _check_bucketize(input, boundaries, out_int32=False, right=False):
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({len(boundaries.shape)})")
     if is_number(input) or input.numel:
         _check_ordered(boundaries)
+    _say_strided(input, boundaries)
+
+
+def _say_strided(input, boundaries, sorter=None):
+    """What lies out of order is copied first."""
+    for name, x in (("input value", input), ("boundary", boundaries), ("sorter", sorter)):
+        if x is not None and not is_number(x) and not x.contiguous:
+            deprecations.say("searchsorted", name)
 
 
 def _check_ordered(edges):

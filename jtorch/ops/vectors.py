@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import errors, errors_nn
+from .. import deprecations, errors, errors_nn
 from ..core import dtype as dt
 from . import distances
 from .arguments import axis, scalar_name
@@ -41,6 +41,7 @@ def linalg_cross(input: Array, other: Array, *, dim: int = -1) -> Array:
 def cross(input: Array, other: Array, dim: int | None = None):
     """The cross products along `dim`, or along the first dimension of size 3."""
     if dim is None:
+        deprecations.say("cross")
         shape = batch_shape(input.shape, other.shape)
         dim = next((d for d, n in enumerate(shape) if n == 3), None)
         if dim is None:

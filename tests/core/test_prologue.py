@@ -44,6 +44,17 @@ def last(t, model):
     return after, lambda: [x.item() for x in seen]
 
 
+def clipped(t, model):
+    """The parameters, which the step takes from what comes before it."""
+
+    def after(loss):
+        with t.no_grad():
+            for p in model.parameters():
+                p.clamp_(-0.15, 0.15)
+
+    return after, list
+
+
 def train(t, keep, look=()):
     t.manual_seed(0)
     nn = t.nn
@@ -67,7 +78,7 @@ def train(t, keep, look=()):
     return [*looked, *result(), *(p.sum().item() for p in model.parameters())]
 
 
-@pytest.mark.parametrize("keep", [total, average, last])
+@pytest.mark.parametrize("keep", [total, average, last, clipped])
 @pytest.mark.parametrize("look", [(), (3, 20), range(STEPS)], ids=["never", "twice", "always"])
 def test_as_pytorch(keep, look):
     assert train(jtorch, keep, look) == pytest.approx(train(torch, keep, look), rel=1e-3, abs=1e-4)

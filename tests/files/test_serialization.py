@@ -470,6 +470,7 @@ def test_saving_is_atomic(tmp_path):
 # --- plain pickle -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
 def test_pickle_keeps_sharing():
     """Which PyTorch's plain pickle does not."""
     x = jtorch.arange(6.0).view(2, 3)

@@ -474,6 +474,7 @@ def nearly_singular(points, jitter, scale=20):
     return k + jtorch.tensor(jitter)[:, None, None] * jtorch.eye(len(points))
 
 
+@pytest.mark.filterwarnings("ignore:torch.cholesky is deprecated")
 def test_a_cholesky_factor_is_right_or_its_info_says_no():
     jtorch.manual_seed(0)
     jitter = [0, 3e-7, 1e-6, 2e-6, 1e-5, 1e-3]

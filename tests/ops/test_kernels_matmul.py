@@ -406,3 +406,18 @@ def test_every_op_is_tested():
     homes = [m.__name__ for m in (matmul, einsum, vectors, linalg, factor, solve, fft)]
     records = [*OPS.values(), *COMPOSITES.values()]
     assert {r.name for r in records if r.__module__ in homes and r.targets} <= tested
+
+
+EINSUMS = [
+    "bhqk,bkhd->bqhd", "bqhd,bkhd->bhqk", "ij,jk->ki", "ij,kj->ki", "bij,bjk->kib", "...ij,...jk->ik...", "zaxb,zcxd->acdbz",
+    "axb,cxd->cdab", "axb,cxd->cabd", "axb,xd->bda", "ij->ji", "i,j->ji", "ij,ij->ji", "ab,c->cab", "bi,oij,bj->bo", "ij,jk->",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("equation", EINSUMS)
+def test_an_einsum_lies_as_pytorchs(equation):
+    sizes = dict(zip(sorted({*equation} - {*",.->"}), (2, 3, 4, 5, 6, 7)))
+    terms = equation.partition("->")[0].split(",")
+    shapes = [[5] * ("." in term) + [sizes[x] for x in term if x in sizes] for term in terms]
+    found = [t.einsum(equation, *map(t.ones, shapes)) for t in (torch, jtorch)]
+    assert found[0].shape == found[1].shape and found[0].stride() == found[1].stride()

@@ -69,6 +69,7 @@ class FakeSpec:
     def __init__(self, array):
         self.shape, self.ndim, self.numel = array.shape, array.ndim, array.size
         self.dtype = dtypes.of(array.dtype)
+        self.contiguous = True
 
 
 def find(name):
