@@ -21,7 +21,7 @@ from .seen import seen
 ENOUGH = 3  # runs at least of a program made in haste
 ENOUGH_BY_OP = 32  # the same of one operation by itself
 SMALL = 1 << 26  # bytes of one run: with more, running in haste takes longer than compiling most programs
-RUNS = 16  # in haste that a larger one must be worth: it is made of much, so that the compiler takes half a minute for it
+RUNS = 16  # in haste, at least, that a larger one is worth: it is made of much, which takes the compiler half a minute
 SMALL_BY_OP = 1 << 18  # bytes of the operands and results of one operation
 UNALIKE = 0.5  # share of operations that are like no other before them in a program
 MANY = 32  # of them: with fewer, what the compiler takes is little, and an MLP's step was an eighth slower
