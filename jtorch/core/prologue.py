@@ -122,7 +122,7 @@ def run_before(cut, graph, run):
         except BaseException:
             graph.pendings = part.pendings + rest
             raise
-        made = {i: pending.value for i, pending in zip(cut.wanted, held)}
+        made = {i: pending.get() for i, pending in zip(cut.wanted, held)}  # small ones may be numpy's still
     left, inputs = iter(graph.numbers[cut.skipped :]), graph.inputs
     graph.numbers = [next(left) if own is None else own for own in cut.numbers]
     graph.inputs = [inputs[~i] if i < 0 else made[i] for i in cut.sources]
