@@ -20,7 +20,8 @@ from .seen import seen
 
 ENOUGH = 3  # runs at least of a program made in haste
 ENOUGH_BY_OP = 32  # the same of one operation by itself
-SMALL = 1 << 26  # bytes of one run: with more, running in haste takes longer than compiling
+SMALL = 1 << 26  # bytes of one run: with more, running in haste takes longer than compiling most programs
+RUNS = 16  # in haste, at least, that a larger one is worth: it is made of much, which takes the compiler half a minute
 SMALL_BY_OP = 1 << 18  # bytes of the operands and results of one operation
 UNALIKE = 0.5  # share of operations that are like no other before them in a program
 MANY = 32  # of them: with fewer, what the compiler takes is little, and an MLP's step was an eighth slower
@@ -73,8 +74,8 @@ def _is_short(node) -> bool:
 
 
 def wanted(prog) -> bool:
-    """Whether a program has little to compute."""
-    return prog.device.type == "cpu" and costs.nbytes(prog) <= SMALL
+    """Whether a program has little to compute, or little beside what it takes to compile it."""
+    return prog.device.type == "cpu" and (costs.nbytes(prog) <= SMALL or costs.in_haste(prog, 0).few >= RUNS)
 
 
 def options(prog):
