@@ -32,7 +32,7 @@ class Plan:
         "op", "name", "fn", "specs", "n_out", "n_num", "kinds", "runtime", "device", "nbytes", "jit", "warm", "operands", "bwd",
         "grad_name", "extra", "diff", "public", "multiple", "fields", "out_edges", "finish", "tries", "first", "enough",
         "steps", "exact", "known", "varied", "more", "lanes", "channels", "alone", "look", "depends", "size", "work", "pointwise",
-        "kin",
+        "kin", "elements",
     )  # fmt: skip
 
     def __init__(self, op, name, fn, operands, kinds=(), runtime=False, specs=None, device=None):
@@ -57,7 +57,9 @@ class Plan:
         self.pointwise = None  # whether it is elementwise (`maps.py`), once that is asked for
         self.look = None  # what it is made of (`cuts.py`), once it is part of a program
         self.depends = None  # of each result the operands that it depends on (`ties.py`), once that is asked for
-        self.size = None  # primitives that it is made of, once they are asked for (`costs.py`)
+        self.size = self.elements = (
+            None  # primitives that it is made of, elements that these make, once they are asked for (`costs.py`)
+        )
         self.warm = 0  # runs by itself
         self.tries = 0  # programs that were compiled at first sight with it among their nodes
         self.bwd = {}
