@@ -12,7 +12,8 @@ from ..errors_storage import from_xla
 from . import by_numpy, costs, crowd, cuts, gather, hasty, ledger, little, maps, nodewise, prologue, sight, ties
 from .beside import beside
 from .chain import abstract, concretely
-from .channel_order import CONVOLVES, FOLLOWS, lies_first, stored_order
+from .channel_order import convolves as any_convolves
+from .channel_order import stays, stored_order
 from .nodewise import needed
 from .numpy_rules import NotHere
 from .packing import HERE, RUNTIME, Packing, placed, plain
@@ -91,7 +92,7 @@ class Plan:
 
     def by_itself(self):
         """`jit`, or the function that is traced where nothing convolves."""
-        if self.channels is not FOLLOWS or not lies_first(self.operands):
+        if not stays(self):
             return self.jit
         if self.alone is None:
             self.alone = jax.jit(stored_order(self.fn), inline=True)
@@ -175,7 +176,7 @@ class Program:
         n_in = len(self.used)
         cut = cuts.wanted(self)
         tie = ties.Ties(nodes, self.takers) if self.device.type == "cpu" else None
-        convolves = any(node.plan.channels is CONVOLVES for node in nodes)
+        convolves = any_convolves(node.plan for node in nodes)
         run = {node.plan: node.plan.jit if convolves else node.plan.by_itself() for node in nodes}
 
         def program(*args):
