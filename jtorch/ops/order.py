@@ -108,14 +108,16 @@ def ranked(x, dim: int, rank):
     On the CPU the value is found by halving the range of keys, which reads the elements once a bit instead of sorting them.
     """
     n = x.shape[dim]
-    if not on_cpu() or _is_wide(x.dtype) or x.dtype.itemsize > 4 or not _FEW <= n < _EXACT:
+    wide = x.dtype.itemsize == 8
+    if not on_cpu() or _is_wide(x.dtype) or not (_FEW_WIDE if wide else _FEW) <= n < _EXACT:
         return tuple(jnp.take_along_axis(v, rank, axis=dim) for v in sorted_with_index(x, dim))
-    key, rank = _key(x).astype(jnp.int32), rank.astype(jnp.int32)
+    kind = jnp.int64 if wide else jnp.int32
+    key, rank = _key(x).astype(kind), rank.astype(jnp.int32)
     bits = _HALF if x.dtype.kind in "bu" else x.dtype.itemsize * 8
-    least = jnp.full(rank.shape, -(1 << (bits - 1)), jnp.int32)
+    least = jnp.full(rank.shape, -(1 << (bits - 1)), kind)
 
     def halve(k, found):
-        middle = found + lax.shift_left(jnp.int32(1), (bits - 1 - k).astype(jnp.int32))
+        middle = found + lax.shift_left(jnp.asarray(1, kind), (bits - 1 - k).astype(kind))
         return jnp.where(_count(key < middle, dim) <= rank, middle, found)
 
     with jax.disable_jit(False):  # its loop stays one
@@ -130,7 +132,7 @@ def ranked(x, dim: int, rank):
     return _picked(x, at, dim), at
 
 
-_FEW = 64  # elements of a slice that are sorted as quickly
+_FEW, _FEW_WIDE = 64, 128  # elements of a slice that are sorted as quickly, those of 64 bits
 _EXACT = 1 << 24  # numbers that float32 counts
 
 

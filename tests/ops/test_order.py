@@ -178,13 +178,15 @@ def test_membership_of_many(dtype):
         both(lambda t, invert=invert: t.isin(t.tensor(x), t.tensor(tests), invert=invert))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "int8", "uint8", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "int8", "uint8", "float64", "int64"])
 @pytest.mark.parametrize("dim", [0, 1])
 def test_ranked_without_sorting(dtype, dim):
     """What stands at a place of the order, and where it was, as a stable sort says: among many that are alike, zeros of both signs, nans."""
     x = (np.random.default_rng(3).standard_normal((150, 170)) * 5).astype(dtype)
     if x.dtype.kind == "f":
         x[3, 5], x[4], x[5, :90], x[6, 7], x[7, :60] = np.nan, np.nan, -0.0, np.inf, -np.inf
+    if dtype == "int64":
+        x[3, :5], x[4] = [-(2**63), 2**63 - 1, 2**40, 2**40 + 1, -(2**32)], 2**63 - 1
     for k in (0, 70, 149):
         rank = jnp.full([1 if d == dim else n for d, n in enumerate(x.shape)], k)
         got = jax.jit(lambda x, r: order.ranked(x, dim, r))(x, rank)
