@@ -24,6 +24,7 @@ from jtorch.ops import (  # noqa: E402
     angles,
     batchnorm,
     compare,
+    conv,
     distances,
     einsum,
     image,
@@ -41,6 +42,7 @@ from jtorch.ops import (  # noqa: E402
     scatter,
     slices,
     solve,
+    sorting,
     special,
     taps,
     transcendental,
@@ -56,6 +58,13 @@ def real(*shape):
 
 def whole(high, *shape):
     return DRAW.integers(0, high, shape)
+
+
+def convolved(x, w):
+    return lax.conv_general_dilated(x, w, (1,) * (x.ndim - 2), "VALID")
+
+
+filtered = stored_order(lambda x, w: conv._conv(x, w, None, 1, 0, 1, 1))
 
 
 def system(count, n):
@@ -326,6 +335,28 @@ PARTS = {
     ),
     "isin, 100000 among 1000": (jnp.isin, compare.isin.fn, (whole(10000, 100000), whole(10000, 1000))),
     "argsort of 100000 integers": (jnp.argsort, lambda x: order.order(x, 0), (whole(10000, 100000),)),
+    "cut below the 50th of 64x50257": (
+        lambda x: jnp.where(x < lax.top_k(x, 50)[0][:, -1:], -jnp.inf, x),
+        lambda x: jnp.where(x < sorting.topk.fn(x, 50)[0][:, -1:], -jnp.inf, x), (real(64, 50257),)
+    ),
+    "largest 10 of 100000 doubles": (
+        lambda x: lax.top_k(x, 10), lambda x: sorting.topk.fn(x, 10), (real(100000).astype(np.float64),)
+    ),
+    "medians of 256x256 doubles": (
+        lambda x: jnp.sort(x, 1)[:, 127], lambda x: order.ranked(x, 1, jnp.full((len(x), 1), 127))[0],
+        (real(256, 256).astype(np.float64),)
+    ),
+    "three channels and their weights, summed": (
+        lambda x, w: (x * w).sum(1), lambda x, w: reduce.sum.fn(x * w, 1), (real(16, 3, 128, 128), real(3, 1, 1))
+    ),
+    "sum of rows of 3": (lambda x: x.sum(1), lambda x: reduce.sum.fn(x, 1), (real(20000, 3),)),
+    "largest along 8 of 1000x8x64": (lambda x: (x * 2).max(1), lambda x: reduce.amax.fn(x * 2, 1), (real(1000, 8, 64),)),
+    "sum of a million integers": (jnp.sum, reduce.sum.fn, (whole(100, 1000, 1000),)),
+    "a million that are true, counted": (jnp.sum, reduce.sum.fn, (whole(2, 1000, 1000) > 0,)),
+    "largest of a million, nan seen": (jnp.max, reduce.max_all.fn, (real(1000, 1000),)),
+    "filter 5x5 of one image 512x512": (convolved, filtered, (real(1, 1, 512, 512), real(1, 1, 5, 5))),
+    "filter 5 of 16 signals of 1000, to 8": (convolved, filtered, (real(16, 1, 1000), real(8, 1, 5))),
+    "filters 3x3 of 3 to 16 channels": (convolved, filtered, (real(8, 3, 32, 32), real(16, 3, 3, 3))),
     "largest 3 of each of 3072x48 integers": (
         lambda x: lax.top_k(x, 3), lambda x: order.sorted_with_index(x, 1, True, 3), (whole(10**12, 3072, 48),)
     ),

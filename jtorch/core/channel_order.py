@@ -5,14 +5,41 @@ transpose what they read and write, which takes 3 to 20 times as long as their a
 """
 
 import functools
+import math
 import threading
 
 import jax.numpy as jnp
 
-__all__ = ["CONVOLVES", "FOLLOWS", "IMAGES", "as_stored", "first", "last", "lies_first", "stored_order"]
+__all__ = [
+    "CONVOLVES", "FOLLOWS", "IMAGES", "as_stored", "convolves", "first", "is_light", "last", "lies_first", "stays", "stored_order",
+]  # fmt: skip
 
 CONVOLVES, FOLLOWS = "convolves", "follows"  # what an op says of itself
 IMAGES = (4, 5)  # dimensions of what convolutions hand on and hardly anything else has
+
+
+MOST_TERMS, MOST_PRODUCTS = 49, 1 << 10  # of a result, and of all features at a position, of `is_light`
+
+
+def is_light(x, w) -> bool:
+    """Whether a convolution of arrays of these shapes multiplies so little for each result that its taps are quicker with the channels first."""
+    features, own, channels, terms = w[0], w[1], x[1 - len(w)], math.prod(w[1:])
+    return terms <= MOST_TERMS and (
+        own == 1 and features == channels > 1 or own == channels and features * terms <= MOST_PRODUCTS
+    )
+
+
+def stays(plan) -> bool:
+    """Whether a plan, by itself or among its like, has the channels where they lie in memory."""
+    own = plan.channels
+    if own is CONVOLVES and plan.op is not None and plan.op.light:
+        return is_light(plan.operands[0].shape, plan.operands[1].shape) and lies_first(plan.operands)
+    return own is FOLLOWS and lies_first(plan.operands)
+
+
+def convolves(plans) -> bool:
+    """Whether a program of these plans has the channels last."""
+    return any(plan.channels is CONVOLVES and not stays(plan) for plan in plans)
 
 
 class _State(threading.local):

@@ -22,6 +22,8 @@ _EXECUTABLE = 3e-2  # of an operation by itself
 # and one of convolutions and of what follows them.
 _NUMPYS, _BY_OP = (8e-6, 5e-10, 3e-9), (5.5e-5, 8e-10)
 _HASTY = (1e-5, 1e-9, 4e-9)
+# The same of an element that a primitive makes, where that is more: gathers, loops and chains of arithmetic take 0.3 to 2 ns longer.
+_HASTY_ELEMENT = 4e-10
 
 
 class Wait:
@@ -91,7 +93,7 @@ def by_op(prog, few, quickly) -> Wait:
 def in_haste(prog, least) -> Wait:
     """How often a program that is made in haste is run before it is made with everything on, `least` runs or more."""
     each, *byte = _HASTY
-    extra = each + _moved(prog, *byte)
+    extra = each + max(_moved(prog, *byte), _HASTY_ELEMENT * sum(_elements(node.plan) for node in prog.nodes))
     return Wait(_often(prog, least, extra), _worth(compiling(prog, False), extra))
 
 
@@ -141,6 +143,25 @@ def _size(plan) -> int:
     except Exception:  # it takes other things than arrays like these; whatever is wrong is said where it runs
         plan.size = _USUAL
     return plan.size
+
+
+def _elements(plan) -> int:
+    """Elements that the primitives of a plan make, asked of jax once."""
+    if plan.elements is None:
+        try:
+            plan.elements = _made(primitives_of(plan))
+        except Exception:  # as in `_size`
+            plan.elements = 0
+    return plan.elements
+
+
+def _made(jaxpr) -> int:
+    made = 0
+    for eqn in jaxpr.eqns:
+        within = inner(eqn)
+        own = sum(v.aval.size for v in eqn.outvars)
+        made += own if within is None else max(own, eqn.params.get("length", 1) * _made(within))
+    return made
 
 
 def _primitives(jaxpr, turning=False) -> int:

@@ -12,7 +12,8 @@ from ..errors_storage import from_xla
 from . import by_numpy, costs, crowd, cuts, gather, hasty, ledger, little, maps, nodewise, prologue, shifts, sight, ties
 from .beside import beside
 from .chain import abstract, concretely
-from .channel_order import CONVOLVES, FOLLOWS, lies_first, stored_order
+from .channel_order import convolves as any_convolves
+from .channel_order import stays, stored_order
 from .nodewise import needed
 from .numpy_rules import NotHere
 from .packing import HERE, RUNTIME, Packing, placed, plain
@@ -32,7 +33,7 @@ class Plan:
         "op", "name", "fn", "specs", "n_out", "n_num", "kinds", "runtime", "device", "nbytes", "jit", "warm", "operands", "bwd",
         "grad_name", "extra", "diff", "public", "multiple", "fields", "out_edges", "finish", "tries", "first", "enough",
         "steps", "exact", "known", "varied", "more", "lanes", "channels", "alone", "look", "depends", "size", "work", "pointwise",
-        "kin", "recipe",
+        "kin", "recipe", "elements",
     )  # fmt: skip
 
     def __init__(self, op, name, fn, operands, kinds=(), runtime=False, specs=None, device=None):
@@ -58,7 +59,9 @@ class Plan:
         self.pointwise = None  # whether it is elementwise (`maps.py`), once that is asked for
         self.look = None  # what it is made of (`cuts.py`), once it is part of a program
         self.depends = None  # of each result the operands that it depends on (`ties.py`), once that is asked for
-        self.size = None  # primitives that it is made of, once they are asked for (`costs.py`)
+        self.size = self.elements = (
+            None  # primitives that it is made of, elements that these make, once they are asked for (`costs.py`)
+        )
         self.warm = 0  # runs by itself
         self.tries = 0  # programs that were compiled at first sight with it among their nodes
         self.bwd = {}
@@ -90,7 +93,7 @@ class Plan:
 
     def by_itself(self):
         """`jit`, or the function that is traced where nothing convolves."""
-        if self.channels is not FOLLOWS or not lies_first(self.operands):
+        if not stays(self):
             return self.jit
         if self.alone is None:
             self.alone = jax.jit(stored_order(self.fn), inline=True)
@@ -175,7 +178,7 @@ class Program:
         cut = cuts.wanted(self)
         tie = ties.Ties(nodes, self.takers) if self.device.type == "cpu" else None
         moved = shifts.unsafe(nodes)
-        convolves = any(node.plan.channels is CONVOLVES for node in nodes)
+        convolves = any_convolves(node.plan for node in nodes)
         run = {node.plan: node.plan.jit if convolves else node.plan.by_itself() for node in nodes}
 
         def program(*args):

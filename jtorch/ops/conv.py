@@ -14,11 +14,11 @@ from jax import lax
 from jtorch import config
 from jtorch.core import dtype as dtypes
 from jtorch.core import shapes
-from jtorch.core.channel_order import CONVOLVES, FOLLOWS, first, last
+from jtorch.core.channel_order import CONVOLVES, FOLLOWS, as_stored, first, last
 from jtorch.core.dtype import INT
 
 from . import channels as channel_form
-from . import depthwise, few, formats, layers, narrow
+from . import depthwise, few, filters, formats, layers, narrow
 from .backend import barrier, conjugate, on_cpu, on_tpu
 from .conv_checks import check_conv
 from .conv_shapes import Geometry, geometry, transposed_spatial
@@ -82,6 +82,9 @@ def _forward(x, w, bias, geo: Geometry):
         return out if bias is None else out + bias.reshape(-1, *(1,) * n)
     dtype = x.dtype
     x, w, bias = wide(x, w, bias)
+    if as_stored() and filters.covers(x, w, geo):
+        out = filters.forward(x, w, geo)
+        return (out if bias is None else out + bias.reshape(-1, *(1,) * n)).astype(dtype)
     out = _cpu_forward(last(x), w, geo)
     return first((out if bias is None else out + bias).astype(dtype))
 
@@ -518,7 +521,7 @@ def _conv_op(name: str):
                 name, input, weight, bias, stride, padding, 0, dilation, groups, False
             )
         )
-        record.channels = CONVOLVES
+        record.channels, record.light = CONVOLVES, True
         record.guards(input=True, weight=True)
         return record
 

@@ -13,7 +13,7 @@ from ..core import shapes
 from ..core.dtype import dtype as DType
 from . import small
 from .arguments import axes, axis, scalar_name
-from .backend import accumulator, check_norm_dtype, magnitude
+from .backend import accumulator, check_norm_dtype, extreme_over, magnitude
 from .factor import lu_info, singular_values
 from .matmul import power_of
 from .matrices import (
@@ -54,8 +54,9 @@ def _cast(x, dtype, name):
 
 def _largest(size, dims, keepdim=False):
     """The maximum of what is not negative; 0 of nothing, which takes no share of the gradient from zeros."""
-    nothing = {"initial": 0} if builtins.any(size.shape[d] == 0 for d in dims) else {}
-    return size.max(dims, keepdims=keepdim, **nothing)
+    if builtins.any(size.shape[d] == 0 for d in dims):
+        return size.max(dims, keepdims=keepdim, initial=0)
+    return extreme_over(size, dims, keepdim, True)
 
 
 def _norm(x, ord, dims, keepdim):
@@ -80,7 +81,7 @@ def _norm(x, ord, dims, keepdim):
     elif math.isinf(ord) and ord > 0:
         out = _largest(size, dims, keepdim)
     elif math.isinf(ord):
-        out = size.min(dims, keepdims=keepdim)
+        out = extreme_over(size, dims, keepdim, False)
     else:
         if ord > 0:
             size = jnp.where(size == 0, 1, size) ** ord * (size != 0)
@@ -188,7 +189,7 @@ def matrix_norm(
         sums = _norm(A, 1, (inner,), True)
         if ord < 0 and not sums.size:
             raise IndexError(f"amin(): Expected reduction dim {outer - (inner < outer)} to have non-zero size.")
-        out = _largest(sums, (inner, outer)) if ord > 0 else sums.min((inner, outer))
+        out = _largest(sums, (inner, outer)) if ord > 0 else extreme_over(sums, (inner, outer), False, False)
     return jnp.expand_dims(out, (row, col)) if keepdim else out
 
 

@@ -12,7 +12,7 @@ from jtorch.core.dtype import BOOL, COMPLEX, INT
 
 from . import formats
 from .activation import log1p_exp
-from .backend import magnitude
+from .backend import extreme_over, magnitude
 from .reduction import (
     REDUCTIONS,
     by_reduction,
@@ -137,7 +137,7 @@ def _distance(a, b, p, eps):
     if p == 1:
         return jnp.sum(d, -1)
     if p == math.inf:
-        return jnp.max(d, -1)
+        return extreme_over(d, -1, False, True)
     return jnp.sum(d**p, -1) ** (1 / p)
 
 

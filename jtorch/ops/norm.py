@@ -394,9 +394,9 @@ def _norm(x: Array, p: float, dim, keepdims: bool) -> Array:
         return _norm(x[None], p, 0, False)
     size = backend.magnitude(x)
     if p == math.inf:
-        return jnp.max(size, axis=dim, keepdims=keepdims)
+        return backend.extreme_over(size, dim, keepdims, True)
     if p == -math.inf:
-        return jnp.min(size, axis=dim, keepdims=keepdims)
+        return backend.extreme_over(size, dim, keepdims, False)
     if p == 0:
         return jnp.sum(size != 0, axis=dim, keepdims=keepdims).astype(size.dtype)
     if p == 1:

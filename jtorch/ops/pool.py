@@ -14,7 +14,7 @@ from jtorch.core.dtype import BOOL, COMPLEX
 from . import formats
 from .activation import relu
 from .arithmetic import mul
-from .backend import accumulator, differentiated_as, need_floats, on_cpu
+from .backend import accumulator, differentiated_as, extreme_over, need_floats, on_cpu
 from .conv import windows
 from .conv_shapes import tuple_of
 from .pool_shapes import check_avg_pool, check_max_pool, check_max_pool1d, check_max_pool1d_indices, geometry
@@ -109,7 +109,7 @@ def _flat(x, n: int):
 def _marks(flat):
     """(where the largest along the last dimension is: the first of equals, the last of nans; a mask of these places)."""
     at = lax.broadcasted_iota(jnp.int32, flat.shape, flat.ndim - 1)
-    largest = jnp.max(flat, -1, keepdims=True)
+    largest = extreme_over(flat, -1, True, True)
     place = jnp.min(jnp.where(flat == largest, at, flat.shape[-1]), -1, keepdims=True)
     if jnp.issubdtype(flat.dtype, jnp.floating):
         place = jnp.where(jnp.isnan(largest), jnp.max(jnp.where(jnp.isnan(flat), at, -1), -1, keepdims=True), place)
@@ -117,7 +117,9 @@ def _marks(flat):
 
 
 # jax shares the derivative among equals
-_largest = differentiated_as(lambda x: jnp.max(x, -1), lambda x: jnp.sum(jnp.where(_marks(x)[1], x, 0), -1))
+_largest = differentiated_as(
+    lambda x: extreme_over(x, -1, False, True), lambda x: jnp.sum(jnp.where(_marks(x)[1], x, 0), -1)
+)
 
 
 def max_pool(n, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices):

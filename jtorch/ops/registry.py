@@ -340,6 +340,7 @@ class Op(Record):
         self.order: Callable | None = None
         self.passes = 0  # how often the kernel goes through its operands, where that is what takes its time
         self.channels: str | None = None  # whether it convolves, or has the channels where convolutions do
+        self.light = False  # whether it may convolve where they lie (`channel_order.stays`)
 
     def vjp(self, **rules) -> "Op":
         """State the derivative by argument; each rule's parameter names are what the tape keeps."""

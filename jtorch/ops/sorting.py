@@ -11,9 +11,9 @@ from .. import deprecations, errors
 from ..core import dtype as dtypes
 from ..core.shapes import contiguous_strides
 from . import formats
-from .backend import on_cpu
+from .backend import accumulator, on_cpu
 from .conversion import is_number, kind
-from .order import PASSES, are_few, ranked, sorted_with_index
+from .order import PASSES, are_few, largest_of, ranked, sorted_with_index
 from .reduce import _add_at, _place, one_dim
 from .registry import Array, Scalar, Unwritten, composite, op
 
@@ -66,14 +66,14 @@ def msort(input: Array):
 def topk(input: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Array, Array]:
     """The k largest or smallest elements along a dimension, in order, and where they were."""
     dim = one_dim(dim, input.ndim)
-    wide = on_cpu() and input.dtype.itemsize == 8
-    if input.ndim == 0 or input.dtype.kind not in "f" or wide and are_few(input, dim, k):
+    if input.ndim == 0 or not jnp.issubdtype(input.dtype, jnp.floating) or on_cpu() and input.dtype.itemsize == 8:
         return _sort(input, dim, largest, k)
     # XLA's top-k orders nan by its sign bit; torch has every nan largest
-    x = jnp.where(jnp.isnan(input), jnp.asarray(jnp.nan, input.dtype), input)
-    values, at = lax.top_k(jnp.moveaxis(x if largest else -x, dim, -1), k)
+    x = input.astype(accumulator(input.dtype))  # of shorter floats its library has none for the CPU
+    x = jnp.where(jnp.isnan(x), jnp.asarray(jnp.nan, x.dtype), x)
+    values, at = largest_of(jnp.moveaxis(x if largest else -x, dim, -1), k)
     values = values if largest else -values
-    return jnp.moveaxis(values, -1, dim), jnp.moveaxis(at, -1, dim).astype(jnp.int64)
+    return jnp.moveaxis(values, -1, dim).astype(input.dtype), jnp.moveaxis(at, -1, dim).astype(jnp.int64)
 
 
 topk.vjp(input=lambda g, input, out, dim: _add_at(g[0], out[1], input.shape, dim))

@@ -11,7 +11,7 @@ from .. import deprecations, errors, errors_nn
 from ..core import dtype as dt
 from . import distances
 from .arguments import axis, scalar_name
-from .backend import accumulator, conjugate, differentiated_as, magnitude
+from .backend import accumulator, conjugate, differentiated_as, extreme_over, magnitude
 from .products import batch_shape, mt
 from .registry import Array, composite, op
 
@@ -123,7 +123,7 @@ def cdist(
     if p == 2:
         return root((diff * diff).sum(-1))
     if math.isinf(p):
-        return diff.max(-1)
+        return extreme_over(diff, -1, False, True)
     powers = jnp.where(diff == 0, 0, jnp.where(diff == 0, 1, diff) ** p).sum(-1)
     return root(powers, 1 / p)
 

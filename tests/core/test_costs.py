@@ -61,7 +61,18 @@ def test_what_comes_often_waits_for_a_part_of_what_compiling_takes(monkeypatch):
         with monkeypatch.context() as patch:
             for node in pooled.nodes:
                 patch.setattr(node.plan, "channels", None)
-            assert few < wait(pooled).few, "convolutions and what follows them take longer"
+            assert few <= wait(pooled).few, "convolutions and what follows them take longer"
+            assert wait(pooled).few > 2
+
+
+def test_what_makes_much_on_its_way_is_made_in_haste_less_often(monkeypatch):
+    """Resampling at points gathers and multiplies all that lies around them."""
+    image, grid = jtorch.ones(1, 2, 320, 320), jtorch.zeros(1, 320, 320, 2)
+    jtorch.synchronize()
+    sampled = of(jtorch.nn.functional.grid_sample(image, grid, align_corners=False))
+    few = costs.in_haste(sampled, 2).few
+    monkeypatch.setattr(costs, "_HASTY_ELEMENT", 0)
+    assert 2 < 2 * few < costs.in_haste(sampled, 2).few
 
 
 def test_a_long_loop_of_few_operations_is_run_by_op_first(monkeypatch):

@@ -87,6 +87,9 @@ KERNELS = {
     "rows laid out otherwise": (lambda x, k: gathered(
         x[:, :2, :2], k[..., None], "clip", offset_dims=(0, 3), collapsed_slice_dims=(1,), start_index_map=(1,)), [X, K]),
     "elements": (lambda x, k: x[k & 1, k, 1:3], [X, K]),
+    "single elements": (lambda x, k: (
+        x.at[k & 1, k, 1].get(mode=MODES[2]), x[0, 0].at[k].get(mode=MODES[2]), x[0].at[k.astype(np.int32), k + 1].get(mode=MODES[2]),
+        jnp.take_along_axis(x, k[..., None], 2, mode=MODES[2]), jnp.take_along_axis(x, k[:, :1, None], 1, mode=MODES[2])), [X, K]),
     "last dimension": (lambda x, k: jnp.take_along_axis(x, k[..., None], 2), [X, K]),
     "windows": (lambda x, k: tuple(gathered(x, k[..., :1], m, offset_dims=(1, 2, 3)) for m in ("clip", "fill")), [X, K * 3 - 1]),
     "batched windows": (

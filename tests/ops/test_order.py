@@ -61,6 +61,7 @@ def test_the_first_few_are_those_of_the_whole_order(dtype, down, monkeypatch):
     x = draw.choice(few, (5, 40, 3))
     assert order.are_few(x, 1, 3) and not order.are_few(x, 1, 20)
     monkeypatch.setattr(order, "are_few", lambda x, dim, count: True)
+    monkeypatch.setattr(order, "_PART", 1000)
     for dim in range(3):
         whole = order.sorted_with_index(x, dim, down)
         for count in (1, 3):
@@ -68,6 +69,50 @@ def test_the_first_few_are_those_of_the_whole_order(dtype, down, monkeypatch):
                 np.testing.assert_array_equal(found, np.take(every, range(count), dim), strict=True)
     empty = order.sorted_with_index(x[:0], 1, down, 2)
     assert [v.shape for v in empty] == [(0, 2, 3)] * 2
+
+
+ALIKE = [2.0**24, 2.0**24 + 1, 2.0**24 + 2, 1.0, 1 + 2.0**-40, 1e300, 1e299, -1e300, 1e-300, -0.0]
+
+
+@pytest.mark.parametrize("down", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("what", ["odd", "alike", "apart", "far apart"])
+def test_the_largest_by_floats_are_those_of_the_whole_order(what, dtype, down):
+    """Ties of the numbers in their order, and numbers that are equal as float32 alone in theirs."""
+    draw = np.random.default_rng(1)
+    kind = jnp.dtype(dtype)
+    odd = np.array(ODD if "float" in dtype else WIDE if dtype == "int64" else [0, 1, 1, 0])
+    alike = np.array(ALIKE if "float" in dtype else [1 << 30, (1 << 30) + 1, (1 << 30) - 1, -5, 7])
+    x = {
+        "odd": lambda: draw.choice(odd, (80, 80)),
+        "alike": lambda: draw.choice(alike, (80, 80)),
+        "apart": lambda: draw.standard_normal((80, 80)) * 30,
+        "far apart": lambda: draw.standard_normal((80, 80)) * (1 << 29),
+    }[what]()
+    x = jnp.asarray(x).astype(kind)
+    for dim in (0, 1):
+        whole = order.sorted_with_index(x, dim, down)
+        for count in (1, 4, 10):
+            for found, every in zip(order.sorted_with_index(x, dim, down, count), whole, strict=True):
+                found, every = (v.astype(jnp.float32) if v.dtype == jnp.bfloat16 else v for v in (found, every))
+                np.testing.assert_array_equal(found, np.take(every, range(count), dim), strict=True)
+            if what == "apart" and dtype == "float64":
+                both(lambda t, k=count, d=dim: list(t.tensor(np.asarray(x)).topk(k, d, down)))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64", "int64", "uint8"])
+def test_topk_by_floats(dtype):
+    draw = np.random.default_rng(2)
+    x = np.stack([draw.permutation(100) for _ in range(6)]).astype(np.float32)
+
+    def program(t):
+        made = t.tensor(x).to(getattr(t, dtype)).requires_grad_("float" in dtype)
+        found = made.topk(5), made.topk(3, largest=False), made.kthvalue(9)
+        if "float" in dtype:
+            (found[0].values.sum() + 2 * found[2].values.sum()).backward()
+        return [list(f) for f in found], made.grad
+
+    both(program)
 
 
 def test_quantile_and_sort_have_gradients():
@@ -133,13 +178,15 @@ def test_membership_of_many(dtype):
         both(lambda t, invert=invert: t.isin(t.tensor(x), t.tensor(tests), invert=invert))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "int8", "uint8", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "int8", "uint8", "float64", "int64"])
 @pytest.mark.parametrize("dim", [0, 1])
 def test_ranked_without_sorting(dtype, dim):
     """What stands at a place of the order, and where it was, as a stable sort says: among many that are alike, zeros of both signs, nans."""
     x = (np.random.default_rng(3).standard_normal((150, 170)) * 5).astype(dtype)
     if x.dtype.kind == "f":
         x[3, 5], x[4], x[5, :90], x[6, 7], x[7, :60] = np.nan, np.nan, -0.0, np.inf, -np.inf
+    if dtype == "int64":
+        x[3, :5], x[4] = [-(2**63), 2**63 - 1, 2**40, 2**40 + 1, -(2**32)], 2**63 - 1
     for k in (0, 70, 149):
         rank = jnp.full([1 if d == dim else n for d, n in enumerate(x.shape)], k)
         got = jax.jit(lambda x, r: order.ranked(x, dim, r))(x, rank)
@@ -169,3 +216,10 @@ def test_booleans_go_behind_their_equals(shape, dim, down):
         return found + ([x.mode(dim).values, x.argsort(dim=dim, descending=down, stable=True)] if x.numel() else [])
 
     both(program)
+
+
+def test_the_last_of_the_largest_does_not_take_a_whole_sort():
+    """`x.topk(k).values[..., -1]`, below which samplers cut off: XLA makes a slice of what finds the largest a slice of a sort."""
+    x = jnp.zeros((2, 3000), jnp.float32)
+    text = jax.jit(lambda x: order.largest_of(x, 5)[0][..., -1:]).lower(x).compile().as_text()
+    assert "TopK" in text and "sort(" not in text

@@ -104,6 +104,94 @@ def test_over_the_first_dimensions_of_many_columns(dtype, rows):
     both(program)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64"])
+@pytest.mark.parametrize("few", [2, 3, 8, 9, 16, 17])
+def test_along_few_elements(few, dtype):
+    """Slices combined with each other, of what is computed on the way too; nan among them, and where the dimension is the last."""
+    from_ends = {"odd": [3.0, NAN, -0.0, INF], "usual": [3.0, -1.0, 0.5, 2.0]}
+
+    def program(t):
+        found, kind = [], getattr(t, dtype)
+        for name, ends in from_ends.items():
+            if name == "odd" and not kind.is_floating_point:
+                continue
+            x = (t.arange(few * 60 * 40) % 17 - 8.0).reshape(60, few, 40)
+            x[0, :2, 0], x[1, 0, :4] = t.tensor(ends[:2]), t.tensor(ends)
+            x = x.to(kind).repeat(1, 1, 9)
+            w = t.arange(few).to(kind)
+            for y, d in ((x, 1), (x.transpose(1, 2).contiguous(), -1), (x.transpose(0, 1).contiguous(), 0)):
+                shape = [1, 1, 1]
+                shape[d] = few
+                y = y * w.reshape(shape)
+                found += [y.sum(d), y.sum(d, keepdim=True), y.amax(d), y.amin(d, keepdim=True), *y.max(d)]
+                found += [y.mean(d)] if kind.is_floating_point else []
+        return found
+
+    both(program)
+
+
+@pytest.mark.parametrize("few", [3, 16])
+def test_gradients_along_few_elements(few):
+    def program(t):
+        x = t.linspace(-2, 2, 50 * few * 30, dtype=t.float64).reshape(50, few, 30).repeat(1, 1, 20)
+        x[0, :2, 3] = 5.0
+        x.requires_grad_()
+        w = t.linspace(0, 1, few, dtype=t.float64)[:, None].requires_grad_()
+        found = []
+        for y in ((x * w).sum(1), (x * w).mean(1, keepdim=True), x.amax(1), x.transpose(1, 2).amin(2), x * w):
+            found += t.autograd.grad((y * y).sum(), (x, w), allow_unused=True, create_graph=True)
+        found += t.autograd.grad(found[-1].pow(2).sum(), (x, w))
+        return [g.contiguous() for g in found if g is not None]
+
+    both(program)
+
+
+@pytest.mark.parametrize("shape", [(48, 128), (6144,), (3, 2048), (2, 3, 1024), (7, 1031)])
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8", "int8", "bool"])
+def test_sums_of_whole_numbers(dtype, shape):
+    """All elements, or those along the last dimensions, in pieces; beyond what the shorter types hold."""
+
+    def program(t):
+        x = t.full(shape, 1 if dtype == "bool" else 127, dtype=getattr(t, dtype))
+        x.view(-1)[::5] = 0
+        found = [x.sum(), x.sum(-1), x.sum(0, keepdim=True), x.count_nonzero(), x.count_nonzero(-1), x.prod(-1)]
+        found += [x.sum(tuple(range(1, x.ndim)), keepdim=True), (x != 0).sum(-1, keepdim=True), (x == 3).sum()]
+        return [*found, x.sum(dtype=t.uint8), x.sum(-1, dtype=t.float32), (x * 2**60).sum() if dtype == "int64" else 0]
+
+    both(program)
+
+
+SIGHTED = {
+    "all": lambda t, x: [x.max(), x.min(), *x.aminmax(), x.norm(float("inf")), t.linalg.vector_norm(x, -float("inf"))],
+    "rows": lambda t, x: [x.amax(1), x.amin(1, keepdim=True), x.max(1)[0], *x.aminmax(dim=1), (x * 2).amax(1)],
+    "columns": lambda t, x: [x.amax(0), x.min(0)[0], x.norm(float("inf"), 0), t.linalg.norm(x, 1)],
+    "others": lambda t, x: [
+        t.nn.functional.pairwise_distance(x, x * 2, float("inf")),
+        t.nn.functional.adaptive_max_pool2d(x[None], 1),
+        x.renorm(float("inf"), 0, 1.0),
+        t.dist(x, x * 3, float("inf")),
+    ],
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("name", SIGHTED)
+def test_extremes_of_many_elements_see_nan(name, dtype):
+    """Programs made with everything on, of which XLA leaves reductions to its library; infinities of both signs are no nan."""
+
+    def program(t):
+        found, compiled = [], t.compile(lambda x: SIGHTED[name](t, x)) if t.__name__ == "jtorch" else None
+        for odd in (NAN, -NAN, INF):
+            x = (t.arange(70.0 * 96) % 31 - 15).reshape(70, 96).to(getattr(t, dtype))
+            x[3, 5] = odd
+            if odd == INF:
+                x[3, 6] = -odd
+            found += compiled(x) if compiled else SIGHTED[name](t, x)
+        return found
+
+    both(program)
+
+
 @pytest.mark.parametrize("rows", [3, 17])
 def test_gradients_over_the_first_dimension_of_many_columns(rows):
     def program(t):
