@@ -12,8 +12,7 @@ from ..errors_storage import from_xla
 from . import by_numpy, costs, crowd, cuts, gather, hasty, ledger, little, maps, nodewise, prologue, shifts, sight, ties
 from .beside import beside
 from .chain import abstract, concretely
-from .channel_order import convolves as any_convolves
-from .channel_order import stays, stored_order
+from .channel_order import convolves, stays, stored_order
 from .nodewise import needed
 from .numpy_rules import NotHere
 from .packing import HERE, RUNTIME, Packing, placed, plain
@@ -59,9 +58,7 @@ class Plan:
         self.pointwise = None  # whether it is elementwise (`maps.py`), once that is asked for
         self.look = None  # what it is made of (`cuts.py`), once it is part of a program
         self.depends = None  # of each result the operands that it depends on (`ties.py`), once that is asked for
-        self.size = self.elements = (
-            None  # primitives that it is made of, elements that these make, once they are asked for (`costs.py`)
-        )
+        self.size = self.elements = None  # its primitives, and the elements that they make, once asked for (`costs.py`)
         self.warm = 0  # runs by itself
         self.tries = 0  # programs that were compiled at first sight with it among their nodes
         self.bwd = {}
@@ -176,15 +173,15 @@ class Program:
         position = {~i: k for k, i in enumerate(self.used)}
         n_in = len(self.used)
         cut = cuts.wanted(self)
-        tie = ties.Ties(nodes, self.takers) if self.device.type == "cpu" else None
-        moved = shifts.unsafe(nodes)
-        convolves = any_convolves(node.plan for node in nodes)
-        run = {node.plan: node.plan.jit if convolves else node.plan.by_itself() for node in nodes}
+        on_cpu = self.device.type == "cpu"
+        tie, moved = (ties.Ties(nodes, self.takers), shifts.unsafe(nodes)) if on_cpu else (None, ())
+        images = convolves(node.plan for node in nodes)
+        run = {node.plan: node.plan.jit if images else node.plan.by_itself() for node in nodes}
 
         def program(*args):
             env = {}
             numbers = pack.unpack(args[n_in:])
-            turning = maps.Maps() if convolves and self.device.type == "cpu" else None
+            turning = maps.Maps() if images and on_cpu else None
             chains = cuts.Cuts(nodes, turning.known if turning else ()) if cut else None
             for node in nodes:
                 plan = node.plan
