@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from .channel_order import first, last
+from .dtype import INT
 
 FEW = 32  # nodes that a program may have without its chains being looked at
 MOST = 192  # operations that may be computed anew for a value
@@ -89,6 +90,36 @@ class Cuts:
         if size < SMALL or sum(loads.values()) < LOADS * size:
             return False
         return self.readers[at] > 1
+
+
+# Operations between a number and the whole number that it is cut to.
+_ROUNDINGS = frozenset(("floor", "ceil", "trunc", "round", "clamp", "clamp_min", "clamp_max"))
+
+
+def torn(nodes) -> set:
+    """Values that are cut to whole numbers and read besides, as where something lies between two pixels is.
+
+    Computed anew for each reader, a value may be rounded another way in each (where a multiplication and an addition are one step, or
+    two): 4 for its pixel, and 3.9999998 for how far it is from that.
+    """
+    conversions = [
+        node for node in nodes
+        if node.plan.name == "_to_copy" and node.plan.operands[0].dtype.is_floating_point and node.plan.specs[0].dtype.category == INT
+    ]  # fmt: skip
+    if not conversions:
+        return set()
+    found, makers, readers = set(), {}, {}
+    for node in nodes:
+        makers[node.first] = node
+        for i in node.ids:
+            readers[i] = readers.get(i, 0) + 1
+    for node in conversions:
+        i = node.ids[0]
+        while i in makers and readers[i] == 1 and makers[i].plan.name in _ROUNDINGS:
+            i = makers[i].ids[0]
+        if i in makers and readers[i] > 1 and makers[i].plan.n_out == 1:
+            found.add(i)
+    return found
 
 
 def traced(plan):

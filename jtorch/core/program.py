@@ -174,7 +174,8 @@ class Program:
         n_in = len(self.used)
         cut = cuts.wanted(self)
         on_cpu = self.device.type == "cpu"
-        tie, moved = (ties.Ties(nodes, self.takers), shifts.unsafe(nodes)) if on_cpu else (None, ())
+        tie = ties.Ties(nodes, self.takers) if on_cpu else None
+        moved, torn = (shifts.unsafe(nodes), cuts.torn(nodes)) if on_cpu else ((), ())
         images = convolves(node.plan for node in nodes)
         run = {node.plan: node.plan.jit if images else node.plan.by_itself() for node in nodes}
 
@@ -197,13 +198,11 @@ class Program:
                     got += map(plain, node.numbers)
                     function = function.__wrapped__
                 result = turning.result(node, function, got) if turning else function(*got)
+                if node.first in torn:
+                    result = cuts.stored(result)
                 if cut:
                     result = chains.made(node, got, result)
-                if plan.n_out == 1:
-                    env[node.first] = result
-                else:
-                    for k, r in enumerate(result):
-                        env[node.first + k] = r
+                env.update(enumerate([result] if plan.n_out == 1 else result, node.first))
             return [env[i] for i in out]
 
         program.__name__ = f"jtorch_{len(nodes)}_nodes"

@@ -194,7 +194,10 @@ def _rename_class(cls):
     if _renaming[0] and isinstance(at, str) and at.startswith("jtorch."):
         home = table.home(at.removeprefix("jtorch."), cls.__name__)
         if home is not None:
+            line = vars(cls).get("__firstlineno__")
             cls.__module__ = f"torch.{home}" if home else "torch"
+            if line is not None:  # Python 3.13 forgets it then, and `inspect.getsource` needs it
+                cls.__firstlineno__ = line
             if at == f"jtorch.{home}":
                 _found_by_name(home)
 

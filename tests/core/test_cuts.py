@@ -9,6 +9,7 @@ import pytest
 import jtorch
 import jtorch.nn.functional as F
 from jtorch.core import cuts
+from tests.memory import forget_programs
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.bool_, np.int32, np.uint8])
@@ -142,3 +143,39 @@ def test_an_automaton_is_the_same_in_each_mode():
                 results.append(x.grad.numpy())
     for result in results[:-1]:
         np.testing.assert_allclose(result, results[-1], rtol=1e-5, atol=1e-6)
+
+
+SAMPLED = {
+    "long": lambda y: (y.long(), y - y.long()),
+    "floor": lambda y: (y.floor().long(), y - y.floor()),
+    "one floor": lambda y: (lambda low: (low.int(), y - low))(y.floor()),
+    "within the image": lambda y: (y.floor().clamp(0, 5).long(), y - y.floor()),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_what_is_cut_to_whole_numbers_is_computed_once(name, monkeypatch):
+    """Where something lies between pixels must be the same number for the pixel and for the distance from it."""
+    stored, before = [], cuts.stored
+    monkeypatch.setattr(cuts, "stored", lambda x: stored.append(x.dtype) or before(x))
+    forget_programs()
+    jtorch.use_deterministic_algorithms(True)  # nothing is left to numpy
+    try:
+        x = jtorch.linspace(0.1, 5.3, 9)
+        pixel, part = SAMPLED[name](x * 1.37 - 0.2)
+        assert (pixel * part).sum().isfinite()
+    finally:
+        jtorch.use_deterministic_algorithms(False)
+    assert stored == [np.float32]
+
+
+def test_what_is_cut_and_read_no_more_is_left_alone(monkeypatch):
+    stored = []
+    monkeypatch.setattr(cuts, "stored", lambda x: stored.append(x) or x)
+    forget_programs()
+    jtorch.use_deterministic_algorithms(True)
+    try:
+        assert (jtorch.rand(4, 4) * 255).floor().clamp(0, 255).to(jtorch.uint8).sum() >= 0
+    finally:
+        jtorch.use_deterministic_algorithms(False)
+    assert not stored

@@ -70,6 +70,7 @@ def test_devices_that_are_not_there():
         lambda torch: torch.device(0),
         lambda torch: torch.device(-1),
         lambda torch: torch.ones(2, device=0),
+        lambda torch: torch.zeros(2, device=1),
         lambda torch: torch.ones(2).to(0),
         lambda torch: torch.nn.Linear(1, 1).to(0),
         lambda torch: torch.nn.Linear(1, 1).to("float16"),

@@ -359,7 +359,6 @@ REFUSED = {
     "counts up to a large number": lambda t, x: t.bincount(t.tensor([0, 2**62])),
     "out= of a factory": lambda t, x: t.zeros(2, out=[x]),
     "out= of another dtype for noise": lambda t, x: t.randn(2, dtype=t.float32, out=x.double()),
-    "device by a number": lambda t, x: t.zeros(2, device=1),
     "no list": lambda t, x: t.stack(None),
     "shape of a number": lambda t, x: x.reshape_as(3),
     "number that is a list": lambda t, x: t.scalar_tensor([0]),
