@@ -114,7 +114,7 @@ def skips():
 
 ON_TPUS = (
     "- complex128: XLA's compiler for TPUs ends the process where it meets one, so such tensors are refused there",
-    "- LU factorisations (`inv`, `solve`, `det`, `matrix_exp`) of float64, gradients of its `remainder`, `copysign`, `ldexp`, `frexp` and "
+    "- LU factorisations (`inv`, `solve`, `det`, `matrix_exp`) of float64, gradients of its `remainder`, `copysign`, `ldexp`, `frexp`, `lgamma`, `digamma` and "
     "`nextafter`, `linear`, `bilinear`, `tensordot` and `einsum` of int64: XLA has none for TPUs; the error says to use float32 or int32, or the CPU",
 )
 
