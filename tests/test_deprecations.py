@@ -64,6 +64,7 @@ def afresh(monkeypatch):
     monkeypatch.setattr(errors, "_said", set())
     jtorch.compiler.reset()
     torch.set_warn_always(True)
+    torch.storage._reset_warn_typed_storage_removal()
     before = {t: t.get_default_dtype() for t in (torch, jtorch)}
     yield
     torch.set_warn_always(False)

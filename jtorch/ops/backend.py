@@ -162,7 +162,8 @@ def _down(rows, usual, x, dims, keepdims):
     by one, without vectors (sum of 128x65536: 114 ms, not 26). Along a dimension of few elements: XLA's loop over these makes what is
     reduced at each of its turns, without vectors too (three channels times their weights, 16x3x128x128: 9.4 ms, not 0.14).
     """
-    dims = {d % x.ndim for d in ((dims,) if isinstance(dims, int) else dims)}
+    dims = range(x.ndim) if dims is None else (dims,) if isinstance(dims, int) else dims
+    dims = {d % x.ndim for d in dims}
     if not on_cpu() or not x.size or x.dtype not in (jnp.float32, jnp.float64):
         return usual(x, axis=tuple(dims), keepdims=keepdims)
     kept = [1 if d in dims else n for d, n in enumerate(x.shape)]
