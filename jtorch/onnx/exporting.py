@@ -2,8 +2,6 @@
 
 import contextlib
 import importlib
-import os
-import tempfile
 import warnings
 
 from .. import export as torch_export
@@ -12,9 +10,6 @@ from ..nn.modules.module import Module
 from ..tensor import Tensor
 from . import errors
 from .sizes import changing
-
-_EXTERNAL = 1024  # bytes of an initializer from which on it goes to the file beside the model
-
 
 running = False  # whether a forward is being captured for ONNX
 
@@ -29,7 +24,8 @@ def _running():
         running = before
 
 
-def _library(name, extra="onnx"):
+def library(name, extra="onnx"):
+    """A package, imported; ModuleNotFoundError says how to get it."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -64,7 +60,7 @@ def export(
 
     Source: https://docs.pytorch.org/docs/stable/onnx_export.html
     """
-    _library("onnx")
+    library("onnx")
     if custom_translation_table:
         raise errors.foreign_translations()
     if isinstance(model, ExportedProgram):
@@ -103,10 +99,3 @@ def _arguments(args, kwargs):
     if kwargs is None and args and isinstance(args[-1], dict) and all(isinstance(k, str) for k in args[-1]):
         return args[:-1], dict(args[-1])
     return args, dict(kwargs or {})
-
-
-@contextlib.contextmanager
-def beside(path):
-    """A folder beside `path` to write in before files are moved to their names."""
-    with tempfile.TemporaryDirectory(dir=os.path.dirname(os.path.abspath(path)), prefix=".onnx") as folder:
-        yield folder

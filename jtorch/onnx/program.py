@@ -10,14 +10,17 @@ from onnx.external_data_helper import set_external_data
 from ..autograd.mode import no_grad
 from ..convert import as_numpy
 from ..creation import as_tensor
+from ..files.saving import replacing
 from ..tensor import Tensor
 from ..utils import _pytree
 from . import errors
 from .builder import IR_VERSION, OPSET, TYPES
-from .exporting import _EXTERNAL, _library, beside
+from .exporting import library
 from .sizes import names_of
 from .translate import Translation
 from .versions import converted
+
+_EXTERNAL = 1024  # bytes of an initializer from which on it goes to the file beside the model
 
 
 class ONNXProgram:
@@ -58,7 +61,7 @@ class ONNXProgram:
         """
         model = self.model_proto.SerializeToString()
         if initializer is None:
-            runtime = _library("onnxruntime", "onnxruntime")
+            runtime = library("onnxruntime", "onnxruntime")
             self._session = runtime.InferenceSession(model, providers=runtime.get_available_providers())
         else:
             self._session = initializer(model)
@@ -106,15 +109,10 @@ class ONNXProgram:
         path = os.fspath(destination)
         if external_data is None:
             external_data = sum(len(t.raw_data) for t in graph.initializer) > 2**31 - 2**20
-        with beside(path) as folder:
-            data = os.path.basename(path) + ".data"
-            moved = external_data and _apart(graph.initializer, os.path.join(folder, data), data)
-            written = os.path.join(folder, "model")
-            with open(written, "wb") as file:
-                file.write(model.SerializeToString())
-            if moved:
-                os.replace(os.path.join(folder, data), path + ".data")
-            os.replace(written, path)
+        if external_data:
+            _move_apart(graph.initializer, path + ".data")
+        with replacing(path) as file:
+            file.write(model.SerializeToString())
 
     def __repr__(self):
         return f"ONNXProgram(\n{onnx.printer.to_text(self.model_proto)}\n)"
@@ -124,19 +122,19 @@ def _tensors(arrays):
     return tuple(as_tensor(np.array(x)) for x in arrays)
 
 
-def _apart(initializers, path, location) -> bool:
-    """Move the bytes of larger initializers to a file; False if there are none."""
+def _move_apart(initializers, path):
+    """Move the bytes of larger initializers to a file, if there are any."""
     large = [t for t in initializers if len(t.raw_data) >= _EXTERNAL]
     if not large:
-        return False
-    with open(path, "wb") as file:
+        return
+    with replacing(path) as file:
+        at = 0
         for t in large:
-            start = -(-file.tell() // 64) * 64
-            file.write(bytes(start - file.tell()))
-            file.write(t.raw_data)
-            set_external_data(t, location, offset=start, length=len(t.raw_data))
+            gap = -at % 64
+            file.write(bytes(gap) + t.raw_data)
+            set_external_data(t, os.path.basename(path), offset=at + gap, length=len(t.raw_data))
+            at += gap + len(t.raw_data)
             t.ClearField("raw_data")
-    return True
 
 
 def _model(program, input_names, output_names, names):

@@ -89,6 +89,8 @@ class Translation:
         same = self.check_write(node, written) if writes else []
         self.run_as(node, example)
         if not any(n in self.moves for n in node.all_input_nodes):
+            for n in same:
+                self.found.pop(n, None)  # a constant of what it was before
             return
         self.moves.add(node)
         given, options = map_arg((tuple(node.args), dict(node.kwargs)), self.value)

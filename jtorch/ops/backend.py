@@ -44,11 +44,8 @@ def one_of(which, this, other):
 
 MANY_COLUMNS, ROWS_AT_ONCE = 1 << 14, 8  # of `_down`
 OF_LIBRARY = 1 << 12  # elements of `_seeing_nan`
-FEW_SLICES, FEW_NUMBERS, LARGE_SUM = (
-    16,
-    8,
-    1 << 14,
-)  # the same: slices, or numbers next to each other, of so many elements
+# Of `_down` too: slices, or numbers next to each other, of so many elements.
+FEW_SLICES, FEW_NUMBERS, LARGE_SUM = 16, 8, 1 << 14
 FEW_ROWS, SMALL_PRODUCT = 128, 128 * 128  # of `matmul_tn`
 FEW_COLUMNS, FEW_OF_SMALL, LARGE_WEIGHT = 64, 32, 1 << 16  # of `matmul_nt`
 NARROW = (jnp.dtype(jnp.bfloat16), jnp.dtype(jnp.float16))

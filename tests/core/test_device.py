@@ -58,9 +58,7 @@ def test_cuda_without_an_accelerator():
     assert jtorch.cuda.is_available() is False
 
 
-cpu_build = pytest.mark.skipif(
-    torch.version.cuda is not None, reason="PyTorch is built for CUDA, and its words are of drivers"
-)
+cpu_build = pytest.mark.skipif(torch.version.cuda is not None, reason="PyTorch is built for CUDA here")
 
 
 @cpu_build

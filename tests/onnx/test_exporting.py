@@ -198,6 +198,21 @@ def test_writes_in_place():
         torch.onnx.export(Through().eval(), (torch.randn(3),))
 
 
+def test_a_buffer_is_read_before_and_after_it_is_written():
+    class Counts(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("seen", torch.zeros(3))
+
+        def forward(self, x):
+            before = x + self.seen
+            self.seen.add_(1)
+            return before * (x + self.seen)
+
+    module, x = Counts().eval(), torch.tensor([1.0, 2.0, 3.0])
+    assert torch.onnx.export(module, (x,)).call_reference(x)[0].tolist() == [2, 6, 12]
+
+
 def test_buffers_stay_as_they_are():
     class Counts(nn.Module):
         def __init__(self):

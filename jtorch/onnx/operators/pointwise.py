@@ -8,7 +8,7 @@ from ...core import dtype as dtypes
 from ...dispatch.plans import result_dtype
 from ..builder import TYPES, Value
 from ..errors import option
-from .record import TABLE, Translation, op
+from .record import TABLE, Operator, op
 
 # Operators of the same name and meaning, whose operand has the result's dtype.
 _SAME = {
@@ -50,7 +50,7 @@ def _computed(g, x, dtype=None):
 
 def _enter(names, make):
     for name, kind in names.items():
-        TABLE[name] = Translation(make(kind))
+        TABLE[name] = Operator(make(kind))
 
 
 def _same(kind):
@@ -442,4 +442,4 @@ def cast(g, input, *args, **options):
 
 
 for name in ("silu", "relu", "mish", "hardswish", "sigmoid"):  # those of nn.functional have the argument `inplace`
-    TABLE[name] = Translation(lambda g, input, inplace=False, fn=TABLE[name].fn: fn(g, input))
+    TABLE[name] = Operator(lambda g, input, inplace=False, fn=TABLE[name].fn: fn(g, input))

@@ -5,7 +5,7 @@ import inspect
 TABLE = {}
 
 
-class Translation:
+class Operator:
     """One translation, with the names of its arguments."""
 
     __slots__ = ("fn", "signature", "names")
@@ -24,7 +24,7 @@ def op(*names):
 
     def enter(fn):
         for name in names:
-            TABLE[name] = Translation(fn)
+            TABLE[name] = Operator(fn)
         return fn
 
     return enter
