@@ -77,9 +77,10 @@ def test_training(step, every, optimizer, compiled, runs):
 
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["auto", "compile"])
-@pytest.mark.parametrize("every, optimizer", [(1000, "SGD"), (6, "AdamW")])
-def test_chains_that_make_all_their_runs(every, optimizer, compiled, runs, monkeypatch):
+@pytest.mark.parametrize("every, optimizer, unrolled", [(1000, "SGD", 0), (6, "AdamW", 0), (6, "AdamW", 200)])
+def test_chains_that_make_all_their_runs(every, optimizer, unrolled, compiled, runs, monkeypatch):
     monkeypatch.setattr(chain, "asks_the_host", lambda device: True)
+    monkeypatch.setattr(chain, "UNROLLED", unrolled)
     start_anew()  # with the chains of other tests
     test_training(zero_first, every, optimizer, compiled, runs)
     assert len(set(runs)) == 1 and runs[0] > 1
