@@ -36,6 +36,8 @@ deterministic = False
 conv_tf32 = True
 # 1: XLA tries out a GPU's kernels, which takes long and seldom finds a better one
 tries_kernels = _flag("JTORCH_TRY_KERNELS", False)
+# 1: errors of operators show jtorch's own frames below the line that called, to find what is wrong in jtorch
+full_tracebacks = _flag("JTORCH_FULL_TRACEBACKS", False)
 logs = frozenset(part.strip().lstrip("+") for part in os.environ.get("TORCH_LOGS", "").split(",") if part.strip())
 
 

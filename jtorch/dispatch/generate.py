@@ -17,6 +17,7 @@ from ..core.record import tls
 from ..ops import registry
 from ..ops.registry import KEY, LIST, NUMBER, OPTIONAL, SCALAR, STATIC, TENSOR
 from ..tensor import Tensor
+from ..tracebacks import shorten, shortening
 from . import old_order, override
 from .call import checkable, inplace, inplace_planned, into_out, slow
 from .guards import GUARDS
@@ -148,11 +149,11 @@ class _Body:
 
     def find(self, depth, key, before=""):
         """Have `plan` be that of a key, which stands in a tuple behind `before`."""
-        found = key[0] if len(key) == 1 else "(" + ", ".join(key) + ")"
-        self.emit(depth, "try:")
-        self.emit(depth + 1, f"plan = plans[{before}{found}]")
-        self.emit(depth, "except (KeyError, TypeError):")
-        self.emit(depth + 1, self.fallback)
+        found = before + (key[0] if len(key) == 1 else "(" + ", ".join(key) + ")")
+        for line in ("try:", f"    plan = plans[{found}]", "except (KeyError, TypeError):", "    plan = None"):
+            self.emit(depth, line)
+        # In the handler, its errors would be shown as if they came of the KeyError.
+        self.emit(depth, f"if plan is None: {self.fallback}")
 
     def leaf(self, depth, key, tensors, numbers):
         values = "(" + "".join(n + ", " for n in numbers) + ")"
@@ -267,12 +268,12 @@ def _safe(name):
 
 
 def _compile(record, parts, lines, scope):
-    source = f"def {_safe(record.name)}({', '.join(parts)}):\n" + "\n".join("    " + line for line in lines)
+    source = f"def {_safe(record.name)}({', '.join(parts)}):\n" + "\n".join("    " + line for line in shortening(lines))
     scope |= {
         "tls": tls, "_op": record, "slow": slow, "plans": getattr(record, "plans", None),
         "fast": FAST, "renamed": renamed, "number_types": NUMBER_TYPES,
         "type": builtins.type, "default": DEFAULT, "operand": operand, "_inplace": inplace, "inplace_planned": inplace_planned, "call_view": call_view,
-        "view_of_other": view_of_other, "Tensor": Tensor, "isinstance": builtins.isinstance,
+        "view_of_other": view_of_other, "shorten": shorten, "Tensor": Tensor, "isinstance": builtins.isinstance,
         "missing_argument": errors.missing_argument, "check_kinds": check_kinds, "integer_power": errors.integer_power, "division_by_zero": errors.division_by_zero,
         "checkable": checkable, **{f"check{k}": check for k, check in enumerate(getattr(record, "value_checks", ()))},
         "check_number": dtypes.check_number, "integer_types": _INTEGERS,
@@ -280,8 +281,7 @@ def _compile(record, parts, lines, scope):
     }  # fmt: skip
     exec(compile(source, f"<jtorch {record.name}>", "exec"), scope)
     fn = scope["public"] = scope[_safe(record.name)]
-    fn.__doc__ = record.doc
-    fn.__module__ = "jtorch"
+    fn.__doc__, fn.__module__ = record.doc, "jtorch"
     fn.__name__ = fn.__qualname__ = record.name
     return fn
 

@@ -5,6 +5,7 @@ import jax
 from .. import errors
 from ..core import dtype as dtypes
 from ..core import families
+from ..tracebacks import without_note
 
 
 def infer(op, plan, call, inplace_spec):
@@ -78,8 +79,11 @@ def _slot(slot):
 def _asked(op, plan, call, ask):
     try:
         return ask(*[s.aval for s in plan.operands], *call.numbers)
-    except (TypeError, ValueError, ZeroDivisionError) as error:
+    except Exception as error:
+        without_note(error)
         if isinstance(error, (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError)):
+            raise
+        if not isinstance(error, (TypeError, ValueError, ZeroDivisionError)):
             raise
         if type(error) is not ZeroDivisionError and _from_kernel(plan, call):
             raise

@@ -24,6 +24,7 @@ from ..core.dtype import complex32
 from ..core.record import tls
 from ..creation import from_jax
 from ..tensor import CONSTANTS, Tensor, edge_of
+from ..tracebacks import without_note
 from .trees import flatten, unflatten
 
 
@@ -171,6 +172,14 @@ def lift(fn, tensors, user=None):
 
     user: the program's function behind fn, if there is one.
     """
+    try:
+        return _lifted(fn, tensors, user)
+    except Exception as error:
+        without_note(error)
+        raise
+
+
+def _lifted(fn, tensors, user):
     me = tls.me
     around = levels()
     dual = me.extra.get("dual")

@@ -12,7 +12,7 @@ PACKAGE = ROOT / "jtorch"
 
 # The longest prefix of a file's path decides. 6.5: what is built of calls, before the layers on top.
 FLOORS = {
-    "errors.py": 0, "deprecations.py": 0, "errors_arguments.py": 0, "errors_nn.py": 0, "errors_extend.py": 0, "errors_storage.py": 0, "errors_func.py": 0, "errors_autograd.py": 0, "config.py": 0, "startup.py": 0,
+    "errors.py": 0, "deprecations.py": 0, "errors_arguments.py": 0, "errors_nn.py": 0, "errors_extend.py": 0, "errors_storage.py": 0, "errors_func.py": 0, "errors_autograd.py": 0, "tracebacks.py": 0, "config.py": 0, "startup.py": 0,
     "handles.py": 0, "namespaces.py": 0,
     "core/dtype.py": 1, "core/device.py": 1, "core/shapes.py": 1, "core/layout.py": 1,
     "core": 2, "ops": 3,

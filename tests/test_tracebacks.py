@@ -1,0 +1,69 @@
+"""What is shown of an error: the lines down to the call, and the words."""
+
+import traceback
+
+import pytest
+
+import jtorch
+from jtorch import config
+
+x = jtorch.ones(2, 3)
+a = jtorch.ones(2, 3, requires_grad=True)
+
+CALLS = {
+    "a function": lambda: jtorch.nn.functional.linear(x, jtorch.ones(4, 5)),
+    "an operator": lambda: x + jtorch.ones(7),
+    "a product": lambda: x @ jtorch.ones(2, 2),
+    "a list": lambda: jtorch.cat([x, jtorch.ones(3, 4)]),
+    "a view": lambda: x.transpose(0, 5),
+    "in place": lambda: a.add_(1),
+    "a value": lambda: jtorch.nn.functional.one_hot(jtorch.tensor([5]), 3),
+    "a module": lambda: jtorch.nn.Linear(2, 3)(x),
+    "transformed": lambda: jtorch.vmap(lambda row: row @ jtorch.ones(2, 2))(x),
+    "recorded again": lambda: jtorch.utils.checkpoint.checkpoint(lambda y: y @ jtorch.ones(2, 2), a, use_reentrant=False),
+}  # fmt: skip
+
+
+def shown(call):
+    with pytest.raises((RuntimeError, IndexError)) as caught:
+        call()
+    return traceback.extract_tb(caught.value.__traceback__), "".join(traceback.format_exception(caught.value))
+
+
+@pytest.fixture
+def plain(monkeypatch):
+    monkeypatch.setattr(config, "full_tracebacks", False)
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_errors_of_calls_end_where_the_call_is(call, plain):
+    frames, text = shown(call)
+    assert not any("dispatch" in frame.filename or frame.filename.startswith("<jtorch") for frame in frames)
+    assert "During handling" not in text
+    assert "JAX" not in text
+
+
+def test_frames_of_the_program_stay(plain):
+    class Handled(jtorch.Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            return jtorch.ones(2) + jtorch.ones(3)
+
+    frames, _ = shown(lambda: jtorch.sin(x.as_subclass(Handled)))
+    assert frames[-1].name == "__torch_function__"
+
+
+def test_errors_that_no_check_raises_keep_their_frames(plain, monkeypatch):
+    def broken(*args, **kwargs):
+        return {}["nothing"]
+
+    monkeypatch.setattr("jtorch.dispatch.call.make_plan", broken)
+    with pytest.raises(KeyError) as caught:
+        jtorch.sin(jtorch.ones(3, 1, 4, 1, 5))
+    assert traceback.extract_tb(caught.value.__traceback__)[-1].name == "broken"
+
+
+def test_all_frames_are_shown_on_request(monkeypatch):
+    monkeypatch.setattr(config, "full_tracebacks", True)
+    frames, _ = shown(CALLS["a product"])
+    assert any("dispatch" in frame.filename for frame in frames)
