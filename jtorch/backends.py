@@ -9,14 +9,45 @@ from .core import device as devices
 from .core import processor
 from .namespaces import Namespace
 
+__allow_nonbracketed_mutation_flag = True  # by PyTorch's names, which programs write
+
+
+def disable_global_flags():
+    """Refuse assignments to settings from now on, outside of the contexts that put them back."""
+    global __allow_nonbracketed_mutation_flag
+    __allow_nonbracketed_mutation_flag = False
+
+
+def flags_frozen():
+    """Whether assignments are refused."""
+    return not __allow_nonbracketed_mutation_flag
+
+
+@contextlib.contextmanager
+def __allow_nonbracketed_mutation():
+    global __allow_nonbracketed_mutation_flag
+    before = __allow_nonbracketed_mutation_flag
+    __allow_nonbracketed_mutation_flag = True
+    try:
+        yield
+    finally:
+        __allow_nonbracketed_mutation_flag = before
+
 
 class _Backend(Namespace):
-    """One namespace of settings; it also answers `import jtorch.backends.<name>`."""
+    """One namespace of settings; it also answers `import jtorch.backends.<name>`. frozen: which `disable_global_flags` freezes."""
 
-    def __init__(self, name, doc, **contents):
+    def __init__(self, name, doc, frozen=(), **contents):
         super().__init__(f"{__name__}.{name}", doc)
-        self.__dict__.update(contents)
+        self.__dict__.update(contents, _frozen=frozen)
         sys.modules[self.__name__] = self
+
+    def __setattr__(self, name, value):
+        if name in self._frozen and flags_frozen():
+            raise RuntimeError(
+                f"not allowed to set {self.__name__} flags after disable_global_flags; please use flags() context manager instead"
+            )
+        super().__setattr__(name, value)
 
 
 def _flags(backend, names):
@@ -29,12 +60,14 @@ def _flags(backend, names):
             raise TypeError(f"flags() got an unexpected keyword argument '{sorted(unknown)[0]}'")
         before = {name: getattr(backend, name) for name in values}
         try:
-            for name, value in values.items():
-                setattr(backend, name, value)
+            with __allow_nonbracketed_mutation():
+                for name, value in values.items():
+                    setattr(backend, name, value)
             yield
         finally:
-            for name, value in before.items():
-                setattr(backend, name, value)
+            with __allow_nonbracketed_mutation():
+                for name, value in before.items():
+                    setattr(backend, name, value)
 
     return flags
 
@@ -94,11 +127,13 @@ class _Convolutions(_Backend):
         settings.allow_conv_tf32(allowed)
 
 
+_CUDNN = "enabled", "benchmark", "benchmark_limit", "deterministic", "allow_tf32"
+_MKLDNN = "enabled", "deterministic"
 cudnn = _Convolutions(
-    "cudnn", "XLA picks its own algorithms: of the settings allow_tf32 has a meaning.", enabled=True, benchmark=False, benchmark_limit=10,
+    "cudnn", "XLA picks its own algorithms: of the settings allow_tf32 has a meaning.", frozen=_CUDNN, enabled=True, benchmark=False, benchmark_limit=10,
     deterministic=False, is_available=_on_cuda, is_acceptable=lambda tensor: False, version=lambda: None,
 )  # fmt: skip
-cudnn.flags = _flags(cudnn, ("enabled", "benchmark", "benchmark_limit", "deterministic", "allow_tf32"))
+cudnn.flags = _flags(cudnn, _CUDNN)
 attention_kernels = {"flash": True, "math": True, "mem_efficient": True, "cudnn": True}  # what programs have allowed
 
 
@@ -144,8 +179,10 @@ cuda = _Backend(
 )  # fmt: skip
 mps = _Backend("mps", "Apple's GPUs.", is_available=_no, is_built=_no, is_macos_or_newer=lambda major, minor: False)
 mkl = _Backend("mkl", "XLA brings its own matrix products.", is_available=_no)
-mkldnn = _Backend("mkldnn", "XLA brings its own convolutions.", is_available=_no, enabled=True, deterministic=False)
-mkldnn.flags = _flags(mkldnn, ("enabled", "deterministic"))
+mkldnn = _Backend(
+    "mkldnn", "XLA brings its own convolutions.", _MKLDNN, is_available=_no, enabled=True, deterministic=False
+)
+mkldnn.flags = _flags(mkldnn, _MKLDNN)
 openmp = _Backend("openmp", "XLA brings its own threads.", is_available=_no)
 nnpack = _Backend("nnpack", "XLA brings its own convolutions.", is_available=_no)
 quantized = _Backend(
@@ -205,7 +242,7 @@ cusparselt = _Backend(
     "cusparselt", "A vendor's library.", is_available=_no, version=lambda: None, get_max_alg_id=lambda: None
 )
 kleidiai = _Backend("kleidiai", "A vendor's library.", is_available=_no)
-miopen = _Backend("miopen", "A vendor's library.", immediate=False)
+miopen = _Backend("miopen", "A vendor's library.", ("immediate",), immediate=False)
 mkl.VERBOSE_OFF, mkl.VERBOSE_ON, mkl.verbose = 0, 1, contextlib.nullcontext
 mps.get_core_count, mps.get_name, mps.is_macos13_or_newer = lambda: 0, lambda: "", lambda minor=0: False
 nnpack.flags, nnpack.set_flags = lambda enabled=False: contextlib.nullcontext(), lambda _enabled: (_enabled,)

@@ -238,8 +238,6 @@ def _items(index):
     if isinstance(index, (Tensor, np.ndarray)) or not isinstance(index, Sequence) or len(index) >= 32:
         return (index,)
     if any(x is None or x is Ellipsis or isinstance(x, (Tensor, slice, Sequence, np.ndarray)) for x in index):
-        if isinstance(index, str):
-            raise TypeError("new(): invalid data type 'str'")
         return tuple(index)
     return (index,)
 
@@ -378,6 +376,8 @@ def _index_tensor(self, x):
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
         return _beside(self, x)
     if isinstance(x, (Sequence, np.ndarray)):
+        if isinstance(x, str):
+            raise TypeError("new(): invalid data type 'str'")
         if not isinstance(x, np.ndarray) and len(x) == 0:
             return from_array(np.zeros((0,), np.int64), self._spec.device)
         made = tensor(list(x) if isinstance(x, range) else x, device=self._spec.device)

@@ -178,3 +178,33 @@ def test_precision_by_its_new_names():
         assert backends.cuda.matmul.allow_tf32 is backends.cudnn.allow_tf32 is allowed
         assert backends.cuda.matmul.fp32_precision == backends.cudnn.conv.fp32_precision == asked
     backends.cudnn.allow_tf32 = True
+
+
+def test_settings_that_are_frozen():
+    def told(T):
+        backends, said, frozen = T.backends, [], T.backends.flags_frozen()
+        allow = getattr(backends, "__allow_nonbracketed_mutation")
+        try:
+            backends.disable_global_flags()
+            for name, setting in (
+                ("cudnn", "benchmark"),
+                ("cudnn", "enabled"),
+                ("mkldnn", "deterministic"),
+                ("miopen", "immediate"),
+            ):
+                backend = getattr(backends, name)
+                before = getattr(backend, setting)
+                with pytest.raises(RuntimeError) as refused:
+                    setattr(backend, setting, not before)
+                with allow():
+                    setattr(backend, setting, not before)
+                    said += [str(refused.value), backends.flags_frozen(), getattr(backend, setting) is not before]
+                    setattr(backend, setting, before)
+            with backends.cudnn.flags(enabled=False):
+                said += [backends.flags_frozen(), backends.cudnn.enabled]
+            said += [backends.flags_frozen(), backends.cudnn.enabled]
+        finally:
+            setattr(getattr(backends, "m", backends), "__allow_nonbracketed_mutation_flag", not frozen)
+        return [str(s).replace("jtorch", "torch") for s in said]
+
+    assert told(jtorch) == told(torch)

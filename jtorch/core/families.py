@@ -262,10 +262,15 @@ class Rule:
         made = list(sizes)
         for more in (1, 3, 5):
             made[place] = (2 * most if going > 0 else least // 2) + more
+            if least <= made[place] <= most:
+                continue
             for p, form in self.bound:
-                made[p] = form(made)
-            if None not in made and not least <= made[place] <= most and _pattern(made) == _pattern(sizes):
-                return tuple(made)
+                made[p] = n = form(made)
+                if n is None or n < 0:  # no size at all, and sizes may follow from this one
+                    break
+            else:
+                if _pattern(made) == _pattern(sizes):
+                    return tuple(made)
         return None
 
     def holds(self, sizes) -> bool:

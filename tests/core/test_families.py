@@ -273,6 +273,24 @@ def test_growing():
         assert known.written(((far + sizes[-1]) // 2 | 1, 12)) is not None
 
 
+SHRINKING = {  # what grows, and the sizes that become smaller with it: of densely joined layers without padding
+    "not whole": ((192, 224, 288, 320, 352, 384), lambda n: (n, 97 - n // 8, 97 - n // 8)),
+    "below 0": ((192, 208, 224, 240, 272, 288), lambda n: (n, 310 - n, 310 - n)),
+}
+
+
+@pytest.mark.parametrize("name", SHRINKING)
+def test_growing_beside_what_shrinks(name):
+    """Far sizes are sizes: those that would be negative, or no whole numbers, are not traced, nor what follows from them."""
+    sizes, shape_of = SHRINKING[name]
+    known = Family()
+    for n in sizes:
+        known.wants()
+        known.learn(shape_of(n), traced(lambda x: x * 2, shape_of(n)))
+        assert known.beyond(shape_of(n)) is None
+    assert max(part.going for part in known._ruled()) >= 0 and len(known._ruled()) == 1
+
+
 def cached(torch, steps):
     """A sentence that grows by a word."""
     kept = numbers(torch, 2, 1, 6)
