@@ -381,13 +381,21 @@ def _index_tensor(self, x):
         if not isinstance(x, np.ndarray) and len(x) == 0:
             return from_array(np.zeros((0,), np.int64), self._spec.device)
         made = tensor(list(x) if isinstance(x, range) else x, device=self._spec.device)
-        if made._spec.dtype.category > dtypes.INT:
-            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-        return made
+        return made if made._spec.dtype.category <= dtypes.INT else _cut(x, self._spec.device)
     raise IndexError(
         "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
         f"(got {'numpy.' * isinstance(x, np.generic)}{type(x).__name__})"
     )
+
+
+def _cut(x, device):
+    """The index tensor of numbers that are not whole, which PyTorch cuts."""
+    values = np.asarray(x)
+    if values.dtype.kind != "f":
+        raise TypeError("'complex' object cannot be interpreted as an integer")
+    if not (np.abs(values) < 1 << 63).all():
+        raise RuntimeError("value cannot be converted to type int64 without overflow")
+    return from_array(values.astype(np.int64), device)
 
 
 def _mask_indices(view, dim, mask):

@@ -193,6 +193,10 @@ ERRORS = {
     "string, one set": lambda t: t.zeros(4, 3).__setitem__("data", 1.0),
     "string among others": lambda t: t.zeros(4, 3)[0, ""],
     "float tensor": lambda t: t.zeros(4)[t.tensor([0.5])],
+    "list of nan": lambda t: t.zeros(4)[[float("nan")]],
+    "list of complex": lambda t: t.zeros(4)[[1 + 2j]],
+    "list of floats out of range": lambda t: t.zeros(4)[[4.5]],
+    "list of floats beyond int64": lambda t: t.zeros(4)[[1e20]],
     "tensor out of range": lambda t: t.zeros(4)[t.tensor([4])],
     "tensor out of range, dim 1": lambda t: t.zeros(2, 4)[:, t.tensor([1, -5])],
     "mask of the wrong size": lambda t: t.zeros(4)[t.tensor([True, False])],
@@ -408,3 +412,14 @@ def test_masks_of_values_at_hand_record_nothing():
         picked = x[jtorch.tensor([n < k for n in range(4)])]
         assert picked.shape == (k, 6) and picked.numpy()[0, 0] == 0
     assert ledger.counters.flushes == flushes
+
+
+@pytest.mark.parametrize("index", [[1.5], [[1.7, 2.2]], [1, 2.9], [-1.5], [True, 1.5], np.array([1.5, 0])], ids=str)
+def test_numbers_that_are_not_whole_are_cut(index):
+    def program(t):
+        x = t.arange(24.0).reshape(6, 4)
+        taken = x[index]
+        x[index] = 0
+        return taken, x
+
+    both(program)
