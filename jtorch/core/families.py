@@ -260,10 +260,12 @@ class Rule:
         """Sizes like these and much larger, or smaller."""
         [(place, least, most)] = self.bounds
         made = list(sizes)
-        for more in (1, 3, 5):
+        for more in (1, 3, 5, 2, 4, 6):
             made[place] = (2 * most if going > 0 else least // 2) + more
             for p, form in self.bound:
                 made[p] = form(made)
+                if made[p] is None:  # the next may follow from it
+                    break
             if None not in made and not least <= made[place] <= most and _pattern(made) == _pattern(sizes):
                 return tuple(made)
         return None
