@@ -260,7 +260,7 @@ class Rule:
         """Sizes like these and much larger, or smaller."""
         [(place, least, most)] = self.bounds
         made = list(sizes)
-        for more in (1, 3, 5):
+        for more in (1, 3, 5, 2, 4, 6):
             made[place] = (2 * most if going > 0 else least // 2) + more
             if least <= made[place] <= most:
                 continue

@@ -291,6 +291,20 @@ def test_growing_beside_what_shrinks(name):
     assert max(part.going for part in known._ruled()) >= 0 and len(known._ruled()) == 1
 
 
+@pytest.mark.parametrize("sizes", [(11, 13, 15, 17, 19), (91, 89, 87, 85, 83)])
+def test_growing_in_halves(sizes):
+    """A size that is half of another, and one that is equal to that: what is traced ahead has whole halves."""
+    known = Family()
+    for n in sizes:
+        shapes = (2 * n,), (n,), (n,)
+        known.wants()
+        known.learn(sum(shapes, ()), traced(lambda x, y, z: x + jnp.concatenate([y, z]), *shapes))
+        far = known.beyond(sum(shapes, ()))
+    whole, half, same = far
+    assert whole == 2 * half == 2 * same
+    assert not min(sizes) <= half <= max(sizes)
+
+
 def cached(torch, steps):
     """A sentence that grows by a word."""
     kept = numbers(torch, 2, 1, 6)
