@@ -147,27 +147,27 @@ class _Body:
         self.leaf(depth, key, tensors, numbers)
 
     def find(self, depth, key, before=""):
-        """Have `plan` be that of a key, which stands in a tuple behind `before`."""
+        """Open the block where `plan` is that of a key, which stands in a tuple behind `before`. The fallback is to stand behind
+        it: in the handler, errors of a first call would come as raised "during handling of" a KeyError."""
         found = key[0] if len(key) == 1 else "(" + ", ".join(key) + ")"
-        self.emit(depth, "try:")
-        self.emit(depth + 1, f"plan = plans[{before}{found}]")
-        self.emit(depth, "except (KeyError, TypeError):")
-        self.emit(depth + 1, self.fallback)
+        for line in f"try:|    plan = plans[{before}{found}]|except (KeyError, TypeError):|    pass|else:".split("|"):
+            self.emit(depth, line)
 
     def leaf(self, depth, key, tensors, numbers):
         values = "(" + "".join(n + ", " for n in numbers) + ")"
         self.find(depth, key)
         if self.op.value_checks:
-            self.emit(depth, "if me.scope is not None:")  # a compiled region wants to know what is checked
-            self.emit(depth + 1, self.fallback)
+            self.emit(depth + 1, "if me.scope is not None:")  # a compiled region wants to know what is checked
+            self.emit(depth + 2, self.fallback)
         n, named = self.op.keywords
         given = [f"checkable({name})" if name in tensors else name for name, *_ in self.params]
         given[0] = f"{tensors[0]}._spec" if self.op.sized else given[0]
         given[n:] = [f"{name}={value}" for name, value in zip(named, given[n:])]
         for k in range(len(self.op.value_checks)):
-            self.emit(depth, f"check{k}({', '.join(given)})")
+            self.emit(depth + 1, f"check{k}({', '.join(given)})")
         given = ", ".join([*tensors, values] if numbers else tensors)
-        self.emit(depth, f"return plan.finish(plan, me, {given})" if tensors else self.fallback)
+        self.emit(depth + 1, f"return plan.finish(plan, me, {given})" if tensors else "pass")
+        self.emit(depth, self.fallback)
 
 
 class _InPlaceBody(_Body):
@@ -179,10 +179,10 @@ class _InPlaceBody(_Body):
             self.emit(depth, self.fallback)
             return
         self.find(depth, key, "'inplace', ")
-        self.emit(depth, f"if 0 in {first}._spec.strides:")
-        self.emit(depth + 1, self.fallback)
         given = ["(" + "".join(n + ", " for n in names) + ")" for names in (tensors, numbers)]
-        self.emit(depth, f"return inplace_planned(_op, plan, me, {', '.join(given)})")
+        self.emit(depth + 1, f"if 0 not in {first}._spec.strides:")
+        self.emit(depth + 2, f"return inplace_planned(_op, plan, me, {', '.join(given)})")
+        self.emit(depth, self.fallback)
 
 
 def _branches(op):
@@ -252,7 +252,7 @@ def operand(op, a, b):
             if not override.has_override(type(b)):
                 return NotImplemented
             try:
-                return getattr(a, op.name)(b)
+                return getattr(a, op.name)(b) if op.name != "rsub" else function_of(op)(a, b)
             except TypeError:
                 return NotImplemented
         b = from_host(b)

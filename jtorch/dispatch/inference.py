@@ -78,12 +78,20 @@ def _slot(slot):
 def _asked(op, plan, call, ask):
     try:
         return ask(*[s.aval for s in plan.operands], *call.numbers)
-    except (TypeError, ValueError, ZeroDivisionError) as error:
-        if isinstance(error, (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError)):
-            raise
-        if type(error) is not ZeroDivisionError and _from_kernel(plan, call):
-            raise
-        raise errors.from_kernel(op.name, error) from error
+    except Exception as error:
+        if _of_jax(error) and (type(error) is ZeroDivisionError or not _from_kernel(plan, call)):
+            raise errors.from_kernel(op.name, error) from error
+        if getattr(
+            error, "__notes__", None
+        ):  # jax's, about the frames that it left out: they say nothing of a wrong argument
+            error.__notes__ = [note for note in error.__notes__ if "JAX_TRACEBACK_FILTERING" not in note]
+        raise
+
+
+def _of_jax(error):
+    """Whether an error may be raised by jax, in its own words."""
+    readings = (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError)
+    return isinstance(error, (TypeError, ValueError, ZeroDivisionError)) and not isinstance(error, readings)
 
 
 def _from_kernel(plan, call):
