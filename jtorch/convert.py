@@ -1,10 +1,11 @@
 """Tensors in other dtypes, on other devices, and as numpy and jax arrays."""
 
 import inspect
+import re
 
 import numpy as np
 
-from . import creation, errors_func
+from . import creation, errors, errors_func
 from .autograd.node import PythonNode
 from .core import device as devices
 from .core import dtype as dtypes
@@ -23,6 +24,8 @@ from .tensor import Tensor, edge_of, value_of, wrap
 
 def to(self, *args, device=None, dtype=None, non_blocking=False, copy=False, memory_format=None) -> Tensor:
     """The tensor on another device or in another dtype; itself when nothing would change."""
+    if len(args) > 1 or args and (dtype is not None or device is not None):
+        _check_forms(args, {"device": device, "dtype": dtype})
     flags = []  # non_blocking, copy
     for a in args:
         if isinstance(a, DType) or type(a) is type and a in dtypes.PYTHON:
@@ -56,6 +59,27 @@ def to(self, *args, device=None, dtype=None, non_blocking=False, copy=False, mem
     if memory_format not in (None, preserve_format):
         made = contiguous(made, memory_format)
     return made
+
+
+# The kinds of positional arguments that `to` takes, a letter each: place, dtype, tensor, None, flag.
+_FORMS = re.compile("([pn]([dn]f{0,2})?|[dtf]f{0,2})?")
+
+
+def _check_forms(args, named):
+    """Refuse arguments of `to` that contradict each other, or come in another order than in one of its forms."""
+    kinds = "".join(
+        "n" if a is None
+        else "f" if isinstance(a, bool)
+        else "d" if isinstance(a, DType) or type(a) is type and a in dtypes.PYTHON
+        else "t" if isinstance(a, Tensor)
+        else "p" if isinstance(a, (str, int, devices.device))
+        else "?"
+        for a in args
+    )  # fmt: skip
+    named = {name: value for name, value in named.items() if value is not None}
+    if _FORMS.fullmatch(kinds) is None or "device" in named or "dtype" in named and kinds not in ("n", "p"):
+        forms = "(device, dtype, non_blocking, copy), (dtype, non_blocking, copy) or (tensor, non_blocking, copy)"
+        raise errors.combination("to", args, forms, named)
 
 
 def suggested_format(t):

@@ -3,10 +3,12 @@
 import numpy as np
 
 from .core.dtype import INT
+from .core.record import tls
 from .creation import tensor
-from .dispatch import function_of, generate, twin
+from .dispatch import function_of, generate, override, twin
 from .ops import registry
 from .tensor import Tensor
+from .tracebacks import shorten
 
 _BINARY = {
     "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_divide", "mod": "remainder", "pow": "pow",
@@ -32,7 +34,7 @@ def _reversed(fn, dunder):
         if isinstance(other, np.ndarray):
             other = tensor(other)
         elif not isinstance(other, (Tensor, int, float, complex, np.generic)):
-            return NotImplemented
+            return _asked(dunder, self, other)
         # PyTorch's bit operators keep the operands in the order of the method, which the result's strides show
         return fn(self, other) if dunder in _DESCRIPTORS else fn(other, self)
 
@@ -80,8 +82,8 @@ def install():
     for dunder, name in _BINARY.items():
         if dunder == "matmul":
             Tensor.__matmul__, Tensor.__rmatmul__ = (
-                _between_tensors(lookup(name)),
-                _between_tensors(lambda a, b, product=lookup(name): product(b, a)),
+                _between_tensors(lookup(name), "__matmul__"),
+                _between_tensors(lambda a, b, product=lookup(name): product(b, a), "__rmatmul__"),
             )
             continue
         fn = generate.build_operator(registry.OPS[name]) if name in registry.OPS else _guarded(lookup(name))
@@ -100,7 +102,7 @@ def install():
     Tensor.__invert__ = _invert(lookup("bitwise_not"))
     Tensor.__pos__ = _positive
     for name in ("eq", "rsub", "rtruediv", "floordiv", "rfloordiv", "rpow", "rmod", "and", "or", "xor", "lshift", "rshift",
-        "rlshift", "rrshift", "invert"):  # fmt: skip
+        "rlshift", "rrshift", "rmatmul", "invert", "iand", "ior", "ixor", "ilshift", "irshift", "reversed"):  # fmt: skip
         vars(Tensor)[f"__{name}__"].__name__ = f"__{name}__"
 
 
@@ -118,13 +120,29 @@ def _guarded(fn):
     return apply
 
 
-def _between_tensors(fn):
+def _between_tensors(fn, dunder):
     """a @ b, which takes no numbers. Reversed it is called only for operands that are no tensors."""
 
     def apply(self, other):
-        return fn(self, other) if isinstance(other, Tensor) else NotImplemented
+        try:
+            return fn(self, other) if isinstance(other, Tensor) else _asked(dunder, self, other)
+        except Exception as error:
+            shorten(error)
+            raise
 
     return apply
+
+
+def _asked(dunder, self, other):
+    """What the class of an operand that is neither tensor nor number makes of an operator, by its `__torch_function__`."""
+    relevant = override.asked_now(tls.me, (self, other)) if override.has_override(type(other)) else ()
+    if not relevant:
+        return NotImplemented
+    public = getattr(Tensor, override.OPERATORS.get(dunder, dunder))
+    try:
+        return override.override(public, relevant, (self, other), None)
+    except TypeError:  # nor does it: Python then asks the operand itself
+        return NotImplemented
 
 
 def _invert(fn):

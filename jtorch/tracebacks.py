@@ -15,15 +15,13 @@ def shorten(error) -> None:
 
     Errors of Python, of jax and of functions of the user's keep all of them. So do ours with JTORCH_FULL_TRACEBACKS=1.
     """
-    here, last = sys._getframe(1), None
-    below = error.__traceback__
+    below, last = error.__traceback__, None
     while below is not None:
-        last, frame = below, below.tb_frame
-        file = frame.f_code.co_filename
-        if frame is not here and not (file.startswith("<jtorch ") or is_ours(file) or _of_jax(file)):
+        file = below.tb_frame.f_code.co_filename
+        if not (file.startswith("<jtorch ") or is_ours(file) or _of_jax(file)):
             return
-        below = below.tb_next
-    if last is None or last.tb_frame is here or config.full_tracebacks:
+        last, below = below, below.tb_next
+    if last is None or config.full_tracebacks:
         return
     code = last.tb_frame.f_code
     if hasattr(error, "_shortened") or code.co_code[last.tb_lasti] == _RAISE and not _of_jax(code.co_filename):

@@ -271,6 +271,22 @@ def test_doctor_where_jtorch_is_broken(tmp_path):
     assert "To fix\n" in done.stdout
 
 
+@pytest.mark.parametrize(
+    "name, value, part, words",
+    [
+        ("JTORCH_CACHE", "0", "cache", "unset JTORCH_CACHE=0"),
+        ("JTORCH_CACHE_DIR", f"{__file__}/programs", "cache", "set JTORCH_CACHE_DIR to a folder that can be written"),
+        ("JAX_PLATFORMS", "nowhere", "devices", "unset JAX_PLATFORMS, or install what it asks for"),
+    ],
+)
+def test_doctor_says_what_to_change(name, value, part, words):
+    program = f"from jtorch.cli import doctor; print([fix for _, fix in doctor.{part}()])"
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=os.environ | {name: value}, capture_output=True, text=True, timeout=300
+    )
+    assert words in done.stdout, done.stderr
+
+
 def test_doctor_tells_what_is_too_old(monkeypatch):
     have = {"jax": "0.7.1", "jaxlib": "0.10.0", "optax": "0.2.8"}
     monkeypatch.setattr(doctor, "version_of", have.get)

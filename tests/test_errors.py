@@ -112,6 +112,18 @@ CALLS = {
     "stft of integers": lambda t: t.stft(t.ones(20).long(), 4, window=t.ones(4), center=False, return_complex=True),
     "stft padding": lambda t: t.stft(t.ones(5), 20, return_complex=True),
     "categories": lambda t: t.multinomial(t.ones(1).expand((1 << 24) + 1), 1),
+    "two dtypes": lambda t: t.ones(2).to(t.float16, t.float32),
+    "two devices": lambda t: t.ones(2).to("cpu", "cpu"),
+    "dtype before device": lambda t: t.ones(2).to(t.float16, "cpu"),
+    "a dtype by position and by name": lambda t: t.ones(2).to(t.float16, dtype=t.float32),
+    "a tensor and a dtype": lambda t: t.ones(2).to(t.ones(2), t.float64),
+    "a number among flags": lambda t: t.ones(2).to(t.float16, True, True, 3),
+    "order of a norm": lambda t: t.ones(2, 2).norm("foo"),
+    "a word for a grad mode": lambda t: t.set_grad_enabled("a"),
+    "a number for a grad mode": lambda t: t.set_grad_enabled(1),
+    "gradcheck": lambda t: t.autograd.gradcheck(
+        lambda x: x**2 + x.detach(), t.ones(2, dtype=t.double, requires_grad=True)
+    ),
     "negative lr": lambda t: t.optim.SGD([t.ones(1, requires_grad=True)], lr=-1),
 }
 
@@ -119,6 +131,30 @@ CALLS = {
 @pytest.mark.parametrize("name", CALLS)
 def test_words(name):
     both(CALLS[name])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t: t.nn.functional.linear(t.ones(2, 4), t.ones(2, 3)),
+        lambda t: t.ones(2, 3) @ t.ones(2, 3),
+        lambda t: t.cat([t.ones(2), t.ones(2, 3)]),
+        lambda t: t.ones(3).add_(t.ones(4)),
+        lambda t: t.ones(3, dtype=t.long).sub_(t.ones(3)),
+        lambda t: t.ones(2, 3).norm("foo"),
+    ],
+)
+def test_errors_stand_alone(call):
+    """Neither the plan that was not found nor jax's remark about frames is a user's concern."""
+    with pytest.raises(RuntimeError) as caught:
+        call(jtorch)
+    error = caught.value
+    assert error.__context__ is None and error.__cause__ is None and not getattr(error, "__notes__", [])
+
+
+@pytest.mark.parametrize("args", [(), (None,), (None, "float64"), ("cpu", None, True), ("float16", True, False)])
+def test_forms_of_to(args):
+    both(lambda t: t.ones(2).to(*(getattr(t, a) if a in ("float64", "float16") else a for a in args)).dtype)
 
 
 def test_errors_come_at_the_call_in_auto_mode():

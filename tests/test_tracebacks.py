@@ -38,7 +38,8 @@ def plain(monkeypatch):
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_errors_of_calls_end_where_the_call_is(call, plain):
     frames, text = shown(call)
-    assert not any("dispatch" in frame.filename or frame.filename.startswith("<jtorch") for frame in frames)
+    files = [frame.filename for frame in frames if "override" not in frame.filename]  # once there is a subclass
+    assert not any(part in file for file in files for part in ("<jtorch", "dispatch", "operators"))
     assert "During handling" not in text
     assert "JAX" not in text
 

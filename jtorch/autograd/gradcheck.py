@@ -3,6 +3,7 @@
 import numpy as np
 
 from .. import errors
+from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core.record import tls
 from ..core.spec import Spec
@@ -59,6 +60,12 @@ def _numerical(func, inputs, k, eps):
             columns.append([(u - d) / (2 * eps) for u, d in zip(ups, downs)])
     n_out = len(at(start))
     return [np.stack([c[j] for c in columns]) if columns else np.zeros((0, 0)) for j in range(n_out)]
+
+
+def _side_by_side(numerical, analytical):
+    """Two matrices in the words of a message, written as tensors."""
+    n, a = (from_array(np.ascontiguousarray(m), devices.cpu) for m in (numerical, analytical))
+    return f"numerical:{n}\nanalytical:{a}\n"
 
 
 def _analytical(output, wanted):
@@ -143,8 +150,8 @@ def _check_forward(func, inputs, eps, atol, rtol):
         for i, (n, a) in enumerate(zip(_numerical(func, inputs, k, eps), _forward(func, inputs, k))):
             if not np.allclose(a, n, rtol=rtol, atol=atol, equal_nan=True):
                 raise GradcheckError(
-                    f"Jacobian computed with forward mode mismatch for output {i} with respect to input {k},\nnumerical:{n}\n"
-                    f"analytical:{a}\n"
+                    f"Jacobian computed with forward mode mismatch for output {i} with respect to input {k},\n"
+                    f"{_side_by_side(n, a)}"
                 )
 
 
@@ -224,7 +231,7 @@ def _check(func, inputs, eps, atol, rtol, nondet_tol):
             n = numerical[k][i]
             if not np.allclose(a, n, rtol=rtol, atol=atol, equal_nan=True):
                 raise GradcheckError(
-                    f"Jacobian mismatch for output {i} with respect to input {k},\nnumerical:{n}\nanalytical:{a}\n"
+                    f"Jacobian mismatch for output {i} with respect to input {k},\n{_side_by_side(n, a)}"
                 )
 
 

@@ -119,8 +119,10 @@ class set_grad_enabled(_Mode):
     """Turn recording of history on or off, at once; as a context manager, until its end."""
 
     def __init__(self, mode):
-        self.mode = bool(mode)
-        self.prev = turn(self.mode)
+        if not isinstance(mode, bool):
+            raise errors.argument("set_grad_enabled", "enabled", "bool", mode, 1)
+        self.mode = mode
+        self.prev = turn(mode)
 
     def clone(self):
         return set_grad_enabled(self.mode)

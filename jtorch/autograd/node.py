@@ -1,12 +1,11 @@
 """The tape: nodes, edges, and recording one of them for an op."""
 
 import itertools
-import traceback
 
 from ..core.record import tls
 from ..core.spec import Spec
 from ..core.stretch import tape
-from ..errors_autograd import freed, inference_saved
+from ..errors_autograd import freed, inference_saved, stack_of_call
 from ..handles import RemovableHandle
 from ..ops.registry import SCALAR
 from .derive import backward_of
@@ -283,7 +282,7 @@ class PythonNode(Node):
         self.specs = specs
         extra = tls.me.extra
         if extra.get("anomaly"):
-            _trace(self, extra, traceback.format_stack()[:-3])
+            _trace(self, extra)
 
     def name(self):
         return self.label
@@ -424,7 +423,7 @@ def backward_plan(plan, needs):
 def record_specially(node, extra, tensors):
     """What anomaly mode, forward mode and saved_tensors_hooks do to a new node. tensors: its operands, or None."""
     if extra.get("anomaly"):
-        _trace(node, extra, traceback.format_stack()[:-3])
+        _trace(node, extra)
     dual = extra.get("dual")
     if dual is not None and dual.recorded is not None:
         dual.recorded.append(node)
@@ -433,10 +432,10 @@ def record_specially(node, extra, tensors):
         node.saved = Packed(_saved_tensors(node, tensors), *hooks[-1])
 
 
-def _trace(node, extra, stack):
+def _trace(node, extra):
     """In anomaly mode: note where a node was made, and which backward step made it."""
+    node.metadata["traceback_"] = stack = stack_of_call()
     node.trace = "".join(stack)
-    node.metadata["traceback_"] = stack
     if extra.get("running") is not None:
         node.metadata["parent_"] = extra["running"]
 

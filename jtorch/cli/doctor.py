@@ -80,7 +80,16 @@ def package() -> Iterator[Finding]:
 
 def devices() -> Iterator[Finding]:
     jax = importlib.import_module("jax")
-    for device in jax.devices():
+    wanted = os.environ.get("JAX_PLATFORMS")
+    try:
+        found = jax.devices()
+    except Exception:
+        if not wanted:
+            raise
+        fix = "unset JAX_PLATFORMS, or install what it asks for: pip install 'jtorch-xla[cuda13]' (or cuda12, tpu)"
+        yield f"jax finds no device of JAX_PLATFORMS={wanted}", fix
+        return
+    for device in found:
         limit = (device.memory_stats() or {}).get("bytes_limit")
         memory = f", {limit / 2**30:.1f} GiB" if limit else ""
         yield f"{device} ({device.device_kind}{memory})", None
@@ -101,7 +110,11 @@ def cache() -> Iterator[Finding]:
     importlib.import_module("jtorch")  # switches the cache on
     folder = jax.config.jax_compilation_cache_dir
     if not folder:
-        yield "off: every process compiles anew", "unset JTORCH_CACHE=0, or set JTORCH_CACHE_DIR to a folder"
+        if importlib.import_module("jtorch.config").use_cache:
+            wanted = importlib.import_module("jtorch.startup").cache_folder()
+            yield f"off: {wanted} cannot be made", "set JTORCH_CACHE_DIR to a folder that can be written"
+        else:
+            yield "off: every process compiles anew", "unset JTORCH_CACHE=0"
         return
     path = Path(folder)
     if "://" in folder:

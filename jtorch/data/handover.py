@@ -6,6 +6,7 @@ import io
 import mmap
 import os
 import pickle
+import types
 
 import numpy as np
 
@@ -58,9 +59,17 @@ def _pickler():
                 made = _reduce_memmap(obj)
                 if made is not None:
                     return made
+            if type(obj) is types.CodeType and types.CodeType in self.dispatch_table:
+                make, given, *_ = self.dispatch_table[types.CodeType](obj)
+                return _code, (obj.co_filename, make, given)
             return super().reducer_override(obj)
 
     return Pickler
+
+
+def _code(filename, make, given):
+    """Code with its file, which cloudpickle takes away: tracebacks of a worker show a program's lines."""
+    return make(*given).replace(co_filename=filename)
 
 
 class _Plain(pickle.Pickler):

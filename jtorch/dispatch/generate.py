@@ -253,7 +253,7 @@ def operand(op, a, b):
             if not override.has_override(type(b)):
                 return NotImplemented
             try:
-                return getattr(a, op.name)(b)
+                return getattr(a, op.name)(b) if op.name != "rsub" else function_of(op)(a, b)
             except TypeError:
                 return NotImplemented
         b = from_host(b)

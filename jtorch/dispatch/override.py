@@ -177,6 +177,7 @@ OPERATORS = {
     "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge", "__ne__": "ne", "__neg__": "neg", "__abs__": "abs",
     "__pos__": "positive", "__radd__": "add", "__rmul__": "mul", "__rand__": "bitwise_and", "__ror__": "bitwise_or",
     "__rxor__": "bitwise_xor", "__iadd__": "add_", "__isub__": "sub_", "__imul__": "mul_", "__itruediv__": "div_",
+    "__ifloordiv__": "floor_divide_", "__imod__": "remainder_", "__ipow__": "pow_",
 }  # fmt: skip
 _REVERSED = {"__r" + n[2:]: n for n in ("__add__", "__sub__", "__mul__", "__truediv__", "__matmul__", "__mod__", "__and__",
     "__or__", "__xor__", "__floordiv__", "__pow__", "__lshift__", "__rshift__")}  # fmt: skip

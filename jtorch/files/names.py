@@ -88,7 +88,7 @@ def user_allowed() -> dict:
                     f"Expected second item in tuple to be str of callable full path, but got: {type(item[1])}"
                 )
             table[item[1]] = item[0]
-        else:
+        elif hasattr(item, "__qualname__"):  # what has no name allows none, and is no reason to refuse files
             table[f"{item.__module__}.{item.__qualname__}"] = item
             path = torch_path(item)
             if path is not None:

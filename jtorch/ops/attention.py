@@ -411,6 +411,8 @@ def scaled_dot_product_attention(
         None if scale is None else float(scale),
         bool(enable_gqa),
     )
+    if dropout_p > 1:
+        raise errors.dropout_probability(dropout_p, RuntimeError)
     if dropout_p > 0 and config.host_dropout:
         return _attention_by_host(*args, float(dropout_p))
     if dropout_p > 0:

@@ -608,6 +608,8 @@ for _record in (argmax, argmin):
 
 
 def _power_of(p):
+    if isinstance(p, str) and p != "fro":
+        raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
     return 2.0 if p is None or p == "fro" else builtins.float(p)
 
 

@@ -154,7 +154,10 @@ def names(source: str, path: str = "<source>") -> list[tuple[int, str, bool]]:
 
 
 def lacking(name: str) -> str | None:
-    """The shortest part of a dotted torch name that jtorch does not have, or None. The import hook must be on."""
+    """The shortest part of a dotted torch name that jtorch does not have, or has only to refuse its call, or None.
+
+    The import hook must be on.
+    """
     found, path = hook.facade(), ""
     parts = name.split(".")[1:]
     for i, part in enumerate(parts):
@@ -168,6 +171,8 @@ def lacking(name: str) -> str | None:
                 return f"torch.{path}"
             found = __import__(f"torch.{path}", fromlist=["*"])
         except (RuntimeError, ImportError):
+            return f"torch.{path}"
+        if isinstance(found, (types.FunctionType, type)) and getattr(found, "__unsupported__", False) is True:
             return f"torch.{path}"
         if i < len(parts) - 1 and isinstance(found, types.FunctionType):
             return None

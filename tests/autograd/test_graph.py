@@ -1,6 +1,10 @@
 """torch.autograd.graph and anomaly detection."""
 
+import warnings
+
 import pytest
+
+from tests.oracle import both
 
 from .programs import run
 
@@ -249,3 +253,23 @@ r = (v.requires_grad, isinstance(v, Variable), isinstance(v, torch.Tensor))
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_graph(name):
     run(PROGRAMS[name])
+
+
+def test_an_anomaly_is_told_with_the_line_of_the_call():
+    """And with nothing of what lies below it."""
+
+    def program(t):
+        x = t.tensor([-1.0, 4.0], requires_grad=True)
+        with warnings.catch_warnings(record=True) as w, t.autograd.detect_anomaly():
+            warnings.simplefilter("always")
+            try:
+                (x.sqrt() * 0).sum().backward()
+            except RuntimeError:
+                pass
+        return [
+            str(m.message).rpartition("  File ")[2].strip().splitlines()[:2]
+            for m in w
+            if "forward call" in str(m.message)
+        ]
+
+    both(program)

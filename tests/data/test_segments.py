@@ -1,6 +1,7 @@
 """data/segments.py, channel.py, handover.py: memory is given back and used again, frames and descriptors arrive whole."""
 
 import gc
+import inspect
 import os
 import pickle
 import threading
@@ -184,6 +185,17 @@ def test_own_attributes_cross():
     t = jtorch.ones(3)
     t.note = "n"
     assert handover.loads(handover.dumps(t)).note == "n"
+
+
+def test_functions_keep_their_file():
+    """So that a traceback of a worker shows the program's lines."""
+
+    def outer():
+        return lambda: 1 / 0
+
+    made = handover.loads(handover.dumps(outer))
+    assert made.__code__.co_filename == made().__code__.co_filename == __file__
+    assert made.__code__.co_firstlineno == outer.__code__.co_firstlineno and "return lambda" in inspect.getsource(made)
 
 
 def test_failures_cross():

@@ -129,6 +129,11 @@ def test_names_that_the_user_allows():
         got = jtorch.load(f)
     assert type(got["a"]) is Plain and got["a"].value.tolist() == [1, 1] and got["f"]() == 3
     assert jtorch.serialization.get_safe_globals() == []
+    numbers = io.BytesIO()
+    jtorch.save([1], numbers)
+    numbers.seek(0)
+    with jtorch.serialization.safe_globals([3]):  # it has no name that a file could ask for
+        assert jtorch.load(numbers) == [1]
     jtorch.serialization.add_safe_globals([Plain])
     jtorch.serialization.clear_safe_globals()
     f.seek(0)

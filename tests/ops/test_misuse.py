@@ -16,6 +16,7 @@ REFUSED = {
         lambda t: t.einsum("i->i", ROW),
         lambda t: t.nn.functional.scaled_dot_product_attention(*(np.ones((1, 2, 3)),) * 3),
         lambda t: t.nn.functional.scaled_dot_product_attention(*(t.ones(1, 2, 3),) * 3, 1),
+        lambda t: t.nn.functional.scaled_dot_product_attention(*(t.ones(1, 2, 3),) * 3, dropout_p=1.5),
     ],
     "names that are not there": [
         lambda t: t.sum(t.ones(2, 3), 0, foo=1),

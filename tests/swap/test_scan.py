@@ -60,6 +60,10 @@ def test_command(tmp_path):
     first, last = done.stdout.splitlines()
     assert first.startswith(f"{tmp_path / 'program.py'}:6: torch.no_such: ")
     assert last == "6 torch names used; jtorch lacks 1"
+    refused = "import torch\nfrom torch.utils import cpp_extension\nx = torch.quantize_per_tensor\ncpp_extension.load\n"
+    lines = programs.run(refused, tmp_path, command=("coverage",), check=False).stdout.splitlines()
+    assert "3: torch.quantize_per_tensor: quantization is not supported" in lines[0]
+    assert "4: torch.utils.cpp_extension.load: C++" in lines[1] and lines[2].endswith("jtorch lacks 2")
     done = programs.call(["coverage", str(tmp_path / "nowhere")], tmp_path, check=False)
     assert done.returncode == 2 and "no file or folder" in done.stdout
     (tmp_path / "program.py").write_text("import torch\ntorch.ones(1)\n")
