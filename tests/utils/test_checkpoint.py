@@ -7,6 +7,7 @@ import jtorch
 from jtorch.core import costs, program
 from jtorch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 from tests.autograd.programs import run
+from tests.memory import start_anew
 
 HEAD = """
 from torch.utils.checkpoint import *
@@ -394,6 +395,7 @@ def test_memory_drops(reentrant):
 @pytest.fixture
 def last_program(monkeypatch):
     """A function: memory_analysis of the program that was compiled last."""
+    start_anew()  # a program of another test would not be compiled
     seen = []
 
     def noting(self, in_haste=False):
