@@ -131,6 +131,8 @@ class Plan:
     """How one load treats names, storages and their places, whatever the format."""
 
     def __init__(self, safe, pickle_module, map_location, arguments):
+        if safe and (unknown := arguments.keys() - {"encoding"}):
+            raise TypeError(f"Unpickler.__init__() got an unexpected keyword argument '{min(unknown)}'")
         self.safe = safe
         self.module = pickle_module
         self.arguments = {"encoding": "utf-8", **arguments}

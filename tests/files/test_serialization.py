@@ -215,6 +215,12 @@ def test_names_of_storages_as_bytes():
         assert got[0].tolist() == want[0].tolist() == [1, 1] and got[1] == want[1]
 
 
+@pytest.mark.parametrize("safe", [True, False])
+def test_unknown_arguments(safe, tmp_path):
+    torch.save([1], tmp_path / "f.pt")
+    both(lambda t: t.load(tmp_path / "f.pt", weights_only=safe, errorss="strict"))
+
+
 @pytest.mark.parametrize(
     "value, want", [("TORCH_FORCE_WEIGHTS_ONLY_LOAD", True), ("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", False)]
 )
