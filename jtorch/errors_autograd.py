@@ -1,19 +1,5 @@
 """Errors of the tape."""
 
-import os
-import traceback
-
-_ROOT = os.path.dirname(os.path.abspath(__file__))
-_MACHINERY = ("<jtorch ", *(os.path.join(_ROOT, name, "") for name in ("autograd", "core", "dispatch")))
-
-
-def stack_of_call() -> list[str]:
-    """Where a public function is being called, as lines for a message: the last is a program's, or a layer's."""
-    stack = traceback.extract_stack()
-    while stack[-1].filename.startswith(_MACHINERY) or stack[-1].filename == __file__:
-        stack.pop()
-    return stack.format()
-
 
 def freed() -> RuntimeError:
     return RuntimeError(

@@ -1,13 +1,39 @@
-"""What is shown of an error: the line that called an operator and the words, not jtorch's way to them."""
+"""Where an error or a call comes from, and what is shown of that: a program's lines, not jtorch's way below them."""
 
 import dis
+import os
 import sys
+import traceback
 
 from . import config
 from .errors import is_ours
 
 _RAISE = dis.opmap["RAISE_VARARGS"]
 _OF_JAX = "JAX_TRACEBACK_FILTERING"  # in what jax adds to an error about the frames that it hides
+_MACHINERY = (
+    "<jtorch ",
+    *(os.path.join(os.path.dirname(__file__), name, "") for name in ("autograd", "core", "dispatch")),
+)
+
+
+def innermost(entry):
+    """The last entry of a traceback."""
+    while entry.tb_next is not None:
+        entry = entry.tb_next
+    return entry
+
+
+def by_raise(entry) -> bool:
+    """Whether the error of a traceback's last entry is raised there by a `raise`, not by what Python does for the line."""
+    return entry.tb_frame.f_code.co_code[entry.tb_lasti] == _RAISE
+
+
+def stack_of_call() -> list[str]:
+    """Where a public function is being called, as lines for a message: the last is a program's, or a layer's."""
+    stack = traceback.extract_stack(sys._getframe(1))
+    while stack[-1].filename.startswith(_MACHINERY):
+        stack.pop()
+    return stack.format()
 
 
 def shorten(error) -> None:
@@ -15,16 +41,15 @@ def shorten(error) -> None:
 
     Errors of Python, of jax and of functions of the user's keep all of them. So do ours with JTORCH_FULL_TRACEBACKS=1.
     """
-    below, last = error.__traceback__, None
+    below = error.__traceback__
+    if below is None or config.full_tracebacks:
+        return
     while below is not None:
         file = below.tb_frame.f_code.co_filename
         if not (file.startswith("<jtorch ") or is_ours(file) or _of_jax(file)):
             return
         last, below = below, below.tb_next
-    if last is None or config.full_tracebacks:
-        return
-    code = last.tb_frame.f_code
-    if hasattr(error, "_shortened") or code.co_code[last.tb_lasti] == _RAISE and not _of_jax(code.co_filename):
+    if hasattr(error, "_shortened") or by_raise(last) and not _of_jax(file):
         error.__traceback__ = None
         error._shortened = True  # by a function that another one has called
 

@@ -17,6 +17,9 @@ CALLS = {
     "a list": lambda: jtorch.cat([x, jtorch.ones(3, 4)]),
     "a view": lambda: x.transpose(0, 5),
     "in place": lambda: a.add_(1),
+    "in place, of another shape": lambda: jtorch.ones(3).add_(jtorch.ones(4)),
+    "in place, of another dtype": lambda: jtorch.ones(3, dtype=jtorch.long).sub_(jtorch.ones(3)),
+    "a word": lambda: x.norm("foo"),
     "a value": lambda: jtorch.nn.functional.one_hot(jtorch.tensor([5]), 3),
     "a module": lambda: jtorch.nn.Linear(2, 3)(x),
     "transformed": lambda: jtorch.vmap(lambda row: row @ jtorch.ones(2, 2))(x),
@@ -27,7 +30,9 @@ CALLS = {
 def shown(call):
     with pytest.raises((RuntimeError, IndexError)) as caught:
         call()
-    return traceback.extract_tb(caught.value.__traceback__), "".join(traceback.format_exception(caught.value))
+    error = caught.value
+    assert error.__context__ is None and error.__cause__ is None and not getattr(error, "__notes__", [])
+    return traceback.extract_tb(error.__traceback__), "".join(traceback.format_exception(error))
 
 
 @pytest.fixture
@@ -40,7 +45,6 @@ def test_errors_of_calls_end_where_the_call_is(call, plain):
     frames, text = shown(call)
     files = [frame.filename for frame in frames if "override" not in frame.filename]  # once there is a subclass
     assert not any(part in file for file in files for part in ("<jtorch", "dispatch", "operators"))
-    assert "During handling" not in text
     assert "JAX" not in text
 
 

@@ -5,9 +5,10 @@ import itertools
 from ..core.record import tls
 from ..core.spec import Spec
 from ..core.stretch import tape
-from ..errors_autograd import freed, inference_saved, stack_of_call
+from ..errors_autograd import freed, inference_saved
 from ..handles import RemovableHandle
 from ..ops.registry import SCALAR
+from ..tracebacks import stack_of_call
 from .derive import backward_of
 
 _sequence = itertools.count()

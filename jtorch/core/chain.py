@@ -24,9 +24,7 @@ LARGE = 4096  # bytes of an argument that is chosen among those of the runs, not
 LITTLE = 1 << 16  # bytes that a program need not take, and a chain copies: parameters that numpy still has at first
 MOST = 64 << 20  # bytes of arguments and results that may wait
 OPENED = 1 / 3  # share of the runs of a chain whose parcels somebody opens, from which on they cost more than they save
-UNROLLED = (
-    200  # nodes of all runs: up to so many, a chain that always makes as many runs is written out, not looped over
-)
+UNROLLED = 200  # nodes of all runs: up to so many, a chain that always makes as many is written out, not looped over
 LOOKS = 4  # times that a chain which ends with another program is wanted before it is made
 CLOSINGS = 3  # programs that chains of one program may end with
 ALONE = object()  # in a packer's place: each value is to travel by itself

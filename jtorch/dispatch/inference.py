@@ -5,7 +5,7 @@ import jax
 from .. import errors
 from ..core import dtype as dtypes
 from ..core import families
-from ..tracebacks import without_note
+from ..tracebacks import innermost, without_note
 
 
 def infer(op, plan, call, inplace_spec):
@@ -100,10 +100,7 @@ def _from_kernel(plan, call):
     try:
         jax.eval_shape(plan.fn, *[s.aval for s in plan.operands], *call.numbers)
     except Exception as error:
-        frame = error.__traceback__
-        while frame.tb_next is not None:
-            frame = frame.tb_next
-        return errors.is_ours(frame.tb_frame.f_code.co_filename)
+        return errors.is_ours(innermost(error.__traceback__).tb_frame.f_code.co_filename)
     finally:
         jax.config.update("jax_traceback_filtering", before)
     return False

@@ -1,13 +1,11 @@
 """What a script raises by itself, as torch.jit.Error."""
 
-import dis
 import traceback
 
 from .. import errors
+from ..tracebacks import by_raise, innermost
 
 __all__ = ["Error", "failed", "run"]
-
-_RAISE = dis.opmap["RAISE_VARARGS"]
 
 
 class Error(Exception):
@@ -28,12 +26,9 @@ def _raised_by_script(error) -> Exception | None:
     """The Error for an exception that a script raised, by `assert`, `raise` or `torch._assert`; None for one that an operation did."""
     if isinstance(error, Error):
         return None
-    last = error.__traceback__
-    while last.tb_next is not None:
-        last = last.tb_next
-    if not isinstance(error, AssertionError) and last.tb_frame.f_code.co_code[last.tb_lasti] != _RAISE:
-        return None
-    if not isinstance(error, AssertionError) and errors.is_ours(last.tb_frame.f_code.co_filename):
+    last = innermost(error.__traceback__)
+    by_script = by_raise(last) and not errors.is_ours(last.tb_frame.f_code.co_filename)
+    if not (by_script or isinstance(error, AssertionError)):
         return None
     kind = "RuntimeError: AssertionError" if isinstance(error, AssertionError) else f"builtins.{type(error).__name__}"
     return failed(kind, error, "".join(traceback.format_tb(error.__traceback__.tb_next)))

@@ -1,5 +1,6 @@
 """ONNXProgram: an ONNX model, and the program of torch that it was made from."""
 
+import contextlib
 import os
 
 import numpy as np
@@ -109,10 +110,11 @@ class ONNXProgram:
         path = os.fspath(destination)
         if external_data is None:
             external_data = sum(len(t.raw_data) for t in graph.initializer) > 2**31 - 2**20
-        if external_data:
-            _move_apart(graph.initializer, path + ".data")
-        with replacing(path) as file:
-            file.write(model.SerializeToString())
+        large = [t for t in graph.initializer if len(t.raw_data) >= _EXTERNAL] if external_data else ()
+        with contextlib.ExitStack() as files:  # both are written before either takes its place
+            if large:
+                _move_apart(large, files.enter_context(replacing(path + ".data")), os.path.basename(path) + ".data")
+            files.enter_context(replacing(path)).write(model.SerializeToString())
 
     def __repr__(self):
         return f"ONNXProgram(\n{onnx.printer.to_text(self.model_proto)}\n)"
@@ -122,19 +124,15 @@ def _tensors(arrays):
     return tuple(as_tensor(np.array(x)) for x in arrays)
 
 
-def _move_apart(initializers, path):
-    """Move the bytes of larger initializers to a file, if there are any."""
-    large = [t for t in initializers if len(t.raw_data) >= _EXTERNAL]
-    if not large:
-        return
-    with replacing(path) as file:
-        at = 0
-        for t in large:
-            gap = -at % 64
-            file.write(bytes(gap) + t.raw_data)
-            set_external_data(t, os.path.basename(path), offset=at + gap, length=len(t.raw_data))
-            at += gap + len(t.raw_data)
-            t.ClearField("raw_data")
+def _move_apart(initializers, file, name):
+    """Move the bytes of initializers to an open file of that name."""
+    at = 0
+    for t in initializers:
+        gap = -at % 64
+        file.write(bytes(gap) + t.raw_data)
+        set_external_data(t, name, offset=at + gap, length=len(t.raw_data))
+        at += gap + len(t.raw_data)
+        t.ClearField("raw_data")
 
 
 def _model(program, input_names, output_names, names):

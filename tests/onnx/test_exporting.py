@@ -71,6 +71,13 @@ def test_larger_parameters_lie_beside_the_model(tmp_path):
     onnx.checker.check_model(onnx.load_from_string(file.getvalue()))
 
 
+def test_neither_file_is_written_where_one_cannot_be(tmp_path):
+    (tmp_path / "net.onnx").mkdir()
+    with pytest.raises(RuntimeError, match="Is a directory"):
+        torch.onnx.export(nn.Linear(64, 64).eval(), (torch.ones(1, 64),), tmp_path / "net.onnx", external_data=True)
+    assert [p.name for p in tmp_path.iterdir()] == ["net.onnx"]
+
+
 def test_nothing_is_written_where_the_export_fails(tmp_path):
     class Bad(nn.Module):
         def forward(self, x):
