@@ -7,6 +7,7 @@ import pytest
 
 import jtorch
 from jtorch import errors
+from tests.memory import start_anew
 from tests.oracle import torch
 
 # Of a module and numpy.
@@ -62,7 +63,7 @@ def said(t, call):
 def afresh(monkeypatch):
     """Warnings that are given once are given again."""
     monkeypatch.setattr(errors, "_said", set())
-    jtorch.compiler.reset()
+    start_anew()  # a kernel that says something does so while it is traced
     torch.set_warn_always(True)
     torch.storage._reset_warn_typed_storage_removal()
     before = {t: t.get_default_dtype() for t in (torch, jtorch)}
