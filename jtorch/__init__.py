@@ -13,6 +13,9 @@ from . import api as _api  # noqa: E402
 from . import elsewhere as _elsewhere  # noqa: E402
 
 if _collecting:
+    if not _gc.get_freeze_count():
+        _gc.freeze()
+        _gc.unfreeze()  # into the oldest generation: the first collection of the young ones would go through all of it
     _gc.enable()
 
 _elsewhere.install()

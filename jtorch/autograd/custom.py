@@ -13,9 +13,9 @@ import numpy as np
 from jax.custom_derivatives import SymbolicZero
 
 from .. import errors_autograd
+from ..core import extend
 from ..core.record import tls
 from ..core.spec import Spec
-from ..core.traces import set_current_trace
 from ..creation import from_jax
 from ..tensor import Tensor, edge_of, wrap
 from .derive import differentiable
@@ -306,7 +306,7 @@ def _by_vmap(cls, args, here):
         if isinstance(a, Tensor):
             value, dims[k] = trace.to_batch_info(array_of(a))
             full[k] = a if dims[k] is None else from_jax(value)
-    with without(here), set_current_trace(trace.parent_trace):
+    with without(here), extend.set_current_trace(trace.parent_trace):
         if all(d is None for d in dims):
             return cls.apply(*full), {}
         got = cls.vmap(VmapInfo(here.size, here.randomness), tuple(dims), *full)

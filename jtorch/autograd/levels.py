@@ -1,18 +1,17 @@
 """The transformations that run now (grad, jvp, vmap nested in each other) and what their borders do to grad mode."""
 
 import contextlib
+import functools
 import itertools
 
 import jax
-from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from .. import errors_func
-from ..core import lanes
+from ..core import extend, lanes
 from ..core import storage as storages
 from ..core.lanes import ByTracing, Lane
 from ..core.record import tls
-from ..core.traces import find_top_trace
 from ..creation import from_jax
 from ..dispatch import slow
 from ..tensor import CONSTANTS, VERSION_BITS, Tensor, make, value_of
@@ -27,23 +26,29 @@ def array_of(t):
 
 # --- no_grad and detach where JAX differentiates ------------------------------------------------------------------------
 
-# The identity for forward mode, a constant for reverse mode, at every level: what no_grad means to PyTorch's transformations.
-# (jax.lax.stop_gradient stops both.)
-_constant = Primitive("no_grad")
-_constant.def_impl(lambda x: x)
-_constant.def_abstract_eval(lambda x: x)
-ad.primitive_jvps[_constant] = lambda primals, tangents: (
-    _constant.bind(*primals),
-    tangents[0] if type(tangents[0]) is ad.Zero else _constant.bind(*tangents),
-)
-ad.primitive_transposes[_constant] = lambda cotangent, x: [ad.Zero(x.aval)]
-batching.primitive_batchers[_constant] = lambda args, dims: (_constant.bind(*args), *dims)
-mlir.register_lowering(_constant, lambda ctx, x: [x])
+
+@functools.cache
+def _constant():
+    """The primitive that is the identity for forward mode and a constant for reverse mode, at every level.
+
+    What no_grad means to PyTorch's transformations (`jax.lax.stop_gradient` stops both).
+    """
+    made = extend.Primitive("no_grad")
+    made.def_impl(lambda x: x)
+    made.def_abstract_eval(lambda x: x)
+    ad.primitive_jvps[made] = lambda primals, tangents: (
+        made.bind(*primals),
+        tangents[0] if type(tangents[0]) is ad.Zero else made.bind(*tangents),
+    )
+    ad.primitive_transposes[made] = lambda cotangent, x: [ad.Zero(x.aval)]
+    batching.primitive_batchers[made] = lambda args, dims: (made.bind(*args), *dims)
+    mlir.register_lowering(made, lambda ctx, x: [x])
+    return made
 
 
 def constant(array):
     """An array that no reverse mode differentiates."""
-    return _constant.bind(array) if isinstance(array, jax.core.Tracer) else array
+    return _constant().bind(array) if isinstance(array, jax.core.Tracer) else array
 
 
 def stopped(t):
@@ -87,7 +92,7 @@ def _constant_tensor(r):
     array = array_of(r)
     if not isinstance(array, jax.core.Tracer):
         return r
-    array = _constant.bind(array)
+    array = _constant().bind(array)
     whole.watch(array)
     return from_jax(array)
 
@@ -112,7 +117,7 @@ class Level:
         self.birth = next(_levels) << VERSION_BITS
         self.start = next(_sequence)
         self.hooked, self.given = hooked, []
-        self.trace = find_top_trace(()) if kind == "vmap" else None
+        self.trace = extend.find_top_trace(()) if kind == "vmap" else None
         self.size, self.randomness, self.of_tape = size, randomness, of_tape
 
     def own(self, value):

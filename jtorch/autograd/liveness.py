@@ -1,7 +1,6 @@
 """Which arguments of a jaxpr its results depend on, read off the equations: what a derivative must keep of its operands."""
 
-from jax.extend.core import Literal
-
+from ..core import extend
 from ..core.traces import scan_parts
 
 # Equations that call one function, argument by argument; its jaxpr is the parameter named second. Calls with a derivative of
@@ -17,12 +16,12 @@ def used_inputs(jaxpr) -> set[int]:
 def _used(jaxpr, wanted):
     """Positions of the arguments that the wanted ones (a bool for each) of the results depend on."""
     jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
-    live = {v for v, there in zip(jaxpr.outvars, wanted) if there and not isinstance(v, Literal)}
+    live = {v for v, there in zip(jaxpr.outvars, wanted) if there and not isinstance(v, extend.Literal)}
     for eqn in reversed(jaxpr.eqns):
         outs = [v in live for v in eqn.outvars]
         if any(outs) or eqn.effects:
             reads = _reads(eqn, outs)
-            live.update(v for k, v in enumerate(eqn.invars) if k in reads and not isinstance(v, Literal))
+            live.update(v for k, v in enumerate(eqn.invars) if k in reads and not isinstance(v, extend.Literal))
     return {k for k, v in enumerate(jaxpr.invars) if v in live}
 
 

@@ -10,8 +10,8 @@ from operator import itemgetter
 
 import jax
 import numpy as np
-from jax.extend.core import Literal
 
+from . import extend
 from .blas import one_thread
 from .device import place_of
 from .families import jaxpr_of
@@ -181,7 +181,7 @@ class _Walk:
         place.update((v, self.constant(c, _dtype(v))) for v, c in zip(jaxpr.constvars, consts))
 
         def of(v):
-            return self.constant(v.val, _dtype(v)) if isinstance(v, Literal) else place[v]
+            return self.constant(v.val, _dtype(v)) if isinstance(v, extend.Literal) else place[v]
 
         for eqn in jaxpr.eqns:
             places = list(map(of, eqn.invars))

@@ -7,9 +7,9 @@ import weakref
 
 import jax
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Var, jaxpr_as_fun
 
 from . import dtype as dtypes
+from . import extend
 from .channel_order import CONVOLVES
 from .packing import number
 from .program import Plan
@@ -50,7 +50,7 @@ class Traced:
         for eqn in eqns:
             read = []
             for v in eqn.invars:
-                if type(v) is Literal:
+                if type(v) is extend.Literal:
                     read.append(self._literal(v))
                     continue
                 name = names.get(v)
@@ -67,7 +67,7 @@ class Traced:
         made, outs = {}, []
         self.results = []
         for v in jaxpr.outvars:
-            if type(v) is Literal:
+            if type(v) is extend.Literal:
                 self.results.append(("constant", np.asarray(v.val, v.aval.dtype)))
             elif v in given:
                 self.results.append(("given", given[v]))
@@ -100,7 +100,7 @@ class Traced:
 
 def _number(v):
     """What an atom gives to the node's numbers; None for no float, and for 0 and 1, which the compiler makes use of."""
-    if type(v) is not Literal or not np.issubdtype(v.aval.dtype, np.floating):
+    if type(v) is not extend.Literal or not np.issubdtype(v.aval.dtype, np.floating):
         return None
     found = float(np.asarray(v.val))
     return found if found not in (0.0, 1.0) and np.isfinite(found) else None
@@ -108,12 +108,12 @@ def _number(v):
 
 def _needed(jaxpr):
     """The equations that the results depend on."""
-    need = {v for v in jaxpr.outvars if type(v) is not Literal}
+    need = {v for v in jaxpr.outvars if type(v) is not extend.Literal}
     eqns = []
     for eqn in reversed(jaxpr.eqns):
         if not need.isdisjoint(eqn.outvars):
             eqns.append(eqn)
-            need.update(v for v in eqn.invars if type(v) is not Literal)
+            need.update(v for v in eqn.invars if type(v) is not extend.Literal)
     eqns.reverse()
     return eqns
 
@@ -125,12 +125,12 @@ def _params(eqn):
 def _value(v):
     """What a parameter of an equation is known by."""
     kind = type(v)
-    if kind is ClosedJaxpr:
+    if kind is extend.ClosedJaxpr:
         key = _keys.get(v)
         if key is None:
             key = _keys[v] = (_inner(v.jaxpr), tuple(map(_value, v.consts)))
         return key
-    if kind is Jaxpr:
+    if kind is extend.Jaxpr:
         return _inner(v)
     if kind in (tuple, list):
         return tuple(map(_value, v))
@@ -154,7 +154,7 @@ def _inner(jaxpr):
     key = [tuple((v.aval.shape, v.aval.dtype) for v in names)]
 
     def of(v):
-        return (np.asarray(v.val).tobytes(), v.aval.dtype) if type(v) is Literal else names[v]
+        return (np.asarray(v.val).tobytes(), v.aval.dtype) if type(v) is extend.Literal else names[v]
 
     for eqn in jaxpr.eqns:
         key.append((eqn.primitive, tuple(map(of, eqn.invars)), _params(eqn)))
@@ -171,12 +171,12 @@ def _plan(jaxpr, eqns, inputs, outs, device):
         read = []
         for v in eqn.invars:
             if _number(v) is not None:
-                v = Var(v.aval)
+                v = extend.Var(v.aval)
                 numbers.append(v)
             read.append(v)
         kept.append(eqn.replace(invars=read))
     body = jaxpr.replace(constvars=[], invars=[*inputs, *numbers], outvars=outs, eqns=kept, effects=frozenset())
-    fn = jaxpr_as_fun(ClosedJaxpr(body, ()))
+    fn = extend.jaxpr_as_fun(extend.ClosedJaxpr(body, ()))
     n, kinds = len(inputs), [v.aval.dtype for v in numbers]
 
     def traced(*args):

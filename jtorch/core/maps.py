@@ -5,8 +5,8 @@ is dear or much is read for it, lay with the channels first, and was turned on i
 """
 
 import jax.numpy as jnp
-from jax.extend.core import Literal
 
+from . import extend
 from .channel_order import IMAGES, first, last
 from .cuts import inner, traced
 
@@ -84,7 +84,7 @@ def _is_pointwise(jaxpr, shape) -> bool:
 def evaluated(jaxpr, args, shape):
     """The results of an elementwise jaxpr for arguments of another shape, or none, and so of results."""
     known = dict(zip(jaxpr.invars, args))
-    value = lambda v: jnp.asarray(v.val, v.aval.dtype) if type(v) is Literal else known[v]
+    value = lambda v: jnp.asarray(v.val, v.aval.dtype) if type(v) is extend.Literal else known[v]
     for eqn in jaxpr.eqns:
         given = [value(v) for v in eqn.invars]
         within = inner(eqn)

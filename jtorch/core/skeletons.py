@@ -5,7 +5,8 @@ for. Raises Unlike for what has no skeleton: constants of many elements, paramet
 """
 
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
+
+from . import extend
 
 MOST = 1 << 10  # elements of a constant
 # Primitives with functions and meshes among their parameters, and the jaxpr that is all that is read of them.
@@ -122,7 +123,7 @@ def taken_apart(closed):
 
 
 def _body(whole, numbers):
-    closed = isinstance(whole, (ClosedJaxpr, Closed))
+    closed = isinstance(whole, (extend.ClosedJaxpr, Closed))
     jaxpr = whole.jaxpr if closed else whole
     place, variables = {}, []
 
@@ -134,7 +135,7 @@ def _body(whole, numbers):
         return place[v]
 
     def read(v):
-        if not isinstance(v, Literal):
+        if not isinstance(v, extend.Literal):
             return place[v]
         dtype = v.aval.dtype
         if dtype.kind in "iu" and not v.aval.shape:
@@ -173,7 +174,7 @@ def _parameter(value, numbers):
         return HOLE
     if kind is tuple or kind is list or isinstance(value, tuple) and hasattr(value, "_fields"):
         return Sequence(kind, [_parameter(v, numbers) for v in value])
-    if isinstance(value, (ClosedJaxpr, Jaxpr, Closed, Written)):
+    if isinstance(value, (extend.ClosedJaxpr, extend.Jaxpr, Closed, Written)):
         return _body(value, numbers)
     if kind is float and value != value or callable(value) and not isinstance(value, (type, np.dtype)):
         raise Unlike
@@ -349,7 +350,7 @@ class _Writer:
 
 def _literal(n, like):
     n = n.value if type(n) is Real else n
-    return like if n == like.val else Literal(like.aval.dtype.type(n), like.aval)
+    return like if n == like.val else extend.Literal(like.aval.dtype.type(n), like.aval)
 
 
 def _prepared(value, entries):

@@ -1,11 +1,4 @@
-"""What jax traces, where each version of it says so: the trace of the moment, and the parts of a traced loop."""
-
-try:
-    from jax.extend.core import find_top_trace, set_current_trace
-except ImportError:  # until jax 0.8
-    from jax.core import find_top_trace, set_current_trace
-
-__all__ = ["find_top_trace", "scan_parts", "set_current_trace"]
+"""The parts of a traced loop, where each version of jax says so."""
 
 
 def scan_parts(eqn) -> tuple[int, int]:

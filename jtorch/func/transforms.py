@@ -4,11 +4,11 @@ import functools
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import Literal
 
 from ..autograd.derive import differentiable
 from ..autograd.levels import level, levels, refuse_nested_forward
 from ..autograd.transformed import Carried, conjugate, cotangent, history
+from ..core import extend
 from ..core.record import tls
 from ..tensor import Tensor, edge_of
 from . import by_dual, by_tape, hooked
@@ -368,9 +368,9 @@ def _check_dependent(function, arrays):
     jaxpr = jax.make_jaxpr(lambda *a: function(*a)[0])(*arrays).jaxpr
     moving = set(jaxpr.invars)
     for eqn in jaxpr.eqns:
-        if any(type(v) is not Literal and v in moving for v in eqn.invars):
+        if any(type(v) is not extend.Literal and v in moving for v in eqn.invars):
             moving.update(eqn.outvars)
-    if any(type(v) is Literal or v not in moving for v in jaxpr.outvars):
+    if any(type(v) is extend.Literal or v not in moving for v in jaxpr.outvars):
         raise RuntimeError(
             "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed with "
             "strict=True."
