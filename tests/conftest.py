@@ -14,7 +14,6 @@ from tests.memory import crowded, forget_programs
 _CACHE = pathlib.Path(__file__).resolve().parent.parent / ".pytest_cache" / "d" / "jtorch_programs"
 # Before jtorch is imported, which is when it is read; xdist's workers inherit the same folder.
 os.environ.setdefault("JTORCH_CACHE_DIR", str(_CACHE))
-os.environ.setdefault("JTORCH_FULL_TRACEBACKS", "1")  # what fails here is to be found by its frames
 
 
 def _compile_quickly():
