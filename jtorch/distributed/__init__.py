@@ -1,24 +1,42 @@
-"""torch.distributed for one process: a group of one, so that scripts made for torchrun run. is_available() is False, as where PyTorch
-was built without it: one process computes on all devices that jax shows it."""
+"""torch.distributed: processes that compute together, by sockets between their hosts (what PyTorch calls gloo).
+
+One process computes on all devices that jax shows it, so most programs need but one, and a group of one is enough for those made for
+torchrun. Several are for CPUs, or for a device each; processes of one host cannot share a TPU.
+"""
 
 import importlib
+import os
 
-from . import single, status, stores
-from .single import *  # noqa: F403
+from . import collectives, messages, process_group, status, stores, world
+from .buckets import GradBucket
+from .collectives import *  # noqa: F403
+from .messages import *  # noqa: F403
+from .process_group import *  # noqa: F403
 from .status import *  # noqa: F403
 from .stores import *  # noqa: F403
+from .world import *  # noqa: F403
 
-__all__ = ["is_available", "is_torchelastic_launched", *single.__all__, *status.__all__, *stores.__all__]
+_PARTS = (collectives, messages, process_group, status, stores, world)
+__all__ = [
+    "GradBucket", "is_available", "is_gloo_available", "is_mpi_available", "is_nccl_available", "is_torchelastic_launched",
+    "is_ucc_available", "is_xccl_available", *(name for part in _PARTS for name in part.__all__),
+]  # fmt: skip
 
 
 def is_available() -> bool:
-    """False: processes do not talk to each other. What needs no other process works all the same."""
-    return False
+    """Whether this is one of several processes. Where it is the only one, packages take the way made for one, which needs nothing."""
+    group = process_group.GroupMember.WORLD
+    return int(os.environ.get("WORLD_SIZE") or 1) > 1 if group is None else group.size() > 1
 
 
 def is_torchelastic_launched() -> bool:
-    """False."""
-    return False
+    """Whether torchrun has started this process."""
+    return os.environ.get("TORCHELASTIC_RUN_ID") is not None
+
+
+def is_gloo_available() -> bool:
+    """As `is_available`: the backend that several processes have."""
+    return is_available()
 
 
 def is_nccl_available() -> bool:
@@ -26,10 +44,26 @@ def is_nccl_available() -> bool:
     return False
 
 
-is_gloo_available = is_mpi_available = is_ucc_available = is_xccl_available = is_nccl_available
+is_mpi_available = is_ucc_available = is_xccl_available = is_nccl_available
+
+
+_MODULES = {
+    "autograd",
+    "checkpoint",
+    "device_mesh",
+    "elastic",
+    "fsdp",
+    "launch",
+    "launcher",
+    "nn",
+    "optim",
+    "rpc",
+    "run",
+    "tensor",
+}
 
 
 def __getattr__(name):
-    if name in ("autograd", "checkpoint", "device_mesh", "elastic", "fsdp", "launcher", "nn", "optim", "rpc", "tensor"):
+    if name in _MODULES:
         return importlib.import_module(f".{name}", __package__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

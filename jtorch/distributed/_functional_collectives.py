@@ -1,10 +1,13 @@
-"""torch.distributed._functional_collectives: collectives that return their result, of a group of one process: copies, on the tape."""
+"""torch.distributed._functional_collectives: collectives that return their result, on the tape; of a group of one process, copies."""
 
+from .. import errors
 from .. import functions as torch
 from ..aten import namespace
 from ..dispatch.dispatched import OpOverloadPacket
 from ..tensor import Tensor
 from ..unavailable import refusing
+from . import nn
+from .process_group import GroupMember, ProcessGroup, ReduceOp
 
 __all__ = [
     "AsyncCollectiveTensor", "all_gather_tensor", "all_gather_tensor_autograd", "all_reduce", "all_reduce_coalesced",
@@ -27,8 +30,25 @@ def _dim(self, dim):
 
 
 def _kind(reduceOp):
-    if str(reduceOp).lower().rpartition(".")[2] not in _KINDS:
+    name = str(reduceOp).lower().rpartition(".")[2]
+    if name not in _KINDS:
         raise ValueError(f"Unsupported reduce op {reduceOp!r}: one of {', '.join(_KINDS)}")
+    return ReduceOp[name.upper()]
+
+
+def _several(group) -> ProcessGroup | None:
+    """The group, where it has several processes. Raises NotImplementedError for the names and lists that PyTorch's compiler gives."""
+    world = GroupMember.WORLD
+    found = group if isinstance(group, ProcessGroup) else world
+    if found is None or found.size() == 1:
+        return None
+    if (
+        found is not group
+        and group is not None
+        and list(group if isinstance(group, (list, tuple)) else ()) != found.ranks
+    ):
+        raise errors.unsupported(f"a group given as {group!r}", instead="the group itself, or None for all processes")
+    return found
 
 
 def wait_tensor(tensor):
@@ -37,38 +57,54 @@ def wait_tensor(tensor):
 
 
 def all_reduce(self, reduceOp, group, tag=""):
-    """A copy. ValueError: no such reduction."""
-    _kind(reduceOp)
-    return self.clone()
+    """The value of all processes. ValueError: no such reduction."""
+    kind, several = _kind(reduceOp), _several(group)
+    return self.clone() if several is None else nn.all_reduce(self, kind, several)
 
 
 def all_reduce_coalesced(self, reduceOp, group, tag=""):
-    """A list of copies."""
+    """A list of the values of all processes."""
     return [all_reduce(x, reduceOp, group, tag) for x in self]
 
 
 def broadcast(self, src, group, tag=""):
-    """A copy. ValueError: there is no process of this rank."""
+    """The tensor of one process. ValueError: there is no process of this rank."""
+    several = _several(group)
+    if several is not None:
+        return nn.broadcast(self, src, several)
     if src != 0:
         raise ValueError(f"broadcast: src is {src}, and the group has rank 0 alone")
     return self.clone()
 
 
 def all_gather_tensor(self, gather_dim, group, tag=""):
-    """A copy: the parts of one process along `gather_dim`."""
+    """The parts of all processes along `gather_dim`."""
     _dim(self, gather_dim)
+    several = _several(group)
+    if several is not None:
+        return torch.cat(nn.all_gather(self, several), gather_dim)
     return self.clone(memory_format=torch.contiguous_format)
 
 
 def reduce_scatter_tensor(self, reduceOp, scatter_dim, group, tag=""):
-    """A copy: the one part of what one process has."""
-    _kind(reduceOp)
+    """The part along `scatter_dim` that is this process's, of the value of all. ValueError: there are not as many parts."""
+    kind, several = _kind(reduceOp), _several(group)
     _dim(self, scatter_dim)
+    if several is not None:
+        if self.shape[scatter_dim] % several.size():
+            raise ValueError(f"dimension {scatter_dim} of {tuple(self.shape)} has no {several.size()} equal parts")
+        parts = list(self.chunk(several.size(), scatter_dim))
+        return nn.reduce_scatter(parts[0], parts, kind, several)
     return self.clone(memory_format=torch.contiguous_format)
 
 
 def all_to_all_single(self, output_split_sizes, input_split_sizes, group, tag=""):
-    """A copy. ValueError: the sizes are not that of the whole."""
+    """From each process some rows. ValueError, of one process: the sizes are not that of the whole."""
+    several = _several(group)
+    if several is not None:
+        rows = self.shape[0] if output_split_sizes is None else sum(output_split_sizes)
+        there = self.new_empty((rows, *self.shape[1:]))
+        return nn.all_to_all_single(there, self, output_split_sizes, input_split_sizes, several)
     for sizes in (output_split_sizes, input_split_sizes):
         if sizes is not None and list(sizes) != [self.shape[0]]:
             raise ValueError(f"all_to_all_single: split sizes {list(sizes)}, and one process sends all {self.shape[0]}")
@@ -76,7 +112,15 @@ def all_to_all_single(self, output_split_sizes, input_split_sizes, group, tag=""
 
 
 def permute_tensor(self, src_dst, group, tag=""):
-    """A copy. ValueError: the process sends to another rank than 0."""
+    """The tensor of the process that sends here; of one process a copy. ValueError: another rank than there is."""
+    several = _several(group)
+    if several is not None:
+        if sorted(src_dst) != list(range(several.size())):
+            raise ValueError(f"permute_tensor: destinations {list(src_dst)} of {several.size()} processes")
+        zeros = torch.zeros_like(self)
+        own, n = several.rank(), several.size()
+        found = nn.all_to_all([self] * n, [self if r == src_dst[own] else zeros for r in range(n)], several)
+        return found[list(src_dst).index(own)]
     if list(src_dst) != [0]:
         raise ValueError(f"permute_tensor: destinations {list(src_dst)}, and the group has rank 0 alone")
     return self.clone()

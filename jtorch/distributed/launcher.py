@@ -1,9 +1,16 @@
-"""torch.distributed.launcher: a function run by a launcher. There are no agents: one process of one node is this process."""
+"""torch.distributed.launcher: a function run in several processes of this machine. One process is this one."""
 
+import argparse
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
 from .. import errors
+from ..multiprocessing.context import CONTEXT
+from ..multiprocessing.spawn import start_processes
+from . import run
+
+_PAUSE = 0.05  # seconds between two looks at the processes
 
 __all__ = ["LaunchConfig", "elastic_launch", "launch_agent"]
 
@@ -35,11 +42,34 @@ class LaunchConfig:
     local_addr: str | None = None
 
 
+def _one(local_rank, environments, entrypoint, args, results):
+    os.environ.update({k: str(v) for k, v in environments[local_rank].items()})
+    results.put((int(os.environ["RANK"]), entrypoint(*args)))
+
+
 def launch_agent(config: LaunchConfig, entrypoint, args) -> dict:
-    """{0: entrypoint(*args)}. NotImplementedError: more than one process is asked for."""
-    if config.min_nodes > 1 or config.nproc_per_node > 1:
-        raise errors.unsupported("starting several processes", "one process, which computes on all devices")
-    return {0: entrypoint(*args)}
+    """What entrypoint(*args) gives in each process, by rank. Several are started anew: the function is pickled.
+
+    Raises ProcessRaisedException where it raises in one of several, NotImplementedError for several machines.
+    """
+    if config.min_nodes > 1:
+        raise errors.unsupported("launching a function on several machines", "torchrun on each of them")
+    n = config.nproc_per_node
+    if n == 1:
+        return {0: entrypoint(*args)}
+    asked = argparse.Namespace(
+        nproc_per_node=str(n), nnodes="1", node_rank=0, master_addr=config.local_addr, master_port=None, role=config.role,
+        rdzv_endpoint=config.rdzv_endpoint, rdzv_id=config.run_id or None, max_restarts=0,
+    )  # fmt: skip
+    results = CONTEXT.get_context("spawn").SimpleQueue()
+    started = start_processes(_one, (run.environments(asked), entrypoint, args, results), n, join=False)
+    found = {}
+    ended = False
+    while not ended:
+        ended = started.join(_PAUSE)
+        while not results.empty():  # a process with a long result ends when it is read
+            found.update([results.get()])
+    return dict(sorted(found.items()))
 
 
 class elastic_launch:

@@ -1,4 +1,4 @@
-"""Errors, levels and questions of torch.distributed that need no other process."""
+"""Errors and levels of torch.distributed, and questions that need no other process."""
 
 import datetime
 import enum
@@ -7,17 +7,15 @@ import os
 from ..core import device as devices
 
 __all__ = [
-    "DebugLevel", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "GradBucket", "QueueEmptyError",
-    "default_pg_timeout",
-    "get_debug_level", "get_default_backend_for_device", "is_backend_available", "set_debug_level",
-    "set_debug_level_from_env", "supports_complex",
+    "DebugLevel", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "QueueEmptyError",
+    "default_pg_timeout", "get_debug_level", "get_default_backend_for_device", "is_backend_available", "set_debug_level", "set_debug_level_from_env", "supports_complex",
 ]  # fmt: skip
 
 default_pg_timeout = datetime.timedelta(minutes=30)
 
 
 class DistError(RuntimeError):
-    """The base of what talking to other processes raises: nothing here does."""
+    """The base of what talking to other processes raises."""
 
 
 class DistBackendError(DistError):
@@ -34,10 +32,6 @@ class DistStoreError(DistError):
 
 class QueueEmptyError(DistStoreError):
     """A queue of a store that has nothing."""
-
-
-class GradBucket:
-    """Gradients that travel together, as a hook of DistributedDataParallel gets them: none travel. For isinstance."""
 
 
 class DebugLevel(enum.Enum):
@@ -79,8 +73,8 @@ def get_default_backend_for_device(device) -> str:
 
 
 def is_backend_available(backend: str) -> bool:
-    """False: nothing travels."""
-    return False
+    """Whether several processes can use it, on the CPU: gloo."""
+    return backend.lower() == "gloo"
 
 
 def supports_complex(reduceOp) -> bool:

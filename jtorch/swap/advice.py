@@ -21,7 +21,7 @@ _ADVICE = {
     "torch.cuda.make_graphed_callables": "use torch.compile(fn)",
     "torch.cuda.nccl": "collectives are jax's: one process sees all devices of a host",
     "torch.cuda.nvtx": "use torch.profiler.record_function",
-    "torch.distributed": "torch.distributed.is_available() is False: run in one process, jax sees all devices of the host",
+    "torch.distributed": "process groups, collectives and DistributedDataParallel are there; sharded tensors, FSDP and RPC are not: one process sees all devices",
     "torch.export": "export, save and load are there: the graph calls torch's functions, not ATen's",
     "torch.fx": "jtorch's torch.fx has graphs, tracers and interpreters, not this: work on Graph and Node",
     "torch.jit": "TorchScript is not part of jtorch: call the function or module itself, or torch.compile(it)",

@@ -1,6 +1,7 @@
 """Runs a program as `__main__`, so that the processes which multiprocessing spawns from it have the swap too."""
 
 import builtins
+import contextlib
 import importlib.util
 import json
 import os
@@ -8,7 +9,7 @@ import sys
 import types
 from importlib.machinery import ModuleSpec, SourceFileLoader
 
-from . import errors
+from . import errors, table
 
 PROGRAM = "JTORCH_PROGRAM"  # the environment variable that tells spawned processes what the main module is
 
@@ -37,7 +38,7 @@ def run_script(path: str, name: str = "__main__"):
 
 def run_module(target: str, name: str = "__main__"):
     """Run a module, or the `__main__` of a package; returns its globals. Raises ImportError as `python -m` would."""
-    spec = importlib.util.find_spec(target)
+    spec = importlib.util.find_spec(_file_of(target))
     if spec is not None and spec.submodule_search_locations is not None:
         spec = importlib.util.find_spec(f"{target}.__main__")
     if spec is None or spec.loader is None:
@@ -46,6 +47,16 @@ def run_module(target: str, name: str = "__main__"):
     if name == "__main__":
         sys.argv[0] = spec.origin or target
     return _run(code, name, spec.origin, spec.parent, spec.loader, {"module": target})
+
+
+def _file_of(target):
+    """The module of jtorch whose file a module of PyTorch's is: under PyTorch's name it has no code."""
+    if target.startswith("torch."):
+        source = f"jtorch.{(table.sources(target.removeprefix('torch.')) or ('',))[0]}"
+        with contextlib.suppress(ImportError):
+            if importlib.util.find_spec(source) is not None:
+                return source
+    return target
 
 
 def _run(code, name, path, package, loader, program):

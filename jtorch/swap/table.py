@@ -70,9 +70,17 @@ ELSEWHERE = {
     "cuda.random": ("cuda",),
     "cuda.streams": ("cuda",),
     "distributed.constants": ("distributed.status",),
-    "distributed.distributed_c10d": ("distributed.single", "distributed.status", "distributed.stores"),
+    "distributed.distributed_c10d": tuple(
+        f"distributed.{n}" for n in ("collectives", "messages", "process_group", "status", "stores", "world")
+    ),
     **dict.fromkeys(
         ("distributed._composable_state", "distributed.fsdp._common_utils"), ("swap.internal.composable_state",)
+    ),
+    "distributed.launcher.api": ("distributed.launcher",),
+    "distributed.nn.functional": ("distributed.nn",),
+    "distributed.algorithms.join": ("distributed.join",),
+    **dict.fromkeys(
+        ("distributed.algorithms.ddp_comm_hooks", "distributed.algorithms.ddp_comm_hooks.default_hooks"), ("distributed.comm_hooks",)
     ),
     "distributed.algorithms": ("swap.internal.checkpoint_wrapper.algorithms",),
     "distributed.algorithms._checkpoint": ("swap.internal.checkpoint_wrapper.algorithms_checkpoint",),

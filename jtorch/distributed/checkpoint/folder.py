@@ -8,6 +8,8 @@ from ...autograd.mode import no_grad
 from ...serialization import load as load_file
 from ...serialization import save as save_file
 from ...tensor import Tensor
+from .. import world
+from ..collectives import barrier
 from .plans import DefaultLoadPlanner, DefaultSavePlanner, StorageReader, StorageWriter
 
 _FILE = "checkpoint.pt"
@@ -70,13 +72,19 @@ def _stateful(x):
 def save(state_dict, *, checkpoint_id=None, storage_writer=None, planner=None, process_group=None, no_dist=False, use_collectives=True):  # fmt: skip
     """Write a dict of tensors, values and objects that have a state_dict into the folder `checkpoint_id`. Returns None.
 
+    Of several processes, which all have the same, the group's first one writes, and the others wait for it.
+
     RuntimeError: neither a folder nor a writer is given.
     """
     folder = _folder(checkpoint_id, storage_writer, "storage_writer")
     _own(planner)
     os.makedirs(folder, exist_ok=True)
     whole = {k: v.state_dict() if _stateful(v) else v for k, v in state_dict.items()}
-    save_file(whole, os.path.join(folder, _FILE))
+    several = not no_dist and world.is_initialized() and world.get_world_size(process_group) > 1
+    if not several or world.get_rank(process_group) == 0:
+        save_file(whole, os.path.join(folder, _FILE))
+    if several:
+        barrier(process_group)
 
 
 def async_save(state_dict, **kwargs):

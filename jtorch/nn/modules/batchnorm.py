@@ -7,6 +7,7 @@ from jtorch.autograd.mode import no_grad
 from jtorch.core import dtype as dtypes
 from jtorch.nn import functional as F
 from jtorch.nn import init
+from jtorch.nn.modules import synchronised
 from jtorch.nn.modules.lazy import LazyModuleMixin
 from jtorch.nn.modules.module import Module, weight_and_bias
 from jtorch.nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter
@@ -120,6 +121,9 @@ class _BatchNorm(_NormBase):
         use_batch = self.training or (mean is None and var is None)
         if self.training and not self.track_running_stats:
             mean = var = None
+        return self._normalise(input, mean, var, use_batch, factor)
+
+    def _normalise(self, input, mean, var, use_batch, factor):
         return F.batch_norm(input, mean, var, *weight_and_bias(self), use_batch, factor, self.eps)
 
 
@@ -160,9 +164,8 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation over the whole batch of all devices.
-
-    One program sees the whole (sharded) batch here, so every batch normalisation is synchronised already.
+    """Batch normalisation over the batches of all processes, and of all devices of a process, as every one is here: a program sees
+    the whole batch.
     """
 
     def __init__(
@@ -184,6 +187,12 @@ class SyncBatchNorm(_BatchNorm):
     def _check_input_dim(self, input):
         if input.dim() < 2:
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
+
+    def _normalise(self, input, mean, var, use_batch, factor):
+        group = synchronised.group_of_several(self.process_group) if use_batch and self.training else None
+        if group is None:
+            return super()._normalise(input, mean, var, use_batch, factor)
+        return synchronised.batch_norm(input, mean, var, *weight_and_bias(self), factor, self.eps, group)
 
     @classmethod
     def convert_sync_batchnorm(cls, module, process_group=None):

@@ -1,17 +1,26 @@
-"""DistributedDataParallel over a group of one process: the module, under the name `module`."""
+"""DistributedDataParallel: a module in several processes, whose gradients are averaged at the end of each backward pass."""
 
 import contextlib
 
-from jtorch.distributed import single
+from jtorch.autograd.engine import queue_callback
+from jtorch.autograd.mode import is_grad_enabled, no_grad
+from jtorch.creation import tensor
+from jtorch.distributed import buckets, collectives, messages, world
+from jtorch.distributed.join import Join, Joinable
+from jtorch.distributed.process_group import GroupMember, ReduceOp
 from jtorch.nn.modules.module import Module
 
 __all__ = ["DistributedDataParallel"]
 
 
-class DistributedDataParallel(Module):
-    """A module whose gradients all processes share; of one process they are its own.
+class DistributedDataParallel(Module, Joinable):
+    """A module whose gradients all processes share: the mean of theirs is in `.grad` after each backward pass. Of one process they are
+    its own.
 
-    Raises ValueError before init_process_group, RuntimeError for a module without parameters to train.
+    Parameters and buffers become those of rank 0 here, buffers again before each forward pass.
+
+    Raises ValueError before init_process_group, RuntimeError for a module without parameters to train or whose parameters differ
+    from those of another process.
     Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html
     """
 
@@ -21,7 +30,7 @@ class DistributedDataParallel(Module):
         **options,
     ):  # fmt: skip
         super().__init__()
-        single.get_world_size(process_group)  # raises where there is no group
+        world.get_world_size(process_group)  # raises where there is no group
         if not any(p.requires_grad for p in module.parameters()):
             raise RuntimeError(
                 "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient."
@@ -30,30 +39,126 @@ class DistributedDataParallel(Module):
         self.device_ids = device_ids
         self.output_device = output_device if output_device is not None else (device_ids or [None])[0]
         self.device = next(module.parameters()).device
-        self.process_group = single.GroupMember.WORLD if process_group is None else process_group
+        self.process_group = GroupMember.WORLD if process_group is None else process_group
         self.broadcast_buffers = broadcast_buffers
         self.find_unused_parameters = find_unused_parameters
         self.gradient_as_bucket_view = gradient_as_bucket_view
         self.static_graph = static_graph
         self.require_backward_grad_sync = self.require_forward_param_sync = True
+        self.parameters_to_ignore = {*getattr(module, "_ddp_params_and_buffers_to_ignore", ())}
+        self._hook = None
+        self._ready = None  # the numbers of the parameters that have a gradient; None where none are to be shared
+        self._without = ()  # those that the last backward pass has not reached
+        self._trained = []
+        if self.process_group.size() > 1:
+            self._join(init_sync)
+
+    def _join(self, init_sync):
+        """Become the module of rank 0, and share gradients from now on."""
+        named = [(name, p) for name, p in self.module.named_parameters() if name not in self.parameters_to_ignore]
+        self._trained = [p for _, p in named if p.requires_grad]
+        shapes = [(tuple(p.shape), str(p.dtype)) for _, p in named]
+        found = [None] * self.process_group.size()
+        messages.all_gather_object(found, shapes, self.process_group)
+        for rank, other in enumerate(found):
+            if other != found[0]:
+                raise RuntimeError(
+                    f"DDP expects same model across all ranks, but Rank 0 has {len(found[0])} params, while rank {rank} has inconsistent "
+                    f"{len(other)} params: {[s for s, _ in found[0]]} and {[s for s, _ in other]}"
+                )
+        if init_sync:
+            self._take([p for _, p in named])
+            self._take(self._shared_buffers())
+        for k, p in enumerate(self._trained):
+            p.register_post_accumulate_grad_hook(lambda p, k=k: self._arrived(k))
+
+    def _shared_buffers(self):
+        return [b for name, b in self.module.named_buffers() if name not in self.parameters_to_ignore]
+
+    def _take(self, tensors):
+        """Make tensors those of the group's first process."""
+        for some in buckets.by_dtype(tensors):
+            flat = buckets.packed(some)
+            collectives.broadcast(flat, group=self.process_group, group_src=0)
+            buckets.unpack(flat, some)
 
     def forward(self, *inputs, **kwargs):
         """The module's result."""
+        if self.process_group.size() > 1:
+            self._prepare()
         return self.module(*inputs, **kwargs)
+
+    def _prepare(self):
+        if self._without:
+            raise RuntimeError(
+                "Expected to have finished reduction in the prior iteration before starting a new one. This error indicates that your "
+                "module has parameters that were not used in producing loss. You can enable unused parameter detection by passing the "
+                "keyword argument `find_unused_parameters=True` to `torch.nn.parallel.DistributedDataParallel`.\n"
+                f"Parameter indices which did not receive grad for rank {self.process_group.rank()}: {' '.join(map(str, self._without))}"
+            )
+        if self.require_forward_param_sync and self.broadcast_buffers:
+            self._take(self._shared_buffers())
+        shares = is_grad_enabled() and self.require_backward_grad_sync
+        self._ready = set() if shares else None
+        self.require_forward_param_sync = self.require_backward_grad_sync
+
+    def _arrived(self, k):
+        if self._ready is not None:
+            if not self._ready:
+                queue_callback(self._share)
+            self._ready.add(k)
+
+    def _share(self):
+        """The mean of the gradients of all processes. A parameter that only some of them have used counts as zero in the others."""
+        ready, self._ready = self._ready, None
+        missing = [k for k in range(len(self._trained)) if k not in ready]
+        if missing and not self.find_unused_parameters and not self.static_graph:
+            self._without = missing
+            return
+        trained = self._trained
+        if self.find_unused_parameters or self.static_graph:
+            used = tensor([int(k in ready) for k in range(len(trained))])
+            collectives.all_reduce(used, ReduceOp.MAX, self.process_group)
+            trained = [p for p, u in zip(trained, used.tolist()) if u]
+        with no_grad():
+            for p in trained:
+                if p.grad is None:
+                    p.grad = p.new_zeros(p.shape)
+        parts = buckets.by_dtype(trained)
+        for index, some in enumerate(parts):
+            grads = [p.grad for p in some]
+            bucket = buckets.GradBucket(index, buckets.packed(grads), some, index == len(parts) - 1)
+            buckets.unpack(self._mean(bucket), grads)
+
+    def _mean(self, bucket):
+        if self._hook is not None:
+            hook, state = self._hook
+            found = hook(state, bucket).wait()
+            return found[0] if isinstance(found, (list, tuple)) else found
+        flat = bucket.buffer()
+        collectives.all_reduce(flat, group=self.process_group)
+        return flat / self.process_group.size()
 
     @contextlib.contextmanager
     def no_sync(self):
-        """Context: gradients are not shared, as of one process they never are."""
+        """Context: the gradients of forward passes in it stay each process's own, and add up until one outside is shared."""
         before, self.require_backward_grad_sync = self.require_backward_grad_sync, False
         try:
             yield
         finally:
             self.require_backward_grad_sync = before
 
-    @contextlib.contextmanager
     def join(self, divide_by_initial_world_size=True, enable=True, throw_on_early_termination=False):
-        """Context for inputs of different number in each process: there is one."""
-        yield
+        """Context for inputs of different number in each process. Raises NotImplementedError where there are several."""
+        return Join([self], enable, throw_on_early_termination)
 
     def register_comm_hook(self, state, hook) -> None:
-        """Accepted, and never called: nothing is communicated."""
+        """Call hook(state, bucket) in the place of the mean: it returns a future of the bucket's new gradients.
+
+        Of one process nothing is communicated, and it is never called. Raises TypeError, RuntimeError for a second one.
+        """
+        if not callable(hook):
+            raise TypeError("Communication hook must be callable.")
+        if self._hook is not None:
+            raise RuntimeError("register_comm_hook can only be called once.")
+        self._hook = hook, state

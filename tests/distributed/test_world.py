@@ -1,5 +1,6 @@
-"""torch.distributed in one process: what scripts made for torchrun call, against torch's gloo."""
+"""distributed/world.py, and what else scripts made for torchrun call in one process, against torch's gloo."""
 
+import datetime
 import importlib
 import json
 import sys
@@ -7,7 +8,7 @@ import sys
 import pytest
 
 import jtorch
-from jtorch.distributed import single
+from jtorch.distributed import world
 from jtorch.distributed.elastic.multiprocessing import errors
 from tests.oracle import both, torch
 
@@ -104,11 +105,56 @@ def test_one_process(name):
     both(PROGRAMS[name])
 
 
-def test_more_processes_are_refused(monkeypatch):
+ADDRESSES = {
+    "no world size": ({"rank": 0, "init_method": "tcp://127.0.0.1:1"}, {}, ValueError, "world size parameter missing"),
+    "no rank": ({"world_size": 2, "init_method": "tcp://127.0.0.1:1"}, {}, ValueError, "rank parameter missing"),
+    "no port": ({"world_size": 2, "rank": 0, "init_method": "tcp://127.0.0.1"}, {}, ValueError, "port number missing"),
+    "no address": (
+        {"world_size": 2, "rank": 0},
+        {"MASTER_ADDR": None},
+        ValueError,
+        "MASTER_ADDR expected, but not set",
+    ),
+    "other scheme": (
+        {"world_size": 2, "rank": 0, "init_method": "ftp://x"},
+        {},
+        RuntimeError,
+        "No rendezvous handler for ftp://",
+    ),
+    "seconds": ({"world_size": 2, "rank": 0, "timeout": 3}, {}, TypeError, "datetime.timedelta"),
+    "store and address": ({"store": object(), "init_method": "env://"}, {}, AssertionError, "Cannot specify both"),
+}
+
+
+@pytest.mark.parametrize("name", ADDRESSES)
+def test_how_processes_are_to_find_each_other(name, monkeypatch):
+    options, env, kind, words = ADDRESSES[name]
+    for key, value in env.items():
+        monkeypatch.delenv(key) if value is None else monkeypatch.setenv(key, value)
+    for module in (jtorch, torch):
+        with pytest.raises(kind, match=words):
+            module.distributed.init_process_group("gloo", **options)
+        assert not module.distributed.is_initialized()
+
+
+def test_rank_out_of_range():
+    with pytest.raises(ValueError, match="rank 2 of 2 processes"):
+        world.init_process_group("gloo", rank=2, world_size=2)
+
+
+def test_others_that_do_not_come(unused_port):
+    """The first process waits as long as it is told to, and names who is missing."""
+    with pytest.raises(jtorch.distributed.DistStoreError, match="1/2 clients joined"):
+        world.init_process_group(
+            "gloo", f"tcp://127.0.0.1:{unused_port}", datetime.timedelta(seconds=0.2), world_size=2, rank=0
+        )
+    assert not world.is_initialized()
+
+
+def test_is_available_where_there_are_several(monkeypatch):
+    assert not jtorch.distributed.is_available()
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(RuntimeError, match=r"rank 0 of 2\n.*one process"):
-        single.init_process_group("nccl")
-    assert not single.is_initialized()
+    assert jtorch.distributed.is_available()
 
 
 def test_recorded_errors(monkeypatch, tmp_path):

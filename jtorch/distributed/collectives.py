@@ -1,0 +1,366 @@
+"""Collectives on tensors: what the processes of a group do together. Elements travel between hosts, and are written in place.
+
+Source: https://docs.pytorch.org/docs/stable/distributed.html
+"""
+
+import warnings
+
+import numpy as np
+
+from .. import errors
+from ..convert import as_elements
+from ..core import dtype as dtypes
+from ..creation import from_numpy
+from ..tensor import Tensor
+from .process_group import ReduceOp, Work
+from .world import get_group_rank, member
+
+__all__ = [
+    "all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_gather_single", "all_reduce", "all_reduce_coalesced",
+    "all_to_all", "all_to_all_single", "barrier", "broadcast", "gather", "monitored_barrier", "reduce", "reduce_scatter",
+    "reduce_scatter_single", "reduce_scatter_tensor", "scatter",
+]  # fmt: skip
+
+
+# --- what goes in and out ------------------------------------------------------------------------------------------------
+
+
+def checked(name, value):
+    """The tensors of an argument; TypeError where there is something else."""
+    many = name.endswith("list")
+    found = list(value) if many and isinstance(value, (list, tuple)) else [value]
+    for t in found:
+        if not isinstance(t, Tensor):
+            kind = "List[torch.Tensor]" if many else "torch.Tensor"
+            raise TypeError(
+                f"Invalid function argument. Expected parameter `{name}` of type {kind}\n             but got {type(value)} instead."
+            )
+    return found
+
+
+def elements(t, asynchronous=False) -> np.ndarray:
+    """The elements of a tensor; a copy where they are read while the program goes on."""
+    array = as_elements(t.detach())
+    return np.array(array) if asynchronous else array
+
+
+def write(target, message) -> None:
+    """Write the bytes of another tensor into one of this size and dtype. RuntimeError: they are more or fewer."""
+    array = np.ascontiguousarray(message).reshape(-1).view(target._spec.dtype.memory)
+    if array.size != target.numel():
+        raise RuntimeError(f"another process has sent {array.size} elements for a tensor of {target.numel()}")
+    target.detach().copy_(from_numpy((array if array.flags.writeable else array.copy()).reshape(tuple(target.shape))))
+
+
+def root_of(group, rank, of_group, default=0) -> int:
+    """The rank in the group of a source or destination, which is given as that in the world or in the group."""
+    if of_group is not None:
+        if rank is not None:
+            raise ValueError("Can't specify both group_src and src")
+        if not 0 <= of_group < group.size():
+            raise ValueError(f"Group rank {of_group} is not part of group {group}")
+        return of_group
+    return default if rank is None else get_group_rank(group, rank)
+
+
+def _run(group, collective, args, finish, written, asynchronous):
+    """Start a collective; with its Work where that is asked for."""
+    work = Work(group.start(collective, *args), finish, written)
+    if asynchronous:
+        return work
+    work.wait()
+    return None
+
+
+def _written(targets):
+    """Write a message into each."""
+
+    def finish(messages):
+        for target, message in zip(targets, messages, strict=True):
+            write(target, message)
+
+    return finish
+
+
+def _same(name, targets, like):
+    """Refuse results that are not of the size and dtype of what is sent."""
+    for k, t in enumerate(targets):
+        if t.dtype is not like.dtype:
+            raise ValueError(f"Invalid usage of tensors with different dtypesFound {t.dtype} and  {like.dtype}")
+        if tuple(t.shape) != tuple(like.shape):
+            expected, got = (f"({', '.join(map(str, x.shape))})" for x in (like, t))
+            raise RuntimeError(f"{name}: invalid tensor size at index {k} (expected {expected}, got {got})")
+
+
+def _count(group, targets, what):
+    if len(targets) != group.size():
+        raise ValueError(f"{what}: {len(targets)} tensors for a group of {group.size()} processes")
+
+
+def _multiple(group, whole, part):
+    """Refuse a tensor that does not hold one part for each process."""
+    if whole.numel() != part.numel() * group.size() or whole.dtype is not part.dtype:
+        raise ValueError(
+            f"a tensor of {whole.numel()} elements of {whole.dtype} does not hold those of {group.size()} processes, "
+            f"{part.numel()} of {part.dtype} each"
+        )
+
+
+def _kind(name, op, t):
+    """Refuse what cannot be reduced so."""
+    kind = t.dtype
+    if op is ReduceOp.PREMUL_SUM:
+        raise errors.unsupported("ReduceOp.PREMUL_SUM", instead="multiply, and reduce with ReduceOp.SUM")
+    if kind.is_complex and op in (
+        ReduceOp.MAX,
+        ReduceOp.MIN,
+        ReduceOp.PRODUCT,
+        ReduceOp.BAND,
+        ReduceOp.BOR,
+        ReduceOp.BXOR,
+    ):
+        raise ValueError(f"{name} does not support RedOpType.{op.name} on complex tensors")
+    exact = not (kind.is_floating_point or kind.is_complex)
+    if op in (ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR) and not exact:
+        raise RuntimeError(f"Cannot use ReduceOp.{op.name} with non-integral dtype")
+    if op is ReduceOp.AVG and exact:
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {dtypes.scalar_name(kind)}")
+
+
+def _deprecated(name, instead):
+    warnings.warn(
+        f"`torch.distributed.{name}` is deprecated. Please use `torch.distributed.{instead}` instead.",
+        FutureWarning,
+        stacklevel=3,
+    )
+
+
+# --- the collectives -----------------------------------------------------------------------------------------------------
+
+
+def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
+    """The value of all processes in each of them. All have the same bits, those of the sum in the order of the ranks."""
+    [tensor] = checked("tensor", tensor)
+    group = member("all_reduce", group)
+    if group is None:
+        return None
+    _kind("all_reduce", op, tensor)
+    return _run(
+        group, group.reduced, (elements(tensor, async_op), op), lambda found: write(tensor, found), [tensor], async_op
+    )
+
+
+def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):
+    """all_reduce of several tensors."""
+    found = checked("tensor_list", tensors)
+    group = member("all_reduce_coalesced", group)
+    if group is None:
+        return None
+    for t in found:
+        _kind("all_reduce", op, t)
+    arrays = [elements(t, async_op) for t in found]
+    return _run(group, lambda: [group.reduced(a, op) for a in arrays], (), _written(found), found, async_op)
+
+
+def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
+    """The tensor of one process in all of them."""
+    [tensor] = checked("tensor", tensor)
+    group = member("broadcast", group)
+    if group is None:
+        return None
+    root = root_of(group, src, group_src)
+    finish = None if root == group.rank() else lambda found: write(tensor, found)
+    return _run(group, group.from_one, (elements(tensor, async_op), root), finish, [tensor], async_op)
+
+
+def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_dst=None):
+    """The value of all processes in one of them."""
+    [tensor] = checked("tensor", tensor)
+    group = member("reduce", group)
+    if group is None:
+        return None
+    _kind("reduce", op, tensor)
+    root, array = root_of(group, dst, group_dst), elements(tensor, async_op)
+
+    def collective():
+        found = group.to_one(np.ascontiguousarray(array), root)
+        return None if found is None else group.combined(found, array.dtype, op)
+
+    finish = (lambda found: write(tensor, found)) if root == group.rank() else None
+    return _run(group, collective, (), finish, [tensor], async_op)
+
+
+def all_gather(tensor_list, tensor, group=None, async_op=False):
+    """The tensors of all processes, which are of one size."""
+    targets, [tensor] = checked("tensor_list", tensor_list), checked("tensor", tensor)
+    group = member("all_gather", group)
+    if group is None:
+        return None
+    _count(group, targets, "all_gather")
+    _same("ProcessGroupGloo::allgather", targets, tensor)
+    return _run(group, group.everywhere, (elements(tensor, async_op),), _written(targets), targets, async_op)
+
+
+def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, async_op=False):
+    """all_gather of several tensors: one list of results for each process."""
+    sources = checked("input_tensor_list", input_tensor_list)
+    works = [
+        all_gather([outputs[k] for outputs in output_tensor_lists], t, group, async_op) for k, t in enumerate(sources)
+    ]
+    return works[-1] if async_op and works else None
+
+
+def all_gather_single(output, input, group=None, async_op=False):
+    """The tensors of all processes, one after the other in one tensor."""
+    [output], [input] = checked("output_tensor", output), checked("input_tensor", input)
+    group = member("all_gather_single", group)
+    if group is None:
+        return None
+    _multiple(group, output, input)
+    return _run(
+        group,
+        group.everywhere,
+        (elements(input, async_op),),
+        lambda found: write(output, np.concatenate(found)),
+        [output],
+        async_op,
+    )
+
+
+def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=False):
+    """all_gather_single, under its older name."""
+    _deprecated("all_gather_into_tensor", "all_gather_single")
+    return all_gather_single(output_tensor, input_tensor, group, async_op)
+
+
+def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group_dst=None):
+    """The tensors of all processes in one of them."""
+    [tensor] = checked("tensor", tensor)
+    targets = checked("gather_list", gather_list) if gather_list else []
+    group = member("gather", group)
+    if group is None:
+        return None
+    root = root_of(group, dst, group_dst)
+    if root == group.rank():
+        if not targets:
+            raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
+        _count(group, targets, "gather")
+        _same("ProcessGroupGloo::gather", targets, tensor)
+    elif targets:
+        raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
+    finish = _written(targets) if targets else None
+    return _run(
+        group, group.to_one, (np.ascontiguousarray(elements(tensor, async_op)), root), finish, targets, async_op
+    )
+
+
+def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, group_src=None):
+    """To each process one of the tensors of one of them."""
+    [tensor] = checked("tensor", tensor)
+    sources = checked("scatter_list", scatter_list) if scatter_list else []
+    group = member("scatter", group)
+    if group is None:
+        return None
+    root = root_of(group, src, group_src)
+    if root == group.rank():
+        if not sources:
+            raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
+        _count(group, sources, "scatter")
+        _same("ProcessGroupGloo::scatter", sources, tensor)
+    elif sources:
+        raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
+    arrays = [elements(t, async_op) for t in sources]
+    return _run(group, group.one_each, (arrays, root), lambda found: write(tensor, found), [tensor], async_op)
+
+
+def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=False):
+    """The reduced tensors, to each process one of them."""
+    [output], sources = checked("output", output), checked("input_list", input_list)
+    group = member("reduce_scatter", group)
+    if group is None:
+        return None
+    _kind("reduce_scatter", op, output)
+    _count(group, sources, "reduce_scatter")
+    for t in sources:
+        if t.dtype is not output.dtype:
+            raise ValueError(f"Invalid usage of tensors with different dtypesFound {output.dtype} and  {t.dtype}")
+    arrays = [elements(t, async_op) for t in sources]
+    return _run(group, group.reduced_to, (arrays, op), lambda found: write(output, found), [output], async_op)
+
+
+def reduce_scatter_single(output, input, op=ReduceOp.SUM, group=None, async_op=False):
+    """The same from one tensor, which holds one part for each process."""
+    [output], [input] = checked("output", output), checked("input", input)
+    group = member("reduce_scatter_single", group)
+    if group is None:
+        return None
+    _kind("reduce_scatter", op, output)
+    _multiple(group, input, output)
+    arrays = np.split(np.ascontiguousarray(elements(input, async_op)).reshape(-1), group.size())
+    return _run(group, group.reduced_to, (arrays, op), lambda found: write(output, found), [output], async_op)
+
+
+def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=False):
+    """reduce_scatter_single, under its older name."""
+    _deprecated("reduce_scatter_tensor", "reduce_scatter_single")
+    return reduce_scatter_single(output, input, op, group, async_op)
+
+
+def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False):
+    """From each process a tensor to each process."""
+    targets, sources = (
+        checked("output_tensor_list", output_tensor_list),
+        checked("input_tensor_list", input_tensor_list),
+    )
+    group = member("all_to_all", group)
+    if group is None:
+        return None
+    _count(group, targets, "all_to_all")
+    _count(group, sources, "all_to_all")
+    return _run(
+        group, group.exchange, ([elements(t, async_op) for t in sources],), _written(targets), targets, async_op
+    )
+
+
+def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None, async_op=False):
+    """From each process a part of a tensor to each process: rows of the first dimension, as many each or of the given numbers."""
+    [output], [input] = checked("output", output), checked("input", input)
+    group = member("all_to_all_single", group)
+    if group is None:
+        return None
+    parts = _rows(
+        group, elements(input, async_op), input_split_sizes, "Tensor's dim 0 does not divide equally across group size"
+    )
+    _rows(
+        group,
+        np.empty(tuple(output.shape), bool),
+        output_split_sizes,
+        "Tensor's dim 0 does not divide equally across group size",
+    )
+    return _run(group, group.exchange, (parts,), lambda found: write(output, np.concatenate(found)), [output], async_op)
+
+
+def _rows(group, array, sizes, uneven):
+    """The rows that each process sends or gets."""
+    if not sizes:
+        if len(array) % group.size():
+            raise RuntimeError(uneven)
+        return np.split(array, group.size())
+    if len(sizes) != group.size():
+        raise RuntimeError("Number of tensor splits not equal to group size")
+    if sum(sizes) != len(array):
+        raise RuntimeError("Split sizes doesn't match total dim 0 size")
+    return np.split(array, np.cumsum(sizes)[:-1])
+
+
+def barrier(group=None, async_op=False, device_ids=None):
+    """Wait for all processes."""
+    group = member("barrier", group)
+    if group is None:
+        return None
+    return _run(group, group.everywhere, (np.zeros(0, np.uint8),), None, (), async_op)
+
+
+def monitored_barrier(group=None, timeout=None, wait_all_ranks=False) -> None:
+    """Wait for all processes; the error names the rank that does not come."""
+    barrier(group)
