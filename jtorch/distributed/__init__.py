@@ -24,9 +24,8 @@ __all__ = [
 
 
 def is_available() -> bool:
-    """Whether this is one of several processes. Where it is the only one, packages take the way made for one, which needs nothing."""
-    group = process_group.GroupMember.WORLD
-    return int(os.environ.get("WORLD_SIZE") or 1) > 1 if group is None else group.size() > 1
+    """True: groups of one process or several."""
+    return True
 
 
 def is_torchelastic_launched() -> bool:
@@ -35,8 +34,8 @@ def is_torchelastic_launched() -> bool:
 
 
 def is_gloo_available() -> bool:
-    """As `is_available`: the backend that several processes have."""
-    return is_available()
+    """True: several processes talk by TCP."""
+    return True
 
 
 def is_nccl_available() -> bool:

@@ -55,13 +55,24 @@ class Shard(Placement):
     def __init__(self, dim):
         self.dim = dim
 
+    @staticmethod
+    def local_shard_size_and_offset(curr_local_size, num_chunks, rank) -> tuple[int, int]:
+        """(size, offset) of a slice: all are as large as the first, but for the last ones."""
+        chunk = -(-curr_local_size // num_chunks)
+        offset = min(chunk * rank, curr_local_size)
+        return min(chunk, curr_local_size - offset), offset
+
+
+class _StridedShard(Shard):
+    """A slice each, of a dimension that is sliced already. For isinstance."""
+
 
 def distribute_tensor(*args, **kwargs):
     """Raises: tensors are not spread over processes."""
     raise errors.unsupported("tensors spread over processes", instead="jax.sharding in one process")
 
 
-distribute_module = local_map = register_sharding = distribute_tensor
+distribute_module = local_map = register_sharding = compute_local_shape_and_global_offset = distribute_tensor
 
 
 @contextlib.contextmanager

@@ -71,11 +71,13 @@ def _run(code, name, path, package, loader, program):
     return vars(made)
 
 
-def run_again() -> dict:
-    """In a spawned process: run the program of the parent, as the module `__mp_main__`; returns its globals."""
+def run_again(name: str = "__mp_main__") -> dict:
+    """In another process of the program, whose environment says which it is: run it as the module `name`; returns its globals."""
     program = json.loads(os.environ.get(PROGRAM, "{}"))
     if "script" in program:
-        return run_script(program["script"], "__mp_main__")
+        if name == "__main__":
+            sys.argv[0] = program["script"]
+        return run_script(program["script"], name)
     if "module" in program:
-        return run_module(program["module"], "__mp_main__")
+        return run_module(program["module"], name)
     return {}

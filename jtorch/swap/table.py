@@ -79,6 +79,9 @@ ELSEWHERE = {
     "distributed.launcher.api": ("distributed.launcher",),
     "distributed.nn.functional": ("distributed.nn",),
     "distributed.algorithms.join": ("distributed.join",),
+    "distributed.algorithms.ddp_comm_hooks.post_localSGD_hook": ("distributed.local_sgd",),
+    **{f"distributed.algorithms.model_averaging{n}": ("distributed.local_sgd",) for n in ("", ".averagers", ".utils")},
+    "distributed.algorithms.ddp_comm_hooks.powerSGD_hook": ("distributed.power_sgd",),
     **dict.fromkeys(
         ("distributed.algorithms.ddp_comm_hooks", "distributed.algorithms.ddp_comm_hooks.default_hooks"), ("distributed.comm_hooks",)
     ),
@@ -96,6 +99,7 @@ ELSEWHERE = {
     "distributed._tensor.experimental": ("distributed.tensor",),
     "distributed.tensor.experimental": ("distributed.tensor",),
     "distributed.tensor._api": ("distributed.tensor",),
+    "distributed.tensor._utils": ("distributed.tensor",),
     **dict.fromkeys(
         ("distributed.tensor.parallel", "distributed.tensor.parallel.api", "distributed.tensor.parallel.style"),
         ("distributed.tensor_parallel",),

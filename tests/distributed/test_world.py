@@ -151,12 +151,6 @@ def test_others_that_do_not_come(unused_port):
     assert not world.is_initialized()
 
 
-def test_is_available_where_there_are_several(monkeypatch):
-    assert not jtorch.distributed.is_available()
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    assert jtorch.distributed.is_available()
-
-
 def test_recorded_errors(monkeypatch, tmp_path):
     """What the main function raises is written to the launcher's file, as torch writes it, and raised on."""
     its = importlib.import_module("torch.distributed.elastic.multiprocessing.errors")

@@ -250,6 +250,27 @@ def hooks(rank, size):
     made = importlib.import_module("torch.distributed.algorithms.ddp_comm_hooks.default_hooks")
     for hook in (made.allreduce_hook, made.fp16_compress_hook, made.fp16_compress_wrapper(made.allreduce_hook)):
         yield hook.__name__, hooked(hook, rank)
+    local = importlib.import_module("torch.distributed.algorithms.ddp_comm_hooks.post_localSGD_hook")
+    alone, _ = dist.new_subgroups(1)
+    for shared in (True, False):
+        state = local.PostLocalSGDState(None, alone, 1, shared)
+        ddp = DistributedDataParallel(nn.Linear(2, 1))
+        ddp.register_comm_hook(state, local.post_localSGD_hook)
+        found = []
+        for _ in range(3):
+            ddp.zero_grad()
+            ddp(torch.ones(1, 2) * (rank + 1)).sum().backward()
+            found.append(ddp.module.weight.grad.tolist())
+        yield "local SGD", found
+    averagers = importlib.import_module("torch.distributed.algorithms.model_averaging.averagers")
+    net, averager, found = nn.Linear(2, 1), averagers.PeriodicModelAverager(2, warmup_steps=1), []
+    net(torch.ones(1, 2)).sum().backward()
+    for k in range(4):
+        with torch.no_grad():
+            net.weight.fill_(float(k + rank))
+        averager.average_parameters(net.parameters())
+        found.append(net.weight.tolist())
+    yield "averaged", found
 
 
 def ours(rank, size, folder):

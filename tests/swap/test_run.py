@@ -51,6 +51,21 @@ def test_tensors_pickled_by_pytorch(tmp_path):
     assert programs.run(text, tmp_path).stdout == " ".join(map(str, expected)) + "\n"
 
 
+def test_launchers_start_the_program_anew(tmp_path):
+    """As those do that take the main module's name from its spec: the same program, its main part too, with other arguments."""
+    text = """
+        import subprocess
+        import sys
+        import torch
+        if __name__ == "__main__":
+            print(sys.argv[1:], sys.argv[0] == __file__, torch.ones(2).sum().item(), flush=True)
+            if "again" not in sys.argv:
+                name = sys.modules["__main__"].__spec__.name
+                sys.exit(subprocess.run([sys.executable, "-m", name, "again"]).returncode)
+    """
+    assert programs.run(text, tmp_path, "first").stdout == "['first'] True 2.0\n['again'] True 2.0\n"
+
+
 def test_module(tmp_path):
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "__init__.py").write_text("")

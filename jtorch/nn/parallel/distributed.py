@@ -152,6 +152,13 @@ class DistributedDataParallel(Module, Joinable):
         """Context for inputs of different number in each process. Raises NotImplementedError where there are several."""
         return Join([self], enable, throw_on_early_termination)
 
+    def _set_static_graph(self) -> None:
+        self.static_graph = True
+
+    def _get_ddp_logging_data(self) -> dict:
+        """What training frameworks ask for: parameters that get no gradient may be named before."""
+        return {"can_set_static_graph": False}
+
     def register_comm_hook(self, state, hook) -> None:
         """Call hook(state, bucket) in the place of the mean: it returns a future of the bucket's new gradients.
 
