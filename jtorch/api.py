@@ -140,6 +140,8 @@ _LATE = {
     **dict.fromkeys(("BenchmarkConfig", "BenchmarkExecutionStats", "ThroughputBenchmark"), "utils.throughput_benchmark"),
 }  # fmt: skip
 
+# Modules of PyTorch that programs reach as attributes of `torch` without importing them.
+_INTERNAL = {"_dynamo": "dynamo", "_higher_order_ops": "higher_order_package"}
 
 # Modules with more public names of torch, looked into when a name is nowhere else.
 _MORE = (
@@ -173,8 +175,8 @@ def find(name):
         return getattr(importlib.import_module(f"jtorch.{_LATE[name]}"), name)
     if name in _AUTOCAST:
         return getattr(importlib.import_module("jtorch.amp.autocast"), name)
-    if name == "_dynamo":
-        return importlib.import_module("jtorch.swap.internal.dynamo")
+    if name in _INTERNAL:
+        return importlib.import_module(f"jtorch.swap.internal.{_INTERNAL[name]}")
     if name in SUBMODULES:
         try:
             return importlib.import_module(f"jtorch.{name}")

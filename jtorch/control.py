@@ -10,9 +10,11 @@ import jax
 
 from . import errors_extend
 from .autograd.levels import array_of
+from .autograd.mode import is_grad_enabled
 from .core.lanes import is_traced
 from .creation import from_jax
 from .func.trees import flatten, unflatten
+from .lifted import read_by, tied
 from .tensor import Tensor
 
 __all__ = ["cond", "while_loop"]
@@ -35,8 +37,12 @@ def cond(pred, true_fn, false_fn, operands=()):
         raise errors_extend.cond_functions()
     if not isinstance(operands, (tuple, list)):
         raise errors_extend.cond_operands(operands)
+    if isinstance(pred, Tensor) and pred.device.type == "meta":  # only what is read and made is asked for
+        false_fn(*operands)
+        return true_fn(*operands)
     if not _traced(pred):
-        return true_fn(*operands) if pred else false_fn(*operands)
+        taken, other = (true_fn, false_fn) if pred else (false_fn, true_fn)
+        return _branch(taken, other, operands) if isinstance(pred, Tensor) else taken(*operands)
     leaves, tree = flatten(tuple(operands))
     slots = [k for k, x in enumerate(leaves) if isinstance(x, Tensor)]
     shapes = []
@@ -55,6 +61,15 @@ def cond(pred, true_fn, false_fn, operands=()):
     taken = array_of(pred).reshape(()).astype(bool)
     outs = jax.lax.cond(taken, branch(true_fn), branch(false_fn), [array_of(leaves[k]) for k in slots])
     return unflatten(shapes[0], [from_jax(a) for a in outs])
+
+
+def _branch(taken, other, operands):
+    """taken(*operands), which depends on what the other branch would read too."""
+    result = taken(*operands)
+    leaves, tree = flatten(result)
+    if not is_grad_enabled() or any(map(_traced, leaves)) or not any(isinstance(x, Tensor) for x in leaves):
+        return result
+    return unflatten(tree, tied(leaves, read_by(other, operands)))
 
 
 def while_loop(cond_fn, body_fn, carried_inputs):
@@ -79,14 +94,17 @@ def while_loop(cond_fn, body_fn, carried_inputs):
             tuple(array_of(x) for x in carried),
         )
         return tuple(map(from_jax, arrays))
-    result = carried
+    result = None
     while holds:
         result = _following(body_fn, carried)
         carried = unflatten(
             tree, flatten(result)[0]
         )  # lists and tuples as they were given, whatever body_fn makes of them
         holds = _condition(cond_fn(*carried))
-    return result
+    if result is None:
+        return carried
+    results, form = flatten(result)
+    return unflatten(form, tied(results, leaves))
 
 
 def _condition(holds):

@@ -69,7 +69,7 @@ def deepcopy(self, memo):
             "were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
             "https://github.com/pytorch/pytorch/pull/103001"
         )
-    key = ("storage", id(self._storage))
+    key = ("apart", id(self)) if "_apart" in self.__dict__ else ("storage", id(self._storage))
     new_storage = memo.get(key)
     if new_storage is None:
         base = self._storage.base
@@ -102,11 +102,26 @@ def reduce_ex(self, protocol):
             rebuild_wrapper,
             (type(self), tuple(spec.shape), spec.strides, spec.dtype, str(spec.device), self._offset, self.requires_grad, own_state(self)),
         )  # fmt: skip
+    self = by_itself(self)
     return (
         rebuild,
         (type(self), self._storage, tuple(self._spec.shape), self._spec.strides, self._spec.dtype, self._offset,
          self.requires_grad, own_state(self)),
     )  # fmt: skip
+
+
+def apart(t):
+    """A tensor of the memory of `t`, which copies and files do not share with others."""
+    made = make(t._storage, t._spec, t._offset)
+    made.__dict__["_apart"] = True
+    return made
+
+
+def by_itself(t):
+    """The tensor, or one with the same values in memory of its own where `apart` has made it."""
+    if "_apart" not in t.__dict__:
+        return t
+    return make(Storage(storages.read(t._storage, t._spec, t._offset), t._spec), t._spec, 0)
 
 
 def own_state(self) -> dict:
@@ -120,6 +135,7 @@ INTERNAL = frozenset(
         "_acc_hooks",
         "_acc_kept",
         "_acc_pre_hooks",
+        "_apart",
         "_counted",
         "_made",
         "_nowhere",

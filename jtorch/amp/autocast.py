@@ -11,7 +11,7 @@ from ..core.record import tls
 from ..dispatch import slow
 from ..tensor import Tensor
 from . import cells
-from .lists import FLOAT32, LOWER, WIDEST
+from .lists import FLOAT32, LOWER, ONLY_IF, WIDEST
 
 _KINDS = ("cpu", "cuda", "meta", "mps", "xla", "tpu", "xpu")
 _SUPPORTED = (dtypes.bfloat16, dtypes.float16)
@@ -127,9 +127,11 @@ def _cast_call(op, args, out=None, inplace=False):
         target = dtypes.float32 if any(t._spec.dtype is dtypes.float32 for t in _starts(name, args)) else low
     elif name in LOWER[lists]:
         target = low
-    elif name in FLOAT32[lists] or name == "pad" and lists == "cpu" and _pads_by_values(args):
+    elif name in FLOAT32[lists]:
         target = dtypes.float32
     else:
+        return False, None
+    if name in ONLY_IF and not ONLY_IF[name](*args):
         return False, None
     me = tls.me
     me.special = None
@@ -137,12 +139,6 @@ def _cast_call(op, args, out=None, inplace=False):
         return True, slow(op, tuple(_cast(a, target, kind) for a in args))
     finally:
         me.special = _cast_call
-
-
-def _pads_by_values(args):
-    """Whether a `pad` is one of those that PyTorch has no kernel in lower precision for."""
-    _, widths, mode = (*args, "constant")[:3]
-    return mode == "replicate" or mode == "reflect" and len(widths) < 6
 
 
 def _of_lengths(args):

@@ -6,7 +6,7 @@ import types
 from collections import OrderedDict
 
 from .. import storage_api
-from ..copying import own_state
+from ..copying import by_itself, own_state
 from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core.spec import Size
@@ -100,7 +100,7 @@ def reduce(x):
         # Where the class says how to pickle itself, that is how.
         if next(c for c in type(x).__mro__ if "__reduce_ex__" in c.__dict__) not in (Tensor, Parameter, Overridable):
             return NotImplemented
-        return _reduce_tensor(x)
+        return _reduce_tensor(by_itself(x))
     found = _OTHERS.get(type(x))
     return NotImplemented if found is None else found(x)
 

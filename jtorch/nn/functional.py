@@ -301,7 +301,7 @@ def multi_head_attention_forward(
         scores = q * math.sqrt(1.0 / head_dim)
         scores = torch.bmm(scores, k.transpose(-2, -1))  # (N h, L, S)
         if attn_mask is not None:
-            scores = scores + attn_mask
+            scores = scores + attn_mask.to(scores.dtype)  # autocast may have made them half ones
         weights = torch.softmax(scores, dim=-1)
         if dropout_p > 0.0:
             weights = dropout(weights, p=dropout_p)  # noqa: F821

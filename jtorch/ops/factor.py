@@ -11,10 +11,9 @@ from jax import lax
 
 from .. import deprecations
 from ..core import dtype as dt
-from . import registry
 from .arguments import scalar_name, size_of
 from .backend import on_cpu
-from .create import full
+from .conversion import clone
 from .matrices import (
     NOT_FINITE,
     NOT_POSITIVE,
@@ -168,7 +167,7 @@ def cholesky(input: Array, upper: bool = False):
     """The triangular factor of a positive definite matrix."""
     deprecations.say("cholesky")
     if 0 in input.shape:  # of any shape
-        return registry.tensor_call(full, (tuple(input.shape), 0), {"dtype": input.dtype})
+        return clone(input)
     L, info = cholesky_of(input, upper)
     demand("cholesky", NOT_POSITIVE, info)
     return L

@@ -209,7 +209,10 @@ class LBFGS(Optimizer):
                 memory = _Memory([], [], [], 1)
             else:
                 d = self._direction(state, memory, flat_grad, previous_grad, d, t, group["history_size"])
-            previous_grad = flat_grad.clone()
+            if previous_grad is None:
+                previous_grad = flat_grad.clone()
+            else:
+                previous_grad.copy_(flat_grad)  # the state's: what a closure that raises leaves behind
             previous_loss = loss
             t = min(1.0, 1.0 / flat_grad.abs().sum()) * lr if state["n_iter"] == 1 else lr
             slope = flat_grad.dot(d)

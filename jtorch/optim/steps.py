@@ -1,8 +1,9 @@
 """The step counts in the states of optimizers: shared while they run together, one each in what is saved."""
 
 from jtorch import functions as torch
+from jtorch.copying import apart
 from jtorch.core import dtype as dtypes
-from jtorch.tensor import Tensor, value_of, wrap
+from jtorch.tensor import Tensor
 
 __all__ = ["numbers_as_tensors", "scalar_dtype", "share_steps", "with_own_step"]
 
@@ -13,12 +14,13 @@ def scalar_dtype():
 
 
 def with_own_step(state, shared):
-    """The state of a parameter with a step count of its own: whoever loads it may count each of them."""
+    """The state of a parameter with a step count of its own, in memory of its own once it is copied or saved: whoever loads it may
+    count each of them. Until then it counts on with the optimizer, as PyTorch's does."""
     step = state.get("step") if isinstance(state, dict) else None
     if not isinstance(step, Tensor):
         return state
     if id(step) in shared:
-        return {**state, "step": wrap(value_of(step), step._spec)}
+        return {**state, "step": apart(step)}
     shared.add(id(step))
     return state
 

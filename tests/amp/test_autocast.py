@@ -77,6 +77,36 @@ def test_cells_and_padding(dtype):
     run(CELLS.format(dtype=dtype))
 
 
+PRODUCTS = """
+v, A, B = torch.randn(4), torch.randn(4, 4), torch.randn(3, 4, 4)
+F = torch.nn.functional
+made = lambda *shape: torch.randn(*shape).to(lower)
+image, volume = made(2, 4, 6, 6), made(2, 3, 4, 4, 4)
+layer = torch.nn.MultiheadAttention(4, 2)
+with torch.autocast("cpu", dtype=lower):
+    for got in (
+        torch.mv(A, v), A.mv(v), A @ v, v @ A, v @ v, torch.dot(v, v), torch.addmv(v, A, v), torch.addr(A, v, v), torch.inner(v, v),
+        torch.inner(A, v), torch.inner(A, A), torch.tensordot(A, A, 1), torch.tensordot(A, A), torch.tensordot(B, A, ([1, 2], [0, 1])),
+        torch.tensordot(v, v, 1), torch.matrix_power(A, 3), torch.matrix_power(A, 1), torch.matrix_power(A, -1), torch.matrix_power(A, 0),
+        torch.einsum("ij,jk->ik", A, A), torch.einsum("i,i->", v, v), torch.einsum("ij->ji", A), torch.einsum("ij,ij->ij", A, A),
+        torch.einsum("i,j->ij", v, v), torch.einsum("...i,i->...", A, v), torch.einsum("ij,jk,kl->il", A, A, A),
+        F.affine_grid(torch.randn(2, 2, 3), (2, 1, 3, 3), align_corners=False), F.local_response_norm(image, 2), F.local_response_norm(image[0], 2),
+        F.max_pool3d(volume, 2), *F.max_pool3d(volume, 2, return_indices=True), F.fractional_max_pool2d(image, 2, 2),
+        F.fractional_max_pool3d(volume, 2, 2), F.max_unpool1d(*F.max_pool1d(image[0], 2, return_indices=True), 2),
+        *layer(B, B, B, attn_mask=torch.zeros(3, 3)), *layer(B, B, B),
+    ):
+        print(got.dtype, got.shape)
+del got, layer, image, volume, v, A, B
+"""
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_which_products_and_pools_are_cast(dtype):
+    """Of products those that are matrix products, of pools those that have no kernel in lower precision."""
+    run(f"lower = torch.{dtype}\n{PRODUCTS}")
+
+
 def test_device_types():
     run("""
 attempt(torch.autocast, "foo")

@@ -45,6 +45,27 @@ said(lambda: flex_attention(q, q, q, block_mask=part))
 part.mask_mod = mask.mask_mod
 print(flex_attention(q, q, q, block_mask=part).sum((0, 2, 3)))
 """,
+    "precision": """
+torch.manual_seed(0)
+q, k, v = (torch.randn(2, 2, 16, 8, dtype=torch.float64) * 3 for _ in range(3))
+mask = create_block_mask(causal, None, None, 16, 16, device='cpu', BLOCK_SIZE=16)
+dense = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+for dtype, near in ((torch.float64, 1e-13), (torch.float32, 1e-5), (torch.bfloat16, 0.05), (torch.float16, 0.01)):
+    given = [x.to(dtype) for x in (q, k, v)]
+    exact = torch.nn.functional.scaled_dot_product_attention(*(x.double() for x in given), is_causal=True)
+    out, lse = flex_attention(*given, block_mask=mask, return_lse=True)
+    print(out.dtype, lse.dtype, (out.double() - exact).abs().max() < near)
+""",
+    "autocast": """
+torch.manual_seed(0)
+q, k, v = (torch.randn(2, 2, 16, 8) * 3 for _ in range(3))
+for low in (torch.bfloat16, torch.float16):
+    given = [x.to(low) for x in (q, k, v)]
+    exact = torch.nn.functional.scaled_dot_product_attention(*(x.double() for x in given))
+    with torch.autocast('cpu', low):
+        out, lse = flex_attention(q, k, v, score_mod=lambda s, b, h, i, j: s + 0.0 * i, return_lse=True)
+        print(out.dtype, lse.dtype, (out.double() - exact).abs().max() < 0.05, flex_attention(q.double(), k.double(), v.double()).dtype)
+""",
     "lengths": """
 q = torch.ones(1, 1, 64, 4)
 for lengths in ((32, 64), (64, 32), (128, 64), (64, 128), (128, 128)):

@@ -148,6 +148,11 @@ VALUES = {
     ],
     "parts by a number of numpy": lambda t: [f(t.arange(4.0).view(2, 2), np.int64(2)) for f in (t.hsplit, t.vsplit)],
     "cholesky of nothing": lambda t: [t.cholesky(t.zeros(shape)) for shape in ((0, 2, 2), (0, 3), (0,), (0, 0))],
+    "gradient of cholesky of nothing": lambda t: [
+        t.autograd.grad(t.cholesky(x, u).sum(), x)
+        for x in [t.zeros(0, 2, 2, requires_grad=True)]
+        for u in (False, True)
+    ],
     "logic in place on a leaf": lambda t: [
         [getattr(x, f"logical_{name}_")(*more).detach(), x.requires_grad]
         for name, more in (("xor", 1), ("and", 1), ("or", 1), ("not", 0))

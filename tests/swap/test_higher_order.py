@@ -33,6 +33,7 @@ def test_trees_and_gradients():
     (grad,) = jtorch.autograd.grad(made.sum(), x)
     assert_close(grad, jtorch.func.grad(lambda x: ((x.cumsum(0) - x) * x * 2).sum())(X))
     assert_close(higher_order.map(lambda x, y: x**y, X, jtorch.tensor(2.0)), X**2)
+    assert_close(higher_order.map(lambda x: (x * 2, None), X), (X * 2, None))
     assert_close(higher_order.foreach_map(jtorch.add, [X, X + 1], 2.0, alpha=3), [X + 6, X + 7])
     assert higher_order.scan(lambda c, x: (c, x), 1, []) == (1, [])
 
@@ -47,6 +48,19 @@ def test_trees_and_gradients():
         (lambda: higher_order.associative_scan(jtorch.add, X, 0, combine_mode="nope"), ValueError),
         (lambda: higher_order.map(jtorch.neg, (X, X[:2])), RuntimeError),
         (lambda: higher_order.foreach_map(jtorch.add, [X], [X, X]), RuntimeError),
+        (lambda: higher_order.scan(lambda c, x: (c, x), X, X, dim=1.0), RuntimeError),
+        (lambda: higher_order.scan(lambda c, x: (c, x), [], X), RuntimeError),
+        (lambda: higher_order.scan(lambda c, x: (c, x.add_(1)), X[0], X.clone()), RuntimeError),
+        (lambda: higher_order.scan(lambda c, x: (c, x[0]), X[0], (X, X[:2])), RuntimeError),
+        (lambda: higher_order.scan(lambda c, x: (c, x), X, X[0, 0]), RuntimeError),
+        (lambda: higher_order.map(lambda x: x.add_(1), X.clone()), RuntimeError),
+        (lambda: higher_order.map(jtorch.neg, 3), RuntimeError),
+        (lambda: higher_order.map(jtorch.neg, X[:0]), RuntimeError),
+        (lambda: higher_order.associative_scan(jtorch.add, X, 1.0, combine_mode="generic"), ValueError),
+        (lambda: higher_order.associative_scan(jtorch.add, X, 0, 1, "generic"), RuntimeError),
+        (lambda: higher_order.associative_scan(jtorch.add, X[:0], 0, False, "generic"), ValueError),
+        (lambda: higher_order.associative_scan(jtorch.add, [], 0, False, "generic"), ValueError),
+        (lambda: higher_order.associative_scan(lambda a, b: (a, b), X, 0, False, "generic"), AssertionError),
     ],
 )
 def test_errors(wrong, kind):

@@ -4,6 +4,7 @@ import dataclasses
 import math
 
 from jtorch import functions as torch
+from jtorch.amp.autocast import autocast, get_autocast_dtype, is_autocast_enabled
 
 from .block_mask import _DEFAULT_SPARSE_BLOCK_SIZE, BlockMask, noop_mask, ordered
 
@@ -111,6 +112,22 @@ def flex_attention(
 
     Raises ValueError where the numbers of heads, or the mask's lengths, do not fit. A query that may look nowhere gets zeros.
     """
+    place = query.device.type
+    if is_autocast_enabled(place):
+        query, key, value = (_lower(t, get_autocast_dtype(place)) for t in (query, key, value))
+        with autocast(place, enabled=False):
+            return flex_attention(
+                query,
+                key,
+                value,
+                score_mod,
+                block_mask,
+                scale,
+                enable_gqa,
+                return_lse,
+                kernel_options,
+                return_aux=return_aux,
+            )
     heads, kv_heads = query.shape[1], key.shape[1]
     if heads != kv_heads:
         if not enable_gqa:
@@ -120,7 +137,7 @@ def flex_attention(
             )
         key, value = (t.repeat_interleave(heads // kv_heads, dim=1) for t in (key, value))
     scale = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
-    scores = (query @ key.mT).float() * scale
+    scores = _products(query, key) * scale
     where = _indices(query.shape[0], heads, query.shape[2], key.shape[2], query.device)
     if score_mod is not None:
         scores = score_mod(scores, *where)
@@ -135,3 +152,15 @@ def flex_attention(
         lse = (total.log() + highest).squeeze(-1) if return_aux.lse else None
         return out, AuxOutput(lse, highest.squeeze(-1) if return_aux.max_scores else None)
     return (out, (total.log() + highest).squeeze(-1)) if return_lse else out
+
+
+def _lower(t, dtype):
+    return t.to(dtype) if t.is_floating_point() and t.dtype is not torch.float64 else t
+
+
+def _products(query, key):
+    """The scores, which are not rounded to the dtype of halves. Accelerators multiply halves several times as fast as what is wider."""
+    wide = torch.float64 if query.dtype is torch.float64 else torch.float32
+    if query.device.type == "cpu":
+        return query.to(wide) @ key.to(wide).mT
+    return (query @ key.mT).to(wide)

@@ -4,6 +4,7 @@ from ... import aten, errors, errors_extend
 from ...control import check_alike, cond, unwritten, while_loop
 from ...dispatch.dispatched import OpOverload
 from ...functions import promote_types, stack
+from ...lifted import tied
 from ...tensor import Tensor
 from ...utils import _pytree
 from .scans import associative_scan
@@ -20,65 +21,81 @@ __all__ = [
 ]
 
 
-def _slices(xs, dim):
-    """The leaves of a tree of tensors, how to put them together again, and how many slices each has along `dim`."""
-    leaves, tree = _pytree.tree_flatten(xs)
-    if not leaves or not all(isinstance(x, Tensor) for x in leaves):
-        raise RuntimeError("All xs leaves must be a Tensor, and there must be at least one")
-    for x in leaves:
-        if not -x.ndim <= dim < x.ndim:
-            bounds = f"[{-x.ndim}, {x.ndim - 1}]"
-            raise IndexError(f"Dimension out of range (expected to be in range of {bounds}, but got {dim})")
-    sizes = {x.shape[dim] for x in leaves}
-    if len(sizes) > 1:
-        raise RuntimeError(f"All xs leaves must have the same size along dim {dim}, got {sorted(sizes)}")
-    (size,) = sizes
-    if size == 0:
-        raise RuntimeError("All xs leaves must at least have 'dim' number of dimensions and scan dimension > 0")
-    return leaves, tree, size
-
-
-def _stacked(rows, dim=0):
-    """One tree of tensors from a list of equal trees."""
-    trees = [_pytree.tree_flatten(row) for row in rows]
-    columns = zip(*(leaves for leaves, _ in trees))
-    return _pytree.tree_unflatten([stack(list(column), dim) for column in columns], trees[0][1])
+def _whole(dim, first) -> int:
+    """A dimension of the first of the tensors that are gone through, from the left."""
+    if not isinstance(dim, int):
+        raise RuntimeError(f"Dim must be an int, but got {type(dim)}")
+    ndim = max(first.ndim, 1) if isinstance(first, Tensor) else 1
+    if not -ndim <= dim < ndim:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {dim})")
+    return dim % ndim
 
 
 def scan(combine_fn, init, xs, *, dim=0, reverse=False):
     """carry, y = combine_fn(carry, x) for each slice x of `xs` along `dim`: the last carry, and the ys stacked along `dim`.
 
-    RuntimeError: xs are not tensors with as many slices each; the carry changes in number, shape or dtype, or is written to.
+    RuntimeError: xs are not tensors with as many slices each; the carry changes in number, shape or dtype, or is written to, or an x.
     IndexError: no such dimension.
     """
+    leaves, tree = _pytree.tree_flatten(xs)
+    if not leaves:
+        return init, []
     if not callable(combine_fn):
-        raise RuntimeError("Combine_fn must be a callable, but got " + str(combine_fn))
+        raise RuntimeError(f"Combine_fn must be a callable, but got {combine_fn}")
+    dim = _whole(dim, leaves[0])
     if not isinstance(reverse, bool):
         raise RuntimeError(f"Reverse must be a bool, but got {type(reverse)}")
-    if not _pytree.tree_flatten(xs)[0]:
-        return init, []
-    for x in _pytree.tree_leaves(init):
-        if not isinstance(x, Tensor):
-            raise RuntimeError(f"All init leaves must be a Tensor but got {x}")
-    leaves, tree, size = _slices(xs, dim)
-    carry, form, made = init, _pytree.tree_structure(init), [None] * size
+    start, form = _pytree.tree_flatten(init)
+    if not start:
+        raise RuntimeError("scan() operator requires init leaves.")
+    for name, tensors in (("init", start), ("xs", leaves)):
+        for x in tensors:
+            if not isinstance(x, Tensor):
+                raise RuntimeError(f"All {name} leaves must be a Tensor but got {x}")
+    if any(x.ndim <= dim or not x.shape[dim] for x in leaves):
+        raise RuntimeError("All xs leaves must at least have 'dim' number of dimensions and scan dimension > 0")
+    size = leaves[0].shape[dim]
+    if any(x.shape[dim] != size for x in leaves):
+        raise RuntimeError(f"All xs leaves must have the same size along dim {dim}, got {[x.shape for x in leaves]}")
+    carry, made = init, [None] * size
     for k in reversed(range(size)) if reverse else range(size):
         before = _pytree.tree_leaves(carry)
-        with unwritten("torch.ops.higher_order.scan", before):
+        with unwritten("torch.ops.higher_order.scan", before + leaves):
             result = combine_fn(carry, _pytree.tree_unflatten([x.select(dim, k) for x in leaves], tree))
         if not isinstance(result, (tuple, list)) or len(result) != 2:
             raise errors_extend.scan_returns(result)
-        after, made[k] = result
-        now = _pytree.tree_leaves(after)
+        after, y = result
+        now, last = _pytree.tree_flatten(after)
         check_alike(("init", "carry"), before, now)
         carry = _pytree.tree_unflatten(now, form)
-    return after, _stacked(made, dim)
+        made[k], shape = _pytree.tree_flatten(y)
+    stacked = [stack(list(column)) for column in zip(*made)]
+    stacked = [x.movedim(0, dim) if dim < x.ndim else x for x in stacked]
+    results = tied(now + stacked, start + leaves)
+    return _pytree.tree_unflatten(results[: len(now)], last), _pytree.tree_unflatten(results[len(now) :], shape)
 
 
 def map(f, xs, *args):
-    """f(x, *args) for each slice x of `xs` along dimension 0, stacked."""
-    leaves, tree, size = _slices(xs, 0)
-    return _stacked([f(_pytree.tree_unflatten([x[k] for x in leaves], tree), *args) for k in range(size)])
+    """f(x, *args) for each slice x of `xs` along dimension 0, stacked; None stays None.
+
+    RuntimeError: xs are not tensors with as many slices each, or f writes to what it is given.
+    """
+    leaves, tree = _pytree.tree_flatten(xs)
+    if not all(isinstance(x, Tensor) for x in leaves):
+        raise RuntimeError(f"Mapped xs can only consist of tensors. Got xs {leaves}.")
+    shapes = [x.shape for x in leaves]
+    size = shapes[0][0]
+    if size == 0:
+        raise RuntimeError("Leading dimensions of mapped xs cannot be 0.")
+    if any(shape[0] != size for shape in shapes):
+        raise RuntimeError(f"Leading dimensions of mapped xs must be consistent. Got shapes {shapes}.")
+    given = leaves + _pytree.tree_leaves(args)
+    with unwritten("torch.ops.higher_order.map_impl", given):
+        rows = [f(_pytree.tree_unflatten([x[k] for x in leaves], tree), *args) for k in range(size)]
+    form = _pytree.tree_structure(rows[0])
+    columns = zip(*(_pytree.tree_leaves(row) for row in rows))
+    results = [None if column[0] is None else stack(list(column)) for column in columns]
+    return _pytree.tree_unflatten(tied(results, given), form)
 
 
 def foreach_map(op, *operands, **kwargs):
