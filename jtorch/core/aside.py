@@ -25,10 +25,11 @@ _numbers: dict = {}  # (number, dtype, shape, place): its array, which takes 50 
 class Aside:
     """How one result of a recorded path is computed by itself."""
 
-    __slots__ = ("nodes", "used", "numbers", "place", "constant", "value")
+    __slots__ = ("nodes", "whole", "used", "numbers", "place", "constant", "value")
 
     def __init__(self, path, nodes, device):
         self.nodes = nodes
+        self.whole = len(nodes) == len(path)  # it is all that has been recorded
         self.used = {~i for node in nodes for i in node.ids if i < 0}
         order = [node for node in path if node.numbers is RUNTIME]
         # of each node: where its numbers stand among those of the recording, or the numbers
@@ -66,13 +67,9 @@ def read(graph, pending) -> bool:
     if me.scope is not None or me.graphs.get(device) is not graph or device.type == "meta":
         return False
     state, index = graph.state, pending.index
-    if state.asides is None:
-        state.asides = {}
-    found = state.asides.get(index)
-    if found is None:
-        found = state.asides[index] = _found(state, index, device)
+    found = _found(state, index, device)
     inputs = graph.inputs
-    if not found or not all(isinstance(inputs[k], (jax.Array, np.ndarray)) for k in found.used):
+    if not found or found.whole or not all(isinstance(inputs[k], (jax.Array, np.ndarray)) for k in found.used):
         return False
     value = None
     try:
@@ -95,6 +92,26 @@ def read(graph, pending) -> bool:
         return False
     pending.value = _put(value, found.place)
     return True
+
+
+def constant(pending):
+    """What a result of numbers alone is (`arange`, `full`), as numpy; None of others, and of what numpy does otherwise.
+
+    Nothing is put anywhere, and the recording stays as it is.
+    """
+    graph = pending.graph
+    me = getattr(graph, "owner", None)
+    if me is None or me.scope is not None or me.graphs.get(graph.device) is not graph:
+        return None
+    state, index = graph.state, pending.index
+    found = _found(state, index, graph.device)
+    if not found or not found.constant:
+        return None
+    try:
+        return found.run((), (), index)
+    except NotHere:
+        state.asides[index] = False
+        return None
 
 
 def _put(value, place):
@@ -138,7 +155,16 @@ def _stays(here, value) -> bool:
 
 
 def _found(state, index, device):
-    """An Aside; False where too much is needed for it, or all that there is."""
+    """An Aside; False where too much is needed for it."""
+    if state.asides is None:
+        state.asides = {}
+    found = state.asides.get(index)
+    if found is None:
+        found = state.asides[index] = _look_for(state, index, device)
+    return found
+
+
+def _look_for(state, index, device):
     path = state.nodes()
     need, nodes, nbytes = {index}, [], 0
     for node in reversed(path):
@@ -151,4 +177,4 @@ def _found(state, index, device):
                 return False  # it would have to come from there
             nodes.append(node)
             need.update(i for i in node.ids if i >= 0)
-    return Aside(path, nodes[::-1], device) if len(nodes) < len(path) else False
+    return Aside(path, nodes[::-1], device)
