@@ -1,9 +1,9 @@
 """Public errors of neural-network ops, in the manner of errors.py: PyTorch's type and first line."""
 
-from .errors import _list, dim_range, expand_rank, expand_size, inplace_shape, not_implemented, t_rank, unsupported
+from .errors import _list, dim_range, expand_size, inplace_shape, not_implemented, t_rank, unsupported
 from .errors import scalar_name as _name
 
-__all__ = ["dim_range", "expand_rank", "expand_size", "inplace_shape", "not_implemented", "t_rank", "unsupported"]
+__all__ = ["dim_range", "expand_size", "inplace_shape", "not_implemented", "t_rank", "unsupported"]
 
 _C_NAMES = {
     "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",

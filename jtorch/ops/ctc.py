@@ -1,9 +1,13 @@
 """Connectionist temporal classification: the loss of all alignments of a label sequence with a longer one."""
 
+import numbers
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
+from jtorch import errors as general
 from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
 
@@ -125,11 +129,28 @@ def _(log_probs, targets, input_lengths, target_lengths, blank):
         )
 
 
+_FORMS = "tensors of scores, targets and both kinds of lengths, or both kinds of lengths as tuples of ints"
+
+
+def _are_tensors(values) -> bool:
+    return all(hasattr(v, "shape") and not isinstance(v, np.ndarray) for v in values)
+
+
+def _are_ints(lengths) -> bool:
+    return isinstance(lengths, (tuple, list)) and all(
+        isinstance(n, numbers.Integral) or hasattr(n, "shape") for n in lengths
+    )
+
+
 @composite(where="nn.functional")
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
     """The loss of aligning `targets` with `log_probs` (T, N, C) or (T, C), blanks and repeats allowed."""
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
+    given = log_probs, targets, input_lengths, target_lengths
+    if not (_are_tensors(given) or _are_tensors(given[:2]) and _are_ints(input_lengths) and _are_ints(target_lengths)):
+        number = ("none", "mean", "sum").index(reduction)
+        raise general.combination("ctc_loss", (*given, blank, number, zero_infinity), _FORMS)
     single = log_probs.ndim == 2
     if single:
         log_probs = log_probs.unsqueeze(1)
