@@ -11,6 +11,8 @@ from jtorch import errors as general
 from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
 
+from . import registry
+from .indexing import take
 from .logic import where
 from .registry import Array, composite, op
 
@@ -142,6 +144,18 @@ def _are_ints(lengths) -> bool:
     )
 
 
+def _in_rows(targets, lengths):
+    """Targets given as one row, as (N, the most of one): `_padded` has as many states as all of them together make.
+
+    The width is a multiple of 4, so that batches have few shapes. Where the lengths are not known, or wrong, they stay as they are.
+    """
+    n = registry.host_value(lengths)
+    if n is None or not n.size or n.min() < 0 or not n.max() or n.sum() != targets.shape[0]:
+        return targets
+    at = (np.cumsum(n) - n)[:, None] + np.arange(-(-n.max() // 4) * 4)
+    return take(targets, targets.new_tensor(np.minimum(at, targets.shape[0] - 1), dtype=dtypes.int64))
+
+
 @composite(where="nn.functional")
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
     """The loss of aligning `targets` with `log_probs` (T, N, C) or (T, C), blanks and repeats allowed."""
@@ -172,6 +186,8 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
         raise RuntimeError("target_lengths must be of size batch_size")
     if targets.dtype.is_floating_point:  # labels
         targets = targets.long()
+    if targets.ndim == 1:
+        targets = _in_rows(targets, target_lengths)
     # Lengths and labels may be the CPU's, as CUDA's library wants them.
     targets, input_lengths, target_lengths = (t.to(log_probs.device) for t in (targets, input_lengths, target_lengths))
     loss = ctc_alignments(log_probs, targets, input_lengths, target_lengths, blank)
