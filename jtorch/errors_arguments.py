@@ -1,7 +1,7 @@
 """Errors about arguments: ints, flags and dtypes."""
 
-from .errors import _list, c_type, combination, scalar_name, type_name
-from .errors_nn import _c_name
+from .errors import _list, c_type, combination, type_name
+from .errors_nn import _c_name, legacy_type
 
 
 def int_element(function: str, name: str, position: int, at: int, got) -> TypeError:
@@ -152,18 +152,6 @@ def chance(p) -> RuntimeError:
 
 def dim_order(more: str) -> RuntimeError:
     return RuntimeError(f"The tensor does not have unique dim order{more}.")
-
-
-_OLD_CLASSES = {
-    "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long", "float16": "Half", "float32": "Float",
-    "float64": "Double",
-}  # fmt: skip
-
-
-def legacy_type(dtype) -> str:
-    """What PyTorch's C++ calls a type of tensors on the CPU: the class from before dtypes where there was one."""
-    old = _OLD_CLASSES.get(dtype.name)
-    return f"torch.{old}Tensor" if old else f"CPU{scalar_name(dtype)}Type"
 
 
 def expand_rank(shape, target, dtype=None) -> RuntimeError:

@@ -14,6 +14,18 @@ _C_NAMES = {
 }  # fmt: skip
 
 
+_OLD_CLASSES = {
+    "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long", "float16": "Half", "float32": "Float",
+    "float64": "Double",
+}  # fmt: skip
+
+
+def legacy_type(dtype) -> str:
+    """What PyTorch's C++ calls a type of tensors on the CPU: the class from before dtypes where there was one."""
+    old = _OLD_CLASSES.get(dtype.name)
+    return f"torch.{old}Tensor" if old else f"CPU{_name(dtype)}Type"
+
+
 def _c_name(dtype) -> str:
     return _C_NAMES.get(dtype.name, dtype.name)
 
@@ -194,7 +206,7 @@ def index_dtype(name: str, dtype, op: str) -> RuntimeError:
     return RuntimeError(
         f"Expected tensor for argument #1 '{name}' to have one of the following scalar types: Long, "
         "Int; but got "
-        f"torch.{_name(dtype)}Tensor instead (while checking arguments for {op})"
+        f"{legacy_type(dtype)} instead (while checking arguments for {op})"
     )
 
 
@@ -280,11 +292,9 @@ def bag_weights_mode(mode: str) -> NotImplementedError:
 
 
 def bag_dtype(dtype) -> RuntimeError:
-    # the name of a tensor type comes with its device where PyTorch has no type of that name of its own
-    name = f"torch.{_name(dtype)}Tensor" if dtype.name.startswith(("int", "uint8")) else f"CPU{_name(dtype)}Type"
     return RuntimeError(
         "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, "
-        f"Double; but got {name} instead (while checking arguments for embedding_bag)"
+        f"Double; but got {legacy_type(dtype)} instead (while checking arguments for embedding_bag)"
     )
 
 

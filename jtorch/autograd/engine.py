@@ -16,8 +16,8 @@ from ..core.program import Plan
 from ..core.record import tls
 from ..core.spec import Spec
 from ..core.stretch import passed
-from ..errors_arguments import legacy_type
 from ..errors_autograd import freed
+from ..errors_nn import legacy_type
 from . import node as tape
 from .derive import backward_of, differentiable, fit
 from .derive_views import ViewMap, ViewsMap, WideMap

@@ -489,12 +489,12 @@ def replace(storage, value, spec):
         del storage._pointer
 
 
-def constant_of(storage, spec, offset):
-    """The elements of what numbers alone make and nothing has run yet (`aside.constant`), as numpy; None where that is not known."""
+def known_of(storage, spec, offset):
+    """The elements of what has been recorded and not run, as numpy, where they are known all the same (`aside.known`); else None."""
     base = storage.spec
-    if not base.contiguous or base.dtype is not spec.dtype or not spec.numel:
+    if base is not spec and (not base.contiguous or base.dtype is not spec.dtype or not spec.numel):
         return None
-    value = aside.constant(storage.value)
+    value = aside.known(tls.me, storage.value)
     if value is None or base is spec:
         return value
     _inside(base, spec, offset)

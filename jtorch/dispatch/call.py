@@ -253,7 +253,7 @@ def checkable(t):
     if is_traced(v) or spec.device is not devices.cpu:
         return None
     if not storages.at_hand(v):
-        return storages.constant_of(t._storage, spec, t._offset)
+        return storages.known_of(t._storage, spec, t._offset)
     return storages.numpy_of(t._storage, spec, t._offset)
 
 

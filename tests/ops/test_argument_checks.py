@@ -245,6 +245,18 @@ REFUSED = {
         lambda t, kind=kind: t.zeros(2, 3, dtype=getattr(t, kind)).expand(2)
         for kind in ("float32", "int64", "bool", "bfloat16", "uint8", "complex64", "uint16", "float8_e4m3fn")
     ],
+    "rows of a kind that is no index": [
+        lambda t, kind=kind: t.nn.functional.embedding(t.zeros(2, dtype=getattr(t, kind)), t.ones(3, 2))
+        for kind in ("bool", "uint16", "float32", "complex64", "uint8")
+    ],
+    "indices that a few numbers at hand make": [
+        lambda t: t.nn.functional.cross_entropy(t.ones(3, 3), t.tensor([0, 1, 2]) - 1),
+        lambda t: t.nn.functional.nll_loss(t.ones(3, 3), (t.tensor([0, 1, 2], dtype=t.int32) * 2).long()),
+        lambda t: t.nn.functional.embedding(t.tensor([[1, 2], [3, 4]]).t() + 4, t.ones(8, 2)),
+        lambda t: t.ones(3, 3).gather(1, (t.tensor([0, 2]) + 1)[:, None]),
+        lambda t: t.ones(3)[t.tensor([0, 1]) + 2],
+        lambda t: t.nn.functional.one_hot(t.tensor([0, 1]) - 1),
+    ],
     "indices that numbers alone make": [
         lambda t: t.nn.functional.embedding(t.arange(9), t.ones(8, 2)),
         lambda t: t.nn.functional.embedding(t.arange(9)[None].expand(3, -1), t.ones(8, 2)),
