@@ -9,6 +9,7 @@ import sys
 def main(argv: list[str] | None = None) -> int:
     """Run a subcommand; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m jtorch", description=__doc__)
+    parser.add_argument("--version", action=_Version)
     commands = parser.add_subparsers(dest="command", required=True)
     helps = {
         "run": "run an unmodified PyTorch program on jtorch",
@@ -37,6 +38,18 @@ def main(argv: list[str] | None = None) -> int:
     except OSError as error:
         return stopped(args.command, str(error), 2)
     return status
+
+
+class _Version(argparse.Action):
+    """`--version`: the release, and PyTorch's whose behaviour it follows."""
+
+    def __init__(self, option_strings, dest):
+        super().__init__(option_strings, dest, nargs=0, help="say the version and exit")
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        release = importlib.import_module("jtorch.version").torch
+        print(f"jtorch {importlib.import_module('jtorch').__version__} (PyTorch {release})")
+        parser.exit()
 
 
 def stopped(command: str, words: str, status: int) -> int:

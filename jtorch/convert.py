@@ -20,45 +20,50 @@ from .creation import MemoryFormat, channels_last, channels_last_3d, contiguous_
 from .ops import formats
 from .reshaping import clone, contiguous, op_named, with_strides
 from .tensor import Tensor, edge_of, value_of, wrap
+from .tracebacks import shorten
 
 
 def to(self, *args, device=None, dtype=None, non_blocking=False, copy=False, memory_format=None) -> Tensor:
     """The tensor on another device or in another dtype; itself when nothing would change."""
-    if len(args) > 1 or args and (dtype is not None or device is not None):
-        _check_forms(args, {"device": device, "dtype": dtype})
-    flags = []  # non_blocking, copy
-    for a in args:
-        if isinstance(a, DType) or type(a) is type and a in dtypes.PYTHON:
-            dtype = a
-        elif isinstance(a, Tensor):
-            dtype, device = a._spec.dtype, a._spec.device
-        elif isinstance(a, bool):
-            flags.append(a)
-        elif isinstance(a, MemoryFormat):
-            memory_format = a
-        elif a is not None:
-            device = a
-    copy = flags[1] if len(flags) > 1 else copy
-    spec = self._spec
-    place = spec.device if device is None else devices.resolve(device)
-    if dtype is None:
-        dtype = spec.dtype
-    elif type(dtype) is not DType:
-        dtype = creation.dtype_or_default(dtype)
-    same_format = memory_format in (None, preserve_format) or memory_format is suggested_format(self)
-    if place is spec.device and dtype is spec.dtype:
-        if not copy and same_format:
-            return self
-        return clone(self, memory_format=memory_format or preserve_format)
-    made = self
-    if dtype is not spec.dtype:
-        made = op_named("_to_copy")(made, dtype=dtype)
-        made = with_strides(made, tuple(shapes.empty_like_strides(tuple(spec.shape), spec.strides)))
-    if place is not spec.device:
-        made = to_device(made, place)
-    if memory_format not in (None, preserve_format):
-        made = contiguous(made, memory_format)
-    return made
+    try:
+        if len(args) > 1 or args and (dtype is not None or device is not None):
+            _check_forms(args, {"device": device, "dtype": dtype})
+        flags = []  # non_blocking, copy
+        for a in args:
+            if isinstance(a, DType) or type(a) is type and a in dtypes.PYTHON:
+                dtype = a
+            elif isinstance(a, Tensor):
+                dtype, device = a._spec.dtype, a._spec.device
+            elif isinstance(a, bool):
+                flags.append(a)
+            elif isinstance(a, MemoryFormat):
+                memory_format = a
+            elif a is not None:
+                device = a
+        copy = flags[1] if len(flags) > 1 else copy
+        spec = self._spec
+        place = spec.device if device is None else devices.resolve(device)
+        if dtype is None:
+            dtype = spec.dtype
+        elif type(dtype) is not DType:
+            dtype = creation.dtype_or_default(dtype)
+        same_format = memory_format in (None, preserve_format) or memory_format is suggested_format(self)
+        if place is spec.device and dtype is spec.dtype:
+            if not copy and same_format:
+                return self
+            return clone(self, memory_format=memory_format or preserve_format)
+        made = self
+        if dtype is not spec.dtype:
+            made = op_named("_to_copy")(made, dtype=dtype)
+            made = with_strides(made, tuple(shapes.empty_like_strides(tuple(spec.shape), spec.strides)))
+        if place is not spec.device:
+            made = to_device(made, place)
+        if memory_format not in (None, preserve_format):
+            made = contiguous(made, memory_format)
+        return made
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 # The kinds of positional arguments that `to` takes, a letter each: place, dtype, tensor, None, flag.
@@ -129,25 +134,29 @@ DeviceCopy.__name__ = DeviceCopy.__qualname__ = "ToCopyBackward0"  # by which it
 
 def type_(self, dtype=None, non_blocking=False):
     """The old-style type name, or the tensor in another dtype."""
-    if dtype is None:
-        space = "torch." if self._spec.device is devices.cpu else f"torch.{self._spec.device.type}."
-        name = self._spec.dtype.name
-        return f"{space}{LEGACY_NAMES.get(name) or name[:1].upper() + name[1:].replace('int', 'Int') + 'Tensor'}"
-    if isinstance(dtype, str):
-        known = {f"torch.{v}": dtypes.ALL[k] for k, v in LEGACY_NAMES.items()}
-        name = dtype.replace("torch.cuda.", "torch.")
-        if name not in known:
-            raise ValueError(f"invalid type: {dtype!r}")
-        return to(self, dtype=known[name], device=self._spec.device if name == dtype else "cuda")
-    if dtype is Tensor:
-        return to(self, dtype=dtypes.default.dtype)
-    if isinstance(dtype, type):
-        if hasattr(dtype, "place"):  # torch.FloatTensor and its like
-            return to(self, dtype=dtype.dtype, device=dtype.place)
-        dtype = creation.dtype_or_default(dtype)
-    if not isinstance(dtype, DType):
-        raise TypeError("dtype must be a type, str, or dtype object")
-    return to(self, dtype=dtype)
+    try:
+        if dtype is None:
+            space = "torch." if self._spec.device is devices.cpu else f"torch.{self._spec.device.type}."
+            name = self._spec.dtype.name
+            return f"{space}{LEGACY_NAMES.get(name) or name[:1].upper() + name[1:].replace('int', 'Int') + 'Tensor'}"
+        if isinstance(dtype, str):
+            known = {f"torch.{v}": dtypes.ALL[k] for k, v in LEGACY_NAMES.items()}
+            name = dtype.replace("torch.cuda.", "torch.")
+            if name not in known:
+                raise ValueError(f"invalid type: {dtype!r}")
+            return to(self, dtype=known[name], device=self._spec.device if name == dtype else "cuda")
+        if dtype is Tensor:
+            return to(self, dtype=dtypes.default.dtype)
+        if isinstance(dtype, type):
+            if hasattr(dtype, "place"):  # torch.FloatTensor and its like
+                return to(self, dtype=dtype.dtype, device=dtype.place)
+            dtype = creation.dtype_or_default(dtype)
+        if not isinstance(dtype, DType):
+            raise TypeError("dtype must be a type, str, or dtype object")
+        return to(self, dtype=dtype)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 LEGACY_NAMES = {
@@ -193,21 +202,25 @@ def cuda(self, device=None, non_blocking=False, memory_format=preserve_format) -
 
 def numpy(self, *, force=False):
     """A numpy array that shares memory with this CPU tensor: each sees the other's writes."""
-    if force:
-        self = cpu(self.detach())
-    if tls.me.grad and self.requires_grad:
-        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
-    if self._spec.device is not devices.cpu:
-        raise TypeError(
-            f"can't convert {self._spec.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
-            "memory first."
-        )
-    if self._spec.dtype.name in ("bfloat16", "complex32") or self._spec.dtype.name.startswith("float8"):
-        raise TypeError(f"Got unsupported ScalarType {dtypes.scalar_name(self._spec.dtype)}")
-    if is_traced(self._storage.value):
-        raise errors_func.data_dependent("numpy")
-    storages.share(self._storage)
-    return storages.host_view(self._storage, self._spec, self._offset)
+    try:
+        if force:
+            self = cpu(self.detach())
+        if tls.me.grad and self.requires_grad:
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        if self._spec.device is not devices.cpu:
+            raise TypeError(
+                f"can't convert {self._spec.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
+                "memory first."
+            )
+        if self._spec.dtype.name in ("bfloat16", "complex32") or self._spec.dtype.name.startswith("float8"):
+            raise TypeError(f"Got unsupported ScalarType {dtypes.scalar_name(self._spec.dtype)}")
+        if is_traced(self._storage.value):
+            raise errors_func.data_dependent("numpy")
+        storages.share(self._storage)
+        return storages.host_view(self._storage, self._spec, self._offset)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def as_numpy(t) -> np.ndarray:

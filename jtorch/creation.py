@@ -25,6 +25,7 @@ from .dispatch.statics import numpy_number
 from .ops import registry
 from .tensor import CONSTANTS as TENSOR_CONSTANTS
 from .tensor import Tensor, make, wrap
+from .tracebacks import shorten
 
 
 class MemoryFormat(metaclass=dtypes.Constants):
@@ -213,19 +214,23 @@ def _refuse_negative(array):
 
 def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False) -> Tensor:
     """A new leaf tensor with a copy of `data` (numbers, nested sequences, numpy arrays, tensors)."""
-    if isinstance(data, Tensor):
-        errors.warn(
-            "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
-            "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor)."
-        )
-        made = data.detach().clone()
-        if dtype is not None or device is not None:
-            made = made.to(device=device, dtype=dtype)
-        return finish(made.detach(), requires_grad)
-    place = devices.resolve(device)
-    array, inferred, python = literals.read(data, dtype)
-    d = dtype_or_default(dtype, inferred, "tensor")
-    return finish(from_array(literals.convert(array, d, python), place, d, _strides_like(data)), requires_grad)
+    try:
+        if isinstance(data, Tensor):
+            errors.warn(
+                "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+                "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor)."
+            )
+            made = data.detach().clone()
+            if dtype is not None or device is not None:
+                made = made.to(device=device, dtype=dtype)
+            return finish(made.detach(), requires_grad)
+        place = devices.resolve(device)
+        array, inferred, python = literals.read(data, dtype)
+        d = dtype_or_default(dtype, inferred, "tensor")
+        return finish(from_array(literals.convert(array, d, python), place, d, _strides_like(data)), requires_grad)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def as_tensor(data, dtype=None, device=None) -> Tensor:
@@ -452,21 +457,33 @@ def zeros(
     *args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ) -> Tensor:
     """A tensor of zeros of this size."""
-    return _sized("zeros", 0, args, size, dtype, device, requires_grad, out, None, layout)
+    try:
+        return _sized("zeros", 0, args, size, dtype, device, requires_grad, out, None, layout)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def ones(
     *args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ) -> Tensor:
     """A tensor of ones of this size."""
-    return _sized("ones", 1, args, size, dtype, device, requires_grad, out, None, layout)
+    try:
+        return _sized("ones", 1, args, size, dtype, device, requires_grad, out, None, layout)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def empty(
     *args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None
 ) -> Tensor:  # fmt: skip
     """A tensor of this size; its contents, unspecified in PyTorch, are zeros."""
-    return _sized("empty", 0, args, size, dtype, device, requires_grad, out, memory_format, layout)
+    try:
+        return _sized("empty", 0, args, size, dtype, device, requires_grad, out, memory_format, layout)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def empty_strided(
@@ -528,12 +545,16 @@ def full(
     pin_memory=False,
 ):
     """A tensor of this size, each element `fill_value`; its dtype is that of the value unless told otherwise."""
-    if not isinstance(size, Iterable) or isinstance(size, Tensor | str):
-        raise errors_arguments.no_tuple("full", "size", 1, size)
-    check_out("full", dtype, out)
-    fill_value = _number_to_fill("full", fill_value)
-    default = _kind_to_fill("full", fill_value, out.dtype if dtype is None and out is not None else dtype)
-    return _sized("full", fill_value, (), size, dtype, device, requires_grad, out, None, layout, default)
+    try:
+        if not isinstance(size, Iterable) or isinstance(size, Tensor | str):
+            raise errors_arguments.no_tuple("full", "size", 1, size)
+        check_out("full", dtype, out)
+        fill_value = _number_to_fill("full", fill_value)
+        default = _kind_to_fill("full", fill_value, out.dtype if dtype is None and out is not None else dtype)
+        return _sized("full", fill_value, (), size, dtype, device, requires_grad, out, None, layout, default)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def _number_to_fill(function, value):
@@ -689,26 +710,30 @@ def arange(
     pin_memory=False,
 ):
     """Numbers from start (0) up to, but not including, end, by step (1)."""
-    given = [number_of(a) for a in args]
-    if len(given) == 1 and end is None:
-        first, last, by = 0 if start is None else start, given[0], step
-    elif not given:
-        first, last, by = 0 if start is None else start, end, step
-    else:
-        first = given[0]
-        last = given[1] if len(given) > 1 else end
-        by = given[2] if len(given) > 2 else step
-    first, last, by = number_of(first), number_of(last), 1 if by is None else number_of(by)
-    check_out("arange", dtype, out)
-    if any(type(x) is int and wide.is_wide(x) for x in (first, last, by)):
-        raise errors.not_representable(dtypes.int64)
-    if dtype is None:
-        dtype = (
-            out.dtype
-            if out is not None
-            else (dtypes.int64 if all(isinstance(x, int) for x in (first, last, by)) else dtypes.default.dtype)
-        )
-    return factory("arange", (first, last, by), dtype_or_default(dtype), device, requires_grad, out)
+    try:
+        given = [number_of(a) for a in args]
+        if len(given) == 1 and end is None:
+            first, last, by = 0 if start is None else start, given[0], step
+        elif not given:
+            first, last, by = 0 if start is None else start, end, step
+        else:
+            first = given[0]
+            last = given[1] if len(given) > 1 else end
+            by = given[2] if len(given) > 2 else step
+        first, last, by = number_of(first), number_of(last), 1 if by is None else number_of(by)
+        check_out("arange", dtype, out)
+        if any(type(x) is int and wide.is_wide(x) for x in (first, last, by)):
+            raise errors.not_representable(dtypes.int64)
+        if dtype is None:
+            dtype = (
+                out.dtype
+                if out is not None
+                else (dtypes.int64 if all(isinstance(x, int) for x in (first, last, by)) else dtypes.default.dtype)
+            )
+        return factory("arange", (first, last, by), dtype_or_default(dtype), device, requires_grad, out)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def range(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
@@ -734,8 +759,12 @@ def linspace(
     start, end, steps, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ):
     """`steps` numbers evenly spaced from start to end."""
-    check_out("linspace", dtype, out)
-    return _between("linspace", start, end, steps, (), dtype, device, requires_grad, out)
+    try:
+        check_out("linspace", dtype, out)
+        return _between("linspace", start, end, steps, (), dtype, device, requires_grad, out)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def logspace(
@@ -758,12 +787,16 @@ def logspace(
 
 def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """The n by m matrix with ones on the diagonal."""
-    for at, (name, size) in enumerate((("n", n), ("m", m)), 1):
-        if isinstance(size, (bool, float)):
-            raise errors.argument("eye", name, "int", size, at)
-    check_out("eye", dtype, out)
-    dtype = out.dtype if dtype is None and out is not None else dtype
-    return factory("eye", (n, m), dtype_or_default(dtype), device, requires_grad, out)
+    try:
+        for at, (name, size) in enumerate((("n", n), ("m", m)), 1):
+            if isinstance(size, (bool, float)):
+                raise errors.argument("eye", name, "int", size, at)
+        check_out("eye", dtype, out)
+        dtype = out.dtype if dtype is None and out is not None else dtype
+        return factory("eye", (n, m), dtype_or_default(dtype), device, requires_grad, out)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def tril_indices(row, col, offset=0, *, dtype=dtypes.int64, device=None, layout=None):

@@ -59,6 +59,9 @@ WORDS = {
     "scalar": "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
     "Consider using tensor.detach() first.",
     "real": "Casting complex values to real discards the imaginary part",
+    "sequence": "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch 2.9; use "
+    "x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, x[torch.tensor(seq)], which will "
+    "result either in an error or a different result",
     "scatter": "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future PyTorch release. "
     "Use torch.scatter_reduce instead for more reduction options.",
     "searchsorted": "torch.searchsorted(): {0} tensor is non-contiguous, this will lower the performance due to extra data copy when "

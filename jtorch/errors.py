@@ -116,13 +116,6 @@ def permute_repeated() -> RuntimeError:
     return RuntimeError("permute(): duplicate dims are not allowed.")
 
 
-def expand_rank(shape, target, kind: str = "torch.FloatTensor") -> RuntimeError:
-    return RuntimeError(
-        f"expand({kind}{{{_list(shape)}}}, size={_list(target)}): the number of sizes provided "
-        f"({len(target)}) must be greater or equal to the number of dimensions in the tensor ({len(shape)})"
-    )
-
-
 def expand_leading(size: int, dim: int) -> RuntimeError:
     return RuntimeError(
         f"The expanded size of the tensor ({size}) isn't allowed in a leading, non-existing dimension {dim}"
@@ -289,12 +282,13 @@ def warn(message: str, category=UserWarning) -> None:
 
 def warn_once(message: str, category=UserWarning) -> None:
     """Warn as `warn` does, but only the first time in this process."""
-    if message not in _said:
+    if message not in _said or said_always:
         _said.add(message)
         warn(message, category)
 
 
 _said: set = set()
+said_always = False  # what torch.set_warn_always was told
 
 
 def type_name(value) -> str:

@@ -1,7 +1,7 @@
 """Errors about arguments: ints, flags and dtypes."""
 
-from .errors import c_type, combination, type_name
-from .errors_nn import _c_name
+from .errors import _list, c_type, combination, type_name
+from .errors_nn import _c_name, legacy_type
 
 
 def int_element(function: str, name: str, position: int, at: int, got) -> TypeError:
@@ -152,3 +152,11 @@ def chance(p) -> RuntimeError:
 
 def dim_order(more: str) -> RuntimeError:
     return RuntimeError(f"The tensor does not have unique dim order{more}.")
+
+
+def expand_rank(shape, target, dtype=None) -> RuntimeError:
+    kind = "torch.FloatTensor" if dtype is None else legacy_type(dtype)
+    return RuntimeError(
+        f"expand({kind}{{{_list(shape)}}}, size={_list(target)}): the number of sizes provided "
+        f"({len(target)}) must be greater or equal to the number of dimensions in the tensor ({len(shape)})"
+    )

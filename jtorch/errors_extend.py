@@ -187,6 +187,21 @@ def bad_schema(text) -> RuntimeError:
     return RuntimeError(f"expected an operator's schema, such as 'op(Tensor x, int n=1) -> Tensor', but found {text!r}")
 
 
+_SCHEMA_TYPES = "https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/README.md#func"
+
+
+def schema_type(text, base, at) -> RuntimeError:
+    """A type in a schema that there is not; `at`: where in its text."""
+    return RuntimeError(
+        "\nunknown type specifier. Common valid schema types include Tensor, SymInt, int, float, bool, Scalar; for a full list, "
+        f"please see {_SCHEMA_TYPES} :\n{text}\n{' ' * at}{'~' * len(base)} <--- HERE\n"
+    )
+
+
+def schema_name_only() -> RuntimeError:
+    return RuntimeError("Tried to parse a function schema but only the operator name was given")
+
+
 def infer(words, signature) -> ValueError:
     return ValueError(f"infer_schema(func): {words} Got func with signature {signature})")
 

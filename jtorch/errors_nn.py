@@ -1,9 +1,9 @@
 """Public errors of neural-network ops, in the manner of errors.py: PyTorch's type and first line."""
 
-from .errors import _list, dim_range, expand_rank, expand_size, inplace_shape, not_implemented, t_rank, unsupported
+from .errors import _list, dim_range, expand_size, inplace_shape, not_implemented, t_rank, unsupported
 from .errors import scalar_name as _name
 
-__all__ = ["dim_range", "expand_rank", "expand_size", "inplace_shape", "not_implemented", "t_rank", "unsupported"]
+__all__ = ["dim_range", "expand_size", "inplace_shape", "not_implemented", "t_rank", "unsupported"]
 
 _C_NAMES = {
     "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
@@ -12,6 +12,18 @@ _C_NAMES = {
     "complex128": "c10::complex<double>", "complex32": "c10::complex<c10::Half>", "uint16": "short unsigned int",
     "uint32": "unsigned int", "uint64": "long unsigned int",
 }  # fmt: skip
+
+
+_OLD_CLASSES = {
+    "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long", "float16": "Half", "float32": "Float",
+    "float64": "Double",
+}  # fmt: skip
+
+
+def legacy_type(dtype) -> str:
+    """What PyTorch's C++ calls a type of tensors on the CPU: the class from before dtypes where there was one."""
+    old = _OLD_CLASSES.get(dtype.name)
+    return f"torch.{old}Tensor" if old else f"CPU{_name(dtype)}Type"
 
 
 def _c_name(dtype) -> str:
@@ -194,7 +206,7 @@ def index_dtype(name: str, dtype, op: str) -> RuntimeError:
     return RuntimeError(
         f"Expected tensor for argument #1 '{name}' to have one of the following scalar types: Long, "
         "Int; but got "
-        f"torch.{_name(dtype)}Tensor instead (while checking arguments for {op})"
+        f"{legacy_type(dtype)} instead (while checking arguments for {op})"
     )
 
 
@@ -280,11 +292,9 @@ def bag_weights_mode(mode: str) -> NotImplementedError:
 
 
 def bag_dtype(dtype) -> RuntimeError:
-    # the name of a tensor type comes with its device where PyTorch has no type of that name of its own
-    name = f"torch.{_name(dtype)}Tensor" if dtype.name.startswith(("int", "uint8")) else f"CPU{_name(dtype)}Type"
     return RuntimeError(
         "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, "
-        f"Double; but got {name} instead (while checking arguments for embedding_bag)"
+        f"Double; but got {legacy_type(dtype)} instead (while checking arguments for embedding_bag)"
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from . import errors, errors_arguments
+from . import deprecations, errors, errors_arguments
 from .core import device as devices
 from .core import dtype as dtypes
 from .core import storage as storages
@@ -25,6 +25,7 @@ from .dispatch import (
 from .dispatch.write import overlap
 from .ops import registry
 from .tensor import Tensor, edge_of, value_of
+from .tracebacks import shorten
 
 
 def _view(name, t, *statics):
@@ -33,19 +34,23 @@ def _view(name, t, *statics):
 
 def getitem(self, index):
     """`self[index]`."""
-    kind = type(index)
-    if kind is int:
-        return _view("select", self, 0, _checked(self, 0, index))
-    if kind is slice:
-        return _slice(self, 0, index)
-    if kind is Tensor and index._spec.dtype is dtypes.bool_:
-        found = _picked_on_host(self, index)
-        if found is not None:
-            return found
-    view, advanced = _basic(self, index)
-    if advanced is None:
-        return view if view is not self else _view("alias", self)
-    return _take(view, advanced)
+    try:
+        kind = type(index)
+        if kind is int:
+            return _view("select", self, 0, _checked(self, 0, index))
+        if kind is slice:
+            return _slice(self, 0, index)
+        if kind is Tensor and index._spec.dtype is dtypes.bool_:
+            found = _picked_on_host(self, index)
+            if found is not None:
+                return found
+        view, advanced = _basic(self, index)
+        if advanced is None:
+            return view if view is not self else _view("alias", self)
+        return _take(view, advanced)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 _ALL = slice(None)
@@ -53,54 +58,58 @@ _ALL = slice(None)
 
 def setitem(self, index, value):
     """`self[index] = value`."""
-    if index is False:
-        return
-    if not isinstance(value, (Tensor, int, float, complex)):
-        if isinstance(value, np.integer):  # of numpy's numbers PyTorch takes these, and those that are Python's too
-            return setitem(self, index, int(value))
-        raise TypeError(f"can't assign a {_type_name(value)} to a {self.type()}")
-    if type(value) is int and is_wide(value):
-        raise errors_arguments.overflow()
-    if index is Ellipsis or type(index) is slice and index == _ALL and self._spec.ndim:
-        _copy(self, value)  # no view is made, so that none is refused
-        return
-    if type(index) is not int and not isinstance(index, slice):
-        mask = _single_mask(self, index)
-        if mask is not None and not (isinstance(value, Tensor) and value._spec.numel != 1):
-            # No shape depends on the mask here: no need to know it.
-            if tls.me.grad:
-                check_inplace(self, (value,))
-            while mask.ndim < self.ndim:
-                mask = _view("unsqueeze", mask, -1)
-            if isinstance(value, Tensor):
-                value = _cast(_without_ones(value, 0), self._spec.dtype)
-            else:
-                value = _as_value(self, value)
-            _assign(self, function_of(registry.OPS["where"])(mask, value, self))
+    try:
+        if index is False:
             return
-    view, advanced = _basic(self, index)
-    if advanced is None:
-        whole = view._spec is self._spec and view._offset == self._offset
-        _copy(self if whole else view, value)
-        return
-    if tls.me.grad:
-        check_inplace(view, (value,))
-    fills = None  # the kind of mask under which one value is written
-    if isinstance(value, Tensor) and value._spec.numel == 1:
-        fills = _only_mask_kind(index)
-        if fills is dtypes.uint8:
-            raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype unsigned char")
-    for x in () if index is True else advanced if fills else (value, *advanced):
-        if isinstance(x, Tensor) and x._storage is view._storage and overlap(view, x):
-            raise errors.input_overlap()
-    if isinstance(value, Tensor):
-        value = _without_ones(value, -1)
-        # torch fills under a mask, and selects and copies at a 0-d index: both convert
-        if fills or index is True or all(x is None or x._spec.ndim == 0 for x in advanced):
-            value = _cast(value, view._spec.dtype)
-    value = _as_value(view, value)
-    result = function_of(registry.OPS["index_put"])(view, advanced, value, False)
-    _assign(view, result)
+        if not isinstance(value, (Tensor, int, float, complex)):
+            if isinstance(value, np.integer):  # of numpy's numbers PyTorch takes these, and those that are Python's too
+                return setitem(self, index, int(value))
+            raise TypeError(f"can't assign a {_type_name(value)} to a {self.type()}")
+        if type(value) is int and is_wide(value):
+            raise errors_arguments.overflow()
+        if index is Ellipsis or type(index) is slice and index == _ALL and self._spec.ndim:
+            _copy(self, value)  # no view is made, so that none is refused
+            return
+        if type(index) is not int and not isinstance(index, slice):
+            mask = _single_mask(self, index)
+            if mask is not None and not (isinstance(value, Tensor) and value._spec.numel != 1):
+                # No shape depends on the mask here: no need to know it.
+                if tls.me.grad:
+                    check_inplace(self, (value,))
+                while mask.ndim < self.ndim:
+                    mask = _view("unsqueeze", mask, -1)
+                if isinstance(value, Tensor):
+                    value = _cast(_without_ones(value, 0), self._spec.dtype)
+                else:
+                    value = _as_value(self, value)
+                _assign(self, function_of(registry.OPS["where"])(mask, value, self))
+                return
+        view, advanced = _basic(self, index)
+        if advanced is None:
+            whole = view._spec is self._spec and view._offset == self._offset
+            _copy(self if whole else view, value)
+            return
+        if tls.me.grad:
+            check_inplace(view, (value,))
+        fills = None  # the kind of mask under which one value is written
+        if isinstance(value, Tensor) and value._spec.numel == 1:
+            fills = _only_mask_kind(index)
+            if fills is dtypes.uint8:
+                raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype unsigned char")
+        for x in () if index is True else advanced if fills else (value, *advanced):
+            if isinstance(x, Tensor) and x._storage is view._storage and overlap(view, x):
+                raise errors.input_overlap()
+        if isinstance(value, Tensor):
+            value = _without_ones(value, -1)
+            # torch fills under a mask, and selects and copies at a 0-d index: both convert
+            if fills or index is True or all(x is None or x._spec.ndim == 0 for x in advanced):
+                value = _cast(value, view._spec.dtype)
+        value = _as_value(view, value)
+        result = function_of(registry.OPS["index_put"])(view, advanced, value, False)
+        _assign(view, result)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def delitem(self, index):
@@ -238,6 +247,7 @@ def _items(index):
     if isinstance(index, (Tensor, np.ndarray)) or not isinstance(index, Sequence) or len(index) >= 32:
         return (index,)
     if any(x is None or x is Ellipsis or isinstance(x, (Tensor, slice, Sequence, np.ndarray)) for x in index):
+        deprecations.say("sequence")
         return tuple(index)
     return (index,)
 

@@ -68,10 +68,14 @@ def _in_place(name):
             return NotImplemented
         try:
             return getattr(self, name + "_")(other)
-        except TypeError:
+        except TypeError as error:
             if isinstance(other, (Tensor, int, float, complex, np.generic)):
+                shorten(error)
                 raise
             return NotImplemented
+        except Exception as error:
+            shorten(error)
+            raise
 
     return apply
 

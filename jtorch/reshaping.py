@@ -24,6 +24,7 @@ from .dispatch import (
 from .dispatch.statics import whole_of
 from .ops import registry
 from .tensor import Tensor, make
+from .tracebacks import shorten
 
 
 def op_named(name):
@@ -39,12 +40,16 @@ def view_named(name, t, *statics):
 
 def reshape(input, *size, shape=None) -> Tensor:
     """The same elements in another shape: a view where one layout can say it, else a copy."""
-    if shape is None and not size:
-        raise errors.missing_argument("reshape", "shape")
-    size, name = _as_size(input._spec, size_of(size if shape is None else (shape,), "reshape"))
-    if name is None:
-        return lookup("_unsafe_view")(clone(input, memory_format=contiguous_format), size)
-    return view_named(name, input, size)
+    try:
+        if shape is None and not size:
+            raise errors.missing_argument("reshape", "shape")
+        size, name = _as_size(input._spec, size_of(size if shape is None else (shape,), "reshape"))
+        if name is None:
+            return lookup("_unsafe_view")(clone(input, memory_format=contiguous_format), size)
+        return view_named(name, input, size)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 @functools.lru_cache(4096)
@@ -66,12 +71,16 @@ reshape_function.__qualname__ = "reshape"  # by which Python's errors about its 
 
 def view(self, *shape, size=None, dtype=None) -> Tensor:
     """The same storage in another shape, or read as another dtype."""
-    size = shape if size is None else (size,)
-    if dtype is not None or (len(size) == 1 and isinstance(size[0], DType)):
-        return view_dtype(self, dtype or size[0])
-    if not size or isinstance(size[0], (str, float)):
-        raise errors.combination("view", size, "(torch.dtype dtype) or (tuple of ints size)")
-    return view_named("view", self, size_of(size, "view"))
+    try:
+        size = shape if size is None else (size,)
+        if dtype is not None or (len(size) == 1 and isinstance(size[0], DType)):
+            return view_dtype(self, dtype or size[0])
+        if not size or isinstance(size[0], (str, float)):
+            raise errors.combination("view", size, "(torch.dtype dtype) or (tuple of ints size)")
+        return view_named("view", self, size_of(size, "view"))
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def view_dtype(self, dtype) -> Tensor:
@@ -173,8 +182,12 @@ def broadcast_shapes(*sizes):
 
 def flatten(input, start_dim=0, end_dim=-1) -> Tensor:
     """Dimensions start_dim .. end_dim joined into one."""
-    size = _flat_size(input._spec, start_dim, end_dim)
-    return input if size is None else reshape(input, size)
+    try:
+        size = _flat_size(input._spec, start_dim, end_dim)
+        return input if size is None else reshape(input, size)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 @functools.lru_cache(4096, typed=True)

@@ -43,6 +43,12 @@ _NAMED = {
 }  # fmt: skip
 
 
+_KNOWN = frozenset(_NAMED) | set(
+    "AnyClassType AnyEnumType AnyListType AnyTupleType Await Capsule ConstQuantizerPtr DeviceIndex Dict Dimname Future None NoneType "
+    "QScheme Quantizer RRef Storage SymFloat Union".split()
+)
+
+
 class AliasInfo(NamedTuple):
     """What an argument shares storage with: the letters before and after the call, and whether it is written to."""
 
@@ -169,7 +175,9 @@ class Schema:
     __slots__ = ("name", "overload_name", "arguments", "results", "text")
 
     def __init__(self, text, namespace=None):
-        head, _, rest = text.partition("(")
+        head, bracket, rest = text.partition("(")
+        if not bracket:
+            raise errors_extend.schema_name_only()
         inner, returns = _split_arrow(rest, text)
         name, _, self.overload_name = head.strip().partition(".")
         self.name = name if "::" in name or namespace is None else f"{namespace}::{name}"
@@ -181,6 +189,10 @@ class Schema:
                 fresh = sum(a.alias is not None and a.alias.startswith("$") for a in self.arguments)
                 self.arguments.append(Argument(part, by_name, fresh))
         self.results = returns
+        for a in (*self.arguments, *self.returns):
+            if a.base not in _KNOWN and not a.base.startswith("_"):  # classes of TorchScript's have a path
+                start = len(head) + 1 if a in self.arguments else len(text) - len(returns)
+                raise errors_extend.schema_type(text, a.base, text.index(a.base, start))
 
     @property
     def returns(self) -> list:

@@ -11,10 +11,10 @@ _PRECISIONS = {"highest": "highest", "high": "high", "medium": "default"}  # PyT
 
 
 class _Settings:
-    __slots__ = ("warn_only", "warn_always", "precision", "threads", "interop_threads")
+    __slots__ = ("warn_only", "precision", "threads", "interop_threads")
 
     def __init__(self):
-        self.warn_only = self.warn_always = False
+        self.warn_only = False
         self.precision = "highest"
         self.threads = self.interop_threads = 1
 
@@ -65,15 +65,15 @@ def get_deterministic_debug_mode() -> int:
 
 
 def set_warn_always(b) -> None:
-    """Remembered: Python's own filters decide how often a warning shows."""
+    """Warnings that come once in a process come each time; Python's own filters decide how often one shows."""
     if not isinstance(b, bool):
         raise TypeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
-    _now.warn_always = b
+    errors.said_always = b
 
 
 def is_warn_always_enabled() -> bool:
     """What set_warn_always was told."""
-    return _now.warn_always
+    return errors.said_always
 
 
 def set_float32_matmul_precision(precision) -> None:

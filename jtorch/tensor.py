@@ -16,6 +16,7 @@ from .core.record import tls
 from .core.spec import Size, Spec
 from .core.storage import Storage
 from .handles import RemovableHandle, changed
+from .tracebacks import shorten
 
 
 class TensorMeta(type):
@@ -510,7 +511,11 @@ class Tensor(metaclass=TensorMeta):
 
     def item(self):
         """The value of a tensor with one element, as a Python number."""
-        return self._item()
+        try:
+            return self._item()
+        except Exception as error:
+            shorten(error)
+            raise
 
     def _item(self, control=False):
         spec = self._spec
@@ -526,15 +531,23 @@ class Tensor(metaclass=TensorMeta):
 
     def tolist(self):
         """The values as nested Python lists."""
-        return _as_lists(storages.numpy_of(self._storage, self._spec, self._offset))
+        try:
+            return _as_lists(storages.numpy_of(self._storage, self._spec, self._offset))
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __bool__(self):
-        n = self._spec.numel
-        if n != 1:
-            if n == 0:
-                raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
-            raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
-        return bool(self._item(control=True))
+        try:
+            n = self._spec.numel
+            if n != 1:
+                if n == 0:
+                    raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+                raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+            return bool(self._item(control=True))
+        except Exception as error:
+            shorten(error)
+            raise
 
     def _number(self, c_name=None):
         """The one element, for float() and its like; `c_name`: the type that a complex number does not fit."""
@@ -548,20 +561,34 @@ class Tensor(metaclass=TensorMeta):
         return value
 
     def __float__(self):
-        if self._rg or self._edge is not None:
-            deprecations.say("scalar")
-        return float(self._number("double"))
+        try:
+            if (self._rg or self._edge is not None) and tls.me.grad:
+                deprecations.say("scalar")
+            return float(self._number("double"))
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __int__(self):
-        return int(self._number("int64_t"))
+        try:
+            return int(self._number("int64_t"))
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __complex__(self):
+        if (self._rg or self._edge is not None) and tls.me.grad:
+            deprecations.say("scalar")
         return complex(self._number())
 
     def __index__(self):
-        if self._spec.dtype.category > 1 or self._spec.numel != 1:
-            raise TypeError("only integer tensors of a single element can be converted to an index")
-        return int(self.item())
+        try:
+            if self._spec.dtype.category > 1 or self._spec.numel != 1:
+                raise TypeError("only integer tensors of a single element can be converted to an index")
+            return int(self.item())
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __format__(self, spec):
         if self._spec.ndim == 0 and type(self) is Tensor:

@@ -10,10 +10,9 @@ from .errors import is_ours
 
 _RAISE = dis.opmap["RAISE_VARARGS"]
 _OF_JAX = "JAX_TRACEBACK_FILTERING"  # in what jax adds to an error about the frames that it hides
-_MACHINERY = (
-    "<jtorch ",
-    *(os.path.join(os.path.dirname(__file__), name, "") for name in ("autograd", "core", "dispatch")),
-)
+_HERE = os.path.dirname(__file__)
+_MACHINERY = ("<jtorch ", *(os.path.join(_HERE, name, "") for name in ("autograd", "core", "dispatch")))
+_BELOW = (*_MACHINERY, os.path.join(_HERE, "ops", ""))
 
 
 def innermost(entry):
@@ -52,6 +51,34 @@ def shorten(error) -> None:
     if hasattr(error, "_shortened") or by_raise(last) and not _of_jax(file):
         error.__traceback__ = None
         error._shortened = True  # by a function that another one has called
+
+
+def end_at_program(error) -> None:
+    """Let the traceback of an error that ends a program end at the program's, or a layer's, last line, whatever ours have called below.
+
+    What they call is not asked to shorten its own for that: an error is cut once, when it is shown.
+    """
+    seen = set()
+    while error is not None and error not in seen and not config.full_tracebacks:
+        seen.add(error)
+        last = entry = error.__traceback__
+        while entry is not None:
+            if not _is_below(entry):
+                last = entry
+            entry = entry.tb_next
+        if (
+            last is not None
+            and last.tb_next is not None
+            and (hasattr(error, "_shortened") or by_raise(innermost(last)))
+        ):
+            last.tb_next = None
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def _is_below(entry) -> bool:
+    """Whether an entry is of what PyTorch has in C++."""
+    file = entry.tb_frame.f_code.co_filename
+    return file.startswith(_BELOW) or os.path.dirname(file) == _HERE
 
 
 def shortening(lines) -> list:

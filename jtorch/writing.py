@@ -33,6 +33,7 @@ from .handles import changed
 from .ops import registry
 from .reshaping import op_named, view_named
 from .tensor import Apart, Tensor, edge_of, retains_at, seen_now, value_of
+from .tracebacks import shorten
 
 
 def _dual(t) -> bool:
@@ -42,76 +43,86 @@ def _dual(t) -> bool:
 
 def copy_(self, other, non_blocking=False) -> Tensor:
     """Write the elements of `other`, broadcast and converted."""
-    src = other
-    if not isinstance(src, Tensor):
-        if not isinstance(src, (int, float, complex, np.generic)):
-            raise errors.argument("copy_", "other", "Tensor", src, 1)
-        src = creation.tensor(numpy_number(src) if isinstance(src, np.generic) else src)
-    if tls.me.grad:
-        check_inplace(self, (src,))
-    a, b = self._spec, src._spec
-    shifted = src._storage is self._storage and src is not self and half_overlap(self, src)
-    if tuple(a.shape) != tuple(b.shape):
-        try:
-            wanted = shapes.broadcast(tuple(a.shape), tuple(b.shape))
-        except RuntimeError:
-            wanted = None
-        if wanted != tuple(a.shape):
-            if wanted is None:
-                shapes.broadcast(tuple(a.shape), tuple(b.shape))
-            raise RuntimeError(f"output with shape {list(a.shape)} doesn't match the broadcast shape {list(wanted)}")
-        src = view_named("expand", src, tuple(a.shape))
-    if b.device is not a.device:
-        src = to_device(src, a.device)
-    if b.dtype is not a.dtype and not (tls.me.grad and edge_of(self) is not None):
-        src = op_named("_to_copy")(src, dtype=a.dtype)
-    taped = tls.me.grad and (edge_of(src) is not None or edge_of(self) is not None) or _dual(src) or _dual(self)
-    if not taped and src._storage is self._storage and src._spec is a and src._offset == self._offset:
-        storages.write(self._storage, a, self._offset, value_of(self))
+    try:
+        src = other
+        if not isinstance(src, Tensor):
+            if not isinstance(src, (int, float, complex, np.generic)):
+                raise errors.argument("copy_", "other", "Tensor", src, 1)
+            src = creation.tensor(numpy_number(src) if isinstance(src, np.generic) else src)
+        if tls.me.grad:
+            check_inplace(self, (src,))
+        a, b = self._spec, src._spec
+        shifted = src._storage is self._storage and src is not self and half_overlap(self, src)
+        if tuple(a.shape) != tuple(b.shape):
+            try:
+                wanted = shapes.broadcast(tuple(a.shape), tuple(b.shape))
+            except RuntimeError:
+                wanted = None
+            if wanted != tuple(a.shape):
+                if wanted is None:
+                    shapes.broadcast(tuple(a.shape), tuple(b.shape))
+                raise RuntimeError(
+                    f"output with shape {list(a.shape)} doesn't match the broadcast shape {list(wanted)}"
+                )
+            src = view_named("expand", src, tuple(a.shape))
+        if b.device is not a.device:
+            src = to_device(src, a.device)
+        if b.dtype is not a.dtype and not (tls.me.grad and edge_of(self) is not None):
+            src = op_named("_to_copy")(src, dtype=a.dtype)
+        taped = tls.me.grad and (edge_of(src) is not None or edge_of(self) is not None) or _dual(src) or _dual(self)
+        if not taped and src._storage is self._storage and src._spec is a and src._offset == self._offset:
+            storages.write(self._storage, a, self._offset, value_of(self))
+            return self
+        if a.numel > 1 and any(s == 0 and n > 1 for n, s in zip(a.shape, a.strides)):
+            raise errors.overlap()
+        if shifted:
+            raise errors.input_overlap()
+        if taped:
+            return inplace(registry.OPS["_copied"], (self, src))
+        write_on_tape(self, value_of(src), None)
         return self
-    if a.numel > 1 and any(s == 0 and n > 1 for n, s in zip(a.shape, a.strides)):
-        raise errors.overlap()
-    if shifted:
-        raise errors.input_overlap()
-    if taped:
-        return inplace(registry.OPS["_copied"], (self, src))
-    write_on_tape(self, value_of(src), None)
-    return self
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def fill_(self, value) -> Tensor:
     """Write one value everywhere."""
-    if isinstance(value, Tensor):
-        if value._spec.ndim:
-            raise RuntimeError(
-                f"fill_ only supports 0-dimension value tensor but got tensor with {value._spec.ndim} dimensions."
-            )
+    try:
+        if isinstance(value, Tensor):
+            if value._spec.ndim:
+                raise RuntimeError(
+                    f"fill_ only supports 0-dimension value tensor but got tensor with {value._spec.ndim} dimensions."
+                )
+            if tls.me.grad:
+                check_inplace(self, (value,))
+            if tls.me.grad and (edge_of(value) is not None or edge_of(self) is not None) or _dual(value) or _dual(self):
+                return inplace(registry.OPS["assigned"], (self, value))
+            return copy_(self, op_named("clone")(value) if value._storage is self._storage else value)
         if tls.me.grad:
-            check_inplace(self, (value,))
-        if tls.me.grad and (edge_of(value) is not None or edge_of(self) is not None) or _dual(value) or _dual(self):
-            return inplace(registry.OPS["assigned"], (self, value))
-        return copy_(self, op_named("clone")(value) if value._storage is self._storage else value)
-    if tls.me.grad:
-        check_inplace(self)
-    if 0 in self._spec.strides:
-        # Elements that share memory are written once.
-        once = self
-        for d, (n, s) in enumerate(zip(self._spec.shape, self._spec.strides)):
-            if s == 0 and n > 1:
-                once = view_named("_narrow", once, d, 0, 1)
-        if once is not self:
-            fill_(once, value)
-            return self
-    if tls.me.grad and edge_of(self) is not None or _dual(self):
-        return inplace(registry.OPS["filled"], (self, value))  # what is written does not depend on what was there
-    spec = self._spec
-    value = numpy_number(value) if isinstance(value, np.generic) else value
-    if not isinstance(value, (int, float, complex)):
-        raise errors.combination("fill_", [value], "(value: Tensor or number)")
-    dtypes.check_number(value, spec.dtype)
-    filled = full_of(Spec.dense(tuple(spec.shape), spec.dtype, spec.device), value)
-    write_on_tape(self, storages.read(filled._storage, filled._spec, 0), None, name="fill_.Scalar")
-    return self
+            check_inplace(self)
+        if 0 in self._spec.strides:
+            # Elements that share memory are written once.
+            once = self
+            for d, (n, s) in enumerate(zip(self._spec.shape, self._spec.strides)):
+                if s == 0 and n > 1:
+                    once = view_named("_narrow", once, d, 0, 1)
+            if once is not self:
+                fill_(once, value)
+                return self
+        if tls.me.grad and edge_of(self) is not None or _dual(self):
+            return inplace(registry.OPS["filled"], (self, value))  # what is written does not depend on what was there
+        spec = self._spec
+        value = numpy_number(value) if isinstance(value, np.generic) else value
+        if not isinstance(value, (int, float, complex)):
+            raise errors.combination("fill_", [value], "(value: Tensor or number)")
+        dtypes.check_number(value, spec.dtype)
+        filled = full_of(Spec.dense(tuple(spec.shape), spec.dtype, spec.device), value)
+        write_on_tape(self, storages.read(filled._storage, filled._spec, 0), None, name="fill_.Scalar")
+        return self
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def zero_(self) -> Tensor:

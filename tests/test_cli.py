@@ -14,6 +14,7 @@ import jax
 import numpy as np
 import pytest
 
+import jtorch
 from jtorch.__main__ import main
 from jtorch.bench import clock, models, peers, report, runners, worker
 from jtorch.cli import bench, coverage, doctor
@@ -151,6 +152,12 @@ def test_names():
     assert parse("cnn,mlp") == ["mlp", "cnn"]
     with pytest.raises(argparse.ArgumentTypeError, match="no model 'x'; there are mlp, cnn"):
         parse("x")
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(["--version"])
+    assert capsys.readouterr().out == f"jtorch {jtorch.__version__} (PyTorch {jtorch.version.torch})\n"
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,8 @@ CALLS = {
     "fake": lambda t: t.library.impl_abstract("a::b"),
     "float": lambda t: float(t.ones(1, requires_grad=True) * 2),
     "float of a leaf": lambda t: np.float64(t.ones((), requires_grad=True)),
+    "complex of a leaf": lambda t: complex(t.ones(1, requires_grad=True)),
+    "float without gradients": lambda t: t.no_grad()(float)(t.ones(1, requires_grad=True)),
     "float of numbers": lambda t: float(t.ones(())),
     "index": lambda t: t.ones(3)[t.tensor([1, 0, 1], dtype=t.uint8)],
     "index write": lambda t: t.ones(3).__setitem__(t.tensor([1, 0, 1], dtype=t.uint8), t.ones(2)),
@@ -44,6 +46,9 @@ CALLS = {
     "sdp": lambda t: t.backends.cuda.sdp_kernel(),
     "searched": lambda t: t.searchsorted(t.ones(4, 4).t(), t.ones(4, 4)),
     "searched for": lambda t: t.bucketize(t.ones(4, 4).t(), t.ones(4)),
+    "sequence": lambda t: t.ones(2, 3)[[slice(0, 1), 1]],
+    "sequence of numbers": lambda t: t.ones(2, 3)[[0, 1]],
+    "sequence written to": lambda t: t.ones(2, 3).__setitem__([[0, 1], [1, 2]], 0),
     "solve": lambda t: t.triangular_solve(t.ones(2, 1), t.eye(2)),
     "stft": lambda t: t.stft(t.ones(400), 100, return_complex=True),
     "storage": lambda t: t.ones(2).storage(),
@@ -76,6 +81,35 @@ def afresh(monkeypatch):
 @pytest.mark.parametrize("name", CALLS)
 def test_as_pytorch(afresh, name):
     assert said(jtorch, CALLS[name]) == said(torch, CALLS[name])
+
+
+# Said of the line of the caller.
+FUNCTIONS = {
+    "grid_sample": lambda t: t.nn.functional.grid_sample(t.ones(1, 1, 3, 3), t.zeros(1, 2, 5, 2)),
+    "kl_div": lambda t: t.nn.functional.kl_div(t.ones(2, 7), t.ones(2, 7)),
+    "mse_loss": lambda t: t.nn.functional.mse_loss(t.ones(7, 1), t.ones(7)),
+    "softmax": lambda t: t.nn.functional.softmax(t.ones(2, 7)),
+    "upsample": lambda t: t.nn.functional.upsample(t.ones(1, 1, 3, 3), scale_factor=2),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_place(afresh, name):
+    for t in (torch, jtorch):
+        with pytest.warns(UserWarning) as caught:
+            FUNCTIONS[name](t)
+        assert [w.filename for w in caught] == [__file__]
+
+
+def test_always(afresh):
+    """torch.set_warn_always: what is else said once in a process."""
+    for always, times in ((True, 2), (False, 1)):
+        errors._said.clear()
+        jtorch.set_warn_always(always)
+        with pytest.warns(UserWarning) as caught:
+            for _ in range(2):
+                CALLS["float"](jtorch)
+        assert len(caught) == times
 
 
 def test_files_say_nothing(afresh, tmp_path):

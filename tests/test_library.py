@@ -192,6 +192,9 @@ def test_programs(program):
 
 ERRORS = {
     "no tensor": lambda t, op: op(3),
+    "a type that there is not": lambda t, op: t.library.define("tests_types::f", "(Tensr x, int y) -> Tensor"),
+    "a result that there is not": lambda t, op: t.library.Library("tests_types", "FRAGMENT").define("g(Tensor x) -> Tensr"),
+    "a name alone": lambda t, op: t.library.Library("tests_types", "FRAGMENT").define("h"),
     "not a float": lambda t, op: op(t.ones(2), "a"),
     "missing": lambda t, op: op(),
     "unknown": lambda t, op: op(t.ones(2), z=1),

@@ -17,6 +17,7 @@ from ..core.record import tls
 from ..core.spec import Spec
 from ..core.stretch import passed
 from ..errors_autograd import freed
+from ..errors_nn import legacy_type
 from . import node as tape
 from .derive import backward_of, differentiable, fit
 from .derive_views import ViewMap, ViewsMap, WideMap
@@ -557,22 +558,11 @@ def _check_hook(hook, grad, got):
     name = getattr(hook, "__name__", "<unknown>")
     if got._spec.dtype is not grad._spec.dtype:
         raise RuntimeError(
-            f"hook '{name}' has changed the type of value (was {_kind(grad._spec.dtype)} got {_kind(got._spec.dtype)})"
+            f"hook '{name}' has changed the type of value (was {legacy_type(grad._spec.dtype)} "
+            f"got {legacy_type(got._spec.dtype)})"
         )
     if got._spec.shape != grad._spec.shape:
         raise RuntimeError(f"hook '{name}' has changed the size of value")
-
-
-_KINDS = {
-    "bool": "CPUBoolType", "uint8": "torch.ByteTensor", "int8": "torch.CharTensor", "int16": "torch.ShortTensor",
-    "int32": "torch.IntTensor", "int64": "torch.LongTensor", "float16": "torch.HalfTensor", "bfloat16": "CPUBFloat16Type",
-    "float32": "torch.FloatTensor", "float64": "torch.DoubleTensor", "complex64": "CPUComplexFloatType",
-    "complex128": "CPUComplexDoubleType",
-}  # fmt: skip
-
-
-def _kind(dtype):
-    return _KINDS.get(dtype.name, str(dtype))
 
 
 def modified(node, storage, version):
@@ -636,7 +626,7 @@ def changed(edge, spec, now, version, trace=None):
         which = f", which is output {edge[1]} of {DERIVATIVE.sub('', name)},"
     return RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"[{_kind(spec.dtype)} {list(spec.shape)}]{which} is at version {now}; expected version {version} instead. {hint}"
+        f"[{legacy_type(spec.dtype)} {list(spec.shape)}]{which} is at version {now}; expected version {version} instead. {hint}"
     )
 
 

@@ -5,14 +5,14 @@ import os
 import runpy
 import sys
 
-from .. import swap
+from .. import swap, tracebacks
 from ..swap import errors, main
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """`[-m] TARGET ARGS`."""
     parser.add_argument("-m", dest="module", action="store_true", help="TARGET is a module, as in `python -m TARGET`")
-    parser.add_argument("target", metavar="TARGET", help="a script, or with -m a module")
+    parser.add_argument("target", metavar="TARGET", help="a script, - for the standard input, or with -m a module")
     rest = parser.add_argument(
         "args", nargs=argparse.REMAINDER, metavar="ARGS", help="what the program gets in sys.argv"
     )
@@ -27,6 +27,9 @@ def run(args: argparse.Namespace) -> int:
         if args.module:
             sys.path[0] = os.getcwd()
             main.run_module(args.target)
+        elif args.target == "-":
+            sys.path[0], sys.argv[0] = "", "-"
+            main.run_text(sys.stdin.buffer.read())
         elif not os.path.exists(args.target):
             raise errors.no_script(args.target)
         elif not os.path.isfile(args.target) or args.target.endswith((".zip", ".pyz")):
@@ -43,6 +46,7 @@ def run(args: argparse.Namespace) -> int:
         if error.__traceback__ is None and isinstance(error, (ImportError, OSError, ValueError)):
             print(f"python -m jtorch run: {error}", file=sys.stderr)  # the program could not be started
             return 1
+        tracebacks.end_at_program(error)
         sys.excepthook(type(error), error, error.__traceback__)
         return 130 if isinstance(error, KeyboardInterrupt) else 1
     return 0

@@ -5,7 +5,7 @@ from math import gcd, prod
 
 import numpy as np
 
-from .. import errors, errors_storage
+from .. import errors, errors_arguments, errors_storage
 from . import shapes
 
 __all__ = ["Layout", "has_overlap", "view_strides"]
@@ -134,7 +134,7 @@ class Layout:
         shape = tuple(shape)
         lead = len(shape) - len(self.shape)
         if lead < 0:
-            raise errors.expand_rank(self.shape, shape)
+            raise errors_arguments.expand_rank(self.shape, shape)
         sizes, strides = list(shape), [0] * len(shape)
         for dim in range(len(shape) - 1, -1, -1):
             size = shape[dim]

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import errors, errors_func, errors_storage
-from . import crowd, halves, snapshots, strided
+from . import aside, crowd, halves, snapshots, strided
 from . import dtype as dtypes
 from .device import cpu, of_array, place_of
 from .families import of_parts
@@ -487,6 +487,18 @@ def replace(storage, value, spec):
     storage.value, storage.spec = value, spec
     if hasattr(storage, "_pointer"):
         del storage._pointer
+
+
+def known_of(storage, spec, offset):
+    """The elements of what has been recorded and not run, as numpy, where they are known all the same (`aside.known`); else None."""
+    base = storage.spec
+    if base is not spec and (not base.contiguous or base.dtype is not spec.dtype or not spec.numel):
+        return None
+    value = aside.known(tls.me, storage.value)
+    if value is None or base is spec:
+        return value
+    _inside(base, spec, offset)
+    return _strided(value.reshape(-1)[offset:], spec, value.dtype.itemsize)
 
 
 def numpy_of(storage, spec, offset) -> np.ndarray:

@@ -109,9 +109,9 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     """Loads a batch when it is asked for."""
 
     def __init__(self, loader):
-        if loader.num_workers == 0 and loader.timeout:
-            raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0")
         super().__init__(loader)
+        if loader.num_workers == 0 and loader.timeout:  # after the draw, as in PyTorch
+            raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0")
         if isinstance(loader.dataset, (IterDataPipe, MapDataPipe)):
             apply_sharding(loader.dataset, 1, 0)
         self._varying = getattr(loader, "_varying", None) or varying_of(self._dataset)

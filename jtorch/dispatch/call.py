@@ -250,8 +250,10 @@ def checkable(t):
     if spec.dtype.category > dtypes.INT:
         return spec
     v = t._storage.value
-    if not storages.at_hand(v) or is_traced(v) or spec.device is not devices.cpu:
+    if is_traced(v) or spec.device is not devices.cpu:
         return None
+    if not storages.at_hand(v):
+        return storages.known_of(t._storage, spec, t._offset)
     return storages.numpy_of(t._storage, spec, t._offset)
 
 

@@ -373,10 +373,9 @@ def view_of_other(view, t, statics, public):
 def build_composite(record):
     """The public function of a composite: itself, its results named or written to out= where it says so."""
     names = RETURN_FIELDS.get(record.name)
-    bare = not record.out and names is None
-    fn = _with_spellings(record, bare)
-    if bare:
-        return fn
+    if not record.out and names is None:
+        return _with_spellings(record, True)
+    fn = _with_spellings(record, False)
     fields = None if names is None else return_type(record.name, names)
 
     def call(*args, out=None, **kwargs):
@@ -384,13 +383,14 @@ def build_composite(record):
             result = fn(*args, **kwargs)
         except override.FirstMeeting:
             return function_of(record)(*args, **kwargs if out is None else {**kwargs, "out": out})
-        if fields is not None:
-            result = fields(result)
+        except Exception as error:
+            shorten(error)
+            raise
+        result = result if fields is None else fields(result)
         return result if out is None else into_out(record, out, result)
 
     call.__name__ = call.__qualname__ = record.name
-    call.__doc__ = record.doc
-    call.__module__ = "jtorch"
+    call.__doc__, call.__module__ = record.doc, "jtorch"
     return call
 
 

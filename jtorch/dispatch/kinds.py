@@ -7,6 +7,7 @@ import sys
 from .. import errors
 from ..ops.registry import LIST, OPTIONAL, TENSOR
 from ..tensor import Tensor
+from ..tracebacks import shorten
 from . import override
 from .plans import FAST
 from .statics import check_statics, is_method, static
@@ -75,14 +76,22 @@ def of_tensor(fn, name):
         return override.STATE.armed and not armed
 
     def alone(input):
-        if type(input) not in FAST and first_meeting(input):
-            return call(input)
-        return fn(input)
+        try:
+            if type(input) not in FAST and first_meeting(input):
+                return call(input)
+            return fn(input)
+        except Exception as error:
+            shorten(error)
+            raise
 
     def among(input, *args, **kwargs):
-        if type(input) not in FAST and first_meeting(input):
-            return call(input, *args, **kwargs)
-        return fn(input, *args, **kwargs)
+        try:
+            if type(input) not in FAST and first_meeting(input):
+                return call(input, *args, **kwargs)
+            return fn(input, *args, **kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
 
     code = fn.__code__
     single = code.co_argcount == 1 and not code.co_kwonlyargcount and not code.co_flags & inspect.CO_VARARGS

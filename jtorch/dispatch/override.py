@@ -1,7 +1,6 @@
 """__torch_function__: which calls ask it, and how. Plain tensors pay nothing for any of this.
 
-- Methods and properties of a subclass: `Overridable`, a class of asking attributes, stands before Tensor in its order of
-  resolution.
+- Methods and properties of a subclass: `Overridable`, a class of asking attributes, stands before Tensor in its `__mro__`.
 - Generated functions: an operand whose class is not in FAST takes them to `slow`, which looks here.
 - Functions written by hand have no such check. `publish` lists them; when the first subclass or function mode comes (`arm`), their
   code is exchanged for one that looks first.
@@ -21,12 +20,12 @@ from .. import errors_extend
 from ..core.record import tls
 from ..ops import registry
 from ..tensor import CONSTANTS, HOOKS, Tensor, disabled_torch_function, unusual
+from ..tracebacks import shorten
 from .dispatched import FROM_HOST, dispatch, dispatch_method, has_dispatch
 from .plans import FAST
 from .view import call_view
 
 _IGNORED = (type(None), bool, int, float, complex, str)
-
 
 LAYOUTS: set = set()  # classes of tensors without strided memory
 
@@ -367,7 +366,6 @@ def _keywords_at(code, offset):
 
 # --- functions: by exchanging their code --------------------------------------------------------------------------------
 
-
 WATCH: list = []  # while a profile is taken: called with the entry and the arguments in the place of Entry.run
 
 
@@ -375,6 +373,7 @@ class Entry:
     """One function, and the code that looks first."""
 
     __slots__ = ("fn", "public", "real", "plain", "asking", "factory")
+    shorten = staticmethod(shorten)
 
     def __init__(self, fn, factory, public=None):
         self.public = fn if public is None else public
@@ -423,7 +422,11 @@ class Entry:
 
 def _look(*args, **kwargs):
     entry = "entry"
-    return entry(args, kwargs)
+    try:
+        return entry(args, kwargs)
+    except Exception as error:
+        entry.shorten(error)
+        raise
 
 
 _TWO_TENSORS = ("copy_", "equal", "type_as", "reshape_as", "map_", "__setitem__")  # methods written by hand

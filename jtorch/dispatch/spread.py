@@ -5,6 +5,7 @@ import inspect
 from .. import errors, errors_arguments
 from ..core.spec import Size
 from ..ops.registry import VarInts
+from ..tracebacks import shorten
 from . import override
 
 
@@ -24,15 +25,19 @@ def spread(record, fn, function=""):
     required = record.params[at].default is inspect.Parameter.empty
 
     def call(*args, **kwargs):
-        if len(args) > at:
-            first = args[at]
-            if not isinstance(first, (tuple, list, Size)) and not (first is None and len(args) == at + 1):
-                if function and isinstance(first, int):
-                    raise errors_arguments.given_one_by_one(record, function, at, args)
-                args = (*args[:at], args[at:])
-        elif required and not kwargs and len(args) == at:
-            raise errors.missing_argument(record.name, record.params[at].name)
-        return fn(*args, **kwargs)
+        try:
+            if len(args) > at:
+                first = args[at]
+                if not isinstance(first, (tuple, list, Size)) and not (first is None and len(args) == at + 1):
+                    if function and isinstance(first, int):
+                        raise errors_arguments.given_one_by_one(record, function, at, args)
+                    args = (*args[:at], args[at:])
+            elif required and not kwargs and len(args) == at:
+                raise errors.missing_argument(record.name, record.params[at].name)
+            return fn(*args, **kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
 
     override.SPREAD[0] = call.__code__
     call.__name__ = call.__qualname__ = record.name

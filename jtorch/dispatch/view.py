@@ -26,6 +26,8 @@ class ViewPlan:
     __slots__ = ("outs", "many", "name", "absolute", "fresh", "taped")
 
     def __init__(self, view, spec, statics):
+        for check in view.checks:
+            check(spec, *statics)
         layout = Layout(tuple(spec.shape), spec.strides, 0)
         got = view.fn(layout, *statics)
         self.many = isinstance(got, (tuple, list))

@@ -3,7 +3,6 @@
 import builtins
 import functools
 import math
-import warnings
 
 import jax.numpy as jnp
 from jax import Array, lax
@@ -13,7 +12,7 @@ from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
 from jtorch.core import rng
 from jtorch.core.dtype import dtype as DType
-from jtorch.errors import argument
+from jtorch.errors import argument, warn
 
 from . import backend, formats
 from .backend import magnitude, widened
@@ -120,27 +119,27 @@ softmax.check(_check_softmax("softmax"))
 log_softmax.check(_check_softmax("log_softmax"))
 
 
-def _implicit_dim(name: str, input, stacklevel: int) -> int:
-    warnings.warn(errors.implicit_dim_warning(name), stacklevel=stacklevel + 1)
+def _implicit_dim(name: str, input) -> int:
+    warn(errors.implicit_dim_warning(name))
     return 0 if input.ndim in (0, 1, 3) else 1
 
 
 @composite(where="nn.functional.softmax")
 def functional_softmax(input: Array, dim=None, _stacklevel=3, dtype=None):
     """Exponentials along `dim`, divided by their sum."""
-    return softmax(input, _implicit_dim("softmax", input, _stacklevel) if dim is None else dim, dtype)
+    return softmax(input, _implicit_dim("softmax", input) if dim is None else dim, dtype)
 
 
 @composite(where="nn.functional.log_softmax")
 def functional_log_softmax(input: Array, dim=None, _stacklevel=3, dtype=None):
     """The logarithm of softmax along `dim`."""
-    return log_softmax(input, _implicit_dim("log_softmax", input, _stacklevel) if dim is None else dim, dtype)
+    return log_softmax(input, _implicit_dim("log_softmax", input) if dim is None else dim, dtype)
 
 
 @composite(where="nn.functional")
 def softmin(input: Array, dim=None, _stacklevel=3, dtype=None):
     """Softmax of the negated input."""
-    return softmax(-input, _implicit_dim("softmin", input, _stacklevel) if dim is None else dim, dtype)
+    return softmax(-input, _implicit_dim("softmin", input) if dim is None else dim, dtype)
 
 
 functional_softmax.asked, functional_log_softmax.asked = "softmax", "log_softmax"

@@ -1,11 +1,11 @@
 """What PyTorch refuses in the arguments of a convolution, in its words."""
 
 import functools
-import warnings
 
 from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
 from jtorch.core.dtype import INT, scalar_name
+from jtorch.errors import warn
 
 from .conv_shapes import geometry, transposed_spatial, tuple_of
 
@@ -14,7 +14,7 @@ from .conv_shapes import geometry, transposed_spatial, tuple_of
 def _warn_of_copy():
     """Once in a process, as PyTorch does."""
     words = "Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy of the input be created"
-    warnings.warn(words, stacklevel=2)
+    warn(words)
 
 
 def check_conv(name, input, weight, bias, stride, padding, output_padding, dilation, groups, transposed):

@@ -1,12 +1,18 @@
 """Connectionist temporal classification: the loss of all alignments of a label sequence with a longer one."""
 
+import numbers
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
+from jtorch import errors as general
 from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
 
+from . import registry
+from .indexing import take
 from .logic import where
 from .registry import Array, composite, op
 
@@ -125,11 +131,40 @@ def _(log_probs, targets, input_lengths, target_lengths, blank):
         )
 
 
+_FORMS = "tensors of scores, targets and both kinds of lengths, or both kinds of lengths as tuples of ints"
+
+
+def _are_tensors(values) -> bool:
+    return all(hasattr(v, "shape") and not isinstance(v, np.ndarray) for v in values)
+
+
+def _are_ints(lengths) -> bool:
+    return isinstance(lengths, (tuple, list)) and all(
+        isinstance(n, numbers.Integral) or hasattr(n, "shape") for n in lengths
+    )
+
+
+def _in_rows(targets, lengths):
+    """Targets given as one row, as (N, the most of one): `_padded` has as many states as all of them together make.
+
+    The width is a multiple of 4, so that batches have few shapes. Where the lengths are not known, or wrong, they stay as they are.
+    """
+    n = registry.host_value(lengths)
+    if n is None or not n.size or n.min() < 0 or not n.max() or n.sum() != targets.shape[0]:
+        return targets
+    at = (np.cumsum(n) - n)[:, None] + np.arange(-(-n.max() // 4) * 4)
+    return take(targets, targets.new_tensor(np.minimum(at, targets.shape[0] - 1), dtype=dtypes.int64))
+
+
 @composite(where="nn.functional")
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
     """The loss of aligning `targets` with `log_probs` (T, N, C) or (T, C), blanks and repeats allowed."""
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
+    given = log_probs, targets, input_lengths, target_lengths
+    if not (_are_tensors(given) or _are_tensors(given[:2]) and _are_ints(input_lengths) and _are_ints(target_lengths)):
+        number = ("none", "mean", "sum").index(reduction)
+        raise general.combination("ctc_loss", (*given, blank, number, zero_infinity), _FORMS)
     single = log_probs.ndim == 2
     if single:
         log_probs = log_probs.unsqueeze(1)
@@ -151,6 +186,8 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
         raise RuntimeError("target_lengths must be of size batch_size")
     if targets.dtype.is_floating_point:  # labels
         targets = targets.long()
+    if targets.ndim == 1:
+        targets = _in_rows(targets, target_lengths)
     # Lengths and labels may be the CPU's, as CUDA's library wants them.
     targets, input_lengths, target_lengths = (t.to(log_probs.device) for t in (targets, input_lengths, target_lengths))
     loss = ctc_alignments(log_probs, targets, input_lengths, target_lengths, blank)

@@ -1,7 +1,6 @@
 """Ops on images and sequences: padding, resampling, sampling on a grid, windows as columns, shuffles of pixels."""
 
 import math
-import warnings
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +12,7 @@ from jtorch.core import dtype as dtypes
 from jtorch.core import shapes, wide
 from jtorch.core.channel_order import FOLLOWS, IMAGES
 from jtorch.core.dtype import BOOL, INT
-from jtorch.errors import argument
+from jtorch.errors import argument, warn
 
 from . import channels, formats
 from .adaptive_pool import adaptive_avg_pool as mean_windows
@@ -441,7 +440,7 @@ def affine_grid(theta, size, align_corners=None):
     if not theta.dtype.is_floating_point:
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
     if align_corners is None:
-        warnings.warn(CORNERS_WARNING, stacklevel=2)
+        warn(CORNERS_WARNING)
     size = tuple(size)
     shown = f"({', '.join(map(str, size))})"
     if len(size) not in (4, 5):
@@ -457,10 +456,9 @@ def affine_grid(theta, size, align_corners=None):
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {shown}")
     if align_corners and min(size[2:]) == 1:
-        warnings.warn(
+        warn(
             "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True. "
-            "This is not an intended use case of affine_grid. See the documentation of affine_grid for details.",
-            stacklevel=2,
+            "This is not an intended use case of affine_grid. See the documentation of affine_grid for details."
         )
     return affine_grid_generator(theta, size, bool(align_corners))
 
@@ -578,7 +576,7 @@ def _(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
             f"but got: '{padding_mode}'"
         )
     if align_corners is None:
-        warnings.warn(CORNERS_WARNING, stacklevel=2)
+        warn(CORNERS_WARNING)
     sizes = f"input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
     if input.shape[0] != grid.shape[0]:
         raise RuntimeError(f"grid_sampler(): expected grid and input to have same batch size, but got {sizes}")
@@ -774,7 +772,7 @@ def _check_mode(input, mode):
 
 
 def _warn_older(name):
-    warnings.warn(f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=3)
+    warn(f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.")
 
 
 @composite(where="nn.functional")

@@ -37,6 +37,7 @@ from .views import diagonal
 
 RETURN_FIELDS = {
     "slogdet": ("sign", "logabsdet"),
+    "linalg_slogdet": ("sign", "logabsdet"),
     "inv_ex": ("inverse", "info"),
 }
 
@@ -252,14 +253,19 @@ def det(A: Array) -> Array:
 det.guards(A=True, out=True)
 
 
-@op(where="linalg torch Tensor", grad_name="LinalgSlogdetBackward0", out="exact")
-def slogdet(A: Array) -> tuple[Array, Array]:
+def _slogdet(A: Array) -> tuple[Array, Array]:
     """The sign of the determinant and the logarithm of its absolute value."""
     squares(A, "linalg.slogdet")
     sign, log = jnp.linalg.slogdet(A)
     return sign, log
 
 
+# Two ops, since the types of their results have their names.
+linalg_slogdet = op(where="linalg.slogdet", grad_name="LinalgSlogdetBackward0", out="exact", name="linalg_slogdet")(
+    _slogdet
+)
+slogdet = op(where="torch Tensor", grad_name="LinalgSlogdetBackward0", out="exact", name="slogdet")(_slogdet)
+linalg_slogdet.guards(out0=True)
 slogdet.guards(out0=True)
 
 

@@ -1,17 +1,17 @@
 """Linear layers, embeddings and dropout: the ops whose speed decides a transformer's. Knows arrays only."""
 
 import math
-import warnings
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jtorch import config
+from jtorch import config, errors_arguments
 from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
 from jtorch.core.shapes import broadcast
+from jtorch.errors import warn
 
 from . import backend, formats, registry
 from .arithmetic import mul
@@ -109,7 +109,7 @@ def _check_bias(input, rows, columns, bias):
         return
     target = (rows, columns)
     if bias.ndim > 2:
-        raise errors.expand_rank(bias.shape, target)
+        raise errors_arguments.expand_rank(bias.shape, target, bias.dtype)
     for d in range(2 - bias.ndim, 2):
         n = bias.shape[d - 2]
         if n not in (1, target[d]):
@@ -637,9 +637,9 @@ def _dropped_channels(name, ranks, input, p, training, inplace):
     if ndim not in ranks:
         if spatial == 1:
             raise errors.dropout_rank(ndim)
-        warnings.warn(errors.dropout_rank_warning(name, ndim, spatial), stacklevel=3)
+        warn(errors.dropout_rank_warning(name, ndim, spatial))
     elif ndim == 3 and spatial == 2:
-        warnings.warn(errors.dropout2d_three_warning(), stacklevel=3)
+        warn(errors.dropout2d_three_warning())
     # dropout2d reads three dimensions as (N, C, L), its siblings read any number but their own as unbatched
     unbatched = ndim != ranks[1] and spatial != 2
     return _dropped(dropout_mask, input, p, training, inplace, features=1 if unbatched else 2)

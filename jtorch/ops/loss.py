@@ -3,7 +3,6 @@
 import builtins
 import functools
 import math
-import warnings
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +14,7 @@ from jtorch.core import dtype as dtypes
 from jtorch.core import shapes
 from jtorch.core.dtype import BOOL, COMPLEX, INT, scalar_name
 from jtorch.core.dtype import FLOAT as FLOATING
+from jtorch.errors import warn
 
 from . import formats
 from .backend import accumulator, magnitude
@@ -682,11 +682,10 @@ def _(input, target, size_average=None, reduce=None, reduction="mean", log_targe
             raise RuntimeError(f"kl_div: {kind} inputs not supported.")
     shapes.broadcast(tuple(target.shape), tuple(input.shape))
     if reduction == "mean" and size_average is None and reduce is None:
-        warnings.warn(
+        warn(
             "reduction: 'mean' divides the total loss by both the batch size and the support size."
             "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
-            "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
-            stacklevel=2,
+            "'mean' will be changed to behave the same as 'batchmean' in the next major release."
         )
 
 

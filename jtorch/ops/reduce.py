@@ -12,6 +12,7 @@ from jax import lax
 
 from .. import errors
 from ..core import dtype as dtypes
+from ..tracebacks import shorten
 from .arithmetic import div, sub, true_divide
 from .backend import NARROW, accumulator, check_norm_dtype, conjugate, differentiated_as, extreme_over, on_cpu, sum_over
 from .conversion import _zero, conj_of, convert, is_foreign, kind, opmath, to_float
@@ -537,13 +538,21 @@ def _overloaded(whole, along, binary, input, args, kwargs):
 @composite
 def max(input, *args, **kwargs):
     """max(input), max(input, dim, keepdim=False) -> (values, indices), or max(input, other)."""
-    return _overloaded(max_all, max_dim, maximum, input, args, kwargs)
+    try:
+        return _overloaded(max_all, max_dim, maximum, input, args, kwargs)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 @composite
 def min(input, *args, **kwargs):
     """min(input), min(input, dim, keepdim=False) -> (values, indices), or min(input, other)."""
-    return _overloaded(min_all, min_dim, minimum, input, args, kwargs)
+    try:
+        return _overloaded(min_all, min_dim, minimum, input, args, kwargs)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 @op(out="exact")

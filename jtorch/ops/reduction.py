@@ -143,9 +143,8 @@ def into_input(input, target):
 
 def warn_sizes(input, target):
     if tuple(input.shape) != tuple(target.shape):
-        warnings.warn(
+        call_errors.warn(
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). "
             "This will likely lead to incorrect results due to broadcasting. "
-            "Please ensure they have the same size.",
-            stacklevel=2,
+            "Please ensure they have the same size."
         )

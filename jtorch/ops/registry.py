@@ -413,6 +413,9 @@ class View(Record):
         self.grad_name = grad_name or camel(self.name) + "Backward0"
         self.spread = spread  # whether the ints of its one static argument may be given one by one, as a single one may
         self.plans: dict[tuple, Any] = {}
+        self.checks: list[Callable] = []
+
+    check = Op.check
 
     def apply(self, *args, **kwargs):
         """On a plain array: the same view of its contiguous layout, read at once."""

@@ -183,6 +183,12 @@ def expand(input: Layout, size: VarInts, implicit: bool = False) -> Layout:
     return input.expand(size)
 
 
+@expand.check
+def _(input, size, implicit=False):
+    if len(size) < input.ndim:
+        raise errors_arguments.expand_rank(input.shape, size, input.dtype)
+
+
 @composite(where="Tensor")
 def expand_as(input: Array, other: Array):
     """`input` expanded to the shape of `other`."""

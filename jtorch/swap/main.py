@@ -36,6 +36,11 @@ def run_script(path: str, name: str = "__main__"):
     return _run(code, name, path, None, loader, {"script": path})
 
 
+def run_text(text: bytes):
+    """Run a program that has no file, whose spawned processes cannot run it again; returns its globals."""
+    return _run(compile(text, "<stdin>", "exec"), "__main__", None, None, None, {})
+
+
 def run_module(target: str, name: str = "__main__"):
     """Run a module, or the `__main__` of a package; returns its globals. Raises ImportError as `python -m` would."""
     spec = importlib.util.find_spec(_file_of(target))
@@ -61,9 +66,9 @@ def _file_of(target):
 
 def _run(code, name, path, package, loader, program):
     made = types.ModuleType(name)
-    made.__dict__.update(
-        __file__=path, __builtins__=builtins, __loader__=loader, __package__=package, __spec__=_Spec(package)
-    )
+    made.__dict__.update(__builtins__=builtins, __loader__=loader, __package__=package, __spec__=_Spec(package))
+    if path is not None:
+        made.__file__ = path
     if name == "__main__":
         os.environ[PROGRAM] = json.dumps(program)
         sys.modules[name] = made

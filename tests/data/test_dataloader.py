@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+import jtorch
 from jtorch import data
 from jtorch.core import rng
 
@@ -188,7 +189,10 @@ def test_errors(settings, same_error):
 
 
 def test_a_timeout_without_workers(same_error):
+    for t in (torch, jtorch):
+        t.manual_seed(3)
     same_error(lambda: iter(theirs.DataLoader([1], timeout=5)), lambda: iter(data.DataLoader([1], timeout=5)))
+    assert jtorch.rand(1).item() == torch.rand(1).item(), "the pass has drawn its seed"
 
 
 @pytest.mark.parametrize("settings", STREAM_ERRORS, ids=str)

@@ -66,6 +66,10 @@ VALUES = {
     "a margin's loss of flags": lambda t: t.nn.functional.soft_margin_loss(
         t.arange(3.0), t.tensor([True, False, True])
     ),
+    "indices that numbers alone make": lambda t: [
+        t.nn.functional.embedding(i, t.arange(16.0).view(8, 2))
+        for i in (t.arange(8), t.arange(9)[None].expand(3, -1)[:, :8], t.arange(16)[::2] // 2, t.full((2, 2), 7))
+    ],
     "lengths as numbers and labels as floats": lambda t: t.nn.functional.ctc_loss(
         t.zeros(5, 2, 4).log_softmax(-1), t.ones(2, 3), (5, 5), (3, 3)
     ),
@@ -237,6 +241,33 @@ REFUSED = {
         for i in (5, -1)
     ],
     "gradients of what is no tensor": [lambda t: t.autograd.grad("a", t.ones(1)), lambda t: t.autograd.grad(["a"], t.ones(1))],
+    "a rank that expand lacks": [
+        lambda t, kind=kind: t.zeros(2, 3, dtype=getattr(t, kind)).expand(2)
+        for kind in ("float32", "int64", "bool", "bfloat16", "uint8", "complex64", "uint16", "float8_e4m3fn")
+    ],
+    "rows of a kind that is no index": [
+        lambda t, kind=kind: t.nn.functional.embedding(t.zeros(2, dtype=getattr(t, kind)), t.ones(3, 2))
+        for kind in ("bool", "uint16", "float32", "complex64", "uint8")
+    ],
+    "indices that a few numbers at hand make": [
+        lambda t: t.nn.functional.cross_entropy(t.ones(3, 3), t.tensor([0, 1, 2]) - 1),
+        lambda t: t.nn.functional.nll_loss(t.ones(3, 3), (t.tensor([0, 1, 2], dtype=t.int32) * 2).long()),
+        lambda t: t.nn.functional.embedding(t.tensor([[1, 2], [3, 4]]).t() + 4, t.ones(8, 2)),
+        lambda t: t.ones(3, 3).gather(1, (t.tensor([0, 2]) + 1)[:, None]),
+        lambda t: t.ones(3)[t.tensor([0, 1]) + 2],
+        lambda t: t.nn.functional.one_hot(t.tensor([0, 1]) - 1),
+    ],
+    "indices that numbers alone make": [
+        lambda t: t.nn.functional.embedding(t.arange(9), t.ones(8, 2)),
+        lambda t: t.nn.functional.embedding(t.arange(9)[None].expand(3, -1), t.ones(8, 2)),
+        lambda t: t.nn.functional.embedding(t.arange(16).view(4, 4).t()[2], t.ones(8, 2)),
+        lambda t: t.nn.functional.embedding(t.zeros(2, dtype=t.long) - 1, t.ones(8, 2)),
+        lambda t: t.nn.functional.cross_entropy(t.ones(10, 3), t.full((10,), 3)),
+        lambda t: t.ones(10, 3).gather(1, t.full((10, 1), 3)),
+        lambda t: t.ones(3)[t.arange(4)],
+        lambda t: t.zeros(3).scatter_(0, t.arange(4), t.ones(4)),
+        lambda t: t.nn.functional.ctc_loss(t.zeros(5, 2, 4), t.ones(2, 3).long(), t.full((2,), 6), t.full((2,), 3)),
+    ],
     "ends of a histogram": [
         lambda t, n=n, ends=ends: t.histc(t.ones(n), 4, *ends)
         for n, ends in (

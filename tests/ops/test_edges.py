@@ -413,6 +413,16 @@ VALUES = {
         for z in (False, True)
         for x in [t.arange(24.0).reshape(4, 2, 3).sin().log_softmax(-1).tolist()]
     ],
+    "targets in one row": lambda t: [
+        gradient_of(
+            t,
+            lambda x, lengths=lengths: t.nn.functional.ctc_loss(
+                x.log_softmax(-1), t.arange(sum(lengths)) % 2 + 1, t.full((3,), 9), lengths, reduction="sum"
+            ),
+            t.arange(81.0).reshape(9, 3, 3).sin().tolist(),
+        )
+        for lengths in (t.tensor([3, 0, 1]), (1, 1, 1), (0, 0, 4), t.tensor([4, 2, 6]) // 2)
+    ],
     "classes need no gradient": lambda t: [
         t.nn.functional.hinge_embedding_loss(t.ones(3), t.tensor([1.0, -1, 0.5], requires_grad=True)).requires_grad,
         t.nn.functional.cosine_embedding_loss(t.ones(1, 2), t.ones(1, 2), t.ones(1, requires_grad=True)).requires_grad,

@@ -217,7 +217,10 @@ RESULTS = {
     ],
     "names of results": lambda t: [
         type(getattr(t.linalg, f)(t.eye(2))).__name__
-        for f in ("eigh", "eig", "lu_factor", "cholesky_ex", "inv_ex", "ldl_factor")
+        for f in ("eigh", "eig", "lu_factor", "cholesky_ex", "inv_ex", "ldl_factor", "slogdet")
+    ],
+    "names of results of the same in torch": lambda t: [
+        type(f).__name__ for f in (t.slogdet(t.eye(2)), t.eye(2).slogdet())
     ],
     "medians into out=": lambda t: [
         f(t.tensor([[3.0, 1, 2], [0, 5, 4]]), d, keep, out=(t.empty(0), t.empty(0, dtype=t.int64)))

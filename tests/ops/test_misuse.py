@@ -18,6 +18,14 @@ REFUSED = {
         lambda t: t.nn.functional.scaled_dot_product_attention(*(t.ones(1, 2, 3),) * 3, 1),
         lambda t: t.nn.functional.scaled_dot_product_attention(*(t.ones(1, 2, 3),) * 3, dropout_p=1.5),
     ],
+    "lengths that are no tuples": [
+        lambda t, lengths=lengths: t.nn.CTCLoss()(t.zeros(5, 1, 3).log_softmax(2), t.tensor([1]), *lengths)
+        for lengths in ((5, 1), ((5,), 1), (5, (1,)), (None, (1,)), ([5.0], [1]), ("5", "1"))
+    ]
+    + [
+        lambda t: t.nn.CTCLoss()(t.zeros(5, 1, 3).log_softmax(2), t.tensor([1]), (5,), t.tensor([1])),
+        lambda t: t.nn.CTCLoss()(t.zeros(5, 1, 3).log_softmax(2), [1], (5,), (1,)),
+    ],
     "names that are not there": [
         lambda t: t.sum(t.ones(2, 3), 0, foo=1),
         lambda t: t.argmax(t.ones(2, 3), 0, foo=1),

@@ -16,13 +16,14 @@ def run(text, folder, *arguments, command=("run",), name="program.py", check=Tru
     return call([*command, str(path), *arguments], folder, check)
 
 
-def call(arguments, folder, check=True):
-    """`python -m jtorch` with these arguments, in a folder."""
+def call(arguments, folder, check=True, given=None):
+    """`python -m jtorch` with these arguments, in a folder; `given`: what it finds on its standard input."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     done = subprocess.run(
         [sys.executable, "-m", "jtorch", *arguments],
         capture_output=True,
         text=True,
+        input=given,
         cwd=folder,
         env=environment,
         timeout=300,

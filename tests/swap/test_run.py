@@ -24,6 +24,17 @@ def test_script(tmp_path):
     assert done.stdout == "['-m', '--lr', '0.1'] 3.0 True True\ncpu <class 'torch.device'> torch.int8\n"
 
 
+def test_standard_input(tmp_path):
+    """`run -`, as `python -`: without a file, its lines in tracebacks nonetheless by number."""
+    text = "import sys, torch\nprint(sys.argv, torch.ones(2).sum().item(), '__file__' in globals())\n1 / 0\n"
+    done = programs.call(["run", "-", "x"], tmp_path, check=False, given=text)
+    assert done.stdout == "['-', 'x'] 2.0 False\n"
+    assert done.stderr.splitlines()[1:] == [
+        '  File "<stdin>", line 3, in <module>',
+        "ZeroDivisionError: division by zero",
+    ]
+
+
 def test_file_is_an_absolute_path(tmp_path):
     """As in Python: `Path(__file__).parent.parent` is right when a program was started by a relative path."""
     (tmp_path / "program.py").write_text("import sys\nprint(__file__, sys.argv[0])\n")

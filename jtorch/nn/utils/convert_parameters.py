@@ -1,6 +1,7 @@
 """Parameters as one vector, and back."""
 
 from jtorch import functions as torch
+from jtorch.convert import typename
 from jtorch.tensor import Tensor
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]
@@ -24,7 +25,7 @@ def parameters_to_vector(parameters):
 def vector_to_parameters(vec, parameters):
     """Make the parameters slices of one vector."""
     if not isinstance(vec, Tensor):
-        raise TypeError(f"expected torch.Tensor, but got: {type(vec).__module__}.{type(vec).__name__}")
+        raise TypeError(f"expected torch.Tensor, but got: {typename(vec)}")
     device, at = None, 0
     for param in parameters:
         device = _same_device(param, device)

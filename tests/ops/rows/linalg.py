@@ -1,7 +1,7 @@
 """Rows of jtorch/ops/linalg.py."""
 
 from .. import defined
-from . import row
+from . import T, row
 
 ROWS = [
     row("linalg.vector_norm"),
@@ -9,6 +9,7 @@ ROWS = [
     row("linalg.cond"),
     row("linalg.det"),
     row("linalg.slogdet"),
+    row("slogdet", samples=[[T(3, 3)], [T(2, 4, 4)]]),
     row("logdet"),
     row("linalg.inv"),
     row("linalg.inv_ex"),
