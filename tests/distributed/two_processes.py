@@ -184,9 +184,10 @@ class Branches(nn.Module):
 
 def training(rank, size):
     torch.manual_seed(rank)  # other weights, which become those of rank 0
-    net = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 1))
+    net = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 1)).double()
     ddp = DistributedDataParallel(net)
-    samples = data.TensorDataset(torch.arange(48.0).view(12, 4).sin(), torch.arange(12.0).view(12, 1) / 12)
+    xs = torch.arange(48, dtype=torch.float64).view(12, 4)
+    samples = data.TensorDataset(xs.sin(), xs[:, :1] / 48)
     sampler = data.DistributedSampler(samples, shuffle=True, seed=3)
     opt, losses = torch.optim.SGD(ddp.parameters(), 0.1, momentum=0.9), []
     for epoch in range(4):

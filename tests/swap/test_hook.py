@@ -57,7 +57,7 @@ NAMES = """
         torch.nowhere
     except AttributeError as error:
         assert str(error) == "module 'torch' has no attribute 'nowhere'"
-    assert not torch.cuda.is_available() and not torch.distributed.is_available() and not torch.backends.mps.is_available()
+    assert not torch.cuda.is_available() and torch.distributed.is_available() and not torch.backends.mps.is_available()
     assert not torch.xpu.is_available() and torch.version.cuda is None
     from torch.distributions.utils import _standard_normal, _sum_rightmost
     from torch.distributed import rpc
