@@ -13,22 +13,38 @@ def numpys(prog, cause) -> costs.Wait | None:
     A loop whose graph is another one at each pass (by an episode's length, a sentence's, a slice's) would compile for ever: what is
     a program that was compiled at sight with other shapes, or is made of what two of them were made of, waits until it comes back. So does
     one of very many nodes: many passes of a loop that looks at none of its values. Where most operations come with many sizes, the loop's
-    tensors grow (a cache of keys, slices up to a pivot), and XLA would compile each pass by itself.
+    tensors grow (a cache of keys, slices up to a pivot), and XLA would compile each pass by itself. An update of parameters whose
+    gradients are there already, since the loss was looked at before, is very many primitives of little work.
     """
+    if config.deterministic:
+        return None
     plans = {node.plan for node in prog.nodes}
     very_many = prog.n_nodes > _VERY_MANY
     growing = False
     if cause != "optimizer.step":  # a step of a deep network comes again and again
         very_many = very_many or prog.n_nodes > max(_MANY, _ALIKE * len(plans))
         growing = cause != _COMPILED and len(plans) > _LONG and len(plans) > _SIZES * len({plan.name for plan in plans})
-    if config.deterministic or not very_many and len(_cold(prog)) <= config.cold_ops:
+    update = _only_updates(prog)
+    if not (very_many or update) and len(_cold(prog)) <= config.cold_ops:
         return None
     names = _names(prog)
     varied = very_many or growing or names in seen.kinds or _mostly(map(seen.names.get, names, repeat(0))) >= _VARIED
-    if not varied:
+    if not (varied or update):
         return None
     least, quickly = _ENOUGH_OF_MANY if very_many else _ENOUGH, hasty.wanted(prog)
     return costs.by_numpy(prog, least, quickly) if by_numpy.wanted(prog, least, quickly) else None
+
+
+def _only_updates(prog) -> bool:
+    """Whether most of what a program makes are parameters and their states, and none of it gradients."""
+    made = updated = 0
+    for plan in [node.plan for node in prog.nodes]:
+        made += plan.n_out
+        if plan.op is None and plan.grad_name is not None:
+            return False
+        if plan.op is None and plan.runtime and plan.n_out > _PARAMETERS:
+            updated += plan.n_out
+    return 2 * updated > made and prog.device.type == "cpu" and costs.nbytes(prog) <= by_numpy.LITTLE
 
 
 def at_sight(prog, inputs) -> bool:
@@ -85,6 +101,7 @@ _MANY, _ALIKE = 200, 8  # nodes; so many times the plans that they are made of
 _COMPILED = "compiled region"  # by torch.compile, whose caller asked for it
 _LONG, _SIZES = 64, 12  # plans, and for each kind of operation, of a loop whose tensors grow
 _ENOUGH, _ENOUGH_OF_MANY = 2, 16  # runs by numpy
+_PARAMETERS = 4  # results, of which an operation that updates a group of parameters has more
 _MOSTLY = 0.7
 # So many ops, or this part of the nodes, may need executables of their own: one takes as long as eight nodes of a program. More when
 # more programs than the first few have been compiled in vain.

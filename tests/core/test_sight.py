@@ -54,6 +54,26 @@ def test_a_step_that_numpy_runs_is_not_compiled_with_its_gradients():
     assert counted(lambda: steps(6, 8))[0] == 0
 
 
+@pytest.mark.parametrize("scale", [1.0, 0.5], ids=["update", "clipped and updated"])
+def test_an_update_alone_is_numpys(scale, monkeypatch):
+    """Where the loss was looked at before the step, whose graph then is of many parameters and little work."""
+    monkeypatch.setattr(costs, "AT_MOST_OFTEN", 4)
+    params = [jtorch.nn.Parameter(jtorch.ones(3 + k, 5)) for k in range(8)]
+    opt = jtorch.optim.AdamW(params, lr=0.125)
+
+    def step():
+        sum((p * p).sum() for p in params).backward()
+        jtorch.synchronize()
+        found = counted(
+            lambda: (scale < 1 and jtorch.nn.utils.clip_grad_norm_(params, scale), opt.step(), jtorch.synchronize())
+        )
+        opt.zero_grad()
+        return found
+
+    assert [step() for _ in range(3)] == [(0, 1)] * 3
+    assert (1, 0) in [step() for _ in range(8)], "one that comes often is compiled"
+
+
 def test_many_passes_are_numpys(monkeypatch):
     """A loop that looks at none of its values is a graph of very many nodes, whole where it is differentiated."""
 
