@@ -123,6 +123,7 @@ LINALG = [
     Row("det", (BP,)),
     Row("det", (Z,)),
     Row("slogdet", (B,)),
+    Row("linalg_slogdet", (Z,)),
     Row("logdet", (BP,)),
     Row("inv", (BP,)),
     Row("inv", (HZ,), tol=1e-4),
