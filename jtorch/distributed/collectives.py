@@ -72,6 +72,14 @@ def _run(group, collective, args, finish, written, asynchronous):
     return None
 
 
+def _alone(targets, sources, asynchronous):
+    """A collective of one process: copies, for which nothing is read."""
+    for target, source in zip(targets, sources, strict=True):
+        if target is not source:
+            target.detach().copy_(source.detach().reshape(target.shape))
+    return Work(written=targets) if asynchronous else None
+
+
 def _written(targets):
     """Write a message into each."""
 
@@ -145,6 +153,8 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
     if group is None:
         return None
     _kind("all_reduce", op, tensor)
+    if group.size() == 1:
+        return _alone([tensor], [tensor], async_op)
     return _run(
         group, group.reduced, (elements(tensor, async_op), op), lambda found: write(tensor, found), [tensor], async_op
     )
@@ -158,6 +168,8 @@ def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):
         return None
     for t in found:
         _kind("all_reduce", op, t)
+    if group.size() == 1:
+        return _alone(found, found, async_op)
     arrays = [elements(t, async_op) for t in found]
     return _run(group, lambda: [group.reduced(a, op) for a in arrays], (), _written(found), found, async_op)
 
@@ -169,6 +181,8 @@ def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
     if group is None:
         return None
     root = root_of(group, src, group_src)
+    if group.size() == 1:
+        return _alone([tensor], [tensor], async_op)
     finish = None if root == group.rank() else lambda found: write(tensor, found)
     return _run(group, group.from_one, (elements(tensor, async_op), root), finish, [tensor], async_op)
 
@@ -180,7 +194,10 @@ def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_
     if group is None:
         return None
     _kind("reduce", op, tensor)
-    root, array = root_of(group, dst, group_dst), elements(tensor, async_op)
+    root = root_of(group, dst, group_dst)
+    if group.size() == 1:
+        return _alone([tensor], [tensor], async_op)
+    array = elements(tensor, async_op)
 
     def collective():
         found = group.to_one(np.ascontiguousarray(array), root)
@@ -198,6 +215,8 @@ def all_gather(tensor_list, tensor, group=None, async_op=False):
         return None
     _count(group, targets, "all_gather")
     _same("ProcessGroupGloo::allgather", targets, tensor)
+    if group.size() == 1:
+        return _alone(targets, [tensor], async_op)
     return _run(group, group.everywhere, (elements(tensor, async_op),), _written(targets), targets, async_op)
 
 
@@ -217,6 +236,8 @@ def all_gather_single(output, input, group=None, async_op=False):
     if group is None:
         return None
     _multiple(group, output, input)
+    if group.size() == 1:
+        return _alone([output], [input], async_op)
     return _run(
         group,
         group.everywhere,
@@ -248,6 +269,8 @@ def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group
         _same("ProcessGroupGloo::gather", targets, tensor)
     elif targets:
         raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
+    if group.size() == 1:
+        return _alone(targets, [tensor], async_op)
     finish = _written(targets) if targets else None
     return _run(
         group, group.to_one, (np.ascontiguousarray(elements(tensor, async_op)), root), finish, targets, async_op
@@ -269,6 +292,8 @@ def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, gro
         _same("ProcessGroupGloo::scatter", sources, tensor)
     elif sources:
         raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
+    if group.size() == 1:
+        return _alone([tensor], sources, async_op)
     arrays = [elements(t, async_op) for t in sources]
     return _run(group, group.one_each, (arrays, root), lambda found: write(tensor, found), [tensor], async_op)
 
@@ -284,6 +309,8 @@ def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=Fal
     for t in sources:
         if t.dtype is not output.dtype:
             raise ValueError(f"Invalid usage of tensors with different dtypesFound {output.dtype} and  {t.dtype}")
+    if group.size() == 1:
+        return _alone([output], sources, async_op)
     arrays = [elements(t, async_op) for t in sources]
     return _run(group, group.reduced_to, (arrays, op), lambda found: write(output, found), [output], async_op)
 
@@ -296,6 +323,8 @@ def reduce_scatter_single(output, input, op=ReduceOp.SUM, group=None, async_op=F
         return None
     _kind("reduce_scatter", op, output)
     _multiple(group, input, output)
+    if group.size() == 1:
+        return _alone([output], [input], async_op)
     arrays = np.split(np.ascontiguousarray(elements(input, async_op)).reshape(-1), group.size())
     return _run(group, group.reduced_to, (arrays, op), lambda found: write(output, found), [output], async_op)
 
@@ -317,6 +346,8 @@ def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False
         return None
     _count(group, targets, "all_to_all")
     _count(group, sources, "all_to_all")
+    if group.size() == 1:
+        return _alone(targets, sources, async_op)
     return _run(
         group, group.exchange, ([elements(t, async_op) for t in sources],), _written(targets), targets, async_op
     )
@@ -328,6 +359,8 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
     group = member("all_to_all_single", group)
     if group is None:
         return None
+    if group.size() == 1:
+        return _alone([output], [input], async_op)
     parts = _rows(
         group, elements(input, async_op), input_split_sizes, "Tensor's dim 0 does not divide equally across group size"
     )

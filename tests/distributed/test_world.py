@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import jtorch
+from jtorch.core import ledger
 from jtorch.distributed import world
 from jtorch.distributed.elastic.multiprocessing import errors
 from tests.oracle import both, torch
@@ -103,6 +104,21 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_one_process(name):
     both(PROGRAMS[name])
+
+
+def test_collectives_of_one_process_read_nothing():
+    """A step that averages its loss among processes stays one program where there is one."""
+    d = jtorch.distributed
+    d.init_process_group("gloo")
+    x, out, one = jtorch.ones(3) * 2, [jtorch.zeros(3)], jtorch.zeros(3)
+    before = ledger.counters.flushes
+    d.all_reduce(x)
+    d.broadcast(x, 0)
+    d.all_gather(out, x)
+    d.all_gather_single(one, x)
+    d.reduce_scatter(one, [x])
+    assert ledger.counters.flushes == before
+    assert out[0].tolist() == one.tolist() == [2.0] * 3
 
 
 ADDRESSES = {
