@@ -18,6 +18,7 @@ from .status import DistNetworkError
 
 _HEAD = struct.Struct("!qqq")  # group, tag, bytes
 _HELLO = struct.Struct("!q32s")  # rank, token
+_GREETING = 30.0  # seconds in which who has connected says who it is
 _TOGETHER = 1 << 14  # bytes of a message that is sent in one piece with its head
 COLLECTIVE = -1  # the tag of what collectives send; those of `send` are not negative
 
@@ -62,7 +63,7 @@ class Links:
         except TimeoutError:
             missing = sorted({*range(self.rank + 1, self.size)} - {*self._sockets})
             raise DistNetworkError(f"Timed out after {timeout} waiting for the ranks {missing}") from None
-        found.settimeout(timeout.total_seconds())
+        found.settimeout(min(timeout.total_seconds(), _GREETING))
         with contextlib.suppress(OSError):
             rank, said = _HELLO.unpack(_exactly(found, _HELLO.size).tobytes())
             if hmac.compare_digest(said, token.encode()) and self.rank < rank < self.size:
