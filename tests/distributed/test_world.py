@@ -121,6 +121,13 @@ def test_collectives_of_one_process_read_nothing():
     assert out[0].tolist() == one.tolist() == [2.0] * 3
 
 
+def test_arguments_come_to_the_modules_device():
+    jtorch.distributed.init_process_group("gloo")
+    net = jtorch.nn.Linear(2, 1, device="meta")
+    made = jtorch.nn.parallel.DistributedDataParallel(net, device_ids=[0])
+    assert made(jtorch.ones(1, 2)).device.type == "meta"
+
+
 ADDRESSES = {
     "no world size": ({"rank": 0, "init_method": "tcp://127.0.0.1:1"}, {}, ValueError, "world size parameter missing"),
     "no rank": ({"world_size": 2, "init_method": "tcp://127.0.0.1:1"}, {}, ValueError, "rank parameter missing"),

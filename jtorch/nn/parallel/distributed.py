@@ -9,6 +9,8 @@ from jtorch.distributed import buckets, collectives, messages, world
 from jtorch.distributed.join import Join, Joinable
 from jtorch.distributed.process_group import GroupMember, ReduceOp
 from jtorch.nn.modules.module import Module
+from jtorch.tensor import Tensor
+from jtorch.utils._pytree import tree_map
 
 __all__ = ["DistributedDataParallel"]
 
@@ -83,10 +85,15 @@ class DistributedDataParallel(Module, Joinable):
             buckets.unpack(flat, some)
 
     def forward(self, *inputs, **kwargs):
-        """The module's result."""
+        """The module's result. With `device_ids` tensors among the arguments come to the module's device."""
         if self.process_group.size() > 1:
             self._prepare()
+        if self.device_ids:
+            inputs, kwargs = tree_map(self._placed, (inputs, kwargs))
         return self.module(*inputs, **kwargs)
+
+    def _placed(self, x):
+        return x.to(self.device) if isinstance(x, Tensor) else x
 
     def _prepare(self):
         if self._without:
