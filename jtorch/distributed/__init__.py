@@ -46,20 +46,7 @@ def is_nccl_available() -> bool:
 is_mpi_available = is_ucc_available = is_xccl_available = is_nccl_available
 
 
-_MODULES = {
-    "autograd",
-    "checkpoint",
-    "device_mesh",
-    "elastic",
-    "fsdp",
-    "launch",
-    "launcher",
-    "nn",
-    "optim",
-    "rpc",
-    "run",
-    "tensor",
-}
+_MODULES = frozenset("autograd checkpoint device_mesh elastic fsdp launch launcher nn optim rpc run tensor".split())
 
 
 def __getattr__(name):

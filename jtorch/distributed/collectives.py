@@ -13,6 +13,7 @@ from ..core import dtype as dtypes
 from ..creation import from_numpy
 from ..tensor import Tensor
 from .process_group import ReduceOp, Work
+from .status import supports_complex
 from .world import get_group_rank, member
 
 __all__ = [
@@ -63,31 +64,26 @@ def root_of(group, rank, of_group, default=0) -> int:
     return default if rank is None else get_group_rank(group, rank)
 
 
-def _run(group, collective, args, finish, written, asynchronous):
-    """Start a collective; with its Work where that is asked for."""
-    work = Work(group.start(collective, *args), finish, written)
+def _run(group, collective, sources, targets, asynchronous):
+    """Start collective(arrays of the sources), which gives what is to be written into the targets, or None; its Work where asked for.
+
+    Of one process the targets are copies of the sources, for which nothing is read.
+    """
+    if group.size() == 1:
+        for target, source in zip(targets, sources, strict=True):
+            if target is not source:
+                target.detach().copy_(source.detach().reshape(target.shape))
+        return Work(written=targets) if asynchronous else None
+
+    def finish(messages):
+        for target, message in zip(targets, messages, strict=True) if messages is not None else ():
+            write(target, message)
+
+    work = Work(group.start(collective, [elements(t, asynchronous) for t in sources]), finish, targets)
     if asynchronous:
         return work
     work.wait()
     return None
-
-
-def _alone(targets, sources, asynchronous):
-    """A collective of one process: copies, for which nothing is read."""
-    for target, source in zip(targets, sources, strict=True):
-        if target is not source:
-            target.detach().copy_(source.detach().reshape(target.shape))
-    return Work(written=targets) if asynchronous else None
-
-
-def _written(targets):
-    """Write a message into each."""
-
-    def finish(messages):
-        for target, message in zip(targets, messages, strict=True):
-            write(target, message)
-
-    return finish
 
 
 def _same(name, targets, like):
@@ -119,14 +115,7 @@ def _kind(name, op, t):
     kind = t.dtype
     if op is ReduceOp.PREMUL_SUM:
         raise errors.unsupported("ReduceOp.PREMUL_SUM", instead="multiply, and reduce with ReduceOp.SUM")
-    if kind.is_complex and op in (
-        ReduceOp.MAX,
-        ReduceOp.MIN,
-        ReduceOp.PRODUCT,
-        ReduceOp.BAND,
-        ReduceOp.BOR,
-        ReduceOp.BXOR,
-    ):
+    if kind.is_complex and not supports_complex(op):
         raise ValueError(f"{name} does not support RedOpType.{op.name} on complex tensors")
     exact = not (kind.is_floating_point or kind.is_complex)
     if op in (ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR) and not exact:
@@ -153,11 +142,7 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
     if group is None:
         return None
     _kind("all_reduce", op, tensor)
-    if group.size() == 1:
-        return _alone([tensor], [tensor], async_op)
-    return _run(
-        group, group.reduced, (elements(tensor, async_op), op), lambda found: write(tensor, found), [tensor], async_op
-    )
+    return _run(group, lambda arrays: [group.reduced(a, op) for a in arrays], [tensor], [tensor], async_op)
 
 
 def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):
@@ -168,10 +153,7 @@ def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):
         return None
     for t in found:
         _kind("all_reduce", op, t)
-    if group.size() == 1:
-        return _alone(found, found, async_op)
-    arrays = [elements(t, async_op) for t in found]
-    return _run(group, lambda: [group.reduced(a, op) for a in arrays], (), _written(found), found, async_op)
+    return _run(group, lambda arrays: [group.reduced(a, op) for a in arrays], found, found, async_op)
 
 
 def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
@@ -181,10 +163,12 @@ def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
     if group is None:
         return None
     root = root_of(group, src, group_src)
-    if group.size() == 1:
-        return _alone([tensor], [tensor], async_op)
-    finish = None if root == group.rank() else lambda found: write(tensor, found)
-    return _run(group, group.from_one, (elements(tensor, async_op), root), finish, [tensor], async_op)
+
+    def collective(arrays):
+        found = group.from_one(*arrays, root)
+        return None if root == group.rank() else [found]
+
+    return _run(group, collective, [tensor], [tensor], async_op)
 
 
 def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_dst=None):
@@ -195,16 +179,12 @@ def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_
         return None
     _kind("reduce", op, tensor)
     root = root_of(group, dst, group_dst)
-    if group.size() == 1:
-        return _alone([tensor], [tensor], async_op)
-    array = elements(tensor, async_op)
 
-    def collective():
-        found = group.to_one(np.ascontiguousarray(array), root)
-        return None if found is None else group.combined(found, array.dtype, op)
+    def collective(arrays):
+        found = group.to_one(*arrays, root)
+        return None if found is None else [group.combined(found, arrays[0].dtype, op)]
 
-    finish = (lambda found: write(tensor, found)) if root == group.rank() else None
-    return _run(group, collective, (), finish, [tensor], async_op)
+    return _run(group, collective, [tensor], [tensor], async_op)
 
 
 def all_gather(tensor_list, tensor, group=None, async_op=False):
@@ -215,9 +195,7 @@ def all_gather(tensor_list, tensor, group=None, async_op=False):
         return None
     _count(group, targets, "all_gather")
     _same("ProcessGroupGloo::allgather", targets, tensor)
-    if group.size() == 1:
-        return _alone(targets, [tensor], async_op)
-    return _run(group, group.everywhere, (elements(tensor, async_op),), _written(targets), targets, async_op)
+    return _run(group, lambda arrays: group.everywhere(*arrays), [tensor], targets, async_op)
 
 
 def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, async_op=False):
@@ -236,16 +214,7 @@ def all_gather_single(output, input, group=None, async_op=False):
     if group is None:
         return None
     _multiple(group, output, input)
-    if group.size() == 1:
-        return _alone([output], [input], async_op)
-    return _run(
-        group,
-        group.everywhere,
-        (elements(input, async_op),),
-        lambda found: write(output, np.concatenate(found)),
-        [output],
-        async_op,
-    )
+    return _run(group, lambda arrays: [np.concatenate(group.everywhere(*arrays))], [input], [output], async_op)
 
 
 def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=False):
@@ -269,12 +238,7 @@ def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group
         _same("ProcessGroupGloo::gather", targets, tensor)
     elif targets:
         raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
-    if group.size() == 1:
-        return _alone(targets, [tensor], async_op)
-    finish = _written(targets) if targets else None
-    return _run(
-        group, group.to_one, (np.ascontiguousarray(elements(tensor, async_op)), root), finish, targets, async_op
-    )
+    return _run(group, lambda arrays: group.to_one(*arrays, root), [tensor], targets, async_op)
 
 
 def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, group_src=None):
@@ -292,10 +256,7 @@ def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, gro
         _same("ProcessGroupGloo::scatter", sources, tensor)
     elif sources:
         raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
-    if group.size() == 1:
-        return _alone([tensor], sources, async_op)
-    arrays = [elements(t, async_op) for t in sources]
-    return _run(group, group.one_each, (arrays, root), lambda found: write(tensor, found), [tensor], async_op)
+    return _run(group, lambda arrays: [group.one_each(arrays, root)], sources, [tensor], async_op)
 
 
 def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=False):
@@ -309,10 +270,7 @@ def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=Fal
     for t in sources:
         if t.dtype is not output.dtype:
             raise ValueError(f"Invalid usage of tensors with different dtypesFound {output.dtype} and  {t.dtype}")
-    if group.size() == 1:
-        return _alone([output], sources, async_op)
-    arrays = [elements(t, async_op) for t in sources]
-    return _run(group, group.reduced_to, (arrays, op), lambda found: write(output, found), [output], async_op)
+    return _run(group, lambda arrays: [group.reduced_to(arrays, op)], sources, [output], async_op)
 
 
 def reduce_scatter_single(output, input, op=ReduceOp.SUM, group=None, async_op=False):
@@ -323,10 +281,11 @@ def reduce_scatter_single(output, input, op=ReduceOp.SUM, group=None, async_op=F
         return None
     _kind("reduce_scatter", op, output)
     _multiple(group, input, output)
-    if group.size() == 1:
-        return _alone([output], [input], async_op)
-    arrays = np.split(np.ascontiguousarray(elements(input, async_op)).reshape(-1), group.size())
-    return _run(group, group.reduced_to, (arrays, op), lambda found: write(output, found), [output], async_op)
+
+    def collective(arrays):
+        return [group.reduced_to(np.split(arrays[0].reshape(-1), group.size()), op)]
+
+    return _run(group, collective, [input], [output], async_op)
 
 
 def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=False):
@@ -337,20 +296,14 @@ def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=F
 
 def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False):
     """From each process a tensor to each process."""
-    targets, sources = (
-        checked("output_tensor_list", output_tensor_list),
-        checked("input_tensor_list", input_tensor_list),
-    )
+    targets = checked("output_tensor_list", output_tensor_list)
+    sources = checked("input_tensor_list", input_tensor_list)
     group = member("all_to_all", group)
     if group is None:
         return None
     _count(group, targets, "all_to_all")
     _count(group, sources, "all_to_all")
-    if group.size() == 1:
-        return _alone(targets, sources, async_op)
-    return _run(
-        group, group.exchange, ([elements(t, async_op) for t in sources],), _written(targets), targets, async_op
-    )
+    return _run(group, group.exchange, sources, targets, async_op)
 
 
 def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None, async_op=False):
@@ -359,31 +312,28 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
     group = member("all_to_all_single", group)
     if group is None:
         return None
-    if group.size() == 1:
-        return _alone([output], [input], async_op)
-    parts = _rows(
-        group, elements(input, async_op), input_split_sizes, "Tensor's dim 0 does not divide equally across group size"
-    )
-    _rows(
-        group,
-        np.empty(tuple(output.shape), bool),
-        output_split_sizes,
-        "Tensor's dim 0 does not divide equally across group size",
-    )
-    return _run(group, group.exchange, (parts,), lambda found: write(output, np.concatenate(found)), [output], async_op)
+    n = group.size()
+    ends, _ = _ends(n, len(input), input_split_sizes), _ends(n, len(output), output_split_sizes)
+
+    def collective(arrays):
+        return [np.concatenate(group.exchange(np.split(arrays[0], ends)))]
+
+    return _run(group, collective, [input], [output], async_op)
 
 
-def _rows(group, array, sizes, uneven):
-    """The rows that each process sends or gets."""
+def _ends(n, rows, sizes):
+    """Where the rows for each of n processes end, but for the last; of one process nothing is checked."""
+    if n == 1:
+        return []
     if not sizes:
-        if len(array) % group.size():
-            raise RuntimeError(uneven)
-        return np.split(array, group.size())
-    if len(sizes) != group.size():
+        if rows % n:
+            raise RuntimeError("Tensor's dim 0 does not divide equally across group size")
+        return [k * rows // n for k in range(1, n)]
+    if len(sizes) != n:
         raise RuntimeError("Number of tensor splits not equal to group size")
-    if sum(sizes) != len(array):
+    if sum(sizes) != rows:
         raise RuntimeError("Split sizes doesn't match total dim 0 size")
-    return np.split(array, np.cumsum(sizes)[:-1])
+    return np.cumsum(sizes)[:-1]
 
 
 def barrier(group=None, async_op=False, device_ids=None):
@@ -391,7 +341,11 @@ def barrier(group=None, async_op=False, device_ids=None):
     group = member("barrier", group)
     if group is None:
         return None
-    return _run(group, group.everywhere, (np.zeros(0, np.uint8),), None, (), async_op)
+
+    def collective(arrays):
+        group.everywhere(np.zeros(0, np.uint8))
+
+    return _run(group, collective, (), (), async_op)
 
 
 def monitored_barrier(group=None, timeout=None, wait_all_ranks=False) -> None:

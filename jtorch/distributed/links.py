@@ -92,7 +92,7 @@ class Links:
 
     def send(self, rank: int, group: int, tag: int, message) -> None:
         """Send the bytes of an array, or bytes. DistNetworkError: that process has gone."""
-        message = memoryview(message)
+        message = memoryview(bytes_of(message) if isinstance(message, np.ndarray) else message)
         head = _HEAD.pack(group, tag, len(message))
         try:
             with self._locks[rank]:
@@ -142,6 +142,11 @@ class Links:
         for found in self._sockets.values():
             with contextlib.suppress(OSError):
                 found.shutdown(socket.SHUT_WR)
+
+
+def bytes_of(array) -> np.ndarray:
+    """The elements of an array as bytes, in their order."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 def _named(ranks):

@@ -3,7 +3,6 @@
 Source: https://docs.pytorch.org/docs/stable/distributed.html
 """
 
-import io
 import pickle
 
 import numpy as np
@@ -22,10 +21,6 @@ def _packed(obj) -> np.ndarray:
     return np.frombuffer(pickle.dumps(obj), np.uint8)
 
 
-def _unpacked(message):
-    return pickle.load(io.BytesIO(message))
-
-
 # --- objects: as trusted as the processes themselves, since they are pickled ----------------------------------------------
 
 
@@ -34,7 +29,7 @@ def all_gather_object(object_list, obj, group=None) -> None:
     group = member("all_gather_object", group)
     if group is not None:
         found = group.start(group.everywhere, _packed(obj)).result()
-        object_list[: len(found)] = map(_unpacked, found)
+        object_list[: len(found)] = map(pickle.loads, found)
 
 
 def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=None) -> None:
@@ -47,7 +42,7 @@ def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=
         raise ValueError("Argument ``object_gather_list`` must be specified on destination rank.")
     found = group.start(group.to_one, _packed(obj), root).result()
     if found is not None:
-        object_gather_list[: len(found)] = map(_unpacked, found)
+        object_gather_list[: len(found)] = map(pickle.loads, found)
 
 
 def broadcast_object_list(object_list, src=None, group=None, device=None, group_src=None) -> None:
@@ -58,7 +53,7 @@ def broadcast_object_list(object_list, src=None, group=None, device=None, group_
     root = root_of(group, src, group_src)
     found = group.start(group.from_one, _packed(list(object_list)), root).result()
     if root != group.rank():
-        object_list[:] = _unpacked(found)
+        object_list[:] = pickle.loads(found)
 
 
 def scatter_object_list(
@@ -75,7 +70,7 @@ def scatter_object_list(
         if scatter_object_input_list is None or len(scatter_object_input_list) != group.size():
             raise ValueError(f"source rank {root} has to give a list of {group.size()} objects, one for each process")
         packed = [_packed(obj) for obj in scatter_object_input_list]
-    scatter_object_output_list[0] = _unpacked(group.start(group.one_each, packed, root).result())
+    scatter_object_output_list[0] = pickle.loads(group.start(group.one_each, packed, root).result())
 
 
 # --- from one process to another ---------------------------------------------------------------------------------------------
@@ -142,8 +137,7 @@ def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
     if group is None:
         return None
     peer = _peer(group, dst, group_dst, "send")
-    message = np.ascontiguousarray(elements(tensor)).reshape(-1).view(np.uint8)
-    group.links.send(group.ranks[peer], group.number, tag, message)
+    group.links.send(group.ranks[peer], group.number, tag, elements(tensor))
     return Work(written=[tensor])
 
 
@@ -216,5 +210,5 @@ def recv_object_list(object_list, src=None, group=None, device=None, group_src=N
     if group is None:
         return -1
     sender, message = group.links.receive(_senders(group, src, group_src), group.number, 0, group.timeout)
-    object_list[:] = _unpacked(message)
+    object_list[:] = pickle.loads(message)
     return sender

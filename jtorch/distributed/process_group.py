@@ -8,8 +8,8 @@ import threading
 import numpy as np
 
 from ..futures import Future
-from .links import COLLECTIVE
-from .status import default_pg_timeout
+from .links import COLLECTIVE, bytes_of
+from .status import DEFAULT_BACKENDS, default_pg_timeout
 
 __all__ = ["Backend", "GroupMember", "ProcessGroup", "ReduceOp", "Work", "group", "reduce_op"]
 
@@ -40,15 +40,10 @@ class Backend(str):
 
     UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI, FAKE = "undefined", "gloo", "nccl", "xccl", "ucc", "mpi", "fake"
     backend_list = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI, FAKE]
-    default_device_backend_map = {"cpu": GLOO, "cuda": NCCL, "xpu": XCCL, "mps": GLOO}
+    default_device_backend_map = DEFAULT_BACKENDS
     backend_capability = {
-        GLOO: ["cpu", "cuda"],
-        NCCL: ["cuda"],
-        XCCL: ["xpu"],
-        UCC: ["cpu", "cuda"],
-        MPI: ["cpu", "cuda"],
-        FAKE: ["cpu", "cuda"],
-    }
+        GLOO: ["cpu", "cuda"], NCCL: ["cuda"], XCCL: ["xpu"], UCC: ["cpu", "cuda"], MPI: ["cpu", "cuda"], FAKE: ["cpu", "cuda"],
+    }  # fmt: skip
 
 
 class Work:
@@ -142,7 +137,7 @@ class ProcessGroup:
     # Collectives on arrays of the host. All processes of a group call the same in the same order.
 
     def _send(self, to, array):
-        self.links.send(self.ranks[to], self.number, COLLECTIVE, _bytes(array))
+        self.links.send(self.ranks[to], self.number, COLLECTIVE, array)
 
     def _receive(self, sender):
         return self.links.receive([self.ranks[sender]], self.number, COLLECTIVE, self.timeout)[1]
@@ -155,7 +150,7 @@ class ProcessGroup:
         for r in self._others():
             self._send(r, arrays[r])
         found = {r: self._receive(r) for r in self._others()}
-        found[self._own] = _bytes(arrays[self._own])
+        found[self._own] = bytes_of(arrays[self._own])
         return [found[r] for r in range(self.size())]
 
     def everywhere(self, array) -> list:
@@ -168,14 +163,14 @@ class ProcessGroup:
             return self._receive(root)
         for r in self._others():
             self._send(r, array)
-        return _bytes(array)
+        return bytes_of(array)
 
     def to_one(self, array, root) -> list | None:
         """The bytes of the array of each process, in one of them; None in the others."""
         if root != self._own:
             self._send(root, array)
             return None
-        return [_bytes(array) if r == root else self._receive(r) for r in range(self.size())]
+        return [bytes_of(array) if r == root else self._receive(r) for r in range(self.size())]
 
     def one_each(self, arrays, root) -> np.ndarray:
         """The bytes that one process has for this one."""
@@ -183,14 +178,12 @@ class ProcessGroup:
             return self._receive(root)
         for r in self._others():
             self._send(r, arrays[r])
-        return _bytes(arrays[root])
+        return bytes_of(arrays[root])
 
     def reduced(self, array, op) -> np.ndarray:
         """The values of all processes as one: in the order of the ranks, so that all have the same bits."""
         flat = np.ascontiguousarray(array).reshape(-1)
         n = self.size()
-        if n == 1:
-            return array
         if flat.nbytes <= _LITTLE or n == 2:
             return self.combined(self.everywhere(flat), flat.dtype, op).reshape(array.shape)
         parts = np.array_split(flat, n)
@@ -211,10 +204,6 @@ class ProcessGroup:
         for value in values[1:]:
             made = reduce(made, value)
         return (made / self.size()).astype(dtype) if op is ReduceOp.AVG else made
-
-
-def _bytes(array):
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 def _run(job, collective, args):

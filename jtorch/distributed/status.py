@@ -63,10 +63,13 @@ def set_debug_level_from_env() -> None:
     _level[0] = DebugLevel[word]
 
 
+DEFAULT_BACKENDS = {"cpu": "gloo", "cuda": "nccl", "xpu": "xccl", "mps": "gloo"}
+
+
 def get_default_backend_for_device(device) -> str:
     """The backend that PyTorch takes for a device. Raises ValueError for a device of another kind."""
     kind = devices.Device(device).type
-    found = {"cpu": "gloo", "cuda": "nccl", "xpu": "xccl", "mps": "gloo"}.get(kind)
+    found = DEFAULT_BACKENDS.get(kind)
     if found is None:
         raise ValueError(f"Default backend not registered for device : {kind}")
     return found

@@ -73,3 +73,22 @@ def testenvironments():
 def test_numbers_of_processes(count):
     with pytest.raises(SystemExit, match="torchrun: .*nproc.per.node"):
         run.environments(run.arguments([f"--nproc-per-node={count}", "x.py"]))
+
+
+def test_a_function_launched_in_two_processes(tmp_path):
+    """The results come back, longer ones than a pipe holds too."""
+    (tmp_path / "program.py").write_text(
+        "import torch, torch.distributed as dist\n"
+        "from torch.distributed.launcher.api import LaunchConfig, elastic_launch\n"
+        "def summed(k):\n"
+        "    dist.init_process_group('gloo')\n"
+        "    t = torch.ones(1) * (dist.get_rank() + k)\n"
+        "    dist.all_reduce(t)\n"
+        "    return t.item(), 'x' * 200000\n"
+        "if __name__ == '__main__':\n"
+        "    found = elastic_launch(LaunchConfig(1, 1, 2), summed)(3)\n"
+        "    print({rank: (value, len(text)) for rank, (value, text) in found.items()})\n"
+    )
+    start = [sys.executable, "-m", "jtorch", "run", "program.py"]
+    done = subprocess.run(start, capture_output=True, text=True, timeout=200, cwd=tmp_path)
+    assert done.stdout == "{0: (7.0, 200000), 1: (7.0, 200000)}\n", done.stderr

@@ -321,6 +321,22 @@ def ours(rank, size, folder):
         seen.append(compiled(torch.full((2,), float(k + rank))).tolist())
     yield "compiled", seen == [[2.0 + 4 * k] * 2 for k in range(4)]
 
+    yield "refused", [_refuses(call) for call in (
+        lambda: dist.all_reduce(x, dist.ReduceOp.PREMUL_SUM),
+        lambda: ddp.join().__enter__(),
+        lambda: importlib.import_module("torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook").PowerSGDState(None),
+        lambda: importlib.import_module("torch.distributed.checkpoint.hf_storage").HuggingFaceStorageReader("x"),
+        lambda: f.all_reduce(x, "sum", "0"),
+    )]  # fmt: skip
+
+
+def _refuses(call):
+    try:
+        call()
+    except NotImplementedError:
+        return True
+    return False
+
 
 def _summed(t):
     dist.all_reduce(t)
