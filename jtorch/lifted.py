@@ -62,7 +62,7 @@ class _Tied(Function):
 
     @staticmethod
     def forward(ctx, n, *tensors):
-        ctx.count, ctx.others = n, [(x.shape, x.dtype, x.device) for x in tensors[n:]]
+        ctx.others = [(x.shape, x.dtype, x.device) for x in tensors[n:]]
         return tensors[:n]
 
     @staticmethod
