@@ -336,8 +336,8 @@ def _other_factors(g: Array, input: Array, out: Array, dim: int | None, keepdim:
         rest = jnp.prod(jnp.where(zero, one, x), dims, keepdims=True)  # a single zero's factor
         return g * conjugate(jnp.where(zero, jnp.where(count == 1, rest, out), out / jnp.where(zero, one, x)))
 
-    def anew(g, x, out):  # what jax derives multiplies the others: right at every order
-        return jax.vjp(lambda x: jnp.prod(x, dims, keepdims=True), x)[1](g)[0]
+    def anew(g, x, out):  # what jax derives multiplies the others: right at every order, and without conjugates
+        return conjugate(jax.vjp(lambda x: jnp.prod(x, dims, keepdims=True), x)[1](conjugate(g))[0])
 
     return differentiated_as(from_result, anew)(g, convert(input, wide), out)
 
