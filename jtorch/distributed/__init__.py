@@ -8,6 +8,7 @@ import importlib
 import os
 
 from . import collectives, messages, process_group, status, stores, world
+from . import group_methods as group_methods  # gives ProcessGroup its methods
 from .buckets import GradBucket
 from .collectives import *  # noqa: F403
 from .messages import *  # noqa: F403

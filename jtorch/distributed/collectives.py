@@ -3,13 +3,18 @@
 Source: https://docs.pytorch.org/docs/stable/distributed.html
 """
 
+import datetime
+import importlib
+import time
 import warnings
 
 import numpy as np
 
 from .. import errors
+from ..autograd.mode import no_grad
 from ..convert import as_elements
 from ..core import dtype as dtypes
+from ..core.record import tls
 from ..creation import from_numpy
 from ..tensor import Tensor
 from .process_group import ReduceOp, Work
@@ -64,26 +69,41 @@ def root_of(group, rank, of_group, default=0) -> int:
     return default if rank is None else get_group_rank(group, rank)
 
 
-def _run(group, collective, sources, targets, asynchronous):
+def _run(name, group, collective, sources, targets, asynchronous):
     """Start collective(arrays of the sources), which gives what is to be written into the targets, or None; its Work where asked for.
 
     Of one process the targets are copies of the sources, for which nothing is read.
     """
+    done = noted(name, group, sources or targets)
     if group.size() == 1:
         for target, source in zip(targets, sources, strict=True):
             if target is not source:
                 target.detach().copy_(source.detach().reshape(target.shape))
+        if done is not None:
+            done()
         return Work(written=targets) if asynchronous else None
 
     def finish(messages):
         for target, message in zip(targets, messages, strict=True) if messages is not None else ():
             write(target, message)
+        if done is not None:
+            done()
 
     work = Work(group.start(collective, [elements(t, asynchronous) for t in sources]), finish, targets)
     if asynchronous:
         return work
     work.wait()
     return None
+
+
+def noted(name, group, tensors):
+    """What a profile is to be told when a collective has ended; None where none is taken."""
+    profile = tls.me.extra.get("profile")
+    if profile is None:
+        return None
+    shapes = [[*t.shape, *[2] * t.is_complex()] for t in tensors] if profile.shapes else ()
+    start = time.perf_counter_ns()
+    return lambda: profile.add(f"{group.name()}:{name}", start, shapes, apart=True)
 
 
 def _same(name, targets, like):
@@ -141,8 +161,39 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
     group = member("all_reduce", group)
     if group is None:
         return None
+    if tensor.is_sparse:
+        return _sparse_sum(tensor, op, group, async_op)
     _kind("all_reduce", op, tensor)
-    return _run(group, lambda arrays: [group.reduced(a, op) for a in arrays], [tensor], [tensor], async_op)
+    return _run(
+        "all_reduce", group, lambda arrays: [group.reduced(a, op) for a in arrays], [tensor], [tensor], async_op
+    )
+
+
+def _sparse_sum(tensor, op, group, asynchronous):
+    """all_reduce of sparse tensors: the elements of all processes as one coalesced tensor."""
+    if op is not ReduceOp.SUM:
+        raise RuntimeError(
+            "ProcessGroupGloo::allreduce: unsupported reduction operation (allreduce of sparse tensors only works with ReduceOp.SUM)"
+        )
+    made = importlib.import_module("jtorch.sparse.constructors").sparse_coo_tensor
+    own = tensor.detach().coalesce()
+    at, values = (elements(t, asynchronous) for t in (own.indices(), own.values()))
+
+    def collective():
+        return group.everywhere(at.T), group.everywhere(values)
+
+    def finish(found):
+        where, what = (
+            from_numpy(np.concatenate([m.view(like.dtype) for m in messages]).reshape(-1, *like.shape[1:]))
+            for messages, like in zip(found, (at.T, values))
+        )
+        with no_grad():
+            tensor.copy_(made(where.T, what, tensor.shape).coalesce())
+
+    work = Work(group.start(collective), finish, [tensor])
+    if not asynchronous:
+        work.wait()
+    return work if asynchronous else None
 
 
 def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):
@@ -153,7 +204,7 @@ def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):
         return None
     for t in found:
         _kind("all_reduce", op, t)
-    return _run(group, lambda arrays: [group.reduced(a, op) for a in arrays], found, found, async_op)
+    return _run("all_reduce", group, lambda arrays: [group.reduced(a, op) for a in arrays], found, found, async_op)
 
 
 def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
@@ -168,7 +219,7 @@ def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
         found = group.from_one(*arrays, root)
         return None if root == group.rank() else [found]
 
-    return _run(group, collective, [tensor], [tensor], async_op)
+    return _run("broadcast", group, collective, [tensor], [tensor], async_op)
 
 
 def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_dst=None):
@@ -184,7 +235,7 @@ def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_
         found = group.to_one(*arrays, root)
         return None if found is None else [group.combined(found, arrays[0].dtype, op)]
 
-    return _run(group, collective, [tensor], [tensor], async_op)
+    return _run("reduce", group, collective, [tensor], [tensor], async_op)
 
 
 def all_gather(tensor_list, tensor, group=None, async_op=False):
@@ -195,16 +246,24 @@ def all_gather(tensor_list, tensor, group=None, async_op=False):
         return None
     _count(group, targets, "all_gather")
     _same("ProcessGroupGloo::allgather", targets, tensor)
-    return _run(group, lambda arrays: group.everywhere(*arrays), [tensor], targets, async_op)
+    return _run("all_gather", group, lambda arrays: group.everywhere(*arrays), [tensor], targets, async_op)
 
 
 def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, async_op=False):
     """all_gather of several tensors: one list of results for each process."""
     sources = checked("input_tensor_list", input_tensor_list)
-    works = [
-        all_gather([outputs[k] for outputs in output_tensor_lists], t, group, async_op) for k, t in enumerate(sources)
-    ]
-    return works[-1] if async_op and works else None
+    group = member("all_gather_coalesced", group)
+    if group is None:
+        return None
+    _count(group, output_tensor_lists, "all_gather_coalesced")
+    for k, source in enumerate(sources):
+        _same("ProcessGroupGloo::allgather", [outputs[k] for outputs in output_tensor_lists], source)
+    targets = [outputs[k] for k in range(len(sources)) for outputs in output_tensor_lists]
+
+    def collective(arrays):
+        return [message for a in arrays for message in group.everywhere(a)]
+
+    return _run("all_gather", group, collective, sources, targets, async_op)
 
 
 def all_gather_single(output, input, group=None, async_op=False):
@@ -214,7 +273,9 @@ def all_gather_single(output, input, group=None, async_op=False):
     if group is None:
         return None
     _multiple(group, output, input)
-    return _run(group, lambda arrays: [np.concatenate(group.everywhere(*arrays))], [input], [output], async_op)
+    return _run(
+        "all_gather", group, lambda arrays: [np.concatenate(group.everywhere(*arrays))], [input], [output], async_op
+    )
 
 
 def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=False):
@@ -238,7 +299,7 @@ def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group
         _same("ProcessGroupGloo::gather", targets, tensor)
     elif targets:
         raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
-    return _run(group, lambda arrays: group.to_one(*arrays, root), [tensor], targets, async_op)
+    return _run("gather", group, lambda arrays: group.to_one(*arrays, root), [tensor], targets, async_op)
 
 
 def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, group_src=None):
@@ -256,7 +317,7 @@ def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, gro
         _same("ProcessGroupGloo::scatter", sources, tensor)
     elif sources:
         raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
-    return _run(group, lambda arrays: [group.one_each(arrays, root)], sources, [tensor], async_op)
+    return _run("scatter", group, lambda arrays: [group.one_each(arrays, root)], sources, [tensor], async_op)
 
 
 def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=False):
@@ -270,7 +331,7 @@ def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=Fal
     for t in sources:
         if t.dtype is not output.dtype:
             raise ValueError(f"Invalid usage of tensors with different dtypesFound {output.dtype} and  {t.dtype}")
-    return _run(group, lambda arrays: [group.reduced_to(arrays, op)], sources, [output], async_op)
+    return _run("reduce_scatter", group, lambda arrays: [group.reduced_to(arrays, op)], sources, [output], async_op)
 
 
 def reduce_scatter_single(output, input, op=ReduceOp.SUM, group=None, async_op=False):
@@ -285,7 +346,7 @@ def reduce_scatter_single(output, input, op=ReduceOp.SUM, group=None, async_op=F
     def collective(arrays):
         return [group.reduced_to(np.split(arrays[0].reshape(-1), group.size()), op)]
 
-    return _run(group, collective, [input], [output], async_op)
+    return _run("reduce_scatter", group, collective, [input], [output], async_op)
 
 
 def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=False):
@@ -303,7 +364,7 @@ def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False
         return None
     _count(group, targets, "all_to_all")
     _count(group, sources, "all_to_all")
-    return _run(group, group.exchange, sources, targets, async_op)
+    return _run("all_to_all", group, group.exchange, sources, targets, async_op)
 
 
 def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None, async_op=False):
@@ -318,7 +379,7 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
     def collective(arrays):
         return [np.concatenate(group.exchange(np.split(arrays[0], ends)))]
 
-    return _run(group, collective, [input], [output], async_op)
+    return _run("all_to_all", group, collective, [input], [output], async_op)
 
 
 def _ends(n, rows, sizes):
@@ -345,9 +406,14 @@ def barrier(group=None, async_op=False, device_ids=None):
     def collective(arrays):
         group.everywhere(np.zeros(0, np.uint8))
 
-    return _run(group, collective, (), (), async_op)
+    return _run("barrier", group, collective, (), (), async_op)
 
 
 def monitored_barrier(group=None, timeout=None, wait_all_ranks=False) -> None:
-    """Wait for all processes; the error names the rank that does not come."""
-    barrier(group)
+    """Wait for all processes; the error names the rank that does not come, with `wait_all_ranks` all of them. timeout: or seconds."""
+    group = member("monitored_barrier", group)
+    if group is not None and group.size() > 1:
+        timeout = group.timeout if timeout is None else timeout
+        if not isinstance(timeout, datetime.timedelta):
+            timeout = datetime.timedelta(seconds=timeout)
+        group.start(group.all_present, timeout, wait_all_ranks).result()

@@ -20,7 +20,7 @@ _HEAD = struct.Struct("!qqq")  # group, tag, bytes
 _HELLO = struct.Struct("!q32s")  # rank, token
 _GREETING = 30.0  # seconds in which who has connected says who it is
 _TOGETHER = 1 << 14  # bytes of a message that is sent in one piece with its head
-COLLECTIVE = -1  # the tag of what collectives send; those of `send` are not negative
+COLLECTIVE, PRESENT = -1, -2  # tags of what collectives and monitored barriers send; those of `send` are not negative
 
 
 class Links:
@@ -122,8 +122,8 @@ class Links:
                 if left <= 0:
                     after = f"{timeout / datetime.timedelta(milliseconds=1):.0f}ms"
                     raise DistNetworkError(
-                        f"Timed out waiting {after} for a message of {_named(ranks)}: that process may have failed, be slower, "
-                        "or take part in other collectives than this one"
+                        f"rank {self.rank}: Timed out waiting {after} for a message of {_named(ranks)}: that process may have failed, be "
+                        "slower, or take part in other collectives than this one"
                     )
                 self._changed.wait(left)
 

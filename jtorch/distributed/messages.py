@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 
-from .collectives import checked, elements, root_of, write
+from .collectives import checked, elements, noted, root_of, write
 from .process_group import Work
 from .world import get_group_rank, group_of, member
 
@@ -90,11 +90,12 @@ def _peer(group, rank, of_group, what):
 class _Receipt(Work):
     """A message that `irecv` waits for. Those of one sender and tag are taken in the order in which they were asked for."""
 
-    def __init__(self, group, ranks, tag, tensor):
+    def __init__(self, group, ranks, tag, tensor, of_any=False):
         self._group, self._ranks, self._tag, self._tensor = group, tuple(ranks), tag, tensor
         self._before = group.receipts.setdefault((self._ranks, tag), [])
         self._before.append(self)
         self._sender = None
+        self._done = noted("recvAnySource" if of_any else "recv", group, [tensor])
 
     def wait(self, timeout=None) -> bool:
         """True, as soon as the message is in the tensor."""
@@ -106,6 +107,8 @@ class _Receipt(Work):
             )
             self._before.pop(0)
             write(first._tensor, message)
+            if first._done is not None:
+                first._done()
         return True
 
     def is_completed(self) -> bool:
@@ -129,6 +132,8 @@ class _Receipt(Work):
         self.wait()
         return self._sender
 
+    _source_rank = source_rank
+
 
 def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
     """Send a tensor to another process; the message waits there until it is asked for."""
@@ -137,7 +142,10 @@ def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
     if group is None:
         return None
     peer = _peer(group, dst, group_dst, "send")
+    done = noted("send", group, [tensor])
     group.links.send(group.ranks[peer], group.number, tag, elements(tensor))
+    if done is not None:
+        done()
     return Work(written=[tensor])
 
 
@@ -152,7 +160,7 @@ def irecv(tensor, src=None, group=None, tag=0, group_src=None):
     group = member("irecv", group)
     if group is None:
         return None
-    return _Receipt(group, _senders(group, src, group_src), tag, tensor)
+    return _Receipt(group, _senders(group, src, group_src), tag, tensor, src is None and group_src is None)
 
 
 def _senders(group, src, group_src):

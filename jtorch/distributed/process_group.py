@@ -1,18 +1,21 @@
 """Groups of processes, and what they do together with arrays of the host."""
 
 import concurrent.futures
+import datetime
 import enum
 import queue
 import threading
+import time
 
 import numpy as np
 
 from ..futures import Future
-from .links import COLLECTIVE, bytes_of
-from .status import DEFAULT_BACKENDS, default_pg_timeout
+from .links import COLLECTIVE, PRESENT, bytes_of
+from .status import DEFAULT_BACKENDS, DistNetworkError, default_pg_timeout
 
 __all__ = ["Backend", "GroupMember", "ProcessGroup", "ReduceOp", "Work", "group", "reduce_op"]
 
+_MILLISECOND = datetime.timedelta(milliseconds=1)
 _LITTLE = 1 << 16  # bytes of an array that each process sends whole to all, rather than a part to each
 
 
@@ -101,6 +104,7 @@ class ProcessGroup:
         self._backend, self.ranks, self.links, self.number, self.timeout = backend, list(ranks), links, number, timeout
         self._own = self.ranks.index(links.rank) if links is not None else 0
         self._jobs = None  # for the thread in which the group's collectives run, one after the other
+        self._barriers = 0  # monitored ones that have been
         self.receipts = {}  # (ranks, tag) -> what `irecv` waits for, in its order
 
     def size(self) -> int:
@@ -194,6 +198,47 @@ class ProcessGroup:
         """The value of all processes of that of the arrays which is this process's."""
         own = arrays[self._own]
         return self.combined(self.exchange(arrays), own.dtype, op).reshape(own.shape)
+
+    def all_present(self, timeout, wait_all_ranks) -> None:
+        """Return when all processes have come here. RuntimeError: in the group's first process of the ranks that have not, in others of it."""
+        self._barriers += 1
+        own, now = self.links.rank, np.array([self._barriers])
+        if self._own:
+            self.links.send(self.ranks[0], self.number, PRESENT, now)
+            try:
+                self._present(0, timeout)
+            except DistNetworkError as error:
+                raise RuntimeError(
+                    f"Rank {own} successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank 0. Please "
+                    f"check rank 0 logs for faulty rank.\n Original exception: \n{error}"
+                ) from None
+            return
+        end, after, missing, why = time.monotonic() + timeout.total_seconds(), timeout // _MILLISECOND, [], ""
+        for r in self._others():
+            left = end - time.monotonic()
+            if left <= 0 and not missing:
+                raise RuntimeError(f"[Rank {own}]: Rank {own} timed out in monitoredBarrier after {after} ms.")
+            try:
+                self._present(r, datetime.timedelta(seconds=max(left, 0)))
+            except DistNetworkError as error:
+                missing.append(self.ranks[r])
+                why = error
+                if not wait_all_ranks:
+                    break
+        if missing:
+            raise RuntimeError(
+                f"[Rank {own}]: Rank{'s' * wait_all_ranks} {', '.join(map(str, missing))} failed to pass monitoredBarrier in {after} ms"
+                f"\n Original exception: \n{why}"
+            )
+        for r in self._others():
+            self.links.send(self.ranks[r], self.number, PRESENT, now)
+
+    def _present(self, r, timeout):
+        """Wait for what a process says at this monitored barrier; what it said late at those that failed is not heard."""
+        while True:
+            _, message = self.links.receive([self.ranks[r]], self.number, PRESENT, timeout)
+            if message.view(np.int64)[0] == self._barriers:
+                return
 
     def combined(self, messages, dtype, op) -> np.ndarray:
         """The values of all processes as one, in the order of the ranks."""

@@ -128,6 +128,11 @@ def is_initialized() -> bool:
     return GroupMember.WORLD is not None
 
 
+def _get_default_group() -> ProcessGroup:
+    """The group of all processes. ValueError: init_process_group has not been called."""
+    return group_of(None)
+
+
 def group_of(group) -> ProcessGroup:
     """A group; None is all processes. ValueError: init_process_group has not been called."""
     if GroupMember.WORLD is None:
@@ -221,8 +226,11 @@ def get_node_local_rank(fallback_rank=None) -> int:
 
 
 def get_backend(group=None) -> str:
-    """The name that the group was made with."""
-    return group_of(group).name()
+    """The name that the group was made with. ValueError: this process is not in the group."""
+    group = group_of(group)
+    if group == GroupMember.NON_GROUP_MEMBER:
+        raise ValueError("Invalid process group specified")
+    return group.name()
 
 
 def get_pg_count() -> int:

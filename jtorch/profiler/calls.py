@@ -64,10 +64,10 @@ class Calls:
 
     # -- one span
 
-    def add(self, name, start, shapes=(), annotation=False, stack=()) -> None:
+    def add(self, name, start, shapes=(), annotation=False, stack=(), apart=False) -> None:
         """A span that ends now."""
         end = time.perf_counter_ns()
-        self.spans.append(Span(name, start, end, threading.get_native_id(), shapes, stack, annotation))
+        self.spans.append(Span(name, start, end, threading.get_native_id(), shapes, stack, annotation, apart))
 
     def _called(self, entry, args, kwargs):
         name, inside = operator_name(entry, args), self._inside

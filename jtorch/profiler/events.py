@@ -28,6 +28,7 @@ class Span(typing.NamedTuple):
     shapes: list | tuple = ()
     stack: list | tuple = ()
     annotation: bool = False
+    apart: bool = False  # it went on beside what the thread did
 
 
 class Interval:
@@ -70,6 +71,7 @@ class FunctionEvent:
     thread: int = 0
     id: int = 0
     is_kernel: bool = False
+    is_async: bool = False
     cpu_parent: typing.Any = None
     cpu_children: list = dataclasses.field(default_factory=list)
 
@@ -92,7 +94,7 @@ class FunctionEvent:
     kernels = concrete_inputs = ()
     overload_name = ""
     sequence_nr = -1
-    is_async = is_remote = is_legacy = False
+    is_remote = is_legacy = False
 
     @property
     def time_range(self):
@@ -307,8 +309,11 @@ def nested(spans) -> list[FunctionEvent]:
         us = (span.end - span.start) / 1e3
         event = FunctionEvent(
             span.name, span.name, span.start / 1e3, us, us, is_user_annotation=span.annotation, input_shapes=span.shapes,
-            stack=span.stack, thread=span.thread, id=k + 1,
+            stack=span.stack, thread=span.thread, id=k + 1, is_async=span.apart,
         )  # fmt: skip
+        if span.apart:
+            events.append(event)
+            continue
         if stack:
             event.cpu_parent = parent = stack[-1][0]
             parent.cpu_children.append(event)

@@ -71,7 +71,7 @@ ELSEWHERE = {
     "cuda.streams": ("cuda",),
     "distributed.constants": ("distributed.status",),
     "distributed.distributed_c10d": tuple(
-        f"distributed.{n}" for n in ("collectives", "messages", "process_group", "status", "stores", "world")
+        f"distributed.{n}" for n in ("collectives", "group_methods", "messages", "process_group", "status", "stores", "world")
     ),
     **dict.fromkeys(
         ("distributed._composable_state", "distributed.fsdp._common_utils"), ("swap.internal.composable_state",)

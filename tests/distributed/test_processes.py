@@ -47,4 +47,4 @@ def test_every_process_finds_what_pytorchs_does(both, rank):
 @pytest.mark.parametrize("rank", range(2))
 def test_what_pytorch_has_for_other_devices_alone(both, rank):
     found = [line for line in both[rank][0] if line.startswith("ours")]
-    assert len(found) == 6 and not [line for line in found if "False" in line]
+    assert len(found) == 7 and not [line for line in found if "False" in line]

@@ -2,8 +2,10 @@
 
 import datetime
 import importlib
+import io
 import os
 import sys
+import time
 import warnings
 
 torch, dist, nn, parallel, data, differentiable = map(
@@ -149,6 +151,8 @@ def wrong(rank, size):
         "group too large": lambda: dist.new_group([0, 1, 2]),
         "op": lambda: dist.P2POp(print, one, 1 - rank),
         "hook": lambda: DistributedDataParallel(nn.Linear(1, 1)).register_comm_hook(None, 3),
+        "not a member": lambda: dist.get_backend(dist.GroupMember.NON_GROUP_MEMBER),
+        "largest sparse": lambda: dist.all_reduce(one.to_sparse(), dist.ReduceOp.MAX),
     }
     for name, call in calls.items():
         try:
@@ -240,6 +244,51 @@ def unused(rank, size):
     yield "hook", (seen, hooked.module.weight.grad, hooked.module.bias.grad)
 
 
+def accumulated(rank, size):
+    """Of what was used without being shared, and of gradients that are sparse, the means too."""
+    torch.manual_seed(0)
+    ddp = DistributedDataParallel(Branches(), find_unused_parameters=True)
+    with ddp.no_sync():
+        ddp(torch.ones(1, 2) * (rank + 1), rank).sum().backward()
+    ddp(torch.ones(1, 2), 1).sum().backward()
+    yield "means", [p.grad for p in ddp.parameters()]
+    bag = DistributedDataParallel(nn.EmbeddingBag(6, 3, sparse=True, mode="sum"))
+    for _ in range(2):
+        bag(torch.tensor([[rank, 2], [4, rank]])).sum().backward()
+        grad = bag.module.weight.grad.coalesce()
+        yield "sparse", (grad.indices(), grad.values())
+    t = torch.sparse_coo_tensor([[rank, 3 - rank]], [[1.0, 2.0], [3.0, 4.0]], (5, 2))
+    yield "sparse sum", (dist.all_reduce(t, async_op=True).wait(), t.is_coalesced(), t.to_dense())
+    file = io.BytesIO()
+    torch.save(ddp, file)
+    file.seek(0)
+    again = torch.load(file, weights_only=False)
+    again.zero_grad()
+    again(torch.ones(1, 2) * (rank + 1), 0).sum().backward()
+    yield "saved", (again.module.a.weight.grad, again.process_group is ddp.process_group)
+
+
+def methods(rank, size):
+    group, op = dist.group.WORLD, dist.ReduceOp.MAX
+    t = torch.tensor([rank, 5.0 - rank])
+    out = [torch.zeros(2) for _ in range(size)]
+    wait = lambda work: work.wait()
+    yield "allreduce", (wait(group.allreduce([t], op)), group.allreduce(t).get_future().wait()[0])
+    yield "allgather", (wait(group.allgather([out], [t + rank])), out)
+    yield "broadcast", (wait(group.broadcast(t, 1)), t)
+    yield "alltoall", (wait(group.alltoall_base(out[0], t + rank, [], [])), out[0], wait(group.barrier()))
+    yield (
+        "send",
+        (wait(group.send([t], 1, 3)) if rank == 0 else wait(group.recv([t], 0, 3)), t, group.monitored_barrier()),
+    )
+    with torch.autograd.profiler.profile(record_shapes=True) as seen:
+        dist.all_reduce(t)
+        dist.all_gather(out, t, async_op=True).wait()
+        dist.send(t, 1) if rank == 0 else dist.recv(t)
+    noted = [e for e in seen.function_events if e.name.startswith("gloo:")]
+    yield "profile", [(e.name, e.input_shapes, e.is_async, e.count) for e in noted]
+
+
 def hooked(hook, rank):
     ddp = DistributedDataParallel(nn.Linear(2, 1))
     ddp.register_comm_hook(None, hook)
@@ -321,6 +370,21 @@ def ours(rank, size, folder):
         seen.append(compiled(torch.full((2,), float(k + rank))).tolist())
     yield "compiled", seen == [[2.0 + 4 * k] * 2 for k in range(4)]
 
+    late = []
+    for seconds, every in ((0.2, False), (0.2, True), (60, False)):
+        if rank and seconds < 1:
+            time.sleep(0.5)
+        late.append(_said(dist.monitored_barrier, None, 0.01 if rank and seconds < 1 else seconds, every))
+        dist.barrier()
+    rank_1 = [
+        "Rank 1 successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank 0"
+    ] * 2
+    rank_0 = [f"[Rank 0]: {who} failed to pass monitoredBarrier in 200 ms" for who in ("Rank 1", "Ranks 1")]
+    yield (
+        "monitored",
+        [said.startswith(expected) for said, expected in zip(late, [*(rank_1 if rank else rank_0), "None"])],
+    )
+
     yield "refused", [_refuses(call) for call in (
         lambda: dist.all_reduce(x, dist.ReduceOp.PREMUL_SUM),
         lambda: ddp.join().__enter__(),
@@ -338,6 +402,13 @@ def _refuses(call):
     return False
 
 
+def _said(call, *args):
+    try:
+        return str(call(*args))
+    except RuntimeError as error:
+        return str(error)
+
+
 def _summed(t):
     dist.all_reduce(t)
     return t + 0
@@ -348,7 +419,19 @@ def main():
     os.environ["LOCAL_WORLD_SIZE"] = str(size)
     dist.init_process_group("gloo", address, rank=rank, world_size=size, timeout=datetime.timedelta(seconds=60))
     with open(os.path.join(folder, f"{rank}.txt"), "w") as file:
-        for part in (collectives, objects, messages, groups, wrong, gradients, unused, training, hooks):
+        for part in (
+            collectives,
+            objects,
+            messages,
+            groups,
+            wrong,
+            gradients,
+            unused,
+            training,
+            hooks,
+            accumulated,
+            methods,
+        ):
             for name, value in part(rank, size):
                 print(f"{part.__name__}, {name}: {value!r}".replace("\n", " "), file=file, flush=True)
         for name, value in ours(rank, size, folder) if len(sys.argv) > 5 else ():

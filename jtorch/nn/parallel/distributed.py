@@ -49,7 +49,10 @@ class DistributedDataParallel(Module, Joinable):
         self.require_backward_grad_sync = self.require_forward_param_sync = True
         self.parameters_to_ignore = {*getattr(module, "_ddp_params_and_buffers_to_ignore", ())}
         self._hook = None
-        self._ready = None  # the numbers of the parameters that have a gradient; None where none are to be shared
+        self._ready = set()  # the numbers of the parameters that this backward pass has reached
+        self._used = set()  # those that were reached since gradients were shared
+        self._shares = False  # whether this backward pass shares
+        self._begun = False  # whether there has been a forward pass
         self._without = ()  # those that the last backward pass has not reached
         self._trained = []
         if self.process_group.size() > 1:
@@ -71,8 +74,20 @@ class DistributedDataParallel(Module, Joinable):
         if init_sync:
             self._take([p for _, p in named])
             self._take(self._shared_buffers())
+        self._watch()
+
+    def _watch(self):
+        """Hear of the gradients of the parameters that are trained."""
         for k, p in enumerate(self._trained):
             p.register_post_accumulate_grad_hook(lambda p, k=k: self._arrived(k))
+
+    def __getstate__(self):
+        """All but the group, which is a matter of this process."""
+        return {k: v for k, v in vars(self).items() if k not in ("process_group", "_hook")}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state, process_group=world.group_of(None), _hook=None)
+        self._watch()
 
     def _shared_buffers(self):
         return [b for name, b in self.module.named_buffers() if name not in self.parameters_to_ignore]
@@ -86,6 +101,7 @@ class DistributedDataParallel(Module, Joinable):
 
     def forward(self, *inputs, **kwargs):
         """The module's result. With `device_ids` tensors among the arguments come to the module's device."""
+        self._begun = True
         if self.process_group.size() > 1:
             self._prepare()
         if self.device_ids:
@@ -105,33 +121,36 @@ class DistributedDataParallel(Module, Joinable):
             )
         if self.require_forward_param_sync and self.broadcast_buffers:
             self._take(self._shared_buffers())
-        shares = is_grad_enabled() and self.require_backward_grad_sync
-        self._ready = set() if shares else None
+        self._shares = is_grad_enabled() and self.require_backward_grad_sync
+        self._ready.clear()
         self.require_forward_param_sync = self.require_backward_grad_sync
 
     def _arrived(self, k):
-        if self._ready is not None:
-            if not self._ready:
-                queue_callback(self._share)
-            self._ready.add(k)
+        if self._shares and not self._ready:
+            queue_callback(self._share)
+        self._ready.add(k)
+        self._used.add(k)
 
     def _share(self):
         """The mean of the gradients of all processes. A parameter that only some of them have used counts as zero in the others."""
-        ready, self._ready = self._ready, None
-        missing = [k for k in range(len(self._trained)) if k not in ready]
+        used, self._used, self._shares = self._used, set(), False
+        missing = [k for k in range(len(self._trained)) if k not in self._ready]
         if missing and not self.find_unused_parameters and not self.static_graph:
             self._without = missing
             return
         trained = self._trained
         if self.find_unused_parameters or self.static_graph:
-            used = tensor([int(k in ready) for k in range(len(trained))])
-            collectives.all_reduce(used, ReduceOp.MAX, self.process_group)
-            trained = [p for p, u in zip(trained, used.tolist()) if u]
+            anywhere = tensor([int(k in used) for k in range(len(trained))])
+            collectives.all_reduce(anywhere, ReduceOp.MAX, self.process_group)
+            trained = [p for p, u in zip(trained, anywhere.tolist()) if u]
         with no_grad():
             for p in trained:
                 if p.grad is None:
                     p.grad = p.new_zeros(p.shape)
-        parts = buckets.by_dtype(trained)
+        for grad in [p.grad for p in trained if p.grad.is_sparse]:
+            collectives.all_reduce(grad, group=self.process_group)
+            grad /= self.process_group.size()
+        parts = buckets.by_dtype([p for p in trained if not p.grad.is_sparse])
         for index, some in enumerate(parts):
             grads = [p.grad for p in some]
             bucket = buckets.GradBucket(index, buckets.packed(grads), some, index == len(parts) - 1)
@@ -160,6 +179,10 @@ class DistributedDataParallel(Module, Joinable):
         return Join([self], enable, throw_on_early_termination)
 
     def _set_static_graph(self) -> None:
+        if self._begun:
+            raise RuntimeError(
+                "set_static_graph() should be called before training loop starts and after DistributedDataParallel is constructed."
+            )
         self.static_graph = True
 
     def _get_ddp_logging_data(self) -> dict:
