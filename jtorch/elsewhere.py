@@ -36,9 +36,11 @@ class Finder:
         """Replace the module that was made by the one of jtorch."""
         name = module.__name__
         self.asked.add(name)
+        hook = importlib.import_module("jtorch.swap.hook")
+        hook.keep_function(name)
         del sys.modules[name]  # a namespace that is an attribute is looked for under this name
         try:
-            found = importlib.import_module("jtorch.swap.hook").find_module(name.removeprefix("jtorch."))
+            found = hook.find_module(name.removeprefix("jtorch."))
         finally:
             self.asked.discard(name)
         if isinstance(found, types.ModuleType) and not hasattr(found, "__path__"):

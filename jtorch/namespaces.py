@@ -9,3 +9,11 @@ class Namespace(types.ModuleType):
 
     def __reduce__(self):
         return importlib.import_module, (self.__name__,)
+
+
+class Package(types.ModuleType):
+    """A package with functions that bear the name of a submodule: importing that does not take their place, as in PyTorch."""
+
+    def __setattr__(self, name, value):
+        if not (isinstance(value, types.ModuleType) and name in self.__all__):
+            super().__setattr__(name, value)

@@ -1,12 +1,15 @@
 """torch.autograd. The tape itself is below Tensor; what needs Tensor is imported when it is asked for."""
 
 import importlib
+import sys
 
+from ..namespaces import Package
 from .mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 
 _HOMES = {
     "enforce_grad_layout_policy": "grad_mode", "set_multithreading_enabled": "grad_mode",
     "variable": "variable", "Function": "function", "NestedIOFunction": "function", "Variable": "function", "detect_anomaly": "anomaly_mode", "set_detect_anomaly": "anomaly_mode",
+    "gradcheck": "gradcheck", "gradgradcheck": "gradcheck",
 }  # fmt: skip
 _LATE = {"backward": "entry", "grad": "entry"}
 
@@ -20,11 +23,6 @@ def __getattr__(name):
         return importlib.import_module(
             {"profiler": "..profiler.autograd", "profiler_util": "..profiler.events"}[name], __package__
         )
-    if name in ("gradcheck", "gradgradcheck"):
-        # The function, not the module that importing has put under this name.
-        home = importlib.import_module(".gradcheck", __package__)
-        globals().update(gradcheck=home.gradcheck, gradgradcheck=home.gradgradcheck)
-        return globals()[name]
     if name in _HOMES:
         home = _HOMES[name]
         return getattr(importlib.import_module(f".{home}", __package__), name)
@@ -38,3 +36,5 @@ __all__ = [
     "gradcheck", "gradgradcheck", "inference_mode", "no_grad", "set_detect_anomaly", "set_grad_enabled",
     "set_multithreading_enabled",
 ]  # fmt: skip
+
+sys.modules[__name__].__class__ = Package

@@ -39,27 +39,32 @@ def _parts(array):
 
 
 def _numerical(func, inputs, k, eps):
-    """d(real coordinates of each output) / d(real coordinates of input k), one matrix an output."""
+    """d(real coordinates of each output) / d(real coordinates of input k), one matrix an output.
+
+    The input itself is moved, since func may read it elsewhere: as a parameter of a module.
+    """
     x = inputs[k]
     start = _numpy(x)
     directions = [1.0, 1j] if np.iscomplexobj(start) else [1.0]
     columns = []
 
     def at(value):
-        args = list(inputs)
-        args[k] = from_array(value, x.device, x.dtype).requires_grad_(x.requires_grad)
+        x.data.copy_(from_array(value, x.device, x.dtype))
         with no_grad():
-            return [_parts(_numpy(o)) for o in _outputs(func(*args))]
+            return [_parts(_numpy(o)) for o in _outputs(func(*inputs))]
 
-    for unit in directions:
-        for i in range(start.size):
-            step = np.zeros(start.size, start.dtype)
-            step[i] = eps * unit
-            step = step.reshape(start.shape)
-            ups, downs = at(start + step), at(start - step)
-            columns.append([(u - d) / (2 * eps) for u, d in zip(ups, downs)])
-    n_out = len(at(start))
-    return [np.stack([c[j] for c in columns]) if columns else np.zeros((0, 0)) for j in range(n_out)]
+    try:
+        for unit in directions:
+            for i in range(start.size):
+                step = np.zeros(start.size, start.dtype)
+                step[i] = eps * unit
+                step = step.reshape(start.shape)
+                ups, downs = at(start + step), at(start - step)
+                columns.append([(u - d) / (2 * eps) for u, d in zip(ups, downs)])
+        ends = at(start)
+    finally:
+        x.data.copy_(from_array(start, x.device, x.dtype))
+    return [np.stack([c[j] for c in columns]) if columns else np.zeros((0, end.size)) for j, end in enumerate(ends)]
 
 
 def _side_by_side(numerical, analytical):
@@ -141,8 +146,8 @@ def _forward(func, inputs, k):
                 given[k] = forward_ad.make_dual(given[k], tangent)
                 pairs = [forward_ad.unpack_dual(o) for o in _outputs(func(*given))]
                 columns.append([_parts(_numpy(o * 0 if t is None else t)) for o, t in pairs])
-    n_out = len(_outputs(func(*inputs)))
-    return [np.stack([c[j] for c in columns]) if columns else np.zeros((0, 0)) for j in range(n_out)]
+    ends = [_parts(_numpy(o)) for o in _outputs(func(*inputs))]
+    return [np.stack([c[j] for c in columns]) if columns else np.zeros((0, end.size)) for j, end in enumerate(ends)]
 
 
 def _check_forward(func, inputs, eps, atol, rtol):

@@ -8,6 +8,7 @@ import types
 from importlib.machinery import ModuleSpec
 
 from .. import version
+from ..namespaces import Package
 from . import errors, table
 from .facade import Torch, Union
 
@@ -43,6 +44,7 @@ class Loader:
     def exec_module(self, module):
         """Replace the module that was made by the one of jtorch."""
         name = module.__name__
+        keep_function(name)
         if name in table.FUNCTORCH:
             found = importlib.import_module(f"jtorch.swap.internal.{table.FUNCTORCH[name]}")
         else:
@@ -52,6 +54,15 @@ class Loader:
         if getattr(found, "__spec__", None) is None:
             found.__spec__ = module.__spec__
         sys.modules[name] = found
+
+
+def keep_function(name: str) -> None:
+    """Have a package keep its function of the name of a submodule that is imported: torch.nn.utils.weight_norm."""
+    package, _, child = name.rpartition(".")
+    holder = sys.modules.get(package)
+    if type(holder) is types.ModuleType and child in getattr(holder, "__all__", ()):
+        if not isinstance(getattr(holder, child, None), types.ModuleType):
+            holder.__class__ = Package
 
 
 _LOADER = Loader()

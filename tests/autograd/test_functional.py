@@ -98,6 +98,18 @@ h = hessian(lambda x, y: (x * 2).sum() + (y ** 2).sum(), (x, y))
 attempt(hessian, lambda x: x, x)
 attempt(vhp, lambda x: x, x, y)
 """,
+    "gradcheck_of_what_is_read_elsewhere": """
+from torch.autograd import gradcheck, gradgradcheck
+torch.manual_seed(0)
+layer, given = torch.nn.Linear(3, 2).double(), torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
+before = [p.tolist() for p in layer.parameters()]
+print(gradcheck(lambda x, *_: layer(x), (given, *layer.parameters())), gradgradcheck(lambda x, *_: layer(x), (given, *layer.parameters())))
+print(before == [p.tolist() for p in layer.parameters()], [p._version for p in layer.parameters()])
+wide = torch.randn(3, 4, dtype=torch.float64)
+attempt(gradcheck, lambda x: x.t().sin(), (wide.t().requires_grad_(),))
+print(gradcheck(lambda x: x.exp(), (wide[:0].requires_grad_(),)), gradcheck(lambda x: (x[:0].exp(), x), (wide[:1].detach().requires_grad_(),)))
+print(gradcheck(lambda x: torch.nn.functional.conv1d(given[None], x), (torch.randn(2, 2, 1, dtype=torch.float64, requires_grad=True),)))
+""",
     "gradcheck": """
 from torch.autograd import gradcheck, gradgradcheck
 r = gradcheck(lambda x, y: (x * y).sin(), (x, y))

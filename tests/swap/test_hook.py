@@ -1,5 +1,7 @@
 """The import hook: one process a subject, each a program full of assertions."""
 
+import pytest
+
 import jtorch
 from jtorch.swap import hook, table
 from tests.oracle import torch
@@ -91,6 +93,27 @@ NAMES = """
 
 def test_names(tmp_path):
     programs.run(NAMES, tmp_path)
+
+
+FUNCTIONS = """
+    import importlib, types
+    import {0} as torch
+    names = ("autograd.gradcheck", "multiprocessing.spawn", "nn.parallel.data_parallel", "nn.parallel.parallel_apply",
+             "nn.parallel.replicate", "nn.utils.spectral_norm", "nn.utils.weight_norm")
+    for name in names:
+        package, _, own = name.rpartition(".")
+        assert isinstance(importlib.import_module(f"{0}." + name), types.ModuleType), name
+        found = getattr(importlib.import_module(f"{0}." + package), own)
+        assert isinstance(found, types.FunctionType) and found.__name__ == own, name
+    from {0}.nn.utils.weight_norm import WeightNorm
+    layer = torch.nn.utils.weight_norm(torch.nn.Linear(2, 2))
+    assert torch.autograd.gradcheck(lambda x: x * x, torch.ones(2, dtype=torch.float64, requires_grad=True))
+"""
+
+
+@pytest.mark.parametrize("name", ["torch", "jtorch"])
+def test_functions_with_the_name_of_a_submodule(name, tmp_path):
+    programs.run(FUNCTIONS.replace("{0}", name), tmp_path)
 
 
 def test_every_home_is_there():
