@@ -1,5 +1,6 @@
 """Run by test_processes in several processes, by PyTorch and by jtorch (as torch): each writes what it found, a line each."""
 
+import contextlib
 import datetime
 import importlib
 import io
@@ -8,7 +9,7 @@ import sys
 import time
 import warnings
 
-torch, dist, nn, parallel, data, differentiable = map(
+torch, dist, nn, parallel, data, differentiable, joins = map(
     importlib.import_module,
     (
         "torch",
@@ -17,6 +18,7 @@ torch, dist, nn, parallel, data, differentiable = map(
         "torch.nn.parallel",
         "torch.utils.data",
         "torch.distributed.nn.functional",
+        "torch.distributed.algorithms.join",
     ),
 )
 DistributedDataParallel = parallel.DistributedDataParallel
@@ -152,6 +154,7 @@ def wrong(rank, size):
         "op": lambda: dist.P2POp(print, one, 1 - rank),
         "hook": lambda: DistributedDataParallel(nn.Linear(1, 1)).register_comm_hook(None, 3),
         "not a member": lambda: dist.get_backend(dist.GroupMember.NON_GROUP_MEMBER),
+        "nothing to join": lambda: joins.Join([]),
         "largest sparse": lambda: dist.all_reduce(one.to_sparse(), dist.ReduceOp.MAX),
     }
     for name, call in calls.items():
@@ -289,6 +292,64 @@ def methods(rank, size):
     yield "profile", [(e.name, e.input_shapes, e.is_async, e.count) for e in noted]
 
 
+class Shadow(joins.JoinHook):
+    def __init__(self, counter):
+        self.counter = counter
+
+    def main_hook(self):
+        dist.all_reduce(torch.zeros(1))
+
+    def post_hook(self, is_last_joiner):
+        self.counter.last = is_last_joiner
+
+
+class Counter(joins.Joinable):
+    join_device = torch.device("cpu")
+    join_process_group = property(lambda self: dist.group.WORLD)
+
+    def __init__(self):
+        super().__init__()
+        self.count = torch.zeros(1)
+
+    def __call__(self):
+        joins.Join.notify_join_context(self)
+        one = torch.ones(1)
+        dist.all_reduce(one)
+        self.count += one
+
+    def join_hook(self, **kwargs):
+        return Shadow(self)
+
+
+def uneven(rank, size):
+    """More inputs in rank 1 than in rank 0."""
+    for given in ({}, {"divide_by_initial_world_size": False}, {"throw_on_early_termination": True}):
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1)).double()
+        ddp = DistributedDataParallel(net, find_unused_parameters=not given)
+        opt, found = torch.optim.SGD(ddp.parameters(), 0.1), []
+        try:
+            with ddp.join(**given):
+                for k in range(3 + 2 * rank):
+                    x = torch.arange(12.0).view(4, 3).double().sin() * (k + 1 + rank)
+                    with ddp.no_sync() if k == 1 else contextlib.nullcontext():
+                        ddp(x).pow(2).mean().backward()
+                    if k != 1:
+                        opt.step()
+                        found.append([round(v, 5) for v in net[2].weight.grad.flatten().tolist()])
+                        opt.zero_grad()
+        except RuntimeError as error:
+            found.append(str(error))
+        yield "steps", found
+        yield "in the end", [[round(v, 5) for v in t.flatten().tolist()] for t in ddp.state_dict().values()]
+    counter = Counter()
+    with joins.Join([counter]):
+        for _ in range(3 + 2 * rank):
+            counter()
+    yield "counter", (counter.count, counter.last)
+    dist.barrier()
+
+
 def hooked(hook, rank):
     ddp = DistributedDataParallel(nn.Linear(2, 1))
     ddp.register_comm_hook(None, hook)
@@ -387,7 +448,6 @@ def ours(rank, size, folder):
 
     yield "refused", [_refuses(call) for call in (
         lambda: dist.all_reduce(x, dist.ReduceOp.PREMUL_SUM),
-        lambda: ddp.join().__enter__(),
         lambda: importlib.import_module("torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook").PowerSGDState(None),
         lambda: importlib.import_module("torch.distributed.checkpoint.hf_storage").HuggingFaceStorageReader("x"),
         lambda: f.all_reduce(x, "sum", "0"),

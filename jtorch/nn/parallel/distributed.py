@@ -6,13 +6,35 @@ from jtorch.autograd.engine import queue_callback
 from jtorch.autograd.mode import is_grad_enabled, no_grad
 from jtorch.creation import tensor
 from jtorch.distributed import buckets, collectives, messages, world
-from jtorch.distributed.join import Join, Joinable
+from jtorch.distributed.join import Join, Joinable, JoinHook
 from jtorch.distributed.process_group import GroupMember, ReduceOp
 from jtorch.nn.modules.module import Module
 from jtorch.tensor import Tensor
 from jtorch.utils._pytree import tree_map
 
 __all__ = ["DistributedDataParallel"]
+
+
+class _Shadow(JoinHook):
+    """What a process without inputs does for a DistributedDataParallel: it has no gradients, and its buffers are old."""
+
+    def __init__(self, ddp):
+        self.ddp = ddp
+
+    def main_hook(self):
+        """Take part in a forward and a backward pass of the others."""
+        ddp = self.ddp
+        ddp._take_buffers(False)
+        ddp.require_forward_param_sync = shares = bool(ddp._largest(0))
+        if shares:
+            ddp._exchange((), False)
+
+    def post_hook(self, is_last_joiner):
+        """Become the module of one that has ended last."""
+        ddp = self.ddp
+        root = ddp._largest(ddp.process_group.rank() if is_last_joiner else -1)
+        ddp._take(ddp._shared(ddp.module.named_parameters()), root)
+        ddp._take(ddp._shared(ddp.module.named_buffers()), root)
 
 
 class DistributedDataParallel(Module, Joinable):
@@ -52,13 +74,15 @@ class DistributedDataParallel(Module, Joinable):
         self._ready = set()  # the numbers of the parameters that this backward pass has reached
         self._used = set()  # those that were reached since gradients were shared
         self._shares = False  # whether this backward pass shares
+        self._count = self.process_group.size()  # what sums are divided by
+        self._of_all = True  # whether that is always so
         self._begun = False  # whether there has been a forward pass
         self._without = ()  # those that the last backward pass has not reached
         self._trained = []
         if self.process_group.size() > 1:
-            self._join(init_sync)
+            self._unite(init_sync)
 
-    def _join(self, init_sync):
+    def _unite(self, init_sync):
         """Become the module of rank 0, and share gradients from now on."""
         named = [(name, p) for name, p in self.module.named_parameters() if name not in self.parameters_to_ignore]
         self._trained = [p for _, p in named if p.requires_grad]
@@ -73,7 +97,7 @@ class DistributedDataParallel(Module, Joinable):
                 )
         if init_sync:
             self._take([p for _, p in named])
-            self._take(self._shared_buffers())
+            self._take(self._shared(self.module.named_buffers()))
         self._watch()
 
     def _watch(self):
@@ -89,15 +113,27 @@ class DistributedDataParallel(Module, Joinable):
         self.__dict__.update(state, process_group=world.group_of(None), _hook=None)
         self._watch()
 
-    def _shared_buffers(self):
-        return [b for name, b in self.module.named_buffers() if name not in self.parameters_to_ignore]
+    def _shared(self, named):
+        return [t for name, t in named if name not in self.parameters_to_ignore]
 
-    def _take(self, tensors):
-        """Make tensors those of the group's first process."""
+    def _take(self, tensors, root=0):
+        """Make tensors those of one of the group's processes."""
         for some in buckets.by_dtype(tensors):
             flat = buckets.packed(some)
-            collectives.broadcast(flat, group=self.process_group, group_src=0)
+            collectives.broadcast(flat, group=self.process_group, group_src=root)
             buckets.unpack(flat, some)
+
+    def _take_buffers(self, has_inputs=True):
+        """Make buffers those of the first process; in `join` of the last that has inputs."""
+        if self.require_forward_param_sync and self.broadcast_buffers:
+            root = self._largest(self.process_group.rank() if has_inputs else -1) if self._join_config.enable else 0
+            self._take(self._shared(self.module.named_buffers()), root)
+
+    def _largest(self, number):
+        """The largest number of all processes."""
+        found = tensor([number])
+        collectives.all_reduce(found, ReduceOp.MAX, self.process_group)
+        return found.item()
 
     def forward(self, *inputs, **kwargs):
         """The module's result. With `device_ids` tensors among the arguments come to the module's device."""
@@ -119,9 +155,12 @@ class DistributedDataParallel(Module, Joinable):
                 "keyword argument `find_unused_parameters=True` to `torch.nn.parallel.DistributedDataParallel`.\n"
                 f"Parameter indices which did not receive grad for rank {self.process_group.rank()}: {' '.join(map(str, self._without))}"
             )
-        if self.require_forward_param_sync and self.broadcast_buffers:
-            self._take(self._shared_buffers())
+        here = Join.notify_join_context(self)
+        self._count = self.process_group.size() if here is None or self._of_all else here.result()[0].item()
+        self._take_buffers()
         self._shares = is_grad_enabled() and self.require_backward_grad_sync
+        if self._join_config.enable:
+            self._largest(int(self._shares))
         self._ready.clear()
         self.require_forward_param_sync = self.require_backward_grad_sync
 
@@ -138,6 +177,10 @@ class DistributedDataParallel(Module, Joinable):
         if missing and not self.find_unused_parameters and not self.static_graph:
             self._without = missing
             return
+        self._exchange(used)
+
+    def _exchange(self, used, has_inputs=True):
+        """Put the means into `.grad`; without inputs this process counts as zero, and keeps its own."""
         trained = self._trained
         if self.find_unused_parameters or self.static_graph:
             anywhere = tensor([int(k in used) for k in range(len(trained))])
@@ -147,12 +190,13 @@ class DistributedDataParallel(Module, Joinable):
             for p in trained:
                 if p.grad is None:
                     p.grad = p.new_zeros(p.shape)
-        for grad in [p.grad for p in trained if p.grad.is_sparse]:
+            found = {p: p.grad if has_inputs else p.grad * 0 for p in trained}
+        for grad in [g for g in found.values() if g.is_sparse]:
             collectives.all_reduce(grad, group=self.process_group)
-            grad /= self.process_group.size()
-        parts = buckets.by_dtype([p for p in trained if not p.grad.is_sparse])
+            grad /= self._count
+        parts = buckets.by_dtype([p for p in trained if not found[p].is_sparse])
         for index, some in enumerate(parts):
-            grads = [p.grad for p in some]
+            grads = [found[p] for p in some]
             bucket = buckets.GradBucket(index, buckets.packed(grads), some, index == len(parts) - 1)
             buckets.unpack(self._mean(bucket), grads)
 
@@ -163,7 +207,7 @@ class DistributedDataParallel(Module, Joinable):
             return found[0] if isinstance(found, (list, tuple)) else found
         flat = bucket.buffer()
         collectives.all_reduce(flat, group=self.process_group)
-        return flat / self.process_group.size()
+        return flat / self._count
 
     @contextlib.contextmanager
     def no_sync(self):
@@ -175,8 +219,21 @@ class DistributedDataParallel(Module, Joinable):
             self.require_backward_grad_sync = before
 
     def join(self, divide_by_initial_world_size=True, enable=True, throw_on_early_termination=False):
-        """Context for inputs of different number in each process. Raises NotImplementedError where there are several."""
-        return Join([self], enable, throw_on_early_termination)
+        """Context for inputs of different number in each process: those that have none left count as zero in the others' means, which
+        are those of all processes, or with `divide_by_initial_world_size=False` of those that have inputs. In the end all have the
+        module of the last.
+        """
+        return Join(
+            [self], enable, throw_on_early_termination, divide_by_initial_world_size=divide_by_initial_world_size
+        )
+
+    def join_hook(self, **kwargs):
+        """What a process without inputs does for this module."""
+        self._of_all = kwargs.get("divide_by_initial_world_size", True)
+        return _Shadow(self)
+
+    join_device = property(lambda self: self.device)
+    join_process_group = property(lambda self: self.process_group)
 
     def _set_static_graph(self) -> None:
         if self._begun:
