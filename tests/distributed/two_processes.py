@@ -1,9 +1,7 @@
 """Run by test_processes in several processes, by PyTorch and by jtorch (as torch): each writes what it found, a line each."""
 
-import contextlib
 import datetime
 import importlib
-import io
 import os
 import sys
 import time
@@ -22,6 +20,8 @@ torch, dist, nn, parallel, data, differentiable, joins = map(
     ),
 )
 DistributedDataParallel = parallel.DistributedDataParallel
+trainings = importlib.import_module("two_trainings")
+said, hooked = trainings.said, trainings.hooked
 
 
 def collectives(rank, size):
@@ -180,97 +180,6 @@ def gradients(rank, size):
     yield "reduce_scatter", pulled(lambda x: differentiable.reduce_scatter(torch.empty(1), parts(x)))
 
 
-class Branches(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.a, self.b, self.never = (nn.Linear(2, 1) for _ in range(3))
-
-    def forward(self, x, which):
-        return self.a(x) if which == 0 else self.b(x)
-
-
-def training(rank, size):
-    torch.manual_seed(rank)  # other weights, which become those of rank 0
-    net = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 1)).double()
-    ddp = DistributedDataParallel(net)
-    xs = torch.arange(48, dtype=torch.float64).view(12, 4)
-    samples = data.TensorDataset(xs.sin(), xs[:, :1] / 48)
-    sampler = data.DistributedSampler(samples, shuffle=True, seed=3)
-    opt, losses = torch.optim.SGD(ddp.parameters(), 0.1, momentum=0.9), []
-    for epoch in range(4):
-        sampler.set_epoch(epoch)
-        for x, y in data.DataLoader(samples, batch_size=2, sampler=sampler):
-            opt.zero_grad()
-            loss = nn.functional.mse_loss(ddp(x), y)
-            loss.backward()
-            opt.step()
-            losses.append(round(loss.item(), 3))
-    yield "losses", losses
-    yield "weights", [[round(v, 3) for v in p.detach().flatten().tolist()] for p in net.parameters()]
-    yield "means", [round(v, 3) for v in net[1].running_mean.tolist()]
-    plain = DistributedDataParallel(Branches())
-    with plain.no_sync():
-        plain(torch.ones(1, 2) * (rank + 1), 0).sum().backward()
-    yield "no_sync", plain.module.a.weight.grad
-    said = []
-    try:
-        for _ in range(2):
-            plain(torch.ones(1, 2), 0).sum().backward()
-    except RuntimeError as error:
-        said = str(error)[:250]
-    yield "unused", said
-
-
-def unused(rank, size):
-    torch.manual_seed(0)
-    ddp = DistributedDataParallel(Branches(), find_unused_parameters=True)
-    for _ in range(2):
-        ddp(torch.ones(1, 2) * (rank + 1), rank).sum().backward()
-    module = ddp.module
-    yield "each its own", (module.a.weight.grad, module.b.weight.grad, module.never.weight.grad)
-    hooked = DistributedDataParallel(nn.Linear(2, 1))
-
-    def twice(state, bucket):
-        state.append(
-            (
-                bucket.index(),
-                bucket.is_last(),
-                len(bucket.gradients()),
-                bucket.buffer().numel(),
-            )
-        )
-        return dist.all_reduce(bucket.buffer(), async_op=True).get_future().then(lambda f: f.value()[0] * 2)
-
-    seen = []
-    hooked.register_comm_hook(seen, twice)
-    hooked(torch.ones(1, 2) * (rank + 1)).sum().backward()
-    yield "hook", (seen, hooked.module.weight.grad, hooked.module.bias.grad)
-
-
-def accumulated(rank, size):
-    """Of what was used without being shared, and of gradients that are sparse, the means too."""
-    torch.manual_seed(0)
-    ddp = DistributedDataParallel(Branches(), find_unused_parameters=True)
-    with ddp.no_sync():
-        ddp(torch.ones(1, 2) * (rank + 1), rank).sum().backward()
-    ddp(torch.ones(1, 2), 1).sum().backward()
-    yield "means", [p.grad for p in ddp.parameters()]
-    bag = DistributedDataParallel(nn.EmbeddingBag(6, 3, sparse=True, mode="sum"))
-    for _ in range(2):
-        bag(torch.tensor([[rank, 2], [4, rank]])).sum().backward()
-        grad = bag.module.weight.grad.coalesce()
-        yield "sparse", (grad.indices(), grad.values())
-    t = torch.sparse_coo_tensor([[rank, 3 - rank]], [[1.0, 2.0], [3.0, 4.0]], (5, 2))
-    yield "sparse sum", (dist.all_reduce(t, async_op=True).wait(), t.is_coalesced(), t.to_dense())
-    file = io.BytesIO()
-    torch.save(ddp, file)
-    file.seek(0)
-    again = torch.load(file, weights_only=False)
-    again.zero_grad()
-    again(torch.ones(1, 2) * (rank + 1), 0).sum().backward()
-    yield "saved", (again.module.a.weight.grad, again.process_group is ddp.process_group)
-
-
 def methods(rank, size):
     group, op = dist.group.WORLD, dist.ReduceOp.MAX
     t = torch.tensor([rank, 5.0 - rank])
@@ -290,98 +199,6 @@ def methods(rank, size):
         dist.send(t, 1) if rank == 0 else dist.recv(t)
     noted = [e for e in seen.function_events if e.name.startswith("gloo:")]
     yield "profile", [(e.name, e.input_shapes, e.is_async, e.count) for e in noted]
-
-
-class Shadow(joins.JoinHook):
-    def __init__(self, counter):
-        self.counter = counter
-
-    def main_hook(self):
-        dist.all_reduce(torch.zeros(1))
-
-    def post_hook(self, is_last_joiner):
-        self.counter.last = is_last_joiner
-
-
-class Counter(joins.Joinable):
-    join_device = torch.device("cpu")
-    join_process_group = property(lambda self: dist.group.WORLD)
-
-    def __init__(self):
-        super().__init__()
-        self.count = torch.zeros(1)
-
-    def __call__(self):
-        joins.Join.notify_join_context(self)
-        one = torch.ones(1)
-        dist.all_reduce(one)
-        self.count += one
-
-    def join_hook(self, **kwargs):
-        return Shadow(self)
-
-
-def uneven(rank, size):
-    """More inputs in rank 1 than in rank 0."""
-    for given in ({}, {"divide_by_initial_world_size": False}, {"throw_on_early_termination": True}):
-        torch.manual_seed(0)
-        net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1)).double()
-        ddp = DistributedDataParallel(net, find_unused_parameters=not given)
-        opt, found = torch.optim.SGD(ddp.parameters(), 0.1), []
-        try:
-            with ddp.join(**given):
-                for k in range(3 + 2 * rank):
-                    x = torch.arange(12.0).view(4, 3).double().sin() * (k + 1 + rank)
-                    with ddp.no_sync() if k == 1 else contextlib.nullcontext():
-                        ddp(x).pow(2).mean().backward()
-                    if k != 1:
-                        opt.step()
-                        found.append([round(v, 5) for v in net[2].weight.grad.flatten().tolist()])
-                        opt.zero_grad()
-        except RuntimeError as error:
-            found.append(str(error))
-        yield "steps", found
-        yield "in the end", [[round(v, 5) for v in t.flatten().tolist()] for t in ddp.state_dict().values()]
-    counter = Counter()
-    with joins.Join([counter]):
-        for _ in range(3 + 2 * rank):
-            counter()
-    yield "counter", (counter.count, counter.last)
-    dist.barrier()
-
-
-def hooked(hook, rank):
-    ddp = DistributedDataParallel(nn.Linear(2, 1))
-    ddp.register_comm_hook(None, hook)
-    ddp(torch.ones(1, 2) * (rank + 1)).sum().backward()
-    return ddp.module.weight.grad
-
-
-def hooks(rank, size):
-    made = importlib.import_module("torch.distributed.algorithms.ddp_comm_hooks.default_hooks")
-    for hook in (made.allreduce_hook, made.fp16_compress_hook, made.fp16_compress_wrapper(made.allreduce_hook)):
-        yield hook.__name__, hooked(hook, rank)
-    local = importlib.import_module("torch.distributed.algorithms.ddp_comm_hooks.post_localSGD_hook")
-    alone, _ = dist.new_subgroups(1)
-    for shared in (True, False):
-        state = local.PostLocalSGDState(None, alone, 1, shared)
-        ddp = DistributedDataParallel(nn.Linear(2, 1))
-        ddp.register_comm_hook(state, local.post_localSGD_hook)
-        found = []
-        for _ in range(3):
-            ddp.zero_grad()
-            ddp(torch.ones(1, 2) * (rank + 1)).sum().backward()
-            found.append(ddp.module.weight.grad.tolist())
-        yield "local SGD", found
-    averagers = importlib.import_module("torch.distributed.algorithms.model_averaging.averagers")
-    net, averager, found = nn.Linear(2, 1), averagers.PeriodicModelAverager(2, warmup_steps=1), []
-    net(torch.ones(1, 2)).sum().backward()
-    for k in range(4):
-        with torch.no_grad():
-            net.weight.fill_(float(k + rank))
-        averager.average_parameters(net.parameters())
-        found.append(net.weight.tolist())
-    yield "averaged", found
 
 
 def ours(rank, size, folder):
@@ -435,7 +252,7 @@ def ours(rank, size, folder):
     for seconds, every in ((0.2, False), (0.2, True), (60, False)):
         if rank and seconds < 1:
             time.sleep(0.5)
-        late.append(_said(dist.monitored_barrier, None, 0.01 if rank and seconds < 1 else seconds, every))
+        late.append(said(dist.monitored_barrier, None, 0.01 if rank and seconds < 1 else seconds, every))
         dist.barrier()
     rank_1 = [
         "Rank 1 successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank 0"
@@ -462,13 +279,6 @@ def _refuses(call):
     return False
 
 
-def _said(call, *args):
-    try:
-        return str(call(*args))
-    except RuntimeError as error:
-        return str(error)
-
-
 def _summed(t):
     dist.all_reduce(t)
     return t + 0
@@ -479,19 +289,7 @@ def main():
     os.environ["LOCAL_WORLD_SIZE"] = str(size)
     dist.init_process_group("gloo", address, rank=rank, world_size=size, timeout=datetime.timedelta(seconds=60))
     with open(os.path.join(folder, f"{rank}.txt"), "w") as file:
-        for part in (
-            collectives,
-            objects,
-            messages,
-            groups,
-            wrong,
-            gradients,
-            unused,
-            training,
-            hooks,
-            accumulated,
-            methods,
-        ):
+        for part in (collectives, objects, messages, groups, wrong, gradients, methods, *trainings.PARTS):
             for name, value in part(rank, size):
                 print(f"{part.__name__}, {name}: {value!r}".replace("\n", " "), file=file, flush=True)
         for name, value in ours(rank, size, folder) if len(sys.argv) > 5 else ():
