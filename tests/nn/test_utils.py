@@ -116,7 +116,16 @@ def test_prune():
         u.remove(m[0], "weight")
         other = net(torch)
         u.global_unstructured([(other[0], "weight"), (other[1], "weight")], u.L1Unstructured, amount=7)
-        return [*out, list(m.state_dict()), m[0].weight.detach(), dict(other.named_buffers())]
+        scored, scores = net(torch), torch.arange(float(other[0].weight.numel())).view_as(other[0].weight)
+        u.L1Unstructured.apply(scored[0], "weight", 2, scores)
+        u.LnStructured.apply(scored[0], "weight", 1, 2, 1, scores)
+        return [
+            *out,
+            list(m.state_dict()),
+            m[0].weight.detach(),
+            dict(other.named_buffers()),
+            dict(scored.named_buffers()),
+        ]
 
     both(run, layout=False)
 

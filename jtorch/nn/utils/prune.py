@@ -253,6 +253,11 @@ class L1Unstructured(BasePruningMethod):
             mask.view(-1)[chosen] = 0
         return mask
 
+    @classmethod
+    def apply(cls, module, name, amount, importance_scores=None):
+        """Prune a tensor of a module; with scores by their magnitude."""
+        return super().apply(module, name, amount, importance_scores=importance_scores)
+
 
 def _slices_mask(t, dim, kept):
     mask = torch.zeros_like(t)
@@ -306,6 +311,11 @@ class LnStructured(BasePruningMethod):
         norms = torch.norm(t, p=self.n, dim=others)
         kept = torch.topk(norms, k=size - count, largest=True).indices
         return _slices_mask(t, self.dim, kept) * default_mask
+
+    @classmethod
+    def apply(cls, module, name, amount, n, dim, importance_scores=None):
+        """Prune a tensor of a module; with scores by their norms."""
+        return super().apply(module, name, amount, n, dim, importance_scores=importance_scores)
 
 
 class CustomFromMask(BasePruningMethod):
