@@ -11,7 +11,7 @@ class Namespace(types.ModuleType):
         return importlib.import_module, (self.__name__,)
 
 
-class Package(types.ModuleType):
+class Package(Namespace):
     """A package with functions that bear the name of a submodule: importing that does not take their place, as in PyTorch."""
 
     def __setattr__(self, name, value):

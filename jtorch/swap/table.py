@@ -9,7 +9,10 @@ SAME = frozenset((
 ))  # fmt: skip
 
 # functorch and its modules -> those of `jtorch.swap.internal`.
-FUNCTORCH = {"functorch": "functorch_package", "functorch.compile": "ahead_of_time"}
+FUNCTORCH = {
+    "functorch": "functorch_package", "functorch.compile": "ahead_of_time", "functorch.experimental": "functorch_experimental",
+    "functorch.experimental.control_flow": "functorch_control_flow",
+}  # fmt: skip
 
 # PyTorch's module -> the modules of jtorch that have its names, searched in this order.
 ELSEWHERE = {

@@ -192,6 +192,12 @@ FUNCTORCH = """
         both = functorch.vmap(call, in_dims=(0, 0, None))(params, buffers, x)
         assert both.shape == (2, 4, 1) and torch.allclose(both[0], line(x))
     assert said and all("integrated functorch into PyTorch" in str(w.message) for w in said)
+    from functorch.experimental import chunk_vmap, control_flow
+    from functorch.experimental.control_flow import cond, map
+    assert functorch.experimental.control_flow is control_flow and control_flow.cond is cond is torch.cond
+    given = torch.arange(10.0).view(5, 2)
+    assert torch.equal(chunk_vmap(lambda a, b: a * b, in_dims=(0, None), chunks=3)(given, given[1]), given * given[1])
+    assert torch.equal(map(lambda a, b: a + b, given, given[1].clone()), given + given[1])
     try:
         functorch.make_functional(net)
     except RuntimeError as error:

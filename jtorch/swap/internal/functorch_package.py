@@ -7,6 +7,7 @@ import warnings
 from ... import func, version
 from ...func import functional_call, stack_module_state
 from ...nn.modules.module import Module
+from . import functorch_experimental as experimental  # noqa: F401  an attribute of the package
 
 __version__ = version.torch
 
