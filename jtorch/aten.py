@@ -89,6 +89,12 @@ def _embedding_dense_backward(grad_output, indices, num_weights, padding_idx, sc
     return entry.grad(out, (table,), grad_output)[0]
 
 
+def _index(self, indices):
+    if not indices:
+        raise IndexError("at least one index must be provided")
+    return self[tuple(slice(None) if i is None else i for i in indices)]
+
+
 def _select_backward(grad_output, input_sizes, dim, index):
     return lookup("torch", "select_scatter")(grad_output.new_zeros(input_sizes), grad_output, dim, index)
 
@@ -117,7 +123,7 @@ _MADE_HERE = {
     "_softmax": _softmax_of("softmax"),
     "_log_softmax": _softmax_of("log_softmax"),
     "equal": methods.equal,
-    "index": lambda self, indices: self[tuple(slice(None) if i is None else i for i in indices)],
+    "index": _index,
     "lift_fresh": lambda self: self,
     "lift_fresh_copy": lambda self: self.clone(),
     "sym_size": lambda self, dim=None: self.shape if dim is None else self.shape[dim],

@@ -257,7 +257,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None) -> T
         if copy and moved is obj:
             moved = obj.clone()
         if copy is False and moved is not obj:
-            raise ValueError("can't alias tensor with different dtype or device")
+            raise _no_alias(obj.dtype, obj.device, moved)
         if requires_grad is False and moved.requires_grad:
             return moved.requires_grad_(False) if moved.is_leaf else moved.detach()
         return moved.requires_grad_(True) if requires_grad and not moved.requires_grad else moved
@@ -270,7 +270,18 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None) -> T
         made = tensor(obj, dtype=dtype, device=device)
     else:
         made = as_tensor(obj, dtype, device)
+        have = dtypes.of(obj.dtype)
+        if copy is False and (made.dtype is not have or made.device is not devices.cpu):
+            raise _no_alias(have, devices.cpu, made)
     return finish(made, bool(requires_grad))
+
+
+def _no_alias(dtype, device, made) -> ValueError:
+    """asarray(copy=False) of what has another dtype, or is elsewhere."""
+    if made.device is not device:
+        return ValueError(f"can't alias tensor from device '{device}' to '{made.device}'.")
+    have, want = dtypes.scalar_name(dtype), dtypes.scalar_name(made.dtype)
+    return ValueError(f"can't alias tensor with dtype '{have}' into dtype '{want}'.")
 
 
 def _is_buffer(x) -> bool:
@@ -697,6 +708,20 @@ def number_of(x, function="arange", name="end"):
     return x.item() if isinstance(x, (Tensor, np.generic)) else x
 
 
+def _check_bounds(*numbers):
+    """Whether the bounds and the step of arange are real numbers."""
+    first, last, by = numbers
+    for x in numbers:
+        if isinstance(x, complex):
+            raise errors.not_representable(dtypes.float64)
+        if not isinstance(x, (int, float)):
+            if first == 0 and by == 1 and last is not None:
+                raise errors.argument("arange", "end", "Number", last, 1)
+            raise errors.combination(
+                "arange", numbers if by != 1 else numbers[:2], "(Number end) or (Number start, Number end, Number step)"
+            )
+
+
 def arange(
     *args,
     start=None,
@@ -721,6 +746,7 @@ def arange(
             last = given[1] if len(given) > 1 else end
             by = given[2] if len(given) > 2 else step
         first, last, by = number_of(first), number_of(last), 1 if by is None else number_of(by)
+        _check_bounds(first, last, by)
         check_out("arange", dtype, out)
         if any(type(x) is int and wide.is_wide(x) for x in (first, last, by)):
             raise errors.not_representable(dtypes.int64)
@@ -814,11 +840,29 @@ def _of_python(kind):
     return dtypes.PYTHON.get(kind, kind) if isinstance(kind, type) else kind
 
 
-class finfo:
+_DEFAULT = object()
+
+
+class _Limits:
+    """What a dtype can hold: constants, equal where the dtypes are."""
+
+    def __eq__(self, other):
+        return self.dtype == other.dtype if type(self) is type(other) else NotImplemented
+
+    def __hash__(self):
+        raise TypeError(f"unhashable type: 'torch.{type(self).__name__}'")
+
+    def __setattr__(self, name, value):
+        if name not in self.__dict__:
+            raise AttributeError(f"'torch.{type(self).__name__}' object has no attribute '{name}'")
+        raise AttributeError(f"attribute '{name}' of 'torch.{type(self).__name__}' objects is not writable")
+
+
+class finfo(_Limits):
     """Limits of a float dtype: bits, eps, max, min, tiny, smallest_normal, resolution."""
 
-    def __init__(self, type=None):
-        d = dtypes.default.dtype if type is None else _of_python(type)
+    def __init__(self, type=_DEFAULT):
+        d = dtypes.default.dtype if type is _DEFAULT else _of_python(type)
         if not isinstance(d, DType):
             raise errors.argument("finfo", "type", "torch.dtype", d, 1)
         if not (d.is_floating_point or d.is_complex):
@@ -827,13 +871,18 @@ class finfo:
             )
         d = d.to_real()
         import_info = _float_info(d)
-        self.bits = d.itemsize * 8
-        self.eps = 0.125 if d.name == "float8_e5m2fnuz" else float(import_info.eps)  # PyTorch's own number there
-        self.max = float(import_info.max)
-        self.min = float(import_info.min)
-        self.tiny = self.smallest_normal = float(import_info.smallest_normal)
-        self.resolution = float(10 ** -int(-math.log10(self.eps))) if d.itemsize > 1 else 1.0
-        self.dtype = d.name
+        eps = 0.125 if d.name == "float8_e5m2fnuz" else float(import_info.eps)  # PyTorch's own number there
+        tiny = float(import_info.smallest_normal)
+        self.__dict__.update(
+            bits=d.itemsize * 8,
+            eps=eps,
+            max=float(import_info.max),
+            min=float(import_info.min),
+            tiny=tiny,
+            smallest_normal=tiny,
+            resolution=float(10 ** -int(-math.log10(eps))) if d.itemsize > 1 else 1.0,
+            dtype=d.name,
+        )
 
     def __repr__(self):
         return (
@@ -846,7 +895,7 @@ def _float_info(d):
     return jax.numpy.finfo(d.np)
 
 
-class iinfo:
+class iinfo(_Limits):
     """Limits of an integer dtype: bits, max, min."""
 
     def __init__(self, type):
@@ -858,7 +907,7 @@ class iinfo:
         if type.category != dtypes.INT:
             raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
         info = np.iinfo(type.np)
-        self.bits, self.max, self.min, self.dtype = info.bits, int(info.max), int(info.min), type.name
+        self.__dict__.update(bits=info.bits, max=int(info.max), min=int(info.min), dtype=type.name)
 
     def __repr__(self):
         return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"

@@ -48,6 +48,14 @@ def from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor:
     return made.clone() if copy else made
 
 
+class _Writable:
+    """A read-only numpy array as the same memory to write to, by numpy's protocol for arrays."""
+
+    def __init__(self, array):
+        self.array = array
+        self.__array_interface__ = array.__array_interface__ | {"data": (array.ctypes.data, False)}
+
+
 def _from_other(source) -> Tensor:
     if source.__dlpack_device__()[0] == _CPU and not isinstance(source, jax.Array):
         try:
@@ -55,6 +63,10 @@ def _from_other(source) -> Tensor:
         except (RuntimeError, BufferError):
             pass  # a dtype that numpy lacks
         else:
+            if not array.flags.writeable and isinstance(source, _Capsule):
+                array = np.asarray(
+                    _Writable(array)
+                )  # numpy takes what a bare capsule holds for constant, PyTorch does not
             return from_numpy(array if array.flags.writeable else array.copy(order="K"))
     return from_jax(jax.dlpack.from_dlpack(source))
 

@@ -79,6 +79,23 @@ def no_tuple(function, name, position, got) -> TypeError:
     )
 
 
+def index_of_a_number() -> IndexError:
+    return IndexError(
+        "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
+        "0-dim tensor to a number"
+    )
+
+
+def no_index(kind: str) -> IndexError:
+    return IndexError(
+        f"only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {kind})"
+    )
+
+
+def no_dtype(function, name, position, got) -> TypeError:
+    return TypeError(f"{function}(): argument '{name}' (position {position}) must be torch.dtype, not {type_name(got)}")
+
+
 def einsum_dot(place: str) -> RuntimeError:
     """A dot in the labels of "operand 0" or of the "output" that is alone."""
     dots = " (...)" if place == "output" else ""

@@ -7,6 +7,7 @@ import types
 from . import (
     complex_views,
     creation,
+    errors_arguments,
     indexing,
     mapped_files,
     methods,
@@ -206,12 +207,20 @@ def get_default_dtype():
 
 def promote_types(type1, type2):
     """The smallest dtype that holds both, and is of no lower kind than either."""
-    return dtypes.promote(*(dtypes.PYTHON.get(t, t) for t in (type1, type2)))
+    return dtypes.promote(*_dtypes("promote_types", type1=type1, type2=type2))
 
 
 def can_cast(from_, to) -> bool:
     """Whether PyTorch's promotion rules let a result of the first dtype be written as the second."""
-    return dtypes.can_cast(*(dtypes.PYTHON.get(t, t) for t in (from_, to)))
+    return dtypes.can_cast(*_dtypes("can_cast", from_=from_, to=to))
+
+
+def _dtypes(function, **given):
+    """Arguments that are dtypes, or the types of Python's numbers."""
+    for k, (name, x) in enumerate(given.items(), 1):
+        if not isinstance(x, dtypes.dtype | type) or isinstance(x, type) and x not in dtypes.PYTHON:
+            raise errors_arguments.no_dtype(function, name, k, x)
+    return [dtypes.PYTHON.get(x, x) for x in given.values()]
 
 
 _PLAIN = {

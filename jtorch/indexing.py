@@ -59,14 +59,16 @@ _ALL = slice(None)
 def setitem(self, index, value):
     """`self[index] = value`."""
     try:
-        if index is False:
-            return
         if not isinstance(value, (Tensor, int, float, complex)):
             if isinstance(value, np.integer):  # of numpy's numbers PyTorch takes these, and those that are Python's too
                 return setitem(self, index, int(value))
             raise TypeError(f"can't assign a {_type_name(value)} to a {self.type()}")
         if type(value) is int and is_wide(value):
             raise errors_arguments.overflow()
+        if index is False:
+            if not isinstance(value, Tensor):
+                dtypes.element(value, self._spec.dtype)
+            return
         if index is Ellipsis or type(index) is slice and index == _ALL and self._spec.ndim:
             _copy(self, value)  # no view is made, so that none is refused
             return
@@ -79,7 +81,7 @@ def setitem(self, index, value):
                 while mask.ndim < self.ndim:
                     mask = _view("unsqueeze", mask, -1)
                 if isinstance(value, Tensor):
-                    value = _cast(_without_ones(value, 0), self._spec.dtype)
+                    value = _filling(_without_ones(value, 0), self._spec.dtype)
                 else:
                     value = _as_value(self, value)
                 _assign(self, function_of(registry.OPS["where"])(mask, value, self))
@@ -103,7 +105,7 @@ def setitem(self, index, value):
             value = _without_ones(value, -1)
             # torch fills under a mask, and selects and copies at a 0-d index: both convert
             if fills or index is True or all(x is None or x._spec.ndim == 0 for x in advanced):
-                value = _cast(value, view._spec.dtype)
+                value = (_filling if fills else _cast)(value, view._spec.dtype)
         value = _as_value(view, value)
         result = function_of(registry.OPS["index_put"])(view, advanced, value, False)
         _assign(view, result)
@@ -130,6 +132,13 @@ def _without_ones(value, ndim):
 
 def _cast(value, dtype):
     return value if value._spec.dtype is dtype else value.to(dtype)
+
+
+def _filling(value, dtype):
+    """The value of one element that is written under a mask; torch takes it as a number, which must have no imaginary part."""
+    if value._spec.dtype.category == dtypes.COMPLEX != dtype.category and value.item().imag:
+        dtypes.element(1j, dtype)
+    return _cast(value, dtype)
 
 
 def _as_value(t, value):
@@ -201,10 +210,7 @@ def _checked(t, dim, i):
     spec = t._spec
     if spec.ndim <= dim:
         if spec.ndim == 0:
-            raise IndexError(
-                "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
-                "0-dim tensor to a number"
-            )
+            raise errors_arguments.index_of_a_number()
         raise IndexError(f"too many indices for tensor of dimension {spec.ndim}")
     n = spec.shape[dim]
     if not -n <= i < n:
@@ -232,8 +238,6 @@ def _slice(t, dim, s):
 def _int(x):
     if type(x) is int:
         return x
-    if isinstance(x, Tensor):
-        return int(x.item())
     try:
         return x.__index__()
     except AttributeError:
@@ -383,6 +387,8 @@ _INDEX_DTYPES = (dtypes.int64, dtypes.int32, dtypes.uint8, dtypes.bool_)
 def _index_tensor(self, x):
     if isinstance(x, Tensor):
         if x._spec.dtype not in _INDEX_DTYPES:
+            if _is_scalar_tensor(x):
+                return _cast(_beside(self, x), dtypes.int64)
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
         return _beside(self, x)
     if isinstance(x, (Sequence, np.ndarray)):
@@ -392,10 +398,7 @@ def _index_tensor(self, x):
             return from_array(np.zeros((0,), np.int64), self._spec.device)
         made = tensor(list(x) if isinstance(x, range) else x, device=self._spec.device)
         return made if made._spec.dtype.category <= dtypes.INT else _cut(x, self._spec.device)
-    raise IndexError(
-        "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
-        f"(got {'numpy.' * isinstance(x, np.generic)}{type(x).__name__})"
-    )
+    raise errors_arguments.no_index("numpy." * isinstance(x, np.generic) + type(x).__name__)
 
 
 def _cut(x, device):

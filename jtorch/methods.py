@@ -99,7 +99,10 @@ def _unseen(self, array):
 
 def _part_setter(part):
     def assign(self, value):
-        part(self).copy_(value)
+        if isinstance(value, Tensor):
+            part(self).copy_(value)
+        else:
+            part(self)[...] = value
 
     return assign
 

@@ -214,13 +214,15 @@ def contiguous(self, memory_format=contiguous_format) -> Tensor:
     """The tensor itself when it is laid out so already, else a copy that is."""
     if is_contiguous(self, memory_format):
         return self
+    if memory_format is preserve_format:
+        raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
     return clone(self, memory_format=memory_format)
 
 
 def is_contiguous(self, memory_format=contiguous_format) -> bool:
     """Whether the elements lie in memory in the order of the format."""
     spec = self._spec
-    if memory_format is contiguous_format:
+    if memory_format is contiguous_format or memory_format is preserve_format:
         return spec.contiguous
     want = 4 if memory_format is channels_last else 5
     return spec.ndim == want and shapes.is_channels_last(tuple(spec.shape), spec.strides)
@@ -294,7 +296,7 @@ def matrix_transposed(self) -> Tensor:
     """The last two dimensions swapped."""
     if self._spec.ndim < 2:
         check_matrix(self._spec.ndim, "mT")
-        return view_named("alias", self)
+        return self
     return view_named("transpose", self, -2, -1)
 
 
@@ -302,17 +304,21 @@ def check_matrix(ndim, name) -> None:
     """Of `mT` or `mH` on what has fewer than two dimensions: a number is returned as it is, with a warning."""
     if ndim == 1:
         raise errors.matrix_rank(ndim, name)
-    errors.warn(f"Tensor.{name} is deprecated on 0-D tensors. This function is the identity in these cases.")
+    instead = "This function is the identity in these cases." if name == "mT" else "Consider using x.conj()."
+    errors.warn(f"Tensor.{name} is deprecated on 0-D tensors. {instead}")
 
 
 def hermitian(self) -> Tensor:
     if self._spec.ndim not in (0, 2):
         raise errors.matrix_rank(self._spec.ndim, "H")
-    return op_named("conj")(transposed(self)) if self.is_complex() else transposed(self)
+    if self._spec.ndim == 0:
+        check_matrix(0, "H")
+    turned = view_named("transpose", self, 0, 1) if self._spec.ndim else self
+    return op_named("conj")(turned) if self.is_complex() else turned
 
 
 def batch_hermitian(self) -> Tensor:
     if self._spec.ndim < 2:
         check_matrix(self._spec.ndim, "mH")
-        return view_named("alias", self)
+        return op_named("conj")(self) if self.is_complex() else self
     return op_named("conj")(matrix_transposed(self)) if self.is_complex() else matrix_transposed(self)

@@ -259,3 +259,26 @@ def test_a_tensor_in_a_list_must_fit():
     """PyTorch says the same, but after other tests of one process that it has no length."""
     with pytest.raises(RuntimeError, match="value cannot be converted to type uint8 without overflow"):
         jtorch.tensor([jtorch.tensor(300), 1], dtype=jtorch.uint8)
+
+
+MADE = {
+    "arange to a word": lambda t: t.arange("a"),
+    "arange between words": lambda t: t.arange(1, "a"),
+    "arange to a complex number": lambda t: t.arange(0, 1j),
+    "arange by a complex number": lambda t: t.arange(0, 1, 1j),
+    "arange to a tensor": lambda t: t.arange(t.tensor(3)),
+    "an array as another dtype": lambda t: t.asarray(np.ones(1), dtype=t.float32, copy=False),
+    "a tensor as another dtype": lambda t: t.asarray(t.ones(1), dtype=t.float64, copy=False),
+    "an array elsewhere": lambda t: t.asarray(np.ones(1), device="meta", copy=False),
+    "an array as it is": lambda t: t.asarray(np.ones(1), dtype=t.float64, copy=False),
+    "limits of None": lambda t: t.finfo(None),
+    "limits that are equal": lambda t: [t.finfo(t.float32) == t.finfo(), t.iinfo(t.int8) == t.iinfo(t.int16)],
+    "limits as keys": lambda t: {t.iinfo(t.int32): 1},
+    "limits written": lambda t: setattr(t.finfo(t.float32), "eps", 1),
+    "limits of other kinds": lambda t: t.finfo(t.float32) == t.iinfo(t.int32),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_made(name):
+    both(MADE[name])

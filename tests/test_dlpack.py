@@ -10,6 +10,9 @@ PASSED = {
     "a tensor shares": lambda t: [(t.from_dlpack(x).add_(1), x) for x in [t.arange(3.0)]],
     "an array": lambda t: t.from_dlpack(np.arange(3.0)),
     "a capsule": lambda t: t.utils.dlpack.from_dlpack(t.utils.dlpack.to_dlpack(t.arange(6.0).view(2, 3).t())),
+    "a capsule shares": lambda t: [
+        (t.utils.dlpack.from_dlpack(t.utils.dlpack.to_dlpack(x)).add_(1), x) for x in [t.arange(3.0)]
+    ],
     "a copy": lambda t: [(t.from_dlpack(x, copy=True).add_(1), x) for x in [t.arange(3.0)]],
     "a leaf": lambda t: t.from_dlpack(t.ones(2, requires_grad=True)),
     "a leaf as a capsule": lambda t: t.from_dlpack(t.utils.dlpack.to_dlpack(t.ones(2, requires_grad=True))),

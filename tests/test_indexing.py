@@ -423,3 +423,52 @@ def test_numbers_that_are_not_whole_are_cut(index):
         return taken, x
 
     both(program)
+
+
+def _written(t, index, value, dtype="float32"):
+    x = t.ones(3, dtype=getattr(t, dtype))
+    x[index(t)] = value(t)
+    return x
+
+
+MISUSES = {
+    "a number that is not whole bounds a slice": lambda t: t.ones(3)[t.tensor(1.0) :],
+    "several numbers bound a slice": lambda t: t.ones(3)[t.tensor([1, 2]) :],
+    "no index": lambda t: t.ops.aten.index.Tensor(t.ones(2, 2), []),
+    "more indices than dimensions": lambda t: t.zeros(3).index_put([t.tensor([0]), t.tensor([0])], t.ones(1)),
+    "a value with a dimension too many": lambda t: t.zeros(5).index_put([t.tensor([0, 1])], t.ones(1, 2)),
+    "a vector for a number": lambda t: t.zeros(()).index_put([], t.ones(1), True),
+    "a word written to nothing": lambda t: _written(t, lambda t: False, lambda t: "a"),
+    "nothing written to nothing": lambda t: _written(t, lambda t: False, lambda t: None),
+    "a complex number written to nothing": lambda t: _written(t, lambda t: False, lambda t: 1j),
+    "a complex tensor under a mask": lambda t: _written(t, lambda t: t.ones(3).bool(), lambda t: t.tensor(1j)),
+    "one that is real under a mask": lambda t: _written(t, lambda t: t.ones(3).bool(), lambda t: t.tensor(1 + 0j)),
+    "one that is complex, of complex": lambda t: _written(t, lambda t: t.ones(3).bool(), lambda t: t.tensor(1j), "complex64"),
+    "positions of 32 bits of slices to fill": lambda t: t.ones(2, 3).index_fill(1, t.tensor([0]).int(), 1),
+    "positions of 32 bits along a dimension": lambda t: t.take_along_dim(t.ones(2, 3), t.zeros(2, 3).int(), 1),
+    "a slice beyond columns": lambda t: t.ones(3, 3).index_select(1, t.tensor([5])),
+    "a slice beyond rows": lambda t: t.ones(3, 3).index_select(0, t.tensor([5])),
+    "a slice beyond a number": lambda t: t.tensor(1.0).index_select(0, t.tensor([1])),
+    "an element of nothing": lambda t: t.zeros(0).take(t.tensor([0])),
+    "an element put into nothing": lambda t: t.zeros(0).put_(t.tensor([0]), t.ones(1)),
+    "slices of complex numbers reduced": lambda t: t.ones(3, dtype=t.complex64).index_reduce(0, t.tensor([0]), t.ones(1, dtype=t.complex64), "mean"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISUSES)
+def test_what_is_refused(name):
+    both(MISUSES[name])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "uint16", "uint32", "uint64"])
+def test_a_narrow_number_is_an_index(dtype):
+    """One that is not computed yet, and alone, too."""
+
+    def program(t):
+        x, place = t.arange(6.0).view(2, 3), t.tensor(1).to(getattr(t, dtype))
+        late = (t.ones(()).cos() * 0 + 1).to(getattr(t, dtype))
+        y = x.clone()
+        y[late] = 9
+        return x[place], x[late], x[0, place], y
+
+    both(program)

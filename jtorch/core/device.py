@@ -8,7 +8,9 @@ import jax
 from .. import errors
 
 _ACCELERATORS = {"gpu": "cuda", "cuda": "cuda", "rocm": "cuda", "tpu": "tpu"}
-_TYPES = ("cpu", "cuda", "tpu", "meta", "xla", "mps", "xpu")
+_TYPES = frozenset(
+    "cpu cuda tpu ipu xpu mkldnn opengl opencl ideep hip ve fpga maia xla lazy vulkan mps meta hpu mtia privateuseone".split()
+)
 _PATTERN = re.compile(r"([a-zA-Z_]+)(?::([1-9]\d*|0))?$")
 
 
@@ -79,15 +81,33 @@ class Device:
                         f"type (string) must not include an index because index was passed explicitly: {device}"
                     )
                 index = int(match[2])
+            elif index is not None and index < 0:
+                raise RuntimeError("Device index must not be negative")
         else:
             raise TypeError(f"device(): argument 'device' must be str or int, not {errors.type_name(device)}")
         self = cls._known.get((kind, index))
         if self is None:
             self = cls._known[kind, index] = super().__new__(cls)
-            self.type = kind
-            self.index = index
-            self._jax = None
+            for name, value in (("type", kind), ("index", index), ("_jax", None)):
+                object.__setattr__(self, name, value)
         return self
+
+    def __setattr__(self, name, value):
+        self.__delattr__(name)
+
+    def __delattr__(self, name):
+        raise AttributeError(
+            f"attribute '{name}' of 'torch.device' objects is not writable"
+            if name in ("type", "index")
+            else f"'torch.device' object has no attribute '{name}'"
+        )
+
+    def __lt__(self, other):
+        if not isinstance(other, Device):
+            return NotImplemented
+        raise TypeError("comparison not implemented")
+
+    __le__ = __gt__ = __ge__ = __lt__
 
     def __repr__(self):
         return (
@@ -111,7 +131,7 @@ class Device:
     def jax(self):
         """The jax device; PyTorch's error when there is none."""
         if self._jax is None:
-            self._jax = _find(self)
+            object.__setattr__(self, "_jax", _find(self))
         return self._jax
 
 

@@ -327,7 +327,7 @@ def _make_room(outs, specs):
 def _keep_apart(op, outs, tensors):
     if op.apart:
         others = tensors[1:] if op.inplace else tensors  # what has a form in place may write to its input
-        if any(o is t or (o._storage is t._storage and t._spec.numel) for o in outs for t in others):
+        if any(o is t or (o._storage is t._storage and overlap(o, t)) for o in outs for t in others):
             raise errors.input_overlap()
 
 

@@ -198,16 +198,16 @@ def make_plan(op, call, inplace_spec=None, method=False):
     specs = [t._spec if t is not None else key_spec() for t in call.tensors]
     device = device_of(call)
     check_numbers(op, call, slots, specs, target)
-    if inplace_spec is not None:
-        _check_kept(op, target, inplace_spec)
-    check_dtype(op, target, specs)
     shape = None
-    if op.elementwise:
+    if op.elementwise:  # sizes that do not fit are said before dtypes
         shape = shapes.broadcast(*[tuple(s.shape) for s in specs])
         if inplace_spec is not None and shape != tuple(inplace_spec.shape):
             raise RuntimeError(
                 f"output with shape {list(inplace_spec.shape)} doesn't match the broadcast shape {list(shape)}"
             )
+    if inplace_spec is not None:
+        _check_kept(op, target, inplace_spec)
+    check_dtype(op, target, specs)
     binding = _binding(op, slots, target, specs, inplace_spec)
     fn = binding.kernel
     plan = Plan(op, op.name, fn, tuple(specs), kinds, device=device)

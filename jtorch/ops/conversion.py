@@ -221,6 +221,8 @@ def adjoint(input: Array):
     """The last two dimensions swapped, and complex elements conjugated. The result of a real tensor is a view."""
     if input.ndim == 1:
         raise errors.adjoint_rank(1, "adjoint()")
+    if not input.ndim:
+        errors.warn("adjoint() is deprecated on 0-D tensors. Consider using x.conj().")
     turned = transpose(input, -2, -1) if input.ndim else input
     return conj(turned) if kind(input) == "c" else turned
 

@@ -16,6 +16,7 @@ from .backend import accumulator
 from .conversion import is_foreign
 from .products import expected_dtype
 from .registry import Array, composite, op
+from .views import diagonal, permute
 
 # what torch says of an out= of another dtype
 _TENSORDOT_OUT = (
@@ -221,7 +222,25 @@ def einsum(*args):
     for at, x in enumerate(operands):
         if is_foreign(x):
             raise errors.list_element(at, x, 1)
-    return einsum_of(equation, list(operands))
+    turned = _turned(equation, operands[0]) if len(operands) == 1 else None
+    return einsum_of(equation, list(operands)) if turned is None else turned
+
+
+def _turned(equation, x):
+    """The einsum of one operand as a view of it: diagonals, in another order. None where something is summed."""
+    terms, result = _terms(equation, 1)
+    named, result = _without_dots(terms, result, [x])
+    labels = list(named[0])
+    sizes = _check_einsum(named, result, [x])
+    if {*labels} != {*result} or any(n != sizes[label] for label, n in zip(labels, x.shape)):
+        return None
+    for label in result:
+        while labels.count(label) > 1:
+            first = labels.index(label)
+            second = labels.index(label, first + 1)
+            x = diagonal(x, 0, first, second)
+            labels = [*labels[:first], *labels[first + 1 : second], *labels[second + 1 :], label]
+    return permute(x, tuple(map(labels.index, result)))
 
 
 def _from_sublists(args):

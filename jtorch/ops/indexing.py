@@ -22,7 +22,7 @@ from .views import unbind
 
 def _index_tuple(input, indices) -> tuple:
     if len(indices) > input.ndim:
-        raise IndexError(f"too many indices for tensor of dimension {input.ndim}")
+        raise IndexError(f"too many indices for tensor of dimension {input.ndim} (got {len(indices)})")
     out = []
     for d, i in enumerate(indices):
         if i is None:
@@ -130,9 +130,6 @@ def index_put(input: Array, indices: list[Array | None], values: Array, accumula
         return jnp.where(mask, whole if accumulate else values, input)
     where = _index_tuple(input, indices)
     result = jax.eval_shape(lambda x: x.at[where].get(mode=IN_BOUNDS), input).shape
-    lead = values.ndim - len(result)
-    if lead > 0 and builtins.all(n == 1 for n in values.shape[:lead]):
-        values = values.reshape(values.shape[lead:])
     fits = values.ndim <= len(result) and builtins.all(a in (1, b) for a, b in zip(values.shape[::-1], result[::-1]))
     if not fits:
         raise RuntimeError(
@@ -273,7 +270,9 @@ def take(input: Array, index: Array) -> Array:
     """The elements of `input`, read as one line, at `index`."""
     if not is_index(index, wide=True):
         raise RuntimeError(f"take(): Expected a long tensor for index, but got {scalar_name(index)}")
-    if input.size == 0 and index.size == 0:
+    if input.size == 0:
+        if index.size:
+            raise IndexError("take(): tried to take from an empty tensor")
         return jnp.zeros(index.shape, input.dtype)
     return input.reshape(-1).at[_wrapped(index, input.size)].get(mode=IN_BOUNDS)
 
@@ -299,6 +298,8 @@ def put(input: Array, index: Array, source: Array, accumulate: bool = False) -> 
         )
     if not index.size:
         return input
+    if not input.size:
+        raise IndexError("put_(): Tried to put elements into an empty tensor")
     line, where, source = input.reshape(-1), _wrapped(index.reshape(-1), input.size), source.reshape(-1)
     out = added(line, where, source) if accumulate else line.at[where].set(source, mode=IN_BOUNDS)
     return out.reshape(input.shape)

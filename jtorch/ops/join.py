@@ -48,8 +48,7 @@ def _parts(g, dim, sizes):
 def _cat_strides(outs, tensors, dim=0):
     """Channels-last where all tensors are."""
     shape = tuple(outs[0].shape)
-    known = [(tuple(t.shape), t.strides) for t in tensors]
-    last = all(shapes.is_channels_last(*k) and not shapes.is_contiguous(*k) for k in known)
+    last = all(map(formats.suggests_channels_last, tensors))
     return (shapes.channels_last_strides(shape) if last else None,)
 
 

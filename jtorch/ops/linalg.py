@@ -203,6 +203,8 @@ def linalg_norm(A: Array, ord=None, dim=None, keepdim: bool = False, *, out=None
     """A vector or matrix norm, as `dim` and `ord` say."""
     dims = (dim,) if isinstance(dim, int) else dim
     keep = {} if out is None else {"out": out}
+    if dims is not None and len(dims) not in (1, 2):
+        raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dims)}")
     if ord is not None and (dims is not None and len(dims) == 2 or dims is None and A.ndim == 2):
         return matrix_norm(A, ord, (0, 1) if dims is None else tuple(dims), keepdim, dtype=dtype, **keep)
     if isinstance(ord, str):

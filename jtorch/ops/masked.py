@@ -19,7 +19,6 @@ from .reduce import (
     argmin,
     logsumexp,
     mean,
-    one_dim,
     prod,
     sum,
 )
@@ -255,21 +254,21 @@ def masked_std(input, dim=None, unbiased=None, *, correction=None, keepdim=False
 def masked_softmax(input, dim, *, dtype=None, mask=None):
     """The softmax of the elements that the mask keeps; 0 for the others."""
     filled = _filled(input, mask, lambda d: _lowest(d, "amax"))
-    return activation.softmax(filled, one_dim(dim, input.ndim), dtype=dtype or input.dtype)
+    return activation.softmax(filled, _first_dim(dim, input.ndim), dtype=dtype or input.dtype)
 
 
 @composite(name="masked.log_softmax", where="masked.log_softmax")
 def masked_log_softmax(input, dim, *, dtype=None, mask=None):
     """The logarithm of masked.softmax."""
     filled = _filled(input, mask, lambda d: _lowest(d, "amax"))
-    return activation.log_softmax(filled, one_dim(dim, input.ndim), dtype=dtype or input.dtype)
+    return activation.log_softmax(filled, _first_dim(dim, input.ndim), dtype=dtype or input.dtype)
 
 
 @composite(name="masked.softmin", where="masked.softmin")
 def masked_softmin(input, dim, *, dtype=None, mask=None):
     """The softmax of the negative of the elements that the mask keeps; 0 for the others."""
     filled = _filled(input, mask, lambda d: _highest(d, "amin"))
-    return activation.softmax(-filled, one_dim(dim, input.ndim), dtype=dtype or input.dtype)
+    return activation.softmax(-filled, _first_dim(dim, input.ndim), dtype=dtype or input.dtype)
 
 
 @composite(name="masked.normalize", where="masked.normalize")

@@ -479,6 +479,9 @@ def chain_matmul(*matrices: Array, out=None):
     deprecations.say("chain_matmul")
     if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)):
         matrices = matrices[0]
+    for matrix in matrices:
+        if matrix.ndim != 2:
+            raise RuntimeError(f"Tensor dimension is {matrix.ndim}, expected 2 instead.")
     if len(matrices) == 1:
         return matrices[0]
     return multi_dot(list(matrices), **({} if out is None else {"out": out}))

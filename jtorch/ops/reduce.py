@@ -516,17 +516,23 @@ for _record in (max_dim, min_dim):
     _no_complex(_record)
 
 
+_EXTREMES = "(Tensor input), (Tensor input, int dim) or (Tensor input, Tensor other)"
+
+
 def _overloaded(whole, along, binary, input, args, kwargs):
     if is_foreign(input):
         name = binary.name.replace("imum", "")
         if not args and not kwargs:
             raise errors.argument(name, "input", "Tensor", input, 1)
-        raise errors.combination(
-            name, (input, *args), "(Tensor input), (Tensor input, int dim) or (Tensor input, Tensor other)"
-        )
+        raise errors.combination(name, (input, *args), _EXTREMES)
     if not args and set(kwargs) <= {"out"}:
         return whole(input, **kwargs)
     first = args[0] if args else kwargs.get("dim", kwargs.get("axis", kwargs.get("other")))
+    if not args and {"dim", "axis"} & {*kwargs} and not isinstance(first, int | np.integer):
+        if is_foreign(first) or first.ndim or kind(first) not in "iu":
+            raise errors.combination(binary.name.replace("imum", ""), (input,), _EXTREMES, kwargs)
+        kwargs = {k: v if v is not first else first.item() for k, v in kwargs.items()}
+        first = 0
     if "other" in kwargs or not isinstance(first, int | np.integer):
         return binary(input, *args, **kwargs)
     keepdim = args[1] if len(args) > 1 else kwargs.get("keepdim", False)

@@ -180,7 +180,8 @@ def round(input: Array, *, decimals: int | None = None) -> Array:
         return input
     if not decimals:
         return jnp.round(input)
-    scale = jnp.asarray(10.0 ** builtins.abs(decimals), input.dtype)
+    scale = 10.0 ** builtins.abs(decimals)
+    scale = jnp.asarray(scale if scale <= jnp.finfo(input.dtype).max else builtins.float("inf"), input.dtype)
     return jnp.round(input * scale) / scale if decimals > 0 else jnp.round(input / scale) * scale
 
 

@@ -272,6 +272,18 @@ def _check_diff(input, n=1, dim=-1, prepend=None, append=None):
     _need_dims(input)
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
+    along = one_dim(dim, input.ndim)
+    for more in (prepend, append):
+        if more is None:
+            continue
+        if more.ndim != input.ndim:
+            raise RuntimeError("diff expects prepend or append to be the same dimension as input")
+        for d, (have, given) in enumerate(zip(input.shape, more.shape)):
+            if d != along and have != given:
+                raise RuntimeError(
+                    "diff expects the shape of tensor to prepend or append to match that of input except along the "
+                    f"differencing dimension; input.size({d}) = {have}, but got tensor.size({d}) = {given}"
+                )
 
 
 def _panels(y, x, dim):
@@ -301,6 +313,8 @@ trapezoid.guards(y=False, x=False)
 def _no_bools(record):
     @record.check
     def check(y, x=None, dx=1, dim=-1):
+        if x is not None and x.ndim == 1 and y.ndim and x.shape[0] != y.shape[one_dim(dim, y.ndim)]:
+            raise RuntimeError(f"{record.name}: There must be one `x` value for each sample point")
         for arg in (y, x):
             if arg is not None and kind(arg) == "b":
                 which = "`y`" if x is None else "`x` or `y`"

@@ -72,7 +72,7 @@ gather_grad.vjp(g=lambda g, dim, index: gather(g, dim, index))
 @op(out="exact")
 def take_along_dim(input: Array, indices: Array, dim: int | None = None) -> Array:
     """`gather` with the other dimensions broadcast; over the flattened tensors when `dim` is None."""
-    if not is_index(indices):
+    if not is_index(indices, wide=True):
         raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {scalar_name(indices)}")
     if dim is None:
         input, indices, dim = input.reshape(-1), indices.reshape(-1), 0

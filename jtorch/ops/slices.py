@@ -84,7 +84,11 @@ index_select_grad.vjp(g=lambda g, dim, index: index_select(g, dim, index))
 @index_select.check_values
 def _check_index_select(input, dim, index):
     shape = tuple(input.shape)
-    if shape and outside(index, 0, shape[axis(dim, len(shape))]) is not None:
+    dim = axis(dim, len(shape))
+    bad = outside(index, 0, shape[dim] if shape else 1)
+    if bad is not None:
+        if dim == 1:
+            raise RuntimeError(f"INDICES element is out of DATA bounds, id={bad} axis_dim={shape[dim]}")
         raise IndexError("index out of range in self")
 
 
@@ -166,7 +170,7 @@ def _check_index_copy(input, dim, index, source):
 def index_fill(input: Array, dim: int, index: Array, value: Scalar) -> Array:
     """`input` with one value written to the slices at `index` along `dim`."""
     dim = axis(dim, input.ndim)
-    if not is_index(index):
+    if not is_index(index, wide=True):
         raise IndexError("index_fill_(): Expected dtype int64 for index.")
     value = jnp.asarray(value)
     if value.ndim:
@@ -234,7 +238,7 @@ def filled_grad(g: Array, dim: int, index: Array) -> Array:
 
 def _refuse_reduction(input, reduce):
     if jnp.issubdtype(input.dtype, jnp.complexfloating) or input.dtype == np.bool_:
-        if not input.ndim:
+        if input.ndim < 2:
             raise errors.not_implemented("index_func_", dt.of(input.dtype))
         name = {"mean": "div_floor_cpu", "amax": "maximum_cpu", "amin": "minimum_cpu"}.get(reduce)
         if name and (input.dtype != np.bool_ or reduce == "mean") and (input.dtype == np.bool_ or reduce != "mean"):

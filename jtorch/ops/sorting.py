@@ -14,6 +14,7 @@ from . import formats
 from .backend import accumulator, on_cpu
 from .conversion import is_number, kind
 from .order import PASSES, are_few, largest_of, ranked, sorted_with_index
+from .places import outside
 from .reduce import _add_at, _place, one_dim
 from .registry import Array, Scalar, Unwritten, composite, op
 
@@ -181,10 +182,20 @@ def _check_searchsorted(sorted_sequence, input, out_int32=False, right=False, si
         raise RuntimeError(
             f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {dtypes.scalar_name(sorter.dtype)}"
         )
+    if sorter is not None and sorter.shape != sorted_sequence.shape:
+        raise RuntimeError(
+            "torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
+            f"{list(sorted_sequence.shape)}and got sorter tensor {list(sorter.shape)}"
+        )
     _check_ordered(sorted_sequence)
     if not is_number(input) and kind(input) == "c":
         _check_ordered(input)
     shape = getattr(input, "shape", ())
+    if len(sorted_sequence.shape) != 1 and not shape:
+        raise RuntimeError(
+            "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got boundaries "
+            f"tensor dim({len(sorted_sequence.shape)}) and input value's dim(0) numel(1)"
+        )
     if len(sorted_sequence.shape) != 1 and sorted_sequence.shape[:-1] != shape[:-1]:
         raise RuntimeError(
             "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries "
@@ -192,6 +203,15 @@ def _check_searchsorted(sorted_sequence, input, out_int32=False, right=False, si
             f"and input value tensor {list(shape)}"
         )
     _say_strided(input, sorted_sequence, sorter)
+
+
+@searchsorted.check_values
+def _check_sorter(sorted_sequence, input, *, sorter=None, **options):
+    if outside(sorter, 0, sorted_sequence.shape[-1] if sorted_sequence.shape else 1) is not None:
+        raise RuntimeError("torch.searchsorted(): sorter index out of range")
+
+
+searchsorted.sized = True
 
 
 @op(where="torch", differentiable=False, out=_search_out)
@@ -349,8 +369,12 @@ def _check_unique_consecutive(input, return_inverse=False, return_counts=False, 
 
 
 def _check_unique_dim(input, dim):
+    if dim is not None and not input.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     if dim is None or 0 not in input.shape:
         return
+    if input.shape[one_dim(dim, input.ndim)] == 0 and input.shape.count(0) > 1:
+        raise RuntimeError("Number of zero sized dimensions is more than one, so unique cannot be applied ")
     if input.shape[one_dim(dim, input.ndim)] or input.shape.count(0) != 1:
         raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
 

@@ -147,6 +147,8 @@ def reshape(input, shape: VarInts):
 def unflatten(input: Layout, dim: int, sizes: tuple) -> Layout:
     """One dimension split into several, of which one may be -1."""
     dim = input.dim(dim)
+    if isinstance(sizes, int):
+        raise errors_arguments.no_tuple("unflatten", "sizes", 2, sizes)
     if not sizes:
         raise errors.unflatten_empty()
     if not input.shape:
@@ -244,7 +246,9 @@ def permute(input: Layout, dims: VarInts) -> Layout:
 @view(aliases=("moveaxis",), grad_name="PermuteBackward0")
 def movedim(input: Layout, source: int | tuple, destination: int | tuple) -> Layout:
     """The dimensions of `source` moved to the places `destination`; the rest keeps its order."""
-    source, destination = (tuple(d) if isinstance(d, tuple | list) else (d,) for d in (source, destination))
+    if isinstance(source, int) != isinstance(destination, int):
+        raise errors.combination("movedim", (source, destination), "two ints, or two tuples of ints")
+    source, destination = ((d,) if isinstance(d, int) else tuple(d) for d in (source, destination))
     if len(source) != len(destination):
         raise errors.movedim_count(source, destination)
     moved, places = ([input.dim(d) for d in dims] for dims in (source, destination))

@@ -13,7 +13,9 @@ from jtorch.core import device
 from tests.oracle import both, torch
 
 
-@pytest.mark.parametrize("name", ["cpu", "cuda", "cuda:1", "meta", "cpu:0", "mps", "xla:3"])
+@pytest.mark.parametrize(
+    "name", ["cpu", "cuda", "cuda:1", "meta", "cpu:0", "mps", "xla:3", "hpu", "vulkan", "privateuseone:1", "hip"]
+)
 def test_names(name):
     both(
         lambda torch: [
@@ -31,6 +33,23 @@ def test_names(name):
 )
 def test_wrong_names(name):
     both(lambda torch: torch.device(name))
+
+
+@pytest.mark.parametrize(
+    "misuse",
+    [
+        lambda d: setattr(d, "index", 3),
+        lambda d: setattr(d, "type", "cuda"),
+        lambda d: setattr(d, "name", "a"),
+        lambda d: delattr(d, "index"),
+        lambda d: d < d,
+        lambda d: type(d)("cpu", -1),
+    ],
+)
+def test_devices_are_constants(misuse):
+    """One device serves all tensors there."""
+    both(lambda torch: misuse(torch.device("cpu")))
+    assert jtorch.zeros(1).device.index is None
 
 
 def test_wrong_types():

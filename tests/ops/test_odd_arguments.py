@@ -558,3 +558,39 @@ METHODS = {
 @pytest.mark.parametrize("name", METHODS)
 def test_methods(name):
     both(lambda t: METHODS[name](t.ones(2)))
+
+
+SEARCHED = {
+    "a sorter of another size": lambda t: t.searchsorted(t.tensor([1, 3, 5]), t.tensor([3]), sorter=t.tensor([0, 1])),
+    "a sorter that leaves the sequence": lambda t: t.searchsorted(t.tensor([1, 3, 5]), t.tensor([3]), sorter=t.tensor([0, 1, 7])),
+    "a sorter": lambda t: t.searchsorted(t.tensor([5, 3, 1]), t.tensor([3]), sorter=t.tensor([2, 1, 0])),
+    "a number in several sequences": lambda t: t.searchsorted(t.ones(2, 3), t.tensor(1.0)),
+    "unique along what is not there": lambda t: t.unique(t.tensor(1), dim=0),
+    "unique of nothing twice": lambda t: t.unique(t.zeros(0, 0, 2), dim=1),
+    "diff after a number": lambda t: t.diff(t.ones(3), prepend=t.tensor(1.0)),
+    "diff before other rows": lambda t: t.diff(t.ones(2, 3), append=t.ones(3, 1)),
+    "diff before the same rows": lambda t: t.diff(t.ones(2, 3), append=t.zeros(2, 2)),
+    "too few places": lambda t: t.trapezoid(t.ones(5), t.ones(3)),
+    "too few places, running": lambda t: t.cumulative_trapezoid(t.ones(5), t.ones(3)),
+    "places for rows": lambda t: t.trapezoid(t.ones(2, 5), t.arange(5.0)),
+    "max along a tensor": lambda t: t.max(t.arange(6.0).view(2, 3), dim=t.tensor(1)),
+    "min along a tensor": lambda t: t.arange(6.0).view(2, 3).min(axis=t.tensor(0), keepdims=True),
+    "max along nothing": lambda t: t.max(t.ones(2, 3), dim=None),
+    "max with a tensor": lambda t: t.max(t.arange(3.0), t.tensor(1)),
+    **{f"masked.{name} along {dim}": lambda t, name=name, dim=dim: getattr(t.masked, name)(t.arange(6.0).view(2, 3), dim) for name in ("softmax", "log_softmax", "softmin") for dim in (None, (0, 1), 1)},
+    "a norm along three dimensions": lambda t: t.linalg.norm(t.ones(2, 2, 2), 2, (0, 1, 2)),
+    "a norm along none": lambda t: t.linalg.norm(t.ones(2, 2), dim=()),
+    "a chain of a vector": lambda t: t.chain_matmul(t.ones(2, 2), t.ones(2)),
+    "rounded beyond all digits": lambda t: t.round(t.tensor([1.5, 0.0]), decimals=40),
+    "parts of what has its channels last": lambda t: [t.cat([x[:, :, :2], x[:, :, 1:]], -1).stride() for x in [t.ones(2, 2, 3, 2).contiguous(memory_format=t.channels_last)]],
+    "every second of what has its channels last": lambda t: [t.cat([x[:, :, ::2]] * 2).stride() for x in [t.ones(2, 2, 3, 2).contiguous(memory_format=t.channels_last)]],
+    "sizes before dtypes": lambda t: t.bitwise_and(t.ones(2, 3), t.ones(4)),
+    "sizes before dtypes, in place": lambda t: t.ones(2, 3).gcd_(t.ones(4, 2, 3)),
+    "takes part of one storage": lambda t: [t.take(x[:4], t.tensor([3, 0]), out=x[4:6]) for x in [t.arange(6.0)]],
+    "takes what it writes": lambda t: [t.take(x[:4], t.tensor([3, 0]), out=x[2:4]) for x in [t.arange(6.0)]],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SEARCHED)
+def test_searched(name):
+    both(SEARCHED[name])

@@ -6,6 +6,7 @@ import pytest
 
 from jtorch.core.layout import Layout
 from jtorch.ops import registry, views
+from tests.oracle import both
 
 torch = pytest.importorskip("torch")
 
@@ -161,3 +162,58 @@ def test_keywords():
     assert len(views.hsplit(x, indices=(1, 2))) == 3
     with pytest.raises(TypeError, match="tensor_split"):
         views.tensor_split(x)
+
+
+# what gives a view of the tensor, or the tensor itself
+SAME_MEMORY = {
+    "a diagonal": lambda t, x: t.einsum("ii->i", x),
+    "turned": lambda t, x: t.einsum("ij->ji", x),
+    "turned without saying so": lambda t, x: t.einsum("ba", x),
+    "as it is": lambda t, x: t.einsum("ij->ij", x),
+    "behind dots": lambda t, x: t.einsum("...i->i...", x),
+    "diagonals of diagonals": lambda t, x: t.einsum("iiij->ji", x.view(2, 2, 2, 2)),
+    "two diagonals": lambda t, x: t.einsum("ijij->ji", x.view(2, 2, 2, 2)),
+    "one that is summed": lambda t, x: t.einsum("ij->j", x),
+    "a trace": lambda t, x: t.einsum("ii", x),
+    "by numbers": lambda t, x: t.einsum(x, [0, 1], [1, 0]),
+    "in its own format": lambda t, x: x.contiguous(memory_format=t.preserve_format),
+    "in its own format, turned": lambda t, x: x.t().contiguous(memory_format=t.preserve_format),
+    "whether it is in its own format": lambda t, x: [y.is_contiguous(memory_format=t.preserve_format) for y in (x, x.t())],
+    "H": lambda t, x: x.H,
+    **{f"{name} of a number": lambda t, x, name=name: [getattr(x[0, 0], name), getattr(y := x[0, 0], name) is y] for name in ("mT", "H", "mH")},
+    "adjoint of a number": lambda t, x: x[0, 0].adjoint(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("name", SAME_MEMORY)
+def test_same_memory(name, grad):
+    def program(t):
+        x = t.arange(16.0).view(4, 4).requires_grad_(grad)
+        y = SAME_MEMORY[name](t, x)
+        seen = [y]
+        if isinstance(y, t.Tensor):
+            seen += [y is x, y._is_view(), y.stride(), y._base is x._base, y._is_view() and type(y.grad_fn).__name__]
+            if not grad:
+                y.fill_(7)
+        return seen, x
+
+    both(program)
+
+
+MISUSED = {
+    "movedim": lambda t: t.zeros(2, 3).movedim(0, (1,)),
+    "movedim of two": lambda t: t.zeros(2, 3).movedim((0, 1), 2),
+    "unflatten": lambda t: t.zeros(4, 2).unflatten(0, 4),
+    "promote_types": lambda t: t.promote_types(t.float32, 1),
+    "can_cast": lambda t: t.can_cast(1, t.float32),
+    "can_cast from a type": lambda t: t.can_cast(int, t.float32),
+    "the imaginary part": lambda t: setattr(t.zeros(2, dtype=t.complex64), "imag", 1j),
+    "the real part": lambda t: setattr(t.zeros(2, dtype=t.complex64), "real", "a"),
+    "fill": lambda t: t.lerp(t.zeros(2), t.zeros(2, dtype=t.int16), 0.5),
+}
+
+
+@pytest.mark.parametrize("name", MISUSED)
+def test_misused(name):
+    both(lambda t: MISUSED[name](t))
