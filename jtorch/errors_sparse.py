@@ -228,6 +228,27 @@ def copy_dense(kind, source) -> RuntimeError:
     )
 
 
+def copy_layouts(kind, source) -> RuntimeError:
+    if kind == "coo":
+        return RuntimeError(
+            f"copy_sparse_compressed_ expected sparse compressed tensor layout but got {_LAYOUTS[kind]}"
+        )
+    return RuntimeError(
+        "torch.copy_: copy of sparse compressed tensors having different layouts is not supported. "
+        f"self layout is {_LAYOUTS[kind]} and src layout is {_LAYOUTS[source]}"
+    )
+
+
+def copy_counts() -> RuntimeError:
+    return RuntimeError(
+        "torch.copy_: only sparse compressed tensors with the same number of specified elements are supported."
+    )
+
+
+def transposed_in_place(kind) -> RuntimeError:
+    return RuntimeError(f"torch.transpose_: in-place transposition is not supported for {_LAYOUTS[kind]} layout")
+
+
 def inplace_uncoalesced(name) -> RuntimeError:
     return RuntimeError(f"{name} requires coalesced input")
 

@@ -84,7 +84,15 @@ def _make(name, dtype, place):
     return _LegacyType(
         name,
         (),
-        {"dtype": dtype, "place": place, "__module__": "torch", "__doc__": f"Makes tensors of {dtype} on {place}."},
+        {
+            "dtype": dtype,
+            "place": place,
+            "is_cuda": place == "cuda",
+            "is_sparse": False,
+            "layout": creation.strided,
+            "__module__": "torch",
+            "__doc__": f"Makes tensors of {dtype} on {place}.",
+        },
     )
 
 

@@ -215,9 +215,9 @@ class Tensor(metaclass=TensorMeta):
         return self._spec.device.type == "meta"
 
     def get_device(self) -> int:
-        """The number of the accelerator that the tensor is on; -1 on the CPU."""
+        """The number of the accelerator that the tensor is on; -1 on the CPU and without memory."""
         d = self._spec.device
-        return -1 if d.type == "cpu" else d.index or 0
+        return -1 if d.type in ("cpu", "meta") else d.index or 0
 
     def data_ptr(self) -> int:
         """An address, equal for tensors that start at the same element of the same storage."""

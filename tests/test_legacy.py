@@ -59,6 +59,12 @@ MADE = {
     "new_zeros of a word": lambda t: double(t).new_zeros("a"),
 }  # fmt: skip
 TYPES = {
+    "what a type says": lambda t: [(k.is_cuda, k.is_sparse, str(k.layout)) for k in (t.FloatTensor, t.cuda.LongTensor)],
+    "the type of a storage": lambda t: [x.storage_type().__name__ for x in (t.ones(1), t.ones(1, dtype=t.int8))],
+    "of a young dtype": lambda t: t.ones(1, dtype=t.uint16).storage_type(),
+    "numbers of devices": lambda t: [t.ones(1, device=d).get_device() for d in ("cpu", "meta")],
+    "an offset": lambda t: t.Generator().set_offset(5),
+    "the offset": lambda t: t.Generator().get_offset(),
     "names": lambda t: [
         t.empty(0, dtype=getattr(t, d)).type() for d in ("uint16", "uint64", "float8_e5m2", "complex32")
     ],

@@ -86,6 +86,14 @@ class Generator:
         """The seed that this stream started from."""
         return self._seed
 
+    def set_offset(self, offset):
+        """Refused: the CPU generator's place in its stream is no number."""
+        raise RuntimeError("CPU Generator does not use offset")
+
+    def get_offset(self) -> int:
+        """Refused, as `set_offset`."""
+        raise RuntimeError("CPU Generator does not use offset")
+
     def state_bytes(self) -> np.ndarray:
         """The whole state, as the bytes of PyTorch's CPU generator (uint8, 5056). `get_state` is this as a tensor (`random_tensors`)."""
         state = np.zeros((), _STATE)

@@ -376,7 +376,17 @@ def flipud(input: Array):
     return flip(input, (0,))
 
 
-@op
+def _roll_strides(outs, input, shifts, dims=None):
+    """Channels-last where the input is and each dimension that is named moves."""
+    dims = () if dims is None else ints(dims)
+    moves = bool(dims) and all(
+        input.shape[d] and shift % input.shape[d] for shift, d in zip(ints(shifts), (axis(d, input.ndim) for d in dims))
+    )
+    last = moves and formats.suggests_channels_last(input)
+    return (shapes.channels_last_strides(tuple(outs[0].shape)) if last else None,)
+
+
+@op(strides=_roll_strides)
 def roll(input: Array, shifts: int | tuple, dims: int | tuple | None = None) -> Array:
     """The elements shifted along `dims`, those pushed out coming in at the other end."""
     shifts, dims = ints(shifts), () if dims is None else ints(dims)

@@ -366,6 +366,8 @@ def write(t, result, name):
         return t.copy_(HANDLERS["to_dense"](result))
     if not isinstance(result, SparseTensor):
         raise errors_sparse.no_dense_result(name)
+    if t._kind != "coo" and name in _RESHAPING:
+        raise errors_sparse.transposed_in_place(t._kind)
     if t._rg and tls.me.grad:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     if not dtypes.can_cast(result._spec.dtype, t._spec.dtype):

@@ -214,7 +214,9 @@ _LABELS = {
 
 def to_compressed(x, kind, blocksize=None, dense_dim=None):
     """The tensor in a compressed layout."""
-    if is_sparse(x) and x._kind == kind and (blocksize is None or tuple(blocksize) == block_of(x)):
+    if blocksize is not None:
+        blocksize = (blocksize, blocksize) if isinstance(blocksize, int) else tuple(blocksize)
+    if is_sparse(x) and x._kind == kind and (blocksize is None or blocksize == block_of(x)):
         return x
     kept = x.detach()
     back_to = (lambda g: back(g, kept)) if is_sparse(x) else to_dense
@@ -227,7 +229,7 @@ def _compress(x, kind, blocksize, dense_dim):
             if not (is_sparse(x) and x._blocked):
                 raise errors_sparse.needs_blocksize()
             blocksize = block_of(x)
-        return _to_blocks(to_dense(x), kind, tuple(blocksize), dense_dim or 0)
+        return _to_blocks(to_dense(x), kind, blocksize, dense_dim or 0)
     if not is_sparse(x):
         n = x._spec.ndim - (dense_dim or 0)
         if n < 2:
@@ -355,7 +357,11 @@ def copy_(self, src, non_blocking=False):
         raise errors_sparse.copy_dense(self.type(), src.type())
     if not is_sparse(src):
         raise errors_sparse.copy_dense(self.type(), src.type())
-    from_, same = src, src._spec.dtype is self._spec.dtype
+    same = src._spec.dtype is self._spec.dtype
+    if src._kind != self._kind:
+        raise errors_sparse.copy_layouts(self._kind, src._kind)
+    if self._kind != "coo" and src._nnz() != self._nnz():
+        raise errors_sparse.copy_counts()
     if tuple(src._spec.shape) != tuple(self._spec.shape):
         raise errors.inplace_shape("copy_", self._spec.shape, src._spec.shape)
     from_ = src.clone() if same else to(src, dtype=self._spec.dtype)

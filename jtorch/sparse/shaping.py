@@ -348,6 +348,8 @@ def zero_(input):
 @handles("sparse_resize_")
 def sparse_resize_(self, size, sparse_dim, dense_dim):
     """Another size, in place; with values, dimensions only grow and stay of their kind."""
+    if self._kind != "coo":
+        raise errors_sparse.no_kernel("sparse_resize", False)
     size = tuple(size)
     if len(size) != sparse_dim + dense_dim:
         raise errors_sparse.size_length(sparse_dim, dense_dim, len(size))

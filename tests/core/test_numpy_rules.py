@@ -74,6 +74,7 @@ KERNELS = {
     "sort": (lambda x: (jnp.sort(x), jnp.argsort(x, stable=True)), [ODD]),
     "sort pairs": (lambda x: lax.sort((x, x * 2), dimension=1, num_keys=1), [X]),
     "largest": (lambda x, k, odd: (*lax.top_k(x, 2), *lax.top_k(k, 3), *lax.top_k(odd, 5)), [X, K, ODD]),
+    "largest beside nans with a sign": (lambda x: (*lax.top_k(x, 12), *lax.top_k(-x, 3), *lax.top_k(x.astype(np.float64), 3)), [np.append(ODD, -ODD)]),
     "product": (lambda x, w: x @ w, [X, weight(4, 5)]),
     "batched product": (lambda x, w: jnp.einsum("bij,bkj->bik", x, w), [X, weight(2, 5, 4)]),
     "rows by rows": (

@@ -5,8 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import jtorch
 from jtorch.ops import order
-from tests.oracle import both
+from tests.oracle import both, torch
 
 DTYPES = ["float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool"]
 ODD = [3.0, float("nan"), -0.0, 0.0, float("inf"), -1.0, float("-inf"), 3.0, 0.0, -0.0, 1e-40, -1.0, float("nan")]
@@ -223,3 +224,19 @@ def test_the_last_of_the_largest_does_not_take_a_whole_sort():
     x = jnp.zeros((2, 3000), jnp.float32)
     text = jax.jit(lambda x: order.largest_of(x, 5)[0][..., -1:]).lower(x).compile().as_text()
     assert "TopK" in text and "sort(" not in text
+
+
+@pytest.mark.parametrize("count", [2, 7, 8])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize("size", [8, 200])
+def test_the_smallest_beside_nans(size, dtype, count):
+    """The program that XLA compiles, which may turn a nan's sign, finds what the first calls do."""
+    values = np.arange(float(size))[::-1].copy()
+    values[[1, 4]] = np.nan, -np.inf
+    x = jtorch.tensor(values).to(getattr(jtorch, dtype))
+    expected = torch.tensor(values).to(getattr(torch, dtype)).topk(count, largest=False)
+    for _ in range(40):
+        found = x.topk(count, largest=False)
+        assert found.indices.tolist() == expected.indices.tolist()
+        kth = x.kthvalue(count)
+        assert kth.values.item() == expected.values[-1].item() or count == 8 == size

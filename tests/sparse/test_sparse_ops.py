@@ -338,6 +338,28 @@ def test_what_has_no_meaning_raises(name):
         REFUSED[name](Samples(jtorch))
 
 
+WRITTEN = {
+    "coordinates to rows": lambda s: s.csr.clone().copy_(s.coo),
+    "rows to coordinates": lambda s: s.coo.clone().copy_(s.csr),
+    "columns to rows": lambda s: s.csr.clone().copy_(s.coo.to_sparse_csc()),
+    "rows to rows": lambda s: s.csr.clone().copy_(s.csr * 2),
+    "fewer rows to rows": lambda s: s.csr.clone().copy_(s.t.zeros(tuple(s.csr.shape)).to_sparse_csr()),
+    "turned rows": lambda s: s.csr.clone().t_(),
+    "turned columns": lambda s: s.coo.to_sparse_csc().transpose_(0, 1),
+    "square blocks": lambda s: s.t.eye(4).to_sparse_bsr(2),
+    "square blocks of a layout": lambda s: s.t.eye(4).to_sparse(layout=s.t.sparse_bsc, blocksize=2),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_written_as_another_layout(name):
+    def program(t):
+        made = WRITTEN[name](Samples(t))
+        return made.to_dense(), str(made.layout), made.values().shape
+
+    both(program)
+
+
 def test_a_name_of_another_namespace_is_another_function():
     x = Samples(jtorch).whole
     with pytest.raises(NotImplementedError, match="masked.sum"):
