@@ -55,6 +55,11 @@ PACK_ERRORS = {
     "no lengths": lambda r, t: r.pack_padded_sequence(t.ones(3, 2), [], enforce_sorted=False),
     "pair": lambda r, t: r.PackedSequence(t.ones(3)),
     "no steps": lambda r, t: t.nn.GRU(2, 3)(t.ones(0, 1, 2)),
+    "state of another dtype": lambda r, t: t.nn.GRU(2, 3)(t.ones(3, 1, 2), t.ones(1, 1, 3).double()),
+    "cell of another dtype": lambda r, t: t.nn.LSTM(2, 3)(t.ones(3, 1, 2), (t.ones(1, 1, 3), t.ones(1, 1, 3).double())),
+    "packed, state of another dtype": lambda r, t: t.nn.RNN(2, 3)(
+        r.pack_sequence([t.ones(3, 2)]), t.ones(1, 1, 3).double()
+    ),
     "total": lambda r, t: r.pad_packed_sequence(r.pack_padded_sequence(t.ones(3, 2), [3, 1]), total_length=1),
 }
 

@@ -190,3 +190,24 @@ def test_spectral_norm_in_metadata():
         return dict(noted), dict(layer.state_dict()._metadata)
 
     both(run)
+
+
+@pytest.mark.parametrize("lacks", ["", "v", "u", "orig", "weight", "version"])
+def test_states_of_spectral_norm_from_before_versions(lacks):
+    """They hold the divided weight and no v."""
+
+    def run(torch):
+        torch.manual_seed(0)
+        layer = torch.nn.utils.spectral_norm(torch.nn.Linear(3, 4))
+        layer(torch.ones(2, 3))
+        state = layer.state_dict()
+        if lacks != "version":
+            state["weight"] = layer.weight.detach().clone()
+        del state._metadata[""]["spectral_norm"], state["weight_v"]
+        state.pop("weight" if lacks == "weight" else f"weight_{lacks}", None)
+        other = torch.nn.utils.spectral_norm(torch.nn.Linear(3, 4))
+        loose = other.load_state_dict(dict(state), strict=False)
+        other.load_state_dict(state)
+        return loose, other.weight_v, other(torch.ones(2, 3))
+
+    both(run)
