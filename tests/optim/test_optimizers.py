@@ -76,6 +76,19 @@ def test_six_steps(name, options, dtype, skip):
     both(six_steps, name, options, dtype, skip, None, layout=False, least=least)
 
 
+@pytest.mark.parametrize("name", sorted({name for name, _ in OPTIMIZERS} - {"Muon"}))
+def test_gradients_of_nan(name):
+    def program(t):
+        p = t.nn.Parameter(t.ones(2, 2))
+        optimizer = getattr(t.optim, name)([p])
+        for value in (float("nan"), 1.0, float("nan")):
+            p.grad = t.tensor([[value, 1.0], [-1.0, value]])
+            optimizer.step()
+        return p, optimizer.state_dict()["state"]
+
+    both(program, layout=False)
+
+
 @pytest.mark.parametrize("name", ["SGD", "Adam", "RMSprop", "Adagrad"])
 def test_complex_parameters(name):
     def run(t):
