@@ -211,3 +211,46 @@ def test_states_of_spectral_norm_from_before_versions(lacks):
         return loose, other.weight_v, other(torch.ones(2, 3))
 
     both(run)
+
+
+def test_parametrizations_of_what_the_other_module_has_not():
+    def run(torch):
+        P = torch.nn.utils.parametrize
+
+        class Double(torch.nn.Module):
+            def forward(self, x):
+                return 2 * x
+
+        one, other = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+        one.extra = torch.nn.Parameter(torch.ones(3))
+        P.register_parametrization(one, "extra", Double())
+        P.transfer_parametrizations_and_params(one, other)
+        return (
+            other.extra.detach(),
+            list(other.state_dict()),
+            other.parametrizations.extra.original is one.parametrizations.extra.original,
+        )
+
+    both(run)
+
+
+@pytest.mark.parametrize(
+    "inverse", [lambda x: x.double(), lambda x: x[:-1], lambda x: x[:-1].double(), lambda x: (x, x)]
+)
+def test_right_inverse_of_a_second_parametrization(inverse):
+    def run(torch):
+        P = torch.nn.utils.parametrize
+
+        class Same(torch.nn.Module):
+            def forward(self, x):
+                return x
+
+        class Back(Same):
+            def right_inverse(self, x):
+                return inverse(x)
+
+        layer = torch.nn.Linear(2, 2)
+        P.register_parametrization(layer, "weight", Same())
+        P.register_parametrization(layer, "weight", Back())
+
+    assert both(run).error is not None
