@@ -83,6 +83,7 @@ ERRORS = {
     "batch norm that moves a spread that needs a gradient": lambda t, nn, B: nn.functional.batch_norm(
         t.ones(2, 3), t.zeros(3), t.ones(3, requires_grad=True), training=True
     ),
+    "batch norm of one dimension": lambda t, nn, B: nn.functional.batch_norm(t.ones(3), None, None, training=True),
     "batch norm dims": lambda t, nn, B: nn.BatchNorm2d(3)(t.zeros(2, 3)),
     "group norm channels": lambda t, nn, B: nn.GroupNorm(2, 3),
 }

@@ -141,6 +141,25 @@ def test_fuse():
     both(run, least=(1e-5, 1e-6))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_fused_weights_of_a_layer_without_bias(dtype):
+    def run(torch):
+        fusion = importlib.import_module(f"{torch.__name__}.nn.utils.fusion")
+        kind, three = getattr(torch, dtype), torch.arange(1.0, 4.0)
+        conv = fusion.fuse_conv_bn_weights(torch.ones(3, 2, 2, 2, dtype=kind), None, three, three, 1e-5, None, None)
+        linear = fusion.fuse_linear_bn_weights(torch.ones(3, 2, dtype=kind), None, three, three, 1e-5, three, three)
+        return [*conv, *linear]
+
+    both(run)
+
+
+def test_fusing_what_does_not_fit():
+    def run(torch):
+        torch.nn.utils.fuse_linear_bn_eval(torch.nn.Linear(2, 4).eval(), torch.nn.BatchNorm1d(3).eval())
+
+    assert both(run).error is not None
+
+
 def test_skip_init():
     both(lambda torch: torch.nn.utils.skip_init(torch.nn.Linear, 2, 3).weight.shape)
 
