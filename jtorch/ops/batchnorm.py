@@ -8,8 +8,8 @@ from jax import lax
 
 from jtorch import errors_arguments, errors_autograd
 from jtorch import errors_nn as errors
-from jtorch.core import shapes
 from jtorch.core import dtype as dtypes
+from jtorch.core import shapes
 from jtorch.core.channel_order import FOLLOWS
 from jtorch.core.record import Recomputed, statistics, tls
 

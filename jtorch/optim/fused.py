@@ -65,6 +65,8 @@ class FusedGroup:
         ids = list(map(id, params))
         last = self.parts.get(id(group))
         if last is None or last[0] != specs or last[1] != ids:
+            if last is not None and last[1] == ids:
+                self.options.clear()  # parameters of other sizes: their states are looked at again
             parts = {}
             for p in params:
                 parts.setdefault((p.device, optimizer.kind(p)), []).append(p)

@@ -89,6 +89,18 @@ def test_gradients_of_nan(name):
     both(program, layout=False)
 
 
+def test_data_of_another_size_between_two_steps():
+    def program(t):
+        p = t.nn.Parameter(t.ones(2))
+        optimizer = t.optim.Adam([p])
+        for size in (2, 3):
+            p.data, p.grad = t.ones(size), None
+            p.grad = t.ones(size)
+            optimizer.step()
+
+    assert both(program).error is not None
+
+
 @pytest.mark.parametrize("name", ["SGD", "Adam", "RMSprop", "Adagrad"])
 def test_complex_parameters(name):
     def run(t):
