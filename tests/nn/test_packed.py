@@ -190,6 +190,10 @@ PADS = {
     "short floats": lambda t: ([t.ones(n, dtype=t.bfloat16) for n in (2, 3)], True, 0.3, "right"),
     "two dtypes": lambda t: ([t.ones(2, dtype=t.int32), t.ones(3) * 1.5], False, 0, "right"),
     "recorded": lambda t: ([t.ones(2, requires_grad=True), t.arange(3) * 1.5], False, 0.5, "left"),
+    "rows of one size": lambda t: ([t.ones(2, 3), t.ones(4, 1) * 2, t.ones(3, 3)], False, 7, "left"),
+    "rows of two sizes": lambda t: ([t.ones(2, 2), t.ones(3, 3)], False, 0, "right"),
+    "rows and numbers": lambda t: ([t.ones(2), t.ones(3, 2)], True, 0, "right"),
+    "no tensor": lambda t: ([t.ones(2), 5], False, 0, "right"),
     "not computed yet": lambda t: ([t.ones(2).exp(), t.ones(3).cos()], False, 0.5, "left"),
 }
 
