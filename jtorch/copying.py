@@ -3,6 +3,7 @@
 import copy
 import copyreg
 import numbers
+import warnings
 
 import numpy as np
 
@@ -103,11 +104,25 @@ def reduce_ex(self, protocol):
             (type(self), tuple(spec.shape), spec.strides, spec.dtype, str(spec.device), self._offset, self.requires_grad, own_state(self)),
         )  # fmt: skip
     self = by_itself(self)
+    warn_if_has_hooks(self)
     return (
         rebuild,
         (type(self), self._storage, tuple(self._spec.shape), self._spec.strides, self._spec.dtype, self._offset,
          self.requires_grad, own_state(self)),
     )  # fmt: skip
+
+
+def warn_if_has_hooks(tensor) -> None:
+    """Warn of the backward hooks of a tensor, which saving leaves out."""
+    if not tensor._hooks:
+        return
+    for hook in tensor._hooks.values():
+        if not hasattr(hook, "__torch_unserializable__"):
+            warnings.warn(
+                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the "
+                "function with @torch.utils.hooks.unserializable_hook to suppress this warning",
+                stacklevel=2,
+            )
 
 
 def apart(t):

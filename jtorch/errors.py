@@ -327,12 +327,21 @@ def missing_argument(function: str, name: str) -> TypeError:
     return TypeError(f'{function}() missing 1 required positional arguments: "{name}"')
 
 
-def combination(function: str, given, wanted: str, named=()) -> TypeError:
+def combination(function: str, given, wanted: str, named=(), indent=2) -> TypeError:
     """Arguments that fit none of an op's forms; `wanted` says what would. named: those given by name."""
     kinds = ", ".join([*map(type_name, given), *(f"{k}={type_name(v)}" for k, v in dict(named).items())])
     kinds += ", " if named and not given else ""
     return TypeError(
-        f"{function}() received an invalid combination of arguments - got ({kinds}), but expected one of:\n  {wanted}"
+        f"{function}() received an invalid combination of arguments - got ({kinds}), but expected one of:\n"
+        + " " * indent
+        + wanted
+    )
+
+
+def incompatible_data(other) -> RuntimeError:
+    return RuntimeError(
+        "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type.\n  the layout cannot "
+        f"change: got {getattr(other, 'layout', type(other).__name__)}"
     )
 
 

@@ -74,13 +74,6 @@ def uncoalesced(name) -> RuntimeError:
     return RuntimeError(f"Cannot get {name} on an uncoalesced tensor, please call .coalesce() first")
 
 
-def incompatible_data(other) -> RuntimeError:
-    return RuntimeError(
-        "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type.\n  the layout cannot "
-        f"change: got {getattr(other, 'layout', type(other).__name__)}"
-    )
-
-
 def no_dense_result(name) -> RuntimeError:
     return RuntimeError(f"{name}: the result is dense and cannot be written into a sparse tensor")
 

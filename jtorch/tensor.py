@@ -407,6 +407,8 @@ class Tensor(metaclass=TensorMeta):
             raise TypeError(f"Variable data has to be a tensor, but got {type(other).__name__}")
         if self.requires_grad and not differentiable(other._spec):
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+        if type(other._storage) is not Storage and other.layout is not self.layout:  # a sparse one
+            raise errors.incompatible_data(other)
         counted = 0 if self.is_inference() or other.is_inference() else self._version
         if self._edge is not None and other._spec.shape != self._spec.shape:
             self._edge = (_Reshaped(self._edge[0].name(), (self._edge,), (other._spec,)), 0)

@@ -80,6 +80,31 @@ def test_a_dropped_graph_is_freed_without_the_collector():
         gc.enable()
 
 
+@pytest.mark.parametrize("name", ["SGD", "Adam", "Adagrad", "Adafactor", "LBFGS"])
+def test_a_dropped_optimizer_is_freed_without_the_collector(name):
+    """With its parameters and their states, however many programs its steps have left."""
+
+    def closure():
+        return (x * x).sum()
+
+    gc.collect()
+    gc.disable()
+    try:
+        x = jtorch.ones(2, requires_grad=True)
+        optimizer = getattr(jtorch.optim, name)([x], lr=0.1)
+        schedule = jtorch.optim.lr_scheduler.StepLR(optimizer, 2)
+        for _ in range(6):
+            x.grad = jtorch.ones(2)
+            optimizer.step(*((closure,) if name == "LBFGS" else ()))
+            schedule.step()
+            x.tolist()
+        gone = [weakref.ref(kept) for kept in (x, optimizer, schedule)]
+        x = optimizer = schedule = None
+        assert [ref() for ref in gone] == [None, None, None]
+    finally:
+        gc.enable()
+
+
 def test_backward_frees_what_was_saved():
     x = jtorch.randn(1000, requires_grad=True)
     jtorch.synchronize()

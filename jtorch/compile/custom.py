@@ -172,7 +172,7 @@ def _walk(names, prefix, value, depth=0):
 def captured(fn, options):
     """The form of a function that a backend of the program's own compiles."""
     made = Captured(fn, options, getattr(fn, "__qualname__", repr(fn)))
-    region._regions.append(made)
+    region._regions.add(made)
 
     @functools.wraps(fn)
     def compiled(*args, **kwargs):

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import threading
+import weakref
 
 from ..core.record import tls
 from ..tensor import Tensor
@@ -99,6 +100,7 @@ class Region:
         self.tries = 0
         self.why = None  # why the region is recorded at every call
         self.seen = set()  # the tensors that it has been compiled for, as specs
+        _regions.add(self)
 
     def __call__(self, *args, **kwargs):
         me = tls.me
@@ -221,13 +223,12 @@ def specs_of(leaves):
     return tuple(leaf._spec for leaf in leaves if isinstance(leaf, Tensor))
 
 
-_regions: list = []
+_regions = weakref.WeakSet()  # those that are in use, for `reset`
 
 
 def compile_function(fn, options):
     """The compiled form of a function, with its name and docstring."""
     region = Region(fn, options, getattr(fn, "__qualname__", repr(fn)))
-    _regions.append(region)
 
     @functools.wraps(fn)
     def compiled(*args, **kwargs):
@@ -250,7 +251,7 @@ def compile_with(model, options):
     if not hasattr(model, "named_parameters"):
         return custom.captured(model, options)
     made = custom.Captured(model.__call__, options, type(model).__name__)
-    _regions.append(made)
+    _regions.add(made)
     return optimized_class()(model, made)
 
 
@@ -323,7 +324,7 @@ def optimized_class():
 
 def reset():
     """Forget all replays."""
-    for region in _regions:
+    for region in list(_regions):
         region.replays.clear()
         region.seen.clear()
         region.tries = 0

@@ -166,7 +166,13 @@ def tril_matrix_to_vec(mat, diag=0):
 def vec_to_tril_matrix(vec, diag=0):
     """Lower triangular matrices (..., n, n) from their entries on and below diagonal `diag`."""
     odd = 1 + 2 * diag
-    n = int((-odd + math.sqrt(odd**2 + 8 * vec.shape[-1] + 4 * abs(diag) * (diag + 1))) // 2)
+    exact = (-odd + math.sqrt(odd**2 + 8 * vec.shape[-1] + 4 * abs(diag) * (diag + 1))) / 2
+    if round(exact) - exact > torch.finfo(vec.dtype).eps:
+        raise ValueError(
+            f"The size of last dimension is {vec.shape[-1]} which cannot be expressed as "
+            "the lower triangular part of a square D x D matrix."
+        )
+    n = round(exact)
     mat = torch.zeros((*vec.shape[:-1], n, n), dtype=vec.dtype, device=vec.device)
     rows = torch.arange(n, device=vec.device)
     mat[..., rows < rows.view(n, 1) + (diag + 1)] = vec

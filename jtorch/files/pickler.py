@@ -6,7 +6,7 @@ import types
 from collections import OrderedDict
 
 from .. import storage_api
-from ..copying import by_itself, own_state
+from ..copying import by_itself, own_state, warn_if_has_hooks
 from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core.spec import Size
@@ -115,6 +115,7 @@ def _reduce_tensor(x):
         if state:
             return rebuild._rebuild_parameter_with_state, (data, x.requires_grad, OrderedDict(), state)
         return rebuild._rebuild_parameter, (data, x.requires_grad, OrderedDict())
+    warn_if_has_hooks(x)
     made = _reduce_plain(x)
     if type(x) is Tensor and not state:
         return made

@@ -51,15 +51,17 @@ def stack_module_state(models):
         raise RuntimeError("stack_module_state: Expected all models to have the same training/eval mode.")
     if not all(type(m) is type(models[0]) for m in models):
         raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
-    parameters = {k: _stack([dict(m.named_parameters())[k] for m in models]) for k, _ in models[0].named_parameters()}
-    buffers = {k: _stack([dict(m.named_buffers())[k] for m in models]) for k, _ in models[0].named_buffers()}
+    parameters = {
+        k: _stack(k, [dict(m.named_parameters())[k] for m in models]) for k, _ in models[0].named_parameters()
+    }
+    buffers = {k: _stack(k, [dict(m.named_buffers())[k] for m in models]) for k, _ in models[0].named_buffers()}
     return parameters, buffers
 
 
-def _stack(tensors):
+def _stack(name, tensors):
     needs = {t.requires_grad for t in tensors}
     if len(needs) > 1:
-        raise RuntimeError("Expected all parameters from different models to have the same requires_grad state")
+        raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
     stacked = registry.tensor_call(registry.OPS["stack"], ([t.detach() for t in tensors], 0), {})
     return stacked.requires_grad_(needs.pop())
 

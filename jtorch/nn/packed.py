@@ -9,9 +9,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from jtorch import errors
 from jtorch import functions as torch
 from jtorch.autograd import grad_mode
 from jtorch.core import dtype as dtypes
+from jtorch.core import shapes
 from jtorch.core.record import tls
 from jtorch.core.storage import at_hand, numpy_of
 from jtorch.creation import from_array
@@ -313,12 +315,19 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
         raise RuntimeError("received an empty list of sequences")
     if padding_side not in ("left", "right"):
         raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
+    for k, s in enumerate(sequences):
+        if not isinstance(s, Tensor):
+            raise errors.list_element(k, s)
     longest = max(s.size(0) for s in sequences)
     first = sequences[0]
     if all(map(_at_hand, sequences)) and len({tuple(s.shape[1:]) for s in sequences}) == 1:
         return _padded_on_host(sequences, longest, batch_first, padding_value, padding_side)
     rows = []
     for s in sequences:
+        wanted = (s.size(0), *first.shape[1:])
+        if tuple(s.shape) != wanted:
+            shapes.broadcast(wanted, tuple(s.shape))
+            s = s.expand(wanted)
         s = s.to(first.dtype)
         short = longest - s.size(0)
         if short:

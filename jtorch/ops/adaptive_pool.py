@@ -14,7 +14,7 @@ from . import formats
 from .backend import accumulator, need_floats
 from .conv_shapes import tuple_of
 from .pool import FEW_TAPS, avg_pool, first_of, lowest, max_pool, max_pool_grad, scattered
-from .pool_shapes import adaptive_size, check_adaptive, check_fractional
+from .pool_shapes import adaptive_size, check_adaptive, check_fractional, check_fractional_samples
 from .registry import Array, composite, op
 
 
@@ -294,6 +294,7 @@ for _n, _record in enumerate((fractional_max_pool2d_at, fractional_max_pool3d_at
 
     @_record.check
     def _(input, samples, kernel_size, output_size, return_indices=False, n=_n):
+        check_fractional_samples(n, input, samples)
         check_fractional(n, input, kernel_size, output_size)
         need_floats(input, f"fractional_max_pool{n}d_out_frame")
 

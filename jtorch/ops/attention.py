@@ -339,6 +339,7 @@ def _check_attention(query, key, value, attn_mask, is_causal, enable_gqa, droppe
     if not query.dtype is key.dtype is value.dtype:
         raise errors.attention_dtypes(query.dtype, key.dtype, value.dtype)
     if attn_mask is not None:
+        shapes.wrap_dim(-2, attn_mask.ndim)
         if attn_mask.dtype not in (dtypes.bool_, dtypes.float32, query.dtype):
             raise errors.attention_mask_dtype(attn_mask.dtype, query.dtype)
         if is_causal and (dropped or not _takes_both(query, key, value, enable_gqa)):

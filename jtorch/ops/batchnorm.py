@@ -9,6 +9,7 @@ from jax import lax
 from jtorch import errors_arguments, errors_autograd
 from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
+from jtorch.core import shapes
 from jtorch.core.channel_order import FOLLOWS
 from jtorch.core.record import Recomputed, statistics, tls
 
@@ -217,6 +218,7 @@ for _record in (batch_norm_train, batch_norm_train_grad, batch_norm_bias_grad, b
 @batch_norm_train.check
 def _(input, weight, bias, eps):
     _check_channels(input, weight=weight, bias=bias)
+    shapes.wrap_dim(1, input.ndim)
     _check_floats(input)
     _check_dtypes(input, weight=weight, bias=bias)
 

@@ -4,6 +4,7 @@ import builtins
 import functools
 import math
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -497,8 +498,8 @@ def huber_loss(
     """Half the squared difference, and linear where the difference is above `delta`; in the dtype of `input`."""
     difference = input - target
     d = magnitude(difference)
-    near = jnp.where(d <= delta, difference, 0)
-    loss = jnp.where(d <= delta, 0.5 * near * near, delta * (d - 0.5 * delta)).astype(input.dtype)
+    near = jnp.where(d < delta, difference, 0)
+    loss = jnp.where(d < delta, 0.5 * near * near, delta * (d - 0.5 * delta)).astype(input.dtype)
     if weight is not None:
         loss = loss * weight  # the mean is over all elements, unlike those of mse_loss and l1_loss
     return reduce_loss(loss, reduction)
@@ -585,6 +586,19 @@ floats_only(binary_cross_entropy, "binary_cross_entropy")
 binary_cross_entropy.bars(weight="binary_cross_entropy")
 
 
+@jax.custom_jvp
+def _entropy_slope(x, target):
+    return (x - target) / jnp.maximum((1 - x) * x, 1e-12)
+
+
+@_entropy_slope.defjvp
+def _(primals, tangents):
+    (x, target), (dx, dt) = primals, tangents
+    below = jnp.maximum((1 - x) * x, 1e-12)
+    # not that of a denominator that does not move: it has a finite slope where x is 0 or 1, and the target too
+    return _entropy_slope(x, target), dx * (x * x - 2 * x * target + target) / (below * below) - dt / below
+
+
 @op(where="")
 def binary_cross_entropy_grad(
     grad: Array, input: Array, target: Array, weight: Array | None, reduction: str, to_target: bool
@@ -593,7 +607,7 @@ def binary_cross_entropy_grad(
     if to_target:
         out = grad * (jnp.log1p(-input) - jnp.log(input))  # not cut off, as in PyTorch
     else:
-        out = grad * (input - target) / jnp.maximum((1 - input) * input, 1e-12)
+        out = grad * _entropy_slope(input, target)
     if weight is not None:
         out = out * weight
     return out / builtins.max(input.size, 1) if reduction == "mean" else out

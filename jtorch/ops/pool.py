@@ -455,8 +455,13 @@ def _(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include
 
 
 def _lp_pool(n, pool, input, norm_type, kernel_size, stride, ceil_mode):
-    kernel = tuple_of(kernel_size, n)
     stride = None if stride in (None, ()) else stride
+    if norm_type in (math.inf, -math.inf):
+        largest = (max_pool1d, max_pool2d, max_pool3d)[n - 1]
+        sizes = abs(input) if norm_type > 0 else -abs(input)
+        out = largest(sizes, kernel_size, stride, 0, 1, ceil_mode)
+        return out if norm_type > 0 else -out
+    kernel = tuple_of(kernel_size, n)
     mean = pool(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
     return pow(mul(mul(sign(mean), relu(abs(mean))), math.prod(kernel)), 1.0 / norm_type)
 

@@ -121,7 +121,7 @@ def _check_planes(kind, n, shape, kernel_size, stride, padding, dilation, ceil_m
     if 0 in shape[-n - 1 :]:
         raise errors.pool_batch_empty(name, n, shape)
     if kind == "avg" and n == 3:
-        _check_covers(shape[-3:], tuple_of(kernel_size, 3), tuple_of(padding, 3))
+        _check_covers(shape[-3:], tuple_of(kernel_size, 3))
     out = geometry(n, shape[-n:], kernel_size, stride, padding, dilation, ceil_mode)[2]
     if any(o < 1 for o in out):
         raise _too_small(shape[-n - 1], shape[-n:], out)
@@ -147,8 +147,8 @@ def _no_dim(ndim, dim) -> str:
     return f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {dim})"
 
 
-def _check_covers(spatial, kernel, padding):
-    if any(s + 2 * p < k for s, k, p in zip(spatial, kernel, padding)):
+def _check_covers(spatial, kernel):
+    if any(s < k for s, k in zip(spatial, kernel)):  # whatever the padding
         sizes = " ".join(f"{axis}: {s}" for axis, s in zip("THW", spatial))
         raise RuntimeError(f"input image ({sizes}) smaller than kernel size ({_spell('k', kernel)})")
 
@@ -305,3 +305,19 @@ def check_fractional(n: int, input, kernel_size, output_size) -> None:
     for side, kernel, out, size in sizes:
         if out + kernel - 1 > size - (n == 3):  # in three dimensions PyTorch wants room to move
             raise RuntimeError(f"{name}: pool {side} {kernel} too large relative to input {side} {size}")
+
+
+def check_fractional_samples(n, input, samples):
+    """What says where the windows of fractional pooling start: n numbers for each channel of each image."""
+    name = "Expect _random_samples"
+    if samples.dtype is not input.dtype:
+        raise RuntimeError(f"{name} to have the same dtype as input")
+    if samples.ndim != 3:
+        raise RuntimeError(f"{name} to have 3 dimensions, got {samples.ndim}")
+    batch, channels = (1, *input.shape)[-n - 2 : -n] if input.ndim == n + 1 else input.shape[:2]
+    if samples.shape[0] < batch:
+        raise RuntimeError(f"{name}.size(0) no less then input batch size.")
+    if samples.shape[1] != channels:
+        raise RuntimeError(f"{name}.size(1) equals to input channel size.")
+    if samples.shape[2] != n:
+        raise RuntimeError(f"{name}.size(2) equals to {n}; got {samples.shape[2]}.")

@@ -134,7 +134,8 @@ def _pow_input(g, input, exponent):
             return g * conj_of(input + input)
         return g * conj_of(pow(input, n - 1) * n)
     # the power of a negative or zero base with exponent 0 is flat; exponent - 1 would give 0 * inf
-    return _unless(exponent == 0, g, conj_of(exponent * _slope_power(input, exponent - 1)))
+    flat = exponent == 0
+    return _unless(flat, g, conj_of(exponent * _slope_power(where(flat, like(1, input), input), exponent - 1)))
 
 
 def _unless(flat, g, slope):

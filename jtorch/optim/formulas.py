@@ -9,7 +9,7 @@ from jtorch import functions as torch
 from jtorch.ops import backend
 from jtorch.tensor import Tensor
 
-__all__ = ["absolute", "bias_correction", "cast", "clip", "lerp", "maximum", "minimum", "norm", "sign", "sqrt", "where"]
+__all__ = ["absolute", "bias_correction", "cast", "clip", "lerp", "maximum", "minimum", "norm", "sqrt", "where"]
 
 
 def sqrt(x):
@@ -18,10 +18,6 @@ def sqrt(x):
 
 def absolute(x):
     return x.abs() if isinstance(x, Tensor) else jnp.abs(x)
-
-
-def sign(x):
-    return x.sign() if isinstance(x, Tensor) else jnp.sign(x)
 
 
 def maximum(a, b):

@@ -13,6 +13,7 @@ __all__ = ["FusedGroup"]
 
 
 _FIXED = {float, int, bool, str, tuple, type(None)}  # types of options that only another object can change
+_HELD = {"state", "param_groups", "_fused"}
 
 
 class _Options:
@@ -52,36 +53,36 @@ class _Untensored:
 class FusedGroup:
     """Gathers the tensors of a group, and makes the function that updates all of them at once."""
 
-    def __init__(self, optimizer):
-        self.optimizer = optimizer
+    def __init__(self):
         self.functions = {}  # static key -> the update
         self.options = {}  # (id of a group, kind) -> its options
         self.parts = {}  # id of a group -> (specs and ids of its parameters, the parameters by device and kind)
         self.users = None  # id of a step count -> (the tensor, how many parameters share it)
 
-    def step(self, params, group):
-        """Update `params`, which all have gradients and state."""
+    def step(self, optimizer, params, group):
+        """Update `params`, which all have gradients and state. The optimizer is given: it would be a cycle to keep it."""
         specs = [p._spec for p in params]
         ids = list(map(id, params))
         last = self.parts.get(id(group))
         if last is None or last[0] != specs or last[1] != ids:
+            if last is not None and last[1] == ids:
+                self.options.clear()  # parameters of other sizes: their states are looked at again
             parts = {}
             for p in params:
-                parts.setdefault((p.device, self.optimizer.kind(p)), []).append(p)
+                parts.setdefault((p.device, optimizer.kind(p)), []).append(p)
             last = self.parts[id(group)] = (specs, ids, list(parts.values()))
         if len(last[2]) == 1:
-            self._step(params, group)
+            self._step(optimizer, params, group)
         else:
             for part in last[2]:
-                self._step(part, group)
+                self._step(optimizer, part, group)
 
-    def _step(self, params, group):
-        optimizer = self.optimizer
-        options = self._options(group, optimizer.kind(params[0]))
+    def _step(self, optimizer, params, group):
+        options = self._options(optimizer, group, optimizer.kind(params[0]))
         names, numbers, extra = options.names, options.numbers, options.extra
         state = optimizer.state
         states = [state[p] for p in params] if names or optimizer.counts_steps else []
-        steps, where = self._steps(states) if optimizer.counts_steps else ([], ())
+        steps, where = self._steps(optimizer, states) if optimizer.counts_steps else ([], ())
         for name in ("grad_scale", "found_inf"):
             value = getattr(optimizer, name, None)
             if isinstance(value, Tensor):
@@ -90,31 +91,31 @@ class FusedGroup:
         update = options.updates.get(key)
         if update is None:
             _check_shapes(params, names, states)
-            update = options.updates[key] = self._update(options, tuple(extra), where, len(params), group)
+            update = options.updates[key] = self._update(optimizer, options, tuple(extra), where, len(params), group)
         kept = [s[name] for name in names for s in states]
         inputs = [*steps, *extra.values(), *params, *[p._grad for p in params], *kept]
         asked = _Untensored(optimizer) if options.extra else optimizer
         update.record(inputs, tuple(numbers.values()), [*steps, *params, *kept], (asked, group, options.flags))
 
-    def _options(self, group, kind):
+    def _options(self, optimizer, group, kind):
         options = self.options.get((id(group), kind))
         if options is None or not options.hold(group):
-            options = _Options(self.optimizer, group, kind)
+            options = _Options(optimizer, group, kind)
             if all(type(v) in _FIXED for k, v in group.items() if k != "params"):
                 self.options[id(group), kind] = options
         return options
 
-    def _update(self, options, extra, where, n, group):
+    def _update(self, optimizer, options, extra, where, n, group):
         """The update of `n` parameters; one for all groups and learning rates for which it is the same."""
-        optimizer, numbers, maximize = self.optimizer, tuple(options.numbers), bool(group.get("maximize"))
+        numbers, maximize = tuple(options.numbers), bool(group.get("maximize"))
         static = (type(optimizer), tuple(options.flags.items()), numbers, extra, options.names, where, n, maximize)
         update = self.functions.get(static)
         if update is None:
-            function = _make(optimizer, options.flags, numbers, extra, options.names, where, n, maximize)
+            function = _make(_formula(optimizer), options.flags, numbers, extra, options.names, where, n, maximize)
             update = self.functions[static] = Update(function, static)
         return update
 
-    def _steps(self, states):
+    def _steps(self, optimizer, states):
         """The distinct step counts, and for each parameter which one is its."""
         first = states[0]["step"]
         if self.users is not None and all(s["step"] is first for s in states):
@@ -131,14 +132,14 @@ class FusedGroup:
         counts = [0] * len(distinct)
         for k in where:
             counts[k] += 1
-        self._separate(states, [s for _, s in distinct.values()], where, counts)
+        self._separate(optimizer, states, [s for _, s in distinct.values()], where, counts)
         return [states[where.index(k)]["step"] for k in range(len(counts))], tuple(where)
 
-    def _separate(self, states, steps, where, counts):
+    def _separate(self, optimizer, states, steps, where, counts):
         """Give parameters that step without others sharing their count a count of their own."""
         if self.users is None or any(id(s) not in self.users for s in steps):
             self.users = {}
-            for state in self.optimizer.state.values():
+            for state in optimizer.state.values():
                 step = state.get("step") if isinstance(state, dict) else None
                 if isinstance(step, Tensor):
                     _, n = self.users.get(id(step), (None, 0))
@@ -177,6 +178,15 @@ def _like(x, old):
     if jnp.iscomplexobj(old):
         x = x[..., 0] + 1j * x[..., 1]
     return x.astype(old.dtype)
+
+
+def _formula(optimizer):
+    """The optimizer without its parameters: compiled programs outlive it, and would keep them alive."""
+    bare = object.__new__(type(optimizer))
+    bare.__dict__.update(
+        {k: v for k, v in optimizer.__dict__.items() if k not in _HELD and not k.startswith("_optimizer_")}
+    )
+    return bare
 
 
 def _make(optimizer, flags, number_names, extra_names, names, where, n, maximize):

@@ -143,7 +143,7 @@ class Optimizer:
         self._optimizer_state_dict_post_hooks = OrderedDict()
         self._optimizer_load_state_dict_pre_hooks = OrderedDict()
         self._optimizer_load_state_dict_post_hooks = OrderedDict()
-        self._fused = FusedGroup(self)
+        self._fused = FusedGroup()
 
     def _patch_step_function(self):
         step = type(self).step
@@ -165,7 +165,7 @@ class Optimizer:
                 group.setdefault(name, value)
             if self.old_numbers:
                 numbers_as_tensors(self.old_numbers, self.state, group["params"])
-        self._fused = FusedGroup(self)
+        self._fused = FusedGroup()
 
     def __repr__(self):
         text = type(self).__name__ + " ("
@@ -419,7 +419,7 @@ class Optimizer:
                 with set_grad_enabled(True):
                     self._step_on_tape(params, group)
             else:
-                self._fused.step(params, group)
+                self._fused.step(self, params, group)
         return loss
 
     def _params(self):

@@ -1,7 +1,7 @@
 """Resilient backpropagation."""
 
 from jtorch import functions as torch
-from jtorch.optim.formulas import clip, sign, where
+from jtorch.optim.formulas import clip, where
 from jtorch.optim.optimizer import Optimizer, check_lr
 
 __all__ = ["Rprop"]
@@ -67,4 +67,5 @@ class Rprop(Optimizer):
         factor = where(agrees > 0, hp.grow, where(agrees < 0, hp.shrink, 1.0))
         size = clip(s["step_size"] * factor, hp.smallest, hp.largest)
         g = where(agrees < 0, 0.0, g)
-        return p - sign(g) * size, {"prev": g, "step_size": size}
+        step = where(g > 0, size, where(g < 0, -size, 0.0))  # of nan none, where a sign would be nan
+        return p - step, {"prev": g, "step_size": size}

@@ -59,7 +59,7 @@ def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0)
     """
 
     def action(step: int) -> ProfilerAction:
-        assert step >= 0
+        assert step >= 0, f"Step must be non-negative. Got {step}."
         if step < skip_first:
             return ProfilerAction.NONE
         step -= skip_first
@@ -105,6 +105,8 @@ class record_function(contextlib.ContextDecorator):
     """A named range of the program, as a context or a decorator. While a profile is taken, a range ends when its work is done."""
 
     def __init__(self, name, args=None):
+        if not isinstance(name, str):
+            raise TypeError(f"record_function: the name must be a str, not {type(name).__name__}")
         self.name = name
         self.args = args
         self._entered = []
@@ -153,14 +155,17 @@ class profile:
         with_stack=False, with_flops=False, with_modules=False, experimental_config=None, execution_trace_observer=None,
         acc_events=False, use_cuda=None, custom_trace_id_callback=None, post_processing_timeout_s=None,
     ):  # fmt: skip
-        self.activities = supported_activities() if activities is None else set(activities)
+        given = supported_activities() if activities is None else activities
+        # an entry may say which kinds of an activity's events are wanted
+        given = [a for entry in given for a in (entry if isinstance(entry, dict) else (entry,))]
+        self.activities = {a for a in given if isinstance(a, ProfilerActivity)}
         assert self.activities, "No valid profiler activities found"
         self.schedule = schedule or (lambda step: ProfilerAction.RECORD)
         self._on = False
         self._stepwise = schedule is not None
         self.on_trace_ready = on_trace_ready
         self.step_num = 0
-        self.current_action = ProfilerAction.NONE
+        self.current_action = self.schedule(0)
         self._folder = None
         self._remove = None
         self._calls = None
@@ -188,7 +193,8 @@ class profile:
         self._turn(self.current_action)
 
     def stop(self) -> None:
-        """End; what was recorded is handed to on_trace_ready."""
+        """End; what was recorded is handed to on_trace_ready. Raises AssertionError where nothing has begun."""
+        assert self._on or self._folder is not None, "Profiler must be initialized before stopping trace"
         if self._recording:
             self._end_step()
             self._save()
@@ -249,14 +255,18 @@ class profile:
 
     def events(self) -> EventList:
         """Everything that ran. Raises AssertionError before a profile has been taken."""
-        assert self._folder is not None and not self._recording, (
-            "Profiler must be initialized and stopped before events() is called"
-        )
+        return self._taken("accessing events")
+
+    def _taken(self, what) -> EventList:
+        assert self._folder is not None, f"Profiler must be initialized before {what}"
+        assert not self._recording, f"Profiler must be stopped before {what}"
         return self._events
 
     def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False) -> EventList:
         """Sums by name: of calls, of the program's ranges, and of kernels by their HLO instruction."""
-        return self.events().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+        return self._taken("getting key averages").key_averages(
+            group_by_input_shape, group_by_stack_n, group_by_overload_name
+        )
 
     def total_average(self):
         """The sum of everything."""
@@ -276,7 +286,7 @@ class profile:
 
     def export_chrome_trace(self, path) -> None:
         """Write the trace for chrome://tracing or Perfetto; compressed where the name ends in .gz."""
-        self.events()
+        self._taken("exporting chrome trace")
         found = {"traceEvents": []}
         for source in trace_files(self._folder, ".trace.json.gz"):
             with gzip.open(source, "rt") as file:

@@ -288,7 +288,7 @@ class SparseTensor(Tensor):
     @data.setter
     def data(self, other):
         if not isinstance(other, SparseTensor):
-            raise errors_sparse.incompatible_data(other)
+            raise errors.incompatible_data(other)
         take(self, other)
 
     def __iter__(self):

@@ -1,5 +1,8 @@
 """torch.compile: the same numbers as without, replays where proven, records where not."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -370,3 +373,39 @@ def test_hooks_of_a_compiled_module_are_called():
     handle.remove()
     assert compiled(jtorch.ones(1, 3)).tolist() == model(jtorch.ones(1, 3)).tolist()
     assert called == ["before", "inner"] * 4 + ["inner"]
+
+
+def test_reset_is_for_modules_too():
+    layer = jtorch.compile(jtorch.nn.Linear(2, 2))
+    with jtorch.no_grad():
+        layer(jtorch.ones(1, 2)).sum().item()
+    assert layer._region.replays
+    jtorch.compiler.reset()
+    assert not layer._region.replays
+
+
+@pytest.mark.parametrize("kind", ["step", "module", "backend"])
+def test_what_was_compiled_is_freed_when_it_is_dropped(kind):
+    def run():
+        layer, x = jtorch.nn.Linear(2, 3), jtorch.ones(4, 2)
+        optimizer = jtorch.optim.SGD(layer.parameters(), lr=0.1)
+        model = jtorch.compile(layer) if kind == "module" else layer
+
+        def step():
+            optimizer.zero_grad()
+            loss = model(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        if kind == "backend":
+            function = jtorch.compile(lambda: layer(x).sum(), backend=lambda graph, inputs: graph.forward)
+        else:
+            function = jtorch.compile(step) if kind == "step" else step
+        for _ in range(6):
+            function().item()
+        return [weakref.ref(kept) for kept in (layer, optimizer, x, step)]
+
+    refs = run()
+    gc.collect()
+    assert [ref() for ref in refs] == [None] * 4

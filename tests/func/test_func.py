@@ -251,6 +251,8 @@ out.sum().backward()
 gs = {k: v.grad for k, v in params.items()}
 attempt(stack_module_state, [])
 attempt(stack_module_state, [nets[0], torch.nn.ReLU()])
+nets[0].bias.requires_grad_(False)
+attempt(stack_module_state, nets)
 del nets, base
 """,
     "functions": CUBE

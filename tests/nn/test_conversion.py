@@ -7,7 +7,7 @@ import pytest
 
 import jtorch
 import jtorch.__future__
-from tests.oracle import torch
+from tests.oracle import both, torch
 
 
 def observed(t, setting, change):
@@ -56,3 +56,53 @@ def test_what_cannot_be_swapped():
     finally:
         jtorch.__future__.set_swap_module_params_on_conversion(False)
     assert ref() is net.weight and net.weight.dtype is jtorch.float32
+
+
+TO = {
+    "a flag in the place of a dtype": (("cpu", True), {}),
+    "a flag after nothing": ((None, True), {}),
+    "a device twice": (("cpu",), {"device": "cpu"}),
+    "a dtype, then a device": ((), {}),
+    "a list": (([],), {}),
+    "a tensor that is second": (("cpu", [1]), {"non_blocking": True}),
+    "a name that is none": ((), {"foo": 1}),
+    "a format that is none": ((), {"memory_format": 5}),
+    "a flag that is none": ((), {"non_blocking": None}),
+    "no tensor": ((), {"tensor": None}),
+    "five": (("cpu", None, True, True, 1), {}),
+    "a copy": (("cpu", None, True, False), {}),
+}
+
+
+@pytest.mark.parametrize("name", TO)
+def test_arguments_of_to(name):
+    args, named = TO[name]
+    both(lambda t: t.nn.Linear(1, 1).to(*args, **named).weight.shape)
+
+
+@pytest.mark.parametrize(
+    "args", [lambda t: (t.float16, "cpu"), lambda t: (t.ones(1), t.float16), lambda t: (t.float16, None)]
+)
+def test_to_of_two_kinds(args):
+    assert both(lambda t: t.nn.Linear(1, 1).to(*args(t))).error is not None
+
+
+def test_another_layout():
+    """A tensor of another layout comes in the place of the parameter; it cannot be its data."""
+
+    def program(t):
+        layer = t.nn.Linear(4, 3)
+        weight, layer.weight.grad = layer.weight, t.ones(3, 4)
+        layer._apply(lambda x: x.to_sparse())
+        seen = [layer.weight is weight, isinstance(layer.weight, t.nn.Parameter), weight.layout is t.strided]
+        seen += [str(x.layout)[-10:] for x in (layer.weight, layer.weight.grad, layer.bias)]
+        return seen, layer.weight.to_dense().shape, weight.data.shape
+
+    both(program)
+
+
+def test_data_of_another_layout():
+    def program(t):
+        t.ones(2, 2).data = t.ones(2, 2).to_sparse()
+
+    assert both(program).error is not None

@@ -1,7 +1,9 @@
 """Module, containers, hooks and state dicts: the same program in both."""
 
 import copy
+import gc
 import pickle
+import weakref
 
 import numpy as np
 import pytest
@@ -81,6 +83,7 @@ ERRORS = {
     "batch norm that moves a spread that needs a gradient": lambda t, nn, B: nn.functional.batch_norm(
         t.ones(2, 3), t.zeros(3), t.ones(3, requires_grad=True), training=True
     ),
+    "batch norm of one dimension": lambda t, nn, B: nn.functional.batch_norm(t.ones(3), None, None, training=True),
     "batch norm dims": lambda t, nn, B: nn.BatchNorm2d(3)(t.zeros(2, 3)),
     "group norm channels": lambda t, nn, B: nn.GroupNorm(2, 3),
 }
@@ -433,3 +436,50 @@ def test_lazy_parameters_stay_as_they_are():
         with pytest.raises(ValueError, match="Attempted to use an uninitialized parameter in .*requires_grad_"):
             layer.requires_grad_(False)
         assert layer(module.ones(2, 4)).requires_grad
+
+
+def test_a_pre_hook_of_loading_keeps_no_module_alive():
+    def program(torch):
+        layer, calls = torch.nn.Linear(1, 1), []
+
+        class Noted(torch.nn.Linear):
+            def note(self, module, *given):
+                calls.append((self is module, len(given)))
+
+        layer._register_load_state_dict_pre_hook(print, True)
+        hook, ref = next(iter(layer._load_state_dict_pre_hooks.values())), weakref.ref(layer)
+        gc.disable()
+        try:
+            del layer
+            gone = ref() is None
+        finally:
+            gc.enable()
+        noted = Noted(1, 1)
+        noted._register_load_state_dict_pre_hook(noted.note, True)
+        other = copy.deepcopy(noted)
+        other.load_state_dict(noted.state_dict())
+        hook()
+        return gone, calls
+
+    def seen(torch):
+        try:
+            return program(torch)
+        except RuntimeError as error:
+            return str(error)
+
+    both(seen)
+
+
+@pytest.mark.parametrize("persistent", [True, False])
+def test_a_register_buffer_of_two_arguments(persistent):
+    def program(torch):
+        class Old(torch.nn.Module):
+            def register_buffer(self, name, value):
+                super().register_buffer(name, value)
+
+        module = Old()
+        module.a = torch.nn.Buffer(torch.ones(1), persistent=persistent)
+        module.a = torch.zeros(1)
+        return list(module.state_dict())
+
+    both(program)

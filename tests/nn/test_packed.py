@@ -55,6 +55,11 @@ PACK_ERRORS = {
     "no lengths": lambda r, t: r.pack_padded_sequence(t.ones(3, 2), [], enforce_sorted=False),
     "pair": lambda r, t: r.PackedSequence(t.ones(3)),
     "no steps": lambda r, t: t.nn.GRU(2, 3)(t.ones(0, 1, 2)),
+    "state of another dtype": lambda r, t: t.nn.GRU(2, 3)(t.ones(3, 1, 2), t.ones(1, 1, 3).double()),
+    "cell of another dtype": lambda r, t: t.nn.LSTM(2, 3)(t.ones(3, 1, 2), (t.ones(1, 1, 3), t.ones(1, 1, 3).double())),
+    "packed, state of another dtype": lambda r, t: t.nn.RNN(2, 3)(
+        r.pack_sequence([t.ones(3, 2)]), t.ones(1, 1, 3).double()
+    ),
     "total": lambda r, t: r.pad_packed_sequence(r.pack_padded_sequence(t.ones(3, 2), [3, 1]), total_length=1),
 }
 
@@ -185,6 +190,10 @@ PADS = {
     "short floats": lambda t: ([t.ones(n, dtype=t.bfloat16) for n in (2, 3)], True, 0.3, "right"),
     "two dtypes": lambda t: ([t.ones(2, dtype=t.int32), t.ones(3) * 1.5], False, 0, "right"),
     "recorded": lambda t: ([t.ones(2, requires_grad=True), t.arange(3) * 1.5], False, 0.5, "left"),
+    "rows of one size": lambda t: ([t.ones(2, 3), t.ones(4, 1) * 2, t.ones(3, 3)], False, 7, "left"),
+    "rows of two sizes": lambda t: ([t.ones(2, 2), t.ones(3, 3)], False, 0, "right"),
+    "rows and numbers": lambda t: ([t.ones(2), t.ones(3, 2)], True, 0, "right"),
+    "no tensor": lambda t: ([t.ones(2), 5], False, 0, "right"),
     "not computed yet": lambda t: ([t.ones(2).exp(), t.ones(3).cos()], False, 0.5, "left"),
 }
 

@@ -150,6 +150,25 @@ def test_fuse():
     both(run, least=(1e-5, 1e-6))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_fused_weights_of_a_layer_without_bias(dtype):
+    def run(torch):
+        fusion = importlib.import_module(f"{torch.__name__}.nn.utils.fusion")
+        kind, three = getattr(torch, dtype), torch.arange(1.0, 4.0)
+        conv = fusion.fuse_conv_bn_weights(torch.ones(3, 2, 2, 2, dtype=kind), None, three, three, 1e-5, None, None)
+        linear = fusion.fuse_linear_bn_weights(torch.ones(3, 2, dtype=kind), None, three, three, 1e-5, three, three)
+        return [*conv, *linear]
+
+    both(run)
+
+
+def test_fusing_what_does_not_fit():
+    def run(torch):
+        torch.nn.utils.fuse_linear_bn_eval(torch.nn.Linear(2, 4).eval(), torch.nn.BatchNorm1d(3).eval())
+
+    assert both(run).error is not None
+
+
 def test_skip_init():
     both(lambda torch: torch.nn.utils.skip_init(torch.nn.Linear, 2, 3).weight.shape)
 
@@ -199,3 +218,67 @@ def test_spectral_norm_in_metadata():
         return dict(noted), dict(layer.state_dict()._metadata)
 
     both(run)
+
+
+@pytest.mark.parametrize("lacks", ["", "v", "u", "orig", "weight", "version"])
+def test_states_of_spectral_norm_from_before_versions(lacks):
+    """They hold the divided weight and no v."""
+
+    def run(torch):
+        torch.manual_seed(0)
+        layer = torch.nn.utils.spectral_norm(torch.nn.Linear(3, 4))
+        layer(torch.ones(2, 3))
+        state = layer.state_dict()
+        if lacks != "version":
+            state["weight"] = layer.weight.detach().clone()
+        del state._metadata[""]["spectral_norm"], state["weight_v"]
+        state.pop("weight" if lacks == "weight" else f"weight_{lacks}", None)
+        other = torch.nn.utils.spectral_norm(torch.nn.Linear(3, 4))
+        loose = other.load_state_dict(dict(state), strict=False)
+        other.load_state_dict(state)
+        return loose, other.weight_v, other(torch.ones(2, 3))
+
+    both(run)
+
+
+def test_parametrizations_of_what_the_other_module_has_not():
+    def run(torch):
+        P = torch.nn.utils.parametrize
+
+        class Double(torch.nn.Module):
+            def forward(self, x):
+                return 2 * x
+
+        one, other = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+        one.extra = torch.nn.Parameter(torch.ones(3))
+        P.register_parametrization(one, "extra", Double())
+        P.transfer_parametrizations_and_params(one, other)
+        return (
+            other.extra.detach(),
+            list(other.state_dict()),
+            other.parametrizations.extra.original is one.parametrizations.extra.original,
+        )
+
+    both(run)
+
+
+@pytest.mark.parametrize(
+    "inverse", [lambda x: x.double(), lambda x: x[:-1], lambda x: x[:-1].double(), lambda x: (x, x)]
+)
+def test_right_inverse_of_a_second_parametrization(inverse):
+    def run(torch):
+        P = torch.nn.utils.parametrize
+
+        class Same(torch.nn.Module):
+            def forward(self, x):
+                return x
+
+        class Back(Same):
+            def right_inverse(self, x):
+                return inverse(x)
+
+        layer = torch.nn.Linear(2, 2)
+        P.register_parametrization(layer, "weight", Same())
+        P.register_parametrization(layer, "weight", Back())
+
+    assert both(run).error is not None

@@ -305,6 +305,22 @@ REFUSED = {
     "windows over too many": lambda t, x: t.nn.functional.fractional_max_pool2d(
         t.ones(1, 1, 1, 4, 4), 2, output_size=1
     ),
+    "mean windows that only padding makes fit": lambda t, x: t.nn.functional.avg_pool3d(t.ones(1, 1, 4, 4, 4), 5, 3, 1),
+    "places of windows of another dtype": lambda t, x: t.nn.functional.fractional_max_pool2d(
+        t.ones(1, 2, 4, 4), 2, output_size=2, _random_samples=t.ones(1, 2, 2).double()
+    ),
+    "places of windows for too few": lambda t, x: t.nn.functional.fractional_max_pool2d(
+        t.ones(2, 2, 4, 4), 2, output_size=2, _random_samples=t.ones(1, 2, 2)
+    ),
+    "places of windows of other channels": lambda t, x: t.nn.functional.fractional_max_pool3d(
+        t.ones(2, 4, 4, 4), 2, output_size=2, _random_samples=t.ones(1, 1, 3)
+    ),
+    "places of windows without channels": lambda t, x: t.nn.functional.fractional_max_pool2d(
+        t.ones(1, 2, 4, 4), 2, output_size=2, _random_samples=t.ones(1, 2)
+    ),
+    "places of windows of three dimensions": lambda t, x: t.nn.functional.fractional_max_pool2d(
+        t.ones(1, 2, 4, 4), 2, output_size=2, _random_samples=t.ones(1, 2, 3)
+    ),
     "divided from the right by a word": lambda t, x: x.__rtruediv__("a"),
     "divided as in Python 2": lambda t, x: [x.__div__(2), x.clone().__idiv__(2)],
     "turned round": lambda t, x: t.stack(list(reversed(t.tensor([[1.0, 2.0], [3.0, 4.0]])))),

@@ -13,6 +13,10 @@ CLASSES = [1.0, -1.0] * 4
 KINKS = {
     "l1_loss": (1, lambda t, F, x, y: F.l1_loss(x, y)),
     "smooth_l1_loss": (2, lambda t, F, x, y: F.smooth_l1_loss(x, y, beta=0.5)),
+    "huber_loss twice": (2, lambda t, F, x, y: F.huber_loss(x, y * 0)),
+    "binary_cross_entropy": (2, lambda t, F, x, y: F.binary_cross_entropy(x.sigmoid(), (y.detach() > 0).double())),
+    "binary_cross_entropy at its ends": (2, lambda t, F, x, y: F.binary_cross_entropy(x[:2], x.detach()[:2])),
+    "a power of 0": (1, lambda t, F, x, y: x**0.0 * y),
     "huber_loss": (1, lambda t, F, x, y: F.huber_loss(x, y)),
     "soft_margin_loss": (2, lambda t, F, x, y: F.soft_margin_loss(x, t.tensor(CLASSES))),
     "multilabel_soft_margin_loss": (2, lambda t, F, x, y: F.multilabel_soft_margin_loss(x[None], t.tensor([CLASSES]).relu())),
@@ -47,3 +51,11 @@ def test_derivatives(name):
     expected, got = (derivatives(t, *KINKS[name]) for t in (torch, jtorch))
     for want, have in zip(expected, got, strict=True):
         torch.testing.assert_close(torch.tensor(have), torch.tensor(want), rtol=1e-6, atol=1e-9)
+
+
+def test_the_second_derivative_of_a_power_of_nothing():
+    x = jtorch.tensor([0.0, 1.0], requires_grad=True)
+    (slope,) = jtorch.autograd.grad((x**0.0).sum(), x, create_graph=True)
+    if slope.requires_grad:  # PyTorch's does not
+        (slope,) = jtorch.autograd.grad(slope.sum(), x)
+    assert slope.tolist() == [0.0, 0.0]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import jtorch
+from tests.oracle import both
 
 torch = pytest.importorskip("torch")
 
@@ -47,3 +48,18 @@ def test_tangent_is_of_the_first_of_equals():
     pool = lambda x: jtorch.nn.functional.max_pool1d(x, 3)
     x, t = jtorch.tensor([[[1.0, 1.0, 0.0]]]), jtorch.tensor([[[1.0, 2.0, 3.0]]])
     assert jtorch.func.jvp(pool, (x,), (t,))[1].item() == 1
+
+
+@pytest.mark.parametrize("order", [float("inf"), float("-inf")])
+@pytest.mark.parametrize("size, n, out", SPACES[1:2] + SPACES[-1:] + SPACES[:1], ids=str)
+def test_norms_of_infinite_order(size, n, out, order):
+    x = DRAW.standard_normal(size).astype(np.float32)
+
+    def program(t):
+        given = t.tensor(x, requires_grad=True)
+        pool = getattr(t.nn.functional, f"lp_pool{n}d")
+        found = [pool(given, order, 2), pool(given, order, 2, 1, True)]
+        sum(f.sum() for f in found).backward()
+        return [f.detach() for f in found], given.grad
+
+    both(program)

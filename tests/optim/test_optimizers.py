@@ -76,6 +76,31 @@ def test_six_steps(name, options, dtype, skip):
     both(six_steps, name, options, dtype, skip, None, layout=False, least=least)
 
 
+@pytest.mark.parametrize("name", sorted({name for name, _ in OPTIMIZERS} - {"Muon"}))
+def test_gradients_of_nan(name):
+    def program(t):
+        p = t.nn.Parameter(t.ones(2, 2))
+        optimizer = getattr(t.optim, name)([p])
+        for value in (float("nan"), 1.0, float("nan")):
+            p.grad = t.tensor([[value, 1.0], [-1.0, value]])
+            optimizer.step()
+        return p, optimizer.state_dict()["state"]
+
+    both(program, layout=False)
+
+
+def test_data_of_another_size_between_two_steps():
+    def program(t):
+        p = t.nn.Parameter(t.ones(2))
+        optimizer = t.optim.Adam([p])
+        for size in (2, 3):
+            p.data, p.grad = t.ones(size), None
+            p.grad = t.ones(size)
+            optimizer.step()
+
+    assert both(program).error is not None
+
+
 @pytest.mark.parametrize("name", ["SGD", "Adam", "RMSprop", "Adagrad"])
 def test_complex_parameters(name):
     def run(t):

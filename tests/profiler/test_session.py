@@ -71,6 +71,22 @@ def test_a_step_after_the_end_records_nothing():
 def test_arguments_are_looked_at(tmp_path):
     with pytest.raises(AssertionError, match="No valid profiler activities found"):
         profile(activities=[])
+    with pytest.raises(AssertionError, match="No valid profiler activities found"):
+        profile(activities=[5])
+    with pytest.raises(TypeError, match="not callable"):
+        profile(schedule=5)
+    with pytest.raises(TypeError, match="must be a str"):
+        record_function(5)
+    for use, words in (
+        (profile.stop, "before stopping trace"),
+        (profile.events, "before accessing events"),
+        (profile.key_averages, "before getting key averages"),
+        (lambda prof: prof.export_chrome_trace(str(tmp_path / "trace")), "before exporting chrome trace"),
+    ):
+        with pytest.raises(AssertionError, match=f"Profiler must be initialized {words}"):
+            use(profile())
+    with pytest.raises(AssertionError, match="Step must be non-negative. Got -1"):
+        schedule(wait=1, warmup=1, active=1)(-1)
     with pytest.raises(AssertionError, match=r"Got wait=-1 \(need >= 0\)"):
         schedule(wait=-1, warmup=1, active=1)
     with pytest.warns(UserWarning, match="won't be using warmup"):

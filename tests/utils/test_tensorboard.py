@@ -114,6 +114,7 @@ CALLS = {
     "pr many": lambda w, lib: w.add_pr_curve(
         "p", lib.arange(50) % 3 == 0, lib.linspace(0, 1, 50), 1, 300, weights=np.linspace(0, 2, 50)
     ),
+    "pr of lists": lambda w, lib: w.add_pr_curve_raw("p", *[[75, 64, 21]] * 4, *[[0.5, 0.25, 1.0]] * 2, 1),
     "pr raw": lambda w, lib: w.add_pr_curve_raw("p", *[np.arange(3.0)] * 6, 1, 3),
     "custom": lambda w, lib: w.add_custom_scalars({"A": {"x": ["Multiline", ["a/b"]], "y": ["Margin", ["x", "y", "z"]]}}),
     "multiline": lambda w, lib: w.add_custom_scalars_multilinechart(["a", "b"]),
@@ -264,3 +265,24 @@ def test_without_tensorboard():
     code = "import sys; sys.modules['tensorboard'] = None\nimport jtorch\njtorch.utils.tensorboard"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert "needs the package tensorboard: install it with `pip install jtorch-xla[tensorboard]`" in done.stderr
+
+
+MESSAGES = {
+    "scalar": lambda made, lib: made.scalar("a", 2.0, None, True),
+    "tensor": lambda made, lib: made.tensor_proto("a", lib.ones(2, 3)),
+    "images": lambda made, lib: made.image("a", lib.zeros(2, 3, 4, 4)),
+    "boxes": lambda made, lib: made.image_boxes("a", lib.zeros(3, 8, 8), lib.tensor([[1, 1, 4, 4]])),
+    "sound": lambda made, lib: made.audio("a", lib.zeros(10)),
+    "curve": lambda made, lib: made.pr_curve("a", np.array([1, 0, 1]), np.array([0.9, 0.1, 0.4])),
+}
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_messages_by_themselves(name):
+    """The functions that make them are called by programs with a writer of their own."""
+    made = [
+        MESSAGES[name](importlib.import_module(f"{lib.__name__}.utils.tensorboard.summary"), lib)
+        for lib in (jtorch, torch)
+    ]
+    mine, theirs = (str(m).split("encoded_image_string")[0] for m in made)
+    assert mine == theirs

@@ -34,7 +34,7 @@ def sdpa_kernel(backends, set_priority=False):
     Raises AssertionError for what is neither an SDPBackend nor a list of them.
     """
     assert isinstance(backends, (list, SDPBackend)), (
-        "Backend must be an instance of SDPBackend or a list of SDPBackend instances"
+        f"Backend must be an instance of SDPBackend or a list of SDPBackend instances, got {type(backends).__name__}"
     )
     asked = backends if isinstance(backends, list) else [backends]
     before = dict(attention_kernels)

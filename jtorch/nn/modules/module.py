@@ -1,6 +1,7 @@
 """Module: a tree of parameters, buffers and submodules with a forward."""
 
 import importlib
+import inspect
 import itertools
 import warnings
 from collections import OrderedDict
@@ -8,12 +9,9 @@ from collections import OrderedDict
 from jtorch import functions as torch
 from jtorch.autograd.mode import no_grad
 from jtorch.convert import typename
-from jtorch.core import dtype as dtypes
-from jtorch.core.device import device as device_type
 from jtorch.core.record import gradients_dropped
-from jtorch.creation import MemoryFormat
 from jtorch.handles import mutations
-from jtorch.nn.modules.conversion import CONVERSION, converted
+from jtorch.nn.modules.conversion import CONVERSION, arguments_of_to, converted
 from jtorch.nn.modules.hooks import (
     HookMixin,
     any_global_call_hook,
@@ -295,9 +293,22 @@ class Module(HookMixin, StateMixin):
                 persistent = value.persistent
             else:
                 persistent = name not in self._non_persistent_buffers_set
-            self.register_buffer(name, value, persistent)
+            self._put_buffer(name, value, persistent)
         else:
             object.__setattr__(self, name, value)
+
+    def _put_buffer(self, name, value, persistent):
+        register = self.register_buffer
+        own = getattr(register, "__func__", None) is not Module.register_buffer
+        if not own or "persistent" in inspect.signature(register).parameters:
+            register(name, value, persistent)
+        elif persistent:  # a subclass's, from before there was such an argument
+            register(name, value)
+        else:
+            raise RuntimeError(
+                "Registering a non-persistent buffer on a Module subclass that implements "
+                "register_buffer() without the persistent argument is not allowed."
+            )
 
     def _forget(self, name, *places):
         for place in places:
@@ -444,11 +455,13 @@ class Module(HookMixin, StateMixin):
         for name, param in list(self._parameters.items()):
             if param is None:
                 continue
-            if CONVERSION.swap or CONVERSION.overwrite:
-                converted(self, name, param, fn)
-                continue
             with no_grad():
-                param.data = fn(param)
+                new = fn(param)
+                # a tensor of another layout cannot lie in the same object
+                if CONVERSION.swap or CONVERSION.overwrite or new.layout is not param.layout:
+                    converted(self, name, param, new, fn)
+                    continue
+                param.data = new
                 grad = param.grad
                 if grad is not None:
                     grad.data = fn(grad)
@@ -506,7 +519,7 @@ class Module(HookMixin, StateMixin):
 
         Only floating-point and complex tensors are cast; integers and bools keep their dtype.
         """
-        device, dtype, options, memory_format = _parse_to(*args, **kwargs)
+        device, dtype, options, memory_format = arguments_of_to(*args, **kwargs)
         if dtype is not None:
             if not (dtype.is_floating_point or dtype.is_complex):
                 raise TypeError(
@@ -639,39 +652,3 @@ class Module(HookMixin, StateMixin):
         replica.__dict__["_modules"] = dict(self._modules)
         replica.__dict__["_is_replica"] = True
         return replica
-
-
-def _parse_to(*args, **kwargs):
-    """The arguments of `to` as (device, dtype, options, memory_format)."""
-    device = kwargs.pop("device", None)
-    dtype = kwargs.pop("dtype", None)
-    memory_format = kwargs.pop("memory_format", None)
-    options = {k: kwargs.pop(k) for k in ("non_blocking", "copy") if k in kwargs}
-    other = kwargs.pop("tensor", None)
-    if kwargs:
-        raise TypeError(f"to() received an invalid combination of arguments - got ({', '.join(kwargs)})")
-    rest = list(args)
-    if rest and isinstance(rest[0], Tensor):
-        other = rest.pop(0)
-    elif rest and (rest[0] is None or isinstance(rest[0], (str, int, device_type))):
-        device = rest.pop(0)
-    if rest and (rest[0] is None or isinstance(rest[0], dtypes.dtype) or rest[0] in (float, int, bool, complex)):
-        dtype = rest.pop(0)
-    dtype = dtypes.PYTHON.get(dtype, dtype)
-    for name in ("non_blocking", "copy"):
-        if rest and isinstance(rest[0], bool):
-            options[name] = rest.pop(0)
-    if rest:
-        got = ", ".join(typename(a) for a in args)
-        raise TypeError(f"to() received an invalid combination of arguments - got ({got})")
-    if other is not None:
-        device, dtype = other.device, other.dtype
-    if options.pop("copy", False):
-        raise RuntimeError(".to() does not accept copy argument")
-    if device is not None and not isinstance(device, device_type):
-        device = device_type(device)
-    if memory_format is not None and not isinstance(memory_format, MemoryFormat):
-        raise TypeError(
-            f"to() received an invalid combination of arguments - got (memory_format={typename(memory_format)}, )"
-        )
-    return device, dtype, options, memory_format

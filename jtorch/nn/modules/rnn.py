@@ -4,6 +4,7 @@ import math
 import numbers
 import warnings
 
+from jtorch import errors_nn
 from jtorch import functions as torch
 from jtorch.amp.autocast import is_any_autocast_enabled
 from jtorch.handles import mutations
@@ -197,6 +198,15 @@ class RNNBase(Module):
         self.check_input(input, batch_sizes)
         self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
 
+    def _check_states(self, input, hx):
+        if is_any_autocast_enabled():
+            return
+        for h in hx if isinstance(hx, tuple) else (hx,):
+            if h.dtype is not input.dtype:
+                if self.mode == "LSTM":
+                    raise RuntimeError("get_mkldnn_dtype: unsupported data type")
+                raise errors_nn.same_dtype("mat1", "mat2", h.dtype, input.dtype)
+
     def permute_hidden(self, hx, permutation):
         """The state in another order of the batch."""
         return hx if permutation is None else hx.index_select(1, permutation)
@@ -258,6 +268,7 @@ class RNNBase(Module):
             row = input.padded()[0]
             hx = self._start(row, len(row)) if hx is None else self.permute_hidden(hx, input.sorted_indices)
             self.check_forward_args(row, hx, input.batch_sizes)
+            self._check_states(row, hx)
             output, state = self._scan_packed(input, hx if isinstance(hx, tuple) else (hx,))
             state = tuple(state) if len(state) > 1 else state[0]
             return output, self.permute_hidden(state, input.unsorted_indices)
@@ -273,6 +284,7 @@ class RNNBase(Module):
         if hx is None:
             hx = self._start(input, self._batch(input, None))
         self.check_forward_args(input, hx, None)
+        self._check_states(input, hx)
         if input.shape[1 if self.batch_first else 0] == 0:
             raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
         output, *state = self._scan(input, hx)

@@ -1,7 +1,9 @@
 """state_dict and load_state_dict of a Module, and the hooks around them."""
 
+import copy
 import itertools
 import warnings
+import weakref
 from collections import OrderedDict, namedtuple
 from collections.abc import Mapping
 
@@ -35,26 +37,34 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
 
 
 class _ModuleHook:
-    """A load_state_dict pre-hook that also gets its module first, if it has one."""
+    """A load_state_dict pre-hook that also gets its module first, if it has one. It does not keep the module alive."""
 
     def __init__(self, hook, module):
         self.hook = hook
-        self.module = module
+        self.owner = None if module is None else weakref.ref(module)
+
+    @property
+    def module(self):
+        return None if self.owner is None else self.owner()
 
     def __call__(self, *args, **kwargs):
-        return self.hook(*args, **kwargs) if self.module is None else self.hook(self.module, *args, **kwargs)
+        if self.owner is None:
+            return self.hook(*args, **kwargs)
+        module = self.owner()
+        if module is None:
+            raise RuntimeError("You are trying to call the hook of a dead Module!")
+        return self.hook(module, *args, **kwargs)
 
     def __getstate__(self):
-        state = {"hook": self.hook, "with_module": self.module is not None}  # as PyTorch's files have it
-        return state if self.module is None else {**state, "module": self.module}
+        state = {"hook": self.hook, "with_module": self.owner is not None}  # as PyTorch's files have it
+        return state if self.owner is None else {**state, "module": self.module}
 
     def __setstate__(self, state):
-        self.hook = state["hook"]
-        self.module = state["module"] if state["with_module"] else None
+        self.__init__(state["hook"], state["module"] if state["with_module"] else None)
 
     def __deepcopy__(self, memo):
         # The copy of the hook belongs to the copy of the module.
-        return _ModuleHook(self.hook, memo.get(id(self.module), self.module))
+        return _ModuleHook(copy.deepcopy(self.hook, memo), memo.get(id(self.module), self.module))
 
 
 def _flat(state, module):

@@ -44,10 +44,6 @@ def _register(module, name, x):
         module.register_buffer(name, x)
 
 
-def _same_kind(new, old):
-    return new.dtype == old.dtype and new.shape == old.shape
-
-
 class ParametrizationList(ModuleList):
     """The parametrizations of one tensor, applied in order, and the original tensor(s) they start from.
 
@@ -261,12 +257,13 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
                     z = parametrization.right_inverse(x)
                 if not isinstance(z, Tensor):
                     raise ValueError(f"parametrization.right_inverse must return a tensor. Got: {type(z).__name__}")
-                if not _same_kind(z, y):
-                    raise ValueError(
-                        "The tensor returned by parametrization.right_inverse must have the same "
-                        "dtype and shape as "
-                        f"module.{tensor_name}, unless the `unsafe` flag is enabled."
-                    )
+                for kind in ("dtype", "shape"):
+                    if getattr(z, kind) != getattr(y, kind):
+                        raise ValueError(
+                            f"The tensor returned by parametrization.right_inverse must have the same {kind} as "
+                            f"module.{tensor_name}, unless the `unsafe` flag is enabled.\n"
+                            f"module.{tensor_name}.{kind}: {getattr(y, kind)}\nreturned {kind}: {getattr(z, kind)}"
+                        )
         module.parametrizations[tensor_name].append(parametrization)
         module.parametrizations[tensor_name].unsafe |= unsafe
         return module
@@ -340,6 +337,8 @@ def transfer_parametrizations_and_params(from_module, to_module, tensor_name=Non
         return to_module
     names = [tensor_name] if tensor_name is not None else list(from_module.parametrizations)
     for name in names:
+        if not hasattr(to_module, name):
+            to_module.register_parameter(name, Parameter(getattr(from_module, name)))
         for parametrization in from_module.parametrizations[name]:
             if not is_parametrized(to_module, name) or parametrization not in list(to_module.parametrizations[name]):
                 register_parametrization(to_module, name, parametrization)

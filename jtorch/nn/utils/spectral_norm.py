@@ -51,6 +51,12 @@ class SpectralNorm:
         sigma = torch.dot(u, torch.mv(matrix, v))
         return weight / sigma
 
+    def _solve_v_and_rescale(self, matrix, u, sigma):
+        """The v of least length for which u is the direction of W v, of the length that gives u W v = sigma."""
+        gram = matrix.t().mm(matrix)
+        v = gram.pinverse().mv(matrix.t().mv(u))
+        return v * (sigma / torch.dot(u, torch.mv(matrix, v)))
+
     def remove(self, module):
         """Make the weight a parameter again."""
         with no_grad():
@@ -87,6 +93,7 @@ class SpectralNorm:
         module.register_buffer(name + "_v", v)
         module.register_forward_pre_hook(fn)
         module._register_state_dict_hook(_VersionNote(name))
+        module._register_load_state_dict_pre_hook(_OldStates(fn))
         return fn
 
 
@@ -102,6 +109,40 @@ class _VersionNote:
         if key in notes:
             raise RuntimeError(f"Unexpected key in metadata['spectral_norm']: {key}")
         notes[key] = SpectralNorm._version
+
+
+class _OldStates:
+    """Completes a state dict from before there was a version: it has the divided weight, and no v, which follows from it."""
+
+    def __init__(self, fn):
+        self.fn = fn
+
+    def __call__(self, state, prefix, metadata, strict, missing_keys, unexpected_keys, error_msgs):
+        fn, key = self.fn, prefix + self.fn.name
+        version = metadata.get("spectral_norm", {}).get(fn.name + ".version")
+        if version is not None and version >= 1:
+            return
+        complete = all(key + end in state for end in ("_orig", "_u", "_v"))
+        if version is None and complete and key not in state:  # made by hand, of what is new
+            return
+        lacking = [key + end for end in ("_orig", "", "_u") if key + end not in state]
+        if lacking:
+            if strict:
+                missing_keys.extend(lacking)
+            return
+        with no_grad():
+            original, u = state[key + "_orig"], state[key + "_u"]
+            sigma = (original / state.pop(key)).mean()
+            state[key + "_v"] = fn._solve_v_and_rescale(fn.reshape_weight_to_matrix(original), u, sigma)
+
+
+def _take_away(hooks, kind, name):
+    """Remove the first hook of a kind that belongs to a parameter."""
+    for key, hook in hooks.items():
+        hook = getattr(hook, "hook", hook)
+        if isinstance(hook, kind) and name == (hook.name if kind is _VersionNote else hook.fn.name):
+            del hooks[key]
+            return
 
 
 def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
@@ -124,9 +165,7 @@ def remove_spectral_norm(module, name="weight"):
         if isinstance(hook, SpectralNorm) and hook.name == name:
             hook.remove(module)
             del module._forward_pre_hooks[k]
-            for key, note in module._state_dict_hooks.items():
-                if isinstance(note, _VersionNote) and note.name == name:
-                    del module._state_dict_hooks[key]
-                    break
+            _take_away(module._state_dict_hooks, _VersionNote, name)
+            _take_away(module._load_state_dict_pre_hooks, _OldStates, name)
             return module
     raise ValueError(f"spectral_norm of '{name}' not found in {module}")

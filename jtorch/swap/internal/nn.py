@@ -1,12 +1,12 @@
 """torch._C._nn: functions of the op table that PyTorch keeps there."""
 
 from ... import functions
-from ...nn.modules.module import _parse_to as _arguments_of_to
+from ...nn.modules.conversion import arguments_of_to
 
 
 def _parse_to(*args, **kwargs):
     """The arguments of `Module.to` as (device, dtype, non_blocking, memory_format)."""
-    device, dtype, options, memory_format = _arguments_of_to(*args, **kwargs)
+    device, dtype, options, memory_format = arguments_of_to(*args, **kwargs)
     return device, dtype, options.get("non_blocking", False), memory_format
 
 

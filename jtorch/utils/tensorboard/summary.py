@@ -39,7 +39,7 @@ def _one(tag, **fields):
     return Summary(value=[Summary.Value(tag=tag, **fields)])
 
 
-def tensor_proto(array: np.ndarray, shape=True) -> TensorProto:
+def _proto(array: np.ndarray, shape=True) -> TensorProto:
     """An array as a message."""
     kind, field = _TYPES.get(array.dtype.name, (None, None))
     if kind is None:
@@ -57,18 +57,18 @@ def _text_proto(values, shape):
     return TensorProto(dtype="DT_STRING", string_val=values, tensor_shape=_shape(shape))
 
 
-def scalar(tag, value, new_style=False, double_precision=False) -> Summary:
+def scalar(name, tensor, collections=None, new_style=False, double_precision=False) -> Summary:
     """One number."""
-    number = arrays.as_scalar(value)
+    number = arrays.as_scalar(tensor)
     if not new_style:
-        return _one(tag, simple_value=number)
-    proto = tensor_proto(np.array(number, np.float64 if double_precision else np.float32), shape=False)
-    return _one(tag, tensor=proto, metadata=_plugin("scalars"))
+        return _one(name, simple_value=number)
+    proto = _proto(np.array(number, np.float64 if double_precision else np.float32), shape=False)
+    return _one(name, tensor=proto, metadata=_plugin("scalars"))
 
 
-def tensor(tag, value) -> Summary:
+def tensor_proto(tag, tensor) -> Summary:
     """All elements of a tensor."""
-    return _one(tag, tensor=tensor_proto(arrays.as_array(value)), metadata=_plugin("tensor"))
+    return _one(tag, tensor=_proto(arrays.as_array(tensor)), metadata=_plugin("tensor"))
 
 
 def histogram(tag, values, bins, max_bins=None) -> Summary:
@@ -106,30 +106,36 @@ def histogram_raw(tag, min, max, num, sum, sum_squares, bucket_limits, bucket_co
     return _one(tag, histo=made)
 
 
-def image(tag, value, dataformats, rescale=1, boxes=None, labels=None) -> Summary:
+def image(tag, tensor, rescale=1, dataformats="NCHW") -> Summary:
     """A picture, or several side by side."""
-    array = arrays.to_bytes(arrays.as_image(arrays.as_array(value), dataformats))
+    return image_boxes(tag, tensor, None, rescale, dataformats)
+
+
+def image_boxes(tag, tensor_image, tensor_boxes, rescale=1, dataformats="CHW", labels=None) -> Summary:
+    """A picture with boxes (N, 4), each left, top, right, bottom, and a label each where there are some."""
+    boxes = None if tensor_boxes is None else arrays.as_array(tensor_boxes)
+    array = arrays.to_bytes(arrays.as_image(arrays.as_array(tensor_image), dataformats))
     data, height, width, channels = arrays.png(array, rescale, boxes, labels)
     made = Summary.Image(height=height, width=width, colorspace=channels, encoded_image_string=data)
     return _one(tag, image=made)
 
 
-def video(tag, value, fps) -> Summary:
+def video(tag, tensor, fps=4) -> Summary:
     """Films (N, T, C, H, W), side by side, as one moving picture."""
-    films = arrays.to_bytes(arrays.as_array(value))
+    films = arrays.to_bytes(arrays.as_array(tensor))
     frames = np.stack([arrays.as_image(films[:, t], "NCHW") for t in range(films.shape[1])])
     _, height, width, channels = frames.shape
     made = Summary.Image(height=height, width=width, colorspace=channels, encoded_image_string=arrays.gif(frames, fps))
     return _one(tag, image=made)
 
 
-def audio(tag, value, rate) -> Summary:
+def audio(tag, tensor, sample_rate=44100) -> Summary:
     """A sound of one channel."""
-    samples = arrays.as_array(value).squeeze()
+    samples = arrays.as_array(tensor).squeeze()
     assert samples.ndim == 1, "input tensor should be 1 dimensional."
     made = Summary.Audio(
-        sample_rate=rate, num_channels=1, length_frames=len(samples), content_type="audio/wav",
-        encoded_audio_string=arrays.wav(samples, rate),
+        sample_rate=sample_rate, num_channels=1, length_frames=len(samples), content_type="audio/wav",
+        encoded_audio_string=arrays.wav(samples, sample_rate),
     )  # fmt: skip
     return _one(tag, audio=made)
 
@@ -141,7 +147,7 @@ def text(tag, words) -> Summary:
     return _one(tag + "/text_summary", tensor=proto, metadata=_plugin("text", content))
 
 
-def pr_curve(tag, labels, predictions, num_thresholds, weights=None) -> Summary:
+def pr_curve(tag, labels, predictions, num_thresholds=127, weights=None) -> Summary:
     """Precision and recall at thresholds from 0 to 1."""
     n = min(num_thresholds, MOST_THRESHOLDS)
     labels, predictions = arrays.as_array(labels).reshape(-1), arrays.as_array(predictions).reshape(-1)
@@ -157,12 +163,14 @@ def pr_curve(tag, labels, predictions, num_thresholds, weights=None) -> Summary:
     return pr_curve_raw(tag, tp, fp, tn, fn, precision, recall, n)
 
 
-def pr_curve_raw(tag, tp, fp, tn, fn, precision, recall, num_thresholds, weights=None) -> Summary:
+def pr_curve_raw(tag, tp, fp, tn, fn, precision, recall, num_thresholds=127, weights=None) -> Summary:
     """A curve that somebody else has made."""
     n = min(num_thresholds, MOST_THRESHOLDS)
-    rows = np.stack([arrays.as_array(x) for x in (tp, fp, tn, fn, precision, recall)]).astype(np.float32)
+    rows = np.stack(
+        [np.asarray(x) if isinstance(x, list) else arrays.as_array(x) for x in (tp, fp, tn, fn, precision, recall)]
+    ).astype(np.float32)
     content = PrCurvePluginData(version=0, num_thresholds=n).SerializeToString()
-    return _one(tag, tensor=tensor_proto(rows), metadata=_plugin("pr_curves", content))
+    return _one(tag, tensor=_proto(rows), metadata=_plugin("pr_curves", content))
 
 
 def custom_scalars(layout) -> Summary:
@@ -197,7 +205,7 @@ def mesh(tag, vertices, colors, faces, config) -> Summary:
             tag, None, kind, components, array.shape, json_config=json.dumps(config or {}, sort_keys=True)
         )
         name = mesh_metadata.get_instance_name(tag, kind)
-        values.append(Summary.Value(tag=name, tensor=tensor_proto(array.astype(np.float32)), metadata=metadata))
+        values.append(Summary.Value(tag=name, tensor=_proto(array.astype(np.float32)), metadata=metadata))
     return Summary(value=values)
 
 

@@ -127,7 +127,7 @@ class SummaryWriter:
         self, tag, scalar_value, global_step=None, walltime=None, new_style=False, double_precision=False
     ) -> None:
         """One number: a float, or a tensor or array of one element."""
-        self._add(summary.scalar(tag, scalar_value, new_style, double_precision), global_step, walltime)
+        self._add(summary.scalar(tag, scalar_value, None, new_style, double_precision), global_step, walltime)
 
     def add_scalars(self, main_tag, tag_scalar_dict, global_step=None, walltime=None) -> None:
         """Numbers in one chart: each is written to a folder of its own."""
@@ -141,7 +141,7 @@ class SummaryWriter:
 
     def add_tensor(self, tag, tensor, global_step=None, walltime=None) -> None:
         """All elements of a tensor."""
-        self._add(summary.tensor(tag, tensor), global_step, walltime)
+        self._add(summary.tensor_proto(tag, tensor), global_step, walltime)
 
     def add_histogram(self, tag, values, global_step=None, bins="tensorflow", walltime=None, max_bins=None) -> None:
         """The distribution of the elements of a tensor or array.
@@ -162,11 +162,11 @@ class SummaryWriter:
 
     def add_image(self, tag, img_tensor, global_step=None, walltime=None, dataformats="CHW") -> None:
         """A picture: uint8 from 0 to 255, or floats from 0 to 1, of 1, 3 or 4 channels."""
-        self._add(summary.image(tag, img_tensor, dataformats), global_step, walltime)
+        self._add(summary.image(tag, img_tensor, dataformats=dataformats), global_step, walltime)
 
     def add_images(self, tag, img_tensor, global_step=None, walltime=None, dataformats="NCHW") -> None:
         """Pictures, side by side."""
-        self._add(summary.image(tag, img_tensor, dataformats), global_step, walltime)
+        self._add(summary.image(tag, img_tensor, dataformats=dataformats), global_step, walltime)
 
     def add_image_with_boxes(
         self, tag, img_tensor, box_tensor, global_step=None, walltime=None, rescale=1, dataformats="CHW", labels=None
@@ -177,7 +177,7 @@ class SummaryWriter:
         boxes = arrays.as_array(box_tensor)
         if labels is not None and len(labels) != len(boxes):
             labels = None
-        self._add(summary.image(tag, img_tensor, dataformats, rescale, boxes, labels), global_step, walltime)
+        self._add(summary.image_boxes(tag, img_tensor, boxes, rescale, dataformats, labels), global_step, walltime)
 
     def add_figure(self, tag, figure, global_step=None, close=True, walltime=None) -> None:
         """A matplotlib figure as a picture; several, of one size, side by side. They are closed unless told otherwise."""
