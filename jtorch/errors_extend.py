@@ -368,6 +368,27 @@ def no_overload_to_keep(op) -> ValueError:
     return ValueError(f"Expected op in `op_list` to be an OpOverload but got: {op} of type {cls}. {more}")
 
 
+def not_seen_before(op, at) -> RuntimeError:
+    """A selective checkpoint's second time calls an operator once more than the first."""
+    where = (
+        f" invocation index {at} encountered during backward but not found"
+        if at
+        else " encountered during backward but not found in"
+    )
+    return RuntimeError(
+        f"{op}{where}{' in' if at else ''} storage. This can happen if the operations in the checkpointed region are nondeterministic "
+        "or depend on global state that changed between forward and backward."
+    )
+
+
+def handed_out_already() -> RuntimeError:
+    """A second backward pass through a selective checkpoint that keeps something."""
+    return RuntimeError(
+        "Trying to backward an extra time. You are only allowed to backward once on any region computed under selective activation "
+        "checkpoint."
+    )
+
+
 def opcheck_of_what(op) -> ValueError:
     """opcheck of what is no operator."""
     return ValueError(
