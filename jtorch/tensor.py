@@ -235,6 +235,7 @@ class Tensor(metaclass=TensorMeta):
         return self._spec.shape[0]
 
     __hash__ = object.__hash__
+    _of_leaf = True  # where an edge leads to: a tensor whose edge leads to another one is a leaf to whoever asks
 
     # -- autograd -------------------------------------------------------------------------------------------------------
 
@@ -282,12 +283,12 @@ class Tensor(metaclass=TensorMeta):
     @property
     def is_leaf(self) -> bool:
         edge = self._edge if self._base is None else grad_edge(self)
-        return edge is None or edge[0].of_leaf
+        return edge is None or edge[0]._of_leaf
 
     @property
     def grad_fn(self):
         edge = self._edge if self._base is None else grad_edge(self)
-        return None if edge is None or edge[0].of_leaf else edge[0]
+        return None if edge is None or edge[0]._of_leaf else edge[0]
 
     @property
     def output_nr(self) -> int:
@@ -407,6 +408,10 @@ class Tensor(metaclass=TensorMeta):
             raise TypeError(f"Variable data has to be a tensor, but got {type(other).__name__}")
         if self.requires_grad and not differentiable(other._spec):
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+        if self.layout is not other.layout:
+            raise RuntimeError(
+                "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type."
+            )
         counted = 0 if self.is_inference() or other.is_inference() else self._version
         if self._edge is not None and other._spec.shape != self._spec.shape:
             self._edge = (_Reshaped(self._edge[0].name(), (self._edge,), (other._spec,)), 0)
@@ -496,7 +501,7 @@ class Tensor(metaclass=TensorMeta):
             return
         if on_tape:
             new = wrap(value[0], Spec.dense(tuple(spec.shape), spec.dtype, spec.device), value[1])
-            self._grad = new if old is None else old + new
+            self._grad = new if old is None else old + new if old.layout is new.layout else new + old
         else:
             s, sp = old._storage, old._spec
             try:

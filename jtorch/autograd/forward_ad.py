@@ -13,7 +13,7 @@ from ..creation import zeros_like
 from ..dispatch import call_view, inplace
 from ..dispatch.call import Call, _draw_keys, _plan_of, slow
 from ..dispatch.results import finish
-from ..errors_autograd import tangent_size
+from ..errors_autograd import dual_tangent, tangent_size
 from ..ops import registry
 from ..tensor import Tensor, edge_of, value_of, wrap
 from .custom import set_tangent, tangent_of
@@ -94,6 +94,8 @@ def _dual_call(op, args, inplace_call):
     for t, made in zip(outs, moved):
         if made is not None:
             _give(t, made, inplace_call)
+    if inplace_call and not plan.diff and tangent_of(result) is not None:
+        tangent_of(result).zero_()  # what is written does not move
     return result
 
 
@@ -252,6 +254,12 @@ def exit_dual_level(*, level=None) -> None:
         del me.extra["run_class"]
 
 
+def __getattr__(name):
+    if name == "_current_level":
+        return -1 if tls.me.extra.get("dual") is None else 0
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def _is_fwd_grad_enabled() -> bool:
     return not tls.me.extra.get("no_tangents", False)
 
@@ -304,6 +312,8 @@ def make_dual(tensor, tangent, *, level=None):
         raise ValueError(f"Expected tangent to be floating point or complex, but got: {tangent.dtype}")
     if tuple(tensor.shape) != tuple(tangent.shape):
         raise tangent_size(tensor.shape, tangent.shape)
+    if tangent_of(tangent) is not None:
+        raise dual_tangent()
     if tangent_of(tensor) is not None:
         raise RuntimeError(
             "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not supported."

@@ -1,5 +1,6 @@
 """The grad modes under PyTorch's module name."""
 
+from ..core.record import tls
 from .mode import _set_grad_enabled, enable_grad, inference_mode, no_grad, set_grad_enabled
 
 
@@ -17,11 +18,30 @@ class _unsafe_preserve_version_counter:
             t._storage.version = version
 
 
+def is_multithreading_enabled() -> bool:
+    """What set_multithreading_enabled was told."""
+    return not tls.me.extra.get("one_thread", False)
+
+
 class set_multithreading_enabled:
-    """Accepted: the backward pass records into one graph in one thread, which XLA runs in many. Also a context manager."""
+    """Kept, and without effect: the backward pass records into one graph in one thread, which XLA runs in many. Also a context."""
 
     def __init__(self, mode):
-        self.mode = mode
+        self.mode, self.prev = mode, is_multithreading_enabled()
+        tls.me.put("one_thread", not mode)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        tls.me.put("one_thread", not self.prev)
+
+
+class enforce_grad_layout_policy:
+    """Accepted: gradients always have the layout of their leaves. Also a context manager."""
+
+    def __init__(self, enable=True):
+        self.enable = enable
 
     def __enter__(self):
         return self
@@ -30,18 +50,12 @@ class set_multithreading_enabled:
         return None
 
 
-class enforce_grad_layout_policy(set_multithreading_enabled):
-    """Accepted: gradients always have the layout of their leaves. Also a context manager."""
-
-    def __init__(self, enable=True):
-        super().__init__(enable)
-
-
 __all__ = [
     "_set_grad_enabled",
     "enable_grad",
     "enforce_grad_layout_policy",
     "inference_mode",
+    "is_multithreading_enabled",
     "no_grad",
     "set_grad_enabled",
     "set_multithreading_enabled",

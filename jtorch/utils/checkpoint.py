@@ -32,6 +32,7 @@ from .device_states import (
     get_device_states,
     set_device_states,
 )
+from .exec_group import GraphExecGroup
 from .selective import (
     SAC_IGNORED_OPS,
     CheckpointPolicy,
@@ -72,22 +73,6 @@ class set_checkpoint_debug_enabled(contextlib.ContextDecorator):
 
     def __exit__(self, *exc):
         _settings["debug"] = self.prev
-
-
-class GraphExecGroup:
-    """While it holds, a region is recomputed once for all backward passes together; no two may need the same saved tensor."""
-
-    def __enter__(self):
-        me = tls.me
-        if me.extra.get("exec_group") is not None:
-            raise RuntimeError(
-                f"GraphExecGroup contexts cannot be nested. Already inside group {me.extra['exec_group']}"
-            )
-        me.put("exec_group", self)
-        return self
-
-    def __exit__(self, *exc):
-        tls.me.put("exec_group", None)
 
 
 def noop_context_fn():
