@@ -28,6 +28,14 @@ def seen_already() -> RuntimeError:
     )
 
 
+def saved_as_is() -> RuntimeError:
+    return RuntimeError(
+        "An input that has been returned as-is as output is being saved for backward. This is not supported if you override "
+        "setup_context. You should return and save a view of the input instead, e.g. with x.view_as(x) or setup ctx inside the "
+        "forward function itself."
+    )
+
+
 def dirty_no_input() -> RuntimeError:
     return RuntimeError(
         "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should be passed to "

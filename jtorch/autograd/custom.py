@@ -20,6 +20,7 @@ from ..creation import from_jax
 from ..tensor import Tensor, edge_of, wrap
 from .derive import differentiable
 from .levels import array_of, constant, levels, without
+from .saved import check_saved
 from .transformed import history
 
 VmapInfo = namedtuple("VmapInfo", ("batch_size", "randomness"))
@@ -191,7 +192,9 @@ class _Application:
             cls, tuple(True if n else None for n, a in zip(needs, full) if isinstance(a, Tensor)), needs
         )
         ctx.arguments = tuple(a._spec if isinstance(a, Tensor) else None for a in full)
-        cls.setup_context(ctx, full, outs[0] if self.single else tuple(outs))
+        output = outs[0] if self.single else tuple(outs)
+        cls.setup_context(ctx, full, output)
+        check_saved(ctx, full, output)
         ctx.specs = tuple(o._spec if isinstance(o, Tensor) else None for o in outs)
         ctx.differentiable = tuple(
             isinstance(o, Tensor) and differentiable(o._spec) and not any(o is f for f in ctx.non_differentiable)

@@ -20,7 +20,7 @@ from .engine import queue_callback
 from .levels import ask_tracing
 from .mode import no_grad
 from .node import PythonNode, class_of
-from .saved import SavedNone, SavedTensor, plain
+from .saved import SavedNone, SavedTensor, check_saved, plain
 
 
 class FunctionCtx:
@@ -314,6 +314,7 @@ def run_forward(cls, args, edges, records):
             if cls.setup_context is not Function.setup_context:
                 output = cls.forward(*args)
                 cls.setup_context(ctx, args, output)
+                check_saved(ctx, args, output)
             else:
                 output = cls.forward(ctx, *args)
     finally:

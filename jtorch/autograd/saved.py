@@ -2,7 +2,7 @@
 
 from ..core.record import tls
 from ..core.spec import Spec
-from ..errors_autograd import inference_saved, no_hooks, nothing_saved
+from ..errors_autograd import inference_saved, no_hooks, nothing_saved, saved_as_is
 from ..tensor import edge_of, value_of, wrap
 from .engine import changed
 from .node import Node, pack_one, unpack_one
@@ -11,6 +11,16 @@ from .node import Node, pack_one, unpack_one
 def plain(spec):
     """The same shape and dtype, row-major."""
     return Spec.dense(tuple(spec.shape), spec.dtype, spec.device)
+
+
+def check_saved(ctx, args, output):
+    """That `setup_context` saves no argument that has come back as it was: which of the two is meant nobody knows."""
+    saved = (*(ctx.to_save or ()), *getattr(ctx, "saved_for_forward", ()))
+    outs = output if isinstance(output, tuple) else (output,)
+    for t in saved:
+        both = t is not None and any(t is a for a in args) and any(t is o for o in outs)
+        if both and not any(t is d for d in ctx.dirty_tensors):
+            raise saved_as_is()
 
 
 class SavedTensor:

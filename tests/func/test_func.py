@@ -24,6 +24,36 @@ def shapes(t):
 """
 
 PROGRAMS = {
+    "what_is_asked_of_arguments_and_results": """
+import torch.autograd.forward_ad as fwd
+x, y = torch.ones(2), torch.full((2,), 3.)
+for argnums in (("0",), (0, -2), (1, 0.0), ((0, 1), 2), 2, -3, ()):
+    for transform in (grad, jacrev, jacfwd):
+        attempt(lambda: transform(lambda a, b: (a * b).sum(), argnums=argnums)(x, y))
+for result in (None, (), [], {}, 1, "abc", [None, None]):
+    for f in (lambda: vjp(lambda _: result, x), lambda: jvp(lambda _: result, (x,), (x,)), lambda: jacrev(lambda _: result)(x),
+              lambda: jacfwd(lambda _: result)(x)):
+        attempt(f)
+out, pull = vjp(lambda x: (x, [x, {"a": x}]), x)
+for given in (x, ((x, [x, {"a": x}]),), (x, (x, {"a": x}))):
+    attempt(pull, given)
+with fwd._set_fwd_grad_enabled(False):
+    print(jvp(torch.sin, (x,), (y,)), fwd._is_fwd_grad_enabled())
+for own in (True, False):
+    class F(torch.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x if own else x.clone()
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(inputs[0])
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.saved_tensors[0]
+    attempt(lambda: print(F.apply(x.clone().requires_grad_()).detach()))
+    attempt(lambda: print(grad(lambda x: F.apply(x).sum())(x)))
+del F, f, result, own, given, argnums, out, pull, transform
+""",
     "grad": """
 a = grad(f)(x, y)
 b = grad(f, argnums=1)(x, y)
