@@ -39,11 +39,25 @@ def no_values(name, cls) -> RuntimeError:
     )
 
 
-def no_dispatch(func, classes) -> TypeError:
+def no_dispatch(func, classes, mode=None) -> TypeError:
+    asked = [] if mode is None else [f"  - mode object {mode!r}"]
     return TypeError(
         f"Multiple dispatch failed for '{func}'; all __torch_dispatch__ handlers returned NotImplemented:\n\n"
-        + "\n".join(f"  - tensor subclass {c!r}" for c in classes)
+        + "\n".join([*asked, *(f"  - tensor subclass {c!r}" for c in classes)])
     )
+
+
+def no_cast(found) -> RuntimeError:
+    """A `__torch_dispatch__`, or a kernel, gave something that is no tensor."""
+    return RuntimeError(f"Unable to cast {found} to Tensor")
+
+
+def mode_of_class(mode, name) -> None:
+    """Raises RuntimeError where this method of a mode is one of its class."""
+    if getattr(getattr(mode, name), "__self__", None) is type(mode):
+        raise RuntimeError(
+            f"Defining your mode's `{name}` as a classmethod is not supported, please make it a plain method"
+        )
 
 
 def uninitialized(func) -> ValueError:

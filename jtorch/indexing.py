@@ -23,6 +23,7 @@ from .dispatch import (
     write_on_tape,
 )
 from .dispatch.write import overlap
+from .operators import asked_of_items
 from .ops import registry
 from .tensor import Tensor, edge_of, value_of
 from .tracebacks import shorten
@@ -49,8 +50,11 @@ def getitem(self, index):
             return view if view is not self else _view("alias", self)
         return _take(view, advanced)
     except Exception as error:
-        shorten(error)
-        raise
+        found = asked_of_items(Tensor.__getitem__, self, index)
+        if found is NotImplemented:
+            shorten(error)
+            raise
+        return found
 
 
 _ALL = slice(None)
@@ -78,10 +82,8 @@ def setitem(self, index, value):
                     check_inplace(self, (value,))
                 while mask.ndim < self.ndim:
                     mask = _view("unsqueeze", mask, -1)
-                if isinstance(value, Tensor):
-                    value = _cast(_without_ones(value, 0), self._spec.dtype)
-                else:
-                    value = _as_value(self, value)
+                given = isinstance(value, Tensor)
+                value = _cast(_without_ones(value, 0), self._spec.dtype) if given else _as_value(self, value)
                 _assign(self, function_of(registry.OPS["where"])(mask, value, self))
                 return
         view, advanced = _basic(self, index)
@@ -108,8 +110,9 @@ def setitem(self, index, value):
         result = function_of(registry.OPS["index_put"])(view, advanced, value, False)
         _assign(view, result)
     except Exception as error:
-        shorten(error)
-        raise
+        if asked_of_items(Tensor.__setitem__, self, index, value) is NotImplemented:
+            shorten(error)
+            raise
 
 
 def delitem(self, index):

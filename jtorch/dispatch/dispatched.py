@@ -14,11 +14,11 @@ from ..core.record import tls
 from ..core.shapes import wrap_dim
 from ..tensor import Tensor, edge_of
 
-_TENSOR = {"add", "sub", "mul", "div", "rsub", "bitwise_and", "bitwise_or", "bitwise_xor"}
-_TENSOR_OR_SCALAR = {"eq", "ne", "lt", "le", "gt", "ge", "remainder", "fmod"}
+_TENSOR = {"add", "sub", "mul", "rsub", "bitwise_and", "bitwise_or", "bitwise_xor"}
+_TENSOR_OR_SCALAR = {"eq", "ne", "lt", "le", "gt", "ge", "fmod"}
 _FIXED = {
-    "where": "self", "transpose": "int", "select": "int", "unbind": "int", "slice": "Tensor", "split": "Tensor",
-    "index": "Tensor", "masked_fill": "Scalar",
+    "where": "self", "transpose": "int", "select": "int", "unbind": "int", "slice": "Tensor",
+    "index": "Tensor",
 }  # fmt: skip
 _BY_DIM = {
     "sum": "dim_IntList",
@@ -28,6 +28,50 @@ _BY_DIM = {
     "prod": "dim_int",
     "any": "dim",
     "all": "dim",
+}
+
+
+def _is_tensor(x, one="Tensor", other="default"):
+    return one if isinstance(x, Tensor) else other
+
+
+# Whose signature hangs on the values of its arguments: {name of the record: a function of these}.
+_BY_ARGUMENTS = {
+    "bucketize": lambda values, *_: _is_tensor(values, other="Scalar"),
+    "clamp": lambda self, *limits: "Tensor" if any(isinstance(x, Tensor) for x in limits) else "default",
+    "clamp_max": lambda self, limit: _is_tensor(limit),
+    "clamp_min": lambda self, limit: _is_tensor(limit),
+    "div": lambda self, other, rounding_mode=None: "Tensor" if rounding_mode is None else "Tensor_mode",
+    "index_fill": lambda self, dim, index, value: _is_tensor(value, "int_Tensor", "int_Scalar"),
+    "isin": lambda a, b, *_: f"{_is_tensor(a, other='Scalar')}_{_is_tensor(b, other='Scalar')}",
+    "lerp": lambda self, end, weight: _is_tensor(weight, other="Scalar"),
+    "masked_fill": lambda self, mask, value: _is_tensor(value, other="Scalar"),
+    "median_dim": lambda *_: "dim",
+    "nanmedian_dim": lambda *_: "dim",
+    "max_dim": lambda *_: "dim",
+    "min_dim": lambda *_: "dim",
+    "pow": lambda self, exponent: "Scalar"
+    if not isinstance(self, Tensor)
+    else _is_tensor(exponent, "Tensor_Tensor", "Tensor_Scalar"),
+    "remainder": lambda self, other: _is_tensor(other, other="Scalar") if isinstance(self, Tensor) else "Scalar_Tensor",
+    "round": lambda self, decimals=None: "default" if decimals is None else "decimals",
+    "scatter": lambda self, dim, index, src=None, value=None, reduce=None: _is_tensor(src, "src", "value") if reduce is None
+    else _is_tensor(src, "reduce", "value_reduce"),
+    "searchsorted": lambda edges, values, *_: _is_tensor(values, other="Scalar"),
+    "_split": lambda self, size, *_: "Tensor" if isinstance(size, int) else "default",
+    "squeeze": lambda self, dim=None: "default" if dim is None else "dim" if isinstance(dim, int) else "dims",
+    **{name: (lambda *_: "correction") for name in ("std", "std_mean", "var", "var_mean")},
+}  # fmt: skip
+# The operators of records that have names of their own.
+_NAMES = {
+    "max_dim": "max",
+    "median_all": "median",
+    "median_dim": "median",
+    "min_dim": "min",
+    "nanmedian_all": "nanmedian",
+    "nanmedian_dim": "nanmedian",
+    "nonzero_rows": "nonzero",
+    "vector_norm": "linalg_vector_norm",
 }
 
 
@@ -116,16 +160,18 @@ packet_of = None  # (name, record) -> the packet torch.ops.aten has for it; set 
 
 def overload_of(record, args, inplace=False):
     """The operator object for a call of a record with these argument values."""
-    name = record.name + "_" if inplace else record.name
-    packet = packet_of(name, record)
+    name = _NAMES.get(record.name, record.name)
+    if name == "_split":
+        name = "split" if isinstance(args[1], int) else "split_with_sizes"
+    packet = packet_of(name + "_" if inplace else name, record)
     given = {p.name: a for p, a in zip(record.params, args)}
     second = args[1] if len(args) > 1 else None
     if record.name in _TENSOR:
         overload = "Tensor"
     elif record.name in _TENSOR_OR_SCALAR:
         overload = "Tensor" if isinstance(second, Tensor) else "Scalar"
-    elif record.name == "pow":
-        overload = "Tensor_Tensor" if isinstance(second, Tensor) else "Tensor_Scalar"
+    elif record.name in _BY_ARGUMENTS:
+        overload = _BY_ARGUMENTS[record.name](*args)
     elif record.name in _BY_DIM and given.get("dim") is not None:
         overload = _BY_DIM[record.name]
     else:
@@ -170,15 +216,22 @@ def dispatch(record, values, inplace=False):
         )
     func = overload_of(record, values, inplace)
     args, kwargs = schema_form(record, values)
-    return True, _ask(func, classes, args, kwargs)
+    return True, as_result(_ask(func, classes, args, kwargs))
 
 
-def _ask(func, classes, args, kwargs):
+def as_result(found):
+    """What a `__torch_dispatch__` gave for an operator of the op table, whose results are tensors."""
+    if found is not None and not isinstance(found, (Tensor, tuple, list)):
+        raise errors_extend.no_cast(found)
+    return found
+
+
+def _ask(func, classes, args, kwargs, mode=None):
     for cls in classes:
         result = cls.__torch_dispatch__(func, classes, args, kwargs)
         if result is not NotImplemented:
             return result
-    raise errors_extend.no_dispatch(func, classes)
+    raise errors_extend.no_dispatch(func, classes, mode)
 
 
 # Methods written by hand, as the operators that a subclass with a `__torch_dispatch__` is asked for.

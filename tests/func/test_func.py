@@ -24,6 +24,16 @@ def shapes(t):
 """
 
 PROGRAMS = {
+    "results that are no tensors": """
+a = vmap(lambda x: "a", out_dims=None)(x)
+print(a)
+for dims, made in ((None, (3, torch.ones(2).double())), ((None, None), ("a", None)), (0, (3,)), (None, ())):
+    attempt(vmap(lambda x: made, out_dims=dims), x)
+b = vmap(lambda x: (None, x * 2), out_dims=(None, 0))(x)[1]
+c = vmap(lambda x: {"a": "b", "c": x}, out_dims={"a": None, "c": 0})(x)["c"]
+d = vmap(lambda r: vmap(lambda x: (x, "q"), out_dims=(0, None))(r), out_dims=(0, None))(m)[0]
+attempt(vmap(lambda x: (3, x), out_dims=None), x)
+""",
     "what_is_asked_of_arguments_and_results": """
 import torch.autograd.forward_ad as fwd
 x, y = torch.ones(2), torch.full((2,), 3.)
@@ -342,6 +352,7 @@ DRAWS = {
     "randperm": lambda a: jtorch.randperm(50),
     "randint": lambda a: jtorch.randint(1000, (50,)),
     "normal": lambda a: jtorch.normal(a * 0, 1.0),
+    "normal of deviations": lambda a: jtorch.normal(a * 0, a),
     "normal_": lambda a: a.clone().normal_(),
     "into a new tensor": lambda a: jtorch.empty(50).uniform_(),
     "exponential_": lambda a: jtorch.empty_like(a).exponential_(),
