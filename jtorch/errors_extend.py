@@ -52,6 +52,12 @@ def no_cast(found) -> RuntimeError:
     return RuntimeError(f"Unable to cast {found} to Tensor")
 
 
+def no_result_expected(name) -> RuntimeError:
+    return RuntimeError(
+        f"Expected PythonKernelHolder for {name} to return None but it returned something else instead."
+    )
+
+
 def mode_of_class(mode, name) -> None:
     """Raises RuntimeError where this method of a mode is one of its class."""
     if getattr(getattr(mode, name), "__self__", None) is type(mode):
@@ -221,9 +227,11 @@ def infer(words, signature) -> ValueError:
 
 
 def too_many_values(schema, want, got) -> RuntimeError:
-    return RuntimeError(
-        f"{schema.name}() expected at most {want} argument(s) but received {got} argument(s). Declaration: {schema}"
-    )
+    if any(a.by_name for a in schema.arguments):
+        what = f"takes {want} positional argument(s) but {got} was/were given.  Declaration: {schema}"
+    else:
+        what = f"expected at most {want} argument(s) but received {got} argument(s). Declaration: {schema}"
+    return RuntimeError(f"{schema.name}() {what}")
 
 
 def missing_value(schema, argument) -> RuntimeError:

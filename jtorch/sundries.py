@@ -21,6 +21,7 @@ from .amp.grad_scaler import GradScaler
 from .autograd import anomaly_mode
 from .core import device as devices
 from .core import dtype as dtypes
+from .core.tags import Tag  # noqa: F401  a public name
 from .creation import contiguous_format, from_numpy, layout_of
 from .errors_storage import OutOfMemoryError  # noqa: F401  a public name
 from .futures import Future, fork, wait
@@ -43,31 +44,6 @@ class AggregationType(enum.Enum):
 
 
 SUM, AVG = AggregationType.SUM, AggregationType.AVG
-
-
-class Tag(enum.IntEnum):
-    """What is known about an operator."""
-
-    core = 0
-    cudagraph_unsafe = 1
-    data_dependent_output = 2
-    dynamic_output_shape = 3
-    flexible_layout = 4
-    generated = 5
-    inplace = 6
-    inplace_view = 7
-    maybe_aliasing_or_mutating = 8
-    needs_contiguous_strides = 9
-    needs_exact_strides = 10
-    needs_fixed_stride_order = 11
-    nondeterministic_bitwise = 12
-    nondeterministic_seeded = 13
-    out = 14
-    out_variant = 15
-    pointwise = 16
-    pt2_compliant_tag = 17
-    reduction = 18
-    view_copy = 19
 
 
 _BACKENDS = ("CPU", "CUDA", "HIP", "XLA", "MPS", "IPU", "XPU", "HPU", "Meta", "PrivateUse1")

@@ -1,7 +1,10 @@
 """The grad modes under PyTorch's module name."""
 
-from ..core.record import tls
+import threading
+
 from .mode import _set_grad_enabled, enable_grad, inference_mode, no_grad, set_grad_enabled
+
+_said = threading.local()  # threads: what set_multithreading_enabled was told
 
 
 class _unsafe_preserve_version_counter:
@@ -20,7 +23,7 @@ class _unsafe_preserve_version_counter:
 
 def is_multithreading_enabled() -> bool:
     """What set_multithreading_enabled was told."""
-    return not tls.me.extra.get("one_thread", False)
+    return getattr(_said, "threads", True)
 
 
 class set_multithreading_enabled:
@@ -28,13 +31,13 @@ class set_multithreading_enabled:
 
     def __init__(self, mode):
         self.mode, self.prev = mode, is_multithreading_enabled()
-        tls.me.put("one_thread", not mode)
+        _said.threads = bool(mode)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *exc):
-        tls.me.put("one_thread", not self.prev)
+        _said.threads = self.prev
 
 
 class enforce_grad_layout_policy:

@@ -12,6 +12,8 @@ from .. import errors, errors_extend
 from ..core import dtype as dtypes
 from ..core.record import tls
 from ..core.shapes import wrap_dim
+from ..core.tags import Tag
+from ..ops import registry
 from ..tensor import Tensor, edge_of
 
 _TENSOR = {"add", "sub", "mul", "rsub", "bitwise_and", "bitwise_or", "bitwise_xor"}
@@ -82,6 +84,7 @@ class OpOverload:
         self._overloadpacket = packet
         self._overloadname = overload
         self._fn = fn
+        self._tags = None  # of torch.library: as it was defined
         self.__name__ = f"{packet.__name__}.{overload}"
         self.__qualname__ = self.__name__
         self.__doc__ = fn.__doc__
@@ -105,6 +108,11 @@ class OpOverload:
     @property
     def op(self):
         return self._fn
+
+    @property
+    def tags(self) -> list:
+        """What is known about the operator; of the op table's, all but which are PyTorch's core."""
+        return list(_tags_of(self._overloadpacket.__name__) if self._tags is None else self._tags)
 
     def name(self) -> str:
         """The qualified name: "aten::add.Tensor"."""
@@ -155,7 +163,23 @@ class OpOverloadPacket:
         return f"<OpOverloadPacket(op='{self.namespace}.{self.__name__}')>"
 
 
+_RECORDS = {operator: record for record, operator in _NAMES.items()}
+
 packet_of = None  # (name, record) -> the packet torch.ops.aten has for it; set by aten
+
+
+def _tags_of(name) -> list:
+    """The tags of an operator of the op table."""
+    plain = name.rstrip("_")
+    record = registry.OPS.get(plain) or registry.OPS.get(_RECORDS.get(plain))
+    seeded = plain.startswith(("rand", "bernoulli", "multinomial", "normal", "dropout"))
+    said = {
+        Tag.pointwise: record is not None and record.elementwise,
+        Tag.inplace: name.endswith("_"),
+        Tag.nondeterministic_seeded: seeded or record is not None and record.random,
+        Tag.dynamic_output_shape: record is not None and record.dynamic,
+    }
+    return [Tag.pt2_compliant_tag, *(tag for tag, so in said.items() if so)]
 
 
 def overload_of(record, args, inplace=False):
