@@ -364,7 +364,7 @@ def push(cls, ctx, args, output):
             for t, a in zip(tangents, args)
         ]
     me = tls.me
-    special, me.special = me.special, me.extra["dual"].outer  # what is kept may be dual, the tangents are not
+    special, me.special = me.special, me.extra["dual"].before  # what is kept may be dual, the tangents are not
     versions = [isinstance(t, Tensor) and t._storage.version for t in tangents]
     try:
         got = cls.jvp(ctx, *tangents)

@@ -28,10 +28,19 @@ UnpackedDualTensor = namedtuple("UnpackedDualTensor", ("primal", "tangent"))
 class _Level:
     """One dual level: tangents belong to it and mean nothing after its end. of_func: whether it is `torch.func.jvp`'s."""
 
-    def __init__(self, outer, of_func=False):
-        self.outer = outer
+    def __init__(self, before, of_func=False):
+        self.before = before  # the hook there was, which autocast casts in, before tangents are computed
+        self.around = getattr(before, "around", None)
+        self.outer = before if self.around is None else before.other
         self.of_func = of_func
         self.recorded = None  # the nodes of the call that runs
+
+    def install(self, me):
+        me.special = self.handle if self.around is None else self.around(self.handle)
+
+    def remove(self, me):
+        if self.handle in (me.special, getattr(me.special, "other", None)):
+            me.special = self.before
 
     def handle(self, op, args, out=None, inplace_call=False):
         tensors = list(_tensors(args if out is None else (*args, out)))
@@ -238,7 +247,7 @@ def enter_dual_level(of_func=False) -> int:
     me.extra["dual"] = level
     me.extra.setdefault("run_class", _DualRun)
     if _is_fwd_grad_enabled():
-        me.special = level.handle
+        level.install(me)
     return 0
 
 
@@ -248,8 +257,7 @@ def exit_dual_level(*, level=None) -> None:
     found = me.extra.pop("dual", None)
     if found is None:
         raise RuntimeError("Dual level must be a positive number.")
-    if me.special == found.handle:
-        me.special = found.outer
+    found.remove(me)
     if me.extra.get("run_class") is _DualRun:
         del me.extra["run_class"]
 
@@ -282,10 +290,10 @@ def _enable(mode):
     me = tls.me
     me.put("no_tangents", not mode)
     level = me.extra.get("dual")
-    if level is not None and mode and me.special is level.outer:
-        me.special = level.handle
-    elif level is not None and not mode and me.special == level.handle:
-        me.special = level.outer
+    if level is not None and mode and me.special is level.before:
+        level.install(me)
+    elif level is not None and not mode:
+        level.remove(me)
 
 
 class dual_level:

@@ -308,7 +308,7 @@ def run_forward(cls, args, edges, records):
     me = tls.me
     hooks, special = me.extra.pop("saved_hooks", None), me.special
     if me.extra.get("dual") is not None:
-        me.special = me.extra["dual"].outer
+        me.special = me.extra["dual"].before
     try:
         with no_grad():
             if cls.setup_context is not Function.setup_context:
