@@ -91,7 +91,7 @@ class OpOverload:
         self.__module__ = f"jtorch.ops.{packet.namespace}"
 
     def __call__(self, /, *args, **kwargs):
-        return self._fn(*args, **kwargs)
+        return called(self, args, kwargs)
 
     def __deepcopy__(self, memo):
         return self  # one object stands for an operator, also in a copy of a table
@@ -137,7 +137,7 @@ class OpOverloadPacket:
         self.__doc__ = fn.__doc__
 
     def __call__(self, /, *args, **kwargs):
-        return self._fn(*args, **kwargs)
+        return called(self, args, kwargs)
 
     def __getattr__(self, overload):
         if overload.startswith("_"):
@@ -165,6 +165,7 @@ class OpOverloadPacket:
 
 _RECORDS = {operator: record for record, operator in _NAMES.items()}
 
+called = None  # (operator, args, kwargs) -> its result, `__torch_function__` asked first; set by aten
 packet_of = None  # (name, record) -> the packet torch.ops.aten has for it; set by aten
 
 
