@@ -4,7 +4,8 @@ torch.library."""
 from . import complex_views, creation, methods, random_tensors
 from .autograd import entry, grad_mode
 from .core import dtype as dtypes
-from .dispatch import dispatched, function_of
+from .core.record import tls
+from .dispatch import dispatched, function_of, override
 from .dispatch.dispatched import OpOverload as OpOverload
 from .dispatch.dispatched import OpOverloadPacket
 from .functions import lookup, operator
@@ -178,7 +179,19 @@ def _packet(name, record):
     return found
 
 
+def _called(operator, args, kwargs):
+    """The result of an operator of torch.ops: who is asked for it, by `__torch_function__`, gets the operator itself."""
+    me = tls.me
+    if me.overriding and (override.STATE.armed or me.function_modes):
+        relevant = override.overloaded(args, kwargs) if me.overriding == 2 else ()
+        relevant = [x for x in relevant if type(x) not in override.LAYOUTS]
+        if relevant or me.function_modes:
+            return override.override(operator, relevant, args, kwargs)
+    return operator._fn(*args, **kwargs)
+
+
 dispatched.packet_of = _packet
+dispatched.called = _called
 
 
 class OpNamespace:

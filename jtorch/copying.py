@@ -48,7 +48,7 @@ def node_name(t):
         edge = grad_edge(t)
     except RuntimeError:  # a view that must not be used any more can still be looked at
         return "Invalid"
-    if edge is None or edge[0].of_leaf:
+    if edge is None or edge[0]._of_leaf:
         return None
     label = getattr(edge[0], "label", None)  # of a node whose derivative is a Python function
     return type(edge[0]).__name__ if label is None else label.rpartition(":")[2]

@@ -9,7 +9,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from . import errors_extend
+from . import errors_autograd, errors_extend
 from .amp.autocast import autocast, is_autocast_enabled
 from .aten import OpOverload, OpOverloadPacket, namespace
 from .autograd.function import Function
@@ -96,8 +96,8 @@ class Operator:
                 raise errors_extend.no_fake(f"<CustomOpDef({self.schema.name})>" if self.opaque else self.schema.name)
             return self.schema.call(self.fake, values)
         if not self.opaque:
-            return self.schema.call(self.kernel(kind), values)
-        result = self._whole(kind, values)
+            return self.schema.result(self.schema.call(self.kernel(kind), values))
+        result = self.schema.result(self._whole(kind, values))
         for a, v in zip(self.schema.arguments, values):
             for t in leaves([v]) if a.writes else ():
                 t._storage.version += 1
@@ -345,6 +345,7 @@ def _function_of(operator, shape, made):
             grads = tree_unflatten(grads, made[0])
             got = operator.backward(ctx, *(grads if isinstance(grads, tuple) else (grads,)))
             got = list(got) if isinstance(got, tuple) else [got]
+            errors_autograd.check_gradients(Generated.__name__, sum(not a.by_name for a in schema.arguments), got)
             got += [None] * (len(shape) - len(got))
             given = []
             for g, s in zip(got, shape):

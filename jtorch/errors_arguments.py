@@ -92,6 +92,12 @@ def no_index(kind: str) -> IndexError:
     )
 
 
+def put_dtypes(kind: str, source: str) -> RuntimeError:
+    return RuntimeError(
+        f"Index put requires the source and destination dtypes match, got {kind} for the destination and {source} for the source."
+    )
+
+
 def no_dtype(function, name, position, got) -> TypeError:
     return TypeError(f"{function}(): argument '{name}' (position {position}) must be torch.dtype, not {type_name(got)}")
 

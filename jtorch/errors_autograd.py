@@ -10,6 +10,55 @@ def freed() -> RuntimeError:
     )
 
 
+def no_hooks() -> TypeError:
+    return TypeError(
+        "register_hooks(): incompatible function arguments. The following argument types are supported:\n"
+        "    1. (self: SavedTensor, arg0: Callable, arg1: Callable) -> None"
+    )
+
+
+def nothing_saved() -> RuntimeError:
+    return RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
+
+
+def seen_already() -> RuntimeError:
+    return RuntimeError(
+        "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set on the autograd.Function. Either "
+        "access saved_tensors only once, or set clear_saved_tensors_on_access=False."
+    )
+
+
+def saved_as_is() -> RuntimeError:
+    return RuntimeError(
+        "An input that has been returned as-is as output is being saved for backward. This is not supported if you override "
+        "setup_context. You should return and save a view of the input instead, e.g. with x.view_as(x) or setup ctx inside the "
+        "forward function itself."
+    )
+
+
+def dirty_no_input() -> RuntimeError:
+    return RuntimeError(
+        "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should be passed to "
+        "ctx.mark_dirty()."
+    )
+
+
+def dirty_view_among_several() -> RuntimeError:
+    return RuntimeError(
+        "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more than one "
+        "Tensor. This is not supported by the current autograd engine. You should either make sure the input is not a view (using "
+        ".clone() for example) or make your Function only return one Tensor (potentially splitting it into two Functions: one doing "
+        "the inplace that returns a single Tensor and a second one that does the other operations). You can ask on the forum "
+        "https://discuss.pytorch.org/ if you need help to do this change."
+    )
+
+
+def dual_tangent() -> RuntimeError:
+    return RuntimeError(
+        "Setting a forward grad that itself has a forward gradient at the same level0 is not supported."
+    )
+
+
 def inference_saved() -> RuntimeError:
     return RuntimeError(
         "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation "
@@ -50,9 +99,15 @@ def tangent_size(shape, given) -> RuntimeError:
     )
 
 
-def jvp_no_view() -> RuntimeError:
+def jvp_no_view(view: bool, of_view: bool) -> RuntimeError:
+    """view: whether the tangent returned is a view of another; of_view: whether the argument's tangent is one."""
+    if not view:
+        return RuntimeError(
+            "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view."
+        )
+    of = "the same base as the given" if of_view else "the given"
     return RuntimeError(
-        "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view."
+        f"A custom Function is returning a view but the jvp is not returning a view of {of} grad input."
     )
 
 
@@ -96,3 +151,16 @@ def off_tape(name: str) -> RuntimeError:
         f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
         "arguments requires grad."
     )
+
+
+def check_gradients(name, n, got) -> None:
+    """RuntimeError: the backward of a custom operator with n arguments by position gave other than that many gradients."""
+    if len(got) < n:  # PyTorch counts an argument of its own too
+        raise RuntimeError(
+            f"function {name}Backward returned an incorrect number of gradients (expected {n + 1}, got {len(got) + 1})"
+        )
+    if any(g is not None for g in got[n:]):
+        raise RuntimeError(
+            f"function {name}Backward returned a gradient different than None at position {n + 1}, but the corresponding forward "
+            "input was not a Variable"
+        )

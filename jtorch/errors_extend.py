@@ -39,11 +39,31 @@ def no_values(name, cls) -> RuntimeError:
     )
 
 
-def no_dispatch(func, classes) -> TypeError:
+def no_dispatch(func, classes, mode=None) -> TypeError:
+    asked = [] if mode is None else [f"  - mode object {mode!r}"]
     return TypeError(
         f"Multiple dispatch failed for '{func}'; all __torch_dispatch__ handlers returned NotImplemented:\n\n"
-        + "\n".join(f"  - tensor subclass {c!r}" for c in classes)
+        + "\n".join([*asked, *(f"  - tensor subclass {c!r}" for c in classes)])
     )
+
+
+def no_cast(found) -> RuntimeError:
+    """A `__torch_dispatch__`, or a kernel, gave something that is no tensor."""
+    return RuntimeError(f"Unable to cast {found} to Tensor")
+
+
+def no_result_expected(name) -> RuntimeError:
+    return RuntimeError(
+        f"Expected PythonKernelHolder for {name} to return None but it returned something else instead."
+    )
+
+
+def mode_of_class(mode, name) -> None:
+    """Raises RuntimeError where this method of a mode is one of its class."""
+    if getattr(getattr(mode, name), "__self__", None) is type(mode):
+        raise RuntimeError(
+            f"Defining your mode's `{name}` as a classmethod is not supported, please make it a plain method"
+        )
 
 
 def uninitialized(func) -> ValueError:
@@ -207,9 +227,11 @@ def infer(words, signature) -> ValueError:
 
 
 def too_many_values(schema, want, got) -> RuntimeError:
-    return RuntimeError(
-        f"{schema.name}() expected at most {want} argument(s) but received {got} argument(s). Declaration: {schema}"
-    )
+    if any(a.by_name for a in schema.arguments):
+        what = f"takes {want} positional argument(s) but {got} was/were given.  Declaration: {schema}"
+    else:
+        what = f"expected at most {want} argument(s) but received {got} argument(s). Declaration: {schema}"
+    return RuntimeError(f"{schema.name}() {what}")
 
 
 def missing_value(schema, argument) -> RuntimeError:
@@ -366,6 +388,27 @@ def no_overload_to_keep(op) -> ValueError:
             "For example, if you have `torch.ops.aten.mm`, change it to `torch.ops.aten.mm.default`."
         )
     return ValueError(f"Expected op in `op_list` to be an OpOverload but got: {op} of type {cls}. {more}")
+
+
+def not_seen_before(op, at) -> RuntimeError:
+    """A selective checkpoint's second time calls an operator once more than the first."""
+    where = (
+        f" invocation index {at} encountered during backward but not found"
+        if at
+        else " encountered during backward but not found in"
+    )
+    return RuntimeError(
+        f"{op}{where}{' in' if at else ''} storage. This can happen if the operations in the checkpointed region are nondeterministic "
+        "or depend on global state that changed between forward and backward."
+    )
+
+
+def handed_out_already() -> RuntimeError:
+    """A second backward pass through a selective checkpoint that keeps something."""
+    return RuntimeError(
+        "Trying to backward an extra time. You are only allowed to backward once on any region computed under selective activation "
+        "checkpoint."
+    )
 
 
 def opcheck_of_what(op) -> ValueError:

@@ -158,6 +158,10 @@ def block_size(kind, sizes, blocks) -> RuntimeError:
     return RuntimeError(f"dense_to_sparse_{kind}: tensor sparse size {one} must be divisible by given blocksize {two}")
 
 
+def block_lengths(kind, n) -> RuntimeError:
+    return RuntimeError(f"dense_to_sparse_{kind}: blocksize needs to be a tuple of size 2, but got {n}")
+
+
 def needs_blocksize() -> RuntimeError:
     return RuntimeError("dense_to_sparse: blocksize needs to be specified for SparseBsr and SparseBsc layouts")
 

@@ -283,7 +283,7 @@ for _name, _fn in list(_PLAIN.items()):
         setattr(Tensor, _name, twin(_fn))
 override.publish({n: f for n, f in _PLAIN.items() if n not in _FACTORIES | _NO_OVERRIDE})
 override.publish({n: f for n, f in _PLAIN.items() if n in _FACTORIES - _NO_OVERRIDE}, factory=True)
-override.publish((_entry.grad,))
+override.publish((_entry.grad, _entry.backward))
 override.FROM_HOST[0] = creation.tensor
 override.install()
 

@@ -23,6 +23,7 @@ from .dispatch import (
     write_on_tape,
 )
 from .dispatch.write import overlap
+from .operators import asked_of_items
 from .ops import registry
 from .tensor import Tensor, edge_of, value_of
 from .tracebacks import shorten
@@ -49,8 +50,11 @@ def getitem(self, index):
             return view if view is not self else _view("alias", self)
         return _take(view, advanced)
     except Exception as error:
-        shorten(error)
-        raise
+        found = asked_of_items(Tensor.__getitem__, self, index)
+        if found is NotImplemented:
+            shorten(error)
+            raise
+        return found
 
 
 _ALL = slice(None)
@@ -80,10 +84,8 @@ def setitem(self, index, value):
                     check_inplace(self, (value,))
                 while mask.ndim < self.ndim:
                     mask = _view("unsqueeze", mask, -1)
-                if isinstance(value, Tensor):
-                    value = _filling(_without_ones(value, 0), self._spec.dtype)
-                else:
-                    value = _as_value(self, value)
+                given = isinstance(value, Tensor)
+                value = _filling(_without_ones(value, 0), self._spec.dtype) if given else _as_value(self, value)
                 _assign(self, function_of(registry.OPS["where"])(mask, value, self))
                 return
         view, advanced = _basic(self, index)
@@ -110,8 +112,9 @@ def setitem(self, index, value):
         result = function_of(registry.OPS["index_put"])(view, advanced, value, False)
         _assign(view, result)
     except Exception as error:
-        shorten(error)
-        raise
+        if asked_of_items(Tensor.__setitem__, self, index, value) is NotImplemented:
+            shorten(error)
+            raise
 
 
 def delitem(self, index):
@@ -144,10 +147,7 @@ def _filling(value, dtype):
 def _as_value(t, value):
     if isinstance(value, Tensor):
         if value._spec.dtype is not t._spec.dtype:
-            raise RuntimeError(
-                f"Index put requires the source and destination dtypes match, got {dtypes.scalar_name(t._spec.dtype)} for the "
-                f"destination and {dtypes.scalar_name(value._spec.dtype)} for the source."
-            )
+            raise errors_arguments.put_dtypes(*map(dtypes.scalar_name, (t._spec.dtype, value._spec.dtype)))
         return value
     return tensor(dtypes.element(value, t._spec.dtype), dtype=t._spec.dtype, device=t._spec.device)
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 from . import errors, errors_extend, ops
 from .aten import OpOverload, namespace
+from .core.tags import Tag
 from .custom_ops import EARLY, OPERATORS, Operator, leaves
 from .dispatch.dispatched import OpOverloadPacket
 from .schema import Schema, infer_schema
@@ -88,13 +89,14 @@ def _kind(key):
 class CustomOpDef:
     """An operator made by custom_op. Call it like the function it was made from."""
 
-    def __init__(self, name, schema, fn, device_types):
+    def __init__(self, name, schema, fn, device_types, tags=()):
         self._qualname = name
         self._namespace, _, self._name = name.partition("::")
         self._init_fn = fn
         self._operator = Operator(schema, opaque=True)
         self._operator.kernels |= dict.fromkeys(_types(device_types), fn)
         self._opoverload = self._operator.overload
+        self._opoverload._tags = [Tag.pt2_compliant_tag, *tags]
         functools.update_wrapper(self, fn)
 
     def __call__(self, *args, **kwargs):
@@ -152,6 +154,7 @@ def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None,
         mutates_args: the names of the arguments that the function writes to, () or "unknown"
         device_types: the devices that the function is for. Default: all
         schema: the schema, where the annotations do not say it
+        tags: what is known about the operator: its overload's `tags`
 
     ValueError: an annotation is missing or of no known type, or the name has no namespace.
     """
@@ -163,7 +166,9 @@ def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None,
         text = infer_schema(function, mutates_args=mutates_args) if schema is None else schema
         for key in [k for k in OPERATORS if k == name]:
             del OPERATORS[key]
-        return CustomOpDef(name, Schema(name + text.strip().removeprefix(name), space), function, device_types)
+        return CustomOpDef(
+            name, Schema(name + text.strip().removeprefix(name), space), function, device_types, tags or ()
+        )
 
     return make if fn is None else make(fn)
 
@@ -184,16 +189,16 @@ wrap_triton.__unsupported__ = True
 def define(qualname, schema, alias_analysis="", *, lib=None, tags=()):
     """Define an operator "namespace::name" by its schema, "(Tensor x, int n=1) -> Tensor"; of a Library, with its implementation."""
     if isinstance(qualname, Library):
-        return _defining(qualname, schema, alias_analysis)
+        return _defining(qualname, schema, alias_analysis, tags)
     space, colons, _ = qualname.partition("::")
     if not colons:
         raise errors_extend.qualified_name(qualname)
-    _define(Schema(qualname + schema, space))
+    _define(Schema(qualname + schema, space), tags)
     return None
 
 
-def _defining(lib, schema, alias_analysis):
-    name = lib.define(schema, alias_analysis)
+def _defining(lib, schema, alias_analysis, tags):
+    name = lib.define(schema, alias_analysis, tags=tags)
 
     def decorate(fn):
         lib.impl(name, fn)
@@ -202,11 +207,13 @@ def _defining(lib, schema, alias_analysis):
     return decorate
 
 
-def _define(schema):
+def _define(schema, tags):
     key = f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name
     if key in OPERATORS:
         raise errors_extend.defined_twice(schema)
-    return Operator(schema, opaque=False)
+    made = Operator(schema, opaque=False)
+    made.overload._tags = [tags] if isinstance(tags, Tag) else list(tags)
+    return made
 
 
 def impl(qualname, types, func=None, *, lib=None):
@@ -335,7 +342,7 @@ class Library:
 
     def define(self, schema, alias_analysis="", *, tags=()):
         """Define an operator by its schema, "op(Tensor x) -> Tensor"; its name."""
-        made = _define(Schema(schema, self.ns))
+        made = _define(Schema(schema, self.ns), tags)
         key = made.schema.name + (f".{made.schema.overload_name}" if made.schema.overload_name else "")
         self._names.append(key)
         return schema.partition("(")[0]

@@ -149,6 +149,16 @@ def _asked(dunder, self, other):
         return NotImplemented
 
 
+def asked_of_items(public, *args):
+    """What objects among an index and a value, neither tensors nor numbers, make of an access to items: that could not be done.
+
+    public is Tensor's method, the arguments the tensor, the index and the value. NotImplemented: there is none to be asked.
+    """
+    inner = [x for a in args[1:2] if type(a) in (tuple, list) for x in a if type(x) in (tuple, list)]
+    relevant = [x for x in override.asked_now(tls.me, (*args[1:], *inner)) if not isinstance(x, Tensor)]
+    return override.override(public, relevant, args, None) if relevant else NotImplemented
+
+
 def _invert(fn):
     def apply(self):
         if self._spec.dtype.category > INT:

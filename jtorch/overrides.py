@@ -143,6 +143,7 @@ class TorchFunctionMode:
         raise NotImplementedError
 
     def __enter__(self):
+        errors_extend.mode_of_class(self, "__torch_function__")
         _push_mode(self)
         return self
 

@@ -14,13 +14,14 @@ from .core import device as devices
 from .core import draw, rng, shapes
 from .core import dtype as dtypes
 from .core import storage as storages
+from .core.lanes import is_traced
 from .core.record import tls
 from .core.spec import Spec
 from .creation import check_out, dtype_or_default, finish, from_array, from_jax, nonnegative, number_of, size_of
 from .dispatch import overlaps, zeros_value
 from .dispatch.statics import real_of, whole_of
 from .filling import fill_random, memory_order, turned
-from .tensor import Tensor, edge_of, wrap
+from .tensor import Tensor, edge_of, value_of, wrap
 
 Generator = rng.Generator
 default_generator = rng.default_generator
@@ -479,7 +480,7 @@ def normal(
     if isinstance(std, Tensor):
         if std.is_complex():
             raise RuntimeError("normal expects standard deviation to be non-complex")
-        known = std._spec.device.type != "meta"
+        known = std._spec.device.type != "meta" and not is_traced(value_of(std))
         if known and (storages.numpy_of(std._storage, std._spec, std._offset) < 0).any():
             raise RuntimeError("normal expects all elements of std >= 0.0")
     elif std < 0:

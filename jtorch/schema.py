@@ -10,21 +10,31 @@ import types
 import typing
 from typing import NamedTuple
 
+import numpy as np
+
 from . import errors_extend, script_types
 from .core import device as devices
 from .core import dtype as dtypes
 from .tensor import Tensor
 
 _CHECKS = {
-    "Tensor": Tensor, "int": numbers.Integral, "SymInt": numbers.Integral, "float": numbers.Real, "bool": bool, "str": str,
-    "Scalar": numbers.Number, "ScalarType": dtypes.dtype, "Device": (devices.Device, str),
+    "Tensor": Tensor, "int": numbers.Integral, "SymInt": numbers.Integral, "float": numbers.Real, "bool": numbers.Integral, "str": str,
+    "complex": numbers.Number, "Scalar": numbers.Number, "ScalarType": dtypes.dtype, "Device": (devices.Device, str),
 }  # fmt: skip
+_C_TYPES = {
+    "float": "float32",
+    "double": "float64",
+    "half": "float16",
+    "short": "int16",
+    "int": "int32",
+    "long": "int64",
+}
+_NUMBERS = {"int": int, "SymInt": int, "float": float, "bool": bool, "complex": complex}
 _PYTHON = {
     "Tensor": "Tensor",
     "SymInt": "int",
     "Scalar": "number",
-    "ScalarType": "torch.dtype",
-    "Device": "torch.device",
+    "ScalarType": "int",
 }
 _BASES = {
     Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool", str: "str", dtypes.dtype: "ScalarType",
@@ -94,7 +104,7 @@ class Argument:
 
     @property
     def default_value(self):
-        return self.default
+        return self.converted(self.default)
 
     def has_default_value(self) -> bool:
         return not self.required
@@ -128,11 +138,33 @@ class Argument:
         kind = _CHECKS.get(self.base)
         if kind is None or value is None and self.optional:
             return True
-        if self.many:
+        if self.many and not self._repeats(value):
             return isinstance(value, (tuple, list)) and all(isinstance(v, kind) or v is None for v in value)
-        if isinstance(value, Tensor) and self.base in ("Scalar", "float", "int", "SymInt", "bool"):
+        if isinstance(value, Tensor) and self.base in _NUMBERS:
             return value.numel() == 1
         return isinstance(value, kind)
+
+    def _repeats(self, value) -> bool:
+        """Whether one number stands for all of a list whose length the schema says."""
+        kind = {"int": numbers.Integral, "SymInt": numbers.Integral, "float": float}.get(self.base)
+        return self.N is not None and kind is not None and isinstance(value, kind)
+
+    def converted(self, value):
+        """An accepted value as kernels get it: lists as such, numbers in the schema's type."""
+        if value is None:
+            return None
+        if not self.many:
+            return self._one(value)
+        return [self._one(v) for v in (value,) * self.N] if self._repeats(value) else [self._one(v) for v in value]
+
+    def _one(self, value):
+        number = _NUMBERS.get(self.base)
+        if number is not None and type(value) is not number:
+            if isinstance(value, Tensor):
+                return number(value.item())
+            # Sizes of an export are numbers of no such class.
+            return number(value) if isinstance(value, (bool, int, float, np.number)) else value
+        return devices.Device(value) if self.base == "Device" and isinstance(value, str) else value
 
     def __str__(self):
         alias = f"({self.alias})" if self.alias else ""
@@ -149,7 +181,7 @@ def _value(text, base):
     if text[:1] in "\"'":
         return text[1:-1]
     if base == "ScalarType":
-        return dtypes.ALL[text]
+        return dtypes.ALL[_C_TYPES.get(text, text)]
     try:
         return float(text) if base == "float" else int(text)
     except ValueError:
@@ -223,7 +255,7 @@ class Schema:
                 raise errors_extend.missing_value(self, a)
             if not a.accepts(value):
                 raise errors_extend.wrong_value(self, a, k, value, _PYTHON.get(a.base, a.base))
-            values.append(value)
+            values.append(a.converted(value))
         if given:
             raise errors_extend.unknown_value(self, next(iter(given)))
         return values
@@ -232,6 +264,21 @@ class Schema:
         """fn with values for all arguments, each as its place in the schema says."""
         args = [v for a, v in zip(self.arguments, values) if not a.by_name]
         return fn(*args, **{a.name: v for a, v in zip(self.arguments, values) if a.by_name})
+
+    def result(self, found):
+        """What a kernel gave, as the schema says. RuntimeError, TypeError: it is something else."""
+        many = self.results.startswith("(") or "[" in self.results
+        if self.results == "()":
+            if found is not None:
+                raise errors_extend.no_result_expected(self.name)
+            return None
+        if many:
+            if not isinstance(found, (list, tuple)):
+                raise TypeError(f"Object of type '{type(found).__name__}' is not an instance of 'sequence'")
+            return list(found) if "[" in self.results and not self.results.startswith("(") else tuple(found)
+        if self.results.partition("(")[0] == "Tensor" and found is not None and not isinstance(found, Tensor):
+            raise errors_extend.no_cast(found)
+        return float(found) if self.results == "float" and type(found) is int else found
 
     def __str__(self):
         parts, starred = [], False

@@ -21,6 +21,7 @@ from .amp.grad_scaler import GradScaler
 from .autograd import anomaly_mode
 from .core import device as devices
 from .core import dtype as dtypes
+from .core.tags import Tag  # noqa: F401  a public name
 from .creation import contiguous_format, from_numpy, layout_of
 from .errors_storage import OutOfMemoryError  # noqa: F401  a public name
 from .futures import Future, fork, wait
@@ -43,31 +44,6 @@ class AggregationType(enum.Enum):
 
 
 SUM, AVG = AggregationType.SUM, AggregationType.AVG
-
-
-class Tag(enum.IntEnum):
-    """What is known about an operator."""
-
-    core = 0
-    cudagraph_unsafe = 1
-    data_dependent_output = 2
-    dynamic_output_shape = 3
-    flexible_layout = 4
-    generated = 5
-    inplace = 6
-    inplace_view = 7
-    maybe_aliasing_or_mutating = 8
-    needs_contiguous_strides = 9
-    needs_exact_strides = 10
-    needs_fixed_stride_order = 11
-    nondeterministic_bitwise = 12
-    nondeterministic_seeded = 13
-    out = 14
-    out_variant = 15
-    pointwise = 16
-    pt2_compliant_tag = 17
-    reduction = 18
-    view_copy = 19
 
 
 _BACKENDS = ("CPU", "CUDA", "HIP", "XLA", "MPS", "IPU", "XPU", "HPU", "Meta", "PrivateUse1")
@@ -286,16 +262,25 @@ def from_file(
 
 def _old_autocast():
     """The names of autocast's switches before they took a device type."""
-    found = {}
-    for kind, of in (("cpu", "cpu"), ("gpu", "cuda"), ("xla", "xla"), ("ipu", "ipu")):
-        found[f"is_autocast_{kind}_enabled"] = lambda of=of: is_autocast_enabled(of)
-        found[f"get_autocast_{kind}_dtype"] = lambda of=of: get_autocast_dtype(of)
-        found[f"set_autocast_{kind}_enabled"] = lambda enabled, of=of: set_autocast_enabled(of, enabled)
-        found[f"set_autocast_{kind}_dtype"] = lambda dtype, of=of: set_autocast_dtype(of, dtype)
-    for name, fn in found.items():
-        fn.__name__ = fn.__qualname__ = name
-        fn.__doc__ = f"Deprecated by PyTorch: {name.replace('_cpu', '').replace('_gpu', '')} with a device type."
-    return found
+    new = (is_autocast_enabled, get_autocast_dtype, set_autocast_enabled, set_autocast_dtype)
+    kinds = (("cpu", "cpu"), ("gpu", "cuda"), ("xla", "xla"), ("ipu", "ipu"))
+    made = [_with_type(fn, kind, of) for kind, of in kinds for fn in new]
+    return {fn.__name__: fn for fn in made}
+
+
+def _with_type(fn, kind, of):
+    """A switch of autocast for one device type, by its old name."""
+    verb, what = fn.__name__.split("autocast_")
+    name, value = f"{verb}autocast_{kind}_{what}", what if verb == "set_" else ""
+    instead = f"torch.{fn.__name__}('{of}'{value and ', ' + value})"
+
+    def old(*args):
+        errors.warn(f"torch.{name}({value}) is deprecated. Please use {instead} instead.", DeprecationWarning)
+        return fn(of, *args)
+
+    old.__name__ = old.__qualname__ = name
+    old.__doc__ = f"Deprecated by PyTorch: {fn.__name__} with a device type."
+    return old
 
 
 globals().update(_old_autocast())

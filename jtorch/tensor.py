@@ -235,6 +235,7 @@ class Tensor(metaclass=TensorMeta):
         return self._spec.shape[0]
 
     __hash__ = object.__hash__
+    _of_leaf = True  # where an edge leads to: a tensor whose edge leads to another one is a leaf to whoever asks
 
     # -- autograd -------------------------------------------------------------------------------------------------------
 
@@ -282,12 +283,12 @@ class Tensor(metaclass=TensorMeta):
     @property
     def is_leaf(self) -> bool:
         edge = self._edge if self._base is None else grad_edge(self)
-        return edge is None or edge[0].of_leaf
+        return edge is None or edge[0]._of_leaf
 
     @property
     def grad_fn(self):
         edge = self._edge if self._base is None else grad_edge(self)
-        return None if edge is None or edge[0].of_leaf else edge[0]
+        return None if edge is None or edge[0]._of_leaf else edge[0]
 
     @property
     def output_nr(self) -> int:
@@ -498,7 +499,7 @@ class Tensor(metaclass=TensorMeta):
             return
         if on_tape:
             new = wrap(value[0], Spec.dense(tuple(spec.shape), spec.dtype, spec.device), value[1])
-            self._grad = new if old is None else old + new
+            self._grad = new if old is None else old + new if old.layout is new.layout else new + old
         else:
             s, sp = old._storage, old._spec
             try:

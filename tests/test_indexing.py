@@ -472,3 +472,25 @@ def test_a_narrow_number_is_an_index(dtype):
         return x[place], x[late], x[0, place], y
 
     both(program)
+
+
+class Asked:
+    """Neither a tensor nor a number."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return func.__name__, types, [type(a).__name__ for a in args]
+
+
+@pytest.mark.parametrize(
+    "index", [lambda a: a, lambda a: (5, a), lambda a: [a], lambda a: (9, [a]), lambda a: (0, 0, 0, a)]
+)
+def test_objects_among_indices_are_asked(index):
+    def items(t):
+        x, a = t.zeros(6, 6), Asked()
+        x[index(a)], x[0] = 1, a  # asked too; what it gives is of no interest
+        return x[index(a)], x.tolist()
+
+    assert items(jtorch) == items(torch)
+    with jtorch._C.DisableTorchFunctionSubclass(), pytest.raises((IndexError, RuntimeError, TypeError)):
+        jtorch.zeros(6, 6)[index(Asked())]

@@ -13,7 +13,7 @@ from ..tensor import Tensor
 from . import cells
 from .lists import FLOAT32, LOWER, ONLY_IF, WIDEST
 
-_KINDS = ("cpu", "cuda", "meta", "mps", "xla", "tpu", "xpu")
+_KINDS = ("cpu", "cuda", "mps", "xla", "tpu", "xpu")
 _SUPPORTED = (dtypes.bfloat16, dtypes.float16)
 CELLS = {"cpu": {"lstm_cell": cells.lstm_cell, "gru_cell": cells.gru_cell}, "cuda": {}}
 
@@ -23,7 +23,8 @@ class _State(threading.local):
 
     def __init__(self):
         self.enabled = {}
-        self.dtype = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16, "ipu": dtypes.float16}
+        self.dtype = dict.fromkeys(("cuda", "ipu", "mps", "mtia", "xpu"), dtypes.float16)
+        self.dtype |= dict.fromkeys(("cpu", "hpu", "maia", "tpu", "xla"), dtypes.bfloat16)
         self.cache = True
         self.depth = 0
 
@@ -33,7 +34,11 @@ _state = _State()
 
 def is_autocast_enabled(device_type=None) -> bool:
     """Whether autocast is on for a device type (by default for the accelerator)."""
-    return _state.enabled.get(_kind(device_type or "cuda"), False)
+    kind = _kind(device_type or "cuda")
+    if kind not in _state.dtype:
+        devices.device(kind)  # raises where there is no such type at all
+        raise RuntimeError("unknown device type for autocast in get_autocast_dispatch_key_from_device_type")
+    return _state.enabled.get(kind, False)
 
 
 def is_any_autocast_enabled() -> bool:
@@ -50,7 +55,11 @@ def set_autocast_enabled(*args) -> None:
 
 def get_autocast_dtype(device_type):
     """The lower precision of autocast on a device type."""
-    return _state.dtype.get(_kind(device_type), dtypes.bfloat16)
+    kind = _kind(device_type)
+    if kind not in _state.dtype:
+        devices.device(kind)
+        raise RuntimeError("unsupported scalarType")
+    return _state.dtype[kind]
 
 
 def set_autocast_dtype(device_type, dtype) -> None:
@@ -104,41 +113,62 @@ def remembered():
 def _install():
     """Route this thread's ops through `_cast_call` while autocast is on anywhere, and only then."""
     me = tls.me
-    on = is_any_autocast_enabled()
-    if on and me.special is None:
-        me.special = _cast_call
-    elif not on and me.special is _cast_call:
-        me.special = None
+    here = me.special
+    casts = here is _cast_call or type(here) is _Before
+    if is_any_autocast_enabled():
+        if not casts:
+            me.special = _cast_call if here is None else _Before(here)
+    elif casts:
+        me.special = None if here is _cast_call else here.other
 
 
 def _cast_call(op, args, out=None, inplace=False):
     """The recorder's hook: run an op on operands in the dtype that its list says."""
-    if out is not None or inplace:
-        return False, None
+    return _cast_before(None, op, args, out, inplace)
+
+
+class _Before:
+    """The hook where there is another one already, of a dispatch mode or of forward mode: that gets what was cast."""
+
+    def __init__(self, other):
+        self.other = other
+        self.sees_views = getattr(other, "sees_views", False)
+        self.around = _Before
+
+    def __call__(self, op, args, out=None, inplace=False):
+        return _cast_before(self.other, op, args, out, inplace)
+
+
+_cast_call.other, _cast_call.around = None, _Before  # what forward mode asks for, to come after the casts
+
+
+def _cast_before(other, op, args, out, inplace):
+    """(handled, result) of an op: on operands in the dtype that its list says, or what the other hook makes of it."""
     name = op.name
-    kind = next((_kind_of(t) for t in _tensors(args)), None)
-    if not _state.enabled.get(kind, False):
-        return False, None
-    lists = "cpu" if kind == "cpu" else "cuda"
-    low = get_autocast_dtype(kind)
-    if name in CELLS[lists] and args[0]._spec.ndim == 2:
-        return True, CELLS[lists][name](*args)
-    if name in WIDEST[lists] or name == "lstm_layer" and lists == "cpu" and _of_lengths(args):
-        target = dtypes.float32 if any(t._spec.dtype is dtypes.float32 for t in _starts(name, args)) else low
-    elif name in LOWER[lists]:
-        target = low
-    elif name in FLOAT32[lists]:
-        target = dtypes.float32
-    else:
-        return False, None
+    kind = None if out is not None or inplace else next((_kind_of(t) for t in _tensors(args)), None)
+    if _state.enabled.get(kind, False):
+        lists = "cpu" if kind == "cpu" else "cuda"
+        if name in CELLS[lists] and args[0]._spec.ndim == 2:
+            return True, CELLS[lists][name](*args)
+        target = _target(name, args, kind, lists)
+        if target is not None:
+            me = tls.me
+            here, me.special = me.special, other
+            try:
+                return True, slow(op, tuple(_cast(a, target, kind) for a in args))
+            finally:
+                me.special = here
+    return (False, None) if other is None else other(op, args, out, inplace)
+
+
+def _target(name, args, kind, lists):
+    """The dtype that an op runs in; None: as it is."""
     if name in ONLY_IF and not ONLY_IF[name](*args):
-        return False, None
-    me = tls.me
-    me.special = None
-    try:
-        return True, slow(op, tuple(_cast(a, target, kind) for a in args))
-    finally:
-        me.special = _cast_call
+        return None
+    low = get_autocast_dtype(kind)
+    if name in WIDEST[lists] or name == "lstm_layer" and lists == "cpu" and _of_lengths(args):
+        return dtypes.float32 if any(t._spec.dtype is dtypes.float32 for t in _starts(name, args)) else low
+    return low if name in LOWER[lists] else dtypes.float32 if name in FLOAT32[lists] else None
 
 
 def _of_lengths(args):
@@ -186,7 +216,7 @@ class autocast:
     def __init__(self, device_type, dtype=None, enabled=True, cache_enabled=None):
         self.device = _kind(device_type)
         if self.device not in _KINDS:
-            devices.device(self.device)  # raises where there is no such type at all
+            get_autocast_dtype(self.device)  # raises where PyTorch has no autocast either
             raise RuntimeError(
                 f"User specified an unsupported autocast device_type '{device_type}'\n  supported: {', '.join(_KINDS)}"
             )
@@ -247,6 +277,7 @@ def custom_fwd(fwd=None, *, device_type, cast_inputs=None):
 
     cast_inputs: cast floating-point inputs to this dtype, and run without autocast.
     """
+    _kind(device_type)
     if fwd is None:
         return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
 
@@ -270,6 +301,7 @@ def custom_fwd(fwd=None, *, device_type, cast_inputs=None):
 
 def custom_bwd(bwd=None, *, device_type):
     """Decorate `backward` of an autograd Function whose forward has `custom_fwd`."""
+    _kind(device_type)
     if bwd is None:
         return functools.partial(custom_bwd, device_type=device_type)
 

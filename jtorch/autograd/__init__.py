@@ -7,7 +7,7 @@ from ..namespaces import Package
 from .mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 
 _HOMES = {
-    "enforce_grad_layout_policy": "grad_mode", "set_multithreading_enabled": "grad_mode",
+    "enforce_grad_layout_policy": "grad_mode", "is_multithreading_enabled": "grad_mode", "set_multithreading_enabled": "grad_mode",
     "variable": "variable", "Function": "function", "NestedIOFunction": "function", "Variable": "function", "detect_anomaly": "anomaly_mode", "set_detect_anomaly": "anomaly_mode",
     "gradcheck": "gradcheck", "gradgradcheck": "gradcheck",
 }  # fmt: skip

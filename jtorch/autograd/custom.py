@@ -20,6 +20,7 @@ from ..creation import from_jax
 from ..tensor import Tensor, edge_of, wrap
 from .derive import differentiable
 from .levels import array_of, constant, levels, without
+from .saved import check_saved
 from .transformed import history
 
 VmapInfo = namedtuple("VmapInfo", ("batch_size", "randomness"))
@@ -191,7 +192,9 @@ class _Application:
             cls, tuple(True if n else None for n, a in zip(needs, full) if isinstance(a, Tensor)), needs
         )
         ctx.arguments = tuple(a._spec if isinstance(a, Tensor) else None for a in full)
-        cls.setup_context(ctx, full, outs[0] if self.single else tuple(outs))
+        output = outs[0] if self.single else tuple(outs)
+        cls.setup_context(ctx, full, output)
+        check_saved(ctx, full, output)
         ctx.specs = tuple(o._spec if isinstance(o, Tensor) else None for o in outs)
         ctx.differentiable = tuple(
             isinstance(o, Tensor) and differentiable(o._spec) and not any(o is f for f in ctx.non_differentiable)
@@ -232,7 +235,7 @@ class _Application:
             full = self.full(primals)
             arrays = self.compute(full)
             ctx = self.context(full, [not _is_zero(t) for t in tangents])
-            ctx.to_save = getattr(ctx, "saved_for_forward", ctx.saved_tensors)
+            ctx.to_save = getattr(ctx, "saved_for_forward", ())
             given = iter(tangents)
             moved = []
             for spec in ctx.arguments:
@@ -353,8 +356,7 @@ def push(cls, ctx, args, output):
     """Forward mode: tangents of the results from those of the arguments."""
     kept = getattr(ctx, "saved_for_forward", None)
     before = ctx.kept
-    if kept is not None:
-        ctx.to_save = kept
+    ctx.to_save = kept or ()
     tangents = [tangent_of(a) if isinstance(a, Tensor) else None for a in args]
     if ctx.materialize_grads:
         tangents = [
@@ -362,7 +364,8 @@ def push(cls, ctx, args, output):
             for t, a in zip(tangents, args)
         ]
     me = tls.me
-    special, me.special = me.special, me.extra["dual"].outer  # what is kept may be dual, the tangents are not
+    special, me.special = me.special, me.extra["dual"].before  # what is kept may be dual, the tangents are not
+    versions = [isinstance(t, Tensor) and t._storage.version for t in tangents]
     try:
         got = cls.jvp(ctx, *tangents)
     finally:
@@ -370,15 +373,18 @@ def push(cls, ctx, args, output):
     ctx.to_save, ctx.kept = None, before
     outs = output if isinstance(output, tuple) else (output,)
     given = [a for a in args if isinstance(a, Tensor)]
-    moved = dict(zip(map(id, args), tangents))
+    moved = {id(a): (t, v) for a, t, v in zip(args, tangents, versions)}
     for o, t in zip(outs, got if isinstance(got, tuple) else (got,)):
         if not isinstance(t, Tensor) or not isinstance(o, Tensor):
             continue
         if any(o is d for d in ctx.dirty_tensors):
-            if moved.get(id(o)) is not t:
+            before_it, version = moved.get(id(o), (None, None))
+            if before_it is not t or version == t._storage.version:
                 raise errors_autograd.jvp_not_in_place()
-        elif t._base is None and o._base is not None and any(o._storage is a._storage for a in given):
-            raise errors_autograd.jvp_no_view()
+        elif o._base is not None:
+            seen = next((moved[id(a)][0] for a in given if o._storage is a._storage), None)
+            if seen is not None and t._base is not (seen if seen._base is None else seen._base):
+                raise errors_autograd.jvp_no_view(t._base is not None, seen._base is not None)
     for o, t in zip(outs, _tangents_of(outs, got, ctx.differentiable)):
         if t is not None and isinstance(o, Tensor):
             set_tangent(o, t)

@@ -5,6 +5,7 @@ pair, and every step is itself put on the tape. Tensors appear only where a hook
 """
 
 import re
+import sys
 import threading
 import warnings
 from operator import attrgetter
@@ -507,24 +508,28 @@ class Watched(Run):
         self.watch(super().run_python, node, grads)
 
 
+def _warn_beside(text):
+    """Warn beside an error that is on its way: where warnings are errors this one is printed, lest it take that one's place."""
+    try:
+        warnings.warn(text, stacklevel=3)
+    except Warning as warning:
+        print(f"{type(warning).__name__}: {warning}", file=sys.stderr)
+
+
 def tell(node):
     """Warn with the place in the forward pass where a node was made, and where that was induced from."""
     if node.trace is None:
-        warnings.warn(
+        _warn_beside(
             f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during forward "
-            "pass for more information.",
-            stacklevel=2,
+            "pass for more information."
         )
         return
-    warnings.warn(
-        f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{node.trace}", stacklevel=2
-    )
+    _warn_beside(f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{node.trace}")
     parent = node.metadata.get("parent_")
     while parent is not None and parent.trace is not None:
-        warnings.warn(
+        _warn_beside(
             f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call that induced the previous "
-            f"calculation:\n{parent.trace}",
-            stacklevel=2,
+            f"calculation:\n{parent.trace}"
         )
         parent = parent.metadata.get("parent_")
 

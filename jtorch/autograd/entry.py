@@ -6,8 +6,8 @@ from .. import creation, errors, errors_func
 from ..core.lanes import ByTracing
 from ..core.record import tls
 from ..core.spec import Spec
-from ..creation import ones_like
-from ..tensor import Tensor, edge_of, grad_edge, value_of, wrap
+from ..creation import ones_like, zeros_like
+from ..tensor import Tensor, edge_of, grad_edge
 from . import engine
 from .custom import set_tangent, tangent_of
 from .levels import constant
@@ -177,7 +177,9 @@ def grad(
                     f"The differentiated Tensor at index {k} appears to not have been used in the graph. Set allow_unused=True "
                     "if this is the desired behavior."
                 )
-            results.append(wrap(value_of(ones_like(t) * 0), spec) if materialize_grads else None)
+            if materialize_grads and not isinstance(t, Tensor):
+                raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
+            results.append(zeros_like(t, requires_grad=create_graph) if materialize_grads else None)
         else:
             results.append(engine.bridge.wrap(g[0], spec, g[1]))
             if len(g) == 3 and g[2] is not None:
@@ -247,13 +249,16 @@ def step(node, grads):
         return None
     if len(grads) != node.n_out():
         raise TypeError(f"expected {node.n_out()} arguments, got {len(grads)} instead")
+    for k, g in enumerate(grads):
+        if g is not None and not isinstance(g, Tensor):
+            raise TypeError(f"argument {k} is not a Variable")
     run = _Alone(tls.me.grad, True, False)
     run.edges = node.edges
     run.given = [None] * len(node.edges)
     values = [run.untensor(g) for g in grads]
     if isinstance(node, PythonNode):
         run.run_python(node, values)
-    else:
+    elif any(v is not None for v in values):
         run.run_node(node, values)
     found = [None if k is None else run.given[k] for k in positions(node)]
     return found[0] if len(found) == 1 else tuple(found)

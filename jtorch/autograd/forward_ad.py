@@ -13,7 +13,7 @@ from ..creation import zeros_like
 from ..dispatch import call_view, inplace
 from ..dispatch.call import Call, _draw_keys, _plan_of, slow
 from ..dispatch.results import finish
-from ..errors_autograd import tangent_size
+from ..errors_autograd import dual_tangent, tangent_size
 from ..ops import registry
 from ..tensor import Tensor, edge_of, value_of, wrap
 from .custom import set_tangent, tangent_of
@@ -28,10 +28,19 @@ UnpackedDualTensor = namedtuple("UnpackedDualTensor", ("primal", "tangent"))
 class _Level:
     """One dual level: tangents belong to it and mean nothing after its end. of_func: whether it is `torch.func.jvp`'s."""
 
-    def __init__(self, outer, of_func=False):
-        self.outer = outer
+    def __init__(self, before, of_func=False):
+        self.before = before  # the hook there was, which autocast casts in, before tangents are computed
+        self.around = getattr(before, "around", None)
+        self.outer = before if self.around is None else before.other
         self.of_func = of_func
         self.recorded = None  # the nodes of the call that runs
+
+    def install(self, me):
+        me.special = self.handle if self.around is None else self.around(self.handle)
+
+    def remove(self, me):
+        if self.handle in (me.special, getattr(me.special, "other", None)):
+            me.special = self.before
 
     def handle(self, op, args, out=None, inplace_call=False):
         tensors = list(_tensors(args if out is None else (*args, out)))
@@ -94,6 +103,8 @@ def _dual_call(op, args, inplace_call):
     for t, made in zip(outs, moved):
         if made is not None:
             _give(t, made, inplace_call)
+    if inplace_call and not plan.diff and tangent_of(result) is not None:
+        tangent_of(result).zero_()  # what is written does not move
     return result
 
 
@@ -236,7 +247,7 @@ def enter_dual_level(of_func=False) -> int:
     me.extra["dual"] = level
     me.extra.setdefault("run_class", _DualRun)
     if _is_fwd_grad_enabled():
-        me.special = level.handle
+        level.install(me)
     return 0
 
 
@@ -246,10 +257,15 @@ def exit_dual_level(*, level=None) -> None:
     found = me.extra.pop("dual", None)
     if found is None:
         raise RuntimeError("Dual level must be a positive number.")
-    if me.special == found.handle:
-        me.special = found.outer
+    found.remove(me)
     if me.extra.get("run_class") is _DualRun:
         del me.extra["run_class"]
+
+
+def __getattr__(name):
+    if name == "_current_level":
+        return -1 if tls.me.extra.get("dual") is None else 0
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _is_fwd_grad_enabled() -> bool:
@@ -274,10 +290,10 @@ def _enable(mode):
     me = tls.me
     me.put("no_tangents", not mode)
     level = me.extra.get("dual")
-    if level is not None and mode and me.special is level.outer:
-        me.special = level.handle
-    elif level is not None and not mode and me.special == level.handle:
-        me.special = level.outer
+    if level is not None and mode and me.special is level.before:
+        level.install(me)
+    elif level is not None and not mode:
+        level.remove(me)
 
 
 class dual_level:
@@ -304,6 +320,8 @@ def make_dual(tensor, tangent, *, level=None):
         raise ValueError(f"Expected tangent to be floating point or complex, but got: {tangent.dtype}")
     if tuple(tensor.shape) != tuple(tangent.shape):
         raise tangent_size(tensor.shape, tangent.shape)
+    if tangent_of(tangent) is not None:
+        raise dual_tangent()
     if tangent_of(tensor) is not None:
         raise RuntimeError(
             "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not supported."

@@ -5,17 +5,22 @@ import inspect
 
 from .. import errors
 from ..core.record import tls
-from ..core.spec import Spec
 from ..dispatch import check_inplace, zeros_value
 from ..dispatch.write import copy_slices
-from ..errors_autograd import freed, inference_saved
-from ..tensor import Tensor, edge_of, make, seen_now, value_of, wrap
+from ..errors_autograd import (
+    dirty_no_input,
+    dirty_view_among_several,
+    freed,
+    seen_already,
+)
+from ..tensor import Tensor, edge_of, make, seen_now, wrap
 from . import custom
 from .derive import differentiable
-from .engine import changed, queue_callback
+from .engine import queue_callback
 from .levels import ask_tracing
 from .mode import no_grad
-from .node import Node, PythonNode, class_of, pack_one, unpack_one
+from .node import PythonNode, class_of
+from .saved import SavedNone, SavedTensor, check_saved, plain
 
 
 class FunctionCtx:
@@ -42,56 +47,7 @@ class FunctionCtx:
         self.materialize_grads = value
 
 
-class _Saved:
-    """One tensor from save_for_backward: itself, or, where it is a result, its value and number (no cycle)."""
-
-    __slots__ = ("tensor", "value", "spec", "number", "storage", "version", "packed", "unpack", "tangent")
-
-    def __init__(self, t, number, hooks):
-        self.storage = t._storage
-        self.version = t._storage.version
-        if self.version < 0 and tls.me.grad:
-            raise inference_saved()
-        self.number = number
-        self.spec = t._spec
-        self.unpack = self.tensor = self.value = self.packed = self.tangent = None
-        if hooks:
-            pack, self.unpack = hooks[-1]
-            self.packed = pack_one(pack, t)
-            self.storage = None
-            self.tensor = edge_of(t)
-        elif number is None:
-            self.tensor = t
-        else:
-            self.value = value_of(t)
-
-    def register_hooks(self, pack_hook, unpack_hook):
-        """Keep what pack_hook(tensor) gives, until unpack_hook makes it a tensor again."""
-        if self.unpack is not None:
-            raise RuntimeError(
-                "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is allowed "
-                "at a time."
-            )
-        tensor = wrap(self.value, _plain(self.spec)) if self.tensor is None else self.tensor.detach()
-        self.packed, self.unpack = pack_one(pack_hook, tensor), unpack_hook
-        self.storage, self.tensor = None, None if self.tensor is None else edge_of(self.tensor)
-
-    def get(self, node):
-        if self.unpack is not None:
-            got = unpack_one(self.unpack, self.packed)
-            edge = self.tensor if self.number is None else (node, self.number)
-            if edge is not None and not isinstance(edge[0], Node):
-                return edge[0] if got._storage is edge[0]._storage else wrap(value_of(got), _plain(got._spec), edge)
-            return wrap(value_of(got), _plain(got._spec), edge)
-        if self.storage.version != self.version:
-            edge = edge_of(self.tensor) if self.number is None else (node, self.number)
-            raise changed(edge, self.spec, self.storage.version, self.version, node.trace)
-        if self.number is None:
-            return self.tensor
-        t = wrap(self.value, _plain(self.spec), (node, self.number) if node.differentiable[self.number] else None)
-        if self.tangent is not None:
-            t.__dict__["_tangent"] = self.tangent
-        return t
+_SEEN = ((),)  # what a node keeps after its only look at saved_tensors
 
 
 class _Context(PythonNode, FunctionCtx):
@@ -127,7 +83,7 @@ class _Context(PythonNode, FunctionCtx):
                 )
             else:
                 number = next((i for i, r in enumerate(results) if r is t), None) if records else None
-                kept.append(_Saved(t, number, hooks))
+                kept.append(SavedTensor(t, number, hooks))
         self.kept = tuple(kept)
         self.to_save = None
 
@@ -136,15 +92,26 @@ class _Context(PythonNode, FunctionCtx):
         """What save_for_backward kept."""
         if self.to_save is not None:
             return tuple(self.to_save)
+        if self.kept is _SEEN:
+            raise seen_already()
         if self.kept is None:
             raise freed()
-        return tuple(None if s is None else s.get(self) for s in self.kept)
+        got = tuple(None if s is None else s.get(self) for s in self.kept)
+        if got and self.function.clear_saved_tensors_on_access:
+            self.kept = _SEEN
+        return got
 
-    saved_variables = saved_tensors
+    @property
+    def saved_variables(self):
+        """The old name of saved_tensors."""
+        errors.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning)
+        return self.saved_tensors
 
     @property
     def _raw_saved_tensors(self):
-        return tuple(s for s in self.kept or () if s is not None)
+        if self.kept is None:
+            raise freed()
+        return tuple(SavedNone() if s is None else s for s in self.kept)
 
     def release(self):
         if self.kept:
@@ -221,12 +188,8 @@ def _expandable(shape, desired):
     return len(shape) <= len(desired) and all(a in (1, b) for a, b in zip(reversed(shape), reversed(desired)))
 
 
-def _plain(spec):
-    return Spec.dense(tuple(spec.shape), spec.dtype, spec.device)
-
-
 def make_zeros(spec):
-    spec = _plain(spec)
+    spec = plain(spec)
     return wrap(zeros_value(spec), spec)
 
 
@@ -246,6 +209,9 @@ class Function(metaclass=FunctionMeta):
     """
 
     generate_vmap_rule = False
+    clear_saved_tensors_on_access = (
+        False  # let go of saved tensors with the first look at them, which is then the only one
+    )
 
     def __init__(self, *args, **kwargs):
         errors.warn(
@@ -342,12 +308,13 @@ def run_forward(cls, args, edges, records):
     me = tls.me
     hooks, special = me.extra.pop("saved_hooks", None), me.special
     if me.extra.get("dual") is not None:
-        me.special = me.extra["dual"].outer
+        me.special = me.extra["dual"].before
     try:
         with no_grad():
             if cls.setup_context is not Function.setup_context:
                 output = cls.forward(*args)
                 cls.setup_context(ctx, args, output)
+                check_saved(ctx, args, output)
             else:
                 output = cls.forward(ctx, *args)
     finally:
@@ -366,6 +333,7 @@ def _finish(ctx, output, inputs, records):
             "Some elements marked as dirty during the forward method were not returned as output. The inputs that are modified "
             "inplace must all be outputs of the Function."
         )
+    _check_dirty(outs, inputs, dirty, records)
     results = [_result(o, inputs, dirty, ctx.non_differentiable) for o in outs]
     ctx.specs = tuple(r._spec if isinstance(r, Tensor) else None for r in results)
     ctx.differentiable = tuple(
@@ -378,6 +346,17 @@ def _finish(ctx, output, inputs, records):
                 _attach(ctx, k, r, any(o is d for d in dirty))
     ctx.keep(results, records)
     return results[0] if single else tuple(results)
+
+
+def _check_dirty(outs, inputs, dirty, records):
+    """What `mark_dirty` may not be given."""
+    for o in dirty:
+        if not any(o is t for t in inputs):
+            if records and o._base is not None:
+                raise dirty_no_input()
+            errors.warn(str(dirty_no_input()))
+        elif records and o._base is not None and sum(isinstance(t, Tensor) for t in outs) > 1:
+            raise dirty_view_among_several()
 
 
 def _result(o, inputs, dirty, constant):
@@ -435,15 +414,19 @@ def once_differentiable(fn):
 
 class _Refusal(PythonNode):
     __slots__ = ()
+    message = "trying to differentiate twice a function that was marked with @once_differentiable"
 
     def apply(self, *grads):
-        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+        raise RuntimeError(self.message)
 
 
 def _refusing(t):
     made = make(t._storage, t._spec, t._offset)
-    made._edge = (class_of("Error", _Refusal)("torch::autograd::Error", (), (_plain(t._spec),)), 0)
+    made._edge = (class_of("Error", _Refusal)("torch::autograd::Error", (), (plain(t._spec),)), 0)
     return made
+
+
+BackwardCFunction = _Context
 
 
 class InplaceFunction(Function):

@@ -109,6 +109,13 @@ def _strict_jacobian(grads):
             )
 
 
+def _no_graph(i):
+    return RuntimeError(
+        f"The jacobian of the user-provided function is independent of input {i}. This is not allowed in strict mode when "
+        "create_graph=True."
+    )
+
+
 def _filled(grads, refs, strict, create_graph, stage):
     out = []
     for i, (g, r) in enumerate(zip(grads, refs)):
@@ -125,11 +132,7 @@ def _filled(grads, refs, strict, create_graph, stage):
                 )
             g = r.detach() * 0
         elif strict and create_graph and not g.requires_grad:
-            if stage == "back":
-                raise RuntimeError(
-                    f"The jacobian of the user-provided function is independent of input {i}. This is not allowed in strict mode "
-                    "when create_graph=True."
-                )
+            raise _no_graph(i)
         out.append(g)
     return tuple(out)
 
@@ -223,10 +226,10 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
                 'torch.autograd.functional.jacobian: `strict=True` and `strategy="forward-mode"` are not supported together '
                 '(yet). Please either set `strict=False` or `strategy="reverse-mode"`.'
             )
-        if not vectorize:
-            raise NotImplementedError(_VECTORIZED)
+    items, many = _checked(inputs, "inputs", "jacobian")
+    if strategy == "forward-mode" and not vectorize:
+        raise NotImplementedError(_VECTORIZED)
     with enable_grad():
-        items, many = _checked(inputs, "inputs", "jacobian")
         items = _inputs(items, create_graph)
         outputs, many_out = _checked(func(*items), "outputs of the user-provided function", "jacobian")
         if strict:
@@ -250,6 +253,8 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
                             f"Output {n} of the user-provided function is independent of input {i}. This is not allowed in strict "
                             "mode."
                         )
+                    if create_graph and not g.requires_grad:
+                        raise _no_graph(i)
                 return got
 
             table.append(_finish(tuple(_rows(row, o, items)), create_graph))
@@ -276,7 +281,7 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
     """The Hessian of a scalar function at inputs, nested twice by inputs."""
     items, many = _checked(inputs, "inputs", "hessian")
     if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
-        raise AssertionError(_STRATEGIES)
+        raise AssertionError(_STRATEGIES.partition(" Hint")[0])
     if outer_jacobian_strategy == "forward-mode" and not vectorize:
         raise NotImplementedError(_VECTORIZED)
     scalar = _scalar(func, "hessian", strict)
@@ -294,7 +299,7 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
             _strict_jacobian(got)
             return got
 
-    table = jacobian(first, items, create_graph=create_graph, strict=strict)
+    table = jacobian(first, items, create_graph=create_graph, strict=strict, vectorize=strict and vectorize)
     rows = tuple(_back(row, many) for row in table)
     return _back(rows, many)
 

@@ -1,6 +1,10 @@
 """The grad modes under PyTorch's module name."""
 
+import threading
+
 from .mode import _set_grad_enabled, enable_grad, inference_mode, no_grad, set_grad_enabled
+
+_said = threading.local()  # threads: what set_multithreading_enabled was told
 
 
 class _unsafe_preserve_version_counter:
@@ -17,11 +21,30 @@ class _unsafe_preserve_version_counter:
             t._storage.version = version
 
 
+def is_multithreading_enabled() -> bool:
+    """What set_multithreading_enabled was told."""
+    return getattr(_said, "threads", True)
+
+
 class set_multithreading_enabled:
-    """Accepted: the backward pass records into one graph in one thread, which XLA runs in many. Also a context manager."""
+    """Kept, and without effect: the backward pass records into one graph in one thread, which XLA runs in many. Also a context."""
 
     def __init__(self, mode):
-        self.mode = mode
+        self.mode, self.prev = mode, is_multithreading_enabled()
+        _said.threads = bool(mode)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        _said.threads = self.prev
+
+
+class enforce_grad_layout_policy:
+    """Accepted: gradients always have the layout of their leaves. Also a context manager."""
+
+    def __init__(self, enable=True):
+        self.enable = enable
 
     def __enter__(self):
         return self
@@ -30,18 +53,12 @@ class set_multithreading_enabled:
         return None
 
 
-class enforce_grad_layout_policy(set_multithreading_enabled):
-    """Accepted: gradients always have the layout of their leaves. Also a context manager."""
-
-    def __init__(self, enable=True):
-        super().__init__(enable)
-
-
 __all__ = [
     "_set_grad_enabled",
     "enable_grad",
     "enforce_grad_layout_policy",
     "inference_mode",
+    "is_multithreading_enabled",
     "no_grad",
     "set_grad_enabled",
     "set_multithreading_enabled",

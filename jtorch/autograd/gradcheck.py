@@ -6,12 +6,12 @@ from .. import errors
 from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core.record import tls
-from ..core.spec import Spec
-from ..creation import empty, from_array
+from ..core.spec import Size, Spec
+from ..creation import empty, from_array, strided
 from ..tensor import Tensor, edge_of, value_of, wrap
 from . import forward_ad
 from .entry import grad as autograd_grad
-from .mode import enable_grad, no_grad
+from .mode import enable_grad
 from .node import PythonNode
 
 
@@ -29,7 +29,8 @@ def _outputs(out):
 
 
 def _numpy(t):
-    return np.array(t.detach().numpy())
+    t = t.detach()
+    return np.array((t if t.layout is strided else t.to_dense()).numpy())
 
 
 def _parts(array):
@@ -50,8 +51,7 @@ def _numerical(func, inputs, k, eps):
 
     def at(value):
         x.data.copy_(from_array(value, x.device, x.dtype))
-        with no_grad():
-            return [_parts(_numpy(o)) for o in _outputs(func(*inputs))]
+        return [_numpy(o) for o in _outputs(func(*inputs))]
 
     try:
         for unit in directions:
@@ -59,12 +59,25 @@ def _numerical(func, inputs, k, eps):
                 step = np.zeros(start.size, start.dtype)
                 step[i] = eps * unit
                 step = step.reshape(start.shape)
-                ups, downs = at(start + step), at(start - step)
-                columns.append([(u - d) / (2 * eps) for u, d in zip(ups, downs)])
-        ends = at(start)
+                downs, ups = at(start - step), at(start + step)
+                _same_kinds(downs, ups, np.unravel_index(i, start.shape), eps)
+                columns.append([(_parts(u) - _parts(d)) / (2 * eps) for u, d in zip(ups, downs)])
+        ends = list(map(_parts, at(start)))
     finally:
         x.data.copy_(from_array(start, x.device, x.dtype))
     return [np.stack([c[j] for c in columns]) if columns else np.zeros((0, end.size)) for j, end in enumerate(ends)]
+
+
+def _same_kinds(before, after, place, eps):
+    """That the results at two points near each other are of the same shapes and dtypes."""
+    for a, b in zip(before, after):
+        for what, x, y in (("shape", Size(a.shape), Size(b.shape)), ("dtype", *map(dtypes.of, (a.dtype, b.dtype)))):
+            if x != y:
+                where = tuple(int(k) for k in place)
+                raise AssertionError(
+                    f"Expected `func` to return outputs with the same {what} when inputs are perturbed on index {where} by {eps}, "
+                    f"but got: {what}s {x} and {y}."
+                )
 
 
 def _side_by_side(numerical, analytical):
@@ -107,6 +120,7 @@ def gradcheck(
             _check_forward(func, inputs, eps, atol, rtol)
         if check_backward_ad:
             _check(func, inputs, eps, atol, rtol, nondet_tol)
+            _check_linear(func, inputs)
             if check_undefined_grad:
                 _check_undefined(func, inputs)
     except GradcheckError:
@@ -160,6 +174,21 @@ def _check_forward(func, inputs, eps, atol, rtol):
                 )
 
 
+def _check_linear(func, inputs):
+    """That gradients of zero give zeros, of the inputs' layout."""
+    wanted = [inputs[k] for k in _differentiated(inputs)]
+    outputs = [o for o in _outputs(func(*inputs)) if o.requires_grad]
+    if not outputs:
+        return
+    for x, g in zip(wanted, autograd_grad(outputs, wanted, [o.detach() * 0 for o in outputs], allow_unused=True)):
+        if g is None:
+            continue
+        if g.layout is not x.layout:
+            raise GradcheckError(f"grad is incorrect layout ({g.layout} is not {x.layout})")
+        if _numpy(g).any():
+            raise GradcheckError("backward not multiplied by grad_output")
+
+
 class _Undefined(PythonNode):
     """Lets no gradient through."""
 
@@ -184,13 +213,13 @@ def _check_undefined(func, inputs):
             got = autograd_grad(ends, wanted, [o.detach() * 0 for o in outputs], allow_unused=True) if ends else ()
         except RuntimeError as error:
             raise GradcheckError(
-                "Expected backward function to handle undefined output grads. Please look at 'Notes about undefined output "
-                "gradients' in 'tools/autograd/derivatives.yaml'"
+                'Expected backward function to handle undefined output grads. Please look at "Notes about undefined output '
+                'gradients" in "tools/autograd/derivatives.yaml"'
             ) from error
         if any(g is not None and _numpy(g).any() for g in got):
             raise GradcheckError(
                 "Expected all input grads to be undefined or zero when all output grads are undefined or zero. Please look at "
-                "'Notes about undefined output gradients' in 'tools/autograd/derivatives.yaml'"
+                '"Notes about undefined output gradients" in "tools/autograd/derivatives.yaml"'
             )
         return len(outputs)
 

@@ -64,6 +64,8 @@ class saved_tensors_hooks:
 
     def __exit__(self, *exc):
         extra = tls.me.extra
+        if not extra.get("saved_hooks"):
+            return  # left once more than entered
         extra["saved_hooks"] = extra["saved_hooks"][:-1]
         if not extra["saved_hooks"]:
             del extra["saved_hooks"]
@@ -112,12 +114,11 @@ class allow_mutation_on_saved_tensors:
             raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
         self._hooks = saved_tensors_hooks(tape.as_it_is, self._unpack)
         self._hooks.__enter__()
-        me.put("mutation_allowed", True)
+        me.put("mutation_allowed", self)
         return self
 
-    @staticmethod
-    def _unpack(tensor):
-        if not tls.me.extra.get("mutation_allowed"):
+    def _unpack(self, tensor):
+        if tls.me.extra.get("mutation_allowed") is not self:
             raise AssertionError(
                 "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context "
                 "in which the graph was originally recorded."

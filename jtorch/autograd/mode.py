@@ -36,7 +36,7 @@ class _Mode:
                 FutureWarning,
             )
         if inspect.isgeneratorfunction(fn):
-            return _wrap_generator(make, fn)
+            return wrap_generator(make, fn)
 
         @functools.wraps(fn, updated=() if inspect.isclass(fn) else ("__dict__",))
         def run(*args, **kwargs):
@@ -58,7 +58,7 @@ def turn(on):
     return before
 
 
-def _wrap_generator(make, fn):
+def wrap_generator(make, fn):
     """The mode holds while the generator runs, not while its consumer does."""
 
     @functools.wraps(fn)

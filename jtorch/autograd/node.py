@@ -5,7 +5,7 @@ import itertools
 from ..core.record import tls
 from ..core.spec import Spec
 from ..core.stretch import tape
-from ..errors_autograd import freed, inference_saved
+from ..errors_autograd import freed, inference_saved, no_hooks, nothing_saved
 from ..handles import RemovableHandle
 from ..ops.registry import SCALAR
 from ..tracebacks import stack_of_call
@@ -19,14 +19,14 @@ class Node:
     """One step of the tape: the gradients of its operands from those of its results.
 
     edges: for each operand None, or (node, result number) or (leaf tensor, 0). saved: the values that the derivative needs, a tuple, or
-    what `saved_tensors_hooks` made of them (Packed). guards: (storage, version) of tensors that must not have changed since. of_leaf:
+    what `saved_tensors_hooks` made of them (Packed). guards: (storage, version) of tensors that must not have changed since. _of_leaf:
     its result is shown as a leaf.
     """
 
     __slots__ = (
         "bwd", "edges", "saved", "numbers", "guards", "sequence", "hooks", "pre_hooks", "retained", "extra", "trace", "__weakref__",
     )  # fmt: skip
-    of_leaf = False
+    _of_leaf = False
 
     def __init__(self, bwd, edges, saved, numbers, guards):
         self.bwd = bwd
@@ -213,14 +213,10 @@ class SavedTensor:
     def register_hooks(self, pack_hook, unpack_hook):
         """Keep what pack_hook(tensor) gives in the place of the tensor, until unpack_hook makes it one again."""
         node, at = self.node, self.position
-        for hook in (pack_hook, unpack_hook):
-            if not callable(hook):
-                raise TypeError(
-                    "register_hooks(): incompatible function arguments. The following argument types are supported:\n"
-                    "    1. (self: SavedTensor, arg0: Callable, arg1: Callable) -> None"
-                )
+        if not (callable(pack_hook) and callable(unpack_hook)):
+            raise no_hooks()
         if at < 0:
-            raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
+            raise nothing_saved()
         if node.saved is None:
             raise RuntimeError(
                 "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are freed "

@@ -12,13 +12,15 @@ from .. import errors, errors_extend
 from ..core import dtype as dtypes
 from ..core.record import tls
 from ..core.shapes import wrap_dim
+from ..core.tags import Tag
+from ..ops import registry
 from ..tensor import Tensor, edge_of
 
-_TENSOR = {"add", "sub", "mul", "div", "rsub", "bitwise_and", "bitwise_or", "bitwise_xor"}
-_TENSOR_OR_SCALAR = {"eq", "ne", "lt", "le", "gt", "ge", "remainder", "fmod"}
+_TENSOR = {"add", "sub", "mul", "rsub", "bitwise_and", "bitwise_or", "bitwise_xor"}
+_TENSOR_OR_SCALAR = {"eq", "ne", "lt", "le", "gt", "ge", "fmod"}
 _FIXED = {
-    "where": "self", "transpose": "int", "select": "int", "unbind": "int", "slice": "Tensor", "split": "Tensor",
-    "index": "Tensor", "masked_fill": "Scalar",
+    "where": "self", "transpose": "int", "select": "int", "unbind": "int", "slice": "Tensor",
+    "index": "Tensor",
 }  # fmt: skip
 _BY_DIM = {
     "sum": "dim_IntList",
@@ -31,6 +33,50 @@ _BY_DIM = {
 }
 
 
+def _is_tensor(x, one="Tensor", other="default"):
+    return one if isinstance(x, Tensor) else other
+
+
+# Whose signature hangs on the values of its arguments: {name of the record: a function of these}.
+_BY_ARGUMENTS = {
+    "bucketize": lambda values, *_: _is_tensor(values, other="Scalar"),
+    "clamp": lambda self, *limits: "Tensor" if any(isinstance(x, Tensor) for x in limits) else "default",
+    "clamp_max": lambda self, limit: _is_tensor(limit),
+    "clamp_min": lambda self, limit: _is_tensor(limit),
+    "div": lambda self, other, rounding_mode=None: "Tensor" if rounding_mode is None else "Tensor_mode",
+    "index_fill": lambda self, dim, index, value: _is_tensor(value, "int_Tensor", "int_Scalar"),
+    "isin": lambda a, b, *_: f"{_is_tensor(a, other='Scalar')}_{_is_tensor(b, other='Scalar')}",
+    "lerp": lambda self, end, weight: _is_tensor(weight, other="Scalar"),
+    "masked_fill": lambda self, mask, value: _is_tensor(value, other="Scalar"),
+    "median_dim": lambda *_: "dim",
+    "nanmedian_dim": lambda *_: "dim",
+    "max_dim": lambda *_: "dim",
+    "min_dim": lambda *_: "dim",
+    "pow": lambda self, exponent: "Scalar"
+    if not isinstance(self, Tensor)
+    else _is_tensor(exponent, "Tensor_Tensor", "Tensor_Scalar"),
+    "remainder": lambda self, other: _is_tensor(other, other="Scalar") if isinstance(self, Tensor) else "Scalar_Tensor",
+    "round": lambda self, decimals=None: "default" if decimals is None else "decimals",
+    "scatter": lambda self, dim, index, src=None, value=None, reduce=None: _is_tensor(src, "src", "value") if reduce is None
+    else _is_tensor(src, "reduce", "value_reduce"),
+    "searchsorted": lambda edges, values, *_: _is_tensor(values, other="Scalar"),
+    "_split": lambda self, size, *_: "Tensor" if isinstance(size, int) else "default",
+    "squeeze": lambda self, dim=None: "default" if dim is None else "dim" if isinstance(dim, int) else "dims",
+    **{name: (lambda *_: "correction") for name in ("std", "std_mean", "var", "var_mean")},
+}  # fmt: skip
+# The operators of records that have names of their own.
+_NAMES = {
+    "max_dim": "max",
+    "median_all": "median",
+    "median_dim": "median",
+    "min_dim": "min",
+    "nanmedian_all": "nanmedian",
+    "nanmedian_dim": "nanmedian",
+    "nonzero_rows": "nonzero",
+    "vector_norm": "linalg_vector_norm",
+}
+
+
 class OpOverload:
     """One signature of an operator: `torch.ops.aten.add.Tensor`."""
 
@@ -38,13 +84,14 @@ class OpOverload:
         self._overloadpacket = packet
         self._overloadname = overload
         self._fn = fn
+        self._tags = None  # of torch.library: as it was defined
         self.__name__ = f"{packet.__name__}.{overload}"
         self.__qualname__ = self.__name__
         self.__doc__ = fn.__doc__
         self.__module__ = f"jtorch.ops.{packet.namespace}"
 
     def __call__(self, /, *args, **kwargs):
-        return self._fn(*args, **kwargs)
+        return called(self, args, kwargs)
 
     def __deepcopy__(self, memo):
         return self  # one object stands for an operator, also in a copy of a table
@@ -61,6 +108,11 @@ class OpOverload:
     @property
     def op(self):
         return self._fn
+
+    @property
+    def tags(self) -> list:
+        """What is known about the operator; of the op table's, all but which are PyTorch's core."""
+        return list(_tags_of(self._overloadpacket.__name__) if self._tags is None else self._tags)
 
     def name(self) -> str:
         """The qualified name: "aten::add.Tensor"."""
@@ -85,7 +137,7 @@ class OpOverloadPacket:
         self.__doc__ = fn.__doc__
 
     def __call__(self, /, *args, **kwargs):
-        return self._fn(*args, **kwargs)
+        return called(self, args, kwargs)
 
     def __getattr__(self, overload):
         if overload.startswith("_"):
@@ -111,21 +163,40 @@ class OpOverloadPacket:
         return f"<OpOverloadPacket(op='{self.namespace}.{self.__name__}')>"
 
 
+_RECORDS = {operator: record for record, operator in _NAMES.items()}
+
+called = None  # (operator, args, kwargs) -> its result, `__torch_function__` asked first; set by aten
 packet_of = None  # (name, record) -> the packet torch.ops.aten has for it; set by aten
+
+
+def _tags_of(name) -> list:
+    """The tags of an operator of the op table."""
+    plain = name.rstrip("_")
+    record = registry.OPS.get(plain) or registry.OPS.get(_RECORDS.get(plain))
+    seeded = plain.startswith(("rand", "bernoulli", "multinomial", "normal", "dropout"))
+    said = {
+        Tag.pointwise: record is not None and record.elementwise,
+        Tag.inplace: name.endswith("_"),
+        Tag.nondeterministic_seeded: seeded or record is not None and record.random,
+        Tag.dynamic_output_shape: record is not None and record.dynamic,
+    }
+    return [Tag.pt2_compliant_tag, *(tag for tag, so in said.items() if so)]
 
 
 def overload_of(record, args, inplace=False):
     """The operator object for a call of a record with these argument values."""
-    name = record.name + "_" if inplace else record.name
-    packet = packet_of(name, record)
+    name = _NAMES.get(record.name, record.name)
+    if name == "_split":
+        name = "split" if isinstance(args[1], int) else "split_with_sizes"
+    packet = packet_of(name + "_" if inplace else name, record)
     given = {p.name: a for p, a in zip(record.params, args)}
     second = args[1] if len(args) > 1 else None
     if record.name in _TENSOR:
         overload = "Tensor"
     elif record.name in _TENSOR_OR_SCALAR:
         overload = "Tensor" if isinstance(second, Tensor) else "Scalar"
-    elif record.name == "pow":
-        overload = "Tensor_Tensor" if isinstance(second, Tensor) else "Tensor_Scalar"
+    elif record.name in _BY_ARGUMENTS:
+        overload = _BY_ARGUMENTS[record.name](*args)
     elif record.name in _BY_DIM and given.get("dim") is not None:
         overload = _BY_DIM[record.name]
     else:
@@ -170,15 +241,22 @@ def dispatch(record, values, inplace=False):
         )
     func = overload_of(record, values, inplace)
     args, kwargs = schema_form(record, values)
-    return True, _ask(func, classes, args, kwargs)
+    return True, as_result(_ask(func, classes, args, kwargs))
 
 
-def _ask(func, classes, args, kwargs):
+def as_result(found):
+    """What a `__torch_dispatch__` gave for an operator of the op table, whose results are tensors."""
+    if found is not None and not isinstance(found, (Tensor, tuple, list)):
+        raise errors_extend.no_cast(found)
+    return found
+
+
+def _ask(func, classes, args, kwargs, mode=None):
     for cls in classes:
         result = cls.__torch_dispatch__(func, classes, args, kwargs)
         if result is not NotImplemented:
             return result
-    raise errors_extend.no_dispatch(func, classes)
+    raise errors_extend.no_dispatch(func, classes, mode)
 
 
 # Methods written by hand, as the operators that a subclass with a `__torch_dispatch__` is asked for.

@@ -116,6 +116,26 @@ def _layer_norm(call, input, normalized_shape, weight=None, bias=None, eps=1e-5,
 
 
 # name of the op table -> function of `call` and its arguments
+def _chunk(call, input, chunks, dim=0):
+    if chunks < 1 or not input.shape[dim]:
+        return None
+    return call("split.Tensor", input, -(-input.shape[dim] // chunks), *(dim,)[: dim != 0])
+
+
+def _embedding(call, weight, indices, padding_idx=None, scale_grad_by_freq=False):
+    if scale_grad_by_freq:
+        return call("embedding", weight, indices, -1 if padding_idx is None else padding_idx, True)
+    return call("embedding", weight, indices, *(() if padding_idx is None else (padding_idx,)))
+
+
+def _norm(call, input, p="fro", dim=None, keepdim=False, dtype=None):
+    if dtype is not None or p != "fro" and isinstance(p, str):
+        return None
+    along = [] if dim is None else [[dim] if isinstance(dim, int) else list(dim), *[True] * keepdim]
+    order = 2 if p in ("fro", None) else p
+    return call("linalg_vector_norm", input, *([order, *along] if along or order != 2 else ()))
+
+
 PARTS = {
     "linear": _linear,
     "matmul": _matmul,
@@ -124,4 +144,7 @@ PARTS = {
     "softmax": _softmax("_softmax"),
     "log_softmax": _softmax("_log_softmax"),
     "layer_norm": _layer_norm,
+    "chunk": _chunk,
+    "embedding_rows": _embedding,
+    "norm": _norm,
 }

@@ -19,7 +19,7 @@ def jvp(func, arguments, tangents, has_aux):
     given = [_alike(t, t._spec, recording) for t in arguments.tensors]
     forward_ad.enter_dual_level(of_func=True)
     try:
-        with Taping() as here:
+        with forward_ad._set_fwd_grad_enabled(True), Taping() as here:
             for t, tangent in zip(given, tangents):
                 t._storage.version = here.birth
                 if tangent is None:

@@ -24,7 +24,7 @@ def possible(tensors, dual=False) -> bool:
 
 
 def run(func, arguments, in_axes, size, out_dims_of):
-    """(the result's tensors, with all slices, its tree). in_axes: one a tensor. out_dims_of: of a result, where slices go, one a tensor.
+    """(the result's leaves, tensors with all slices, its tree). in_axes: one a tensor. out_dims_of: of a result, where slices go, one a tensor.
 
     Raises ByTracing, or anything, where this way is none.
     """
@@ -40,7 +40,7 @@ def run(func, arguments, in_axes, size, out_dims_of):
     if recording:
         written = [t for t, (storage, version) in zip(tensors, before) if t._storage.version != version]
         join([*leaves, *written], here)
-    results = [_taken(t, dim, here, recording) for t, dim in zip(leaves, dims)]
+    results = [_taken(t, dim, here, recording) if isinstance(t, Tensor) else t for t, dim in zip(leaves, dims)]
     for original, t, axis, (storage, version) in zip(arguments.tensors, tensors, in_axes, before):
         times = t._storage.version - version if t._storage is storage else 0
         if times:

@@ -57,7 +57,7 @@ class _Use(PythonNode):
     """A tensor's use as an argument."""
 
     __slots__ = ("here",)
-    of_leaf = True  # the tensor is a leaf to whoever asks
+    _of_leaf = True  # the tensor is a leaf to whoever asks
 
     def __init__(self, t, edge, here):
         super().__init__("UseBackward", (edge,), (t._spec,))

@@ -88,7 +88,7 @@ class _Checked:
 
 def _checked(out, kind):
     """The tensors of a result, checked."""
-    all_tensors(out, "vjp(f, *primals)" if kind == "jacrev" else "jacfwd(f, argnums)(*args)")
+    all_tensors(out, "vjp(f, *primals)" if kind == "jacrev" else "jvp(f, primals, tangents)")
     leaves = flatten(out)[0]
     _real(leaves, kind, "output")
     return leaves

@@ -13,7 +13,7 @@ from ..core.record import tls
 from ..tensor import Tensor, edge_of
 from . import by_dual, by_tape, hooked
 from .lift import Arguments, Results, is_tensor, lift
-from .trees import flatten, show, unflatten
+from .trees import flatten, outline, show, unflatten
 
 
 def _selected(argnums, args):
@@ -23,14 +23,14 @@ def _selected(argnums, args):
     chosen = (argnums,) if isinstance(argnums, int) else argnums
     if not chosen:
         raise RuntimeError("argnums must be non-empty")
-    if any(not isinstance(i, int) for i in chosen):
-        raise RuntimeError(f"argnums elements must be int, got {chosen}")
     for i in chosen:
+        if not isinstance(i, int):
+            raise RuntimeError(f"argnum must be int, got: {type(i)}")
         if not -len(args) <= i < len(args):
             raise RuntimeError(f"Got argnum={i}, but only {len(args)} positional inputs")
     found = [i % len(args) for i in chosen]
     if len(set(found)) != len(found):
-        raise RuntimeError(f"argnums elements must be unique, got {argnums}")
+        raise RuntimeError(f"argnums elements must be unique, got {tuple(found)}")
     return found
 
 
@@ -183,16 +183,14 @@ def grad(func, argnums=0, has_aux=False):
     return wrapper
 
 
-_WHOSE = {"vjp": "expected f(*primals)", "jvp": "Expected f(*args)", "jac": "Expected f(*args)"}
-
-
 def all_tensors(out, name):
     """A result, checked to be of tensors that the transformation can differentiate."""
-    if name.startswith("vjp") and not flatten(out)[0]:
-        raise RuntimeError(f"{name}: Expected f to be a function that has non-empty output (got output = {out})")
-    for x in flatten(out)[0]:
+    leaves = flatten(out)[0]
+    if not leaves or len(leaves) == 1 and leaves[0] is None:
+        raise RuntimeError(f"{name}: Expected f to be a function that has non-empty output (got output = {leaves})")
+    for x in leaves:
         if not isinstance(x, Tensor):
-            raise RuntimeError(f"{name}: {_WHOSE[name[:3]]} to return only tensors, got unsupported type {type(x)}")
+            raise RuntimeError(f"{name}: expected f(*primals) to return only tensors, got unsupported type {type(x)}")
         if name.startswith("vjp") and not differentiable(x._spec):
             raise RuntimeError(
                 f"vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype {x.dtype}"
@@ -287,7 +285,7 @@ def _cotangents(cotangents, result, specs):
     if tree != expected:
         raise RuntimeError(
             f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. "
-            f"cotangents: {show(tree)}, primal output: {show(expected)}"
+            f"cotangents: {outline(tree)}, primal output: {outline(expected)}"
         )
     for g, s in zip(leaves, specs):
         if tuple(g.shape) != tuple(s.shape):

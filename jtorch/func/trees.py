@@ -38,6 +38,16 @@ def _build(tree, leaves):
     return made
 
 
+class _Leaf:
+    def __repr__(self):
+        return "*"
+
+
+def outline(tree) -> str:
+    """A tree in one line, as PyTorch's newer errors write it."""
+    return repr(_build(tree, iter(_Leaf, None)))
+
+
 def show(tree, indent=2) -> str:
     """A tree as PyTorch's errors write it."""
     if tree is None:

@@ -138,7 +138,8 @@ def _run(func, args, kwargs, dims, size, out_dims, randomness):
             with level("vmap", size=size, randomness=randomness) as here, randomness_of(randomness, axis, size):
                 out, written = arguments.call(func, slices)
                 written = [here.own(a) if in_axes[k] is None else a for a, (k, _, _) in zip(written, arguments.written)]
-                outs["dims"] = _out_dims(out_dims, out, func)
+                dims = _out_dims(out_dims, out, func)
+                outs["dims"] = [d for d, x in zip(dims, flatten(out)[0]) if isinstance(x, Tensor)]
                 arrays = results.take(out)
                 if any(d is None and here.sliced(a) for d, a in zip(outs["dims"], arrays)):
                     raise has_slices(func)
@@ -184,10 +185,8 @@ def no_tensor(name, x):
 
 
 def _out_dims(out_dims, out, func):
+    """Where the slices of each leaf of a result go, as `out_dims` says; what is no tensor has none."""
     leaves, tree = flatten(out)
-    for x in leaves:
-        if not isinstance(x, Tensor):
-            raise no_tensor(_name(func), x)
     if not all(d is None or isinstance(d, int) for d in flatten(out_dims)[0]):
         raise ValueError(
             f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of ints "
@@ -201,6 +200,9 @@ def _out_dims(out_dims, out, func):
             f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of "
             f"`outputs`. out_dims has structure {show(flatten(out_dims)[1])} but outputs has structure {show(tree)}."
         )
+    for x, dim in zip(leaves, flat):
+        if dim is not None and not isinstance(x, Tensor):
+            raise no_tensor(_name(func), x)
     return flat
 
 

@@ -179,9 +179,15 @@ class Tracer(TracerBase):
     def call_module(self, m, forward, args, kwargs):
         """What a call of a submodule does: a node for a leaf, else what is inside."""
         path = self.path_of_module(m)
-        if not self.is_leaf_module(m, path):
-            return forward(*args, **kwargs)
-        return self.create_proxy("call_module", path, args, kwargs)
+        calls = self.num_calls.get(path, 0)
+        self.num_calls[path] = calls + 1
+        self.module_stack[f"{path}@{calls}" if calls else path] = path, type(m)
+        try:
+            if not self.is_leaf_module(m, path):
+                return forward(*args, **kwargs)
+            return self.create_proxy("call_module", path, args, kwargs)
+        finally:
+            self.module_stack.popitem()
 
     def getattr(self, attr, attr_val, parameter_proxy_cache):
         """What reading an attribute of a module gives: a parameter becomes a node."""
@@ -322,6 +328,7 @@ class Tracer(TracerBase):
         else:
             self.root, fn = Module(), root
         self.graph = Graph(tracer_cls=getattr(self, "__class__", None))
+        self.module_stack, self.num_calls = collections.OrderedDict(), {}
         self.tensor_attrs = {
             id(v): (n, v) for path, m in self.root.named_modules() for k, v in vars(m).items()
             if isinstance(v, Tensor) and (n := f"{path}.{k}" if path else k)

@@ -58,9 +58,7 @@ def is_magic(name) -> bool:
 
 def snake_case(s) -> str:
     """CamelCase as camel_case."""
-    return "".join(
-        f"_{c.lower()}" if c.isupper() and k and not s[k - 1].isupper() else c.lower() for k, c in enumerate(s)
-    )
+    return re.sub(r"(?<=[a-z])([A-Z])", r"_\1", s).lower()
 
 
 class _Namespace:

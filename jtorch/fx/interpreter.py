@@ -60,6 +60,13 @@ class Interpreter:
     def boxed_run(self, args_list):
         """run, on a list of inputs that is emptied."""
         args = list(args_list)
+        wanted = [n for n in self.graph.nodes if n.op == "placeholder" and not n.target.startswith("*")]
+        starred = any(n.op == "placeholder" and n.target.startswith("*") for n in self.graph.nodes)
+        if len(args) < len(wanted) or len(args) > len(wanted) and not starred:
+            raise RuntimeError(
+                f"Interpreter.boxed_run expected {len(wanted)} arguments for placeholders but received {len(args)} "
+                f"({'missing' if len(args) < len(wanted) else 'extra'} arguments)"
+            )
         args_list.clear()
         return self.run(*args, enable_io_processing=False)
 
@@ -138,6 +145,9 @@ class _TransformerTracer(TracerBase):
         return True
 
 
+_KEPT = ("nn_module_stack", "source_fn_stack", "stack_trace")
+
+
 class Transformer(Interpreter):
     """An interpreter whose values are proxies: `transform()` gives the module of the graph that it makes.
 
@@ -167,6 +177,13 @@ class Transformer(Interpreter):
     def call_function(self, target, args, kwargs):
         """A proxy of a call of a function."""
         return self.tracer.create_proxy("call_function", target, args, kwargs)
+
+    def run_node(self, n):
+        """The proxy for one node, with what is known of where that came from."""
+        made = super().run_node(n)
+        if isinstance(made, Proxy) and n.op != "output":
+            made.node.meta |= {k: n.meta[k] for k in _KEPT if k in n.meta and k not in made.node.meta}
+        return made
 
     def transform(self) -> GraphModule:
         """The module of the new graph."""

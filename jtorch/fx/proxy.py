@@ -1,5 +1,6 @@
 """Proxies: what stands for a value while a function is traced. Everything done with one becomes a node."""
 
+import copy
 import dis
 import inspect
 import operator
@@ -39,10 +40,14 @@ class TracerBase:
     trace_asserts = False
     proxy_buffer_attributes = False
     traced_func_name = "forward"
+    module_stack: dict = {}  # {path, with @n from the second call on: (path, class)} of the modules that run
 
     def create_node(self, kind, target, args, kwargs, name=None, type_expr=None) -> Node:
         """A node of the graph: to check or change all nodes, override this."""
-        return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+        made = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+        if self.module_stack:
+            made.meta["nn_module_stack"] = copy.copy(self.module_stack)
+        return made
 
     def proxy(self, node):
         """The proxy of a node: a subclass may return its own kind."""

@@ -102,7 +102,9 @@ def _equal_share(g: Array, input: Array, out: Array, dim: object, keepdim: bool)
     """The same where nan is equal to nothing: nan for all elements over which the result is nan."""
     g, out = (_restore_dims(x, input.shape, dim, keepdim) for x in (g, out))
     hit = (input == out).astype(g.dtype)
-    return g * hit / jnp.sum(hit, axis=all_dims(dim, input.ndim), keepdims=True)
+    count = jnp.sum(hit, axis=all_dims(dim, input.ndim), keepdims=True)
+    # Said outright: where g is known to XLA it takes a hit that is false for 0, whatever it is divided by.
+    return jnp.where(count == 0, jnp.nan, g * hit / count).astype(g.dtype)
 
 
 @op(where="", name="_even_gather", out=False)

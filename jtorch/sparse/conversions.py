@@ -195,6 +195,12 @@ def _compressing(kind):
     def to(input, blocksize=None, dense_dim=None):
         if not blocked:
             blocksize, dense_dim = None, blocksize if dense_dim is None else dense_dim
+        elif isinstance(blocksize, int):
+            blocksize = blocksize, blocksize
+        elif blocksize is not None and not isinstance(blocksize, (tuple, list)):
+            raise errors.argument(f"to_sparse_{kind}", "blocksize", "tuple of ints", blocksize, 1)
+        elif blocksize is not None and len(blocksize) != 2:
+            raise errors_sparse.block_lengths(kind, len(blocksize))
         return to_compressed(input, kind, blocksize, dense_dim)
 
     to.__name__ = to.__qualname__ = f"to_sparse_{kind}"

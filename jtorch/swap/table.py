@@ -17,6 +17,8 @@ FUNCTORCH = {
 # PyTorch's module -> the modules of jtorch that have its names, searched in this order.
 ELSEWHERE = {
     "_C": ("_C", "swap.internal.c"),
+    "_C._autograd": ("swap.internal.c_autograd",),
+    "_C._functions": ("swap.internal.c_functions",),
     "_C._functorch": ("swap.internal.functorch",),
     "_C._profiler": ("swap.internal.profiler",),
     "_C._nn": ("_C._nn", "swap.internal.nn"),

@@ -1,7 +1,9 @@
 """A default device for a stretch of a program or for a function: `torch.utils._device`, which packages import."""
 
 import functools
+import inspect
 
+from ..autograd.mode import wrap_generator
 from ..core import device as devices
 
 CURRENT_DEVICE = None
@@ -21,7 +23,9 @@ class DeviceContext:
 
 
 def device_decorator(device, func):
-    """`func`, each call of which runs under this device."""
+    """`func`, each call of which runs under this device; a generator whenever it runs."""
+    if inspect.isgeneratorfunction(func):
+        return wrap_generator(lambda: device, func)
 
     @functools.wraps(func)
     def call(*args, **kwargs):

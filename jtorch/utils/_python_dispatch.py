@@ -8,6 +8,7 @@ import contextlib
 import functools
 from types import MappingProxyType
 
+from .. import errors_extend
 from ..core.record import tls
 from ..dispatch import dispatched
 from ..dispatch.parts import PARTS
@@ -30,6 +31,7 @@ class TorchDispatchMode:
         raise NotImplementedError
 
     def __enter__(self):
+        errors_extend.mode_of_class(self, "__torch_dispatch__")
         me = tls.me
         self.__dict__.setdefault("_outer", []).append(me.special)
         me.special = self._handle
@@ -51,7 +53,7 @@ class TorchDispatchMode:
         given, kwargs = dispatched.schema_form(op, args)
         if out is not None:
             kwargs["out"] = out
-        return True, self.see(func, given, kwargs)
+        return True, dispatched.as_result(self.see(func, given, kwargs))
 
     _handle.sees_views = True
 
@@ -63,9 +65,12 @@ class TorchDispatchMode:
         """What this mode makes of a call of an operator. registered: functions for classes of modes, asked in its place."""
         own = registered.get(type(self))
         ask = self.__torch_dispatch__ if own is None else functools.partial(own, self)
-        with _outside(tls.me, self._outer[-1]):
-            result = ask(func, dispatched._classes(args), args, kwargs)
-            return func(*args, **kwargs) if result is NotImplemented else result
+        me = tls.me
+        entered = sum(m is self for m in me.extra["dispatch_modes"])  # the same mode may be inside of itself
+        with _outside(me, self._outer[entered - 1]):
+            classes = dispatched._classes(args)
+            result = ask(func, classes, args, kwargs)
+            return dispatched._ask(func, classes, args, kwargs, self) if result is NotImplemented else result
 
     @classmethod
     def push(cls, *args, **kwargs):

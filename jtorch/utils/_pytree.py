@@ -5,6 +5,7 @@ import json
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from typing import Any, NamedTuple
 
+from .. import errors
 from ..core.spec import Size
 from ._pytree_keys import (
     GetAttrKey,
@@ -19,6 +20,8 @@ from ._pytree_keys import (
     key_get,
     keystr,
     map_only,
+    no_name,
+    no_spec,
 )
 
 __all__ = [
@@ -71,22 +74,28 @@ def register_pytree_node(
         raise ValueError(f"{cls} is already registered as pytree node.")
     if (to_dumpable_context is None) != (from_dumpable_context is None):
         raise ValueError(f"Both to_dumpable_context and from_dumpable_context for {cls} must be None or registered.")
-    SUPPORTED_NODES[cls] = NodeDef(
-        cls,
-        flatten_fn,
-        unflatten_fn,
-        flatten_with_keys_fn,
-        serialized_type_name,
-        to_dumpable_context,
-        from_dumpable_context,
-    )
+    functions = flatten_fn, unflatten_fn, flatten_with_keys_fn
+    SUPPORTED_NODES[cls] = NodeDef(cls, *functions, serialized_type_name, to_dumpable_context, from_dumpable_context)
 
 
-_register_pytree_node = _private_register_pytree_node = register_pytree_node
+def _private_register_pytree_node(cls, flatten_fn, unflatten_fn, **named) -> None:
+    if SUPPORTED_NODES.pop(cls, None) is not None:
+        errors.warn(f"{cls} is already registered as pytree node. Overwriting the previous registration.")
+    register_pytree_node(cls, flatten_fn, unflatten_fn, **named)
+
+
+def _register_pytree_node(cls, flatten_fn, unflatten_fn, **named) -> None:
+    old, new = (f"`torch.utils._pytree.{name}`" for name in ("_register_pytree_node", "register_pytree_node"))
+    errors.warn(f"{old} is deprecated. Please use {new} instead.", FutureWarning)
+    _private_register_pytree_node(cls, flatten_fn, unflatten_fn, **named)
 
 
 def register_dataclass(cls, *, field_names=None, drop_field_names=None, serialized_type_name=None) -> None:
     """Make a dataclass a container of its fields."""
+    if field_names is None and not dataclasses.is_dataclass(cls):
+        raise ValueError(
+            f"field_names must be specified with a list of all fields used to initialize {cls}, as it is not a dataclass."
+        )
     names = [f.name for f in dataclasses.fields(cls) if f.init] if field_names is None else list(field_names)
     names = [n for n in names if n not in (drop_field_names or ())]
 
@@ -101,7 +110,9 @@ def register_dataclass(cls, *, field_names=None, drop_field_names=None, serializ
         children, context = split(value)
         return [(GetAttrKey(n), c) for n, c in zip(context[0], children)], context
 
-    register_pytree_node(cls, split, join, serialized_type_name=serialized_type_name, flatten_with_keys_fn=keyed)
+    _private_register_pytree_node(
+        cls, split, join, serialized_type_name=serialized_type_name, flatten_with_keys_fn=keyed
+    )
 
 
 def register_constant(cls) -> None:
@@ -339,9 +350,7 @@ def tree_flatten(tree, is_leaf=None):
 def tree_unflatten(leaves, treespec):
     """The tree of a spec with these leaves."""
     if not isinstance(treespec, TreeSpec):
-        raise TypeError(
-            f"tree_unflatten(leaves, treespec): Expected `treespec` to be instance of TreeSpec but got item of type {type(treespec)}."
-        )
+        raise no_spec(treespec)
     return treespec.unflatten(leaves)
 
 
@@ -417,7 +426,8 @@ def _walk(path, tree, is_leaf):
     keyed = SUPPORTED_NODES[_get_node_type(tree)].flatten_with_keys_fn
     if keyed is None:
         raise ValueError(
-            f"Did not find a flatten_with_keys_fn for type: {type(tree)}. Please pass one to register_pytree_node."
+            f"Did not find a flatten_with_keys_fn for type: {type(tree)}. Please pass a flatten_with_keys_fn "
+            "argument to register_pytree_node."
         )
     for key, child in keyed(tree)[0]:
         yield from _walk((*path, key), child, is_leaf)
@@ -465,10 +475,8 @@ def _dump(spec):
     if spec.type is None:
         return {"type": None, "context": None, "children_spec": []}
     node = SUPPORTED_NODES[spec.type]
-    if node.name is None:
-        raise NotImplementedError(
-            f"No registered serialization name for {spec.type} found. Please update your register_pytree_node call."
-        )
+    if node.name is None or spec.type is namedtuple:
+        raise no_name(spec.context if spec.type is namedtuple else spec.type)
     context = node.dump(spec.context) if node.dump else spec.context
     return {"type": node.name, "context": json.dumps(context), "children_spec": [_dump(c) for c in spec.children_specs]}
 
@@ -476,9 +484,9 @@ def _dump(spec):
 def treespec_dumps(treespec, protocol=None) -> str:
     """A spec as JSON. Raises NotImplementedError for a type without a serialised name."""
     if not isinstance(treespec, TreeSpec):
-        raise TypeError(
-            f"treespec_dumps(treespec, protocol): Expected `treespec` to be instance of TreeSpec but got item of type {type(treespec)}."
-        )
+        raise no_spec(treespec)
+    if protocol not in (None, 1):
+        raise ValueError(f"Unknown protocol {protocol}. Available protocols: [1]")
     return json.dumps([1, _dump(treespec)])
 
 

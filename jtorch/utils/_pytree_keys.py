@@ -119,3 +119,21 @@ def map_only(type_or_types_or_pred, /):
         return wrapped
 
     return wrapper
+
+
+def no_spec(found) -> TypeError:
+    """The error about something in the place of a spec."""
+    return TypeError(f"Expected `treespec` to be an instance of PyTreeSpec but got item of type {type(found)}.")
+
+
+def no_name(cls) -> NotImplementedError:
+    """The error about a spec to be written as text with a type that has no name there."""
+    if is_namedtuple_class(cls):
+        return NotImplementedError(
+            f"Can't serialize TreeSpec of namedtuple class {cls} because we didn't register a serializated_type_name. Please "
+            "register using `_register_namedtuple`."
+        )
+    return NotImplementedError(
+        f"No registered serialization name for {cls} found. Please update your _register_pytree_node call with a "
+        "`serialized_type_name` kwarg."
+    )

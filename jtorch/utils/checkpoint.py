@@ -32,6 +32,7 @@ from .device_states import (
     get_device_states,
     set_device_states,
 )
+from .exec_group import GraphExecGroup
 from .selective import (
     SAC_IGNORED_OPS,
     CheckpointPolicy,
@@ -39,7 +40,7 @@ from .selective import (
     create_selective_checkpoint_contexts,
 )
 
-_settings = {"early_stop": True, "debug": None}
+_settings = {"early_stop": None, "debug": None}
 
 
 class CheckpointError(RuntimeError):
@@ -47,7 +48,7 @@ class CheckpointError(RuntimeError):
 
 
 class set_checkpoint_early_stop(contextlib.ContextDecorator):
-    """Whether a recomputation ends as soon as the last tensor that is needed has been computed."""
+    """Whether a recomputation ends as soon as what is needed has been computed, whatever `early_stop` the checkpoints inside got."""
 
     def __init__(self, enable):
         self.enable = enable
@@ -292,7 +293,7 @@ class _Frame:
         self.counts = defaultdict(int)
         self.done = {}
         self.recomputed = defaultdict(weakref.WeakKeyDictionary)
-        self.forward_completed = False
+        self.forward_completed = self.uneven = False
 
     def pack(self, tensor):
         holder = _Holder()
@@ -303,8 +304,9 @@ class _Frame:
         return holder
 
     def unpack(self, holder):
-        run = tls.me.extra.get("run")
-        key = object() if run is None else run.token
+        extra = tls.me.extra
+        group, run = extra.get("exec_group"), extra.get("run")
+        key = group or (object() if run is None else run.token)
         if key is None:
             key = run.token = object()
         if not self.done.get(key):
@@ -312,10 +314,14 @@ class _Frame:
             self.done[key] = True
             self.compare(key)
         if key not in holder.handles:
+            overlap = (
+                "Performing two backward calls that overlap (i.e. require the same saved activation in order to compute gradients) "
+                "is not allowed while under the torch.utils.checkpoint.GraphExecGroup context. "
+            )
             raise CheckpointError(
-                "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. If you are "
-                "calling ctx.saved_tensors in backward, make sure to do so only once. Otherwise please open an issue with "
-                "details on your use case."
+                "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. "
+                f"{overlap if group else ''}If you are calling ctx.saved_tensors in backward, make sure to do so only once. "
+                "Otherwise please open an issue with details on your use case."
             )
         handle = holder.handles.pop(key)
         return self.recomputed[key].pop(handle)
@@ -349,7 +355,9 @@ class _Frame:
         at = self.counts[key]
         self.counts[key] = at + 1
         if at >= len(self.holders):
-            if self.forward_completed and not self.early_stop:
+            if not self.forward_completed:  # a backward pass within the region: it saves more after that
+                self.uneven = True
+            else:
                 raise CheckpointError(
                     "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original forward "
                     "pass."
@@ -359,11 +367,13 @@ class _Frame:
         if holder is not None:
             handle = holder.handles[key] = _Handle()
             self.recomputed[key][handle] = as_it_is(tensor)
-        if self.early_stop and self.forward_completed and at + 1 == len(self.holders):
+        if self.early_stop and at + 1 == len(self.holders):
             raise Recomputed
         return as_it_is(tensor)
 
     def compare(self, key):
+        if self.uneven:
+            return
         if self.counts[key] != len(self.holders):
             raise CheckpointError(
                 "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
@@ -417,7 +427,7 @@ def _checkpoint_without_reentrant(function, preserve, context_fn, determinism_ch
         with forward_context:
             return function(*args, **kwargs)
     randomness = _Randomness(preserve)
-    early_stop = early_stop and _settings["early_stop"]
+    early_stop = early_stop if _settings["early_stop"] is None else _settings["early_stop"]
     frame = _Frame(function, args, kwargs, recompute_context, randomness, early_stop, _CHECKS[determinism_check])
     unpack = functools.partial(_explained, frame.unpack, *logs) if debug else frame.unpack
     with saved_tensors_hooks(frame.pack, unpack), forward_context, randomness.recording():
@@ -495,7 +505,7 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwar
 
 __all__ = [
     "SAC_IGNORED_OPS", "CheckpointError", "CheckpointFunction", "CheckpointPolicy", "DefaultDeviceType",
-    "SelectiveCheckpointContext", "check_backward_validity", "checkpoint", "checkpoint_sequential",
+    "GraphExecGroup", "SelectiveCheckpointContext", "check_backward_validity", "checkpoint", "checkpoint_sequential",
     "create_selective_checkpoint_contexts", "detach_variable", "get_device_states", "noop_context_fn",
     "set_checkpoint_debug_enabled", "set_checkpoint_early_stop", "set_device_states",
 ]  # fmt: skip

@@ -39,17 +39,18 @@ _SAVED = (
 )  # fmt: skip
 
 
-class _Watch:
-    """Sees every op called inside; the first time it keeps results, the second time it hands them out.
+_AGAIN, _GONE = object(), object()  # in the place of results: to be computed again; handed out already
 
-    An op whose result is handed out is recorded all the same, for its place on the tape; since nothing reads what it would
-    compute, it never runs.
+
+class _Watch:
+    """Sees every op called inside: the first time it asks the policy and keeps results.
+
+    kept: op -> for each of its calls what is kept, or _AGAIN.
     """
 
-    def __init__(self, policy, kept, is_recompute):
+    def __init__(self, policy, kept):
         self.policy = policy
         self.kept = kept
-        self.is_recompute = is_recompute
 
     def __enter__(self):
         me = tls.me
@@ -68,27 +69,57 @@ class _Watch:
             result = slow(op, args)
         finally:
             me.special = self.handle
-        answer = self.policy(
-            SelectiveCheckpointContext(is_recompute=self.is_recompute, op_output=result),
-            dispatched.overload_of(op, args),
-            *args,
+        self.seen(
+            op, args, result, [r for r in (result if isinstance(result, tuple) else (result,)) if isinstance(r, Tensor)]
         )
+        return True, result
+
+    def seen(self, op, args, result, outs):
+        context = SelectiveCheckpointContext(is_recompute=False, op_output=result)
+        answer = self.policy(context, dispatched.overload_of(op, args), *args)
         if isinstance(answer, bool):
             answer = CheckpointPolicy.MUST_SAVE if answer else CheckpointPolicy.PREFER_RECOMPUTE
-        if answer in _SAVED:
-            outs = [r for r in (result if isinstance(result, tuple) else (result,)) if isinstance(r, Tensor)]
-            if self.is_recompute:
-                for r, value in zip(outs, self.kept[op.name].pop(0)):
-                    r._storage.value = value
-            else:
-                self.kept[op.name].append([value_of(r) for r in outs])
-        return True, result
+        held = [(value_of(r), r._storage, r._storage.version) for r in outs] if answer in _SAVED else _AGAIN
+        self.kept[op.name].append(held)
+
+
+class _HandOut(_Watch):
+    """The second time: hands out what was kept.
+
+    An op whose result is handed out is recorded all the same, for its place on the tape; since nothing reads what it would
+    compute, it never runs.
+    """
+
+    def __init__(self, kept, mutable):
+        self.kept = kept
+        self.mutable = mutable
+
+    def __enter__(self):
+        self.counts = defaultdict(int)
+        super().__enter__()
+
+    def seen(self, op, args, result, outs):
+        at = self.counts[op.name]
+        self.counts[op.name] = at + 1
+        held = self.kept[op.name]
+        if at >= len(held):
+            raise errors_extend.not_seen_before(dispatched.overload_of(op, args), at)
+        if held[at] is _GONE:
+            raise errors_extend.handed_out_already()
+        if held[at] is _AGAIN:
+            return
+        if not self.mutable and any(storage.version != version for _, storage, version in held[at]):
+            raise RuntimeError("Tensor cached during selective activation checkpoint has been mutated")
+        for r, (value, _, _) in zip(outs, held[at]):
+            r._storage.value = value
+        held[at] = _GONE
 
 
 def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mutation=False):
     """The two contexts that `checkpoint(context_fn=...)` wants, from a policy or from a list of ops to keep.
 
-    A policy is called as policy(ctx, op, *args, **kwargs) and answers with a CheckpointPolicy.
+    A policy is called as policy(ctx, op, *args, **kwargs) and answers with a CheckpointPolicy, once for each call of the first
+    time. A result that was kept and has been written to since is refused, but with allow_cache_entry_mutation.
     """
     if isinstance(policy_fn_or_list, list):
         for op in policy_fn_or_list:
@@ -104,7 +135,7 @@ def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mu
     else:
         raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
     kept = defaultdict(list)
-    return _Watch(policy, kept, False), _Watch(policy, kept, True)
+    return _Watch(policy, kept), _HandOut(kept, allow_cache_entry_mutation)
 
 
 def _name(fn):

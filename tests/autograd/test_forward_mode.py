@@ -19,6 +19,39 @@ def tangent(x):
 """
 
 PROGRAMS = {
+    "a_function's_own_tangents": """
+def made(fw, tangents):
+    class F(torch.autograd.Function):
+        forward = staticmethod(fw)
+        jvp = staticmethod(tangents)
+    return F.apply
+def double(ctx, x):
+    ctx.mark_dirty(x)
+    return x.mul_(2)
+def narrowed(ctx, x):
+    return x.narrow(0, 0, 1)
+def saved(ctx, x):
+    ctx.save_for_backward(x)
+    return x * 2
+def told(ctx, t):
+    print(len(ctx.saved_tensors))
+    return t * 2
+with fwAD.dual_level():
+    x, t = torch.ones(2, 2), torch.full((2, 2), 3.)
+    attempt(lambda: made(double, lambda ctx, t: t)(fwAD.make_dual(x, t)))
+    d = fwAD.make_dual(x, t)
+    print(made(double, lambda ctx, t: t.mul_(2))(d) is d, fwAD.unpack_dual(d).tangent is t, t)
+    for f in (lambda t: t.narrow(0, 0, 1), lambda t: t.narrow(0, 0, 1).clone(), lambda t: (t * 2).narrow(0, 0, 1)):
+        for g in (lambda d: d, lambda d: d.view_as(d)):
+            attempt(lambda: print(fwAD.unpack_dual(made(narrowed, lambda ctx, t: f(t))(g(fwAD.make_dual(x, t)))).tangent))
+    made(saved, told)(fwAD.make_dual(x, t))
+    attempt(fwAD.make_dual, torch.ones(2, 2), fwAD.make_dual(x, t))
+    d = fwAD.make_dual(torch.ones(2), torch.ones(2))
+    d.eq_(torch.zeros(2))
+    print(fwAD.unpack_dual(d).tangent, fwAD._current_level)
+print(fwAD._current_level)
+del d, f, g, x, t
+""",
     "shown": """
 x, y, v = data()
 with fw.dual_level():

@@ -24,6 +24,12 @@ for f in (F.hessian, F.vhp, F.hvp):
     attempt(f, lambda a: a.sum(), x, strict=True, **({} if f is F.hessian else {"v": x}))
 attempt(F.jacobian, lambda a: a, [x])
 attempt(F.jacobian, lambda a: a, x, strategy="foo")
+attempt(F.hessian, lambda a: (a ** 3).sum(), x, outer_jacobian_strategy="foo")
+attempt(F.hessian, lambda a: (a ** 3).sum(), x, strict=True, vectorize=True)
+attempt(F.jacobian, lambda a: a, [x], strategy="forward-mode")
+for f in (F.jacobian, F.vjp, F.jvp):
+    for linear in (lambda a: a.clone(), lambda a: a * 2, lambda a: a ** 2):
+        attempt(f, linear, x, strict=True, create_graph=True, **({} if f is F.jacobian else {"v": x}))
 r = F.hvp(lambda a: (a ** 3).sum().reshape(1), x, x)
 """,
     "what_gradcheck_checks": """

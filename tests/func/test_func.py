@@ -24,6 +24,46 @@ def shapes(t):
 """
 
 PROGRAMS = {
+    "results that are no tensors": """
+a = vmap(lambda x: "a", out_dims=None)(x)
+print(a)
+for dims, made in ((None, (3, torch.ones(2).double())), ((None, None), ("a", None)), (0, (3,)), (None, ())):
+    attempt(vmap(lambda x: made, out_dims=dims), x)
+b = vmap(lambda x: (None, x * 2), out_dims=(None, 0))(x)[1]
+c = vmap(lambda x: {"a": "b", "c": x}, out_dims={"a": None, "c": 0})(x)["c"]
+d = vmap(lambda r: vmap(lambda x: (x, "q"), out_dims=(0, None))(r), out_dims=(0, None))(m)[0]
+attempt(vmap(lambda x: (3, x), out_dims=None), x)
+""",
+    "what_is_asked_of_arguments_and_results": """
+import torch.autograd.forward_ad as fwd
+x, y = torch.ones(2), torch.full((2,), 3.)
+for argnums in (("0",), (0, -2), (1, 0.0), ((0, 1), 2), 2, -3, ()):
+    for transform in (grad, jacrev, jacfwd):
+        attempt(lambda: transform(lambda a, b: (a * b).sum(), argnums=argnums)(x, y))
+for result in (None, (), [], {}, 1, "abc", [None, None]):
+    for f in (lambda: vjp(lambda _: result, x), lambda: jvp(lambda _: result, (x,), (x,)), lambda: jacrev(lambda _: result)(x),
+              lambda: jacfwd(lambda _: result)(x)):
+        attempt(f)
+out, pull = vjp(lambda x: (x, [x, {"a": x}]), x)
+for given in (x, ((x, [x, {"a": x}]),), (x, (x, {"a": x}))):
+    attempt(pull, given)
+with fwd._set_fwd_grad_enabled(False):
+    print(jvp(torch.sin, (x,), (y,)), fwd._is_fwd_grad_enabled())
+for own in (True, False):
+    class F(torch.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x if own else x.clone()
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(inputs[0])
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.saved_tensors[0]
+    attempt(lambda: print(F.apply(x.clone().requires_grad_()).detach()))
+    attempt(lambda: print(grad(lambda x: F.apply(x).sum())(x)))
+del F, f, result, own, given, argnums, out, pull, transform
+""",
     "grad": """
 a = grad(f)(x, y)
 b = grad(f, argnums=1)(x, y)
@@ -314,6 +354,7 @@ DRAWS = {
     "randperm": lambda a: jtorch.randperm(50),
     "randint": lambda a: jtorch.randint(1000, (50,)),
     "normal": lambda a: jtorch.normal(a * 0, 1.0),
+    "normal of deviations": lambda a: jtorch.normal(a * 0, a),
     "normal_": lambda a: a.clone().normal_(),
     "into a new tensor": lambda a: jtorch.empty(50).uniform_(),
     "exponential_": lambda a: jtorch.empty_like(a).exponential_(),

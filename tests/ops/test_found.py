@@ -2,10 +2,13 @@
 
 import math
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import jtorch
+from jtorch.ops import reduce
 from tests.oracle import both
 
 B = "bool"
@@ -491,6 +494,11 @@ def test_a_cholesky_factor_is_right_or_its_info_says_no():
                 for f in (jtorch.linalg.cholesky, jtorch.cholesky):
                     with pytest.raises(RuntimeError, match="leading minor|not positive"):
                         f(A)
+
+
+def test_a_share_of_nothing_is_nan_also_where_the_gradient_is_known_to_xla():
+    x = jnp.array([math.nan, 1.0])
+    assert jnp.isnan(jax.jit(lambda x: reduce._equal_share.fn(jnp.ones(()), x, jnp.max(x), None, False))(x)).all()
 
 
 @pytest.mark.parametrize("kind", ["float32", "bfloat16"])

@@ -70,6 +70,7 @@ CONVERT = {
     "bsc": lambda s: s.blocks("bsc"),
     "bsr to coo": lambda s: s.blocks("bsr").to_sparse(),
     "no blocks": lambda s: s.dense.to_sparse_bsr((2, 2)),
+    **{f"blocks {b!r}": lambda s, b=b: s.t.ones(4, 4).to_sparse_bsc(b) for b in (2, 3, [2, 1], (2,), "a")},
     "batch": lambda s: s.t.stack([s.dense, s.dense * 2]).to_sparse_csr(),
     "dense_dim": lambda s: s.full.reshape(2, 3, 1).to_sparse_csr(dense_dim=1),
     "coalesce": lambda s: s.coo.coalesce(),

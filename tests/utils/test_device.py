@@ -28,3 +28,28 @@ none = CURRENT_DEVICE is None
 
 def test_a_bad_device():
     both(lambda t: __import__(f"{t.__name__}.utils._device", fromlist=["x"]).DeviceContext("nonsense"))
+
+
+def test_a_generator():
+    both(
+        """
+from torch.utils._device import set_device
+@set_device("meta")
+def made():
+    given = yield torch.empty(1).device.type
+    try:
+        yield given, torch.empty(1).device.type
+    except ValueError:
+        yield "caught", torch.empty(1).device.type
+    return torch.empty(1).device.type
+running = made()
+first = next(running)
+outside = torch.empty(1).device.type
+sent = running.send(3)
+thrown = running.throw(ValueError("x"))
+try:
+    next(running)
+except StopIteration as stop:
+    last = stop.value
+"""
+    )

@@ -1,6 +1,8 @@
 """Nested containers: the same leaves, specs and texts as PyTorch's."""
 
 import collections
+import dataclasses
+import warnings
 from collections import OrderedDict, defaultdict, deque, namedtuple
 
 import pytest
@@ -99,3 +101,46 @@ def test_functions_of_the_builtin_containers():
         return [*found, leaves, p._namedtuple_unflatten(leaves, context)]
 
     both(program)
+
+
+def refused(p):
+    """Errors and warnings about specs and registrations."""
+
+    class Plain:
+        def __init__(self, x=None):
+            self.x = x
+
+    @dataclasses.dataclass
+    class Data:
+        a: int
+        b: int = 3
+
+    made = (Plain, lambda v: ([v.x], None), lambda children, context: Plain(*children))
+    found = []
+    for call in (
+        lambda: p.tree_unflatten([1], 3),
+        lambda: p.treespec_dumps(3),
+        lambda: p.treespec_dumps(p.tree_structure([1]), 9),
+        lambda: p.treespec_dumps(p.tree_structure(Point(1, 2))),
+        lambda: p.register_pytree_node(*made),
+        lambda: p.register_pytree_node(*made),
+        lambda: p._register_pytree_node(*made),
+        lambda: p.treespec_dumps(p.tree_structure(Plain(1))),
+        lambda: p.tree_flatten_with_path(Plain(1)),
+        lambda: p.register_dataclass(Plain),
+        lambda: p.register_dataclass(Data),
+        lambda: p.register_dataclass(Data),
+        lambda: p.tree_leaves(Data(1, 2)),
+    ):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            try:
+                result = call()
+            except (TypeError, ValueError, NotImplementedError) as error:
+                result = type(error), str(error)
+        found.append((result, [(w.category, str(w.message)) for w in said]))
+    return found
+
+
+def test_refusals():
+    assert refused(ours) == refused(theirs)

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from ...core.dtype import dtype
 from ...core.spec import Size
+from ...creation import channels_last, channels_last_3d, contiguous_format
 from ...tensor import Tensor
 from ..interpreter import Interpreter
 from ..node import map_aggregate
@@ -23,7 +24,9 @@ class TensorMetadata(NamedTuple):
 
 def _extract_tensor_metadata(result, include_contiguity=True) -> TensorMetadata:
     """The metadata of a tensor."""
-    return TensorMetadata(result.shape, result.dtype, result.requires_grad, result.stride())
+    formats = (contiguous_format, channels_last, channels_last_3d) if include_contiguity else ()
+    lying = next((f for f in formats if result.is_contiguous(memory_format=f)), None)
+    return TensorMetadata(result.shape, result.dtype, result.requires_grad, result.stride(), lying)
 
 
 class ShapeProp(Interpreter):

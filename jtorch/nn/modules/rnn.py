@@ -6,7 +6,7 @@ import warnings
 
 from jtorch import errors_nn
 from jtorch import functions as torch
-from jtorch.amp.autocast import is_any_autocast_enabled
+from jtorch.amp.autocast import get_autocast_dtype, is_any_autocast_enabled
 from jtorch.handles import mutations
 from jtorch.nn import functional as F
 from jtorch.nn import init
@@ -241,8 +241,11 @@ class RNNBase(Module):
         return self._function()(input, hx, self._flat_weights, *options)
 
     def _across_dtypes(self, input, hx):
-        """Under autocast an input may be narrower than the weights: computed in their dtype, given back in its own."""
+        """Under autocast an input may be of another dtype than the weights: computed in theirs, given back as autocast says."""
         dtype, wide = input.data.dtype, self._flat_weights[0].dtype
+        if not isinstance(input, PackedSequence):
+            low = get_autocast_dtype(input.device.type)
+            dtype = torch.promote_types(dtype, low) if self.mode == "GRU" else low  # a GRU's state is never cast
         states = hx if hx is None else tuple(h.to(wide) for h in hx) if isinstance(hx, tuple) else hx.to(wide)
         output, state = self.forward(input.to(wide), states)
         return output.to(dtype), tuple(h.to(dtype) for h in state) if isinstance(state, tuple) else state.to(dtype)

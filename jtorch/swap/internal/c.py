@@ -5,6 +5,7 @@ import types
 
 from ... import accelerator, functions, lowbit, schema, script_containers, script_types
 from ..._C import _get_tracing_state
+from ...autograd import forward_ad
 from ...autograd.mode import is_grad_enabled, is_inference_mode_enabled, set_grad_enabled
 from ...core.device import Device as device
 from ...core.dtype import dtype
@@ -17,7 +18,12 @@ from ...sundries import DispatchKey, DispatchKeySet, Tag  # noqa: F401
 from ...tensor import Tensor, TensorMeta
 from ...testing import file_check
 from ...utils import throughput_benchmark
+from . import c_autograd as _autograd
+from . import c_functions as _functions
 from . import nn as _nn
+from .c_autograd import current_graph_task_id as _current_graph_task_id
+from .c_autograd import set_fwd_grad_enabled as _set_fwd_grad_enabled
+from .c_autograd import will_engine_execute_node as _will_engine_execute_node
 
 TensorBase = _TensorBase = Tensor
 _TensorMeta = TensorMeta
@@ -105,7 +111,19 @@ __all__ = [
     "DispatchKey", "DispatchKeySet", "Generator", "ScriptFunction", "ScriptModule", "Size", "TensorBase",
     "default_generator", "device", "dtype", "is_grad_enabled", "is_inference_mode_enabled", "set_grad_enabled",
 ]  # fmt: skip
-_ = _nn, _is_torch_function_mode_enabled, _len_torch_function_stack, _create_function_from_graph, _get_tracing_state
+_is_fwd_grad_enabled = forward_ad._is_fwd_grad_enabled
+_ = (
+    _nn,
+    _autograd,
+    _functions,
+    _current_graph_task_id,
+    _set_fwd_grad_enabled,
+    _will_engine_execute_node,
+    _is_torch_function_mode_enabled,
+    _len_torch_function_stack,
+    _create_function_from_graph,
+    _get_tracing_state,
+)
 
 
 # What PyTorch defines in C++ and torch has from there: name -> its module.

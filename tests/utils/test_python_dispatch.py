@@ -1,0 +1,121 @@
+"""Dispatch modes: the operators they see, by the names of PyTorch's signatures, modes inside of themselves, what may be returned."""
+
+import importlib
+
+import numpy as np
+import pytest
+
+import jtorch
+from tests.oracle import torch
+from tests.test_overrides import dispatch_mode
+
+SEEN = {
+    "max of a dim": lambda t, x: x.max(1), "min of a dim": lambda t, x: x.min(0), "median": lambda t, x: x.median(), "median of a dim": lambda t, x: x.median(1),
+    "nanmedian": lambda t, x: x.nanmedian(1), "split": lambda t, x: x.split(1), "split by sizes": lambda t, x: x.split([1, 1]), "chunk": lambda t, x: x.chunk(2),
+    "chunk along": lambda t, x: x.chunk(2, 1), "norm": lambda t, x: x.norm(), "norm along": lambda t, x: x.norm(3, 0, True), "nonzero": lambda t, x: x.nonzero(),
+    "clamp": lambda t, x: (x.clamp(0, 1), x.clamp(x, x), x.clamp_min(1), x.clamp_min(x)), "lerp": lambda t, x: (x.lerp(x, 0.5), x.lerp(x, x)),
+    "pow": lambda t, x: (2**x, x**2, x**x), "remainder": lambda t, x: (2 % x, x % 2, x % x), "div": lambda t, x: (x / 2, x.div(2, rounding_mode="floor")),
+    "round": lambda t, x: (x.round(), x.round(decimals=1)), "squeeze": lambda t, x: (x.squeeze(), x.squeeze(0)), "var": lambda t, x: (x.var(), x.std(1), t.var_mean(x)),
+    "masked_fill": lambda t, x: (x.masked_fill(x > 0, 1), x.masked_fill(x > 0, x[0, 0])), "searchsorted": lambda t, x: t.searchsorted(x[0], 2.0),
+    "isin": lambda t, x: (t.isin(x, x), t.isin(x, 1.0)), "scatter": lambda t, x: (x.scatter(0, x.long(), 2.0), x.scatter(0, x.long(), x), x.scatter(0, x.long(), x, reduce="add")),
+    "embedding": lambda t, x: (t.nn.functional.embedding(x[0].argmax(), x, scale_grad_by_freq=True)),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("run", SEEN.values(), ids=SEEN)
+def test_operators_seen(run):
+    def seen(module):
+        return [entry[0] for entry in dispatch_mode(module, run)]
+
+    assert seen(jtorch) == seen(torch)
+
+
+def results(t):
+    """What operators give in a mode that lets them pass."""
+    home = importlib.import_module(f"{t.__name__}.utils._python_dispatch")
+
+    class Passing(home.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    x, i = t.arange(6.0).reshape(2, 3), t.tensor([0, 1])
+    with Passing():
+        embedding = t.nn.functional.embedding
+        return [
+            x.norm(), x.norm(dim=1), x.norm(3, 0, True), *x.chunk(2), *x.chunk(2, -1), embedding(i, x), embedding(i, x, 1),
+            embedding(i, x, scale_grad_by_freq=True), *x.max(1), *x.median(1), *x.split([1, 2], 1), x.nonzero(), x.median(), x.nanmedian(),
+            t.linalg.vector_norm(x, 1, 1), x.var(1, correction=0), *t.std_mean(x, 1), x.std(1, True), x.squeeze((0, 1)), t.pow(2, x),
+        ]  # fmt: skip
+
+
+def test_results_in_a_mode():
+    for mine, its in zip(results(jtorch), results(torch), strict=True):
+        np.testing.assert_allclose(mine.numpy(), its.numpy(), rtol=1e-6)
+
+
+def nested(t):
+    home = importlib.import_module(f"{t.__name__}.utils._python_dispatch")
+    log = []
+
+    class Named(home.TorchDispatchMode):
+        def __init__(self, name):
+            super().__init__()
+            self.name = name
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            log.append((self.name, str(func), home._len_torch_dispatch_stack()))
+            return func(*args, **(kwargs or {}))
+
+    x, a, b = t.ones(2), Named("a"), Named("b")
+    with a:
+        with a:
+            x + 1
+        with b, a:
+            x * 2
+        x - 1
+    return log
+
+
+def test_a_mode_inside_of_itself():
+    assert nested(jtorch) == nested(torch)
+
+
+RETURNED = {"words": lambda t: "arf", "a number": lambda t: 3, "a tensor": lambda t: t.zeros(1), "nothing": lambda t: None,
+            "no answer": lambda t: NotImplemented}  # fmt: skip
+
+
+def returned(t, made):
+    home = importlib.import_module(f"{t.__name__}.utils._python_dispatch")
+    x, result = t.ones(2), made(t)
+
+    class Returns(home.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return result
+
+    try:
+        with Returns():
+            return str(x.sin())
+    except (RuntimeError, TypeError) as error:
+        return type(error), str(error).split("'")[0].partition("for")[0]
+
+
+@pytest.mark.parametrize("made", RETURNED.values(), ids=RETURNED)
+def test_what_a_mode_may_return(made):
+    assert returned(jtorch, made) == returned(torch, made)
+
+
+def methods_of_classes(t):
+    found = []
+    for home, base, name in (("utils._python_dispatch", "TorchDispatchMode", "__torch_dispatch__"),
+                             ("overrides", "TorchFunctionMode", "__torch_function__")):  # fmt: skip
+        base = getattr(importlib.import_module(f"{t.__name__}.{home}"), base)
+        mode = type("Mode", (base,), {name: classmethod(lambda cls, func, types, args=(), kwargs=None: func(*args))})
+        with pytest.raises(RuntimeError) as caught, mode():
+            t.ones(2)
+        found.append(str(caught.value))
+    return found
+
+
+def test_modes_with_methods_of_their_class():
+    assert methods_of_classes(jtorch) == methods_of_classes(torch)
