@@ -115,7 +115,6 @@ def _layer_norm(call, input, normalized_shape, weight=None, bias=None, eps=1e-5,
     return call("native_layer_norm", input, list(normalized_shape), weight, bias, eps)[0]
 
 
-# name of the op table -> function of `call` and its arguments
 def _chunk(call, input, chunks, dim=0):
     if chunks < 1 or not input.shape[dim]:
         return None
@@ -136,6 +135,7 @@ def _norm(call, input, p="fro", dim=None, keepdim=False, dtype=None):
     return call("linalg_vector_norm", input, *([order, *along] if along or order != 2 else ()))
 
 
+# name of the op table -> function of `call` and its arguments
 PARTS = {
     "linear": _linear,
     "matmul": _matmul,
