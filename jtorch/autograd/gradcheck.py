@@ -39,14 +39,29 @@ def _parts(array):
     return np.concatenate([flat.real, flat.imag]) if np.iscomplexobj(flat) else flat
 
 
-def _numerical(func, inputs, k, eps):
-    """d(real coordinates of each output) / d(real coordinates of input k), one matrix an output.
+def _whole(parts, like):
+    """An array of real coordinates, shaped like another."""
+    n = like.size
+    values = parts[:n] + 1j * parts[n:] if np.iscomplexobj(like) else parts
+    return values.reshape(like.shape).astype(like.dtype)
+
+
+def _each(like):
+    """(the place, the array with 1 or 1j there) of each real coordinate."""
+    for unit in (1.0, 1j) if np.iscomplexobj(like) else (1.0,):
+        for i in range(like.size):
+            step = np.zeros(like.size, like.dtype)
+            step[i] = unit
+            yield np.unravel_index(i, like.shape), step.reshape(like.shape)
+
+
+def _numerical(func, inputs, k, eps, directions=None):
+    """d(real coordinates of each output) / d(real coordinates of input k, or along directions), one matrix an output.
 
     The input itself is moved, since func may read it elsewhere: as a parameter of a module.
     """
     x = inputs[k]
     start = _numpy(x)
-    directions = [1.0, 1j] if np.iscomplexobj(start) else [1.0]
     columns = []
 
     def at(value):
@@ -54,14 +69,10 @@ def _numerical(func, inputs, k, eps):
         return [_numpy(o) for o in _outputs(func(*inputs))]
 
     try:
-        for unit in directions:
-            for i in range(start.size):
-                step = np.zeros(start.size, start.dtype)
-                step[i] = eps * unit
-                step = step.reshape(start.shape)
-                downs, ups = at(start - step), at(start + step)
-                _same_kinds(downs, ups, np.unravel_index(i, start.shape), eps)
-                columns.append([(_parts(u) - _parts(d)) / (2 * eps) for u, d in zip(ups, downs)])
+        for place, step in _each(start) if directions is None else directions:
+            downs, ups = at(start - eps * step), at(start + eps * step)
+            _same_kinds(downs, ups, place, eps)
+            columns.append([(_parts(u) - _parts(d)) / (2 * eps) for u, d in zip(ups, downs)])
         ends = list(map(_parts, at(start)))
     finally:
         x.data.copy_(from_array(start, x.device, x.dtype))
@@ -86,19 +97,15 @@ def _side_by_side(numerical, analytical):
     return f"numerical:{n}\nanalytical:{a}\n"
 
 
-def _analytical(output, wanted):
-    """The same from backward, one matrix an input."""
+def _analytical(output, wanted, seeds=None):
+    """The same from backward, of each real coordinate of the output or of the given gradients, one matrix an input."""
     value = _numpy(output)
-    units = [1.0, 1j] if np.iscomplexobj(value) else [1.0]
     rows = [[] for _ in wanted]
-    for unit in units:
-        for i in range(value.size):
-            g = np.zeros(value.size, value.dtype)
-            g[i] = unit
-            seed = from_array(g.reshape(value.shape), output.device, output.dtype)
-            got = autograd_grad(output, wanted, seed, retain_graph=True, allow_unused=True)
-            for row, h, x in zip(rows, got, wanted):
-                row.append(_parts(np.zeros(tuple(x.shape), x.dtype.np) if h is None else _numpy(h)))
+    for g in (step for _, step in _each(value)) if seeds is None else seeds:
+        seed = from_array(g, output.device, output.dtype)
+        got = autograd_grad(output, wanted, seed, retain_graph=True, allow_unused=True)
+        for row, h, x in zip(rows, got, wanted):
+            row.append(_parts(np.zeros(tuple(x.shape), x.dtype.np) if h is None else _numpy(h)))
     return [np.stack(row, 1) if row else np.zeros((_parts(_numpy(x)).size, 0)) for row, x in zip(rows, wanted)]
 
 
@@ -107,7 +114,10 @@ def gradcheck(
     check_grad_dtypes=False, check_batched_grad=False, check_batched_forward_grad=False, check_forward_ad=False,
     check_backward_ad=True, fast_mode=False, masked=None,
 ):  # fmt: skip
-    """Whether the gradients of func at inputs agree with finite differences; raises GradcheckError when they do not."""
+    """Whether the gradients of func at inputs agree with finite differences; raises GradcheckError when they do not.
+
+    fast_mode: of each pair of an input and an output along one direction, and whole only where that does not agree.
+    """
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
     if check_batched_grad and not check_backward_ad:
@@ -119,7 +129,7 @@ def gradcheck(
         if check_forward_ad:
             _check_forward(func, inputs, eps, atol, rtol)
         if check_backward_ad:
-            _check(func, inputs, eps, atol, rtol, nondet_tol)
+            _check(func, inputs, eps, atol, rtol, nondet_tol, fast_mode)
             _check_linear(func, inputs)
             if check_undefined_grad:
                 _check_undefined(func, inputs)
@@ -130,14 +140,14 @@ def gradcheck(
     return True
 
 
-def _twice(output, inputs, wanted):
+def _twice(output, wanted, seeds=None):
     """The analytical derivatives, computed two times from the same executables: a fused program rounds in another way than
     the ops one by one, and that is not what is looked for."""
     me = tls.me
     before = me.mode
     me.set_mode("eager")
     try:
-        return _analytical(output, wanted), _analytical(output, wanted)
+        return _analytical(output, wanted, seeds), _analytical(output, wanted, seeds)
     finally:
         me.set_mode(before)
 
@@ -228,7 +238,36 @@ def _check_undefined(func, inputs):
         without(k)
 
 
-def _check(func, inputs, eps, atol, rtol, nondet_tol):
+def _drawn_direction(rng, t):
+    """(real coordinates of length 1, the array that they are) for a tensor."""
+    value = _numpy(t)
+    parts = rng.standard_normal(_parts(value).size)
+    parts /= max(np.linalg.norm(parts), 1e-300)
+    return parts, _whole(parts, value)
+
+
+def _agrees_along_one(func, inputs, wanted, outputs, eps, atol, rtol, nondet_tol) -> bool:
+    """Whether all derivatives agree in one direction of each input and one of each output; what does not is looked at whole."""
+    rng = np.random.default_rng(0)
+    along = [_drawn_direction(rng, inputs[k]) for k in wanted]
+    moved = [_numerical(func, inputs, k, eps, [((), step)]) for k, (_, step) in zip(wanted, along)]
+    for i, output in enumerate(outputs):
+        changes = [m[i][0] for m in moved]
+        if not output.requires_grad:
+            if not np.allclose(changes, 0, atol=atol):
+                return False
+            continue
+        parts, seed = _drawn_direction(rng, output)
+        once, again = _twice(output, [inputs[k] for k in wanted], [seed])
+        for (u, _), change, a, b in zip(along, changes, once, again):
+            if a.size and np.abs(a - b).max() > nondet_tol:
+                return False
+            if not np.allclose(a[:, 0] @ u, change @ parts, rtol=rtol, atol=atol, equal_nan=True):
+                return False
+    return True
+
+
+def _check(func, inputs, eps, atol, rtol, nondet_tol, fast):
     wanted = _differentiated(inputs)
     if not wanted:
         raise ValueError(
@@ -246,6 +285,8 @@ def _check(func, inputs, eps, atol, rtol, nondet_tol):
                 "to compute the numerical gradients correctly. You should call .contiguous on the input before passing it to gradcheck."
             )
     outputs = _outputs(func(*inputs))
+    if fast and _agrees_along_one(func, inputs, wanted, outputs, eps, atol, rtol, nondet_tol):
+        return
     numerical = {k: _numerical(func, inputs, k, eps) for k in wanted}
     for i, output in enumerate(outputs):
         if not output.requires_grad:
@@ -253,7 +294,7 @@ def _check(func, inputs, eps, atol, rtol, nondet_tol):
                 if not np.allclose(numerical[k][i], 0, atol=atol):
                     raise GradcheckError("Numerical gradient for function expected to be zero")
             continue
-        matrices, again = _twice(output, inputs, [inputs[k] for k in wanted])
+        matrices, again = _twice(output, [inputs[k] for k in wanted])
         for a, b in zip(matrices, again):
             if a.size and np.abs(a - b).max() > nondet_tol:
                 raise GradcheckError(
@@ -315,6 +356,7 @@ def gradgradcheck(
     return gradcheck(
         first, inputs + grads, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, nondet_tol=nondet_tol,
         check_undefined_grad=check_undefined_grad, check_forward_ad=check_fwd_over_rev, check_backward_ad=check_rev_over_rev,
+        fast_mode=fast_mode,
     )  # fmt: skip
 
 

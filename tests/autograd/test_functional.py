@@ -104,6 +104,23 @@ h = hessian(lambda x, y: (x * 2).sum() + (y ** 2).sum(), (x, y))
 attempt(hessian, lambda x: x, x)
 attempt(vhp, lambda x: x, x, y)
 """,
+    "gradcheck_along_one_direction": """
+from torch.autograd import gradcheck, gradgradcheck
+torch.manual_seed(0)
+class Wrong(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * torch.tensor([2.0, 2.0, 1.9])
+given = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
+complex_one = torch.randn(3, dtype=torch.complex128, requires_grad=True)
+f = lambda a, b: (a.sin() @ a.t(), (b * b.conj()).real.exp(), b * a.sum())
+print(gradcheck(f, (given, complex_one), fast_mode=True), gradgradcheck(f, (given, complex_one), fast_mode=True))
+print(gradcheck(Wrong.apply, given, fast_mode=True, raise_exception=False))
+""",
     "gradcheck_of_what_is_read_elsewhere": """
 from torch.autograd import gradcheck, gradgradcheck
 torch.manual_seed(0)
