@@ -181,7 +181,7 @@ def constant_pad_nd(input: Array, padding, value=0):
 # Shuffles.
 
 
-@op(where="torch nn.functional")
+@op(where="torch nn.functional", strides=formats.follow)
 def pixel_shuffle(input: Array, upscale_factor: int) -> Array:
     """Move channels into space: (*, C r^2, H, W) to (*, C, H r, W r)."""
     *lead, c, h, w = input.shape
@@ -208,7 +208,9 @@ def _(input, upscale_factor):
 
 @op(where="torch nn.functional", strides=formats.follow)
 def pixel_unshuffle(input: Array, downscale_factor: int) -> Array:
-    """Move space into channels: (*, C, H r, W r) to (*, C r^2, H, W)."""
+    """Move space into channels: (*, C, H r, W r) to (*, C r^2, H, W). What is empty keeps its shape, as in PyTorch."""
+    if 0 in input.shape:
+        return input
     *lead, c, h, w = input.shape
     r = downscale_factor
     x = input.reshape(math.prod(lead), c, h // r, r, w // r, r).transpose(0, 1, 3, 5, 2, 4)
