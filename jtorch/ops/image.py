@@ -691,10 +691,12 @@ interpolate.asked = "dim"
 
 
 def _nearest(x, out, factors, exact):
+    # PyTorch's kernel for small planes goes by the sizes, not the factor, where one stays or doubles
+    small = len(out) == 2 and sum(out) <= 128 and not exact
     for axis, (target, factor) in enumerate(zip(out, factors), channels.space(x.ndim)):
         size = x.shape[axis]
-        if len(out) == 2 and not exact and target in (size, 2 * size):
-            factor = None  # in planes PyTorch goes by the sizes where nothing grows, or all doubles
+        if small and target in (size, 2 * size):
+            factor = None
         index = nearest_taps(size, target, factor, exact)[0][:, 0]
         if target % size == 0 and (index == np.arange(target) // (target // size)).all():
             # whole copies: a broadcast, whose derivative is a sum and not a scatter

@@ -596,6 +596,7 @@ SEARCHED = {
     "nothing into channels": lambda t: [t.pixel_unshuffle(t.ones(s), 3).shape for s in [(2, 8, 0, 3), (0, 2, 3, 3)]],
     **{f"{mode} crops {shape} by {pad}": lambda t, mode=mode, shape=shape, pad=pad: t.nn.functional.pad(t.ones(shape), pad, mode=mode).shape for mode in ("reflect", "replicate", "circular") for shape, pad in (((1, 1, 4), (-3, -2)), ((1, 1, 4), (-2, -2)), ((2, 4), (-5, 1)), ((1, 1, 2, 3), (-2, -1, 0, 0)))},
     **{f"the entropy of no classes, {how}": lambda t, how=how: [t.nn.functional.cross_entropy(x, x, reduction=how) for x in [t.ones(5, 0)]] for how in ("mean", "sum", "none")},
+    **{f"the nearest of {n} by {factor}": lambda t, n=n, factor=factor: t.nn.functional.interpolate(t.arange(float(n * n)).view(1, 1, n, n), scale_factor=factor) for n in (32, 33, 70) for factor in (2.01, 1.01)},
     "a ratio too many": lambda t: t.nn.FractionalMaxPool2d([2, 1], output_ratio=[0.5, 0.5, 0.6])(t.ones(2, 3, 5, 4)),
     "statistics of nothing": lambda t: t.batch_norm_update_stats(t.ones(0, 1), t.zeros(1), t.ones(1), 0.1),
     "sizes before dtypes": lambda t: t.bitwise_and(t.ones(2, 3), t.ones(4)),
