@@ -25,6 +25,8 @@ def batch_norm_stats(input, eps):
 
 def batch_norm_update_stats(input, running_mean, running_var, momentum):
     """(mean, variance) of each channel; moves the running statistics towards them."""
+    if 0 in input.shape:
+        raise RuntimeError(f"input tensor must have at least one element, but got input_sizes = {list(input.shape)}")
     n = input.numel() // input.shape[1]
     mean, var = input.mean(_rest(input)), input.var(_rest(input), correction=0)
     with torch.no_grad():

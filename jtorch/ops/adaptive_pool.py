@@ -310,6 +310,8 @@ def _fractional_composite(n: int, at):
             raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
         if output_size is None:
             ratio = output_ratio if isinstance(output_ratio, (tuple, list)) else (output_ratio,) * n
+            if len(ratio) != n:
+                raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of Ints.")
             output_size = tuple(int(s * r) for s, r in zip(input.shape[-n:], ratio))
         if _random_samples is None:
             batch = 1 if input.ndim == n + 1 else input.shape[0]

@@ -46,6 +46,8 @@ def _reflected(size, lo, hi):
 
 def _wrapped(size, lo, hi):
     kept = np.arange(max(-lo, 0), size - max(-hi, 0))  # cropped first: what is cut off does not come back
+    if lo + hi + size == 0:
+        return kept[:0]
     return kept[np.arange(-max(lo, 0), len(kept) + max(hi, 0)) % max(len(kept), 1)]
 
 
@@ -168,8 +170,20 @@ def _(input, pad, mode="constant", value=None):
             raise RuntimeError("Padding value causes wrapping around more than once.")
         if mode == "circular" and lo + hi + size < 0:
             raise RuntimeError("Negative padding value is resulting in an empty dimension")
+    if mode != "circular":
+        _check_padded(sizes[::-1])
     if input.dtype.category == BOOL and mode != "circular":
         raise errors.not_implemented(f"{'reflection' if mode == 'reflect' else 'replication'}_pad{n}d", input.dtype)
+
+
+def _check_padded(sizes):
+    """Raise if nothing is left of what `reflect` or `replicate` crops: (dimension, size, before, after) of each."""
+    left = [size + lo + hi for _, size, lo, hi in sizes]
+    if max(left) < 1 or min(left) < 0:
+        names = "DHW"[3 - len(sizes) :]
+        before = ", ".join(f"{name}: {size}" for name, (_, size, _, _) in zip(names, sizes))
+        after = " ".join(f"{name}: {size}" for name, size in zip(names, left))
+        raise RuntimeError(f"input ({before}) is too small. Calculated output {after}")
 
 
 @composite(where="torch")
@@ -181,7 +195,7 @@ def constant_pad_nd(input: Array, padding, value=0):
 # Shuffles.
 
 
-@op(where="torch nn.functional")
+@op(where="torch nn.functional", strides=formats.follow)
 def pixel_shuffle(input: Array, upscale_factor: int) -> Array:
     """Move channels into space: (*, C r^2, H, W) to (*, C, H r, W r)."""
     *lead, c, h, w = input.shape
@@ -208,7 +222,9 @@ def _(input, upscale_factor):
 
 @op(where="torch nn.functional", strides=formats.follow)
 def pixel_unshuffle(input: Array, downscale_factor: int) -> Array:
-    """Move space into channels: (*, C, H r, W r) to (*, C r^2, H, W)."""
+    """Move space into channels: (*, C, H r, W r) to (*, C r^2, H, W). What is empty keeps its shape, as in PyTorch."""
+    if 0 in input.shape:
+        return input
     *lead, c, h, w = input.shape
     r = downscale_factor
     x = input.reshape(math.prod(lead), c, h // r, r, w // r, r).transpose(0, 1, 3, 5, 2, 4)
@@ -675,8 +691,12 @@ interpolate.asked = "dim"
 
 
 def _nearest(x, out, factors, exact):
+    # PyTorch's kernel for small planes goes by the sizes, not the factor, where one stays or doubles
+    small = len(out) == 2 and sum(out) <= 128 and not exact
     for axis, (target, factor) in enumerate(zip(out, factors), channels.space(x.ndim)):
         size = x.shape[axis]
+        if small and target in (size, 2 * size):
+            factor = None
         index = nearest_taps(size, target, factor, exact)[0][:, 0]
         if target % size == 0 and (index == np.arange(target) // (target // size)).all():
             # whole copies: a broadcast, whose derivative is a sum and not a scatter

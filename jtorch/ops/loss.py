@@ -203,6 +203,8 @@ nll_loss.vjp(
 
 
 def _log_softmax(x, axis):
+    if not x.shape[axis]:
+        return x
     shifted = x - lax.stop_gradient(jnp.max(x, axis, keepdims=True))
     return shifted - jnp.log(jnp.sum(jnp.exp(shifted), axis, keepdims=True))
 

@@ -454,7 +454,8 @@ class Optimizer:
                 setattr(hp, k, v)
             g = -p.grad if group.get("maximize") else p.grad
             names = self.state_names(group, self.kind(p))
-            new, changed = self.update(p, g, {k: state[k] for k in names}, hp)
+            # of a copy, which derivatives of tensors among the numbers may keep: the parameter itself is written below
+            new, changed = self.update(p.clone(), g, {k: state[k] for k in names}, hp)
             state.update(changed)
             p.copy_(new)
 

@@ -64,8 +64,10 @@ class Rprop(Optimizer):
 
     def update(self, p, g, s, hp):
         agrees = g * s["prev"]
-        factor = where(agrees > 0, hp.grow, where(agrees < 0, hp.shrink, 1.0))
-        size = clip(s["step_size"] * factor, hp.smallest, hp.largest)
+        size = s["step_size"]
+        size = clip(
+            where(agrees > 0, size * hp.grow, where(agrees < 0, size * hp.shrink, size)), hp.smallest, hp.largest
+        )
         g = where(agrees < 0, 0.0, g)
         step = where(g > 0, size, where(g < 0, -size, 0.0))  # of nan none, where a sign would be nan
         return p - step, {"prev": g, "step_size": size}

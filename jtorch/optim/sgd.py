@@ -70,7 +70,7 @@ class SGD(Optimizer):
                     # PyTorch's first direction has no history: start where momentum * buffer + (1 - dampening) * g is g detached.
                     with enable_grad():
                         g = -p.grad if group["maximize"] else p.grad
-                        g = g + p * group["weight_decay"]
+                        g = g + p.clone() * group["weight_decay"]
                         state["momentum_buffer"] = (g.detach() - g * (1 - group["dampening"])) / group["momentum"]
                 elif group["dampening"] == 0:
                     with no_grad(), at_once():

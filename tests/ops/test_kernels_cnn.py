@@ -163,6 +163,9 @@ CASES = [
     Case("pad", real(2, 3, 4, 5), (5, 2, 1, 4), mode="circular"),
     Case("pad", real(2, 3, 4), (-1, 2), mode="circular"),
     Case("pad", real(2, 4, 3, 3, 4), (1, 2, 1, 2, 2, 0), mode="reflect"),
+    *(
+        Case("interpolate", real(1, 2, 3, 4), scale_factor=f) for f in (2.3, (2.3, 1.2), (1.2, 2.4), (1.0, 2.0))
+    ),  # to 6 of 3, 4 of 4
     Case("pixel_shuffle", real(2, 8, 3, 4), 2),
     Case("pixel_unshuffle", real(2, 4, 6), 2),
     Case("channel_shuffle", real(2, 6, 3), 3),

@@ -31,6 +31,12 @@ SCHEDULES = {
     "sequential": lambda L, o: L.SequentialLR(
         o, [L.ConstantLR(o, 0.1, 2), L.ExponentialLR(o, 0.9), L.CosineAnnealingLR(o, 5)], [3, 7]
     ),
+    **{
+        f"sequential from {milestones}": lambda L, o, m=milestones: L.SequentialLR(
+            o, [L.ConstantLR(o, 0.1, 2), L.ExponentialLR(o, 0.9), L.LinearLR(o, 0.3, total_iters=4)], m
+        )
+        for milestones in ([0, 3], [0, 0])
+    },
     "chained": lambda L, o: L.ChainedScheduler([L.ConstantLR(o, 0.1, 2), L.ExponentialLR(o, 0.9)], optimizer=o),
 }
 RESUMED = {

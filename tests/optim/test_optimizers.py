@@ -332,29 +332,6 @@ def test_loss_scale_and_skipped_step():
     assert results[1][0][0] == 1 and results[1][1] == 0
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"momentum": 0.9},
-        {"momentum": 0.9, "dampening": 0.3, "maximize": True},
-        {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1},
-    ],
-)
-def test_differentiable_step(options):
-    def run(t):
-        start = t.ones(2, requires_grad=True)
-        p = start.clone()
-        optimizer = t.optim.SGD([p], lr=0.1, differentiable=True, **options)
-        for power in (1, 2, 3):
-            p.grad = start**power * p.clone()
-            optimizer.step()
-        p.sum().backward()
-        return start.grad, p.detach()
-
-    both(run)
-
-
 def test_optax():
     optax = pytest.importorskip("optax")
     from jtorch.optim.optax import Optax  # noqa: PLC0415

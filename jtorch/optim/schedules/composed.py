@@ -44,12 +44,12 @@ class SequentialLR(LRScheduler):
         self._milestones = milestones
         self.last_epoch = last_epoch + 1
         self.optimizer = optimizer
-        # making the schedules has stepped each of them: begin again with the first alone
+        # making the schedules has stepped each of them: begin again with the one whose turn it is
         for group in self.optimizer.param_groups:
             write(group, "lr", group["initial_lr"])
         for scheduler in self._schedulers:
             self.recursive_undo(scheduler)
-        first = self._schedulers[0]
+        first = self._schedulers[bisect_right(milestones, 0)]
         first._initial_step()
         self._last_lr = first.get_last_lr()
 
