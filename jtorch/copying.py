@@ -1,8 +1,10 @@
 """Printing, copying and pickling tensors, and making subclasses of them."""
 
+import contextlib
 import copy
 import copyreg
 import numbers
+import threading
 import warnings
 
 import numpy as np
@@ -96,7 +98,23 @@ def shallow_copy(self):
     return made
 
 
+_asked = threading.local()
+
+
+@contextlib.contextmanager
+def answered_by(how):
+    """Let a function say how to pickle a tensor, where a class's `__reduce_ex__` asks the ones above: a file has other terms."""
+    before, _asked.how = getattr(_asked, "how", None), how
+    try:
+        yield
+    finally:
+        _asked.how = before
+
+
 def reduce_ex(self, protocol):
+    how = getattr(_asked, "how", None)
+    if how is not None:
+        return how(self)
     if self._storage.value is None and hasattr(type(self), "__torch_dispatch__"):
         spec = self._spec
         return (

@@ -22,6 +22,7 @@ from .core.spec import LARGEST, Spec
 from .core.storage import Storage
 from .dispatch import copy_to_out, function_of, zeros_value
 from .dispatch.statics import numpy_number
+from .dispatch.write import overlaps
 from .ops import registry
 from .tensor import CONSTANTS as TENSOR_CONSTANTS
 from .tensor import Tensor, make, wrap
@@ -642,6 +643,11 @@ def check_out(name, dtype, out):
     if out is not None and dtype is not None and dtype_or_default(dtype) is not out.dtype:
         want, have = (dtypes.scalar_name(d) for d in (dtype_or_default(dtype), out.dtype))
         raise RuntimeError(f"dtype {want} does not match dtype of out parameter ({have})")
+    if out is not None and name in _SEQUENCES and overlaps(out._spec):
+        raise errors.overlap()
+
+
+_SEQUENCES = ("arange", "range", "linspace", "logspace")
 
 
 def factory(record, args, dtype, device, requires_grad, out, **statics):
@@ -736,6 +742,10 @@ def arange(
 ):
     """Numbers from start (0) up to, but not including, end, by step (1)."""
     try:
+        if len(args) > 3:
+            raise errors.combination(
+                "arange", args, "(Number end), (Number start, Number end) or (Number start, Number end, Number step)"
+            )
         given = [number_of(a) for a in args]
         if len(given) == 1 and end is None:
             first, last, by = 0 if start is None else start, given[0], step
@@ -762,14 +772,12 @@ def arange(
         raise
 
 
-def range(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
+def range(start, end, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
     """Deprecated by PyTorch: numbers from start up to and including end."""
     errors.warn(
         "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
         "Python's range builtin. Instead, use torch.arange, which produces values in [start, end)."
     )
-    if end is None:
-        start, end = 0, start
     d = dtype_or_default(dtype if out is None or dtype is not None else out.dtype)
     whole = not (d.is_floating_point or d.is_complex)
     if whole:

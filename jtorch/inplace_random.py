@@ -74,7 +74,7 @@ def bernoulli_(self, p=0.5, *, generator=None) -> Tensor:
 
 def random_(self, *args, generator=None, **named) -> Tensor:
     """Integers: over the dtype's range, [0, to), or [from, to)."""
-    if len(args) > 2 or any(isinstance(x, float) for x in (*args, *named.values())):
+    if len(args) > 2 or args[:1] == (None,) or any(isinstance(x, float) for x in (*args, *named.values())):
         raise errors.combination("random_", [*args, *named.values()], "(int from, int to) or (int to)")
     if self._spec.dtype.is_complex:
         if args or named:
@@ -90,12 +90,24 @@ def random_(self, *args, generator=None, **named) -> Tensor:
         high = args[0]
     if high is None and low is None:
         return fill_random(self, lambda s: draw.random(g, s, d), "RandomBackward2")
-    if high is None:
+    if high is None and low == -(2**63):
+        _check_all_bits(self._spec.dtype)
         return fill_random(self, lambda s: draw.random_from(g, int(low), s, d), "RandomBackward0")
+    if high is None:
+        low, high = draw.bounds_from(int(low), self._spec.dtype)
+        return fill_random(self, lambda s: draw.randint(g, low, high, s, d), "RandomBackward0")
     low, high = draw.int_bounds(0 if low is None else int(low), int(high), self._spec.dtype)
     return fill_random(
         self, lambda s: draw.randint(g, low, high, s, d), "RandomBackward1" if len(args) == 1 else "RandomBackward0"
     )
+
+
+def _check_all_bits(d):
+    kernel = "random_full_64_bits_range_kernel_cpu"
+    if d in (dtypes.bool_, dtypes.float16):
+        raise errors.not_implemented(kernel, d)
+    if d is not dtypes.int64 and not d.is_floating_point:
+        raise RuntimeError(f"{kernel} handles only int64, double, float and bfloat16")
 
 
 def exponential_(self, lambd=1, *, generator=None) -> Tensor:

@@ -142,6 +142,13 @@ _INTO = {
 }
 DRAWN = {  # in floats that do not hold all of the integers, in complex numbers, in 16 bits
     **{
+        f"integers from {low} up in {kind}": lambda t, kind=kind, low=low: t.empty(6, dtype=getattr(t, kind)).random_(
+            low, None
+        )
+        for kind in ("bool", "uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64")
+        for low in (-(2**63), -(2**20), -3, 0, 1, 2, 2**20, 2**24)
+    },
+    **{
         f"integers from {low} below {high} in {kind}": lambda t, kind=kind, low=low, high=high: [
             t.randint(low, high, (6,), dtype=getattr(t, kind)),
             t.empty(6, dtype=getattr(t, kind)).random_(low, high),

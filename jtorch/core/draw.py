@@ -36,18 +36,47 @@ def int_bounds(low, high, d):
         most = float(ml_dtypes.finfo(d.np).max)
         least = -most
     else:
-        least, most = (0, 1) if d is bool_ else (int(np.iinfo(d.np).min), int(np.iinfo(d.np).max))
+        least, most = _whole_bounds(d)
     for name, bound in (("from", low), ("to - 1", high - 1)):
         if not least <= bound <= most:
             raise RuntimeError(f"{name} is out of bounds for {errors.c_type(d)}")
     if d.is_floating_point:
-        digits = 1 - int(math.log2(float(ml_dtypes.finfo(d.np).eps)))
+        digits = _digits(d)
         low, high = _representable(low, 1, digits, d), _representable(high, -1, digits, d)
         if low >= high:
             raise RuntimeError(
                 f"random_ expects 'from' casted to dtype to be less than 'to' casted to dtype, but got from={low} >= to={high}"
             )
     return low, high
+
+
+def bounds_from(low, d):
+    """The bounds of random integers from `low` to the largest that this dtype holds exactly, with all below it."""
+    if is_wide(low):
+        raise errors_arguments.overflow()
+    if d.is_floating_point:
+        most = 1 << _digits(d)
+        if abs(low) > float(ml_dtypes.finfo(d.np).max):
+            raise RuntimeError(f"from is out of bounds for {errors.c_type(d)}")
+        low = _representable(low, 1, _digits(d), d)
+        if low >= most:
+            raise RuntimeError(
+                "random_ expects 'from' casted to dtype to be less than or equal to 'to_inc' casted to dtype, but got "
+                f"from={low} > to_inc={most}"
+            )
+    else:
+        least, most = _whole_bounds(d)
+        if not least <= low <= most:
+            raise RuntimeError(f"from is out of bounds for {errors.c_type(d)}")
+    return low, most + 1
+
+
+def _digits(d) -> int:
+    return 1 - int(math.log2(float(ml_dtypes.finfo(d.np).eps)))
+
+
+def _whole_bounds(d):
+    return (0, 1) if d is bool_ else (int(np.iinfo(d.np).min), int(np.iinfo(d.np).max))
 
 
 def _representable(bound, inward, digits, d):

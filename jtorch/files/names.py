@@ -5,7 +5,7 @@ import importlib
 from _codecs import encode
 from collections import Counter, OrderedDict
 
-from .. import functions, legacy, storage_api
+from .. import creation, functions, legacy, storage_api
 from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core.spec import Size
@@ -237,7 +237,7 @@ _EXPLICIT = {id(x): path for path, x in {**_CONTAINERS, **_OURS}.items() if path
 _EXPLICIT |= {id(d): f"torch.{name}" for name, d in dtypes.ALL.items()}
 _EXPLICIT |= {id(c): f"torch.{name}" for name, c in (storage_api.CLASSES | legacy.CLASSES).items()}
 _EXPLICIT |= {id(c): f"torch.nn.parameter.{c.__name__}" for c in (Buffer, UninitializedBuffer, UninitializedParameter)}
-_EXPLICIT[id(dtypes.dtype)] = "torch.dtype"
+_EXPLICIT[id(dtypes.dtype)], _EXPLICIT[id(creation.Layout_)] = "torch.dtype", "torch.layout"
 
 
 def torch_path(x, name=None):

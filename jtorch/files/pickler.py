@@ -6,7 +6,7 @@ import types
 from collections import OrderedDict
 
 from .. import storage_api
-from ..copying import by_itself, own_state, warn_if_has_hooks
+from ..copying import answered_by, by_itself, own_state, warn_if_has_hooks
 from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core.spec import Size
@@ -85,27 +85,32 @@ def make_pickler(module, file, protocol, persistent_id):
         dispatch[type(make_pickler)] = save_global
 
         def reducer_override(self, obj):
-            return reduce(obj)
+            return reduce(obj, self.proto)
 
     pickler = TorchPickler(file, protocol=protocol)
     pickler.persistent_id = persistent_id
     return pickler
 
 
-def reduce(x):
+def reduce(x, protocol):
     """How a file makes this object, in PyTorch's terms; NotImplemented for what is not a matter of PyTorch."""
     if type(x) in LAYOUTS:  # as PyTorch, without requires_grad
-        return rebuild._rebuild_sparse_tensor, importlib.import_module("jtorch.sparse.saving").record_of(x)
+        *record, state = importlib.import_module("jtorch.sparse.saving").record_of(x)
+        if not state:
+            return rebuild._rebuild_sparse_tensor, tuple(record)
+        return rebuild._rebuild_from_type_v2, (rebuild._rebuild_sparse_tensor, Tensor, tuple(record), state)
     if isinstance(x, Tensor):
         # Where the class says how to pickle itself, that is how.
         if next(c for c in type(x).__mro__ if "__reduce_ex__" in c.__dict__) not in (Tensor, Parameter, Overridable):
-            return NotImplemented
-        return _reduce_tensor(by_itself(x))
+            with answered_by(_reduce_tensor):  # what it may ask of the classes above
+                return x.__reduce_ex__(protocol)
+        return _reduce_tensor(x)
     found = _OTHERS.get(type(x))
     return NotImplemented if found is None else found(x)
 
 
 def _reduce_tensor(x):
+    x = by_itself(x)
     if isinstance(x, UninitializedTensorMixin):
         return type(x), (x.requires_grad,)
     getstate = type(x).__getstate__

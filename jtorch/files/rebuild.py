@@ -15,12 +15,13 @@ from ..core.pending import NO_DATA
 from ..core.spec import Spec
 from ..core.storage import Storage
 from ..dispatch.dispatched import has_dispatch
+from ..dispatch.override import LAYOUTS
 from ..nn.parameter import Parameter
 from ..reshaping import op_named
 from ..storage_api import TypedStorage
 from ..tensor import Tensor, make
 from . import errors
-from .state import session
+from .state import replace, session
 
 _MAX_DIMS = 64
 _MAX = (1 << 63) - 1
@@ -80,7 +81,7 @@ def _finish(made, requires_grad, metadata) -> Tensor:
             # jtorch computes conjugates and negations at once: the result has a storage of its own.
             for name, op in (("conj", "conj_physical"), ("neg", "neg")):
                 if metadata.get(name):
-                    session.later(made, op_named(op))
+                    session.later(replace, made, op_named(op))
     if requires_grad:
         if not differentiable(made._spec):
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
@@ -119,7 +120,7 @@ def _rebuild_from_type_v2(func, new_type, args, state):
     ):
         raise errors.bad_layout("its class is no class of tensors")
     made = func(*args)
-    if type(made) is not new_type:
+    if type(made) is not new_type and (new_type is not Tensor or type(made) not in LAYOUTS):
         made.__class__ = new_type
     if hasattr(new_type, "__setstate__"):
         made.__setstate__(state)
@@ -190,10 +191,17 @@ def _rebuild_sparse_tensor(layout, data):
         raise errors.bad_layout("a sparse tensor without its parts")
     if not all(isinstance(x, Tensor) for x in data[:count]):
         raise errors.bad_layout("a sparse tensor without its parts")
+    args = kind, data[:count], _ints(data[count], "size"), *data[count + 1 :]
+    if not session.filling:
+        return _sparse(*args)
+    made = _sparse(*args, trusted=True)
+    session.later(_sparse, *args)  # for its errors
+    return made
+
+
+def _sparse(*args, trusted=False):
     try:
-        return importlib.import_module("jtorch.sparse.saving").checked(
-            kind, data[:count], _ints(data[count], "size"), *data[count + 1 :]
-        )
+        return importlib.import_module("jtorch.sparse.saving").of_parts(*args, trusted=trusted)
     except (RuntimeError, IndexError, ValueError, TypeError, AttributeError) as error:
         raise errors.bad_layout(f"the parts of a sparse tensor do not fit ({error})") from None
 

@@ -77,6 +77,8 @@ def _write_zip(file, root, data, found, disable_byteorder_record):
         else:
             writer.add(f"data/{key}", bytes_of(core))
     writer.add("version", b"3\n")
+    if disable_byteorder_record:  # as PyTorch, whose writer adds it at the end where it is not there
+        writer.add("byteorder", sys.byteorder.encode())
     writer.add(".data/serialization_id", writer.identity().encode())
     writer.finish()
 

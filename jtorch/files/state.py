@@ -31,19 +31,21 @@ class _Session(threading.local):
             )
         return devices.resolve(where)
 
-    def later(self, tensor, op):
-        """Replace a tensor's elements by op of them, as soon as they are there."""
+    def later(self, work, *args):
+        """Do what needs the elements of tensors, as soon as they are there."""
         if self.filling:
-            self.waiting.append((tensor, op))
+            self.waiting.append((work, args))
         else:
-            _replace(tensor, op)
+            work(*args)
 
     def catch_up(self):
         while self.waiting:
-            _replace(*self.waiting.pop(0))
+            work, args = self.waiting.pop(0)
+            work(*args)
 
 
-def _replace(tensor, op):
+def replace(tensor, op):
+    """Put op of a tensor's elements in their place."""
     storages.settle(tensor._storage)
     made = op(tensor)
     tensor._storage, tensor._spec, tensor._offset = made._storage, made._spec, made._offset

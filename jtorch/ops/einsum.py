@@ -247,6 +247,8 @@ def _from_sublists(args):
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
     def word(labels):
+        if any(n is not ... and not 0 <= n < len(letters) for n in labels):
+            raise ValueError("einsum(): subscript in subscript list is not within the valid range [0, 52)")
         return "".join("..." if n is ... else letters[n] for n in labels)
 
     pairs = len(args) // 2

@@ -111,6 +111,9 @@ def _check_bins(input, d, bins):
         if bins <= 0:
             raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension {d}")
         return
+    if not hasattr(bins, "dtype"):
+        wanted = "(Tensor input, Tensor bins, ...) or (Tensor input, int bins, ...)"
+        raise errors.combination("histogram", (input, bins), wanted)
     if bins.dtype is not input.dtype:
         raise RuntimeError(
             "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with dtype "

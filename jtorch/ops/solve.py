@@ -303,6 +303,8 @@ def _lu_solved(LU, pivots, B, left, adjoint):
         raise RuntimeError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
     if not pivots.ndim:
         raise IndexError("Dimension specified as -1 but tensor has no dimensions")
+    if B.ndim < 2:
+        raise RuntimeError("linalg.lu_solve: The input tensor B must have at least 2 dimensions.")
     LU, B = broadcast_batches(LU, B)
     pivots = jnp.broadcast_to(pivots, LU.shape[:-1])
     perm = lax.linalg.lu_pivots_to_permutation(pivots - 1, LU.shape[-1])

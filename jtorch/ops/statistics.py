@@ -162,6 +162,9 @@ def _checked(record, words):
     def check(input, dim=None, unbiased=None, keepdim=False, correction=None):
         if kind(input) in "bi":
             raise RuntimeError(words)
+        if unbiased is not None and correction is not None:
+            wanted = "(Tensor input, dim, bool unbiased, ...) or (Tensor input, dim, *, Number correction, ...)"
+            raise errors.combination(record.name, (input,), wanted, {"correction": correction, "unbiased": unbiased})
         dim, correction = _var_args(dim, unbiased, correction)
         if (_size(input.shape, dim) if all(input.shape) else 0) <= correction:
             # PyTorch says so at each call; here it is said once for each kind of operands.
@@ -362,7 +365,7 @@ def _check_quantile(input, q, dim=None, keepdim=False, interpolation="linear"):
             "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, "
             f"but got {interpolation}"
         )
-    if 0 in input.shape and (dim is None or input.shape[one_dim(dim, len(input.shape))] == 0):
+    if 0 in input.shape:
         raise RuntimeError("quantile() input tensor must be non-empty")
 
 

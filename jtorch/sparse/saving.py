@@ -85,15 +85,18 @@ def rebuild(kind, shape, at, of, whole, requires_grad, state):
 
 
 def record_of(x):
-    """(layout, parts) as torch.save writes them."""
+    """(layout, parts) as torch.save writes them, and the attributes."""
     whole = (x._whole,) if x._kind == "coo" else ()
-    return x.layout, (*x._at, x._of, x._spec.shape, *whole)
+    return x.layout, (*x._at, x._of, x._spec.shape, *whole), _own(x)
 
 
-def checked(kind, parts, size, whole=False):
-    """A sparse tensor of parts that may not be trusted; RuntimeError where they do not fit."""
+def of_parts(kind, parts, size, whole=False, *, trusted=False):
+    """A sparse tensor of parts that may not be trusted, or whose elements come later; RuntimeError where they do not fit."""
+    checks = not trusted
     if kind != "coo":
-        return sparse_compressed_tensor(*parts, size, layout=getattr(creation, f"sparse_{kind}"), check_invariants=True)
+        return sparse_compressed_tensor(
+            *parts, size, layout=getattr(creation, f"sparse_{kind}"), check_invariants=checks
+        )
     if any(n < 0 for n in size) or parts[0].dtype is not dtypes.int64:
         raise errors_sparse.float_indices(parts[0].dtype)
-    return sparse_coo_tensor(*parts, size, check_invariants=True, is_coalesced=bool(whole))
+    return sparse_coo_tensor(*parts, size, check_invariants=checks, is_coalesced=bool(whole))

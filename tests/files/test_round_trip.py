@@ -8,6 +8,7 @@ import warnings
 import pytest
 
 import jtorch
+from jtorch.serialization import CheckpointError
 from tests.files.structures import OLD, build, describe, seen
 from tests.oracle import both, torch
 
@@ -58,3 +59,73 @@ def test_hooks_that_are_left_out_are_said(way):
         return [(str(w.message), w.category.__name__) for w in caught]
 
     both(program)
+
+
+def test_a_class_that_asks_above_how_it_is_pickled():
+    def program(torch):
+        class Asks(torch.Tensor):
+            def __reduce_ex__(self, protocol):
+                return super().__reduce_ex__(protocol)
+
+        Asks.__module__, Asks.__qualname__ = __name__, "Asks"
+        globals()["Asks"] = Asks
+        x = torch.ones(2).as_subclass(Asks)
+        x.tag = "t"
+        for new in (True, False):
+            f = io.BytesIO()
+            torch.save(x, f, _use_new_zipfile_serialization=new)
+            f.seek(0)
+            with torch.serialization.safe_globals([Asks]):
+                got = torch.load(f)
+            yield type(got).__name__, got.tag, got.tolist()
+        yield pickle.loads(pickle.dumps(x)).tag
+
+    both(lambda torch: list(program(torch)))
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
+def test_sparse_tensors_have_attributes_and_both_formats():
+    def program(torch, reader):
+        made = []
+        for layout, block in (("coo", ()), ("csr", ()), ("csc", ()), ("bsr", ((1, 1),)), ("bsc", ((1, 1),))):
+            x = getattr(torch.eye(3), "to_sparse" if layout == "coo" else f"to_sparse_{layout}")(*block)
+            for tag in (None, "t"):
+                if tag:
+                    x.tag = tag
+                for new in (True, False):
+                    f = io.BytesIO()
+                    torch.save([x], f, _use_new_zipfile_serialization=new)
+                    f.seek(0)
+                    (got,) = reader.load(f)
+                    made.append(
+                        (
+                            str(got.layout),
+                            got.to_dense().tolist(),
+                            got.__dict__.get("tag"),
+                            (got + got).to_dense().tolist(),
+                        )
+                    )
+        return made
+
+    want = program(torch, torch)
+    for writer, reader in ((torch, jtorch), (jtorch, torch), (jtorch, jtorch)):
+        assert program(writer, reader) == want
+
+
+def test_an_old_file_with_wrong_indices_is_refused():
+    class Spoof:
+        def __init__(self, *parts):
+            self.parts = parts
+
+        def __reduce__(self):
+            return torch._utils._rebuild_sparse_tensor, self.parts
+
+    coo = torch.sparse_coo, (torch.tensor([[3]]), torch.ones(1), torch.Size([3]), False)
+    csr = torch.sparse_csr, (torch.tensor([3, 0, 1]), torch.tensor([0]), torch.ones(1), torch.Size([2, 2]))
+    for parts in (coo, csr):
+        for new in (True, False):
+            f = io.BytesIO()
+            torch.save(Spoof(*parts), f, _use_new_zipfile_serialization=new)
+            f.seek(0)
+            with pytest.raises(CheckpointError, match="do not fit"):
+                jtorch.load(f)

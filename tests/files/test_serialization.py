@@ -9,6 +9,7 @@ import pickle
 import re
 import subprocess
 import sys
+import zipfile
 
 import numpy as np
 import pytest
@@ -341,7 +342,7 @@ def test_records_lie_where_pytorch_looks_for_them(tmp_path):
 def test_deflated_and_shifted_archives_load():
     f = io.BytesIO()
     torch.save({"x": torch.arange(2000.0)}, f)
-    import_zip = __import__("zipfile")
+    import_zip = zipfile
     packed = io.BytesIO()
     with import_zip.ZipFile(f) as a, import_zip.ZipFile(packed, "w", import_zip.ZIP_DEFLATED) as b:
         for name in a.namelist():
@@ -398,7 +399,7 @@ def test_file_objects(tmp_path, path):
 def test_byte_order():
     f = io.BytesIO()
     torch.save([torch.arange(3.0), torch.tensor([1 + 2j]), torch.tensor([258], dtype=torch.int16)], f)
-    with __import__("zipfile").ZipFile(f) as z:
+    with zipfile.ZipFile(f) as z:
         records = {n.removeprefix("archive/"): z.read(n) for n in z.namelist()}
     for k, item in (("0", 4), ("1", 4), ("2", 2)):
         records[f"data/{k}"] = np.frombuffer(records[f"data/{k}"], f"u{item}").byteswap().tobytes()
@@ -415,6 +416,9 @@ def test_byte_order():
             assert [t.tolist() for t in jtorch.load(g)] == [[0, 1, 2], [1 + 2j], [258]]
         finally:
             jtorch.serialization.set_default_load_endianness(None)
+    f = io.BytesIO()
+    jtorch.save(jtorch.arange(3.0), f, _disable_byteorder_record=True)
+    assert zipfile.ZipFile(f).namelist()[-2:] == ["archive/byteorder", "archive/.data/serialization_id"]
     with pytest.raises(TypeError, match="Invalid argument type in function set_default_load_endianness"):
         jtorch.serialization.set_default_load_endianness("big")
 

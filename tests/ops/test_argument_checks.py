@@ -268,6 +268,37 @@ REFUSED = {
         lambda t: t.zeros(3).scatter_(0, t.arange(4), t.ones(4)),
         lambda t: t.nn.functional.ctc_loss(t.zeros(5, 2, 4), t.ones(2, 3).long(), t.full((2,), 6), t.full((2,), 3)),
     ],
+    "sequences into memory that its elements share": [
+        lambda t, make=make: make(t, t.zeros(1).expand(5))
+        for make in (
+            lambda t, out: t.arange(5, out=out),
+            lambda t, out: t.range(0, 4, out=out),
+            lambda t, out: t.linspace(0, 1, 5, out=out),
+            lambda t, out: t.logspace(0, 1, 5, out=out),
+        )
+    ],
+    "sequences of too many or too few numbers": [
+        lambda t: t.arange(1, 2, 3, 4),
+        lambda t: t.arange(0, 3, 1, t.float32),
+        lambda t: t.empty(2).random_(None, 2),
+    ],
+    "quantiles of nothing": [
+        lambda t, f=f, shape=shape, dim=dim: getattr(t, f)(t.zeros(shape), 0.5, dim)
+        for f in ("quantile", "nanquantile")
+        for shape, dim in (((0, 2, 3), 1), ((0, 2, 3), 0), ((2, 0), 0), ((0,), None), ((2, 0, 3), -1))
+    ],
+    "what to subtract from the count, said twice": [
+        lambda t, f=f: getattr(t, f)(t.ones(3), unbiased=True, correction=1) for f in ("std", "var", "std_mean", "var_mean")
+    ],
+    "a vector for lu_solve": [
+        lambda t, left=left: t.linalg.lu_solve(*t.linalg.lu_factor(t.eye(2)), t.ones(2), left=left) for left in (True, False)
+    ],
+    "numbers of no letter": [
+        lambda t: t.einsum(t.ones(2, 3), [0, 60]),
+        lambda t: t.einsum(t.ones(2, 3), [0, -1]),
+        lambda t: t.einsum(t.ones(2, 3), [0, 1], [52]),
+    ],
+    "bins that are no whole number": [lambda t: t.histogram(t.ones(3), 4.0)],
     "ends of a histogram": [
         lambda t, n=n, ends=ends: t.histc(t.ones(n), 4, *ends)
         for n, ends in (
