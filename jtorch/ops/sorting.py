@@ -207,7 +207,7 @@ def _check_searchsorted(sorted_sequence, input, out_int32=False, right=False, si
 
 @searchsorted.check_values
 def _check_sorter(sorted_sequence, input, *, sorter=None, **options):
-    if outside(sorter, 0, sorted_sequence.shape[-1] if sorted_sequence.shape else 1) is not None:
+    if sorter is not None and outside(sorter, 0, sorted_sequence.shape[-1] if sorted_sequence.shape else 1) is not None:
         raise RuntimeError("torch.searchsorted(): sorter index out of range")
 
 
