@@ -7,20 +7,11 @@ import sys
 import time
 import warnings
 
-torch, dist, nn, parallel, data, differentiable, joins = map(
-    importlib.import_module,
-    (
-        "torch",
-        "torch.distributed",
-        "torch.nn",
-        "torch.nn.parallel",
-        "torch.utils.data",
-        "torch.distributed.nn.functional",
-        "torch.distributed.algorithms.join",
-    ),
-)
-DistributedDataParallel = parallel.DistributedDataParallel
 trainings = importlib.import_module("two_trainings")
+torch, dist, nn, joins, DistributedDataParallel = (
+    trainings.torch, trainings.dist, trainings.nn, trainings.joins, trainings.DistributedDataParallel
+)  # fmt: skip
+differentiable = importlib.import_module("torch.distributed.nn.functional")
 said, hooked = trainings.said, trainings.hooked
 
 
