@@ -39,8 +39,9 @@ def test_what_kernels_get(name):
     assert given(jtorch, *GIVEN[name], more) == given(torch, *GIVEN[name], more)
 
 
+# Not a tensor for a tuple: what PyTorch makes of that hangs on what has run before.
 RETURNED = {
-    "a number": ("Tensor", lambda x: 3), "a tuple": ("Tensor", lambda x: (x.clone(), x.clone())), "a tensor": ("(Tensor, Tensor)", lambda x: x.clone()),
+    "a number": ("Tensor", lambda x: 3), "a tuple": ("Tensor", lambda x: (x.clone(), x.clone())),
     "nothing": ("Tensor", lambda x: None), "something": ("()", lambda x: 3), "a tuple for a list": ("Tensor[]", lambda x: (x.clone(), x.clone())),
     "a list for a tuple": ("(Tensor, Tensor)", lambda x: [x.clone(), x.clone()]), "an int": ("float", lambda x: 3),
 }  # fmt: skip
