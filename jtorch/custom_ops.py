@@ -9,7 +9,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from . import errors_autograd, errors_extend
+from . import errors_extend
 from .amp.autocast import autocast, is_autocast_enabled
 from .aten import OpOverload, OpOverloadPacket, namespace
 from .autograd.function import Function
@@ -313,6 +313,7 @@ def _with(flat, shape, slots, arrays):
 def _function_of(operator, shape, made):
     """The autograd.Function of one call of an operator."""
     schema = operator.schema
+    by_position = sum(not a.by_name for a in schema.arguments)
 
     class Generated(Function):
         generate_vmap_rule = operator.vmap is None  # then the kernel is one jax calls, which batches it
@@ -345,7 +346,7 @@ def _function_of(operator, shape, made):
             grads = tree_unflatten(grads, made[0])
             got = operator.backward(ctx, *(grads if isinstance(grads, tuple) else (grads,)))
             got = list(got) if isinstance(got, tuple) else [got]
-            errors_autograd.check_gradients(Generated.__name__, sum(not a.by_name for a in schema.arguments), got)
+            _check_count(Generated.__name__, by_position, got)
             got += [None] * (len(shape) - len(got))
             given = []
             for g, s in zip(got, shape):
@@ -366,3 +367,16 @@ def _function_of(operator, shape, made):
     space, _, name = schema.name.partition("::")
     Generated.__name__ = f"GeneratedBackwardFor_{space}_{name}_{schema.overload_name or 'default'}"
     return Generated
+
+
+def _check_count(name, n, got):
+    """Refuse another number of gradients than that of the arguments by position."""
+    if len(got) < n:  # PyTorch counts an argument of its own too
+        raise RuntimeError(
+            f"function {name}Backward returned an incorrect number of gradients (expected {n + 1}, got {len(got) + 1})"
+        )
+    if any(g is not None for g in got[n:]):
+        raise RuntimeError(
+            f"function {name}Backward returned a gradient different than None at position {n + 1}, but the corresponding forward "
+            "input was not a Variable"
+        )

@@ -151,16 +151,3 @@ def off_tape(name: str) -> RuntimeError:
         f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
         "arguments requires grad."
     )
-
-
-def check_gradients(name, n, got) -> None:
-    """RuntimeError: the backward of a custom operator with n arguments by position gave other than that many gradients."""
-    if len(got) < n:  # PyTorch counts an argument of its own too
-        raise RuntimeError(
-            f"function {name}Backward returned an incorrect number of gradients (expected {n + 1}, got {len(got) + 1})"
-        )
-    if any(g is not None for g in got[n:]):
-        raise RuntimeError(
-            f"function {name}Backward returned a gradient different than None at position {n + 1}, but the corresponding forward "
-            "input was not a Variable"
-        )

@@ -9,6 +9,7 @@ from . import (
     creation,
     errors_arguments,
     indexing,
+    limits,
     mapped_files,
     methods,
     pytree,
@@ -30,7 +31,7 @@ from .tensor import Tensor
 _FAMILIES = (
     "activation", "adaptive_pool", "arithmetic", "attention", "batchnorm", "bessel", "compare", "conv", "conversion",
     "copies", "create", "ctc", "draws", "einsum", "factor", "fft", "grouped", "histograms", "image", "indexing", "join",
-    "linalg", "linear", "logic", "loss", "margins", "masked", "masks", "matmul", "native", "norm", "polynomials", "pool",
+    "linalg", "linear", "logic", "loss", "margins", "masked", "masks", "matmul", "native", "norm", "padding", "polynomials", "pool",
     "quantize", "reduce", "rnn", "rnn_stacks", "rounding", "rows", "scans", "scatter", "segments", "slices", "solve",
     "sorting", "special", "statistics", "transcendental", "unpool", "vectors", "views", "windows",
 )  # fmt: skip
@@ -247,9 +248,10 @@ _FROM = {
     creation: (
         "arange", "as_tensor", "asarray", "empty", "empty_like", "empty_permuted", "empty_strided", "eye", "from_numpy",
         "frombuffer", "full", "full_like", "linspace", "logspace", "ones", "ones_like", "range", "scalar_tensor", "tensor",
-        "tril_indices", "triu_indices", "zeros", "zeros_like", "finfo", "iinfo", "contiguous_format", "preserve_format",
+        "tril_indices", "triu_indices", "zeros", "zeros_like", "contiguous_format", "preserve_format",
         "channels_last", "channels_last_3d", "strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc",
     ),
+    limits: ("finfo", "iinfo"),
     random_tensors: (
         "bernoulli", "multinomial", "normal", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like",
         "randperm", "manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "default_generator", "Generator",

@@ -143,7 +143,8 @@ class TorchFunctionMode:
         raise NotImplementedError
 
     def __enter__(self):
-        errors_extend.mode_of_class(self, "__torch_function__")
+        if getattr(self.__torch_function__, "__self__", None) is type(self):
+            raise errors_extend.mode_of_class("__torch_function__")
         _push_mode(self)
         return self
 

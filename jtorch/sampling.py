@@ -14,7 +14,8 @@ from .core import rejection, shapes
 from .core import storage as storages
 from .core.lanes import is_traced
 from .core.record import tls
-from .creation import finfo, finish, from_array
+from .creation import finish, from_array
+from .limits import finfo
 from .ops import draws
 from .random_tensors import _undrawn, generator_of, on_tape
 from .tensor import Tensor

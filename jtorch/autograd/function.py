@@ -412,7 +412,25 @@ def once_differentiable(fn):
     return wrapper
 
 
-class _Refusal(PythonNode):
+def behind(t, node, k=0):
+    """The same tensor as a result of a node."""
+    made = make(t._storage, t._spec, t._offset)
+    made._edge = (node, k)
+    return made
+
+
+class Undefined(PythonNode):
+    """Lets no gradient through."""
+
+    __slots__ = ()
+
+    def apply(self, *grads):
+        return (None,) * len(self.edges)
+
+
+class Refusal(PythonNode):
+    """Raises its message in the place of a gradient."""
+
     __slots__ = ()
     message = "trying to differentiate twice a function that was marked with @once_differentiable"
 
@@ -421,9 +439,7 @@ class _Refusal(PythonNode):
 
 
 def _refusing(t):
-    made = make(t._storage, t._spec, t._offset)
-    made._edge = (class_of("Error", _Refusal)("torch::autograd::Error", (), (plain(t._spec),)), 0)
-    return made
+    return behind(t, class_of("Error", Refusal)("torch::autograd::Error", (), (plain(t._spec),)))
 
 
 BackwardCFunction = _Context

@@ -6,13 +6,14 @@ from .. import errors
 from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core.record import tls
-from ..core.spec import Size, Spec
+from ..core.spec import Size
 from ..creation import empty, from_array, strided
-from ..tensor import Tensor, edge_of, value_of, wrap
+from ..tensor import Tensor, edge_of
 from . import forward_ad
 from .entry import grad as autograd_grad
+from .function import Undefined, behind
 from .mode import enable_grad
-from .node import PythonNode
+from .saved import plain
 
 
 class GradcheckError(RuntimeError):
@@ -199,15 +200,6 @@ def _check_linear(func, inputs):
             raise GradcheckError("backward not multiplied by grad_output")
 
 
-class _Undefined(PythonNode):
-    """Lets no gradient through."""
-
-    __slots__ = ()
-
-    def apply(self, grad):
-        return (None,)
-
-
 def _check_undefined(func, inputs):
     """That backward works where some results, or all, have no gradient, and gives none then."""
     wanted = [inputs[k] for k in _differentiated(inputs)]
@@ -216,9 +208,8 @@ def _check_undefined(func, inputs):
         outputs = [o for o in _outputs(func(*inputs)) if o.requires_grad]
         ends = []
         for k, o in enumerate(outputs):
-            spec = Spec.dense(tuple(o._spec.shape), o._spec.dtype, o._spec.device)
-            node = _Undefined("UndefinedGrad", (edge_of(o),), (spec,))
-            ends.append(wrap(value_of(o), spec, (node, 0)) if undefined in (k, None) else o)
+            node = Undefined("UndefinedGrad", (edge_of(o),), (plain(o._spec),))
+            ends.append(behind(o, node) if undefined in (k, None) else o)
         try:
             got = autograd_grad(ends, wanted, [o.detach() * 0 for o in outputs], allow_unused=True) if ends else ()
         except RuntimeError as error:

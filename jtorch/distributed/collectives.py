@@ -89,7 +89,13 @@ def _run(name, group, collective, sources, targets, asynchronous):
         if done is not None:
             done()
 
-    work = Work(group.start(collective, [elements(t, asynchronous) for t in sources]), finish, targets)
+    job = group.start(collective, [elements(t, asynchronous) for t in sources])
+    return _work(job, finish, targets, asynchronous)
+
+
+def _work(job, finish, targets, asynchronous):
+    """The Work of what has been started; None, once it is done, where none was asked for."""
+    work = Work(job, finish, targets)
     if asynchronous:
         return work
     work.wait()
@@ -176,6 +182,7 @@ def _sparse_sum(tensor, op, group, asynchronous):
             "ProcessGroupGloo::allreduce: unsupported reduction operation (allreduce of sparse tensors only works with ReduceOp.SUM)"
         )
     made = importlib.import_module("jtorch.sparse.constructors").sparse_coo_tensor
+    done = noted("all_reduce", group, [tensor])
     own = tensor.detach().coalesce()
     at, values = (elements(t, asynchronous) for t in (own.indices(), own.values()))
 
@@ -189,11 +196,10 @@ def _sparse_sum(tensor, op, group, asynchronous):
         )
         with no_grad():
             tensor.copy_(made(where.T, what, tensor.shape).coalesce())
+        if done is not None:
+            done()
 
-    work = Work(group.start(collective), finish, [tensor])
-    if not asynchronous:
-        work.wait()
-    return work if asynchronous else None
+    return _work(group.start(collective), finish, [tensor], asynchronous)
 
 
 def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):

@@ -9,7 +9,7 @@ import re
 from .. import errors
 from ..core.device import Device
 from ..core.dtype import dtype
-from ..creation import finfo, iinfo
+from ..limits import finfo, iinfo
 from ..tensor import Tensor
 from .raised import failed
 

@@ -2,6 +2,7 @@
 
 import builtins
 import functools
+from types import SimpleNamespace
 
 import jax.numpy as jnp
 import numpy as np
@@ -228,19 +229,32 @@ def einsum(*args):
 
 def _turned(equation, x):
     """The einsum of one operand as a view of it: diagonals, in another order. None where something is summed."""
+    found = _turns(equation, tuple(x.shape))
+    if found is None:
+        return None
+    pairs, order = found
+    for first, second in pairs:
+        x = diagonal(x, 0, first, second)
+    return permute(x, order)
+
+
+@functools.lru_cache(maxsize=1024)
+def _turns(equation, shape):
+    """(the dimensions of which diagonals are taken, one pair after the other, the order then); None where something is summed."""
+    x = SimpleNamespace(shape=shape, ndim=len(shape))
     terms, result = _terms(equation, 1)
     named, result = _without_dots(terms, result, [x])
-    labels = list(named[0])
+    labels, pairs = list(named[0]), []
     sizes = _check_einsum(named, result, [x])
-    if {*labels} != {*result} or any(n != sizes[label] for label, n in zip(labels, x.shape)):
+    if {*labels} != {*result} or any(n != sizes[label] for label, n in zip(labels, shape)):
         return None
     for label in result:
         while labels.count(label) > 1:
             first = labels.index(label)
             second = labels.index(label, first + 1)
-            x = diagonal(x, 0, first, second)
+            pairs.append((first, second))
             labels = [*labels[:first], *labels[first + 1 : second], *labels[second + 1 :], label]
-    return permute(x, tuple(map(labels.index, result)))
+    return pairs, tuple(map(labels.index, result))
 
 
 def _from_sublists(args):

@@ -31,7 +31,8 @@ class TorchDispatchMode:
         raise NotImplementedError
 
     def __enter__(self):
-        errors_extend.mode_of_class(self, "__torch_dispatch__")
+        if getattr(self.__torch_dispatch__, "__self__", None) is type(self):
+            raise errors_extend.mode_of_class("__torch_dispatch__")
         me = tls.me
         self.__dict__.setdefault("_outer", []).append(me.special)
         me.special = self._handle

@@ -1,29 +1,14 @@
 """torch._C._functions: nodes of the tape by the names under which PyTorch has them in C++."""
 
-from ...autograd.function import _Refusal
-from ...autograd.node import AccumulateGrad, Node, PythonNode, class_of
+from ...autograd.function import Refusal, Undefined, behind
+from ...autograd.node import AccumulateGrad, Node, class_of
 from ...autograd.saved import plain
-from ...tensor import Tensor, edge_of, make
-
-
-class _Let(PythonNode):
-    """Lets no gradient through."""
-
-    __slots__ = ()
-
-    def apply(self, *grads):
-        return (None,) * len(self.edges)
-
-
-def _behind(t, node, k):
-    made = make(t._storage, t._spec, t._offset)
-    made._edge = (node, k)
-    return made
+from ...tensor import Tensor, edge_of
 
 
 def _apply(node, tensors):
     """The tensors, each with its place among a node's results."""
-    found = tuple(_behind(t, node, k) for k, t in enumerate(tensors))
+    found = tuple(behind(t, node, k) for k, t in enumerate(tensors))
     return found[0] if len(found) == 1 else found
 
 
@@ -32,7 +17,9 @@ class UndefinedGrad:
 
     def __call__(self, *tensors):
         edges = tuple(edge_of(t) for t in tensors)
-        return _apply(class_of("UndefinedGradBackward", _Let)("UndefinedGradBackward", edges, _specs(tensors)), tensors)
+        return _apply(
+            class_of("UndefinedGradBackward", Undefined)("UndefinedGradBackward", edges, _specs(tensors)), tensors
+        )
 
 
 class DelayedError(Node):
@@ -43,7 +30,7 @@ class DelayedError(Node):
 
     def __call__(self, *tensors):
         edges = tuple(edge_of(t) if isinstance(t, Tensor) else None for t in tensors)
-        node = class_of("Error", _Refusal)("torch::autograd::Error", edges, _specs(tensors))
+        node = class_of("Error", Refusal)("torch::autograd::Error", edges, _specs(tensors))
         node.message = self.message
         return _apply(node, tensors)
 

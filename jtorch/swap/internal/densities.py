@@ -1,8 +1,8 @@
 """Helpers that PyTorch's distributions keep beside their public names."""
 
 from ... import functions as torch
-from ...creation import finfo
 from ...distributions import multivariate_normal as normal
+from ...limits import finfo
 
 __all__ = []
 _batch_mv, _batch_mahalanobis, _precision_to_scale_tril = normal.matvec, normal.squared_length, normal.factor_of_inverse

@@ -7,7 +7,7 @@ import warnings
 from ... import functions as torch
 from ...autograd.mode import no_grad
 from ...core import dtype as dtypes
-from ...creation import finfo
+from ...limits import finfo
 from ...nn.modules.module import Module
 from ...sundries import (
     per_channel_affine,
