@@ -2,7 +2,8 @@
 torch.library."""
 
 from . import complex_views, creation, methods, random_tensors
-from .autograd import entry, grad_mode
+from .aten_backward import BACKWARD
+from .aten_losses import LOSSES
 from .core import dtype as dtypes
 from .core.record import tls
 from .dispatch import dispatched, function_of, override
@@ -45,18 +46,6 @@ def _copied(self, *, dtype=None, device=None, **kwargs):
     return made.clone() if made is self else made
 
 
-def _convolution_backward(
-    grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask
-):  # fmt: skip
-    """The gradients of a convolution by input, weight and bias; None where `output_mask` has False."""
-    given = [input.detach(), weight.detach(), None if bias_sizes is None else weight.new_zeros(bias_sizes)]
-    wanted = [t.requires_grad_() for t, there in zip(given, output_mask) if there and t is not None]
-    with grad_mode.enable_grad():
-        out = lookup("torch", "convolution")(*given, stride, padding, dilation, transposed, output_padding, groups)
-    found = iter(entry.grad(out, wanted, grad_output) if wanted else ())
-    return tuple(next(found) if there and t is not None else None for t, there in zip(given, output_mask))
-
-
 def _convolved(
     input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, benchmark=False, deterministic=False,
     cudnn_enabled=True, allow_tf32=True,
@@ -66,42 +55,10 @@ def _convolved(
     return call(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
 
 
-def _gradient(name):
-    """`name`_backward(grad_output, input, ...): the gradient of a function of one tensor."""
-
-    def backward(grad_output, self, *args, **kwargs):
-        leaf = self.detach().requires_grad_()
-        with grad_mode.enable_grad():
-            out = lookup("nn.functional", name)(leaf, *args, **kwargs)
-        return entry.grad(out, (leaf,), grad_output)[0]
-
-    return backward
-
-
-def _threshold_backward(grad_output, self, threshold):
-    return lookup("torch", "where")(self > threshold, grad_output, 0)
-
-
-def _embedding_dense_backward(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq):
-    """The gradient of `embedding` by its table."""
-    table = grad_output.new_zeros((num_weights, grad_output.shape[-1])).requires_grad_()
-    with grad_mode.enable_grad():
-        out = lookup("torch", "embedding")(table, indices, padding_idx, scale_grad_by_freq)
-    return entry.grad(out, (table,), grad_output)[0]
-
-
 def _index(self, indices):
     if not indices:
         raise IndexError("at least one index must be provided")
     return self[tuple(slice(None) if i is None else i for i in indices)]
-
-
-def _select_backward(grad_output, input_sizes, dim, index):
-    return lookup("torch", "select_scatter")(grad_output.new_zeros(input_sizes), grad_output, dim, index)
-
-
-def _slice_backward(grad_output, input_sizes, dim, start, end, step):
-    return lookup("torch", "slice_scatter")(grad_output.new_zeros(input_sizes), grad_output, dim, start, end, step)
 
 
 def _softmax_of(name):
@@ -114,13 +71,8 @@ def _softmax_of(name):
 
 
 _MADE_HERE = {
-    **{f"{n}_backward": _gradient(n) for n in ("gelu", "hardsigmoid", "hardswish", "mish", "silu", "softplus")},
-    "sigmoid_backward": lambda grad_output, output: grad_output * output * (1 - output),
-    "tanh_backward": lambda grad_output, output: grad_output * (1 - output * output),
-    "threshold_backward": _threshold_backward,
-    "embedding_dense_backward": _embedding_dense_backward,
-    "select_backward": _select_backward,
-    "slice_backward": _slice_backward,
+    **BACKWARD,
+    **LOSSES,
     "_softmax": _softmax_of("softmax"),
     "_log_softmax": _softmax_of("log_softmax"),
     "equal": methods.equal,
@@ -139,7 +91,6 @@ _MADE_HERE = {
     "_convolution": _convolved,
     "view_as_complex": complex_views.view_as_complex,
     "view_as_real": complex_views.view_as_real,
-    "convolution_backward": _convolution_backward,
 }
 
 

@@ -19,7 +19,8 @@ from .core.pending import NO_DATA
 from .core.record import tls
 from .core.spec import Spec
 from .core.storage import Storage
-from .dispatch import FAST
+from .dispatch import FAST, outer
+from .dispatch.dispatched import has_dispatch
 from .reshaping import op_named, view_named
 from .tensor import Tensor, grad_edge, make
 
@@ -225,6 +226,7 @@ def make_subclass(cls, data, require_grad=False):
     if not issubclass(cls, Tensor):
         raise errors_extend.not_a_subclass()
     made = make(data._storage, data._spec, data._offset, cls)
+    outer.STATE["made"] |= has_dispatch(cls)
     if require_grad and data.is_inference() and not tls.me.inference:
         raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
     made._rg = bool(require_grad)
@@ -247,6 +249,7 @@ def make_wrapper_subclass(
     shape = tuple(size)
     spec = Spec.dense(shape, dtype, place) if strides is None else Spec.of(shape, tuple(strides), dtype, place)
     made = make(Storage(None, spec), spec, storage_offset or 0, cls)
+    outer.STATE["made"] = True
     made._rg = bool(requires_grad)
     return made
 

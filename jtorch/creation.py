@@ -65,7 +65,7 @@ class Layout_(metaclass=dtypes.Constants):
 
 Layout_.__qualname__ = "layout"
 layout_of = dtypes.constants(Layout_)
-contiguous_format = _format("contiguous_format")
+contiguous_format = TENSOR_CONSTANTS["contiguous"] = _format("contiguous_format")
 preserve_format = _format("preserve_format")
 channels_last = _format("channels_last")
 channels_last_3d = _format("channels_last_3d")

@@ -433,12 +433,6 @@ def test_wrapper_subclasses(call):
     assert said[0] == said[1]
 
 
-def test_gradients_through_torch_dispatch_are_refused():
-    w = wrapper(jtorch, [])
-    with pytest.raises(NotImplementedError, match="gradients through the __torch_dispatch__ of Wrapped"):
-        w.requires_grad_() * 2
-
-
 @pytest.mark.parametrize("bad", [lambda t, p: t.Tensor._make_subclass(int, p), lambda t, p: p.as_subclass(int), lambda t, p: p.as_subclass(3),
     lambda t, p: t.Tensor._make_wrapper_subclass(type("L", (t.Tensor,), {}), (2,))])  # fmt: skip
 def test_errors(bad):

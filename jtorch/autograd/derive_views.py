@@ -19,13 +19,17 @@ def _spread(recipe, starts, aval, g):
 
 
 class ViewMap:
-    """A view as a linear map of the viewed tensor's logical values; its derivative is the transpose."""
+    """A view as a linear map of the viewed tensor's logical values; its derivative is the transpose.
 
-    __slots__ = ("recipe", "aval")
+    call: (operation, its arguments behind the tensor) that made it first, or None; where no offset hangs on the call only.
+    """
+
+    __slots__ = ("recipe", "aval", "call")
 
     def __init__(self, recipe, aval):
         self.recipe = recipe
         self.aval = aval
+        self.call = None
 
     def build(self, positions):
         recipe, aval = self.recipe, self.aval

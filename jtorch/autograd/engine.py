@@ -648,21 +648,35 @@ def backward(roots, grads, keep, create_graph, accumulate=True, inputs=None):
                 passed(me)
                 return None
     run = (Watched if me.extra.get("anomaly") else me.extra.get("run_class", Run))(create_graph, keep, accumulate)
+    values = [pair if run.pairs else pair[0] for pair in grads]
+    outermost = through(run, roots, values, inputs, graph)
+    if outermost and not create_graph:
+        passed(me)
+    if accumulate:
+        return None
+    return [v if v is None or run.pairs else (v, None) for v in (run.captures[e] for e in inputs)]
+
+
+def through(run, roots, values, inputs=None, graph=None) -> bool:
+    """Make a backward pass from `roots`, to which `values` come. Returns whether it is within no other one.
+
+    graph: what `recurrence` keeps of the passes from here, or None.
+    """
+    me = tls.me
     order = run.order = run.collect(roots)
     if inputs is not None:
-        if not accumulate:
+        if not run.accumulate:
             run.captures = {e: None for e in inputs}
         order = run.restrict(order, [e[0] for e in inputs])
-    watching = None if graph is None else observer(me, graph, order, run.leaf_counts, grads[0][0])
+    watching = None if graph is None else observer(me, graph, order, run.leaf_counts, values[0])
     before = me.grad
     outer = me.extra.get("run")
     me.extra["run"] = run
-    me.grad = create_graph
+    me.grad = run.create_graph
     try:
-        for (target, k), pair in zip(roots, grads):
-            spec = target.out_spec(k) if isinstance(target, Node) else target._spec
-            run.give((target, k), pair if run.pairs else pair[0], spec)
-        if inputs is None and not create_graph and type(run) is Run:
+        for (target, k), value in zip(roots, values):
+            run.give((target, k), value, target.out_spec(k) if isinstance(target, Node) else target._spec)
+        if inputs is None and not run.create_graph and type(run) is Run:
             run.run_all(order)
         else:
             run.run(order)
@@ -676,11 +690,7 @@ def backward(roots, grads, keep, create_graph, accumulate=True, inputs=None):
             me.extra["run"] = outer
         else:
             del me.extra["run"]
-    if outer is None and not create_graph:
-        passed(me)
-    if accumulate:
-        return None
-    return [v if v is None or run.pairs else (v, None) for v in (run.captures[e] for e in inputs)]
+    return outer is None
 
 
 def queue_callback(callback):

@@ -7,8 +7,10 @@ from ..core.lanes import ByTracing
 from ..core.record import tls
 from ..core.spec import Spec
 from ..creation import ones_like, zeros_like
+from ..dispatch import outer
+from ..dispatch.dispatched import has_dispatch
 from ..tensor import Tensor, edge_of, grad_edge
-from . import engine
+from . import engine, outer_run
 from .custom import set_tangent, tangent_of
 from .levels import constant
 from .node import AccumulateGrad, PythonNode, positions
@@ -50,7 +52,10 @@ def _start(outputs, grads):
                     raise RuntimeError(
                         f"grad can be implicitly created only for real scalar outputs but got {spec.dtype}"
                     )
-            g = ones_like(out) if spec.shape and isinstance(out, Tensor) else _seed(spec)
+            if has_dispatch(type(out)) or isinstance(out, Tensor) and "dispatch_modes" in tls.me.extra:
+                g = outer.op("ones_like", out)
+            else:
+                g = ones_like(out) if spec.shape and isinstance(out, Tensor) else _seed(spec)
         elif not isinstance(g, Tensor):
             raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
         elif tuple(g._spec.shape) != tuple(spec.shape):
@@ -108,7 +113,6 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     started = _start(outputs, grads)
     roots = _roots(outputs)
     keep = create_graph if retain_graph is None else retain_graph
-    pairs = _pairs(started, outputs, create_graph)
     if create_graph:
         errors.warn_once(
             "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can "
@@ -116,14 +120,24 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
             "function, make sure to reset the .grad fields of your parameters to None after use to break the cycle and avoid the leak."
         )
     if inputs is None:
-        engine.backward(roots, pairs, keep, create_graph)
+        _pass(roots, started, outputs, keep, create_graph)
         return
     targets = []
     for t in _sequence(inputs):
         if isinstance(t, Tensor):
             t.retain_grad()
         targets.append(_edge(t) or edge_of(t) and (t, 0))  # a view without history of its own is not found
-    engine.backward(roots, pairs, keep, create_graph, True, targets)
+    _pass(roots, started, outputs, keep, create_graph, True, targets)
+
+
+def _pass(roots, started, outputs, keep, create_graph, accumulate=True, targets=None):
+    """The engine's run: gradients captured for `targets`, tensors or values with their edges."""
+    extra = tls.me.extra
+    if "run_class" not in extra and (
+        "dispatch_modes" in extra and not create_graph or outer.STATE["made"] and outer_run.concerns(roots, started)
+    ):
+        return outer_run.backward(roots, started, keep, create_graph, accumulate, targets)
+    return engine.backward(roots, _pairs(started, outputs, create_graph), keep, create_graph, accumulate, targets)
 
 
 def _roots(outputs):
@@ -163,8 +177,7 @@ def grad(
         if edge is None:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
         targets.append(edge)
-    pairs = _pairs(started, outputs, create_graph)
-    got = engine.backward(roots, pairs, keep, create_graph, False, targets)
+    got = _pass(roots, started, outputs, keep, create_graph, False, targets)
     if not create_graph and "transforms" in tls.me.extra:
         got = [g and (constant(g[0]), None) for g in got]
     results = []
@@ -180,6 +193,8 @@ def grad(
             if materialize_grads and not isinstance(t, Tensor):
                 raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
             results.append(zeros_like(t, requires_grad=create_graph) if materialize_grads else None)
+        elif isinstance(g, Tensor):
+            results.append(g)
         else:
             results.append(engine.bridge.wrap(g[0], spec, g[1]))
             if len(g) == 3 and g[2] is not None:
@@ -222,7 +237,7 @@ def tensor_backward(self, gradient=None, retain_graph=None, create_graph=False, 
     edge, spec = self._edge, self._spec
     if (
         gradient is inputs is None and edge is not None and self._base is None and not (create_graph or retain_graph or spec.shape)
-        and spec.dtype.is_floating_point and not tls.me.extra
+        and spec.dtype.is_floating_point and not tls.me.extra and not outer.STATE["made"]
     ):  # fmt: skip
         engine.backward((edge,), ((_seed(spec)._storage.value, None),), False, False)  # a loss: the shortest way
         return

@@ -1,6 +1,7 @@
 """__torch_dispatch__: operators as objects, and subclasses and modes that compute them their own way.
 
-What subclasses see is the op table's own ops: `linear` is one op here, not `t` and `addmm` as for modes (`parts.py`). Gradients are not recorded through a subclass.
+What both see are the op table's own ops, products and layers in the parts that PyTorch's dispatcher has (`parts.py`). Gradients go
+through a subclass as `outer.py` records them.
 """
 
 import math
@@ -8,13 +9,15 @@ import sys
 
 import numpy as np
 
-from .. import errors, errors_extend
+from .. import errors_extend
 from ..core import dtype as dtypes
+from ..core.layout import Layout
 from ..core.record import tls
 from ..core.shapes import wrap_dim
 from ..core.tags import Tag
 from ..ops import registry
-from ..tensor import Tensor, edge_of
+from ..tensor import CONSTANTS, Tensor
+from .parts import PARTS
 
 _TENSOR = {"add", "sub", "mul", "rsub", "bitwise_and", "bitwise_or", "bitwise_xor"}
 _TENSOR_OR_SCALAR = {"eq", "ne", "lt", "le", "gt", "ge", "fmod"}
@@ -66,9 +69,11 @@ _BY_ARGUMENTS = {
 }  # fmt: skip
 # The operators of records that have names of their own.
 _NAMES = {
+    "max_all": "max",
     "max_dim": "max",
     "median_all": "median",
     "median_dim": "median",
+    "min_all": "min",
     "min_dim": "min",
     "nanmedian_all": "nanmedian",
     "nanmedian_dim": "nanmedian",
@@ -231,17 +236,19 @@ def _classes(values):
 
 def dispatch(record, values, inplace=False):
     """(handled, result): what the `__torch_dispatch__` of an operand's class gives for an op or view."""
-    classes = _classes(values)
-    if not classes:
+    if not _classes(values):
         return False, None
-    if tls.me.grad and any(isinstance(v, Tensor) and edge_of(v) is not None for v in values):
-        raise errors.unsupported(
-            f"gradients through the __torch_dispatch__ of {classes[0].__name__}",
-            "torch.autograd.Function around the subclass, or __torch_function__",
-        )
+    if record.name in PARTS and not inplace and not tls.me.inference:
+        found = PARTS[record.name](OPERATED["part"], *values)
+        if found is not None:
+            return True, found
     func = overload_of(record, values, inplace)
     args, kwargs = schema_form(record, values)
-    return True, as_result(_ask(func, classes, args, kwargs))
+    return True, as_result(OPERATED["whole"](func, args, kwargs))
+
+
+# Set by `outer.py`: (func, args, kwargs) -> the result of an operator for tensors of such classes; the same of a part, by its name.
+OPERATED: dict = {"whole": None, "part": None}
 
 
 def as_result(found):
@@ -286,7 +293,7 @@ def dispatch_method(name, args, kwargs):
     if self._storage.value is not None and name in _VALUES:
         return False, None
     if name == "item" or name in _NUMBERS:
-        found = _operator("_local_scalar_dense", cls, (self,), {})
+        found = _operator("_local_scalar_dense", (self,), {})
         return True, _NUMBERS[name](found) if name in _NUMBERS else found
     if name in _VALUES:
         raise errors_extend.no_values(name, cls)
@@ -295,18 +302,18 @@ def dispatch_method(name, args, kwargs):
     if name == "__repr__":
         return True, f"{cls.__name__}(size={tuple(self._spec.shape)}, dtype={self._spec.dtype})"
     if name == "to" and (kwargs.get("dtype") is not None or len(args) > 1 and isinstance(args[1], dtypes.dtype)):
-        return True, _operator("_to_copy", cls, (self,), {"dtype": kwargs.get("dtype") or args[1]})
+        return True, _operator("_to_copy", (self,), {"dtype": kwargs.get("dtype") or args[1]})
     if name in _CASTS:
-        return True, _operator("_to_copy", cls, (self,), {"dtype": dtypes.ALL[_CASTS[name]]})
+        return True, _operator("_to_copy", (self,), {"dtype": dtypes.ALL[_CASTS[name]]})
     if name in ("view", "reshape"):
         shape = args[1] if len(args) == 2 and isinstance(args[1], (tuple, list)) else args[1:]
-        return True, _operator("view", cls, (self, list(shape)), {})
+        return True, _reshaped(self, list(shape), name == "view")
     if name == "new_tensor" or name == "new_zeros" and kwargs.get("size") is not None:
         return False, None
     if name in ("new_zeros", "new_ones", "new_empty") and (len(args) > 2 or len(args) == 2 and type(args[1]) is int):
         args = (self, list(args[1:]))
     if name in ("flatten", "ravel"):
-        return True, _operator("view", cls, (self, _joined(self._spec.shape, *args[1:], **kwargs)), {})
+        return True, _reshaped(self, _joined(self._spec.shape, *args[1:], **kwargs))
     if name == "real" and not self._spec.dtype.is_complex:
         return True, self
     if name == "__getitem__":
@@ -314,18 +321,29 @@ def dispatch_method(name, args, kwargs):
     if name == "__setitem__":
         return True, _set(self, args[1], args[2])
     if name == "T":
-        return True, _operator("permute", cls, (self, list(range(self._spec.ndim))[::-1]), {})
+        return True, _operator("permute", (self, list(range(self._spec.ndim))[::-1]), {})
     if name == "data":
-        return True, _operator("detach", cls, (self,), {})
+        return True, _operator("detach", (self,), {})
     if name == "mT" or name in ("H", "mH") and not self._spec.dtype.is_complex:
-        return True, _operator("transpose", cls, (self, -2, -1), {}, "int")
+        return True, _operator("transpose", (self, -2, -1), {}, "int")
     operator = _METHODS.get(name)
-    return (True, _operator(operator, cls, args, kwargs)) if operator is not None else (False, None)
+    return (True, _operator(operator, args, kwargs)) if operator is not None else (False, None)
 
 
-def _operator(name, cls, args, kwargs, overload="default"):
-    packet = packet_of(name, None)
-    return _ask(getattr(packet, overload), (cls,), args, kwargs)
+def _operator(name, args, kwargs, overload="default"):
+    return OPERATED["whole"](getattr(packet_of(name, None), overload), args, kwargs)
+
+
+def _reshaped(self, shape, as_view=False):
+    """A view, or else a copy where the strides cannot say it."""
+    try:
+        Layout(tuple(self._spec.shape), self._spec.strides, 0).view(tuple(shape))
+    except RuntimeError:
+        if not as_view:
+            return _operator(
+                "_unsafe_view", (_operator("clone", (self,), {"memory_format": CONSTANTS["contiguous"]}), shape), {}
+            )
+    return _operator("view", (self, shape), {})
 
 
 def _joined(shape, start_dim=0, end_dim=-1):
@@ -347,15 +365,15 @@ def _parts(self, index):
     found, dim, by_tensor = self, 0, []
     for i in index:
         if isinstance(i, (int, np.integer)) and not isinstance(i, bool):
-            found = _operator("select", type(found), (found, dim, int(i)), {}, "int")
+            found = _operator("select", (found, dim, int(i)), {}, "int")
             continue
         if i is None:
-            found = _operator("unsqueeze", type(found), (found, dim), {})
+            found = _operator("unsqueeze", (found, dim), {})
         elif isinstance(i, slice):
             if i != slice(None):
                 stop = sys.maxsize if i.stop is None else i.stop
                 given = (found, dim, i.start or 0, stop, *(() if i.step is None else (i.step,)))
-                found = _operator("slice", type(found), given, {}, "Tensor")
+                found = _operator("slice", given, {}, "Tensor")
         else:
             i = i if isinstance(i, Tensor) else FROM_HOST[0](np.asarray(i))
             by_tensor += [None] * (dim - len(by_tensor)) + [i]
@@ -373,19 +391,19 @@ def _dims_of(i):
 def _indexed(self, index):
     found, by_tensor = _parts(self, index)
     if by_tensor:
-        return _operator("index", type(found), (found, by_tensor), {}, "Tensor")
-    return _operator("alias", type(found), (found,), {}) if found is self else found
+        return _operator("index", (found, by_tensor), {}, "Tensor")
+    return _operator("alias", (found,), {}) if found is self else found
 
 
 def _set(self, index, value):
     found, by_tensor = _parts(self, index)
     if by_tensor:
         value = value if isinstance(value, Tensor) else FROM_HOST[0](value, dtype=self._spec.dtype)
-        _operator("index_put_", type(found), (found, by_tensor, value), {})
+        _operator("index_put_", (found, by_tensor, value), {})
     elif isinstance(value, Tensor):
-        _operator("copy_", type(found), (found, value), {})
+        _operator("copy_", (found, value), {})
     else:
-        _operator("fill_", type(found), (found, value), {}, "Scalar")
+        _operator("fill_", (found, value), {}, "Scalar")
 
 
 FROM_HOST: list = [None]  # numpy array -> Tensor, set by the creation functions

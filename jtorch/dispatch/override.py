@@ -406,10 +406,10 @@ class Entry:
             relevant = () if self.factory else asked_now(me, args, kwargs)
             if relevant or me.function_modes and me.overriding:
                 return override(self.public, relevant, args, kwargs)
-        if args and isinstance(args[0], Tensor) and has_dispatch(type(args[0])):
-            handled, result = dispatch_method(self.public.__name__, args, kwargs)
-            if handled:
-                return result
+        seen = args if self.public.__name__ in _TWO_TENSORS else args[:1]
+        if any(isinstance(x, Tensor) and has_dispatch(type(x)) for x in seen):
+            if (found := dispatch_method(self.public.__name__, args, kwargs))[0]:
+                return found[1]
         return WATCH[0](self, args, kwargs) if WATCH else self.run(args, kwargs)
 
     def run(self, args, kwargs):

@@ -6,6 +6,9 @@ overload) to the mode, and the arguments of the op table's operator; it gives No
 
 import math
 
+from ..ops import registry
+from ..ops.reduction import reduction_of
+
 __all__ = ["PARTS"]
 
 
@@ -135,6 +138,104 @@ def _norm(call, input, p="fro", dim=None, keepdim=False, dtype=None):
     return call("linalg_vector_norm", input, *([order, *along] if along or order != 2 else ()))
 
 
+_REDUCTIONS = ("none", "mean", "sum")  # the numbers that PyTorch's dispatcher has for them
+
+
+def _reduced(call, loss, reduction):
+    return loss if reduction == "none" else call(reduction, loss)
+
+
+def _loss(name, order, defaults):
+    """A loss with the arguments that PyTorch's dispatcher has: `order`, those behind the tensors with these defaults."""
+    order = order.split()
+
+    def part(call, *values):
+        given = dict(zip((p.name for p in registry.OPS[name].params), values))
+        number = _REDUCTIONS.index(reduction_of(given["reduction"], given.get("size_average"), given.get("reduce")))
+        if "weight" not in order and given.get("weight") is not None:
+            return _weighted(call, name, given, number)
+        return call(name, *_given([number if n == "reduction" else given[n] for n in order], defaults))
+
+    return part
+
+
+def _given(values, defaults):
+    """Arguments without those at the end that equal their defaults."""
+    first = len(values) - len(defaults)
+    while len(values) > first and values[-1] is defaults[len(values) - first - 1]:
+        values.pop()
+    return values
+
+
+def _weighted(call, name, given, number):
+    """A loss whose elements are weighed, and divided by the sum of the weights for a mean."""
+    each = call("mul.Tensor", call(name, given["input"], given["target"], 0), given["weight"])
+    if number != 1:
+        return call("sum", each) if number else each
+    return call("div.Tensor", call("sum", each), call("sum", call("expand", given["weight"], list(each.shape))))
+
+
+def _nll(call, input, target, weight, reduction, ignore_index):
+    return call("nll_loss_forward", input, target, weight, _REDUCTIONS.index(reduction), ignore_index)[0]
+
+
+def _nll_loss(call, input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
+    reduction = reduction_of(reduction, size_average, reduce)
+    if input.ndim > 2:
+        given = [input, target, weight, _REDUCTIONS.index(reduction), ignore_index]
+        return call("nll_loss_nd", *_given(given, [None, 1, -100]))
+    return _nll(call, input, target, weight, reduction, ignore_index)
+
+
+def _cross_entropy(
+    call, input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0
+):  # fmt: skip
+    reduction = reduction_of(reduction, size_average, reduce)
+    if input.ndim > 2 or label_smoothing or target.is_floating_point():
+        given = [input, target, weight, _REDUCTIONS.index(reduction), ignore_index, label_smoothing]
+        return call("cross_entropy_loss", *_given(given, [None, 1, -100, 0.0]))
+    return _nll(call, call("_log_softmax", input, input.ndim - 1, False), target, weight, reduction, ignore_index)
+
+
+def _l1_loss(call, *values):
+    given = dict(zip((p.name for p in registry.OPS["l1_loss"].params), values))
+    if given.get("weight") is not None:
+        return _loss("l1_loss", "input target reduction", ())(call, *values)
+    loss = call("abs", call("sub.Tensor", given["input"], given["target"]))
+    return _reduced(call, loss, reduction_of(given["reduction"], given["size_average"], given["reduce"]))
+
+
+def _kl_div(call, input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
+    if log_target:
+        loss = call("mul.Tensor", call("exp", target), call("sub.Tensor", target, input))
+    else:
+        loss = call("sub.Tensor", call("xlogy.Tensor", target, target), call("mul.Tensor", target, input))
+    if reduction == "batchmean":
+        return call("div.Scalar", call("sum", loss), input.shape[0])
+    return _reduced(call, loss, reduction_of(reduction, size_average, reduce))
+
+
+def _dropout(call, input, p, features=None, key=None):
+    if p == 1:
+        return call("mul.Tensor", input, call("zeros_like", input))
+    if features is None:
+        noise = call("empty_like", input)
+    else:
+        noise = call("new_empty", input, [*input.shape[:features], *[1] * (input.ndim - features)])
+    noise = call("div_.Scalar", call("bernoulli_.float", noise, 1 - p), 1 - p)
+    return call("mul.Tensor", input, noise)
+
+
+def _pad(call, input, pad, mode="constant", value=None):
+    if mode != "constant":
+        return None
+    return call("constant_pad_nd", input, list(pad), *(() if value is None else (value,)))
+
+
+def _outer(call, input, vec2):
+    return call("mul.Tensor", call("view", input, [input.shape[0], 1]), vec2)
+
+
 # name of the op table -> function of `call` and its arguments
 PARTS = {
     "linear": _linear,
@@ -147,4 +248,31 @@ PARTS = {
     "chunk": _chunk,
     "embedding_rows": _embedding,
     "norm": _norm,
+    "nll_loss": _nll_loss,
+    "cross_entropy": _cross_entropy,
+    "l1_loss": _l1_loss,
+    "kl_div": _kl_div,
+    "dropout_mask": _dropout,
+    "pad": _pad,
+    "outer": _outer,
+    **{
+        name: _loss(name, f"input target {rest}", defaults)
+        for name, rest, defaults in (
+            ("mse_loss", "reduction", [1]),
+            ("soft_margin_loss", "reduction", [1]),
+            ("multilabel_margin_loss", "reduction", [1]),
+            ("smooth_l1_loss", "reduction beta", [1, 1.0]),
+            ("huber_loss", "reduction delta", [1, 1.0]),
+            ("binary_cross_entropy", "weight reduction", [None, 1]),
+            ("binary_cross_entropy_with_logits", "weight pos_weight reduction", [None, None, 1]),
+            ("hinge_embedding_loss", "margin reduction", [1.0, 1]),
+            ("multi_margin_loss", "p margin weight reduction", [1, 1.0, None, 1]),
+            ("poisson_nll_loss", "log_input full eps reduction", []),
+        )
+    },
+    "cosine_embedding_loss": _loss("cosine_embedding_loss", "input1 input2 target margin reduction", [0.0, 1]),
+    "margin_ranking_loss": _loss("margin_ranking_loss", "input1 input2 target margin reduction", [0.0, 1]),
+    "triplet_margin_loss": _loss(
+        "triplet_margin_loss", "anchor positive negative margin p eps swap reduction", [1.0, 2.0, 1e-6, False, 1]
+    ),
 }

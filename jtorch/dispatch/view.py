@@ -6,7 +6,7 @@ from itertools import repeat
 from .. import errors
 from ..autograd import node as tape
 from ..autograd.derive import differentiable
-from ..autograd.derive_views import memory_plan, view_plan, views_plan
+from ..autograd.derive_views import ViewMap, memory_plan, view_plan, views_plan
 from ..core import shapes
 from ..core.layout import Layout
 from ..core.record import tls
@@ -97,6 +97,8 @@ def call_view(view, t, statics):
                 taped, starts = plan.taped = view_plan(
                     spec, _contiguous(spec), tuple(out.shape), strides, start, plan.name
                 )
+                if not starts and type(taped.extra) is ViewMap and taped.extra.call is None:
+                    taped.extra.call = view, statics
             else:
                 taped, starts = plan.taped
             v._edge = (tape.record(taped, (), (edge,), starts, ()), 0)

@@ -11,6 +11,8 @@ from jtorch import errors_sparse
 from jtorch import functions as torch
 from jtorch.autograd.mode import enable_grad, no_grad, set_grad_enabled
 from jtorch.core.record import at_once, begin_training, end_step, gradients_dropped
+from jtorch.dispatch import outer
+from jtorch.dispatch.dispatched import has_dispatch
 from jtorch.dispatch.override import LAYOUTS, STATE, has_override
 from jtorch.handles import RemovableHandle, mutations
 from jtorch.nn.modules.module import typename
@@ -418,9 +420,20 @@ class Optimizer:
             if group.get("differentiable"):
                 with set_grad_enabled(True):
                     self._step_on_tape(params, group)
-            else:
+                continue
+            if outer.STATE["made"]:  # not before the first class with a `__torch_dispatch__`
+                params = self._step_outer(params, group)
+            if params:
                 self._fused.step(self, params, group)
         return loss
+
+    def _step_outer(self, params, group):
+        """Update those whose values are seen by a `__torch_dispatch__` only; returns the others."""
+        asking = [p for p in params if has_dispatch(type(p)) or has_dispatch(type(p._grad))]
+        if asking:
+            with no_grad():
+                self._step_on_tape(asking, group, True)
+        return [p for p in params if not (has_dispatch(type(p)) or has_dispatch(type(p._grad)))]
 
     def _params(self):
         """The parameters whose gradients are values of the recorder: sparse ones are not."""
@@ -441,8 +454,8 @@ class Optimizer:
                     state["step"] = step[p.device]
                 state.update(self.init(p, group))
 
-    def _step_on_tape(self, params, group):
-        """A differentiable step: the same formula, on tensors."""
+    def _step_on_tape(self, params, group, in_place=False):
+        """The same formula, on tensors. in_place: whether the state's tensors stay, of whatever class the new ones are."""
         flags = self.flags(group)
         for p in params:
             state = self.state[p]
@@ -456,7 +469,8 @@ class Optimizer:
             names = self.state_names(group, self.kind(p))
             # of a copy, which derivatives of tensors among the numbers may keep: the parameter itself is written below
             new, changed = self.update(p.clone(), g, {k: state[k] for k in names}, hp)
-            state.update(changed)
+            for k, v in changed.items():
+                state[k] = state[k].copy_(v) if in_place else v
             p.copy_(new)
 
 

@@ -1,6 +1,6 @@
 """torch.utils._debug_mode.DebugMode: a list of the operators that run inside, to print or to look at.
 
-The operators are those that every TorchDispatchMode sees. Backward passes are not seen.
+The operators are those that every TorchDispatchMode sees; those of a backward pass too, but with create_graph.
 """
 
 import contextlib

@@ -17,7 +17,7 @@ FLOORS = {
     "core/dtype.py": 1, "core/device.py": 1, "core/shapes.py": 1, "core/layout.py": 1,
     "core": 2, "ops": 3,
     "autograd/node.py": 4, "autograd/engine.py": 4, "autograd/derive.py": 4, "autograd/derive_views.py": 4, "autograd/mode.py": 4, "autograd/liveness.py": 4,
-    "tensor.py": 5, "dispatch": 6, "autograd/entry.py": 6.5, "windows.py": 6.5,
+    "tensor.py": 5, "dispatch": 6, "autograd/entry.py": 6.5, "autograd/outer_run.py": 6.5, "windows.py": 6.5,
     "creation.py": 6.5, "limits.py": 6.5, "random_tensors.py": 6.5, "filling.py": 6.5, "traced_draws.py": 6.5, "indexing.py": 6.5, "methods.py": 6.5, "functions.py": 6.5, "printing.py": 6.5,
     "operators.py": 6.5, "complex_views.py": 6.5, "literals.py": 6.5, "pytree.py": 6.5, "dlpack.py": 6.5,
     "reshaping.py": 6.5, "convert.py": 6.5, "writing.py": 6.5, "storage_api.py": 6.5, "mapped_files.py": 6.5, "copying.py": 6.5,
