@@ -236,8 +236,9 @@ def make_subclass(cls, data, require_grad=False):
 
 
 def make_wrapper_subclass(
-    cls, size, *, strides=None, storage_offset=None, memory_format=None, dtype=None, layout=None, device=None, pin_memory=False,
-    requires_grad=False, dispatch_sizes_strides_policy=None, dispatch_device=False, dispatch_layout=False,
+    cls, size, strides=None, storage_offset=None, memory_format=None, dtype=None, layout=None, device=None, pin_memory=False,
+    requires_grad=False, dispatch_sizes_strides_policy=None, dispatch_device=False, dispatch_layout=False, _extra_dispatch_keys=None,
+    storage_size=None,
 ):  # fmt: skip
     """A tensor of class `cls` with a shape, a dtype and a device, and no elements: its `__torch_dispatch__` answers for it."""
     if not issubclass(cls, Tensor):

@@ -179,6 +179,7 @@ _DYNAMIC = (
     "nn.quantized.dynamic",
 )
 ELSEWHERE |= {name: _QUANTIZED for name in _DYNAMIC}
+ELSEWHERE |= {f"ao.quantization.fx{inner}": ("swap.internal.decomposed",) for inner in ("", "._decomposed")}
 _WITH_PRIVATE = (
     "autograd.functional", "nn.init", "nn.modules.container", "nn.modules.conv", "nn.modules.module", "nn.modules.padding",
     "optim.lbfgs", "optim.lr_scheduler", "optim.optimizer",
