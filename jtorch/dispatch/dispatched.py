@@ -82,6 +82,25 @@ _NAMES = {
 }
 
 
+# Beside the views of the op table, what may give its operand, or a view of it, back.
+_OTHER_VIEWS = frozenset((
+    "_conj", "_indices", "_neg_view", "_values", "adjoint", "broadcast_to", "ccol_indices", "coalesce", "col_indices", "conj",
+    "contiguous", "cpu", "crow_indices", "cuda", "detach", "dsplit", "expand_as", "flatten", "hsplit", "imag", "indices", "lift_fresh",
+    "linalg_diagonal", "mH", "mT", "matrix_H", "moveaxis", "narrow", "numpy_T", "pin_memory", "positive", "ravel", "real", "reshape",
+    "reshape_as", "resolve_conj", "resolve_neg", "row_indices", "swapdims", "tensor_split", "to", "values", "view_as", "view_as_complex",
+    "view_as_real", "vsplit",
+))  # fmt: skip
+
+
+def is_view(name) -> bool:
+    """Whether an operator of the op table, by its name, gives a view."""
+    return (
+        name in _OTHER_VIEWS
+        or name in registry.VIEWS
+        and not name.startswith(("unsafe_", "_unsafe_", "_narrow", "_split"))
+    )
+
+
 class OpOverload:
     """One signature of an operator: `torch.ops.aten.add.Tensor`."""
 
@@ -118,6 +137,11 @@ class OpOverload:
     def tags(self) -> list:
         """What is known about the operator; of the op table's, all but which are PyTorch's core."""
         return list(_tags_of(self._overloadpacket.__name__) if self._tags is None else self._tags)
+
+    @property
+    def is_view(self) -> bool:
+        """Whether the operator's schema lets its result share the operand's memory."""
+        return self.namespace == "aten" and is_view(self._overloadpacket.__name__)
 
     def name(self) -> str:
         """The qualified name: "aten::add.Tensor"."""

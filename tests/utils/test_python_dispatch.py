@@ -119,3 +119,21 @@ def methods_of_classes(t):
 
 def test_modes_with_methods_of_their_class():
     assert methods_of_classes(jtorch) == methods_of_classes(torch)
+
+
+def test_which_operators_are_views():
+    """Of PyTorch's names, as far as all forms of one agree."""
+    said = {}
+    for schema in torch._C._jit_get_all_schemas():
+        space, _, name = schema.name.partition("::")
+        if (
+            space == "aten"
+            and hasattr(jtorch.ops.aten, name)
+            and hasattr(getattr(torch.ops.aten, name), schema.overload_name or "default")
+        ):
+            said.setdefault(name, set()).add(
+                getattr(getattr(torch.ops.aten, name), schema.overload_name or "default").is_view
+            )
+    mine = {name: {getattr(jtorch.ops.aten, name).default.is_view} for name in said}
+    assert len(said) > 800
+    assert {n for n, views in said.items() if len(views) == 1 and views != mine[n]} == set()
