@@ -83,6 +83,9 @@ MOVES = [
     "x.split([1, 3], 1)[1].pow(2)", "torch.cat([x, y * 2], 1).pow(2)", "torch.stack([x, y * 2], 1).pow(2)", "x.flip(0) * y", "x.roll(1, 0) * y", "x.repeat(2, 1) * 2",
     "x.tril() * y + x.triu(1)", "F.pad(x, (1, 1)).pow(2)", "x.diagonal().pow(2)", "F.embedding(i, x).pow(2)", "x.clone().mul_(2).add_(y).pow(2)",
     "x.scatter_add(1, i[:, None], y[:, :1])",
+    "x.clone().cumsum_(1) * y",
+    "(x.tanh() * 0.5).erfinv_()",
+    "x.clone().index_fill_(1, i, 0.0) * y",
 ]  # fmt: skip
 REDUCTIONS = [
     "x.sum(1).pow(2)", "x.mean(0, keepdim=True).pow(2)", "x.var(1)", "x.std().pow(2)", "x.amax(1)", "x.amin((0, 1))", "x.max(1)[0].pow(2)", "x.min()", "x.median(1)[0]",

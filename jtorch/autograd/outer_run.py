@@ -59,7 +59,7 @@ class TensorRun(engine.Run):
         bwd = node.bwd
         present = tuple(g is not None for g in grads)
         there = [g for g in grads if g is not None]
-        quiet = not (node.hooks or self.create_graph)
+        quiet = not (node.hooks or self.create_graph) and type(node.saved) is tuple
         if quiet and (found := self._quietly(by_rule, node, grads)) is not None:
             for edge, g, spec in zip(node.edges, found, bwd.forward.operands):
                 if edge is not None:

@@ -17,7 +17,8 @@ from .write import check_inplace
 
 STATE = {"made": False}  # whether there is a node of this kind, or a gradient for a tensor of such a class may come
 
-RULE_OF: list = [None]  # (operator, whether it writes to its operand) -> its derivative; set by `outer_rules.py`
+# (operator, whether it writes to its operand) -> its derivative, and the one that any operator has; set by `outer_rules.py`
+RULE_OF: list = [None, None]
 
 
 class Saved:
@@ -197,7 +198,11 @@ def _seen(func, classes, args, kwargs):
 
 def _recorded(func, classes, args, kwargs, written):
     rule = RULE_OF[0](func, written is not None)
-    given = rule.bind(args, kwargs)
+    try:
+        given = rule.bind(args, kwargs)
+    except TypeError:  # a form that no rule is written for
+        rule = RULE_OF[1](func, written is not None)
+        given = rule.bind(args, kwargs)
     edges, names, specs_in = [], [], {}
     for argument, value in given.items():
         members = value if type(value) in (list, tuple) else (value,)

@@ -13,6 +13,7 @@ from .. import errors
 from ..autograd.derive import differentiable
 from ..ops import registry
 from ..ops.registry import camel
+from . import dispatched
 from .dispatched import OpOverload, OpOverloadPacket
 from .outer import RULE_OF, op, operated
 
@@ -120,7 +121,7 @@ def _zeros_of(spec, gs):
     return op("new_zeros", next(g for g in gs if g is not None), list(spec.shape))
 
 
-# Set by `aten.py`: (function, arguments, their names, gradients of the results) -> the gradients of the arguments so named.
+# Set by `aten_backward.py`: (function, arguments, their names, gradients of the results) -> the gradients of the arguments so named.
 BY_TAPE: list = [None]
 
 
@@ -138,7 +139,14 @@ def rule_of(func, written) -> Rule:
     """The derivative of an operator. written: whether it is the form that writes to its operand."""
     name = func._overloadpacket.__name__
     name = name[:-1] if written else name
-    return RULES.get(f"{name}.{func._overloadname}") or RULES.get(name) or Whole(func)
+    return RULES.get(f"{name}.{func._overloadname}") or RULES.get(name) or whole(func, written)
+
+
+def whole(func, written) -> Rule:
+    """The derivative of an operator without a rule, of the form that gives a new tensor."""
+    if written:
+        func = getattr(dispatched.packet_of(func._overloadpacket.__name__[:-1], None), func._overloadname)
+    return Whole(func)
 
 
 def _fit(g, spec):
@@ -169,4 +177,4 @@ def rule(signature, /, **given):
     RULES[made.name] = made
 
 
-RULE_OF[0] = rule_of
+RULE_OF[:] = rule_of, whole
