@@ -10,6 +10,10 @@ def freed() -> RuntimeError:
     )
 
 
+def view_of_leaf() -> RuntimeError:
+    return RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+
+
 def no_hooks() -> TypeError:
     return TypeError(
         "register_hooks(): incompatible function arguments. The following argument types are supported:\n"

@@ -4,15 +4,14 @@
 its gradients are tensors, perhaps of these classes again: `autograd/outer_run.py` hands them on.
 """
 
-from .. import errors
 from ..autograd.derive import differentiable
 from ..autograd.engine import changed
 from ..autograd.node import PythonNode, class_of
 from ..core.record import tls
-from ..errors_autograd import freed
+from ..errors_autograd import freed, view_of_leaf
 from ..ops import registry
 from ..tensor import Tensor, edge_of, make
-from . import dispatched
+from . import dispatched, outer_views
 from .write import check_inplace
 
 STATE = {"made": False}  # whether there is a node of this kind, or a gradient for a tensor of such a class may come
@@ -122,15 +121,18 @@ def operated(func, args, kwargs, always=False):
     written = _written(func, args, kwargs)
     edges = None
     if me.grad:
+        for t in tensors:
+            if "_outer_view" in t.__dict__:
+                outer_views.refresh(t)
         edges = [edge_of(t) if differentiable(t._spec) else None for t in tensors]
         if written is not None and any(e is not None for e in edges):
-            _check_written(written, tensors, func)
+            _check_written(written, tensors)
     if edges is None or not any(e is not None for e in edges):
         found = _below(func, classes, args, kwargs)
         if written is not None:
-            written._storage.version += 1
+            outer_views.touched(written)
         elif _is_view(func):
-            _mark_views(found)
+            outer_views.mark(found, func, args, kwargs)
         return found
     STATE["made"] = True
     return _recorded(func, classes, args, kwargs, written)
@@ -155,20 +157,11 @@ def _is_view(func):
     return name in registry.VIEWS and not name.lstrip("_").startswith("unsafe_")
 
 
-def _mark_views(found):
-    """Remember that a write to these would be one to another tensor, which nobody tells of it."""
-    for o in found if isinstance(found, (tuple, list)) else (found,):
-        if isinstance(o, Tensor) and dispatched.has_dispatch(type(o)):
-            o.__dict__["_outer_view"] = True
-
-
-def _check_written(t, tensors, func):
+def _check_written(t, tensors):
     check_inplace(t, [x for x in tensors if x is not t])
-    if t.__dict__.get("_outer_view"):
-        raise errors.unsupported(
-            f"{func.name()} on a view of a {type(t).__name__} that requires grad",
-            "the function that returns a new tensor",
-        )
+    seen = t.__dict__.get("_outer_view")
+    if seen is not None and outer_views.root_of(t)._rg:
+        raise view_of_leaf()
 
 
 def _below(func, classes, args, kwargs):
@@ -224,7 +217,7 @@ def _recorded(func, classes, args, kwargs, written):
     label = rule.label(func)
     node = class_of(label, OuterNode)(label, tuple(edges), (), rule, names, kept, specs_in)
     if written is not None:
-        written._storage.version += 1
+        outer_views.touched(written)
     results = []
     for k, o in enumerate(outs):
         if isinstance(o, Tensor) and differentiable(o._spec) and k not in rule.flat:
@@ -233,13 +226,15 @@ def _recorded(func, classes, args, kwargs, written):
             o._edge, o._rg = (node, k), False
         results.append(o)
     if _is_view(func):
-        _mark_views(results)
+        outer_views.mark(results if several else results[0], func, args, kwargs)
     node.specs = tuple(o._spec if isinstance(o, Tensor) else None for o in results)
     if not reads.isdisjoint(("out", "outs")):
         node.results = [
             Saved(off_tape(o)) if isinstance(o, Tensor) and differentiable(o._spec) and k not in rule.flat else o
             for k, o in enumerate(results)
         ]
+    if written is not None and dispatched.has_dispatch(type(written)):
+        outer_views.written(written)
     return type(found)(results) if several else results[0]
 
 
@@ -251,5 +246,6 @@ def _kept(value, written):
     return [_kept(v, written) for v in value] if type(value) in (list, tuple) else value
 
 
+outer_views.OPERATED[:] = operated, op
 dispatched.OPERATED.update(whole=operated, part=part)
 __all__ = ["STATE", "OuterNode", "off_tape", "op", "operated", "part"]

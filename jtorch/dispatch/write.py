@@ -12,6 +12,7 @@ from ..core import storage as storages
 from ..core.program import Plan
 from ..core.record import tls
 from ..core.spec import Spec, extent
+from ..errors_autograd import view_of_leaf
 from ..ops import registry
 from ..tensor import CONSTANTS, Apart, edge_of, move_retained, value_of, view_edge, wrap
 
@@ -109,7 +110,7 @@ def check_inplace(t, others=()):
         if made is not None and (needs or any(getattr(x, "requires_grad", False) for x in others)):
             raise errors.view_made(made, t._edge)
         if needs and t._base._edge is None:
-            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+            raise view_of_leaf()
         if needs and t._edge is None:  # its base got a history that nobody has asked this view for
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     if t._rg:
