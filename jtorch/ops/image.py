@@ -175,6 +175,11 @@ def _(input, kernel_size, dilation=1, padding=0, stride=1):
         )
     spatial = tuple(input.shape[-2:])
     _check_window(kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
+    if 0 in input.shape[-3:]:
+        raise RuntimeError(
+            "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: "
+            f"{list(input.shape)}"
+        )
     kernel, geo, out = _blocks(spatial, kernel_size, dilation, padding, stride)
     if any(o < 1 for o in out):
         out = tuple(max(o, 0) for o in out)
@@ -219,7 +224,7 @@ def col2im(input: Array, output_size, kernel_size, dilation=1, padding=0, stride
 
 @col2im.check
 def _(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
-    if input.ndim not in (2, 3):
+    if input.ndim not in (2, 3) or 0 in input.shape[-2:]:
         raise RuntimeError(
             "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for "
             f"input, but got: {list(input.shape)}"

@@ -17,7 +17,20 @@ def by_probabilities(t, kind, of_target, **how):
     return loss, t.autograd.grad(loss.sum(), (x, p))
 
 
+def attended(t, bias, given):
+    """Attention whose keys or values are given, of these sizes."""
+    m, x = t.nn.MultiheadAttention(4, 2, add_bias_kv=bias), t.ones(3, 2, 4)
+    weights = m.in_proj_weight, m.in_proj_bias, m.bias_k, m.bias_v, False, 0.0, m.out_proj.weight, m.out_proj.bias
+    given = {name: t.ones(size) for name, size in given.items()}
+    return t.nn.functional.multi_head_attention_forward(x, x, x, 4, 2, *weights, **given)
+
+
 VALUES = {
+    "padding by its internal names": lambda t: [
+        getattr(t.ops.aten, f"{name}_pad{n}d")(t.arange(24.0).view(2, 3, 2, 2)[(0,) * (3 - n)], [1, 0] * n)
+        for name in ("reflection", "replication")
+        for n in (1, 2, 3)
+    ],
     "ints past int64 that are only asked whether they are 0": lambda t: [
         t.tensor([HUGE, 0], dtype=t.bool),
         t.tensor(-4 * HUGE, dtype=t.bool),
@@ -297,6 +310,34 @@ REFUSED = {
         lambda t: t.einsum(t.ones(2, 3), [0, 60]),
         lambda t: t.einsum(t.ones(2, 3), [0, -1]),
         lambda t: t.einsum(t.ones(2, 3), [0, 1], [52]),
+    ],
+    "windows of nothing": [
+        lambda t, s=s: t.nn.functional.unfold(t.ones(s), (2, 3)) for s in ((3, 0, 3, 4), (0, 3, 4), (2, 3, 4, 0))
+    ]
+    + [lambda t, s=s: t.nn.functional.fold(t.ones(s), (4, 5), (2, 3)) for s in ((2, 0, 9), (0, 9), (2, 6, 0))],
+    "no classes": [lambda t, n=n: t.nn.functional.one_hot(t.tensor([1, 2]), n) for n in (0, -2)],
+    "labels of one position": [lambda t: t.nn.functional.ctc_loss(t.zeros(5), t.tensor([1]), [5], [1])],
+    "a slope below zero, in place": [
+        lambda t: t.nn.functional.rrelu_(t.ones(2, requires_grad=True).clone(), -5.0, 1.0).sum().backward()
+    ],
+    "masks of another dtype": [
+        lambda t, kind=kind, name=name, w=w: t.nn.MultiheadAttention(4, 2)(
+            *(t.ones(2, 1, 4),) * 3, need_weights=w, **{name: t.zeros((2, 2) if name == "attn_mask" else (1, 2), dtype=getattr(t, kind))}
+        )
+        for kind in ("float64", "float16")
+        for name in ("attn_mask", "key_padding_mask")
+        for w in (True, False)
+    ],
+    "keys and values from before": [
+        lambda t, bias=bias, given=given: attended(t, bias, given)
+        for bias, given in (
+            (True, {"static_k": (4, 3, 2)}), (True, {"static_v": (4, 3, 2)}), (False, {"static_k": (3, 3, 2)}), (False, {"static_v": (4, 3, 1)}),
+        )
+    ],
+    "padding by dimensions": [
+        lambda t, name=name, n=n: getattr(t.ops.aten, f"{name}_pad{n}d")(t.ones(2, 2, 3, 4, 5, 6)[(0,) * (5 - n - 3)], [1, 1] * n)
+        for name in ("reflection", "replication")
+        for n in (1, 2)
     ],
     "bins that are no whole number": [lambda t: t.histogram(t.ones(3), 4.0)],
     "ends of a histogram": [
