@@ -369,6 +369,24 @@ REFUSED = {
     "indices of pools that are written to": [
         lambda t, name=name, n=n: indices_written(t, f"{name}max_pool{n}d") for name in ("", "adaptive_") for n in (2, 3)
     ],
+    "running statistics of other channels": [
+        lambda t, s=s: t.nn.InstanceNorm1d(4, track_running_stats=True)(t.ones(s)) for s in ((2, 3), (3, 2, 3))
+    ],
+    "points of another rank": [
+        lambda t, x=x, g=g: t.nn.functional.grid_sample(t.ones(x), t.zeros(g), align_corners=False)
+        for x, g in (((1, 1, 2, 2), (1, 1, 2)), ((1, 1, 2, 2, 2), (1, 1, 1, 3)), ((1, 1, 2), (1, 1, 1)))
+    ]
+    + [lambda t: t.nn.functional.affine_grid(t.ones(1, 2, 3), (2, 1, 2, 2), align_corners=False)],
+    "resizing of another rank": [
+        lambda t, s=s, mode=mode: t.nn.functional.interpolate(t.ones(s), size=2, mode=mode)
+        for s in ((1, 2, 4), (1, 2, 3, 3, 3))
+        for mode in ("bicubic", "bilinear")
+    ],
+    "reflections that are too long": [
+        lambda t, pad=pad: t.nn.functional.pad(t.ones(1, 2, *(3,) * (len(pad) // 2)), pad, "reflect")
+        for pad in ((3, 0), (0, 0, 0, 3), (1, 1, 3, 1), (1, 1, 1, 1, 3, 0))
+    ]
+    + [lambda t: t.nn.functional.pad(t.ones(1, 2, 3, 4), (1, 1), "other")],
     "no classes": [lambda t, n=n: t.nn.functional.one_hot(t.tensor([1, 2]), n) for n in (0, -2)],
     "labels of one position": [lambda t: t.nn.functional.ctc_loss(t.zeros(5), t.tensor([1]), [5], [1])],
     "a slope below zero, in place": [
