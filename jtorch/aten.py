@@ -70,11 +70,29 @@ def _softmax_of(name):
     return call
 
 
+_PADS = {"reflection": "reflect", "replication": "replicate"}
+
+
+def _padded(mode, n):
+    """The padding of the last n dimensions."""
+
+    def call(self, padding):
+        if self.dim() not in (n + 1, n + 2):
+            raise RuntimeError(
+                f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for "
+                f"input, but got: {list(self.shape)}"
+            )
+        return lookup("nn.functional", "pad")(self, tuple(padding), mode)
+
+    return call
+
+
 _MADE_HERE = {
     **BACKWARD,
     **LOSSES,
     "_softmax": _softmax_of("softmax"),
     "_log_softmax": _softmax_of("log_softmax"),
+    **{f"{n}_pad{d}d": _padded(mode, d) for n, mode in _PADS.items() for d in (1, 2, 3)},
     "equal": methods.equal,
     "index": _index,
     "lift_fresh": lambda self: self,

@@ -626,7 +626,7 @@ def changed(edge, spec, now, version, trace=None):
             "torch.autograd.set_detect_anomaly(True, check_nan=False)."
         )
     which = ""
-    if edge is not None and (type(edge[0]) is str or isinstance(edge[0], Node)):
+    if edge is not None and differentiable(spec) and (type(edge[0]) is str or isinstance(edge[0], Node)):
         name = edge[0] if type(edge[0]) is str else edge[0].name()
         which = f", which is output {edge[1]} of {DERIVATIVE.sub('', name)},"
     return RuntimeError(

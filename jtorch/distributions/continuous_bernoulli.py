@@ -8,7 +8,15 @@ from jtorch.core.spec import Size
 from jtorch.distributions import constraints
 from jtorch.distributions.distribution import first_broken
 from jtorch.distributions.exp_family import ExponentialFamily
-from jtorch.distributions.utils import ProbsOrLogits, bce_with_logits, broadcast_all, clamp_probs, rand
+from jtorch.distributions.utils import (
+    ProbsOrLogits,
+    bce_with_logits,
+    broadcast_all,
+    clamp_probs,
+    lazy_property,
+    logits_to_probs,
+    rand,
+)
 
 __all__ = ["ContinuousBernoulli"]
 
@@ -41,6 +49,10 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         new = self._get_checked_instance(ContinuousBernoulli, _instance)
         new._lims = self._lims
         return self._expanded(ContinuousBernoulli, batch_shape, new)
+
+    @lazy_property
+    def probs(self):
+        return clamp_probs(logits_to_probs(self.logits, is_binary=True))
 
     def _outside_unstable_region(self):
         return (self.probs <= self._lims[0]) | (self.probs > self._lims[1])

@@ -11,8 +11,10 @@ from collections.abc import Callable as Callable
 from typing import TYPE_CHECKING as TYPE_CHECKING
 from typing import Optional as Optional
 
+from jtorch import errors
 from jtorch import functions as torch
 from jtorch.core import dtype as dtypes
+from jtorch.core.record import tls
 from jtorch.dispatch import override
 from jtorch.sampling import on_host
 
@@ -178,6 +180,16 @@ def _append_row(mask):
     return None if mask is None else pad(mask, (0, 1))  # noqa: F821
 
 
+def _in_heads(x, count, width, static, name):
+    """(L, N, E) as (N h, L, d), or what was given in its place."""
+    if static is None:
+        return x.reshape(x.shape[0], count, width).transpose(0, 1)
+    for d, size in ((0, count), (2, width)):
+        if static.size(d) != size:
+            raise AssertionError(f"expecting {name}.size({d}) of {size}, but got {static.size(d)}")
+    return static
+
+
 def multi_head_attention_forward(
     query,
     key,
@@ -272,13 +284,15 @@ def multi_head_attention_forward(
                 f"but should be {(batch * num_heads, length, source)}."
             )
     if bias_k is not None and bias_v is not None:
+        if static_k is not None or static_v is not None:
+            raise AssertionError(f"bias cannot be added to static {'key' if static_k is not None else 'value'}.")
         k = torch.cat([k, bias_k.repeat(1, batch, 1)])
         v = torch.cat([v, bias_v.repeat(1, batch, 1)])
         attn_mask, key_padding_mask = _append_row(attn_mask), _append_row(key_padding_mask)
 
     q = q.reshape(length, batch * num_heads, head_dim).transpose(0, 1)  # (N h, L, d)
-    k = k.reshape(k.shape[0], batch * num_heads, head_dim).transpose(0, 1) if static_k is None else static_k
-    v = v.reshape(v.shape[0], batch * num_heads, head_dim).transpose(0, 1) if static_v is None else static_v
+    k = _in_heads(k, batch * num_heads, head_dim, static_k, "static_k")
+    v = _in_heads(v, batch * num_heads, head_dim, static_v, "static_v")
     if add_zero_attn:
         zeros = torch.zeros((batch * num_heads, 1, head_dim), dtype=k.dtype, device=k.device)
         k = torch.cat([k, zeros], dim=1)
@@ -301,6 +315,11 @@ def multi_head_attention_forward(
         scores = q * math.sqrt(1.0 / head_dim)
         scores = torch.bmm(scores, k.transpose(-2, -1))  # (N h, L, S)
         if attn_mask is not None:
+            if attn_mask.dtype is not mask_dtype and tls.me.special is None:
+                kinds = errors.c_type(attn_mask.dtype), errors.c_type(scores.dtype)
+                raise RuntimeError(
+                    "Input dtypes must be the same, got: input {0}, batch1: {1}, batch2: {1}".format(*kinds)
+                )
             scores = scores + attn_mask.to(scores.dtype)  # autocast may have made them half ones
         weights = torch.softmax(scores, dim=-1)
         if dropout_p > 0.0:

@@ -208,14 +208,17 @@ def invert_permutation(permutation):
 
 
 def _lengths(lengths) -> list:
-    if isinstance(lengths, Tensor):
-        if lengths.device.type != "cpu":
-            raise RuntimeError(
-                "'lengths' argument should be a 1D CPU int64 tensor, but got "
-                f"{lengths.dim()}D {lengths.device} {str(lengths.dtype).removeprefix('torch.')} tensor"
-            )
-        return [int(n) for n in lengths.tolist()]
-    return [int(n) for n in lengths]
+    if not isinstance(lengths, Tensor):
+        try:
+            return [int(n) for n in lengths]
+        except TypeError:  # a number, or rows of them
+            lengths = torch.as_tensor(lengths, dtype=dtypes.int64)
+    if lengths.device.type != "cpu" or lengths.dim() != 1:
+        raise RuntimeError(
+            "'lengths' argument should be a 1D CPU int64 tensor, but got "
+            f"{lengths.dim()}D {lengths.device} {errors.scalar_name(lengths.dtype)} tensor"
+        )
+    return [int(n) for n in lengths.tolist()]
 
 
 def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True):
@@ -277,6 +280,9 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
     reached = inside(sequence.batch_sizes)
     longest = len(reached)
     if total_length is not None:
+        if not hasattr(total_length, "__index__"):
+            got = errors.type_name(total_length)
+            raise TypeError(f"_pad_packed_sequence(): argument 'total_length' (position 5) must be int, not {got}")
         if total_length < longest:
             raise ValueError(
                 "Expected total_length to be at least the length "

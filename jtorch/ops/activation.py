@@ -423,7 +423,13 @@ def rrelu_mean(input: Array, lower: float, upper: float, inplace: bool = False) 
 
 
 rrelu_mean.check(lambda input, lower, upper, inplace=False: _check_slopes(lower, upper))
-rrelu_mean.derives_in_place(by_result=True)
+
+
+def _negative_mean(call):
+    return _negative("leakyReLu", "slope")({"slope": call["lower"] + call["upper"]})
+
+
+rrelu_mean.derives_in_place(_negative_mean, by_result=True)
 
 
 floats_only(rrelu_mean, "leaky_relu_cpu")

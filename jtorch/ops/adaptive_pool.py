@@ -258,6 +258,10 @@ def _fractional(n, input, samples, kernel_size, output_size, return_indices):
     """Windows that start at pseudo-random positions: `samples` (N, C, n) in [0, 1) says where."""
     kernel, target = tuple_of(kernel_size, n), tuple_of(output_size, n)
     x = input if input.ndim == n + 2 else input[None]
+    if not x.size or 0 in target:
+        shape = (*input.shape[:-n], *target)
+        got = jnp.zeros(shape, x.dtype), jnp.zeros(shape, jnp.int64)
+        return got if return_indices else got[0]
     starts, sizes = [], []
     for i in range(n):
         # torch draws the samples of the last dimension first

@@ -32,7 +32,7 @@ def _dot(a: Array, b: Array) -> Array:
 
 
 def _scale(query: Array, scale: float | None) -> float:
-    return 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    return 1 / math.sqrt(query.shape[-1] or 1) if scale is None else scale
 
 
 def _grouped(query: Array, x: Array, enable_gqa: bool) -> Array:

@@ -192,6 +192,14 @@ def _check_channels(input, **arrays):
             raise RuntimeError(f"{name} should contain {count} elements not {math.prod(a.shape)}")
 
 
+def _check_repeated(input, **statistics):
+    """Refuse running statistics of another number of channels; PyTorch has them once for each sample."""
+    for name, a in statistics.items():
+        if a is not None and math.prod(a.shape) != input.shape[1]:
+            wanted, there = (input.shape[0] * n for n in (input.shape[1], math.prod(a.shape)))
+            raise RuntimeError(f"{name} should contain {wanted} elements not {there}")
+
+
 def _check_floats(input):
     if not input.dtype.is_floating_point:
         raise errors.not_implemented("batch_norm", input.dtype)
@@ -319,6 +327,7 @@ def instance_norm(
     count = math.prod(input.shape[2:])
     if count == 1:
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {_size(input.shape)}")
+    _check_repeated(input, running_mean=running_mean, running_var=running_var)
     out, mean, var = instance_norm_train(input, weight, bias, eps)
     with statistics():
         if running_mean is not None and count:

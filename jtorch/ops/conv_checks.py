@@ -71,6 +71,9 @@ def check_conv(name, input, weight, bias, stride, padding, output_padding, dilat
         _check_transposed_size(n, input, weight, stride, padding, output_padding, dilation)
     else:
         _check_kernel_fits(input.shape[-n:], weight.shape[2:], stride, padding, dilation, groups)
+    if 0 in input.shape[-n:] and 0 not in input.shape[:-n]:
+        shape = [1] * (n + 2 - input.ndim) + [*shape[:-1], *[1] * (n == 1), shape[-1]]
+        raise RuntimeError(f"Only zero batch or zero channel inputs are supported, but got input shape: {shape}")
 
 
 def _c_name(spec) -> str:

@@ -165,7 +165,7 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
     if not (_are_tensors(given) or _are_tensors(given[:2]) and _are_ints(input_lengths) and _are_ints(target_lengths)):
         number = ("none", "mean", "sum").index(reduction)
         raise general.combination("ctc_loss", (*given, blank, number, zero_infinity), _FORMS)
-    single = log_probs.ndim == 2
+    single = log_probs.ndim != 3
     if single:
         log_probs = log_probs.unsqueeze(1)
         targets = targets.unsqueeze(0) if targets.ndim == 1 else targets
@@ -176,6 +176,11 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
         if lengths.dtype.is_floating_point:
             raise RuntimeError(f"{name} must be integral")
     input_lengths, target_lengths = input_lengths.reshape(-1), target_lengths.reshape(-1)
+    if log_probs.ndim != 3:
+        raise RuntimeError(
+            f"Expected 3-dimensional tensor, but got {log_probs.ndim}-dimensional tensor for argument #1 'log_probs' "
+            "(while checking arguments for ctc_loss_allocate_outputs)"
+        )
     if not log_probs.shape[0] or not log_probs.shape[1]:
         raise RuntimeError("log_probs tensor must not be empty")
     if not 0 <= blank < log_probs.shape[2]:

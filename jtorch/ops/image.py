@@ -175,6 +175,11 @@ def _(input, kernel_size, dilation=1, padding=0, stride=1):
         )
     spatial = tuple(input.shape[-2:])
     _check_window(kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
+    if 0 in input.shape[-3:]:
+        raise RuntimeError(
+            "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: "
+            f"{list(input.shape)}"
+        )
     kernel, geo, out = _blocks(spatial, kernel_size, dilation, padding, stride)
     if any(o < 1 for o in out):
         out = tuple(max(o, 0) for o in out)
@@ -219,7 +224,7 @@ def col2im(input: Array, output_size, kernel_size, dilation=1, padding=0, stride
 
 @col2im.check
 def _(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
-    if input.ndim not in (2, 3):
+    if input.ndim not in (2, 3) or 0 in input.shape[-2:]:
         raise RuntimeError(
             "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for "
             f"input, but got: {list(input.shape)}"
@@ -300,6 +305,10 @@ def affine_grid(theta, size, align_corners=None):
         )
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {shown}")
+    if theta.shape[0] != size[0]:
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{size[0]}, {n + 1}] but got: [{theta.shape[0]}, {n + 1}]."
+        )
     if align_corners and min(size[2:]) == 1:
         warn(
             "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True. "
@@ -432,7 +441,7 @@ def _(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
         )
     if input.ndim not in (4, 5) or input.ndim != grid.ndim:
         raise RuntimeError(
-            f"grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got {sizes}"
+            f"grid_sampler(): expected {4 if input.ndim == 4 else 5}D input and grid with same number of dimensions, but got {sizes}"
         )
     for dim, n in enumerate(input.shape[2:], 2):
         if n == 0:
@@ -610,13 +619,14 @@ def _check_interpolated(input, mode, out, antialias):
 
 
 def _check_mode(input, mode):
-    if mode not in MODES or input.ndim not in (3, 4, 5):
+    need = _NEEDS.get(mode)
+    misfit = need not in (None, input.ndim)
+    if mode not in MODES or input.ndim not in (3, 4, 5) or (misfit and "linear" not in mode):
         raise NotImplementedError(
             f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.ndim}D) for the modes: "
             f"{' | '.join(MODES)} (got {mode})"
         )
-    need = _NEEDS.get(mode)
-    if need not in (None, input.ndim):
+    if misfit:
         raise NotImplementedError(f"Got {input.ndim}D input, but {mode} mode needs {need}D input")
 
 

@@ -448,6 +448,8 @@ def functional_embedding_bag(
             raise errors.bag_offsets_missing()
         if offsets.ndim != 1:
             raise errors.bag_offsets_rank()
+        if include_last_offset and not offsets.shape[0]:
+            raise RuntimeError("include_last_offset: number of offset should be at least 1")
     else:
         raise errors.bag_input_rank(input.ndim)
     rows = weight.shape[0]

@@ -450,7 +450,7 @@ def one_hot(input: Array, num_classes: int = -1):
     if num_classes < 1 and math.prod(input.shape) == 0:
         raise RuntimeError("Can not infer total number of classes from empty tensor.")
     if num_classes < 1:
-        raise RuntimeError("num_classes should be positive")
+        raise RuntimeError("Class values must be smaller than num_classes.")
     return one_hot_of(input, num_classes)
 
 

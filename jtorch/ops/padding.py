@@ -141,19 +141,19 @@ def _(input, pad, mode="constant", value=None):
     if value not in (None, 0):
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     n = len(pad) // 2
-    if input.ndim not in (n + 1, n + 2) or n > 3:
-        raise NotImplementedError(f"Padding size {len(pad)} is not supported for {input.ndim}D input tensor.")
     if mode not in _SOURCES:
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    if input.ndim not in (n + 1, n + 2) or n > 3:
+        raise NotImplementedError(f"Padding size {len(pad)} is not supported for {input.ndim}D input tensor.")
     if mode != "circular" and 0 in input.shape[input.ndim - n - 1 :]:
         raise RuntimeError(
             f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for "
             f"input, but got: {list(input.shape)}"
         )
-    for dim, size, lo, hi in sizes:
+    for i, (dim, size, lo, hi) in enumerate(sizes):
         if mode == "reflect" and (lo >= size or hi >= size):
             raise RuntimeError(
-                "Argument #4: Padding size should be less than the corresponding input dimension, but got: "
+                f"Argument #{4 + 2 * i}: Padding size should be less than the corresponding input dimension, but got: "
                 f"padding ({lo}, {hi}) at dimension {dim} of input {list(input.shape)}"
             )
         if mode == "circular" and (lo > size or hi > size):

@@ -246,6 +246,8 @@ def _max_pool_op(n: int, grad_name: str):
             )
         )
 
+        record.guards(out1=True)
+
         @record.check
         def check(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
             if n == 1 and not return_indices:

@@ -33,7 +33,7 @@ def check_max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode):
         )
     settings = (("kernel_size", kernel_size), ("stride", stride), ("padding", padding), ("dilation", dilation))
     for label, value in settings:
-        if not isinstance(value, int | None) and len(value) > 1:
+        if not isinstance(value, int | None) and len(value) != 1 and not (label == "stride" and value == ()):
             kinds = {"stride": "None, an int, list of ints, or", "padding": "an int, list of ints, or"}
             raise RuntimeError(
                 f"max_pool1d() {label} must be {kinds.get(label, 'an int, list of ints or')} tuple of ints of size 1 "
@@ -79,7 +79,7 @@ def _single(name, kernel_size, stride, padding, dilation):
     """The one number of each setting."""
     settings = (("kernel_size", kernel_size), ("stride", stride), ("padding", padding), ("dilation", dilation))
     for label, value in settings:
-        if not isinstance(value, int | None) and len(value) > 1:
+        if not isinstance(value, int | None) and len(value) != 1 and not (label == "stride" and value == ()):
             raise RuntimeError(f"{name}() argument '{label}' should contain one int (got {len(value)})")
     k, p, d = (tuple_of(v, 1)[0] for v in (kernel_size, padding, dilation))
     return k, k if stride in (None, ()) else tuple_of(stride, 1)[0], p, d
@@ -270,6 +270,11 @@ def check_unpool(n, input, indices, kernel_size, stride, padding, output_size):
 def _check_unpooled_size(n, input, kernel_size, stride, padding, output_size):
     """A size that is asked for may differ from the usual one by less than a stride."""
     if output_size is None:
+        for dim, size in enumerate(unpooled(n, input.shape[-n:], kernel_size, stride, padding, None)):
+            if size < 0:
+                raise ValueError(
+                    f"max_unpooling: output_size must contain non-negative spatial dimensions, but got output_size[{dim}]={size}"
+                )
         return
     if len(output_size) not in (n, n + 2):
         raise ValueError(
@@ -298,9 +303,10 @@ def check_fractional(n: int, input, kernel_size, output_size) -> None:
                 f"{name}: Expected input to have non-zero size for non-batch dimensions, but got{list(shape)} with "
                 f"dimension {at} being empty."
             )
-    if isinstance(output_size, tuple) and len(output_size) != n:
-        many = {2: "two", 3: "three"}[n]
-        raise RuntimeError(f"fractional_max_pool{n}d: output_size must either be a single Int or tuple of {many} Ints")
+    for label, value in (("kernel_size", kernel_size), ("output_size", output_size)):
+        if isinstance(value, tuple) and len(value) != n:
+            many = "three Ints" if n == 3 else "Ints"
+            raise RuntimeError(f"fractional_max_pool{n}d: {label} must either be a single Int or tuple of {many}")
     sizes = zip(("time", "height", "width")[-n:], tuple_of(kernel_size, n), tuple_of(output_size, n), shape[-n:])
     for side, kernel, out, size in sizes:
         if out + kernel - 1 > size - (n == 3):  # in three dimensions PyTorch wants room to move

@@ -11,6 +11,7 @@ from jtorch.core import dtype as dtypes
 from jtorch.nn.modules.batchnorm import _BatchNorm
 from jtorch.nn.modules.module import Module
 from jtorch.optim.schedules.base import LRScheduler, per_group, value_of
+from jtorch.tensor import Tensor
 
 __all__ = [
     "SWALR",
@@ -73,7 +74,11 @@ def get_swa_multi_avg_fn():
             if average.is_floating_point() or average.is_complex():
                 average.lerp_(new, 1 / (num_averaged + 1))
             else:
-                average.copy_(average + (new - average) / (num_averaged + 1))
+                counted = isinstance(num_averaged, Tensor)  # integers are refused in either form
+                more = new - average
+                average.addcdiv_(more, num_averaged + 1) if counted else average.add_(
+                    more, alpha=1 / (num_averaged + 1)
+                )
 
     return swa_update
 

@@ -17,7 +17,10 @@ def needed(weight) -> bool:
 
 def _gradient(shape, indices, values, padding_idx):
     """The gradient of a table: rows `indices` (any shape), one row of `values` for each."""
-    indices, values = indices.reshape(-1).detach().to(F.int64), values.reshape((-1, shape[1]))
+    indices = indices.reshape(-1).detach().to(F.int64)
+    if not shape[1]:  # rows without elements: PyTorch names none of them
+        indices = indices[:0]
+    values = values.reshape((indices.shape[0], shape[1]))
     every = coo(shape, indices.unsqueeze(0), values.detach())
     if padding_idx is None:
         return record(every, "EmbeddingSparseBackwardBackward0", (values,), _of_values(every.detach()), False)

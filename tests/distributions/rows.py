@@ -44,6 +44,7 @@ CASES = [
     case("Chi2", "Chi2(df)", "device", df=POSITIVE),
     case("ContinuousBernoulli", "ContinuousBernoulli(probs)", probs=[0.1, 0.5, 0.7]),
     case("ContinuousBernoulli-logits", "ContinuousBernoulli(logits=logits)", logits=LOGITS),
+    case("ContinuousBernoulli-far", "ContinuousBernoulli(logits=logits)", logits=[-800.0, -30.0, 30.0, 800.0]),
     case("Dirichlet", "Dirichlet(concentration)", "device", concentration=[POSITIVE, [1.0, 2.0, 3.0]]),
     case("Dirichlet-small", "Dirichlet(concentration)", "device", concentration=[[0.5, 0.9, 0.7], [2.0, 1.0, 4.0]]),
     case("Exponential", "Exponential(rate)", rate=OTHER),

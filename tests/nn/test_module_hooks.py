@@ -86,3 +86,22 @@ def test_hooks_of_modules_under_vmap(register):
         return out.detach(), x.grad, layer.weight.grad, seen
 
     both(program)
+
+
+def test_the_first_call_of_a_lazy_module_is_its_own():
+    """The hook that gives it another class has run by then."""
+
+    def program(torch):
+        class Lazy(torch.nn.modules.lazy.LazyModuleMixin, torch.nn.Module):
+            cls_to_become = torch.nn.Identity
+
+            def initialize_parameters(self, x, scale):
+                pass
+
+            def forward(self, x, scale):
+                return x * scale
+
+        layer = Lazy()
+        return layer(torch.ones(2), scale=3), layer(torch.ones(2)), type(layer).__name__
+
+    both(program)

@@ -60,6 +60,13 @@ PACK_ERRORS = {
     "packed, state of another dtype": lambda r, t: t.nn.RNN(2, 3)(
         r.pack_sequence([t.ones(3, 2)]), t.ones(1, 1, 3).double()
     ),
+    "lengths in rows": lambda r, t: r.pack_padded_sequence(t.ones(3, 2), [[3, 1]]),
+    "lengths in a row of a tensor": lambda r, t: r.pack_padded_sequence(t.ones(3, 2), t.tensor([[3, 1]])),
+    "a length": lambda r, t: r.pack_padded_sequence(t.ones(3, 2), 3),
+    "lengths elsewhere": lambda r, t: r.pack_padded_sequence(t.ones(3, 2), t.tensor([3, 1], device="meta")),
+    "a part of a step": lambda r, t: r.pad_packed_sequence(
+        r.pack_padded_sequence(t.ones(3, 2), [3, 1]), total_length=3.0
+    ),
     "total": lambda r, t: r.pad_packed_sequence(r.pack_padded_sequence(t.ones(3, 2), [3, 1]), total_length=1),
 }
 

@@ -17,7 +17,46 @@ def by_probabilities(t, kind, of_target, **how):
     return loss, t.autograd.grad(loss.sum(), (x, p))
 
 
+def attended(t, bias, given):
+    """Attention whose keys or values are given, of these sizes."""
+    m, x = t.nn.MultiheadAttention(4, 2, add_bias_kv=bias), t.ones(3, 2, 4)
+    weights = m.in_proj_weight, m.in_proj_bias, m.bias_k, m.bias_v, False, 0.0, m.out_proj.weight, m.out_proj.bias
+    given = {name: t.ones(size) for name, size in given.items()}
+    return t.nn.functional.multi_head_attention_forward(x, x, x, 4, 2, *weights, **given)
+
+
+def indices_written(t, name):
+    values, indices = getattr(t.nn.functional, name)(
+        t.rand(1, 2, *(4,) * int(name[-2]), requires_grad=True), 2, return_indices=True
+    )
+    indices.add_(1)
+    values.sum().backward()
+
+
+def looked_up(t, rows, width):
+    """What a sparse gradient of rows without elements holds."""
+    table = t.nn.Embedding(rows, width, sparse=True)
+    table(t.arange(rows)).sum().backward()
+    return table.weight.grad._indices(), table.weight.grad._values(), table.weight.grad.shape
+
+
 VALUES = {
+    "rows without elements": lambda t: [looked_up(t, *size) for size in ((0, 0), (3, 0), (0, 2))],
+    "attention of no width": lambda t: [
+        t.nn.functional.scaled_dot_product_attention(t.ones(2, 3, 0), t.ones(2, 3, 0), t.ones(2, 3, width))
+        for width in (0, 4)
+    ],
+    "windows at random, of nothing": lambda t: [
+        t.nn.functional.fractional_max_pool2d(
+            t.ones(size), 2, output_size=out, return_indices=True, _random_samples=t.ones(size[0], 2, 2) / 2
+        )
+        for size, out in (((1, 2, 6, 6), (0, 1)), ((0, 2, 6, 6), 2))
+    ],
+    "padding by its internal names": lambda t: [
+        getattr(t.ops.aten, f"{name}_pad{n}d")(t.arange(24.0).view(2, 3, 2, 2)[(0,) * (3 - n)], [1, 0] * n)
+        for name in ("reflection", "replication")
+        for n in (1, 2, 3)
+    ],
     "ints past int64 that are only asked whether they are 0": lambda t: [
         t.tensor([HUGE, 0], dtype=t.bool),
         t.tensor(-4 * HUGE, dtype=t.bool),
@@ -297,6 +336,80 @@ REFUSED = {
         lambda t: t.einsum(t.ones(2, 3), [0, 60]),
         lambda t: t.einsum(t.ones(2, 3), [0, -1]),
         lambda t: t.einsum(t.ones(2, 3), [0, 1], [52]),
+    ],
+    "windows of nothing": [
+        lambda t, s=s: t.nn.functional.unfold(t.ones(s), (2, 3)) for s in ((3, 0, 3, 4), (0, 3, 4), (2, 3, 4, 0))
+    ]
+    + [lambda t, s=s: t.nn.functional.fold(t.ones(s), (4, 5), (2, 3)) for s in ((2, 0, 9), (0, 9), (2, 6, 0))],
+    "windows of no size": [
+        lambda t, name=name, n=n, given=given: getattr(t.nn.functional, f"{name}_pool{n}d")(t.ones(1, 2, *(4,) * n), *given)
+        for name in ("max", "avg")
+        for n in (1, 2, 3)
+        for given in (((),), ([],), (2, 2, ()), ((2,) * (n + 1),))
+    ]
+    + [
+        lambda t, n=n, given=given: getattr(t.nn.functional, f"fractional_max_pool{n}d")(t.ones(1, 2, *(7,) * n), *given)
+        for n in (2, 3)
+        for given in (((), 3), ((1,), 3), (2, (3,)), ((2,) * (n + 1), 3))
+    ],
+    "convolutions of nothing": [
+        lambda t, name=name, s=s, w=w, p=p: getattr(t.nn.functional, name)(t.ones(s), t.ones(w), padding=p)
+        for name, s, w, p in (
+            ("conv1d", (2, 4, 0), (3, 4, 2), 1), ("conv2d", (2, 4, 0, 5), (3, 4, 2, 2), 1), ("conv2d", (4, 0, 5), (3, 4, 2, 2), 1),
+            ("conv3d", (2, 4, 5, 0, 5), (3, 4, 2, 2, 2), 1), ("conv_transpose2d", (2, 4, 0, 5), (4, 3, 2, 2), 0),
+        )
+    ],
+    "unpooling to less than nothing": [
+        lambda t, n=n: getattr(t.nn.functional, f"max_unpool{n}d")(t.ones(1, 2, *(2,) * n), t.zeros(1, 2, *(2,) * n).long(), 2, 1, 3)
+        for n in (1, 2, 3)
+    ],
+    "bags without ends": [
+        lambda t: t.nn.EmbeddingBag(5, 2, include_last_offset=True)(t.tensor([1, 2]), t.tensor([], dtype=t.int64))
+    ],
+    "indices of pools that are written to": [
+        lambda t, name=name, n=n: indices_written(t, f"{name}max_pool{n}d") for name in ("", "adaptive_") for n in (2, 3)
+    ],
+    "running statistics of other channels": [
+        lambda t, s=s: t.nn.InstanceNorm1d(4, track_running_stats=True)(t.ones(s)) for s in ((2, 3), (3, 2, 3))
+    ],
+    "points of another rank": [
+        lambda t, x=x, g=g: t.nn.functional.grid_sample(t.ones(x), t.zeros(g), align_corners=False)
+        for x, g in (((1, 1, 2, 2), (1, 1, 2)), ((1, 1, 2, 2, 2), (1, 1, 1, 3)), ((1, 1, 2), (1, 1, 1)))
+    ]
+    + [lambda t: t.nn.functional.affine_grid(t.ones(1, 2, 3), (2, 1, 2, 2), align_corners=False)],
+    "resizing of another rank": [
+        lambda t, s=s, mode=mode: t.nn.functional.interpolate(t.ones(s), size=2, mode=mode)
+        for s in ((1, 2, 4), (1, 2, 3, 3, 3))
+        for mode in ("bicubic", "bilinear")
+    ],
+    "reflections that are too long": [
+        lambda t, pad=pad: t.nn.functional.pad(t.ones(1, 2, *(3,) * (len(pad) // 2)), pad, "reflect")
+        for pad in ((3, 0), (0, 0, 0, 3), (1, 1, 3, 1), (1, 1, 1, 1, 3, 0))
+    ]
+    + [lambda t: t.nn.functional.pad(t.ones(1, 2, 3, 4), (1, 1), "other")],
+    "no classes": [lambda t, n=n: t.nn.functional.one_hot(t.tensor([1, 2]), n) for n in (0, -2)],
+    "labels of one position": [lambda t: t.nn.functional.ctc_loss(t.zeros(5), t.tensor([1]), [5], [1])],
+    "a slope below zero, in place": [
+        lambda t: t.nn.functional.rrelu_(t.ones(2, requires_grad=True).clone(), -5.0, 1.0).sum().backward()
+    ],
+    "masks of another dtype": [
+        lambda t, kind=kind, name=name, w=w: t.nn.MultiheadAttention(4, 2)(
+            *(t.ones(2, 1, 4),) * 3, need_weights=w, **{name: t.zeros((2, 2) if name == "attn_mask" else (1, 2), dtype=getattr(t, kind))}
+        )
+        for kind in ("float64", "float16")
+        for name in ("attn_mask", "key_padding_mask")
+        for w in (True, False)
+    ],
+    "keys and values from before": [
+        lambda t, bias=bias, given=given: attended(t, bias, given)
+        for bias, given in (
+            (True, {"static_k": (4, 3, 2)}), (True, {"static_v": (4, 3, 2)}), (False, {"static_k": (3, 3, 2)}), (False, {"static_v": (4, 3, 1)}),
+        )
+    ],
+    "padding by dimensions": [
+        lambda t, name=name, n=n: getattr(t.ops.aten, f"{name}_pad{n}d")(t.ones(2, 2, 3, 4, 5, 6)[(0,) * (5 - n - 3)], [1, 1] * n)
+        for name in ("reflection", "replication")
+        for n in (1, 2)
     ],
     "bins that are no whole number": [lambda t: t.histogram(t.ones(3), 4.0)],
     "ends of a histogram": [

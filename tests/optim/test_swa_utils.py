@@ -33,6 +33,15 @@ def test_averaged_model_and_swa_schedule():
     both(run, least=(1e-5, 1e-6))
 
 
+@pytest.mark.parametrize("counted", [False, True])
+def test_no_equal_average_of_integers(counted):
+    def run(torch):
+        average = torch.optim.swa_utils.get_swa_multi_avg_fn()
+        average([torch.tensor(3)], [torch.tensor(5)], torch.tensor(1) if counted else 1)
+
+    assert both(run).error is not None
+
+
 @pytest.mark.parametrize("kind", ["float64", "bfloat16"])
 def test_averages_are_taken_in_the_dtype_of_the_parameters(kind):
     """As exactly, and as roughly; one without dimensions too."""

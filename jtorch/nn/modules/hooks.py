@@ -320,6 +320,7 @@ class HookMixin:
         """A call of forward with everything that hooks may want around it."""
         ran_always = set()
         result = None
+        forward = self.forward  # as it is before a hook gives the module another class, like those of lazy modules
         try:
             full, legacy = self._get_backward_hooks()
             pre = self._get_backward_pre_hooks()
@@ -328,7 +329,7 @@ class HookMixin:
             if full or pre:
                 backward = BackwardHook(self, full, pre)
                 args = backward.setup_input_hook(args)
-            result = self.forward(*args, **kwargs)
+            result = forward(*args, **kwargs)
             for i, hook in (*everywhere.forward.items(), *self._forward_hooks.items()):
                 if i in self._forward_hooks_always_called or i in everywhere.forward_always_called:
                     ran_always.add(i)

@@ -286,7 +286,7 @@ class StateMixin:
                 setattr(self, name, new)
         except Exception as ex:
             error_msgs.append(
-                f'While copying the parameter named "{key}", '
+                f'While {"swapping" if CONVERSION.swap else "copying"} the parameter named "{key}", '
                 f"whose dimensions in the model are {param.size()} and "
                 f"whose dimensions in the checkpoint are {new.size()}, "
                 f"an exception occurred : {ex.args}."
