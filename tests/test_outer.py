@@ -393,6 +393,31 @@ def test_programs(program):
     check(*said)
 
 
+def plain_results(t):
+    """A class whose operators give plain tensors, and which says nothing of `__torch_function__`."""
+
+    class Outer(t.Tensor):
+        @staticmethod
+        def __new__(cls, elem):
+            return t.Tensor._make_wrapper_subclass(cls, elem.shape, dtype=elem.dtype)
+
+        def __init__(self, elem):
+            self.elem = elem
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return func(*[a.elem if isinstance(a, cls) else a for a in args], **(kwargs or {}))
+
+    x = Outer(t.ones(2)).requires_grad_()
+    y = x * 2
+    y.sum().backward()
+    return [type(y).__name__, y.tolist(), type(x.grad).__name__, x.grad.tolist(), t.nn.functional.relu(x).tolist()]
+
+
+def test_results_keep_the_class_that_they_are_given():
+    assert plain_results(jtorch) == plain_results(torch)
+
+
 def test_what_draws_has_no_gradient_of_its_own():
     w = wrapper(jtorch, [])(jtorch.ones(3)).requires_grad_()
     out = jtorch.nn.functional.alpha_dropout(w, 0.5, training=True)

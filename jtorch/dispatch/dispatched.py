@@ -249,6 +249,11 @@ def has_dispatch(cls) -> bool:
     return getattr(cls, "__torch_dispatch__", None) is not None
 
 
+def dispatches(x) -> bool:
+    """Whether something is a tensor of such a class."""
+    return isinstance(x, Tensor) and has_dispatch(type(x))
+
+
 def _classes(values):
     found = []
     for v in values:

@@ -6,8 +6,7 @@
   code is exchanged for one that looks first.
 - Tensors of another layout (LAYOUTS) are asked the same way by their `__layout_function__`, whatever contexts are active, and after all
   others: nothing else knows what to do with them.
-- Function modes see every call: while one is active the code of every published function is exchanged, and so are the
-  properties of Tensor.
+- Function modes see every call: while one is active the code of published functions and the properties of Tensor are exchanged.
 """
 
 import dis
@@ -21,7 +20,7 @@ from ..core.record import tls
 from ..ops import registry
 from ..tensor import CONSTANTS, HOOKS, Tensor, disabled_torch_function, unusual
 from ..tracebacks import shorten
-from .dispatched import FROM_HOST, dispatch, dispatch_method, has_dispatch
+from .dispatched import FROM_HOST, dispatch, dispatch_method, dispatches, has_dispatch
 from .plans import FAST
 from .view import call_view
 
@@ -51,11 +50,9 @@ def _note(found, a):
     if cls in _IGNORED or any(type(x) is cls for x in found) or not (cls in LAYOUTS or has_override(cls)):
         return
     # Subclasses are asked before their bases, layouts last, otherwise the order is that of the arguments.
-    last = cls in LAYOUTS
-    at = next(
-        (k for k, x in enumerate(found) if issubclass(cls, type(x)) or not last and type(x) in LAYOUTS), len(found)
-    )
-    found.insert(at, a)
+    later = () if cls in LAYOUTS else LAYOUTS
+    at = (k for k, x in enumerate(found) if issubclass(cls, type(x)) or type(x) in later)
+    found.insert(next(at, len(found)), a)
 
 
 def overloaded(args, kwargs=None) -> list:
@@ -294,6 +291,10 @@ class _Property:
 
 def _defined(cls):
     """A new subclass of Tensor."""
+    if has_dispatch(cls) and getattr(cls.__torch_function__, "__func__", None) is default:
+        cls.__torch_function__ = (
+            disabled_torch_function  # as PyTorch's: what the one gives is not what the other makes of it
+        )
     if not unusual(cls.__mro__):
         FAST.add(cls)
     elif not cls.__module__.startswith("jtorch."):
@@ -406,8 +407,7 @@ class Entry:
             relevant = () if self.factory else asked_now(me, args, kwargs)
             if relevant or me.function_modes and me.overriding:
                 return override(self.public, relevant, args, kwargs)
-        seen = args if self.public.__name__ in _TWO_TENSORS else args[:1]
-        if any(isinstance(x, Tensor) and has_dispatch(type(x)) for x in seen):
+        if any(map(dispatches, args if self.public.__name__ in _TWO_TENSORS else args[:1])):
             if (found := dispatch_method(self.public.__name__, args, kwargs))[0]:
                 return found[1]
         return WATCH[0](self, args, kwargs) if WATCH else self.run(args, kwargs)
