@@ -58,10 +58,19 @@ _STORES = frozenset(
      "DELETE_NAME", "STORE_NAME", "YIELD_VALUE", "SEND", "GET_AWAITABLE", "IMPORT_NAME")
 )  # fmt: skip
 
-# C functions that read their arguments and change nothing.
+# Methods by which a container or an array changes in place. Python's calls of some of them are seen only in the code.
+_IN_PLACE = {
+    "+=": "__iadd__", "-=": "__isub__", "*=": "__imul__", "/=": "__itruediv__", "//=": "__ifloordiv__", "%=": "__imod__",
+    "**=": "__ipow__", "@=": "__imatmul__", "&=": "__iand__", "|=": "__ior__", "^=": "__ixor__", "<<=": "__ilshift__", ">>=": "__irshift__",
+}  # fmt: skip
+_CHANGING_CALLS = frozenset((*_IN_PLACE.values(), "__setitem__", "__delitem__", "__setattr__", "__delattr__"))
+# numpy's functions that write to an array, of which Python says nothing while they run.
+_WRITING = frozenset(("copyto", "put", "place", "putmask", "put_along_axis", "fill_diagonal", "at", "out"))
+
+# C functions that read their arguments and change nothing: no `id` or `hash`, which are others for the next call's tensors.
 _PURE = frozenset(
     ("len", "isinstance", "issubclass", "getattr", "hasattr", "callable", "min", "max", "sum", "abs", "round", "sorted", "any",
-     "all", "divmod", "pow", "id", "hash", "repr", "iter", "next", "ord", "chr", "format", "sqrt", "log", "log2", "exp", "ceil",
+     "all", "divmod", "pow", "repr", "iter", "next", "ord", "chr", "format", "sqrt", "log", "log2", "exp", "ceil",
      "floor", "cos", "sin", "prod", "isnan", "get", "items", "keys", "values", "join", "split", "startswith", "endswith",
      "count", "index", "copy", "numel", "__build_class__")
 )  # fmt: skip
@@ -70,9 +79,6 @@ _DOING = frozenset(
 )
 # An optimizer's step that a schedule has been made for: all that it keeps is that there has been one.
 _NOTING = frozenset(("noted_step",))
-# By these an attribute is read whose name is nowhere in the code.
-_ANY_NAME = frozenset(("getattr", "hasattr", "vars", "__dict__", "attrgetter", "asdict", "astuple", "replace", "fields", "copy", "deepcopy",
-    "repr", "format", "__getattribute__", "methodcaller", "reduce", "singledispatch"))  # fmt: skip
 
 
 def trusted(code) -> bool:
@@ -123,6 +129,9 @@ class Watch:
         self.cells = {}  # (code, ids of the values of its free variables) -> (code, those by name)
         self.reason = None
         self.owners = {}
+        self.made = set()  # code of methods that the standard library has made for the user's classes
+        self.any_name = False  # an attribute was read whose name the code may not have
+        self.augmented = {}  # code -> its local variables that it changes in place, and by which method
         self.environment = False
 
     def __enter__(self):
@@ -147,8 +156,10 @@ class Watch:
         if kind == "call":
             if not trusted(code):
                 self.called(frame, code)
-            elif frame.f_back is not None and not trusted(frame.f_back.f_code):
-                if self.reason is None:
+            else:
+                if code.co_filename[0] == "<":
+                    self.made.add(code)
+                if frame.f_back is not None and not trusted(frame.f_back.f_code) and self.reason is None:
                     self.reason = _does_something(code)
             if code in _READING and self.reason is None and frame.f_back.f_code is not _CHECKING:
                 self.reason = "reads a value, which may be another at the next call"
@@ -156,7 +167,13 @@ class Watch:
                 self.environment = True
             if self.scope is not None and self.scope.aside is not None:
                 self.asked(frame, code)
-        elif kind == "c_call" and self.reason is None and not trusted(code):
+        elif self.reason is not None:
+            return
+        elif kind == "return":
+            if self.augmented.get(code):
+                self.reason = _augments(frame, self.augmented[code])
+        elif kind == "c_call" and not trusted(code):
+            self.any_name |= getattr(arg, "__name__", None) in reads.ANY_NAME
             if not _pure(arg):
                 self.reason = f"calls {getattr(arg, '__qualname__', arg)} at {code.co_filename}:{frame.f_lineno}"
 
@@ -174,7 +191,9 @@ class Watch:
 
     def called(self, frame, code):
         """A function of the user's begins."""
-        self.codes[code] = frame.f_globals
+        if code not in self.codes:
+            self.codes[code] = frame.f_globals
+            self.augmented[code] = _augmented(code)
         if code.co_freevars:
             here = frame.f_locals
             cells = {name: here[name] for name in code.co_freevars if name in here}
@@ -209,21 +228,29 @@ def _of_library(value) -> bool:
 
 
 def state(watch, leaves=()):
-    """(guards, tensors read, None) for a watched run, or (None, None, why it cannot be proven).
+    """(guards, the Reader that made them, None) for a watched run, or (None, None, why it cannot be proven).
 
-    leaves: the arguments of the call. The tensors, by their ids, are those that the code may have read otherwise.
+    leaves: the arguments of the call.
     """
     reason = watch.reason or next(filter(None, map(_stores, watch.codes)), None)
     if reason is not None:
         return None, None, reason
-    guards = reads.Guards()
     names = {name for code in watch.codes for name in (*code.co_names, code.co_name)}
-    reader = reads.Reader(guards, None if names & _ANY_NAME else names, _of_library)
+    names.update(name for code in watch.made for name in code.co_names)
+    quoted = {word for code in watch.codes for word in _words(code)}
+    any_name = watch.any_name or bool(names & reads.ANY_NAME) or any(map(_matches_classes, watch.codes))
     try:
-        reason = _read(watch, guards, reader, leaves)
+        reader = reads.Reader(reads.Guards(), None if any_name else names, names, quoted, _of_library)
+        reason = _read(watch, reader.guards, reader, leaves)
+        if reader.any_name and not any_name:
+            reader = reads.Reader(reads.Guards(), None, names, quoted, _of_library)
+            reason = _read(watch, reader.guards, reader, leaves)
     except RecursionError:
         reason = "reads what is nested too deeply"
-    return (None, None, reason) if reason is not None else (guards, (reader.tensors, reader.of_modules), None)
+    reader.identity = reader.identity or any(map(_compares_identities, watch.codes))
+    if reason is None and reader.guards.arrays and not _WRITING.isdisjoint(names | quoted):
+        reason = "may write to an array of numpy"
+    return (None, None, reason) if reason is not None else (reader.guards, reader, None)
 
 
 def _read(watch, guards, reader, leaves):
@@ -251,7 +278,7 @@ def _read(watch, guards, reader, leaves):
         if reason is not None:
             return f"reads a {type(owner).__name__}, {reason}"
     for leaf in leaves:
-        reason = None if type(leaf) is Tensor else reader.read(leaf)
+        reason = reader.read_own(leaf) if type(leaf) is Tensor else reader.read(leaf)
         if reason is not None:
             return f"is given a {type(leaf).__name__}, {reason}"
     # What gc.freeze() has hidden from `get_referrers` has been met by its name.
@@ -309,8 +336,56 @@ def _chains(code):
         path = []
 
 
+def _words(code):
+    """The words in its constants, which may be names of attributes."""
+    for const in code.co_consts:
+        if type(const) is str:
+            yield const
+        elif type(const) is tuple:
+            yield from (word for word in const if type(word) is str)
+
+
+def _matches_classes(code) -> bool:
+    return any(op.opname == "MATCH_CLASS" for op in dis.get_instructions(code))
+
+
+def _compares_identities(code) -> bool:
+    """Whether it has an `is` of something else than a constant."""
+    before = None
+    for op in dis.get_instructions(code):
+        if op.opname == "IS_OP" and before != "LOAD_CONST":
+            return True
+        before = op.opname
+    return False
+
+
+def _augmented(code):
+    """(a local variable, the method by which it may be changed in place) for each assignment like `x += y`."""
+    found, method = [], None
+    for op in dis.get_instructions(code):
+        if method is not None and op.opname.startswith(("STORE_FAST", "STORE_DEREF")):
+            found.append((op.argval[0] if type(op.argval) is tuple else op.argval, method))
+        method = _IN_PLACE.get(op.argrepr) if op.opname == "BINARY_OP" else None
+    return found
+
+
+def _augments(frame, variables):
+    """Why `x += y` has left a trace: it was a container or an array that changed, which may be somebody else's."""
+    here = frame.f_locals
+    for name, method in variables:
+        kind = type(here.get(name))
+        how = None if issubclass(kind, Tensor) else getattr(kind, method, None)
+        if how is not None and not isinstance(how, types.FunctionType):
+            return f"changes {name}, a {kind.__name__}, in place at {frame.f_code.co_filename}:{frame.f_code.co_firstlineno}"
+    return None
+
+
 def _stores(code):
     for op in dis.get_instructions(code):
+        if op.opname in ("LOAD_ATTR", "LOAD_METHOD") and op.argval in _CHANGING_CALLS:
+            return f"calls {op.argval} at {code.co_filename}:{code.co_firstlineno}"
+        if op.opname == "LOAD_ATTR" and op.argval == "_version":
+            return f"asks how often a tensor was written to at {code.co_filename}:{code.co_firstlineno}"
         if op.opname in _STORES:
             return f"{op.opname.lower().replace('_', ' ')} {op.argval} at {code.co_filename}:{code.co_firstlineno}"
         if op.opname == "STORE_DEREF" and op.argval in code.co_freevars:

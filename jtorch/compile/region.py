@@ -202,10 +202,10 @@ class Region:
         elif scope.unprovable is not None:
             why = scope.unprovable
         else:
-            guards, tensors, why = proof.state(watch, leaves)
+            guards, reader, why = proof.state(watch, leaves)
             if why is None:
                 try:
-                    replay = Replay.make(me, before, scope, guards, leaves, tree, out, tensors)
+                    replay = Replay.make(me, before, scope, guards, leaves, tree, out, reader)
                 except Unproven as reason:
                     why = str(reason)
         if replay is not None:
