@@ -30,11 +30,12 @@ class Findings:
     results: of each leaf of what the call returned (place, leaf, spec, edge, requires_grad, argument). Without a place it is `leaf`, or
     argument number `argument`, or the gradient number `~argument` of those in `grads` that have a place. With one, `leaf` is the number
     of an earlier result on the same storage, or None; where requires_grad is None, that is the very same tensor.
+    inferred: the numbers of those that were made under an inference mode of the region's own.
     """
 
     __slots__ = (
         "before", "leaves", "argument_of", "argument_at", "gradient_of", "place_of", "elsewhere",
-        "sources", "grads", "targets", "results", "result_tree",
+        "sources", "grads", "targets", "results", "result_tree", "inferred",
     )  # fmt: skip
 
     def __init__(self, before, leaves):
@@ -133,6 +134,7 @@ class Findings:
         if _held_elsewhere(out):
             raise Unproven("a list or dict among the results that is there twice, or was not made for them alone")
         self.results = []
+        self.inferred = []
         made = [tensor._grad for tensor, place, _ in self.grads if place is not None]
         gradient_at = {id(grad): k for k, grad in enumerate(made)}
         for leaf in leaves:
@@ -154,6 +156,8 @@ class Findings:
         place = self._place(leaf._storage)
         if place is None or leaf._base is not None:
             raise Unproven("a result from outside the region, or a view")
+        if leaf.is_inference() and not self.before.inference:
+            self.inferred.append(len(earlier))
         self.elsewhere.discard(id(leaf._storage))
         same = next((k for k, other in enumerate(earlier) if other is leaf), None)
         if same is not None:

@@ -67,6 +67,11 @@ _CHANGING_CALLS = frozenset((*_IN_PLACE.values(), "__setitem__", "__delitem__", 
 # numpy's functions that write to an array, of which Python says nothing while they run.
 _WRITING = frozenset(("copyto", "put", "place", "putmask", "put_along_axis", "fill_diagonal", "at", "out"))
 
+# Instructions and names by which code may see whether two tensors are one.
+_TELLING = frozenset(
+    ("BUILD_SET", "SET_ADD", "SET_UPDATE", "BUILD_MAP", "MAP_ADD", "CONTAINS_OP", "set", "frozenset", "fromkeys", "index", "count")
+)  # fmt: skip
+
 # C functions that read their arguments and change nothing: no `id` or `hash`, which are others for the next call's tensors.
 _PURE = frozenset(
     ("len", "isinstance", "issubclass", "getattr", "hasattr", "callable", "min", "max", "sum", "abs", "round", "sorted", "any",
@@ -238,7 +243,7 @@ def state(watch, leaves=()):
     names = {name for code in watch.codes for name in (*code.co_names, code.co_name)}
     names.update(name for code in watch.made for name in code.co_names)
     quoted = {word for code in watch.codes for word in _words(code)}
-    any_name = watch.any_name or bool(names & reads.ANY_NAME) or any(map(_matches_classes, watch.codes))
+    any_name = watch.any_name or bool(names & reads.ANY_NAME) or any(map(_reads_any_name, watch.codes))
     try:
         reader = reads.Reader(reads.Guards(), None if any_name else names, names, quoted, _of_library)
         reason = _read(watch, reader.guards, reader, leaves)
@@ -247,7 +252,7 @@ def state(watch, leaves=()):
             reason = _read(watch, reader.guards, reader, leaves)
     except RecursionError:
         reason = "reads what is nested too deeply"
-    reader.identity = reader.identity or any(map(_compares_identities, watch.codes))
+    reader.identity = reader.identity or any(map(_tells_apart, watch.codes))
     if reason is None and reader.guards.arrays and not _WRITING.isdisjoint(names | quoted):
         reason = "may write to an array of numpy"
     return (None, None, reason) if reason is not None else (reader.guards, reader, None)
@@ -345,18 +350,24 @@ def _words(code):
             yield from (word for word in const if type(word) is str)
 
 
-def _matches_classes(code) -> bool:
-    return any(op.opname == "MATCH_CLASS" for op in dis.get_instructions(code))
-
-
-def _compares_identities(code) -> bool:
-    """Whether it has an `is` of something else than a constant."""
+def _reads_any_name(code) -> bool:
+    """Whether it may read attributes whose names it does not have: by a class's pattern, or where any error is caught."""
     before = None
     for op in dis.get_instructions(code):
-        if op.opname == "IS_OP" and before != "LOAD_CONST":
+        if op.opname == "MATCH_CLASS" or before == "PUSH_EXC_INFO" and op.opname == "POP_TOP":
             return True
         before = op.opname
     return False
+
+
+def _tells_apart(code) -> bool:
+    """Whether it may see which tensor one is: by an `is` of something else than a constant, or in a set or dict."""
+    before = None
+    for op in dis.get_instructions(code):
+        if op.opname in _TELLING or op.opname == "IS_OP" and before != "LOAD_CONST":
+            return True
+        before = op.opname
+    return not _TELLING.isdisjoint(code.co_names)
 
 
 def _augmented(code):

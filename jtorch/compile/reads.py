@@ -37,7 +37,8 @@ _ARRAY = 1 << 16  # bytes of an array of numpy that is compared
 MISSING = object()
 # By these an attribute is read whose name is nowhere in the code.
 ANY_NAME = frozenset(("getattr", "hasattr", "vars", "__dict__", "attrgetter", "asdict", "astuple", "replace", "fields", "copy", "deepcopy",
-    "repr", "format", "__getattribute__", "methodcaller", "reduce", "singledispatch", "AttributeError"))  # fmt: skip
+    "repr", "format", "__getattribute__", "methodcaller", "reduce", "singledispatch", "AttributeError", "Exception",
+    "BaseException"))  # fmt: skip
 # What jtorch itself keeps in the `__dict__` of a tensor.
 _OF_TENSORS = frozenset(
     ("_acc", "_counted", "_made", "_post_hooks", "_tangent", "_nowhere", "_retains", "_acc_hooks", "_acc_pre_hooks")
@@ -205,7 +206,8 @@ class Reader:
         if owner is not None and not isinstance(owner, types.ModuleType):
             return self.read(owner)
         if isinstance(value, type):
-            return self.read_class(value, _NO_ATTRIBUTES)
+            own = self.read_class(value, _NO_ATTRIBUTES)
+            return own if own is not None or self.trusted(type(value)) else self.read_class(type(value), _NO_ATTRIBUTES)
         if isinstance(value, types.FunctionType):
             return self.read_names(vars(value)) if value.__dict__ else None
         if isinstance(value, types.ModuleType):
@@ -292,7 +294,7 @@ class Reader:
                     return reason
         if type(own) is not dict:
             return self.read_class(kind, _NO_ATTRIBUTES)
-        if self.names is None:
+        if self.names is None or hasattr(kind, "__getattr__"):
             self.guards.count(own)
         whole = not _WHOLE.isdisjoint(cls.__module__ for cls in kind.__mro__)
         return self.read_names(own, own if whole else ()) or self.read_class(kind, own)
@@ -335,7 +337,7 @@ class Reader:
         for kind in cls.__mro__:
             if kind is object or self.trusted(kind):
                 continue
-            if self.names is None:
+            if self.names is None or hasattr(cls, "__getattr__"):
                 self.guards.count(vars(kind))
             for name, value in list(vars(kind).items()):
                 if name[:2] == "__" if self.names is None else name not in self.names:

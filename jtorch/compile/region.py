@@ -102,6 +102,10 @@ class Region:
         self.seen = set()  # the tensors that it has been compiled for, as specs
         _regions.add(self)
 
+    def __reduce__(self):
+        """A copy of a region, or one from a file, has yet to be recorded."""
+        return Region, (self.fn, self.options, self.name)
+
     def __call__(self, *args, **kwargs):
         me = tls.me
         if me.scope is not None or stance[0] != "default" and self.eager(args, kwargs):

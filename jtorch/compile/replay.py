@@ -5,6 +5,7 @@ from operator import attrgetter, is_, is_not
 from sys import getrefcount
 
 from .. import config
+from ..autograd.mode import BORN
 from ..core import rng
 from ..core.chain import LITTLE, Gathering, Links, taker
 from ..core.interrupts import uninterrupted
@@ -47,7 +48,7 @@ class Replay:
         "donated", "mutations", "grad", "inference", "specs", "program", "bare", "take_bare", "fed", "take_fed", "sources", "constants",
         "take_full", "penalty", "rest", "fresh", "owners", "owned", "states", "state_dicts", "state_names",
         "gathering", "optimizers", "plain", "edges", "checks", "memory", "grads_apart", "take_slots", "graded",
-        "seen", "seen_as", "bare_ones",
+        "seen", "seen_as", "bare_ones", "inferred",
     )  # fmt: skip
 
     @classmethod
@@ -168,6 +169,7 @@ class Replay:
                 state, live, donate, self.program.device, {i for _, i, _ in grads}, stored
             )
         self.result_tree = found.result_tree
+        self.inferred = found.inferred
         self.result = [
             (None if i is None else (place[i], bare_place[i]), leaf, spec, edge, rg, argument)
             for i, leaf, spec, edge, rg, argument in found.results
@@ -396,6 +398,8 @@ class Replay:
                 t._edge = edge
                 t._rg = rg
                 made.append(t)
+        for k in self.inferred:
+            made[k]._storage.version = BORN
         return restore(self.result_tree, iter(made))
 
 

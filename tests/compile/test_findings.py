@@ -1,6 +1,7 @@
 """What a call of a compiled function leaves behind: each later call leaves it too."""
 
 import collections
+import copy
 
 import numpy as np
 import pytest
@@ -121,7 +122,33 @@ def hook(t, compiler):
     return sorted(called)
 
 
+def of_inference(t, compiler):
+    @t.inference_mode()
+    def region(x):
+        return x + 1, x
+
+    return [(a.is_inference(), b.is_inference()) for a, b in map(compiler(region), [t.ones(9)] * 4)]
+
+
+def copies(t, compiler):
+    module = t.nn.Linear(3, 2)
+    compiled, x = compiler(module), t.ones(3)
+    with t.no_grad():
+        module.weight.fill_(1.0)
+        for _ in range(4):
+            compiled(x)
+        copied = copy.deepcopy(compiled)
+        module.weight.zero_()
+        module.bias.fill_(2.0)
+        copied.bias.fill_(3.0)
+        return [compiled(x).tolist() for _ in range(4)] + [
+            (copied(x) - copied.weight.sum(1)).tolist() for _ in range(4)
+        ]
+
+
 LEFT = {
+    "a mode of inference": of_inference,
+    "a copy": copies,
     "+= of a list": extended(lambda: [0], add),
     "+= of a deque": extended(collections.deque, add),
     "*= of a list": extended(lambda: [0, 1], double),

@@ -1,6 +1,7 @@
 """Guards of compiled functions: what is read by names that the code does not have, through modules and views, and what is not there yet."""
 
 import collections
+import contextlib
 import dataclasses
 import enum
 import functools
@@ -53,6 +54,36 @@ def tried(x, o):
         return x.cos()
 
 
+def tried_in_all(x, o):
+    try:
+        return x * o.later
+    except:  # noqa: E722  what is tested
+        return x.cos()
+
+
+def suppressed(x, o):
+    y = x.cos()
+    with contextlib.suppress(Exception):
+        y = x * o.later
+    return y
+
+
+class Answering:
+    def __getattr__(self, name):
+        return 2.0
+
+
+class Meta(type):
+    answer = True
+
+    def __instancecheck__(cls, instance):
+        return cls.answer
+
+
+class Checked(metaclass=Meta):
+    pass
+
+
 # what is read; a function of a tensor and that; what is done to it between two calls
 READ = {
     "a module by another name": (module, scaled_by_alias, lambda m: setattr(m, "scale", 7.0)),
@@ -75,6 +106,9 @@ READ = {
         lambda: type("Later", (), {})(), lambda x, o: x * getattr(o, "later", 1.0), lambda o: setattr(type(o), "later", 7.0)
     ),
     "a later attribute": (Holder, lambda x, o: x.sin() if hasattr(o, "later") else x.cos(), lambda o: setattr(o, "later", 1)),
+    "an error of any kind": (Holder, tried_in_all, lambda o: setattr(o, "later", 7.0)),
+    "a suppressed error": (Holder, suppressed, lambda o: setattr(o, "later", 7.0)),
+    "what __getattr__ answers": (Answering, lambda x, o: x * o.later, lambda o: setattr(o, "later", 7.0)),
     "a caught error": (Holder, tried, lambda o: setattr(o, "later", 7.0)),
     "a view of a dict": (
         lambda: (d := {"a": 1.0}, types.MappingProxyType(d)), lambda x, o: x * o[1]["a"], lambda o: o[0].update(a=7.0)
@@ -142,6 +176,18 @@ def test_a_member_of_an_enumeration():
     assert compiled(x)[0].item() == 7.0
 
 
+def test_an_attribute_of_a_metaclass():
+    compiled, x = jtorch.compile(lambda x: x.sin() if isinstance(x, Checked) else x.cos()), jtorch.ones(303)
+    try:
+        for answer in (True, False):
+            Meta.answer = answer
+            for _ in range(4):
+                assert compiled(x).tolist() == (x.sin() if answer else x.cos()).tolist()
+        assert compiled._region.replays, compiled._region.why
+    finally:
+        Meta.answer = True
+
+
 def test_what_lies_in_sys():
     sys.modules["made_by_a_test"] = made = module()
     functions = [lambda x: x * sys.modules["made_by_a_test"].scale, lambda x: x * sys.argv.count("made_by_a_test")]
@@ -186,6 +232,16 @@ def test_which_tensor_an_argument_is():
             for _ in range(4):
                 assert compiled(given).tolist() == function(given).tolist()
         assert compiled._region.replays, compiled._region.why
+
+
+def test_how_many_tensors_there_are():
+    kept, others = jtorch.ones(316), [jtorch.ones(316) for _ in range(3)]
+    functions = [lambda *given: given[0] * len({kept, *given}), lambda *given: given[0] * len(dict.fromkeys(given))]
+    for function in functions:
+        compiled = jtorch.compile(function)
+        for given in (others, others[:1] * 3, [kept] * 3, others[1:2] * 3, others):
+            for _ in range(4):
+                assert compiled(*given)[0].item() == function(*given)[0].item()
 
 
 def test_what_a_tensor_is_asked_is_another_tensors_answer():
