@@ -66,7 +66,12 @@ class Findings:
     def _named(self, storage):
         """A storage by what a later call finds it through."""
         known = self.argument_of.get(id(storage))
-        return self.gradient_of.get(id(storage), storage) if known is None else known
+        if known is not None:
+            return known
+        found = self.gradient_of.get(id(storage), storage)
+        if found is not storage and id(found.tensor) in self.argument_at:
+            raise Unproven("the gradient of an argument")
+        return found
 
     def _place(self, storage):
         """The place of a storage's value, or None where that is no result."""

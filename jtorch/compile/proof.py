@@ -30,6 +30,7 @@ _SITE = tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "platli
 _COMPUTING = tuple(
     site + name for site in _SITE for name in (*(package + os.sep for package in _PACKAGES), "typing_extensions.py")
 )
+_GENERATED = ("<string>", "<attrs generated")  # files of the methods that are made for a program's own classes
 _MADE = ("<frozen ", "<jtorch", "<__array_function__", "<attrs generated")  # files of code that no file holds
 
 # What of the standard library's Python leaves no trace and gives the same each time.
@@ -162,7 +163,7 @@ class Watch:
             if not trusted(code):
                 self.called(frame, code)
             else:
-                if code.co_filename[0] == "<":
+                if code.co_filename.startswith(_GENERATED):
                     self.made.add(code)
                 if frame.f_back is not None and not trusted(frame.f_back.f_code) and self.reason is None:
                     self.reason = _does_something(code)
@@ -395,8 +396,8 @@ def _stores(code):
     for op in dis.get_instructions(code):
         if op.opname in ("LOAD_ATTR", "LOAD_METHOD") and op.argval in _CHANGING_CALLS:
             return f"calls {op.argval} at {code.co_filename}:{code.co_firstlineno}"
-        if op.opname == "LOAD_ATTR" and op.argval == "_version":
-            return f"asks how often a tensor was written to at {code.co_filename}:{code.co_firstlineno}"
+        if op.opname in ("LOAD_ATTR", "LOAD_METHOD") and op.argval in ("_version", "data_ptr"):
+            return f"asks a tensor for its {op.argval} at {code.co_filename}:{code.co_firstlineno}"
         if op.opname in _STORES:
             return f"{op.opname.lower().replace('_', ' ')} {op.argval} at {code.co_filename}:{code.co_firstlineno}"
         if op.opname == "STORE_DEREF" and op.argval in code.co_freevars:

@@ -39,6 +39,8 @@ MISSING = object()
 ANY_NAME = frozenset(("getattr", "hasattr", "vars", "__dict__", "attrgetter", "asdict", "astuple", "replace", "fields", "copy", "deepcopy",
     "repr", "format", "__getattribute__", "methodcaller", "reduce", "singledispatch", "AttributeError", "Exception",
     "BaseException"))  # fmt: skip
+# By these the code or the defaults of a function are seen that is not called.
+_INSPECTING = frozenset(("signature", "getfullargspec", "__defaults__", "__kwdefaults__", "__code__"))
 # What jtorch itself keeps in the `__dict__` of a tensor.
 _OF_TENSORS = frozenset(
     ("_acc", "_counted", "_made", "_post_hooks", "_tangent", "_nowhere", "_retains", "_acc_hooks", "_acc_pre_hooks")
@@ -209,7 +211,12 @@ class Reader:
             own = self.read_class(value, _NO_ATTRIBUTES)
             return own if own is not None or self.trusted(type(value)) else self.read_class(type(value), _NO_ATTRIBUTES)
         if isinstance(value, types.FunctionType):
-            return self.read_names(vars(value)) if value.__dict__ else None
+            if not _INSPECTING.isdisjoint(self.words):
+                return guard_functions(self.guards, self, [value])
+            if not value.__dict__:
+                return None
+            dispatching = value.__globals__ is vars(functools)  # by a registry that is one of its attributes
+            return self.read_names(vars(value), vars(value) if dispatching else ())
         if isinstance(value, types.ModuleType):
             if self.trusted(value):
                 return None
@@ -337,7 +344,7 @@ class Reader:
         for kind in cls.__mro__:
             if kind is object or self.trusted(kind):
                 continue
-            if self.names is None or hasattr(cls, "__getattr__"):
+            if self.names is None or not counted and hasattr(cls, "__getattr__"):
                 self.guards.count(vars(kind))
             for name, value in list(vars(kind).items()):
                 if name[:2] == "__" if self.names is None else name not in self.names:

@@ -130,6 +130,22 @@ def of_inference(t, compiler):
     return [(a.is_inference(), b.is_inference()) for a, b in map(compiler(region), [t.ones(9)] * 4)]
 
 
+def gradients_of_arguments(t, compiler):
+    """As a program's own optimizer, for parameters of one shape."""
+
+    def update(p, rate):
+        with t.no_grad():
+            p.add_(p.grad, alpha=-rate)
+            p.grad.zero_()
+
+    compiled, given = compiler(update), [t.nn.Parameter(t.ones(10)) for _ in range(3)]
+    for k in range(5):
+        for n, p in enumerate(given):
+            p.grad = t.full((10,), 1.0 + n + k)
+            compiled(p, 0.5)
+    return [(p.tolist(), p.grad.tolist()) for p in given]
+
+
 def copies(t, compiler):
     module = t.nn.Linear(3, 2)
     compiled, x = compiler(module), t.ones(3)
@@ -148,6 +164,7 @@ def copies(t, compiler):
 
 LEFT = {
     "a mode of inference": of_inference,
+    "gradients of arguments": gradients_of_arguments,
     "a copy": copies,
     "+= of a list": extended(lambda: [0], add),
     "+= of a deque": extended(collections.deque, add),

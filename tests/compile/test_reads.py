@@ -5,6 +5,7 @@ import contextlib
 import dataclasses
 import enum
 import functools
+import inspect
 import operator
 import sys
 import threading
@@ -138,6 +139,14 @@ READ = {
         lambda: setattr(o := jtorch.ones(1), "mark", 2.0) or o, lambda x, o: x * o.mark, lambda o: setattr(o, "mark", 7.0)
     ),
     "the shape of a tensor": (lambda: jtorch.ones(3, 2), lambda x, o: x * o.shape[0], lambda o: o.t_()),
+    "a generic function": (
+        lambda: functools.singledispatch(lambda k, x: x.sin()), lambda x, o: o(3, x),
+        lambda o: o.register(int, lambda k, x: x.cos()),
+    ),
+    "the default of a function": (
+        lambda: lambda a=2.0: a, lambda x, o: x * inspect.signature(o).parameters["a"].default,
+        lambda o: setattr(o, "__defaults__", (7.0,)),
+    ),
     "a gradient that is there": (
         lambda: jtorch.ones(1, requires_grad=True), lambda x, o: x.sin() if o.grad is None else x.cos(),
         lambda o: setattr(o, "grad", jtorch.ones(1)),
@@ -245,12 +254,17 @@ def test_how_many_tensors_there_are():
 
 
 def test_what_a_tensor_is_asked_is_another_tensors_answer():
-    functions = [lambda x: (x * 2, id(x)), lambda x: (x * 2, hash(x)), lambda x: (x.add_(1), x._version)]
+    functions = [
+        lambda x: (x * 2, id(x)),
+        lambda x: (x * 2, hash(x)),
+        lambda x: (x.add_(1), x._version),
+        lambda x: (x * 2, x.data_ptr()),
+    ]
     for rows, function in enumerate(functions, 312):
         compiled = jtorch.compile(function)
         for x in [jtorch.ones(rows) for _ in range(5)] * 2:
             answer = compiled(x)[1]
-            assert answer in (id(x), hash(x), x._version)
+            assert answer in (id(x), hash(x), x._version, x.data_ptr())
 
 
 def test_attributes_and_gradients_of_arguments():
