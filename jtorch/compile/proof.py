@@ -265,10 +265,13 @@ def _read(watch, guards, reader, leaves):
         reads.guard_environment(guards)
     for code, scope in watch.codes.items():
         where = f"({code.co_filename}:{code.co_firstlineno})"
+        bare = _bare(code)
         for name in _global_names(code):
             value = scope.get(name, reads.MISSING)
             guards.look(scope, name, value)
-            reason = None if value is reads.MISSING else reader.read(value)
+            if value is reads.MISSING or isinstance(value, types.ModuleType) and name not in bare:
+                continue  # of modules what their names lead to is read below
+            reason = reader.read(value)
             if reason is not None:
                 return f"reads {name}, {reason} {where}"
         for first, path in _chains(code):
@@ -390,6 +393,16 @@ def _augments(frame, variables):
         if how is not None and not isinstance(how, types.FunctionType):
             return f"changes {name}, a {kind.__name__}, in place at {frame.f_code.co_filename}:{frame.f_code.co_firstlineno}"
     return None
+
+
+def _bare(code):
+    """The global names whose values are used otherwise than for an attribute."""
+    found, before = set(), None
+    for op in dis.get_instructions(code):
+        if before is not None and op.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
+            found.add(before)
+        before = op.argval if op.opname in ("LOAD_GLOBAL", "LOAD_NAME") else None
+    return found
 
 
 def _stores(code):

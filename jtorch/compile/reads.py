@@ -371,6 +371,8 @@ class Reader:
             if isinstance(value, types.ModuleType):
                 if value.__name__ in _DRAWING:
                     return "which is random"
+                if name == "__dict__":
+                    return self.read(value)
                 if value is sys and name == "modules":
                     return "to which every import adds"
                 holders = [vars(value)]

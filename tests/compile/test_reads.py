@@ -85,6 +85,8 @@ class Checked(metaclass=Meta):
     pass
 
 
+tools = module()
+
 # what is read; a function of a tensor and that; what is done to it between two calls
 READ = {
     "a module by another name": (module, scaled_by_alias, lambda m: setattr(m, "scale", 7.0)),
@@ -175,6 +177,21 @@ def test_what_is_read_by_other_ways_may_change():
         finally:
             Holder.scale = scale
         assert got == expected != before[3].tolist(), (name, where, compiled._region.why)
+
+
+def test_a_global_module():
+    """Its names are guarded where the code has them, by whatever way, and nothing else of it."""
+    functions = [
+        lambda x: x * tools.scale, lambda x: x * tools.__dict__["scale"], lambda x: x * getattr(tools, "scale"),  # noqa: B009
+        lambda x: scaled_by_alias(x, tools),
+    ]  # fmt: skip
+    tools.seen = iter(range(9))
+    for rows, function in enumerate(functions, 330):
+        compiled, x = jtorch.compile(function), jtorch.ones(rows)
+        for scale in (2.0, 7.0):
+            tools.scale = scale
+            assert [compiled(x)[0].item() for _ in range(4)] == [scale] * 4
+            assert scale == 7.0 or compiled._region.replays, compiled._region.why
 
 
 def test_a_member_of_an_enumeration():
