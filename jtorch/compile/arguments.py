@@ -7,7 +7,7 @@ import jax
 
 from ..core.record import Pending
 from ..tensor import Tensor
-from .reads import FIXED, same
+from .reads import FIXED, attributes_of, same
 
 OFTEN = 8  # calls with other arrays, after which nobody looks whether the same come again
 
@@ -59,7 +59,7 @@ def restore(tree, leaves):
 class Arguments:
     """What a replay asks of the arguments: each as it was or of its kind, and no more memory shared than there was."""
 
-    __slots__ = ("guards", "places", "sharing", "apart", "outer", "pinned")
+    __slots__ = ("guards", "places", "sharing", "apart", "outer", "pinned", "asked", "graded", "bare", "named", "tensors")  # fmt: skip
 
     def __init__(self, leaves):
         self.guards = [_guard(leaf) for leaf in leaves]
@@ -69,6 +69,7 @@ class Arguments:
         self.apart = len(set(self.sharing)) == len(storages)
         self.outer = frozenset()
         self.pinned = {}
+        self.asked = False
 
     def part_from(self, leaves, outer, read):
         """`outer`: ids of storages that no argument may have, since what is read from or written to one of them would show in the
@@ -77,6 +78,32 @@ class Arguments:
         self.outer = frozenset(outer)
         self.pinned = {k: leaves[k]._storage for k in self.places if id(leaves[k]._storage) in read}
         self.outer -= set(map(id, self.pinned.values()))
+
+    def ask(self, leaves, read):
+        """Note what else the code may ask of a tensor: whether it has a gradient or attributes of its own, and which one it is.
+
+        read: the Reader of what the code reads.
+        """
+        tensors = [leaves[k] for k in self.places]
+        self.graded = [t._grad is None for t in tensors] if read.wanted("grad") else None
+        self.bare = read.names is None
+        self.tensors = read.tensors | read.of_modules
+        self.named = self.names_of(tensors) if read.identity else None
+        self.asked = self.bare or self.graded is not None or self.named is not None
+
+    def names_of(self, tensors):
+        """Which of the arguments are one tensor, and which are tensors that the code reads otherwise."""
+        ids = list(map(id, tensors))
+        return [(ids.index(i), i if i in self.tensors else None) for i in ids]
+
+    def answer(self, given) -> bool:
+        """Whether the tensors among the arguments are as they were in what else the code may ask of them."""
+        tensors = [given[k] for k in self.places]
+        if self.graded is not None and [t._grad is None for t in tensors] != self.graded:
+            return False
+        if self.bare and any(map(attributes_of, tensors)):
+            return False
+        return self.named is None or self.names_of(tensors) == self.named
 
     def known(self) -> bool:
         """Whether every argument can be followed or compared."""

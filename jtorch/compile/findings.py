@@ -5,10 +5,12 @@ replay could not do again is `Unproven`, with the reason.
 """
 
 import gc
+import types
 
 from ..autograd.node import Node
 from ..core.record import Pending
 from ..core.storage import Storage
+from ..handles import RemovableHandle
 from ..tensor import Tensor
 from .arguments import flat
 from .reads import SIMPLE
@@ -27,12 +29,13 @@ class Findings:
     targets: (what is written: as in `sources`, place).
     results: of each leaf of what the call returned (place, leaf, spec, edge, requires_grad, argument). Without a place it is `leaf`, or
     argument number `argument`, or the gradient number `~argument` of those in `grads` that have a place. With one, `leaf` is the number
-    of an earlier result on the same storage, or None.
+    of an earlier result on the same storage, or None; where requires_grad is None, that is the very same tensor.
+    inferred: the numbers of those that were made under an inference mode of the region's own.
     """
 
     __slots__ = (
         "before", "leaves", "argument_of", "argument_at", "gradient_of", "place_of", "elsewhere",
-        "sources", "grads", "targets", "results", "result_tree",
+        "sources", "grads", "targets", "results", "result_tree", "inferred",
     )  # fmt: skip
 
     def __init__(self, before, leaves):
@@ -63,7 +66,12 @@ class Findings:
     def _named(self, storage):
         """A storage by what a later call finds it through."""
         known = self.argument_of.get(id(storage))
-        return self.gradient_of.get(id(storage), storage) if known is None else known
+        if known is not None:
+            return known
+        found = self.gradient_of.get(id(storage), storage)
+        if found is not storage and id(found.tensor) in self.argument_at:
+            raise Unproven("the gradient of an argument")
+        return found
 
     def _place(self, storage):
         """The place of a storage's value, or None where that is no result."""
@@ -80,6 +88,7 @@ class Findings:
     def _look_at_tensors(self):
         """The tensors from outside are as they were, but for their gradients."""
         self.grads = []
+        hooked = RemovableHandle.next_id != self.before.handles
         for tensor, storage, spec, offset, old_grad, edge, rg in self.before.tensors.values():
             if (
                 tensor._storage is not storage
@@ -88,6 +97,8 @@ class Findings:
                 or tensor._rg != rg
             ):
                 raise Unproven("a tensor was given another storage in the region")
+            if hooked and _has_new_hook(tensor, self.before.handles):
+                raise Unproven("a tensor from outside was given a hook in the region")
             if tensor._edge is not edge:
                 raise Unproven("the history of a tensor from outside was changed in the region")
             if tensor._grad is not old_grad:
@@ -125,7 +136,10 @@ class Findings:
     def _look_at_result(self, out):
         leaves = []
         self.result_tree = flat(out, leaves)
+        if _held_elsewhere(out):
+            raise Unproven("a list or dict among the results that is there twice, or was not made for them alone")
         self.results = []
+        self.inferred = []
         made = [tensor._grad for tensor, place, _ in self.grads if place is not None]
         gradient_at = {id(grad): k for k, grad in enumerate(made)}
         for leaf in leaves:
@@ -147,9 +161,46 @@ class Findings:
         place = self._place(leaf._storage)
         if place is None or leaf._base is not None:
             raise Unproven("a result from outside the region, or a view")
+        if leaf.is_inference() and not self.before.inference:
+            self.inferred.append(len(earlier))
         self.elsewhere.discard(id(leaf._storage))
+        same = next((k for k, other in enumerate(earlier) if other is leaf), None)
+        if same is not None:
+            return place, same, leaf._spec, leaf._edge, None, None
         first = next((k for k, other in enumerate(earlier) if _shared(other, leaf)), None)
         return place, first, leaf._spec, leaf._edge, leaf._rg, None
+
+
+def _containers(value, found):
+    """Collects the lists, tuples and dicts that a value consists of."""
+    if type(value) in (list, tuple, dict):
+        found.append(value)
+        for part in value.values() if type(value) is dict else value:
+            _containers(part, found)
+
+
+def _held_elsewhere(out) -> bool:
+    """Whether something besides the result itself has one of its lists or dicts: a call that is replayed makes new ones."""
+    found = []
+    _containers(out, found)
+    changing = [value for value in found if type(value) is not tuple]
+    if len(set(map(id, changing))) < len(changing):
+        return True
+    parts = {*map(id, found), id(found), id(changing)}
+    holders = gc.get_referrers(*changing) if changing else ()
+    return any(id(holder) not in parts and type(holder) is not types.FrameType for holder in holders)
+
+
+def _has_new_hook(tensor, since) -> bool:
+    """Whether a tensor, or the node that made it, has a hook whose handle is newer than this number."""
+    node = tensor._edge[0] if tensor._edge is not None else None
+    registries = [
+        tensor._hooks,
+        getattr(node, "pre_hooks", None),
+        getattr(node, "hooks", None),
+        *tensor.__dict__.values(),
+    ]
+    return any(type(key) is int and key >= since for hooks in registries if isinstance(hooks, dict) for key in hooks)
 
 
 def _shared(other, leaf) -> bool:

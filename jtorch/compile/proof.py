@@ -30,6 +30,7 @@ _SITE = tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "platli
 _COMPUTING = tuple(
     site + name for site in _SITE for name in (*(package + os.sep for package in _PACKAGES), "typing_extensions.py")
 )
+_GENERATED = ("<string>", "<attrs generated")  # files of the methods that are made for a program's own classes
 _MADE = ("<frozen ", "<jtorch", "<__array_function__", "<attrs generated")  # files of code that no file holds
 
 # What of the standard library's Python leaves no trace and gives the same each time.
@@ -58,10 +59,24 @@ _STORES = frozenset(
      "DELETE_NAME", "STORE_NAME", "YIELD_VALUE", "SEND", "GET_AWAITABLE", "IMPORT_NAME")
 )  # fmt: skip
 
-# C functions that read their arguments and change nothing.
+# Methods by which a container or an array changes in place. Python's calls of some of them are seen only in the code.
+_IN_PLACE = {
+    "+=": "__iadd__", "-=": "__isub__", "*=": "__imul__", "/=": "__itruediv__", "//=": "__ifloordiv__", "%=": "__imod__",
+    "**=": "__ipow__", "@=": "__imatmul__", "&=": "__iand__", "|=": "__ior__", "^=": "__ixor__", "<<=": "__ilshift__", ">>=": "__irshift__",
+}  # fmt: skip
+_CHANGING_CALLS = frozenset((*_IN_PLACE.values(), "__setitem__", "__delitem__", "__setattr__", "__delattr__"))
+# numpy's functions that write to an array, of which Python says nothing while they run.
+_WRITING = frozenset(("copyto", "put", "place", "putmask", "put_along_axis", "fill_diagonal", "at", "out"))
+
+# Instructions and names by which code may see whether two tensors are one.
+_TELLING = frozenset(
+    ("BUILD_SET", "SET_ADD", "SET_UPDATE", "BUILD_MAP", "MAP_ADD", "CONTAINS_OP", "set", "frozenset", "fromkeys", "index", "count")
+)  # fmt: skip
+
+# C functions that read their arguments and change nothing: no `id` or `hash`, which are others for the next call's tensors.
 _PURE = frozenset(
     ("len", "isinstance", "issubclass", "getattr", "hasattr", "callable", "min", "max", "sum", "abs", "round", "sorted", "any",
-     "all", "divmod", "pow", "id", "hash", "repr", "iter", "next", "ord", "chr", "format", "sqrt", "log", "log2", "exp", "ceil",
+     "all", "divmod", "pow", "repr", "iter", "next", "ord", "chr", "format", "sqrt", "log", "log2", "exp", "ceil",
      "floor", "cos", "sin", "prod", "isnan", "get", "items", "keys", "values", "join", "split", "startswith", "endswith",
      "count", "index", "copy", "numel", "__build_class__")
 )  # fmt: skip
@@ -70,9 +85,6 @@ _DOING = frozenset(
 )
 # An optimizer's step that a schedule has been made for: all that it keeps is that there has been one.
 _NOTING = frozenset(("noted_step",))
-# By these an attribute is read whose name is nowhere in the code.
-_ANY_NAME = frozenset(("getattr", "hasattr", "vars", "__dict__", "attrgetter", "asdict", "astuple", "replace", "fields", "copy", "deepcopy",
-    "repr", "format", "__getattribute__", "methodcaller", "reduce", "singledispatch"))  # fmt: skip
 
 
 def trusted(code) -> bool:
@@ -123,6 +135,9 @@ class Watch:
         self.cells = {}  # (code, ids of the values of its free variables) -> (code, those by name)
         self.reason = None
         self.owners = {}
+        self.made = set()  # code of methods that the standard library has made for the user's classes
+        self.any_name = False  # an attribute was read whose name the code may not have
+        self.augmented = {}  # code -> its local variables that it changes in place, and by which method
         self.environment = False
 
     def __enter__(self):
@@ -147,8 +162,10 @@ class Watch:
         if kind == "call":
             if not trusted(code):
                 self.called(frame, code)
-            elif frame.f_back is not None and not trusted(frame.f_back.f_code):
-                if self.reason is None:
+            else:
+                if code.co_filename.startswith(_GENERATED):
+                    self.made.add(code)
+                if frame.f_back is not None and not trusted(frame.f_back.f_code) and self.reason is None:
                     self.reason = _does_something(code)
             if code in _READING and self.reason is None and frame.f_back.f_code is not _CHECKING:
                 self.reason = "reads a value, which may be another at the next call"
@@ -156,7 +173,13 @@ class Watch:
                 self.environment = True
             if self.scope is not None and self.scope.aside is not None:
                 self.asked(frame, code)
-        elif kind == "c_call" and self.reason is None and not trusted(code):
+        elif self.reason is not None:
+            return
+        elif kind == "return":
+            if self.augmented.get(code):
+                self.reason = _augments(frame, self.augmented[code])
+        elif kind == "c_call" and not trusted(code):
+            self.any_name |= getattr(arg, "__name__", None) in reads.ANY_NAME
             if not _pure(arg):
                 self.reason = f"calls {getattr(arg, '__qualname__', arg)} at {code.co_filename}:{frame.f_lineno}"
 
@@ -174,7 +197,9 @@ class Watch:
 
     def called(self, frame, code):
         """A function of the user's begins."""
-        self.codes[code] = frame.f_globals
+        if code not in self.codes:
+            self.codes[code] = frame.f_globals
+            self.augmented[code] = _augmented(code)
         if code.co_freevars:
             here = frame.f_locals
             cells = {name: here[name] for name in code.co_freevars if name in here}
@@ -209,21 +234,29 @@ def _of_library(value) -> bool:
 
 
 def state(watch, leaves=()):
-    """(guards, tensors read, None) for a watched run, or (None, None, why it cannot be proven).
+    """(guards, the Reader that made them, None) for a watched run, or (None, None, why it cannot be proven).
 
-    leaves: the arguments of the call. The tensors, by their ids, are those that the code may have read otherwise.
+    leaves: the arguments of the call.
     """
     reason = watch.reason or next(filter(None, map(_stores, watch.codes)), None)
     if reason is not None:
         return None, None, reason
-    guards = reads.Guards()
     names = {name for code in watch.codes for name in (*code.co_names, code.co_name)}
-    reader = reads.Reader(guards, None if names & _ANY_NAME else names, _of_library)
+    names.update(name for code in watch.made for name in code.co_names)
+    quoted = {word for code in watch.codes for word in _words(code)}
+    any_name = watch.any_name or bool(names & reads.ANY_NAME) or any(map(_reads_any_name, watch.codes))
     try:
-        reason = _read(watch, guards, reader, leaves)
+        reader = reads.Reader(reads.Guards(), None if any_name else names, names, quoted, _of_library)
+        reason = _read(watch, reader.guards, reader, leaves)
+        if reader.any_name and not any_name:
+            reader = reads.Reader(reads.Guards(), None, names, quoted, _of_library)
+            reason = _read(watch, reader.guards, reader, leaves)
     except RecursionError:
         reason = "reads what is nested too deeply"
-    return (None, None, reason) if reason is not None else (guards, (reader.tensors, reader.of_modules), None)
+    reader.identity = reader.identity or any(map(_tells_apart, watch.codes))
+    if reason is None and reader.guards.arrays and not _WRITING.isdisjoint(names | quoted):
+        reason = "may write to an array of numpy"
+    return (None, None, reason) if reason is not None else (reader.guards, reader, None)
 
 
 def _read(watch, guards, reader, leaves):
@@ -232,10 +265,13 @@ def _read(watch, guards, reader, leaves):
         reads.guard_environment(guards)
     for code, scope in watch.codes.items():
         where = f"({code.co_filename}:{code.co_firstlineno})"
+        bare = _bare(code)
         for name in _global_names(code):
             value = scope.get(name, reads.MISSING)
             guards.look(scope, name, value)
-            reason = None if value is reads.MISSING else reader.read(value)
+            if value is reads.MISSING or isinstance(value, types.ModuleType) and name not in bare:
+                continue  # of modules what their names lead to is read below
+            reason = reader.read(value)
             if reason is not None:
                 return f"reads {name}, {reason} {where}"
         for first, path in _chains(code):
@@ -251,7 +287,7 @@ def _read(watch, guards, reader, leaves):
         if reason is not None:
             return f"reads a {type(owner).__name__}, {reason}"
     for leaf in leaves:
-        reason = None if type(leaf) is Tensor else reader.read(leaf)
+        reason = reader.read_own(leaf) if type(leaf) is Tensor else reader.read(leaf)
         if reason is not None:
             return f"is given a {type(leaf).__name__}, {reason}"
     # What gc.freeze() has hidden from `get_referrers` has been met by its name.
@@ -309,8 +345,72 @@ def _chains(code):
         path = []
 
 
+def _words(code):
+    """The words in its constants, which may be names of attributes."""
+    for const in code.co_consts:
+        if type(const) is str:
+            yield const
+        elif type(const) is tuple:
+            yield from (word for word in const if type(word) is str)
+
+
+def _reads_any_name(code) -> bool:
+    """Whether it may read attributes whose names it does not have: by a class's pattern, or where any error is caught."""
+    before = None
+    for op in dis.get_instructions(code):
+        if op.opname == "MATCH_CLASS" or before == "PUSH_EXC_INFO" and op.opname == "POP_TOP":
+            return True
+        before = op.opname
+    return False
+
+
+def _tells_apart(code) -> bool:
+    """Whether it may see which tensor one is: by an `is` of something else than a constant, or in a set or dict."""
+    before = None
+    for op in dis.get_instructions(code):
+        if op.opname in _TELLING or op.opname == "IS_OP" and before != "LOAD_CONST":
+            return True
+        before = op.opname
+    return not _TELLING.isdisjoint(code.co_names)
+
+
+def _augmented(code):
+    """(a local variable, the method by which it may be changed in place) for each assignment like `x += y`."""
+    found, method = [], None
+    for op in dis.get_instructions(code):
+        if method is not None and op.opname.startswith(("STORE_FAST", "STORE_DEREF")):
+            found.append((op.argval[0] if type(op.argval) is tuple else op.argval, method))
+        method = _IN_PLACE.get(op.argrepr) if op.opname == "BINARY_OP" else None
+    return found
+
+
+def _augments(frame, variables):
+    """Why `x += y` has left a trace: it was a container or an array that changed, which may be somebody else's."""
+    here = frame.f_locals
+    for name, method in variables:
+        kind = type(here.get(name))
+        how = None if issubclass(kind, Tensor) else getattr(kind, method, None)
+        if how is not None and not isinstance(how, types.FunctionType):
+            return f"changes {name}, a {kind.__name__}, in place at {frame.f_code.co_filename}:{frame.f_code.co_firstlineno}"
+    return None
+
+
+def _bare(code):
+    """The global names whose values are used otherwise than for an attribute."""
+    found, before = set(), None
+    for op in dis.get_instructions(code):
+        if before is not None and op.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
+            found.add(before)
+        before = op.argval if op.opname in ("LOAD_GLOBAL", "LOAD_NAME") else None
+    return found
+
+
 def _stores(code):
     for op in dis.get_instructions(code):
+        if op.opname in ("LOAD_ATTR", "LOAD_METHOD") and op.argval in _CHANGING_CALLS:
+            return f"calls {op.argval} at {code.co_filename}:{code.co_firstlineno}"
+        if op.opname in ("LOAD_ATTR", "LOAD_METHOD") and op.argval in ("_version", "data_ptr"):
+            return f"asks a tensor for its {op.argval} at {code.co_filename}:{code.co_firstlineno}"
         if op.opname in _STORES:
             return f"{op.opname.lower().replace('_', ' ')} {op.argval} at {code.co_filename}:{code.co_firstlineno}"
         if op.opname == "STORE_DEREF" and op.argval in code.co_freevars:

@@ -7,10 +7,13 @@ objects, classes, functions) is followed as far as the names go that the region'
 import collections
 import enum
 import functools
+import operator
 import os
 import pathlib
 import random
 import re
+import sys
+import threading
 import types
 import weakref
 from itertools import chain, repeat
@@ -22,11 +25,26 @@ from ..tensor import Tensor
 
 SIMPLE = (int, float, bool, str, bytes, type(None), complex)
 FIXED = frozenset((*SIMPLE, np.bool_, *(np.dtype(c).type for c in "bBhHiIlLefdFD")))  # compared by type and value
-_IMMUTABLE = (range, slice, type(...), type(NotImplemented), re.Pattern, np.dtype, np.generic, pathlib.PurePath, enum.Enum)  # fmt: skip
-_CONTAINERS = (list, dict, set, tuple, frozenset, collections.deque)
+_IMMUTABLE = (range, slice, type(...), type(NotImplemented), re.Pattern, np.dtype, np.generic, pathlib.PurePath)  # fmt: skip
+_CONTAINERS = (list, dict, set, tuple, frozenset, collections.deque, bytearray, types.MappingProxyType)
+_WEAK = (weakref.ref, *weakref.ProxyTypes)
+_WHOLE = frozenset(
+    ("collections", "weakref", "types")
+)  # modules whose classes read attributes that no code of the user's names
+_MAPPINGS = (dict, types.MappingProxyType)
 _MOST = 4096  # things that are followed
 _ARRAY = 1 << 16  # bytes of an array of numpy that is compared
 MISSING = object()
+# By these an attribute is read whose name is nowhere in the code.
+ANY_NAME = frozenset(("getattr", "hasattr", "vars", "__dict__", "attrgetter", "asdict", "astuple", "replace", "fields", "copy", "deepcopy",
+    "repr", "format", "__getattribute__", "methodcaller", "reduce", "singledispatch", "AttributeError", "Exception",
+    "BaseException"))  # fmt: skip
+# By these the code or the defaults of a function are seen that is not called.
+_INSPECTING = frozenset(("signature", "getfullargspec", "__defaults__", "__kwdefaults__", "__code__"))
+# What jtorch itself keeps in the `__dict__` of a tensor.
+_OF_TENSORS = frozenset(
+    ("_acc", "_counted", "_made", "_post_hooks", "_tangent", "_nowhere", "_retains", "_acc_hooks", "_acc_pre_hooks")
+)
 _parts = attrgetter("__code__", "__defaults__", "__kwdefaults__")
 _cell = attrgetter("cell_contents")
 
@@ -57,17 +75,24 @@ def _alike(found, values) -> bool:
 
 def _members(container) -> list:
     """What a container has in it, in order."""
-    return [*container, *container.values()] if isinstance(container, dict) else list(container)
+    return [*container, *container.values()] if isinstance(container, _MAPPINGS) else list(container)
 
 
 def _bytes(array):
     return array.shape, array.dtype.str, array.tobytes()
 
 
+def attributes_of(tensor):
+    """The names of the attributes that a tensor has been given by the program."""
+    own = tensor.__dict__
+    return own.keys() - _OF_TENSORS if own else ()
+
+
 class Guards:
     """Conditions under which the Python of a region would do what it did; `hold()` asks them."""
 
-    __slots__ = ("looked", "tensors", "proxied", "cells", "functions", "contents", "arrays", "slots", "known")
+    __slots__ = ("looked", "tensors", "proxied", "cells", "functions", "contents", "arrays", "slots", "kinds", "sizes",
+                 "known")  # fmt: skip
 
     def __init__(self):
         self.looked = [], [], []  # dicts, names, values
@@ -78,6 +103,8 @@ class Guards:
         self.contents = []  # (container, what is in it)
         self.arrays = []  # (array of numpy, its bytes)
         self.slots = []  # (object, name, value)
+        self.kinds = [], []  # objects, their classes
+        self.sizes = [], []  # dicts of attributes, to which no name may come; how many those have
         self.known = set()
 
     def look(self, holder, name, value):
@@ -91,6 +118,10 @@ class Guards:
             self._add(self.tensors, holder, name, kept(value))
         else:
             self._add(self.looked, holder, name, value)
+
+    def count(self, holder):
+        """No name may come to a dict of attributes."""
+        self._add(self.sizes, holder, len(holder))
 
     @staticmethod
     def _add(lists, *values):
@@ -110,6 +141,12 @@ class Guards:
                 return False
         functions, parts = self.functions
         if functions and not all(map(is_, chain.from_iterable(map(_parts, functions)), parts)):
+            return False
+        dicts, sizes = self.sizes
+        if dicts and list(map(len, dicts)) != sizes:
+            return False
+        objects, kinds = self.kinds
+        if not all(map(is_, map(type, objects), kinds)):
             return False
         gets, names, values = self.proxied
         if gets and not all(map(is_, map(call, gets, names, repeat(MISSING)), values)):
@@ -137,14 +174,18 @@ class Guards:
 class Reader:
     """Follows what a region read and guards it.
 
-    names: attributes that its code reads; None: any. Of what is followed, `tensors` are the ids of tensors met, `of_modules` those of
-    parameters and buffers.
+    names: attributes that its code reads; None: any. words: the names in its code; quoted: the words there that might be names. Of what is
+    followed, `tensors` are the ids of tensors met, `of_modules` those of parameters and buffers. any_name: something was met that reads
+    attributes by names of its own. identity: it may see which tensor an argument is.
     """
 
-    def __init__(self, guards, names, trusted):
+    def __init__(self, guards, names, words, quoted, trusted):
         self.guards = guards
         self.names = names
+        self.words = words | quoted
+        self.quoted = {word for word in quoted if word.isidentifier()}
         self.trusted = trusted
+        self.any_name = self.identity = False
         self.seen = {}  # id -> the object, which keeps the id its own
         self.tensors = set()
         self.of_modules = set()
@@ -160,20 +201,38 @@ class Reader:
         self.seen[id(value)] = value
         if isinstance(value, Tensor):
             self.tensors.add(id(value))
-            if value.__dict__ and any(map(self.wanted, value.__dict__)):
-                return "a tensor with attributes of its own"
-            return None
+            return self.read_own(value)
         owner = getattr(value, "__self__", None) if type(value) in _BOUND else None
         if isinstance(value, random.Random) or isinstance(owner, random.Random) or _of_numpy_random(value, owner):
             return "which is random"
         if owner is not None and not isinstance(owner, types.ModuleType):
             return self.read(owner)
         if isinstance(value, type):
-            return self.read_class(value, _NO_ATTRIBUTES)
+            own = self.read_class(value, _NO_ATTRIBUTES)
+            return own if own is not None or self.trusted(type(value)) else self.read_class(type(value), _NO_ATTRIBUTES)
         if isinstance(value, types.FunctionType):
-            return self.read_names(vars(value)) if value.__dict__ else None
-        if isinstance(value, (types.ModuleType, types.BuiltinFunctionType, types.MappingProxyType, property, staticmethod, classmethod)):  # fmt: skip
+            if not _INSPECTING.isdisjoint(self.words):
+                return guard_functions(self.guards, self, [value])
+            if not value.__dict__:
+                return None
+            dispatching = value.__globals__ is vars(functools)  # by a registry that is one of its attributes
+            return self.read_names(vars(value), vars(value) if dispatching else ())
+        if isinstance(value, types.ModuleType):
+            if self.trusted(value):
+                return None
+            if self.names is None:
+                for name in self.quoted - vars(value).keys():
+                    self.guards.look(vars(value), name, MISSING)
+            return self.read_names(vars(value), self.words)
+        if isinstance(value, (types.BuiltinFunctionType, operator.attrgetter, operator.methodcaller)):
+            self.any_name |= getattr(value, "__name__", "attrgetter") in ANY_NAME
             return None
+        if isinstance(value, (property, staticmethod, classmethod)):
+            return None
+        if isinstance(value, _WEAK):
+            return "which does not keep alive what it leads to"
+        if isinstance(value, enum.Enum):
+            return self.read_names(vars(value))
         if isinstance(value, _IMMUTABLE):
             return None
         if isinstance(value, functools.partial):
@@ -200,8 +259,13 @@ class Reader:
         members = _members(value)
         if len(members) > _MOST:
             return f"a {type(value).__name__} with more in it than can be guarded"
+        if type(value).__module__ != "builtins":
+            self.guards.kinds[0].append(value)
+            self.guards.kinds[1].append(type(value))
         if not isinstance(value, (tuple, frozenset)):
             self.guards.contents.append((value, list(map(kept, members))))
+        if isinstance(value, (dict, set, frozenset)) and any(isinstance(key, Tensor) for key in value):
+            self.identity = True
         reason = self.read_all(members)
         if reason is None and type(value).__module__ != "builtins" and hasattr(value, "__dict__"):
             reason = self.read_object(value)
@@ -214,6 +278,8 @@ class Reader:
         kind = type(value)
         if hasattr(kind, "__next__"):
             return "an iterator, which gives something else each time"
+        if isinstance(value, threading.local):
+            return "which is another one in each thread"
         own = getattr(value, "__dict__", None)
         if type(own) is dict and "_parameters" in own and "_modules" in own:
             return self.read_module(value, own)
@@ -224,6 +290,8 @@ class Reader:
             return None if callable(value) and own is None else f"a {kind.__name__} that cannot be guarded"
         if kind is functools._lru_cache_wrapper:
             return f"a {kind.__name__} that cannot be guarded"
+        self.guards.kinds[0].append(value)
+        self.guards.kinds[1].append(kind)
         for name in slots:
             if name not in ("__dict__", "__weakref__") and self.wanted(name):
                 found = getattr(value, name, MISSING)
@@ -233,7 +301,10 @@ class Reader:
                     return reason
         if type(own) is not dict:
             return self.read_class(kind, _NO_ATTRIBUTES)
-        return self.read_names(own) or self.read_class(kind, own)
+        if self.names is None or hasattr(kind, "__getattr__"):
+            self.guards.count(own)
+        whole = not _WHOLE.isdisjoint(cls.__module__ for cls in kind.__mro__)
+        return self.read_names(own, own if whole else ()) or self.read_class(kind, own)
 
     def read_module(self, value, own):
         """As `read_object`, of an nn.Module: what is set is counted for all modules, so only what changes in place is guarded."""
@@ -244,10 +315,16 @@ class Reader:
             reason = self.read_all(inner) or self.read_class(type(value), own, counted=True)
         return reason
 
-    def read_names(self, own):
-        """Guard those attributes that the code may read, and what they lead to."""
+    def read_own(self, tensor):
+        """A reason if a tensor has attributes of its own that the code may read."""
+        if any(map(self.wanted, attributes_of(tensor))):
+            return "a tensor with attributes of its own"
+        return None
+
+    def read_names(self, own, names=()):
+        """Guard those attributes that the code may read, and those of these names, and what they lead to."""
         for name, value in list(own.items()):
-            if self.wanted(name):
+            if self.wanted(name) if not names else name in names:
                 self.guards.look(own, name, value)
                 reason = self.read(value)
                 if reason is not None:
@@ -267,6 +344,8 @@ class Reader:
         for kind in cls.__mro__:
             if kind is object or self.trusted(kind):
                 continue
+            if self.names is None or not counted and hasattr(cls, "__getattr__"):
+                self.guards.count(vars(kind))
             for name, value in list(vars(kind).items()):
                 if name[:2] == "__" if self.names is None else name not in self.names:
                     continue
@@ -292,8 +371,14 @@ class Reader:
             if isinstance(value, types.ModuleType):
                 if value.__name__ in _DRAWING:
                     return "which is random"
+                if name == "__dict__":
+                    return self.read(value)
+                if value is sys and name == "modules":
+                    return "to which every import adds"
                 holders = [vars(value)]
-            elif isinstance(value, type) and not isinstance(value, enum.EnumType):
+            elif isinstance(value, enum.EnumType):
+                return self.read(vars(value).get("_member_map_", {}).get(name))
+            elif isinstance(value, type):
                 holders = value.__mro__
             else:
                 return None
@@ -306,7 +391,7 @@ class Reader:
                 for holder in holders[:at]:
                     self.guards.look(holder, name, MISSING)
                 self.guards.look(holders[at], name, found)
-            if not library and not isinstance(found, _DESCRIPTORS):
+            if (not library or value is sys and isinstance(found, _CONTAINERS)) and not isinstance(found, _DESCRIPTORS):
                 reason = self.read(found)
                 if reason is not None:
                     return reason
@@ -361,4 +446,15 @@ def guard_environment(guards):
     guards.contents.append((data, _members(data)))
 
 
-__all__ = ["FIXED", "MISSING", "SIMPLE", "Guards", "Reader", "guard_environment", "guard_functions", "same"]
+__all__ = [
+    "ANY_NAME",
+    "FIXED",
+    "MISSING",
+    "SIMPLE",
+    "Guards",
+    "Reader",
+    "attributes_of",
+    "guard_environment",
+    "guard_functions",
+    "same",
+]

@@ -102,6 +102,10 @@ class Region:
         self.seen = set()  # the tensors that it has been compiled for, as specs
         _regions.add(self)
 
+    def __reduce__(self):
+        """A copy of a region, or one from a file, has yet to be recorded."""
+        return Region, (self.fn, self.options, self.name)
+
     def __call__(self, *args, **kwargs):
         me = tls.me
         if me.scope is not None or stance[0] != "default" and self.eager(args, kwargs):
@@ -202,10 +206,10 @@ class Region:
         elif scope.unprovable is not None:
             why = scope.unprovable
         else:
-            guards, tensors, why = proof.state(watch, leaves)
+            guards, reader, why = proof.state(watch, leaves)
             if why is None:
                 try:
-                    replay = Replay.make(me, before, scope, guards, leaves, tree, out, tensors)
+                    replay = Replay.make(me, before, scope, guards, leaves, tree, out, reader)
                 except Unproven as reason:
                     why = str(reason)
         if replay is not None:

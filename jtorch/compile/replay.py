@@ -1,10 +1,11 @@
 """Replays: a region's program with the places its inputs come from and its results go to, and the guards that allow it."""
 
 from itertools import repeat
-from operator import attrgetter, is_
+from operator import attrgetter, is_, is_not
 from sys import getrefcount
 
 from .. import config
+from ..autograd.mode import BORN
 from ..core import rng
 from ..core.chain import LITTLE, Gathering, Links, taker
 from ..core.interrupts import uninterrupted
@@ -16,6 +17,7 @@ from ..handles import mutations, watch
 from ..tensor import Tensor, make
 from .arguments import Arguments, checks_of_arguments, in_range, restore
 from .findings import Findings, Unproven
+from .reads import attributes_of
 from .sources import NOTHING
 from .waiting import Waiting, only_ours
 
@@ -31,8 +33,8 @@ class Replay:
     """One program of a region, ready to be run without the region's Python.
 
     What must be as it was (`matches`): guards, checks, mutations, grad, inference; of the arguments `tree` and `given`; of storages that
-    are inputs `specs`; of tensors on them their storage (`owners`, `owned`), their history where they have no gradient (`plain`,
-    `edges`), and that they have no gradient yet (`fresh`); of optimizers `updates`, `optimizers`, `states` and where those are.
+    are inputs `specs`; of tensors on them, and others that are read, their storage (`owners`, `owned`), of the others their layout (`seen`), their history where they have no gradient (`plain`,
+    `edges`), and that they have no gradient yet (`fresh`), or have one (`graded`); of optimizers `updates`, `optimizers`, `states` and where those are.
 
     Arguments of the program, in order: `storages` (NOTHING where `arguments` or `keys` say what it is), then the numbers (`pack`).
     Its results go to `written` (storages), `targets` (arguments), the gradients of `params`, and `result`, as `Findings.results` with
@@ -45,20 +47,23 @@ class Replay:
         "params", "grad_specs", "take_grads", "grads_made", "next", "cleared", "result", "result_tree", "updates", "pack",
         "donated", "mutations", "grad", "inference", "specs", "program", "bare", "take_bare", "fed", "take_fed", "sources", "constants",
         "take_full", "penalty", "rest", "fresh", "owners", "owned", "states", "state_dicts", "state_names",
-        "gathering", "optimizers", "plain", "edges", "checks", "memory", "grads_apart", "take_slots",
+        "gathering", "optimizers", "plain", "edges", "checks", "memory", "grads_apart", "take_slots", "graded",
+        "seen", "seen_as", "bare_ones", "inferred",
     )  # fmt: skip
 
     @classmethod
     def make(cls, me, before, scope, guards, leaves, tree, out, read):
         """The replay of a call that was recorded. The thread's graph holds what it recorded, and is flushed here.
 
-        read: ids of the tensors that the region's code could read without being given them. Unproven: why there is no replay.
+        read: the Reader of what the region's code could read without being given it. Unproven: why there is no replay.
         """
         graph = me.graph
         if len([g for g in me.graphs.values() if g.pendings]) != 1 or not graph.pendings:
             raise Unproven("the region records nothing, or on several devices")
         if mutations[0] != before.mutations:
             raise Unproven("a module was changed in the region")
+        if not before.unmoved(me):
+            raise Unproven("a mode (of gradients, autocast, functions) is another one after the region")
         self = cls()
         self.guards = guards
         self.tree = tree
@@ -67,6 +72,7 @@ class Replay:
         self.inference = before.inference
         self.updates = scope.updates
         self.given = Arguments(leaves)
+        self.given.ask(leaves, read)
         if not self.given.known():
             raise Unproven("an argument that can neither be compared nor followed")
         found = Findings(before, leaves)
@@ -88,9 +94,10 @@ class Replay:
             program.compile()
         self.program = program
         self.pack = program.pack if program.pack.kept else None
-        self._follow_inputs(found, *read)
+        self._follow_inputs(found, read.tensors, read.of_modules)
         self._follow_optimizers()
         self._follow_results(found, state, live, donate)
+        self._follow_gradients(found, read)
         if not n_inputs:
             raise Unproven("a region without inputs")
         return self
@@ -113,9 +120,13 @@ class Replay:
             if id(t[1]) in held and t[0]._base is None or id(t[0]) in known and id(t[0]) not in found.argument_at
         ]  # fmt: skip
         self.owned = list(map(_storage, self.owners))
+        self.seen = [t for t in self.owners if id(t._storage) not in held]
+        self.seen_as = list(map(_layout, self.seen))
         for t in tensors.values():
             if id(t[1]) in held:
                 watch(t[0])
+        for t in self.seen:
+            watch(t)
         stored = {id(s) for s, _ in found.targets if type(s) is not int}
         also = {id(t[1]) for key, t in tensors.items() if key in known or key in of_modules}
         self.given.part_from(found.leaves, held | stored if len(stored) < len(found.targets) else stored, also)
@@ -158,6 +169,7 @@ class Replay:
                 state, live, donate, self.program.device, {i for _, i, _ in grads}, stored
             )
         self.result_tree = found.result_tree
+        self.inferred = found.inferred
         self.result = [
             (None if i is None else (place[i], bare_place[i]), leaf, spec, edge, rg, argument)
             for i, leaf, spec, edge, rg, argument in found.results
@@ -166,6 +178,18 @@ class Replay:
         other = {k for _, k in stored} | {r[0][0] for r in self.result if r[0] is not None}
         self.grads_apart = len(set(outs)) == len(outs) and other.isdisjoint(outs)
         self.gathering = Gathering()
+
+    def _follow_gradients(self, found, read):
+        """The tensors whose gradients the region's Python may ask for: those must be there, or not, as they were; and those which it
+        may ask for attributes that they do not have."""
+        outer = [
+            t for key, t in found.before.tensors.items() if key in read.tensors or key in read.of_modules
+        ] if read.wanted("grad") else ()  # fmt: skip
+        self.fresh += [t[0] for t in outer if t[4] is None]
+        self.graded = [t[0] for t in outer if t[4] is not None]
+        self.bare_ones = [
+            t[0] for key, t in found.before.tensors.items() if key in read.tensors and key not in found.argument_at
+        ] if read.names is None else []  # fmt: skip
 
     def without_gradients(self, state, live, donate, device, grads, stored):
         """The same program without gradients among its results, and how one call's results are the next one's arguments."""
@@ -200,16 +224,22 @@ class Replay:
             return False
         if mutations[0] != self.mutations or me.special is not None or me.function_modes:
             return False
-        if not self.given.hold(leaves):
+        if not self.given.hold(leaves) or self.given.asked and not self.given.answer(given):
             return False
         if list(map(_spec, self.storages)) != self.specs:
             return False
         if list(map(_storage, self.owners)) != self.owned:
             return False  # a tensor has been given other data
+        if self.seen and list(map(_layout, self.seen)) != self.seen_as:
+            return False  # another shape
         if not all(map(is_, map(_edge, self.plain), self.edges)):
             return False  # a history
         if not all(map(is_, map(_grad, self.fresh), repeat(None))):
             return False  # this time gradients would be added to those
+        if self.bare_ones and any(map(attributes_of, self.bare_ones)):
+            return False
+        if self.graded and not all(map(is_not, map(_grad, self.graded), repeat(None))):
+            return False
         if not all(map(is_, map(dict.get, self.state_dicts, self.state_names), self.states)):
             return False
         for optimizer, group, flags, _ in self.updates:
@@ -361,13 +391,15 @@ class Replay:
                 )
             else:
                 value = outs[place[0]] if waiting is None else waiting.result(*place)
-                if leaf is not None and made[leaf]._edge is edge:
+                if rg is None:
                     made.append(made[leaf])
                     continue
                 t = make(Storage(value, spec) if leaf is None else made[leaf]._storage, spec)
                 t._edge = edge
                 t._rg = rg
                 made.append(t)
+        for k in self.inferred:
+            made[k]._storage.version = BORN
         return restore(self.result_tree, iter(made))
 
 

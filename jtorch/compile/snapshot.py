@@ -8,7 +8,7 @@ from ..core.parcel import Parcel
 from ..core.pending import Small
 from ..core.record import Pending
 from ..core.storage import Storage
-from ..handles import mutations
+from ..handles import RemovableHandle, mutations
 from ..tensor import Tensor
 
 
@@ -36,6 +36,10 @@ class Snapshot:
         self.mutations = mutations[0]
         self.grad = me.grad
         self.inference = me.inference
+        self.special = me.special
+        self.function_modes = me.function_modes
+        self.extra = dict(me.extra)
+        self.handles = RemovableHandle.next_id
         kinds = {Storage, *_kinds(Tensor)}
         ours = [o for o in gc.get_objects() if type(o) in kinds]  # of a heap of millions: nothing else per object
         for o in ours:
@@ -55,6 +59,17 @@ class Snapshot:
                     self.tensors[id(o)] = (o, o._storage, o._spec, o._offset, o._grad, o._edge, o._rg)
                 except AttributeError:
                     continue
+
+    def unmoved(self, me) -> bool:
+        """Whether what makes a thread's calls unusual is what it was."""
+        return (
+            me.grad is self.grad
+            and me.inference is self.inference
+            and me.special is self.special
+            and me.function_modes == self.function_modes
+            and me.extra.keys() == self.extra.keys()
+            and all(me.extra[name] is value for name, value in self.extra.items())
+        )
 
     def storage_of(self, value):
         """The one storage that held a value, or None."""

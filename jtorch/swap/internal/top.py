@@ -10,13 +10,18 @@ from ...tensor import Tensor
 
 def _fail(kind, cond, message):
     if isinstance(cond, Tensor):
+        raise TypeError(
+            "cond must be a bool, but got a Tensor. For tensor conditions, use torch._check_tensor_all() to assert that all elements are true."
+        )
+    if not isinstance(cond, bool):
         raise TypeError(f"cond must be a bool, but got {type(cond)}")
     if not cond:
-        words = message() if callable(message) else message
+        if message is not None and not callable(message):
+            raise TypeError("message must be a callable")
         raise kind(
             "Expected cond to be True, but got False. (Could this error message be improved?)"
-            if words is None
-            else str(words)
+            if message is None
+            else str(message())
         )
 
 
