@@ -70,7 +70,7 @@ def _std_slope(g, out):
     return where(out == 0, 0, g / where(out == 0, 1, out * 2))
 
 
-@op
+@op(follows_out="wider")
 def var(
     input: Array,
     dim: object = None,
@@ -91,7 +91,7 @@ def _narrow(out, input):
 var.vjp(input=_var_input)
 
 
-@op
+@op(follows_out="wider")
 def std(
     input: Array,
     dim: object = None,
