@@ -586,6 +586,13 @@ def _kind_to_fill(name, value, dtype):
     return default
 
 
+def strides_like(spec, memory_format):
+    """Strides of what is made in a tensor's likeness."""
+    if memory_format is None or memory_format is preserve_format:
+        return tuple(shapes.empty_like_strides(tuple(spec.shape), spec.strides))
+    return tuple(strides_for(tuple(spec.shape), memory_format))
+
+
 def _like(t, value, dtype, device, requires_grad, memory_format, layout=None):
     if layout is not None and layout is not strided and type(value) is int and value == 0:
         return sparse_zeros(layout, t.shape, dtype or t._spec.dtype, device or t._spec.device, requires_grad)
@@ -596,11 +603,7 @@ def _like(t, value, dtype, device, requires_grad, memory_format, layout=None):
     d = dtype_or_default(dtype, spec.dtype)
     place = spec.device if device is None else devices.resolve(device)
     shape = tuple(spec.shape)
-    if memory_format is None or memory_format is preserve_format:
-        strides = tuple(shapes.empty_like_strides(shape, spec.strides))
-    else:
-        strides = tuple(strides_for(shape, memory_format))
-    return finish(full_of(Spec.of(shape, strides, d, place), value), requires_grad)
+    return finish(full_of(Spec.of(shape, strides_like(spec, memory_format), d, place), value), requires_grad)
 
 
 def zeros_like(
