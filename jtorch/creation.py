@@ -682,10 +682,10 @@ def _between(name, start, end, steps, more, dtype, device, requires_grad, out):
         if not dtype.is_complex:
             raise errors.inferred_complex(name, dtype)
     dtype, steps = dtype_or_default(dtype), _count(name, start, end, steps)
-    if name == "linspace" and steps > 0:
+    if steps > 0:
         if dtype is dtypes.bool_ and steps > 1:
-            raise errors.not_implemented("linspace_cpu", dtype)
-        for x in (start, end):
+            raise errors.not_implemented(f"{name}_cpu", dtype)
+        for x in (start, end)[:steps]:  # of one number the end is not looked at
             if not isinstance(x, Tensor) and dtype is not dtypes.bool_:
                 dtypes.check_number(x, dtype)
     if dtype.category > dtypes.INT:
