@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import jax
 import numpy as np
 
-from . import errors, errors_arguments, errors_autograd, errors_storage, literals
+from . import deprecations, errors, errors_arguments, errors_autograd, errors_storage, literals
 from .autograd.derive import differentiable
 from .core import device as devices
 from .core import dtype as dtypes
@@ -254,6 +254,8 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None) -> T
     Of a tensor the history is kept, unless `requires_grad` is False: that cuts it, and turns a leaf's flag off.
     """
     if isinstance(obj, Tensor):
+        if requires_grad is None and obj.requires_grad:
+            deprecations.say("asarray")
         moved = obj.to(device=device, dtype=dtype)
         if copy and moved is obj:
             moved = obj.clone()
