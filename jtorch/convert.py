@@ -132,7 +132,7 @@ class DeviceCopy(PythonNode):
 DeviceCopy.__name__ = DeviceCopy.__qualname__ = "ToCopyBackward0"  # by which it is printed
 
 
-def type_(self, dtype=None, non_blocking=False):
+def type_(self, dtype=None, non_blocking=False, *, memory_format=None):
     """The old-style type name, or the tensor in another dtype."""
     try:
         if dtype is None:
@@ -144,16 +144,17 @@ def type_(self, dtype=None, non_blocking=False):
             name = dtype.replace("torch.cuda.", "torch.")
             if name not in known:
                 raise ValueError(f"invalid type: {dtype!r}")
-            return to(self, dtype=known[name], device=self._spec.device if name == dtype else "cuda")
+            place = self._spec.device if name == dtype else "cuda"
+            return to(self, dtype=known[name], device=place, memory_format=memory_format)
         if dtype is Tensor:
-            return to(self, dtype=dtypes.default.dtype)
+            return to(self, dtype=dtypes.default.dtype, memory_format=memory_format)
         if isinstance(dtype, type):
             if hasattr(dtype, "place"):  # torch.FloatTensor and its like
-                return to(self, dtype=dtype.dtype, device=dtype.place)
+                return to(self, dtype=dtype.dtype, device=dtype.place, memory_format=memory_format)
             dtype = creation.dtype_or_default(dtype)
         if not isinstance(dtype, DType):
             raise TypeError("dtype must be a type, str, or dtype object")
-        return to(self, dtype=dtype)
+        return to(self, dtype=dtype, memory_format=memory_format)
     except Exception as error:
         shorten(error)
         raise
@@ -192,12 +193,12 @@ def type_as(self, other) -> Tensor:
 
 def cpu(self, memory_format=preserve_format) -> Tensor:
     """The tensor in host memory."""
-    return to(self, device=devices.cpu)
+    return to(self, device=devices.cpu, memory_format=memory_format)
 
 
 def cuda(self, device=None, non_blocking=False, memory_format=preserve_format) -> Tensor:
     """The tensor on the accelerator."""
-    return to(self, device="cuda" if device is None else device)
+    return to(self, device="cuda" if device is None else device, memory_format=memory_format)
 
 
 def numpy(self, *, force=False):

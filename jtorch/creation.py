@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import jax
 import numpy as np
 
-from . import errors, errors_arguments, errors_autograd, errors_storage, literals
+from . import deprecations, errors, errors_arguments, errors_autograd, errors_storage, literals
 from .autograd.derive import differentiable
 from .core import device as devices
 from .core import dtype as dtypes
@@ -254,6 +254,8 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None) -> T
     Of a tensor the history is kept, unless `requires_grad` is False: that cuts it, and turns a leaf's flag off.
     """
     if isinstance(obj, Tensor):
+        if requires_grad is None and obj.requires_grad:
+            deprecations.say("asarray")
         moved = obj.to(device=device, dtype=dtype)
         if copy and moved is obj:
             moved = obj.clone()
@@ -586,6 +588,13 @@ def _kind_to_fill(name, value, dtype):
     return default
 
 
+def strides_like(spec, memory_format):
+    """Strides of what is made in a tensor's likeness."""
+    if memory_format is None or memory_format is preserve_format:
+        return tuple(shapes.empty_like_strides(tuple(spec.shape), spec.strides))
+    return tuple(strides_for(tuple(spec.shape), memory_format))
+
+
 def _like(t, value, dtype, device, requires_grad, memory_format, layout=None):
     if layout is not None and layout is not strided and type(value) is int and value == 0:
         return sparse_zeros(layout, t.shape, dtype or t._spec.dtype, device or t._spec.device, requires_grad)
@@ -596,11 +605,7 @@ def _like(t, value, dtype, device, requires_grad, memory_format, layout=None):
     d = dtype_or_default(dtype, spec.dtype)
     place = spec.device if device is None else devices.resolve(device)
     shape = tuple(spec.shape)
-    if memory_format is None or memory_format is preserve_format:
-        strides = tuple(shapes.empty_like_strides(shape, spec.strides))
-    else:
-        strides = tuple(strides_for(shape, memory_format))
-    return finish(full_of(Spec.of(shape, strides, d, place), value), requires_grad)
+    return finish(full_of(Spec.of(shape, strides_like(spec, memory_format), d, place), value), requires_grad)
 
 
 def zeros_like(
@@ -679,10 +684,10 @@ def _between(name, start, end, steps, more, dtype, device, requires_grad, out):
         if not dtype.is_complex:
             raise errors.inferred_complex(name, dtype)
     dtype, steps = dtype_or_default(dtype), _count(name, start, end, steps)
-    if name == "linspace" and steps > 0:
+    if steps > 0:
         if dtype is dtypes.bool_ and steps > 1:
-            raise errors.not_implemented("linspace_cpu", dtype)
-        for x in (start, end):
+            raise errors.not_implemented(f"{name}_cpu", dtype)
+        for x in (start, end)[:steps]:  # of one number the end is not looked at
             if not isinstance(x, Tensor) and dtype is not dtypes.bool_:
                 dtypes.check_number(x, dtype)
     if dtype.category > dtypes.INT:

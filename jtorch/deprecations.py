@@ -64,6 +64,9 @@ WORDS = {
     "result either in an error or a different result",
     "scatter": "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future PyTorch release. "
     "Use torch.scatter_reduce instead for more reduction options.",
+    "index_reduce": "index_reduce() is in beta and the API may change at any time.",
+    "asarray": "torch.asarray: unspecified requires_grad now defaults to obj.requires_grad instead of False. Pass requires_grad=False "
+    "explicitly to get the old behavior and silence this warning.",
     "searchsorted": "torch.searchsorted(): {0} tensor is non-contiguous, this will lower the performance due to extra data copy when "
     "converting non-contiguous tensor to contiguous, please use contiguous {0} tensor if possible. This message will only appear once "
     "per program.",

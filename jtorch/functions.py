@@ -233,7 +233,7 @@ _PLAIN = {
     "is_complex": lambda input: input.is_complex(),
     "is_signed": lambda input: input.is_signed(),
     "is_nonzero": lambda input: builtins.bool(input),
-    "is_same_size": lambda input, other: input.shape == other.shape,
+    "is_same_size": methods.same_sized,
     "is_conj": lambda input: False,
     "is_neg": lambda input: False,
     "is_inference": lambda input: input.is_inference(),

@@ -35,7 +35,17 @@ def read(data, dtype=None):
         return array, dtypes.of(array.dtype), False
     if hasattr(data, "__index__"):
         return np.array(operator.index(data)), dtypes.int64, True
-    raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
+    raise _no_number(type(data), dtype)
+
+
+def _no_number(kind, dtype):
+    """Of what is no number: what Python says where the dtype is known."""
+    dtype = dtypes.PYTHON.get(dtype) if type(dtype) is type else dtype
+    if dtype is None:
+        return RuntimeError(f"Could not infer dtype of {kind.__name__}")
+    if dtype.category <= dtypes.INT:
+        return TypeError(f"'{kind.__name__}' object cannot be interpreted as an integer")
+    return TypeError(f"must be real number, not {kind.__name__}")
 
 
 def _is_sequence(x):
@@ -103,7 +113,7 @@ def _numbers(kinds, flat, dtype):
     """(1-D array, dtype, whether all are numbers that must fit) of numbers of these kinds (types, and dtypes of arrays)."""
     found = None
     for kind in kinds:
-        d = kind if isinstance(kind, dtypes.dtype) else _dtype_of_type(kind)
+        d = kind if isinstance(kind, dtypes.dtype) else _dtype_of_type(kind, dtype)
         found = d if found is None else dtypes.promote(found, d)
     if found is None:
         found = dtypes.default.dtype
@@ -131,7 +141,7 @@ def _no_integer(kind, dtype):
     return dtype is not dtypes.bool_ or not issubclass(kind, np.bool_)
 
 
-def _dtype_of_type(kind):
+def _dtype_of_type(kind, dtype):
     if issubclass(kind, np.generic):
         return dtypes.of(kind)
     for base, d in (
@@ -148,7 +158,7 @@ def _dtype_of_type(kind):
         return dtypes.int64
     if issubclass(kind, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{kind.__name__}'")
-    raise RuntimeError(f"Could not infer dtype of {kind.__name__}")
+    raise _no_number(kind, dtype)
 
 
 def convert(array, d, python):

@@ -289,7 +289,14 @@ def slice_inverse(self, src, dim=0, start=None, end=None, step=1):
 
 def is_same_size(self, other) -> bool:
     """Whether the other tensor has the same shape."""
-    return self._spec.shape == other._spec.shape
+    return same_sized(self, other, 1)
+
+
+def same_sized(input, other, position=2) -> bool:
+    """Whether two tensors have the same shape; position: of the other among the arguments, for the error."""
+    if not isinstance(other, Tensor):
+        raise errors.argument("is_same_size", "other", "Tensor", other, position)
+    return input.shape == other.shape
 
 
 def is_nonzero(self) -> bool:

@@ -17,7 +17,17 @@ from .core import storage as storages
 from .core.lanes import is_traced
 from .core.record import tls
 from .core.spec import Spec
-from .creation import check_out, dtype_or_default, finish, from_array, from_jax, nonnegative, number_of, size_of
+from .creation import (
+    check_out,
+    dtype_or_default,
+    finish,
+    from_array,
+    from_jax,
+    nonnegative,
+    number_of,
+    size_of,
+    strides_like,
+)
 from .dispatch import overlaps, zeros_value
 from .dispatch.statics import real_of, whole_of
 from .filling import fill_random, memory_order, turned
@@ -259,7 +269,7 @@ def rand_like(
     pin_memory=False,
 ):
     """Uniform numbers in the shape of `input`."""
-    return _random_like(input, dtype, device, requires_grad, generator, draw_uniform)
+    return _random_like(input, dtype, device, requires_grad, memory_format, generator, draw_uniform)
 
 
 def randn_like(
@@ -274,7 +284,7 @@ def randn_like(
     pin_memory=False,
 ):
     """Normal numbers in the shape of `input`."""
-    return _random_like(input, dtype, device, requires_grad, generator, draw_normal)
+    return _random_like(input, dtype, device, requires_grad, memory_format, generator, draw_normal)
 
 
 def randint_like(
@@ -306,19 +316,20 @@ def randint_like(
         dtype,
         device,
         requires_grad,
+        memory_format,
         generator,
         lambda g, s, d: draw.randint(g, *draw.int_bounds(lo, hi, d), s, d.np),
     )
 
 
-def _random_like(input, dtype, device, requires_grad, generator, drawn):
+def _random_like(input, dtype, device, requires_grad, memory_format, generator, drawn):
     spec = input._spec
     d = dtype_or_default(dtype, spec.dtype)
     place = spec.device if device is None else devices.resolve(device)
     shape = tuple(spec.shape)
     if tls.me.extra.get("vmap_random") is not None:
         return finish(_made(lambda s: drawn(generator_of(generator, place), s, d), shape, place, d), requires_grad)
-    strides = tuple(shapes.empty_like_strides(shape, spec.strides))
+    strides = strides_like(spec, memory_format)
     if place.type == "meta":
         return finish(_undrawn(shape, d, place, drawn, strides), requires_grad)
     order = memory_order(strides)

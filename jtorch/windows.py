@@ -4,7 +4,7 @@ import functools
 
 from . import errors
 from .core import dtype as dtypes
-from .creation import factory
+from .creation import dtype_or_default, factory
 from .ops import windows as table
 
 # torch.<name>_window -> (op, its parameters beside the length and the period, with defaults)
@@ -19,15 +19,17 @@ _PERIODIC = {
 
 def _old_style(name, shape):
     def window(window_length, periodic=True, *args, dtype=None, layout=None, device=None, requires_grad=False, **given):
-        if isinstance(window_length, float):
-            raise errors.argument(f"{name}_window", "window_length", "int", window_length)
+        if isinstance(window_length, (bool, float)):
+            raise errors.argument(f"{name}_window", "window_length", "int", window_length, 1)
         if window_length < 0:
             raise RuntimeError(f"{name}_window requires non-negative window_length, got window_length={window_length}")
-        if dtype is not None and not dtype.is_floating_point and not dtype.is_complex:
-            raise RuntimeError(f"{name}_window expects floating point dtypes, got: {dtypes.scalar_name(dtype)}")
+        kind = dtype_or_default(dtype, name=f"{name}_window")
+        if not kind.is_floating_point and not kind.is_complex:
+            raise RuntimeError(f"{name}_window expects floating point dtypes, got: {dtypes.scalar_name(kind)}")
+        if kind.is_complex and window_length > 1:
+            raise errors.not_implemented("arange_cpu", kind)
         values = shape | dict(zip(shape, args)) | given
         values.pop("pin_memory", None)
-        kind = dtypes.default.dtype if dtype is None else dtype
         wide = kind if kind.is_floating_point else dtypes.float64
         sym = not periodic
         made = factory(table.WINDOWS[name].name, (window_length,), wide, device, False, None, sym=sym, **values)

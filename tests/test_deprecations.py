@@ -13,6 +13,9 @@ from tests.oracle import torch
 # Of a module and numpy.
 CALLS = {
     "arrays": lambda t: t.tensor([np.ones(2), np.ones(2)]),
+    "asarray": lambda t: t.asarray(t.ones(1, requires_grad=True)),
+    "asarray of numbers": lambda t: t.asarray(t.ones(1)),
+    "asarray, cut": lambda t: t.asarray(t.ones(1, requires_grad=True), requires_grad=False),
     "autocast": lambda t: t.cpu.amp.autocast(),
     "chain": lambda t: t.chain_matmul(t.eye(2), t.eye(2)),
     "cholesky": lambda t: t.cholesky(t.eye(2)),
@@ -29,6 +32,7 @@ CALLS = {
     "float without gradients": lambda t: t.no_grad()(float)(t.ones(1, requires_grad=True)),
     "float of numbers": lambda t: float(t.ones(())),
     "index": lambda t: t.ones(3)[t.tensor([1, 0, 1], dtype=t.uint8)],
+    "index reduce": lambda t: t.zeros(2).index_reduce(0, t.tensor([0]), t.ones(1), "prod"),
     "index write": lambda t: t.ones(3).__setitem__(t.tensor([1, 0, 1], dtype=t.uint8), t.ones(2)),
     "int": lambda t: int(t.ones((), requires_grad=True)),
     "istft": lambda t: t.istft(t.ones(51, 10, dtype=t.cfloat), 100),

@@ -204,3 +204,18 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name):
     both(REFUSED[name])
+
+
+@pytest.mark.parametrize("name", ["rand_like", "randn_like", "randint_like"])
+def test_memory_formats_of_what_is_drawn(name):
+    def program(t):
+        x = t.zeros(2, 3, 2, 2).contiguous(memory_format=t.channels_last)
+        more = (100,) if name == "randint_like" else ()
+        drawn = []
+        for y in (x, x[..., ::2], x.contiguous()):
+            for layout in (t.preserve_format, t.contiguous_format, t.channels_last):
+                t.manual_seed(3)
+                drawn.append(getattr(t, name)(y, *more, memory_format=layout))
+        return drawn
+
+    both(program)

@@ -103,6 +103,23 @@ def test_small_floats_as_ints(kind):
         jtorch.ones(1, 1, 5).to(getattr(jtorch, kind)).long()
 
 
+def test_conversions_with_a_memory_format():
+    def program(t):
+        x = t.zeros(2, 3, 2, 2).contiguous(memory_format=t.channels_last)
+        return [
+            y if y is not x else True
+            for layout in (t.preserve_format, t.contiguous_format, t.channels_last)
+            for convert in (
+                lambda m: x.cpu(memory_format=m),
+                lambda m: x.type(t.float64, memory_format=m),
+                lambda m: x.type("torch.FloatTensor", memory_format=m),
+            )
+            for y in (convert(layout),)
+        ]
+
+    both(program)
+
+
 def test_leaf_rules():
     both(lambda torch: torch.tensor([1, 2], requires_grad=True))
     both(lambda torch: torch.ones(2, dtype=torch.int64).requires_grad_())

@@ -13,13 +13,13 @@ l1_loss margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss nl
 soft_margin_loss triplet_margin_loss"""
 LOWER = {"cpu": _LOWER | {"tensordot"}, "cuda": _LOWER | {"addmv", "addr", "gru_layer", "mv"}}
 
-_DECOMPOSITIONS = """cholesky_and_info cond eig_and_info eigh eigvals_and_info eigvalsh geqrf linalg_qr lstsq matrix_rank qr solve_and_info
+_DECOMPOSITIONS = """cholesky_and_info cond eig_and_info eigh eigvals_and_info eigvalsh geqrf linalg_qr least_squares matrix_rank qr solve_and_info
 svd_and_info svd_with_v svd_without_vectors svdvals_and_info tensorinv_and_info triangular_solve"""
 _FOURIER = " ".join(f"fft_{kind}fft{n}" for kind in ("", "i", "r", "ir", "h", "ih") for n in ("", "2", "n"))
 
 FLOAT32 = {
     "cpu": frozenset(
-        f"""{_LOSSES} {_DECOMPOSITIONS} {_FOURIER} stft_of adaptive_max_pool3d adaptive_avg_pool3d avg_pool3d binary_cross_entropy cdist cholesky_inverse cholesky_of cholesky_solve
+        f"""{_LOSSES} {_DECOMPOSITIONS} {_FOURIER} stft_of adaptive_max_pool3d adaptive_avg_pool3d avg_pool3d binary_cross_entropy cdist cholesky_inverse_of cholesky_of cholesky_solve
         fractional_max_pool2d_at fractional_max_pool3d_at grid_sample householder_product inv_and_info lu_solve max_pool3d max_unpool1d
         max_unpool2d max_unpool3d nanquantile ormqr pad pinv polar prod quantile response_norm
         trace""".split()

@@ -41,6 +41,7 @@ from .statics import check_statics, statics_of, unhashable
 from .write import (
     check_inplace,
     copy_to_out,
+    following,
     make_room,
     overlap,
     overlaps,
@@ -65,7 +66,7 @@ def slow(op, args, out=None, public=None):
             return result
     if out is not None and op.follows_out:
         _outs(op, out, None)
-        args = [out.dtype if p.name == "dtype" and a is None else a for p, a in zip(op.params, args)]
+        args = following(op, args, out)
     try:
         call = Call(op, args)
     except TypeError:

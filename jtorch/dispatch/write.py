@@ -14,7 +14,7 @@ from ..core.record import tls
 from ..core.spec import Spec, extent
 from ..errors_autograd import view_of_leaf
 from ..ops import registry
-from ..tensor import CONSTANTS, Apart, edge_of, move_retained, value_of, view_edge, wrap
+from ..tensor import CONSTANTS, Apart, Tensor, edge_of, move_retained, value_of, view_edge, wrap
 
 
 def copy_to_out(out, result, cast=False):
@@ -249,3 +249,18 @@ def overlap(a, b) -> bool:
             return False
     first, second = a._offset, b._offset
     return first < second + b._spec.numel and second < first + a._spec.numel
+
+
+_GIVEN = {"nansum": "nansum: provided dtype must match dtype of result. Got {have} and {want}."}
+
+
+def following(op, args, out):
+    """Arguments with which the op computes in the dtype of out=; a dtype given beside it must be that one."""
+    for p, a in zip(op.params, args):
+        if p.name == "dtype" and a is not None and a is not out.dtype:
+            raise errors.out_dtype(a, out.dtype, _GIVEN.get(op.name))
+    if op.follows_out != "wider":
+        return [out.dtype if p.name == "dtype" and a is None else a for p, a in zip(op.params, args)]
+    first = args[0]
+    wide = isinstance(first, Tensor) and first.dtype.is_floating_point and out.dtype.is_floating_point
+    return [first.to(out.dtype), *args[1:]] if wide and out.dtype.itemsize > first.dtype.itemsize else args

@@ -27,13 +27,13 @@ def full(size: VarInts, fill_value: Number, *, dtype: DType) -> Array:
     return jnp.full(_size(size), jnp.asarray(fill_value).astype(dtype.np), dtype.np)
 
 
-def arange_size(start, end, step) -> int:
-    """The number of elements of a range, exact for ints and in double precision otherwise."""
+def arange_size(start, end, step, exact) -> int:
+    """The number of elements of a range, of ints for int64 exactly and in double precision otherwise."""
     if step == 0:
         raise RuntimeError("step must be nonzero")
     if (step > 0 and end < start) or (step < 0 and end > start):
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    if builtins.all(isinstance(v, int) for v in (start, end, step)):
+    if exact and builtins.all(isinstance(v, int) for v in (start, end, step)):
         return len(range(start, end, step))
     span = (float(end) - float(start)) / float(step)
     if not math.isfinite(span):
@@ -46,10 +46,10 @@ def arange(start: int | float, end: int | float, step: int | float, *, dtype: DT
     """The numbers from `start`, by `step`, short of `end`. Floats are computed in double and rounded once."""
     if dtype.category in (dt.BOOL, dt.COMPLEX):
         raise errors.not_implemented("arange_cpu", dtype)
-    size = arange_size(start, end, step)
+    size = arange_size(start, end, step, dtype is dt.int64)
     if not (dtype.is_floating_point or dtype.is_complex):
         if dtype is dt.int64:  # the others are counted by the numbers as given, and only then are these cut
-            size = arange_size(int(start), int(end), int(step))
+            size = arange_size(int(start), int(end), int(step), True)
         return (lax.iota(jnp.int64, size) * int(step) + int(start)).astype(dtype.np)
     exact = isinstance(start, int) and isinstance(step, int) and abs_below(start, end, 2**24)
     wide = jnp.int32 if exact else jnp.float64

@@ -12,7 +12,7 @@ from jax import lax
 from .. import deprecations
 from ..core import dtype as dt
 from .arguments import scalar_name, size_of
-from .backend import on_cpu
+from .backend import conjugate, on_cpu
 from .conversion import clone
 from .matrices import (
     NOT_FINITE,
@@ -82,12 +82,16 @@ def _cholesky(whole, upper):
 
 
 @op(where="", grad_name="LinalgCholeskyExBackward0", strides=columns(0))
-def cholesky_and_info(A: Array, upper: bool) -> tuple[Array, Array]:
-    """The triangular factor, and 0 or the order of the first leading minor that is not positive."""
+def cholesky_and_info(A: Array, upper: bool, partly: bool = False) -> tuple[Array, Array]:
+    """The triangular factor, and 0 or the order of the first leading minor that is not positive.
+
+    Where there is one the factor is nan, or, if `partly`, what LAPACK leaves: columns up to that order, the matrix's own after it.
+    """
     squares(A, "linalg.cholesky", "cholesky_cpu")
     whole = from_triangle(A, not upper)
     L = _cholesky(whole, upper)
-    return L, _bad_minor(lax.stop_gradient(whole), lax.stop_gradient(L))
+    info = _bad_minor(lax.stop_gradient(whole), lax.stop_gradient(L))
+    return _partial(whole, L, info, upper) if partly and A.shape[-1] else L, info
 
 
 def _cholesky_gradient(g, L, upper):
@@ -116,7 +120,7 @@ def linalg_cholesky(A: Array, *, upper: bool = False):
 @composite(where="linalg", out="exact")
 def cholesky_ex(A: Array, *, upper: bool = False, check_errors: bool = False):
     """`cholesky`, and 0 or the order of the first leading minor that is not positive."""
-    L, info = cholesky_and_info(A, upper)
+    L, info = cholesky_and_info(A, upper, True)
     if check_errors:
         demand("linalg.cholesky_ex", NOT_POSITIVE, info)
     return L, info
@@ -148,6 +152,26 @@ def _bad_minor(A, L):
     failed = jnp.isnan(L.real).any((-2, -1))
     found = lax.cond(failed.any(), search, lambda _: jnp.zeros(A.shape[:-2], jnp.int32), None)
     return jnp.where(failed, jnp.where(found == 0, jnp.int32(n), found), 0)
+
+
+def _partial(A, L, info, upper):
+    """L, where info is not 0 as far as it goes: column by column, each from those before."""
+    at = jnp.arange(A.shape[-1])
+
+    def column(k, state):
+        done = jnp.where(at < k, state, 0)  # what precedes, in all rows
+        rest = state[..., :, k] - jnp.matvec(done, jnp.conj(done[..., k, :]))
+        pivot = rest[..., k].real[..., None]
+        good = (at > k) & (k + 1 != info[..., None])
+        scaled = jnp.where(good, rest / jnp.sqrt(jnp.where(pivot > 0, pivot, 1)), state[..., :, k])
+        new = jnp.where(at == k, jnp.where(k + 1 == info[..., None], pivot, jnp.sqrt(pivot)).astype(A.dtype), scaled)
+        return state.at[..., :, k].set(jnp.where(k < info[..., None], new, state[..., :, k]))
+
+    def found(_):
+        factor = lax.fori_loop(0, A.shape[-1], column, jnp.tril(lax.stop_gradient(A)))
+        return jnp.where((info > 0)[..., None, None], mh(factor) if upper else factor, L)
+
+    return lax.cond((info > 0).any(), found, lambda _: L, None)
 
 
 @op(where="", grad_name="CholeskyBackward0", strides=columns(0))
@@ -197,6 +221,20 @@ def linalg_qr(A: Array, mode: str = "reduced") -> tuple[Array, Array]:
     return (jnp.zeros((0,), A.dtype) if mode == "r" else Q), R
 
 
+def _qr_slope(g, A, mode):
+    """PyTorch has the derivative of what is reduced, or square."""
+    if mode == "r":
+        raise RuntimeError(
+            "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use linalg.qr(A, "
+            "mode='reduced') if you are going to differentiate through linalg.qr."
+        )
+    if mode == "complete" and A.shape[-2] > A.shape[-1]:
+        raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols.")
+    slope = jax.vjp(lambda A: tuple(_qr(A, mode)), A)[1]
+    return conjugate(slope(tuple(map(conjugate, g)))[0])
+
+
+linalg_qr.vjp(A=_qr_slope)
 linalg_qr.guards(A=False, out=True)
 
 
@@ -207,6 +245,7 @@ def qr(input: Array, some: bool = True) -> tuple[Array, Array]:
     return tuple(_qr(input, "reduced" if some else "complete"))
 
 
+qr.vjp(input=lambda g, input, some: _qr_slope(g, input, "reduced" if some else "complete"))
 qr.guards(input=False, out=True)
 
 
@@ -259,6 +298,11 @@ def householder_product(A: Array, tau: Array) -> Array:
         raise RuntimeError(
             "torch.linalg.householder_product: input.shape[-1] must be greater than or equal to tau.shape[-1]"
         )
+    if tau.shape[:-1] != A.shape[:-2]:
+        raise RuntimeError(
+            "torch.linalg.householder_product: Expected batch dimensions of tau to be equal to input.shape[:-2], but got "
+            f"{list(tau.shape[:-1])}"
+        )
     return _reflections(A, tau, False)
 
 
@@ -267,7 +311,7 @@ householder_product.guards(out=True)
 
 @householder_product.check
 def _check_householder_product(A, tau):
-    if tau.ndim != A.ndim - 1:
+    if A.ndim > 1 and tau.ndim != A.ndim - 1:
         raise RuntimeError(
             "torch.linalg.householder_product: Expected tau to have one dimension less than input, but got tau.ndim equal to "
             f"{tau.ndim} and input.ndim is equal to {A.ndim}"
@@ -290,8 +334,16 @@ def ormqr(input: Array, tau: Array, other: Array, left: bool = True, transpose: 
             raise RuntimeError(f"torch.ormqr: {name} must have at least 2 dimensions.")
     rows = -2 if left else -1
     size = builtins.min(other.shape[rows], input.shape[-1])
+    if tau.ndim and tau.shape[-1] <= other.shape[rows] != input.shape[-2]:
+        raise RuntimeError(f"torch.ormqr: other.shape[{rows}] must be equal to input.shape[-2]")
     if tau.shape[-1:] != (size,):
         raise RuntimeError(f"torch.ormqr: tau.shape[-1] must be equal to min(other.shape[{rows}], input.shape[-1])")
+    batch = input.shape[:-2]
+    for name, lead in (("tau", tau.shape[:-1]), ("other", other.shape[:-2])):
+        if lead != batch:
+            raise RuntimeError(
+                f"torch.ormqr: Expected batch dimensions of {name} to be equal to input.shape[:-2], but got {list(lead)}"
+            )
     supported(input, "ormqr_cpu")
     Q = _reflections(input, tau, True)
     Q = mh(Q) if transpose else Q

@@ -491,7 +491,9 @@ def stft_of(
                 "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
                 f"({side}, {side}) at dimension 2 of input {[1] * (3 - input.ndim) + list(input.shape)}"
             )
-        mode = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}[pad_mode]
+        mode = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}.get(pad_mode)
+        if mode is None:
+            raise NotImplementedError(f"Unrecognised padding mode {pad_mode}")
         input = jnp.pad(input, [(0, 0)] * (input.ndim - 1) + [(side, side)], mode=mode)
     elif edge:
         input = jnp.pad(input, [(0, 0)] * (input.ndim - 1) + [(edge, edge)])

@@ -8,12 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from .. import errors
 from ..core import dtype as dtypes
 from ..core import shapes
 from ..core.dtype import dtype as DType
 from . import small
 from .arguments import axes, axis, scalar_name
 from .backend import accumulator, check_norm_dtype, extreme_over, magnitude
+from .conversion import is_number, kind
 from .factor import lu_info, singular_values
 from .matmul import power_of
 from .matrices import (
@@ -63,12 +65,15 @@ def _largest(size, dims, keepdim=False):
 def _norm(x, ord, dims, keepdim):
     """The vector norm over `dims`, summed in at least single precision; of one element its size, which no power can overflow."""
     kind = real_dtype(x.dtype)
+    is_complex = jnp.issubdtype(x.dtype, jnp.complexfloating)
+    infinite = jnp.isinf(x.real) | jnp.isinf(x.imag) if is_complex else None  # beside a nan too
     if ord != 0 and builtins.all(x.shape[d] == 1 for d in dims):
         size = magnitude(x).astype(kind)
+        size = size if infinite is None else jnp.where(infinite, jnp.inf, size)
         return size if keepdim else size.squeeze(dims)
     wide = accumulator(kind)
-    if jnp.issubdtype(x.dtype, jnp.complexfloating):
-        squares = x.real**2 + x.imag**2
+    if is_complex:
+        squares = jnp.where(infinite, jnp.inf, x.real**2 + x.imag**2)
         size = None if ord == 2 else root(squares)
     else:
         x = x.astype(wide)
@@ -170,7 +175,7 @@ def matrix_norm(
     """A norm of matrices: "fro", "nuc", or the operator norms of order 1, 2, inf and their negatives."""
     if A.ndim < 2:
         raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
-    A = _cast(A, dtype, "linalg.matrix_norm")
+    own, A = A.dtype, _cast(A, dtype, "linalg.matrix_norm")
     if len(dim) != 2:
         raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dim))}")
     row, col = axis(dim[0], A.ndim), axis(dim[1], A.ndim)
@@ -178,6 +183,10 @@ def matrix_norm(
         raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got ({dim[0]}, {dim[1]})")
     if ord == "fro":
         return _norm(A, 2, (row, col), keepdim)
+    if own.itemsize == 2 and ord in ("nuc", 2, -2):
+        raise RuntimeError(
+            f"linalg.matrix_norm: Low precision dtypes not supported. Got {dtypes.scalar_name(dtypes.of(own))}"
+        )
     if ord not in ("nuc", 1, -1, 2, -2, math.inf, -math.inf):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
     if ord in ("nuc", 2, -2):
@@ -222,12 +231,17 @@ def cond(A: Array, p: float | str | None = None) -> Array:
     if A.ndim < 2:
         raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
     inexact(A, "linalg.cond")
+    if p not in ("fro", "nuc", None, 1, -1, 2, -2, math.inf, -math.inf):
+        raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
     if p in (None, 2, -2):
         s = singular_values(A)
         if not s.shape[-1]:
             return jnp.zeros(s.shape[:-1], s.dtype)
         return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
-    square(A, "linalg.cond")
+    if A.size or isinstance(p, str):
+        square(A, f"linalg.cond(ord={p if isinstance(p, str) else format(p, 'g')})")
+    if not A.size:
+        return jnp.zeros(A.shape[:-2], real_dtype(A.dtype))
     pivots = jnp.diagonal(jax.scipy.linalg.lu_factor(A)[0], axis1=-2, axis2=-1)
     singular = jnp.any((pivots == 0) | jnp.isnan(pivots), axis=-1)
     norm, inverse = matrix_norm.fn(A, p), matrix_norm.fn(jnp.linalg.inv(A), p)
@@ -259,7 +273,7 @@ def _slogdet(A: Array) -> tuple[Array, Array]:
     """The sign of the determinant and the logarithm of its absolute value."""
     squares(A, "linalg.slogdet")
     sign, log = jnp.linalg.slogdet(A)
-    return sign, log
+    return (sign if jnp.iscomplexobj(A) else jnp.where(jnp.isnan(sign), 0, sign)), log
 
 
 # Two ops, since the types of their results have their names.
@@ -376,6 +390,21 @@ def pinv(
 pinv.guards(out=True)
 
 
+def _real_tolerance(name, given):
+    for which, x in given.items():
+        if x is not None and kind(x) == "c":
+            if is_number(x):
+                raise errors.combination(f"linalg_{name}", (), "real tolerances")
+            raise RuntimeError(
+                f"torch.linalg.{name}: {which} tensor of complex type is not supported. Got {dtypes.scalar_name(x.dtype)}"
+            )
+
+
+@pinv.check
+def _check_pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None):
+    _real_tolerance("pinv", {"rcond": rcond, "atol": atol, "rtol": rtol})
+
+
 @composite(where="torch Tensor")
 def pinverse(input: Array, rcond=1e-15):
     """The Moore-Penrose pseudo-inverse."""
@@ -399,6 +428,11 @@ def matrix_rank(
     if s.shape[-1] == 0:
         return jnp.zeros(s.shape[:-1], jnp.int64)
     return (s > tolerance(A, atol, rtol, s.max(-1))[..., None]).sum(-1).astype(jnp.int64)
+
+
+@matrix_rank.check
+def _check_matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None):
+    _real_tolerance("matrix_rank", {"atol": atol if tol is None else tol, "rtol": rtol})
 
 
 # ---------------------------------------------------------------- functions of matrices, tensors as matrices

@@ -464,7 +464,9 @@ def bincount(input: Array, weights: Array | None = None, minlength: int = 0) -> 
         raise RuntimeError("minlength should be >= 0")
     if values.ndim != 1 or (values.size and values.min() < 0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
-    most = int(values.max()) if values.size else -1
+    if not values.size:
+        return np.zeros(minlength, np.int64)
+    most = int(values.max())
     if most == 2**63 - 1:  # numpy would write before its memory
         raise RuntimeError(f"maximum value of input overflowed, it should be < {most} but got {most}")
     if most >= 2**60 - 1:

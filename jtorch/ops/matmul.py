@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import deprecations
 from ..core import dtype as dt
+from ..core import shapes
 from .arguments import scalar_name, size_of
 from .arithmetic import check_factor
 from .backend import NARROW, accumulator, conjugate, materialize, matmul_tn
@@ -386,7 +387,15 @@ baddbmm.vjp(
 )
 
 
-@op(inplace=True)
+def _addr_strides(outs, input, vec1, vec2, **options):
+    """As of the elementwise sum of the input and a column times a row."""
+    shape = tuple(outs[0].shape)
+    rows = (shape[0], 1), (vec1.strides[0], 0)
+    line = (1, shape[1]), (0, vec2.strides[0])
+    return (shapes.elementwise_strides(shape, [(tuple(input.shape), tuple(input.strides)), rows, line]),)
+
+
+@op(inplace=True, strides=_addr_strides)
 def addr(input: Array, vec1: Array, vec2: Array, *, beta: Number = 1, alpha: Number = 1) -> Array:
     """`beta * input + alpha * outer(vec1, vec2)`."""
     for name, x in (("vec1", vec1), ("vec2", vec2)):

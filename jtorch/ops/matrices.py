@@ -63,7 +63,8 @@ def from_triangle(A, lower=True):
     """The matrix that one triangle of A stands for; its derivative is that of the mean of both."""
     half = jnp.tril(A, -1) if lower else jnp.triu(A, 1)
     own = jnp.diagonal(A, 0, -2, -1).real.astype(A.dtype)
-    whole = half + mh(half) + own[..., None] * jnp.eye(A.shape[-1], dtype=A.dtype)
+    on = np.eye(A.shape[-1], dtype=bool)  # chosen, not multiplied: 0 times a nan is one
+    whole = jnp.where(on, own[..., None], half + mh(half))
     mean = (A + mh(A)) / 2
     return jnp.where(jnp.isfinite(mean), lax.stop_gradient(whole - mean) + mean, whole)
 
@@ -104,6 +105,10 @@ SINGULAR = (
 NOT_POSITIVE = (
     "The factorization could not be completed because the input is not positive-definite (the leading minor of "
     "order {info} is not positive-definite)."
+)
+DEFICIENT = (
+    "The least squares solution could not be computed because the input matrix does not have full rank "
+    "(error code: {info})."
 )
 UNSOLVABLE = "The solver failed because the input matrix is singular."
 NOT_FINITE = "The algorithm failed to converge because the input matrix contained non-finite values."

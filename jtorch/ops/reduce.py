@@ -247,7 +247,7 @@ def _nansum_out(want, have):
         raise errors.not_implemented("nansum_cpu", have)
 
 
-@op(out=_nansum_out)
+@op(out=_nansum_out, follows_out="wider")
 def nansum(input: Array, dim: int | tuple | None = None, keepdim: bool = False, *, dtype: object = None) -> Array:
     """The sum over the given dimensions, nan counted as 0."""
     if input.dtype.kind not in "biu":
@@ -264,6 +264,7 @@ nansum.vjp(
 @op(
     grad_name=_named("MeanBackward0", "MeanBackward1"),
     out=general_cast("mean.dtype_out(): input types can't be cast to the desired output type {have}"),
+    follows_out="wider",
 )
 def mean(input: Array, dim: int | tuple | None = None, keepdim: bool = False, *, dtype: object = None) -> Array:
     """The mean over the given dimensions."""
@@ -298,6 +299,11 @@ def nanmean(input: Array, dim=None, keepdim: bool = False, *, dtype=None):
     """The mean over the given dimensions of the elements that are not nan."""
     if kind(input) in "bi":
         raise RuntimeError("nanmean(): expected input to have floating point or complex dtype but got " + _name(input))
+    if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+        raise RuntimeError(
+            "nanmean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. "
+            f"Got: {dtypes.scalar_name(dtype)}"
+        )
     count = sum(logical_not(isnan(input)), dim, keepdim)
     return div(nansum(input, dim, keepdim, dtype=dtype), count)
 
@@ -355,7 +361,7 @@ def _logsumexp_out(want, have):
         )
 
 
-@op(out=_logsumexp_out)
+@op(out=_logsumexp_out, follows_out="wider")
 @opmath
 def logsumexp(input: Array, dim: int | tuple | None, keepdim: bool = False) -> Array:
     """log(sum(exp(input))) over the given dimensions, without overflow."""

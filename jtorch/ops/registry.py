@@ -304,7 +304,7 @@ class Op(Record):
         self.constant = constant  # results that never have a gradient
         self.apart = apart  # out= may not share memory with the operands
         self.silent = silent  # returns nothing when called with out=
-        self.follows_out = follows_out  # computes in the dtype of out=
+        self.follows_out = follows_out  # computes in the dtype of out=; "wider": where that is wider
         self.in_copy = in_copy  # the result lies in a copy of the first operand's memory, as that operand does
         self.numbers = numbers  # may be called without any tensor
         self.wide = wide  # the argument whose single number a kernel of 16-bit floats takes in float32

@@ -214,6 +214,10 @@ def _clamp_name(args):
 def _clamp_check(input, min=None, max=None):
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if (is_number(min) and getattr(max, "ndim", 0)) or (is_number(max) and getattr(min, "ndim", 0)):
+        raise errors.combination(
+            "clamp", (input, min, max), "(Tensor input, Tensor min, Tensor max) or (…, Number, Number)"
+        )
     found = common_dtype(input, min, max)
     if found.category == dtypes.COMPLEX:
         raise NotImplementedError("clamp is not supported for complex types")

@@ -188,6 +188,11 @@ def _check_scattered(input, dim, index, src=None, *, value=None, reduce=None):
         )
     if reduce is not None and src is not None and not isinstance(src, int | float):
         deprecations.say("scatter")
+    if getattr(src, "ndim", None) == 0:
+        if src.dtype is not input.dtype:
+            raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
+        if index.ndim > 1:
+            raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
     for number in (src, value):
         if isinstance(number, int | float):
             dt.check_number(number, input.dtype)

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from .. import errors
+from .. import deprecations, errors
 from ..core import dtype as dt
 from . import formats
 from .arguments import axis, scalar_name, size_of
@@ -268,6 +268,11 @@ def index_reduce(
 
 
 index_reduce.guards(input=True, source=True, out=True)
+
+
+@index_reduce.check
+def _say_beta(input, dim, index, source, reduce, *, include_self=True):
+    deprecations.say("index_reduce")
 
 
 @index_reduce.check_values

@@ -7,13 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .. import deprecations
+from .. import deprecations, errors
 from ..core import dtype as dtypes
-from . import small
+from . import registry, small
 from .arguments import scalar_name
-from .factor import lapack, ldl_kind, lu_info, permutation, singular_values
+from .factor import lapack, ldl_kind, lu_info, permutation, singular_values, zero_pivot
 from .linalg import pseudo_inverse, tolerance
 from .matrices import (
+    DEFICIENT,
+    SINGULAR,
     UNSOLVABLE,
     broadcast_batches,
     columns,
@@ -27,7 +29,7 @@ from .matrices import (
 )
 from .products import mt, product_of
 from .registry import UNKNOWN, Array, composite, op
-from .views import movedim, reshape
+from .views import movedim, narrow, reshape
 
 RETURN_FIELDS = {
     "solve_ex": ("result", "info"),
@@ -45,6 +47,14 @@ def _other_dtype(name, which, A, B):
     )
 
 
+def _other_shape(name, A, B, left):
+    equation = "AX = B" if left else "XA = B"
+    return RuntimeError(
+        f"{name}: Incompatible shapes of A and B for the equation {equation} "
+        f"({A.shape[-2]}x{A.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})"
+    )
+
+
 def _system(A, B, left, name, kernel=None):
     """A and B as batches of matrices, and whether B was one of vectors."""
     squares(A, name, kernel)
@@ -58,11 +68,7 @@ def _system(A, B, left, name, kernel=None):
     matrix = B[..., None] if vector else B
     rows = matrix.shape[-2] if left else matrix.shape[-1]
     if rows != A.shape[-1]:
-        equation = "AX = B" if left else "XA = B"
-        raise RuntimeError(
-            f"{name}: Incompatible shapes of A and B for the equation {equation} "
-            f"({A.shape[-2]}x{A.shape[-1]} and {matrix.shape[-2]}x{matrix.shape[-1]})"
-        )
+        raise _other_shape(name, A, matrix, left)
     A, matrix = broadcast_batches(A, matrix)
     return A, matrix, vector
 
@@ -187,15 +193,9 @@ def _lapack_only(A):
         raise RuntimeError("This function doesn't handle types other than float and double")
 
 
-@op(where="linalg", grad_name="LinalgLstsqBackward0", strides=columns(0), constant=(3,))
-def lstsq(
-    A: Array, B: Array, rcond: float | None = None, *, driver: str | None = None
-) -> tuple[Array, Array, Array, Array]:
-    """The X of least norm among those that bring `A @ X` nearest to B, with residuals, rank, singular values.
-
-    Residuals are given for more rows than columns by every driver but "gelsy", the default; singular values
-    by "gelsd" and "gelss".
-    """
+@op(where="", grad_name="LinalgLstsqBackward0", strides=columns(0), constant=(3,))
+def least_squares(A: Array, B: Array, rcond: float | None, driver: str | None) -> tuple[Array, Array, Array, Array]:
+    """`lstsq`, whatever the rank."""
     if A.ndim < 2:
         raise RuntimeError("torch.linalg.lstsq: input must have at least 2 dimensions.")
     if B.ndim < 1:
@@ -221,8 +221,14 @@ def lstsq(
     if not A.size:
         X = jnp.zeros((*A.shape[:-2], n, B.shape[-1]), A.dtype)
         nothing = jnp.zeros((0,), real_dtype(A.dtype))
-        rank = jnp.zeros(own.shape[:-2], jnp.int64)
-        return X[..., 0] if vector else X, nothing, rank, nothing
+        rank = jnp.zeros((0,) if driver == "gels" else own.shape[:-2], jnp.int64)
+        residuals = nothing
+        if m > n and driver in ("gels", "gelsd", "gelss"):
+            residuals = (B.real**2 + B.imag**2 if jnp.iscomplexobj(B) else B**2).sum(-2)
+        s = jnp.zeros((*own.shape[:-2], min(m, n)), nothing.dtype) if driver in ("gelsd", "gelss") else nothing
+        return X[..., 0] if vector else X, residuals, rank, s
+    if rcond is not None and driver in ("gelsd", "gelss") and (rcond < 0 or driver == "gelsd" and rcond >= 1):
+        rcond = float(jnp.finfo(A.dtype).eps)  # as LAPACK takes what is no share
     X = pseudo_inverse(A, None, rcond, False) @ B
     empty = jnp.zeros((0,), real_dtype(A.dtype))
     s = singular_values(lax.stop_gradient(own))  # of A alone: B's batches are none of it
@@ -239,7 +245,36 @@ def lstsq(
     )
 
 
-lstsq.guards(out0=True)
+least_squares.guards(out0=True)
+
+
+@op(where="", differentiable=False)
+def dependent_column(A: Array) -> Array:
+    """The place of the first column (row, where those are fewer) that depends on those before it, or 0; 0 for a matrix of zeros."""
+    if not A.size:
+        return jnp.zeros(A.shape[:-2], jnp.int32)
+    R = jnp.linalg.qr(A if A.shape[-2] >= A.shape[-1] else mh(A), mode="r")
+    small = jnp.abs(R) <= jnp.finfo(A.dtype).eps * jnp.abs(R).max(-2, keepdims=True)  # 0 but for rounding
+    return jnp.where((A == 0).all((-2, -1)), 0, zero_pivot(jnp.where(small, 0, R)))
+
+
+@composite(where="linalg", out=True)
+def lstsq(A: Array, B: Array, rcond: float | None = None, *, driver: str | None = None):
+    """The X of least norm among those that bring `A @ X` nearest to B, with residuals, rank, singular values.
+
+    Residuals are given for more rows than columns by every driver but "gelsy", the default; singular values
+    by "gelsd" and "gelss". "gels" refuses what has not full rank, those two give no residuals then.
+    """
+    if rcond is not None and not isinstance(rcond, (int, float)):
+        raise errors.argument("linalg_lstsq", "rcond", "float", rcond)
+    X, residuals, rank, s = least_squares(A, B, rcond, driver)
+    if driver == "gels":
+        demand("torch.linalg.lstsq", DEFICIENT, dependent_column(A))
+    elif math.prod(residuals.shape):
+        ranks = registry.host_value(rank)
+        if ranks is not None and (ranks < A.shape[-1]).any():
+            residuals = narrow(reshape(residuals, -1), 0, 0, 0)
+    return X, residuals, rank, s
 
 
 @op(where="torch Tensor", strides=columns(0, of_fresh=True))
@@ -247,8 +282,18 @@ def cholesky_solve(B: Array, L: Array, upper: bool = False) -> Array:
     """The X with `A @ X = B`, for the A whose Cholesky factor is L."""
     if B.ndim < 2:
         raise RuntimeError(f"b should have at least 2 dimensions, but has {B.ndim} dimensions instead")
+    if L.ndim < 2:
+        raise RuntimeError(f"u should have at least 2 dimensions, but has {L.ndim} dimensions instead")
     supported(B, "cholesky_solve_cpu")
     _same_types(B, L)
+    rows, wide = L.shape[-2:]
+    if rows != wide:
+        raise RuntimeError(f"A must be batches of square matrices, but they are {rows} by {wide} matrices")
+    if B.shape[-2] != rows:
+        raise RuntimeError(
+            f"Incompatible matrix sizes for cholesky_solve: each A matrix is {rows} by {rows} but each b matrix is "
+            f"{B.shape[-2]} by {B.shape[-1]}"
+        )
     L, B = broadcast_batches(L, B)
     L = mh(L) if upper else L
     Y = lax.linalg.triangular_solve(L, B, left_side=True, lower=True)
@@ -258,14 +303,22 @@ def cholesky_solve(B: Array, L: Array, upper: bool = False) -> Array:
 cholesky_solve.guards(B=True)
 
 
-@op(where="torch Tensor", strides=columns(0))
-def cholesky_inverse(L: Array, upper: bool = False) -> Array:
-    """The inverse of the matrix whose Cholesky factor is L."""
+@op(where="", grad_name="CholeskyInverseBackward0", strides=columns(0))
+def cholesky_inverse_of(L: Array, upper: bool) -> tuple[Array, Array]:
+    """`cholesky_inverse`, and 0 or the place of the first zero on the diagonal."""
     if L.ndim < 2 or L.shape[-1] != L.shape[-2]:
         square(L, "cholesky_inverse")
     supported(L, "cholesky_inverse_out_cpu")
     eye = jnp.broadcast_to(jnp.eye(L.shape[-1], dtype=L.dtype), L.shape)
-    return cholesky_solve.fn(eye, L, upper)
+    return cholesky_solve.fn(eye, L, upper), zero_pivot(lax.stop_gradient(L))
+
+
+@composite(where="torch Tensor", out=True)
+def cholesky_inverse(L: Array, upper: bool = False):
+    """The inverse of the matrix whose Cholesky factor is L."""
+    inverse, info = cholesky_inverse_of(L, upper)
+    demand("cholesky_inverse", SINGULAR, info)
+    return inverse
 
 
 @op(where="")
@@ -292,7 +345,7 @@ cholesky_solve.vjp(
     B=lambda g, L, upper: cholesky_solve(g, L, upper),
     L=lambda g, L, upper, out: cholesky_factor_grad(times_adjoint(cholesky_solve(g, L, upper), out), L, upper),
 )
-cholesky_inverse.vjp(L=lambda g, L, upper, out: cholesky_factor_grad(sandwich(out, g), L, upper))
+cholesky_inverse_of.vjp(L=lambda g, L, upper, out0: cholesky_factor_grad(sandwich(out0, g[0]), L, upper))
 
 
 def _lu_solved(LU, pivots, B, left, adjoint):
@@ -305,6 +358,17 @@ def _lu_solved(LU, pivots, B, left, adjoint):
         raise IndexError("Dimension specified as -1 but tensor has no dimensions")
     if B.ndim < 2:
         raise RuntimeError("linalg.lu_solve: The input tensor B must have at least 2 dimensions.")
+    if LU.ndim < 2 or LU.shape[-1] != LU.shape[-2]:
+        square(LU, "torch.linalg.lu_solve")
+    if B.shape[-2 if left else -1] != LU.shape[-1]:
+        raise _other_shape("linalg.lu_solve", LU, B, left)
+    if pivots.shape[-1] != LU.shape[-1]:
+        raise RuntimeError("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix")
+    if pivots.shape != LU.shape[:-1]:
+        raise RuntimeError(
+            "linalg.lu_solve: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
+            f"{list(pivots.shape)} instead"
+        )
     LU, B = broadcast_batches(LU, B)
     pivots = jnp.broadcast_to(pivots, LU.shape[:-1])
     perm = lax.linalg.lu_pivots_to_permutation(pivots - 1, LU.shape[-1])

@@ -126,16 +126,32 @@ def _check_kthvalue(input, k, dim=-1, keepdim=False):
 # ---- binary search ----
 
 
+def _halved(edges, values, right):
+    """The place of each value, by halving. jnp.searchsorted has nans last; here one among the edges lies before all, as PyTorch's does,
+    and what is out of order is halved at the same places."""
+    values = values.astype(jnp.promote_types(values.dtype, edges.dtype))
+
+    def halve(_, ends):
+        low, high = ends
+        middle = (low + high) // 2
+        edge = edges.at[middle].get(mode="clip")
+        open, beyond = low < high, ~(edge > values if right else edge >= values)
+        return jnp.where(open & beyond, middle + 1, low), jnp.where(open & ~beyond, middle, high)
+
+    start = jnp.zeros(values.shape, jnp.int32)
+    count = edges.shape[0]
+    return lax.fori_loop(0, count.bit_length(), halve, (start, start + count))[0]
+
+
 def _search(edges, values, right, out_int32):
-    side = "right" if right else "left"
     index = jnp.int32 if out_int32 else jnp.int64
-    if edges.ndim == 1:
-        return jnp.searchsorted(edges, values, side=side).astype(index)
     if not edges.size or not values.size:
         return jnp.zeros(values.shape, index)
+    if edges.ndim == 1:
+        return _halved(edges, values, right).astype(index)
     rows = edges.reshape(-1, edges.shape[-1])
     wanted = values.reshape(rows.shape[0], -1)
-    found = jax.vmap(lambda e, v: jnp.searchsorted(e, v, side=side))(rows, wanted)
+    found = jax.vmap(lambda e, v: _halved(e, v, right))(rows, wanted)
     return found.reshape(values.shape).astype(index)
 
 

@@ -70,7 +70,7 @@ def _std_slope(g, out):
     return where(out == 0, 0, g / where(out == 0, 1, out * 2))
 
 
-@op
+@op(follows_out="wider")
 def var(
     input: Array,
     dim: object = None,
@@ -91,7 +91,7 @@ def _narrow(out, input):
 var.vjp(input=_var_input)
 
 
-@op
+@op(follows_out="wider")
 def std(
     input: Array,
     dim: object = None,
@@ -269,9 +269,9 @@ _MODE_OUT = "expected scalar type '{want}' but got '{have}' for %s output"
 @op(lacks={"mode_cpu": "complex"}, out=(_MODE_OUT % "values", _MODE_OUT % "indices"))
 def mode(input: Array, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
     """The most frequent value along a dimension, the smallest of several, and its last index."""
+    dim = one_dim(dim, input.ndim)
     if input.ndim == 0:
         return input, jnp.zeros((), jnp.int64)
-    dim = one_dim(dim, input.ndim)
     values, at = sorted_with_index(input, dim)
     place = lax.broadcasted_iota(jnp.int64, input.shape, dim)
     before = jnp.roll(values, 1, axis=dim)

@@ -83,6 +83,21 @@ VALUES = {
         for n in (1, 2, 3)
         for x in (t.ones(1, 1, *(2,) * n, requires_grad=True),)
     ],
+    "windows and frequencies by Python's types": lambda t: [
+        t.hann_window(3, dtype=float),
+        t.kaiser_window(0, dtype=t.complex64),
+        t.hann_window(1, dtype=t.complex64),
+        t.fft.fftfreq(3, dtype=float),
+        t.fft.rfftfreq(3, pin_memory=False),
+    ],
+    "bounds without dimensions beside numbers": lambda t: [
+        t.clamp(t.arange(3.0), 1, t.tensor(1.5)),
+        t.clamp(t.arange(3.0), t.tensor(0.5), 1),
+        t.clamp(t.arange(3.0), t.tensor([0.5]), t.tensor(1.0)),
+    ],
+    "a value without dimensions of another dtype": lambda t: t.zeros(2, 3).scatter(
+        0, t.tensor([[0, 1]]), value=t.tensor(3)
+    ),
     "norms in another dtype": lambda t: [
         t.norm(t.ones(3).half(), 2, dtype=t.float32),
         t.norm(t.ones(3).cfloat(), 1, dtype=t.cdouble),
@@ -417,6 +432,40 @@ REFUSED = {
         for n, ends in (
             (3, (0, -1)), (3, (2, 1)), (3, (0, INF)), (3, (NAN, 1)), (0, (2, 1)), (0, (0, INF)), (3, (1, -INF)), (3, (5.5, 1)),
         )
+    ],
+    "windows and frequencies of other dtypes": [
+        lambda t: t.bartlett_window(3, dtype=t.complex64),
+        lambda t: t.kaiser_window(3, dtype=t.complex128),
+        lambda t: t.hann_window(True),
+        lambda t: t.fft.fftfreq(3.0),
+        lambda t: t.fft.rfftfreq(True),
+        lambda t: t.fft.fftfreq(3, 1j),
+        lambda t: t.fft.fftfreq(3, dtype="float32"),
+        lambda t: t.fft.fftfreq(3, out=t.empty(0), dtype=t.float64),
+    ],
+    "spaced numbers of a dtype without": [
+        lambda t, f=f, ends=ends, d=d, n=n: getattr(t, f)(*ends, n, dtype=getattr(t, d))
+        for f in ("linspace", "logspace")
+        for ends in ((0, 1), (NAN, 1), (0, 300))
+        for d in ("bool", "int32", "uint8")
+        for n in (0, 1, 3)
+    ],
+    "padding of an unknown mode": [lambda t, n=n: t.stft(t.ones(8), n, window=t.ones(n), pad_mode="edge", return_complex=True) for n in (4, 20)],
+    "a number and a tensor as bounds": [
+        lambda t: t.clamp(t.ones(3), 0, t.ones(3)),
+        lambda t: t.clamp(t.ones(3), t.ones(3), 2.0),
+        lambda t: t.clamp(t.ones(3), t.ones(2, 1), 2),
+    ],
+    "a source of no dimension": [
+        lambda t, d=d: t.zeros(2, 3).scatter(0, t.tensor([[0, 1]]), t.tensor(3.0, dtype=getattr(t, d)))
+        for d in ("float32", "float64", "int64")
+    ],
+    "a dimension that no number has": [lambda t, dim=dim: t.mode(t.tensor(1.0), dim) for dim in (1, -2)],
+    "what has no shape": [lambda t: t.is_same_size(t.ones(2), 5), lambda t: t.ones(2).is_same_size(5)],
+    "what is no number, in a dtype": [
+        lambda t, x=x, d=d: t.tensor(x, dtype=getattr(t, d))
+        for x in (None, [None], {1: 2}, {1}, [{}], object(), "a", ["a"])
+        for d in ("int32", "float64")
     ],
 }  # fmt: skip
 

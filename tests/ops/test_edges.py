@@ -271,6 +271,10 @@ REFUSED = {
     "copied by ints": lambda t, x: t.index_copy(x, 0, t.tensor([0]).int(), t.ones(1, 2)),
     "least squares of two dtypes": lambda t, x: t.linalg.lstsq(x, x.double()),
     "least squares of other batches": lambda t, x: t.linalg.lstsq(x, t.ones(2, 2, 1)),
+    "a dtype that is not that of out=": lambda t, x: t.sum(x, 0, dtype=t.float64, out=t.empty(0)),
+    "a mean in a dtype that is not that of out=": lambda t, x: t.mean(x, 0, dtype=t.float64, out=t.empty(0)),
+    "a sum without nans in another dtype than out=": lambda t, x: t.nansum(x, 0, dtype=t.float64, out=t.empty(0)),
+    "a mean in whole numbers": lambda t, x: t.nanmean(x, dtype=t.int32),
     "least squares by no driver": lambda t, x: t.linalg.lstsq(x, x, driver="x"),
     "least squares of nothing": lambda t, x: list(t.linalg.lstsq(t.ones(0, 3), t.ones(0, 2))),
     "LU of two dtypes": lambda t, x: t.linalg.lu_solve(x, t.tensor([1, 2]).int(), x.double()),
@@ -502,6 +506,30 @@ VALUES = {
         t.tensor([0.5, 0.5, 0.5, 0.5]), t.tensor([NAN, -1.0, 2.0, INF])
     ),
     "polygamma far to the left": lambda t: t.polygamma(2, t.tensor([-1001.25, -100.25, -70.0])),
+    "places beside nans": lambda t: [
+        [t.searchsorted(edges, x, right=right), t.bucketize(x, edges, right=right)]
+        for edges in (
+            t.tensor([1.0, 3.0, NAN, NAN]),
+            t.tensor([NAN, 3.0, 1.0, NAN]),
+            t.tensor([1.0, 3.0, 3.0, 7.0, INF]),
+        )
+        for x in (t.tensor([NAN, 2.0, 3.0, INF, -INF]),)
+        for right in (False, True)
+    ],
+    "places out of order": lambda t: [
+        t.searchsorted(t.tensor(edges), t.arange(-1.0, 10.0).expand(len(edges), -1).contiguous(), right=right)
+        for edges in ([[5.0, 1.0, 9.0, 2.0, 7.0, 3.0], [1.0, 2.0, 2.0, 2.0, 0.0, 8.0]],)
+        for right in (False, True)
+    ],
+    "ranges beyond double precision": lambda t: [
+        t.arange(2**60, 2**60 + 3, dtype=kind and getattr(t, kind)).shape
+        for kind in (None, "int32", "uint8", "float32")
+    ],
+    "counts of nothing": lambda t: [t.bincount(t.tensor([]).long(), t.tensor([]), n) for n in (0, 3)],
+    "into a wider out=": lambda t: [
+        getattr(t, f)(t.tensor([1.0, 2.0, 4.0]), 0, out=t.zeros((), dtype=t.float64))
+        for f in ("std", "var", "mean", "nansum", "logsumexp")
+    ],
     "polygamma far to the right": lambda t: t.polygamma(1, t.tensor([INF, 1e10, 1e20])),
 }
 
