@@ -16,6 +16,9 @@ import sysconfig
 import types
 
 from ..core import storage
+from ..core.device import Device
+from ..core.dtype import dtype
+from ..core.spec import Size
 from ..dispatch import call as dispatch_call
 from ..tensor import Tensor
 from . import reads
@@ -301,7 +304,7 @@ def _read_cells(watch, guards, reader, functions):
     for code, cells in watch.cells.values():
         where = f"({code.co_filename}:{code.co_firstlineno})"
         ran = [fn for fn in functions if fn.__code__ is code and _has(fn, code, cells)]
-        if not ran and cells:
+        if not ran and cells and not _of_the_run(watch, code, cells):
             return f"reads {next(iter(cells))}, a free variable that cannot be found again {where}"
         for name, value in cells.items():
             reason = reader.read(value)
@@ -320,6 +323,17 @@ def _read_cells(watch, guards, reader, functions):
         if reason is not None:
             return reason
     return None
+
+
+def _of_the_run(watch, code, cells) -> bool:
+    """Whether a function was made by code that ran too, and is gone (a comprehension's, an inner one): nothing is to be found again then.
+
+    Its free variables follow from what that code has read, and these cannot change.
+    """
+    return any(code in c.co_consts for c in watch.codes) and all(type(v) in _FIXED for v in cells.values())
+
+
+_FIXED = frozenset((int, float, complex, bool, str, bytes, type(None), Size, dtype, Device))
 
 
 def _has(fn, code, cells):

@@ -437,3 +437,45 @@ def test_the_step_of_an_optimizer_with_a_schedule(inside):
     got, compiled = losses(jtorch)
     assert got == pytest.approx(losses(torch)[0])
     assert bool(compiled._region.replays) is not inside, compiled._region.why
+
+
+def test_functions_made_by_the_run_read_what_cannot_change():
+    """A comprehension's free variables, in the Python that makes a function of it, and those of an inner function."""
+    scale = [2.0]
+
+    @jtorch.compile
+    def heads(x):
+        n, k, factor = *x.shape, scale[0]
+
+        def turned(t):
+            return t.reshape(k, n) * factor
+
+        return sum(turned(t.view(n, k)) for t in [x.reshape(n, k) + i for i in range(k)])
+
+    @jtorch.compile
+    def listed(x):
+        n, k, factor = *x.shape, scale[0]
+        parts = [t.view(k, n) * factor for t in (x, x + 1)]
+        return parts[0] + parts[1]
+
+    @jtorch.compile
+    def inner(x):
+        n, k, factor = *x.shape, scale[0]
+
+        def turned(t):
+            return t.reshape(k, n) * factor
+
+        return turned(x) + turned(x + 1)
+
+    x = jtorch.arange(6.0).view(2, 3)
+    for run in (listed, inner):
+        for factor in (2.0, 2.0, 2.0, 2.0, 3.0, 3.0, 2.0):
+            scale[0] = factor
+            want = (x.reshape(3, 2) + (x + 1).reshape(3, 2)) * factor
+            assert run(x).tolist() == want.tolist()
+            y = jtorch.arange(8.0).view(4, 2)
+            assert run(y).tolist() == ((y + y + 1).reshape(2, 4) * factor).tolist()
+        assert run._region.replays
+    for factor in (2.0, 2.0, 2.0, 5.0):
+        scale[0] = factor
+        assert heads(x).tolist() == (sum((x + i).reshape(3, 2) for i in range(3)) * factor).tolist()
