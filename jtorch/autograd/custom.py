@@ -226,7 +226,11 @@ class _Application:
             grads = [None if s is None else _tensor(next(given)) for s in ctx.specs]
             got = ctx.apply(*grads)
             specs = [s for s in ctx.arguments if s is not None]
-            return tuple(_cotangent(g, s) for g, s in zip(got, specs))
+            found = tuple(_cotangent(g, s) for g, s in zip(got, specs))
+            if getattr(self.cls.backward, "_once", False) and any(x.of_tape for x in levels()):
+                incoming = [c for c in cotangents if not _is_zero(c)]
+                found = tuple(None if g is None else _once(g, *incoming) for g in found)
+            return found
 
     # -- forward mode
 
@@ -246,6 +250,19 @@ class _Application:
             got = _tangents_of(self.outs, self.cls.jvp(ctx, *moved), ctx.differentiable)
             results = [_tangent(t, o._spec) for o, t in zip(self.outs, got) if isinstance(o, Tensor)]
         return arrays, tuple(results)
+
+
+@jax.custom_vjp
+def _once(g, *incoming):
+    """A gradient that cannot be differentiated by those that it was computed from."""
+    return g
+
+
+def _refuse_twice(_, g):
+    raise errors_autograd.once()
+
+
+_once.defvjp(lambda g, *incoming: (g, None), _refuse_twice)
 
 
 def _tangents_of(outs, got, smooth):

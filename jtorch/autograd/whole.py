@@ -150,8 +150,8 @@ class Undo:
             self.before.written += self.written
 
     def all(self):
-        for storage, value, version in reversed(self.written):
-            storage.value, storage.version = value, version
+        for storage, held in reversed(self.written):
+            storages.put_back(storage, held)
         default_generator.rewind(self.random)
 
 
@@ -159,9 +159,9 @@ def writes(storage, value):
     """Called before a value is written to a storage from outside of all transformations. Raises NeedsValues."""
     undo = tls.me.extra.get("undo")
     if undo is not None:
-        if is_traced(value) or storage.host is not None:
+        if is_traced(value):
             raise NeedsValues
-        undo.written.append((storage, storage.value, storage.version))
+        undo.written.append((storage, storages.noted(storage)))
 
 
 def watch(value):
