@@ -161,7 +161,9 @@ def writes(storage, value):
     if undo is not None:
         if is_traced(value):
             raise NeedsValues
-        undo.written.append((storage, storages.noted(storage)))
+        host = storage.host  # as it is: what is taken from numpy's memory while jax traces would be a tracer
+        kept = None if host is None else host.buffer.copy()
+        undo.written.append((storage, (storage.value, storage.spec, storage.version, host, kept)))
 
 
 def watch(value):
