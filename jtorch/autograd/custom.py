@@ -19,7 +19,7 @@ from ..core.spec import Spec
 from ..creation import from_jax
 from ..tensor import Tensor, edge_of, wrap
 from .derive import differentiable
-from .levels import array_of, constant, levels, without
+from .levels import array_of, ask_tracing, constant, levels, without
 from .saved import check_saved
 from .transformed import history
 
@@ -57,6 +57,24 @@ def set_tangent(t, tangent):
 # --- in transformations -------------------------------------------------------------------------------------------------
 
 _MORE = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
+
+
+def by_keyword_alone(kwargs) -> Exception:
+    """The error about arguments that a `forward` beside a `setup_context` takes by keyword alone."""
+    ask_tracing()
+    around = levels()
+    kind = around[-1].kind if around else None
+    if kind == "vmap" and any(isinstance(v, Tensor) for v in kwargs.values()):
+        return NotImplementedError(
+            "Run vmap on autograd.Function with kwarg-only Tensor args. Please do not pass kwarg-only Tensors to autograd.Function. "
+            f"Got: {kwargs}"
+        )
+    name = {
+        "vjp": "custom_function_call_grad",
+        "jvp": "custom_function_call_jvp",
+        "vmap": "custom_function_call_vmap",
+    }.get(kind, "forward")
+    return TypeError(f"{name}() got an unexpected keyword argument '{next(iter(kwargs))}'")
 
 
 def apply(cls, args, base):

@@ -267,6 +267,8 @@ class Function(metaclass=FunctionMeta):
         if cls.setup_context is not Function.setup_context:
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
+            if bound.kwargs:
+                raise custom.by_keyword_alone(bound.kwargs)
             args = bound.args
         elif kwargs:
             args = _positional(cls.forward, args, kwargs)

@@ -103,6 +103,14 @@ def _type_repr(obj) -> str:
 _LEGAL_OPS = ("placeholder", "get_attr", "call_function", "call_module", "call_method", "output", "root")
 
 
+def _writes(target) -> bool:
+    """Whether an operator writes to an argument: by its schema, or, of ATen's, by its name."""
+    schema, packet = getattr(target, "_schema", None), getattr(target, "overloadpacket", None)
+    if schema is not None:
+        return schema.is_mutable
+    return packet is not None and packet.__name__.endswith("_")
+
+
 class Node:
     """One operation of a Graph.
 

@@ -289,6 +289,30 @@ for how in ("same", "different"):
     attempt(lambda: vmap(lambda a: a + torch.rand(4), randomness=how, chunk_size=2)(m))
     print(torch.rand(1))
 """,
+    "by_keyword_alone": """
+class F(torch.autograd.Function):
+    @staticmethod
+    def forward(x, *, y=2):
+        return x * y
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+    @staticmethod
+    def backward(ctx, g):
+        return g
+    @staticmethod
+    def vmap(info, in_dims, x, *, y=2):
+        return x * y, 0
+for call in (
+    lambda: F.apply(x, y=y), lambda: F.apply(x), lambda: F.apply(x, y=3), lambda: grad(lambda a: F.apply(a, y=y).sum())(x),
+    lambda: vjp(lambda a: F.apply(a), x),
+):
+    attempt(call)
+try:
+    vmap(F.apply)(x, y=y)
+except NotImplementedError:
+    print("refused")
+""",
     "functionalized": """
 def added(x):
     x.view(-1).add_(1)
