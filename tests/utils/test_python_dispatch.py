@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import jtorch
+from jtorch.utils._python_dispatch import TorchDispatchMode
 from tests.oracle import torch
 from tests.test_overrides import dispatch_mode
 
@@ -119,3 +120,19 @@ def methods_of_classes(t):
 
 def test_modes_with_methods_of_their_class():
     assert methods_of_classes(jtorch) == methods_of_classes(torch)
+
+
+def test_a_mode_sees_calls_on_dual_tensors():
+    """The calls themselves: what computes the tangents is one operation of jtorch's each, which PyTorch's modes see in parts."""
+    seen = []
+
+    class Names(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(func.overloadpacket.__name__)
+            return func(*args, **(kwargs or {}))
+
+    x = jtorch.arange(9.0).view(3, 3)
+    with Names():
+        value, tangent = jtorch.func.jvp(lambda a: (a @ a).sin().relu_().sum(), (x,), (x,))
+    assert seen == ["mm", "sin", "relu_", "sum"]
+    assert tangent.item() == jtorch.func.jvp(lambda a: (a @ a).sin().relu_().sum(), (x,), (x,))[1].item()
