@@ -149,6 +149,10 @@ class Undo:
         if self.before is not None:
             self.before.written += self.written
 
+    def left(self):
+        """What the function has left in the storages that it wrote to, for who runs it once more on values that are its own."""
+        return [(s, s.value, s.version) for s in {id(s): s for s, _ in self.written}.values() if s.host is None]
+
     def all(self):
         for storage, held in reversed(self.written):
             storages.put_back(storage, held)

@@ -343,3 +343,15 @@ def test_what_numpy_has_let_go_of_is_no_tracer_afterwards(n):
     with pytest.raises(RuntimeError, match="inplace arithmetic"):
         jtorch.vmap(lambda i: held.mul_(i * jtorch.rand(n)), randomness="different")(jtorch.ones(2))
     assert held.sum().item() == n
+
+
+def test_a_parameter_written_in_a_traced_function_stays_written():
+    w = jtorch.nn.Parameter(jtorch.zeros(3))
+
+    def counted(row):
+        with jtorch.no_grad():
+            w.fill_(1)
+        return w * row + jtorch.rand(()) * 0
+
+    out = jtorch.vmap(counted, randomness="different")(jtorch.ones(2, 3))
+    assert w.tolist() == [1, 1, 1] and out.tolist() == [[1, 1, 1]] * 2 and w._version == 1
