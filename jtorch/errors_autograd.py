@@ -155,3 +155,7 @@ def off_tape(name: str) -> RuntimeError:
         f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
         "arguments requires grad."
     )
+
+
+def once() -> RuntimeError:
+    return RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")

@@ -32,6 +32,12 @@ def captured_write(name: str) -> RuntimeError:
     )
 
 
+def mapped_sizes(sizes) -> ValueError:
+    return ValueError(
+        f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped dimension"
+    )
+
+
 def batched_write() -> RuntimeError:
     return RuntimeError(
         "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has "

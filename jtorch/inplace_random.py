@@ -4,13 +4,13 @@ import math
 
 import jax.numpy as jnp
 
-from . import errors, errors_arguments
+from . import errors, errors_arguments, traced_draws
 from .convert import as_numpy
 from .core import draw, shapes
 from .core import dtype as dtypes
 from .dispatch.statics import real_of
 from .filling import fill_random, memory_order
-from .random_tensors import draw_normal, draw_uniform, generator_of
+from .random_tensors import bernoulli, draw_normal, draw_uniform, generator_of
 from .reshaping import view_named
 from .tensor import Tensor
 
@@ -60,6 +60,8 @@ def bernoulli_(self, p=0.5, *, generator=None) -> Tensor:
     g = generator_of(generator, self._spec.device)
     if not isinstance(p, Tensor) and not 0 <= p <= 1:
         raise errors_arguments.chance(p)
+    if isinstance(p, Tensor) and traced_draws.traced(p) is not None:
+        return self.copy_(bernoulli(p.expand(tuple(self._spec.shape)), generator=generator))
     prob = float(p) if not isinstance(p, Tensor) else as_numpy(view_named("expand", p, tuple(self._spec.shape)))
     if isinstance(p, Tensor) and not ((prob >= 0) & (prob <= 1)).all():
         raise errors.probability()

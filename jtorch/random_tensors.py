@@ -106,7 +106,11 @@ def _random(name, args, size, generator, out, dtype, device, requires_grad, draw
 
 def _made(drawn, shape, place, d):
     """The tensor of what `drawn(shape)` gives, or gives each slice of a vmap."""
-    array = traced_draws.host(drawn, shape)
+    return _of_host(traced_draws.host(drawn, shape), place, d)
+
+
+def _of_host(array, place, d):
+    """The tensor of drawn numbers, which are jax's where each slice of a vmap has its own."""
     return from_array(np.asarray(array), place, d) if isinstance(array, (np.ndarray, np.generic)) else from_jax(array)
 
 
@@ -396,14 +400,15 @@ def bernoulli(input, p=None, *, generator=None, out=None) -> Tensor:
     order = turned(out, spec.shape)
     if order is not None:
         probability = probability.transpose(order)
-    sizes = tuple(spec.shape) if p is not None else None
-    array = draw.bernoulli(generator_of(generator, spec.device), probability, sizes, spec.dtype.np)
+    g = generator_of(generator, spec.device)
+    lying = tuple(spec.shape) if order is None or p is not None else probability.shape
+    array = traced_draws.host(lambda s: draw.bernoulli(g, probability, s, spec.dtype.np), lying)
     if order is not None:
         array = array.transpose(np.argsort(order))
     if out is not None and overlaps(out._spec):
         raise errors.overlap()
     kind = spec.dtype if out is None else out.dtype  # 0 and 1 fit any dtype
-    result = finish(from_array(np.asarray(array), spec.device, kind), False, out)
+    result = finish(_of_host(array, spec.device, kind), False, out)
     if out is not None:
         return result
     return on_tape(result, "BernoulliBackward0" if p is None else "bernoulli", input)
@@ -447,8 +452,13 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
         raise RuntimeError(words)
     if (weights.sum(-1, dtype=np.float64) <= 0).any():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    array = draw.multinomial(generator_of(generator, input._spec.device), weights, int(num_samples), bool(replacement))
-    return finish(from_array(np.asarray(array, np.int64), input._spec.device), False, out)
+    g, count = generator_of(generator, input._spec.device), int(num_samples)
+
+    def drawn(shape):
+        rows = np.broadcast_to(weights, shape).reshape(-1, shape[-1])
+        return draw.multinomial(g, rows, count, bool(replacement)).reshape(*shape[:-1], count).astype(np.int64)
+
+    return finish(_made(drawn, weights.shape, input._spec.device, dtypes.int64), False, out)
 
 
 def normal(

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from . import errors
+from . import errors, traced_draws
 from .core import rejection, shapes
 from .core import storage as storages
 from .core.lanes import is_traced
@@ -17,7 +17,7 @@ from .core.record import tls
 from .creation import finish, from_array
 from .limits import finfo
 from .ops import draws
-from .random_tensors import _undrawn, generator_of, on_tape
+from .random_tensors import _of_host, _undrawn, generator_of, on_tape
 from .tensor import Tensor
 
 # So many numbers at most are drawn one by one, in less than half a second.
@@ -59,11 +59,18 @@ def poisson(input, generator=None) -> Tensor:
     if not (rates >= 0).all():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     gen = generator_of(generator)
-    if rates.size > MANY or input.device.type != "cpu":
-        counts = np.random.Generator(np.random.PCG64(int(gen.words64(1)[0]))).poisson(rates)
-    else:
-        counts = rejection.poisson(gen, rates)
-    return on_tape(_made(counts, input), "PoissonBackward0", input)
+    many = rates.size > MANY or input.device.type != "cpu"
+
+    def drawn(shape):
+        means = np.broadcast_to(rates, shape)
+        if many:
+            counts = np.random.Generator(np.random.PCG64(int(gen.words64(1)[0]))).poisson(means)
+        else:
+            counts = rejection.poisson(gen, means)
+        return np.asarray(counts).reshape(shape).astype(input.dtype.np)
+
+    counts = _of_host(traced_draws.host(drawn, tuple(input._spec.shape)), input.device, input.dtype)
+    return on_tape(counts, "PoissonBackward0", input)
 
 
 def binomial(count, prob, generator=None, *, out=None) -> Tensor:

@@ -760,8 +760,8 @@ def refresh(t):
 
 def retains_at(t, edge) -> bool:
     """Whether `t` is the tensor whose `.grad` is to be filled at this place in the graph."""
-    reference = (edge[0].retained or {}).get(edge[1])
-    return reference is not None and reference() is t
+    reference = isinstance(edge[0], Node) and (edge[0].retained or {}).get(edge[1])  # a leaf is its own edge
+    return bool(reference) and reference() is t
 
 
 def move_retained(t, edge):

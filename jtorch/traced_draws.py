@@ -26,7 +26,8 @@ def host(drawn, shape):
 
 def bernoulli(probability, gen):
     """0 or 1 of the shape of an array of probabilities."""
-    return jnp.less(host(lambda s: draw.uniform(gen, s, "float64"), probability.shape), probability)
+    kind = "float64" if probability.dtype == "float64" else "float32"
+    return jnp.less(host(lambda s: draw.uniform(gen, s, kind), probability.shape), probability)
 
 
 def multinomial(weights, count, replacement, gen):

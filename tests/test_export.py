@@ -10,6 +10,7 @@ import pytest
 import jtorch
 import jtorch.nn.functional as F
 from jtorch import export, nn
+from jtorch.compile.failures import UserError
 from jtorch.utils import _pytree
 from tests.oracle import both
 
@@ -104,6 +105,38 @@ def test_training_and_state():
     assert net.bn.num_batches_tracked == 1 and net.l1.weight.grad is not None
 
 
+class Given(nn.Module):
+    """Returns what it is given, and what it holds."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("b", jtorch.ones(2))
+        self.register_buffer("gone", jtorch.ones(2) * 2, persistent=False)
+        self.c = jtorch.ones(2) * 3
+
+    def forward(self, x, *more, d):
+        return x, more[1], self.b, d["p"] - d["q"] + self.gone + self.c
+
+
+@pytest.mark.parametrize("kept", [lambda p: p, through_a_file], ids=["made", "loaded"])
+def test_results_that_were_given(kept):
+    x, y, z = (jtorch.full((2,), float(n)) for n in range(3))
+    net = Given()
+    program = kept(export.export(net, (x, y, z), {"d": {"p": x + 1, "q": y + 1}}))
+    assert program.graph_signature.user_inputs == ("x", "more_0", "more_1", "d_p", "d_q")
+    module = program.module()
+    got = module(x, y, z, d={"q": z, "p": y})  # the order of keys is nothing
+    assert got[0] is x and got[1] is z
+    assert all(map(jtorch.equal, got, net(x, y, z, d={"q": z, "p": y})))
+    assert list(module.state_dict()) == ["b"] and {n for n, _ in module.named_buffers()} == {"b", "gone"}
+    with pytest.raises(
+        ValueError, match=r"kwarg keyword mismatch: Got the following keywords \['e'\] but expected \['d'\]"
+    ):
+        module(x, y, z, e={"q": z, "p": y})
+    with pytest.raises(ValueError, match="exported input tree spec"):
+        module(x, y, z, d={"q": z, "r": y})
+
+
 def test_refusals():
     class Branch(nn.Module):
         def forward(self, x):
@@ -122,6 +155,11 @@ def test_refusals():
         export.export(Branch(), (jtorch.ones(2),))
     with pytest.raises(ValueError, match="Expected `mod` to be an instance"):
         export.export(lambda x: x, (jtorch.ones(2),))
+    for args in (jtorch.ones(1, 2), [jtorch.ones(2)]):
+        with pytest.raises(UserError, match="Expecting `args` to be a tuple"):
+            export.export(nn.Linear(2, 2), args)
+    with pytest.raises(TypeError, match="must be an instance of 'ExportedProgram', got 'int'"):
+        export.save(3, io.BytesIO())
     program = export.export(Foreign(), (jtorch.ones(2),))
     assert program.module()(jtorch.ones(2)).tolist() == [2, 2]
     with pytest.raises(NotImplementedError, match="saving a program that calls"):

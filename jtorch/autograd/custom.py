@@ -19,7 +19,7 @@ from ..core.spec import Spec
 from ..creation import from_jax
 from ..tensor import Tensor, edge_of, wrap
 from .derive import differentiable
-from .levels import array_of, constant, levels, without
+from .levels import array_of, ask_tracing, constant, levels, without
 from .saved import check_saved
 from .transformed import history
 
@@ -57,6 +57,24 @@ def set_tangent(t, tangent):
 # --- in transformations -------------------------------------------------------------------------------------------------
 
 _MORE = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
+
+
+def by_keyword_alone(kwargs) -> Exception:
+    """The error about arguments that a `forward` beside a `setup_context` takes by keyword alone."""
+    ask_tracing()
+    around = levels()
+    kind = around[-1].kind if around else None
+    if kind == "vmap" and any(isinstance(v, Tensor) for v in kwargs.values()):
+        return NotImplementedError(
+            "Run vmap on autograd.Function with kwarg-only Tensor args. Please do not pass kwarg-only Tensors to autograd.Function. "
+            f"Got: {kwargs}"
+        )
+    name = {
+        "vjp": "custom_function_call_grad",
+        "jvp": "custom_function_call_jvp",
+        "vmap": "custom_function_call_vmap",
+    }.get(kind, "forward")
+    return TypeError(f"{name}() got an unexpected keyword argument '{next(iter(kwargs))}'")
 
 
 def apply(cls, args, base):
@@ -226,7 +244,11 @@ class _Application:
             grads = [None if s is None else _tensor(next(given)) for s in ctx.specs]
             got = ctx.apply(*grads)
             specs = [s for s in ctx.arguments if s is not None]
-            return tuple(_cotangent(g, s) for g, s in zip(got, specs))
+            found = tuple(_cotangent(g, s) for g, s in zip(got, specs))
+            if getattr(self.cls.backward, "_once", False) and any(x.of_tape for x in levels()):
+                incoming = [c for c in cotangents if not _is_zero(c)]
+                found = tuple(None if g is None else _once(g, *incoming) for g in found)
+            return found
 
     # -- forward mode
 
@@ -246,6 +268,19 @@ class _Application:
             got = _tangents_of(self.outs, self.cls.jvp(ctx, *moved), ctx.differentiable)
             results = [_tangent(t, o._spec) for o, t in zip(self.outs, got) if isinstance(o, Tensor)]
         return arrays, tuple(results)
+
+
+@jax.custom_vjp
+def _once(g, *incoming):
+    """A gradient that cannot be differentiated by those that it was computed from."""
+    return g
+
+
+def _refuse_twice(_, g):
+    raise errors_autograd.once()
+
+
+_once.defvjp(lambda g, *incoming: (g, None), _refuse_twice)
 
 
 def _tangents_of(outs, got, smooth):

@@ -13,6 +13,7 @@ from operator import attrgetter
 import jax.numpy as jnp
 
 from .. import errors
+from ..core.lanes import Lane
 from ..core.program import Plan
 from ..core.record import tls
 from ..core.spec import Spec
@@ -481,8 +482,13 @@ class Watched(Run):
     def give(self, edge, value, spec):
         if self.node is not None and self.check_nan and value is not None and differentiable(spec):
             array = value[0] if self.pairs else value
+            sliced = type(array) is Lane
+            while type(array) is Lane:
+                array = array.value
             array = array.get() if hasattr(array, "get") else array
             if bool(jnp.isnan(array).any()):
+                if sliced:
+                    tls.me.extra["of_values"] = True
                 k = next((i for i, e in enumerate(self.node.edges) if e is edge), 0)
                 raise RuntimeError(f"Function '{self.node.name()}' returned nan values in its {k}th output.")
         super().give(edge, value, spec)

@@ -219,17 +219,19 @@ def _batched(outputs, wanted, grads, keep, create_graph, allow_unused, materiali
                 f"grad_output[{k}] has a shape of {g.shape[2:]} and output[{k}] has a shape of {_spec_of(out).shape}. If you only want "
                 "some tensors in `grad_output` to be considered batched, consider using vmap."
             )
-    n = next(g.shape[0] for g in grads if g is not None)
+    sizes = [g.shape[0] for g in grads if g is not None]
+    n = sizes[0]
+    if any(size != n for size in sizes):
+        raise errors_func.mapped_sizes(sizes)
     rows = []
     for i in range(n):
         row = [None if g is None else g[i] for g in grads]
-        rows.append(
-            grad(
-                outputs, wanted, row, True if i < n - 1 else keep, create_graph, True, allow_unused, False, materialize
-            )
-        )
+        rows.append(grad(outputs, wanted, row, True if i < n - 1 else keep, create_graph, True, allow_unused))
     stack = wanted[0].new_empty(()).__class__._stack
-    return tuple(None if any(r[k] is None for r in rows) else stack([r[k] for r in rows]) for k in range(len(wanted)))
+    found = [None if any(r[k] is None for r in rows) else stack([r[k] for r in rows]) for k in range(len(wanted))]
+    if materialize:  # of a tensor that nothing depends on, and so of one size for all rows
+        found = [zeros_like(t, requires_grad=create_graph) if g is None else g for t, g in zip(wanted, found)]
+    return tuple(found)
 
 
 def tensor_backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):

@@ -92,7 +92,8 @@ def _dual_call(op, args, inplace_call):
             result = inplace(op, args)
             outs = [result]
         else:
-            result = finish(plan, tls.me, call.tensors, call.numbers)
+            handled, result = (False, None) if level.outer is None else level.outer(op, args)  # a mode sees the call
+            result = result if handled else finish(plan, tls.me, call.tensors, call.numbers)
             outs = result if isinstance(result, tuple) else (result,)
     finally:
         nodes, level.recorded = level.recorded, None

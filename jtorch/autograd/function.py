@@ -11,6 +11,7 @@ from ..errors_autograd import (
     dirty_no_input,
     dirty_view_among_several,
     freed,
+    once,
     seen_already,
 )
 from ..tensor import Tensor, edge_of, make, seen_now, wrap
@@ -266,6 +267,8 @@ class Function(metaclass=FunctionMeta):
         if cls.setup_context is not Function.setup_context:
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
+            if bound.kwargs:
+                raise custom.by_keyword_alone(bound.kwargs)
             args = bound.args
         elif kwargs:
             args = _positional(cls.forward, args, kwargs)
@@ -409,6 +412,7 @@ def once_differentiable(fn):
         outs = tuple(o if o is None else _refusing(o) for o in outs)
         return outs if isinstance(got, tuple) else outs[0]
 
+    wrapper._once = True
     return wrapper
 
 
@@ -432,7 +436,7 @@ class Refusal(PythonNode):
     """Raises its message in the place of a gradient."""
 
     __slots__ = ()
-    message = "trying to differentiate twice a function that was marked with @once_differentiable"
+    message = str(once())
 
     def apply(self, *grads):
         raise RuntimeError(self.message)

@@ -109,14 +109,14 @@ def _strict_jacobian(grads):
             )
 
 
-def _no_graph(i):
+def _no_graph(i, of="jacobian"):
     return RuntimeError(
-        f"The jacobian of the user-provided function is independent of input {i}. This is not allowed in strict mode when "
+        f"The {of} of the user-provided function is independent of input {i}. This is not allowed in strict mode when "
         "create_graph=True."
     )
 
 
-def _filled(grads, refs, strict, create_graph, stage):
+def _filled(grads, refs, strict, create_graph, stage, of="jacobian"):
     out = []
     for i, (g, r) in enumerate(zip(grads, refs)):
         if g is None:
@@ -132,7 +132,7 @@ def _filled(grads, refs, strict, create_graph, stage):
                 )
             g = r.detach() * 0
         elif strict and create_graph and not g.requires_grad:
-            raise _no_graph(i)
+            raise _no_graph(i, of)
         out.append(g)
     return tuple(out)
 
@@ -258,6 +258,10 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
                 return got
 
             table.append(_finish(tuple(_rows(row, o, items)), create_graph))
+    if strategy == "forward-mode":  # PyTorch's tangents are of the output's dtype, and come in lists
+        table = [[g.to(o.dtype) for g in r] for r, o in zip(table, outputs)]
+        result = [r if many else r[0] for r in table]
+        return result if many_out else result[0]
     result = [_back(r, many) for r in table]
     return _back(result, many_out)
 
@@ -325,7 +329,7 @@ def _hessian_product(name, func, inputs, v, create_graph, strict):
         if strict:
             _strict_jacobian(first)
         first = _filled(first, items, False, True, "back")
-        got = _filled(_gradients(first, items, vs, create_graph), items, strict, create_graph, "back")
+        got = _filled(_gradients(first, items, vs, create_graph), items, strict, create_graph, "back", "hessian")
     return _finish((output,), create_graph)[0], _back(_finish(got, create_graph), many)
 
 

@@ -5,6 +5,7 @@ import inspect
 
 from .. import errors
 from ..core.record import tls
+from ..errors_autograd import inference_saved
 
 
 class _Mode:
@@ -201,3 +202,9 @@ def is_anomaly_enabled() -> bool:
 def is_anomaly_check_nan_enabled() -> bool:
     """Whether `autograd.detect_anomaly` looks for nan in gradients."""
     return tls.me.extra.get("check_nan", True)
+
+
+def refuse():
+    """An inference tensor is being saved for a backward pass: RuntimeError, but in a function that torch.func differentiates."""
+    if "taping" not in tls.me.extra and "transforms" not in tls.me.extra:
+        raise inference_saved()

@@ -5,11 +5,12 @@ import itertools
 from ..core.record import tls
 from ..core.spec import Spec
 from ..core.stretch import tape
-from ..errors_autograd import freed, inference_saved, no_hooks, nothing_saved
+from ..errors_autograd import freed, no_hooks, nothing_saved
 from ..handles import RemovableHandle
 from ..ops.registry import SCALAR
 from ..tracebacks import stack_of_call
 from .derive import backward_of
+from .mode import refuse
 
 _sequence = itertools.count()
 tape.now = _sequence.__repr__
@@ -384,7 +385,7 @@ def record(plan, values, edges, numbers, outs, tensors=None):
                 storage = t._storage
                 version = storage.version
                 if version < 0:
-                    raise inference_saved()
+                    refuse()
                 guards.append((storage, version))
     for k in bwd.save_out:
         saved.append(outs[k])
@@ -399,7 +400,7 @@ def guarded_versions(tensors, positions):
     """The versions of these operands; an operand that is None is the one written to."""
     held = [tensors[i]._storage for i in positions if tensors[i] is not None]
     if any(storage.version < 0 for storage in held):
-        raise inference_saved()
+        refuse()
     return [(storage, storage.version) for storage in held]
 
 

@@ -149,9 +149,13 @@ class Undo:
         if self.before is not None:
             self.before.written += self.written
 
+    def left(self):
+        """What the function has left in the storages that it wrote to, for who runs it once more on values that are its own."""
+        return [(s, s.value, s.version) for s in {id(s): s for s, _ in self.written}.values() if s.host is None]
+
     def all(self):
-        for storage, value, version in reversed(self.written):
-            storage.value, storage.version = value, version
+        for storage, held in reversed(self.written):
+            storages.put_back(storage, held)
         default_generator.rewind(self.random)
 
 
@@ -159,9 +163,11 @@ def writes(storage, value):
     """Called before a value is written to a storage from outside of all transformations. Raises NeedsValues."""
     undo = tls.me.extra.get("undo")
     if undo is not None:
-        if is_traced(value) or storage.host is not None:
+        if is_traced(value):
             raise NeedsValues
-        undo.written.append((storage, storage.value, storage.version))
+        host = storage.host  # as it is: what is taken from numpy's memory while jax traces would be a tracer
+        kept = None if host is None else host.buffer.copy()
+        undo.written.append((storage, (storage.value, storage.spec, storage.version, host, kept)))
 
 
 def watch(value):

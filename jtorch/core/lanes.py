@@ -5,6 +5,7 @@ recorded as what runs outside, with the tape and all; nothing has to be traced b
 """
 
 import jax
+import numpy as np
 
 from .. import errors_func
 from .program import Plan
@@ -28,6 +29,10 @@ class Lane:
         raise unknown()
 
     __jax_array__ = __array__
+
+
+class Slices(np.ndarray):
+    """The numbers of all slices of a vmap, as what checks values sees them."""
 
 
 inside = None  # whether a vmap by lanes runs in this thread; autograd sets it
@@ -82,4 +87,4 @@ def _many(plan, size, mask, numbers):
     return made
 
 
-__all__ = ["ByTracing", "Lane", "call", "is_traced"]
+__all__ = ["ByTracing", "Lane", "Slices", "call", "is_traced"]

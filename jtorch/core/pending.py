@@ -26,6 +26,15 @@ class Pending:
         return self.value
 
 
+def concrete(make, *args):
+    """What make(*args) gives, which outlives a function that jax traces now, and so must be none of its tracers."""
+    value = make(*args)
+    if isinstance(value, jax.core.Tracer):
+        with jax.ensure_compile_time_eval():
+            value = make(*args)
+    return value
+
+
 class Small:
     """Stands in a Pending for the graph that made it: a small numpy array, which nobody writes to, not on the device yet.
 
@@ -42,11 +51,7 @@ class Small:
         self.taken = 0  # times, by programs
 
     def compute(self, pending):
-        value = self.to_device(self.array)
-        if isinstance(value, jax.core.Tracer):
-            with jax.ensure_compile_time_eval():
-                value = self.to_device(self.array)
-        pending.value = value
+        pending.value = concrete(self.to_device, self.array)
         pending.graph = None
 
     def input(self, graph):

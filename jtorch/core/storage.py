@@ -15,7 +15,7 @@ from .families import of_parts
 from .lanes import Lane, is_traced, unknown
 from .mirror import Mirror, as_memory
 from .packing import placed
-from .pending import LITTLE, NO_DATA, Small
+from .pending import LITTLE, NO_DATA, Small, concrete
 from .program import Plan
 from .record import Pending, tls
 from .spec import Spec, extent
@@ -455,7 +455,8 @@ def unshare(storage, whole=False):
     host = storage.host
     spec = host.spec
     array = dtypes.values(host_view(storage, spec, 0), spec.dtype)
-    storage.value = _taken(array, spec.device) if whole or host.lent else to_device(np.array(array), spec.device)
+    itself = whole or host.lent
+    storage.value = concrete(_taken if itself else to_device, array if itself else np.array(array), spec.device)
     storage.spec = spec
     storage._host = None
 

@@ -15,6 +15,7 @@ from ..core.lanes import is_traced
 from ..core.layout import has_overlap
 from ..core.pending import Pending
 from ..core.record import tls
+from ..core.slices import of_slices
 from ..core.spec import Spec
 from ..core.storage import Storage
 from ..core.wide import is_wide
@@ -252,7 +253,7 @@ def checkable(t):
         return spec
     v = t._storage.value
     if is_traced(v) or spec.device is not devices.cpu:
-        return None
+        return of_slices(v)
     if not storages.at_hand(v):
         return storages.known_of(t._storage, spec, t._offset)
     return storages.numpy_of(t._storage, spec, t._offset)
@@ -504,12 +505,15 @@ def _written_name(op):
     return found or f"{op.name}_.Tensor" * (second == "other") or f"{op.name}_"
 
 
-def _host_value(t):
-    """The value of a tensor as numpy: None for anything else, under a jax transformation and in a compiled region."""
+def _host_value(t, slices=False):
+    """The value of a tensor as numpy: None for anything else, under a jax transformation and in a compiled region.
+
+    slices: under a vmap those of all slices.
+    """
     if not isinstance(t, Tensor) or tls.me.scope is not None or tls.me.special is not None:
         return None
     if is_traced(t._storage.value):
-        return None
+        return of_slices(t._storage.value, True) if slices else None
     return storages.numpy_of(t._storage, t._spec, t._offset)
 
 

@@ -152,7 +152,7 @@ def _keeper(n, outs, public, save_in, save_out, guard_in, guard_out):
     held = [names[i] for i in guard_in]
     versions = ""
     for x in held:
-        versions += f"    s{x} = {x}._storage\n    n{x} = s{x}.version\n    if n{x} < 0:\n        raise refused()\n"
+        versions += f"    s{x} = {x}._storage\n    n{x} = s{x}.version\n    if n{x} < 0:\n        refuse()\n"
     source = _KEEP.format(
         names=", ".join(names),
         values=", ".join("v" + x for x in names),
@@ -163,7 +163,7 @@ def _keeper(n, outs, public, save_in, save_out, guard_in, guard_out):
         guards="".join(f"(s{x}, n{x}), " for x in held)
         + "".join(f"(r{k}, r{k}.version), " for k in guard_out if k < public),  # nobody can write to the others
     )
-    scope = {"refused": tape.inference_saved}
+    scope = {"refuse": tape.refuse}
     exec(compile(source, "<jtorch keep>", "exec"), scope)
     return scope["keep"]
 

@@ -35,7 +35,7 @@ def export(
         dynamic_shapes: sizes that may change, as PyTorch takes them. The forward is captured again with other sizes: what is the
             same in both holds for all, and what moves with one size is computed from it
 
-    ValueError: `mod` is no module. RuntimeError: its forward needs a value of a tensor, or does what a graph cannot show.
+    ValueError: `mod` is no module. torch._dynamo.exc.UserError: `args` is no tuple. RuntimeError: its forward needs a value of a tensor, or does what a graph cannot show.
     torch._dynamo.exc.UserError: dynamic_shapes do not fit the inputs, or name sizes that the forward fixes or equates.
     NotImplementedError: the forward computes with such sizes in another way.
 
@@ -43,7 +43,9 @@ def export(
     """
     if not isinstance(mod, Module):
         raise errors.not_module(mod)
-    args, kwargs = tuple(args), dict(kwargs or {})
+    if not isinstance(args, tuple):
+        raise errors.no_arguments(args)
+    kwargs = dict(kwargs or {})
     wanted = None if dynamic_shapes is None else read(mod, args, kwargs, dynamic_shapes)
     state = _state(mod)
     first = _capture(mod, args, kwargs, state)
@@ -76,6 +78,12 @@ def _plain(name):
     return "".join(c if c.isalnum() else "_" for c in name)
 
 
+class _Given(str):
+    """A result that is an argument, a parameter or a buffer, as it was given: the name of its placeholder."""
+
+    __slots__ = ()
+
+
 class _Captured:
     """One run of the forward: its graph with placeholders for state and arguments, and the form of the results."""
 
@@ -90,16 +98,16 @@ class _Captured:
             if id(t) not in state and not any(t is x for x in self.leaves):
                 state[id(t)] = (f"c_lifted_tensor_{k}", InputKind.CONSTANT_TENSOR, f"lifted_tensor_{k}", None, t)
         old = dict(zip(map(id, self.inputs), self.graph.find_nodes(op="placeholder")))
-        graph, given, specs = Graph(), {}, []
+        graph, given, specs, placeholders = Graph(), {}, [], {}
         for key, (name, kind, target, persistent, t) in state.items():
-            node = graph.create_node("placeholder", name, name=name)
+            node = placeholders[name] = graph.create_node("placeholder", name, name=name)
             specs.append(InputSpec(kind, TensorArgument(node.name), target, persistent))
             if key in old:
                 given[old[key]] = node
             if kind is InputKind.CONSTANT_TENSOR or persistent is False:
                 constants[target] = t
         for leaf, name in zip(self.leaves, self.names):
-            node = graph.create_node("placeholder", name, name=name)
+            node = placeholders[name] = graph.create_node("placeholder", name, name=name)
             if isinstance(leaf, Tensor) and id(leaf) in old:
                 given[old[id(leaf)]] = node
             is_tensor = isinstance(leaf, Tensor)
@@ -109,7 +117,8 @@ class _Captured:
         for node in self.graph.nodes:
             if node.op not in ("placeholder", "output"):
                 given[node] = graph.node_copy(node, given.__getitem__)
-        outputs = tuple(given[x] if isinstance(x, Node) else x for x in self.outputs)
+        given |= {_Given(name): node for name, node in placeholders.items()}
+        outputs = tuple(given[x] if isinstance(x, Node | _Given) else x for x in self.outputs)
         graph.output(outputs)
         args_out = [TensorArgument(x.name) if isinstance(x, Node) else ConstantArgument("", x) for x in outputs]
         kinds = [OutputSpec(OutputKind.USER_OUTPUT, arg) for arg in args_out]
@@ -124,7 +133,8 @@ def _names(mod, args, kwargs):
     """A name for each leaf of the arguments: that of its parameter, with where it is inside."""
     parameters = list(inspect.signature(mod.forward).parameters.values())
     named = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    tops = [*((named[k] if k < len(named) else f"args_{k - len(named)}") for k in range(len(args))), *kwargs]
+    more = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
+    tops = [*((named[k] if k < len(named) else f"{more}_{k - len(named)}") for k in range(len(args))), *kwargs]
     found = []
     for top, value in zip(tops, (*args, *kwargs.values())):
         for path, _ in _pytree.tree_flatten_with_path(value)[0]:
@@ -158,7 +168,12 @@ def _capture(mod, args, kwargs, state):
     nodes |= dict(zip(map(id, inputs), module.graph.find_nodes(op="placeholder")))
     outputs = []
     for x in flat:
-        if isinstance(x, Tensor) and id(x) not in nodes:
+        if not isinstance(x, Tensor):
+            outputs.append(x)
+        elif id(x) in nodes:
+            outputs.append(nodes[id(x)])
+        elif id(x) in known:
+            outputs.append(_Given(known[id(x)]))
+        else:
             raise errors.not_captured("a result is a tensor that no call of torch has made, and no argument")
-        outputs.append(nodes[id(x)] if isinstance(x, Tensor) else x)
     return _Captured(module.graph, inputs, outputs, leaves, names, in_spec, out_spec)

@@ -82,7 +82,8 @@ class Dim:
     __rmul__ = __mul__
 
     def __repr__(self):
-        return f"Dim('{self.__name__}', min={self.min}{'' if self.max is UNBOUNDED else f', max={self.max}'})"
+        low = "" if self.min == 2 else f", min={self.min}"  # 2 is what PyTorch takes for no bound
+        return f"Dim('{self.__name__}'{low}{'' if self.max is UNBOUNDED else f', max={self.max}'})"
 
 
 def _unsupported(what, other, dim, wanted):

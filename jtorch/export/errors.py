@@ -42,6 +42,14 @@ def unflattened() -> NotImplementedError:
     )
 
 
+def no_arguments(args) -> UserError:
+    return UserError(f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
+
+
+def keywords(got, want) -> ValueError:
+    return ValueError(f"Ran into a kwarg keyword mismatch: Got the following keywords {got} but expected {want}")
+
+
 def structure(want, got) -> ValueError:
     return ValueError(
         f"Trying to flatten user inputs with exported input tree spec: \n{want}\nbut actually got inputs with tree spec of: \n{got}"

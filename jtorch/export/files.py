@@ -43,6 +43,10 @@ def save(ep, f, *, extra_files=None, opset_version=None) -> None:
 
     NotImplementedError: it calls what is not torch's. Only jtorch reads the file.
     """
+    if not isinstance(ep, ExportedProgram):
+        raise TypeError(
+            f"The 'ep' parameter must be an instance of 'ExportedProgram', got '{type(ep).__name__}' instead."
+        )
     nodes = [
         {"op": n.op, "name": n.name, "target": _target(n), "args": _plain(n.args), "kwargs": _plain(n.kwargs)}
         for n in ep.graph.nodes

@@ -103,6 +103,16 @@ class ExportGraphSignature:
         return self._of(InputKind.BUFFER)
 
     @property
+    def non_persistent_buffers(self):
+        """The names of the buffers that no state dict has."""
+        return tuple(s.target for s in self.input_specs if s.kind is InputKind.BUFFER and s.persistent is False)
+
+    @property
+    def lifted_tensor_constants(self):
+        """The names of the tensors that are no parameters or buffers."""
+        return self._of(InputKind.CONSTANT_TENSOR)
+
+    @property
     def user_inputs(self):
         """Of what the caller gives: the placeholder's name for a tensor, the value for anything else."""
         return tuple(_said(s.arg) for s in self.input_specs if s.kind is InputKind.USER_INPUT)
@@ -196,9 +206,13 @@ class ExportedProgram:
     def flatten(self, args, kwargs):
         """The leaves of a call's arguments. AssertionError: they are not of the kind that the program was made for."""
         order = list(self.in_spec_kwargs)
+        if kwargs.keys() != set(order):
+            raise errors.keywords(list(kwargs), order)
         leaves, spec = _pytree.tree_flatten((tuple(args), {k: kwargs[k] for k in order if k in kwargs} | kwargs))
         if spec != self.in_spec:
-            raise errors.structure(self.in_spec, spec)
+            if not _same_keys(spec, self.in_spec):
+                raise errors.structure(self.in_spec, spec)
+            leaves = self.in_spec.flatten_up_to((tuple(args), {k: kwargs[k] for k in order}))
         found = []
         for k, (leaf, check, name) in enumerate(
             zip(leaves, self.checks, self.graph_signature.placeholders, strict=True)
@@ -248,6 +262,8 @@ class ExportedProgram:
         graph.set_codegen(_TreeCodeGen(self.graph_signature.placeholders))
         object.__setattr__(root, "_program", self)
         made = GraphModule(root, graph)
+        for spec in self.graph_signature.input_specs:
+            _as_it_was(made, spec)
         object.__setattr__(made, "_program", self)
         for name in ("train", "eval"):
             object.__setattr__(made, name, _refuse(name))
@@ -269,6 +285,29 @@ class ExportedProgram:
     __repr__ = __str__
 
 
+def _as_it_was(root, spec):
+    """What a graph's module holds is a buffer to it: make it what it was where that is in no state dict."""
+    *path, name = (spec.target or "").split(".")
+    for part in path:
+        root = root._modules.get(part)
+    if root is None or name not in root._buffers:
+        return
+    if spec.kind is InputKind.CONSTANT_TENSOR:
+        root.__dict__[name] = root._buffers.pop(name)
+    elif spec.persistent is False:
+        root._non_persistent_buffers_set.add(name)
+
+
+def _same_keys(a, b) -> bool:
+    """Whether two specs differ at most in the order of the keys of dicts."""
+    if a.type is not b.type or a.num_children != b.num_children:
+        return False
+    if a.type is not dict:
+        return a.context == b.context and all(map(_same_keys, a.children(), b.children()))
+    mine, other = (dict(zip(s.context, s.children())) for s in (a, b))
+    return mine.keys() == other.keys() and all(_same_keys(mine[k], other[k]) for k in mine)
+
+
 def _refuse(name):
     def refuse(mode=True):
         raise NotImplementedError(f"Calling {name}() is not supported yet.")
@@ -284,5 +323,7 @@ def _place(root, spec, value):
         root = root._modules[part]
     if isinstance(value, Parameter):
         root.register_parameter(name, value)
+    elif spec.kind is InputKind.CONSTANT_TENSOR:
+        setattr(root, name, value)
     else:
         root.register_buffer(name, value, persistent=bool(spec.persistent))

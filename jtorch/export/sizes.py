@@ -256,6 +256,8 @@ def _relation(words, slope, offset, words2, slope2, offset2):
         return f"{words} == {words2}"
     if slope == slope2 == 1:
         return f"{words2} == {offset2 - offset} + {words}"
+    if (slope2, offset2) == (1, 0):
+        return f"{words} == {f'{offset} + ' if offset else ''}{slope} * {words2}"
     return f"{words} == {slope}*({words2} - {offset2})/{slope2} + {offset}"
 
 

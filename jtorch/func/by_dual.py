@@ -16,7 +16,7 @@ def jvp(func, arguments, tangents, has_aux):
     Raises ByTracing where the function is to be traced.
     """
     recording = tls.me.grad
-    given = [_alike(t, t._spec, recording) for t in arguments.tensors]
+    given = [alike(t, recording) for t in arguments.tensors]
     forward_ad.enter_dual_level(of_func=True)
     try:
         with forward_ad._set_fwd_grad_enabled(True), Taping() as here:
@@ -25,7 +25,7 @@ def jvp(func, arguments, tangents, has_aux):
                 if tangent is None:
                     continue
                 to = tangent if tangent.dtype == t.dtype else tangent.to(t.dtype)
-                set_tangent(t, _alike(to, to._spec, recording))
+                set_tangent(t, alike(to, recording))
             out = arguments.run(func, given)
         if here.hooked or any(t._storage.version != here.birth for t in given):
             raise ByTracing
@@ -34,16 +34,17 @@ def jvp(func, arguments, tangents, has_aux):
         moved = [tangent_of(t) for t in leaves]
     finally:
         forward_ad.exit_dual_level()
-    moved = [t.new_zeros(t.shape) if m is None else _alike(m, m._spec, True) for t, m in zip(leaves, moved)]
-    results = unflatten(tree, [_alike(t, t._spec, True) for t in leaves]), unflatten(tree, moved)
+    moved = [t.new_zeros(t.shape) if m is None else alike(m) for t, m in zip(leaves, moved)]
+    results = unflatten(tree, [alike(t) for t in leaves]), unflatten(tree, moved)
     if not has_aux:
         return results
     leaves, tree = flatten(aux)
-    return *results, unflatten(tree, [_alike(x, x._spec, True) if isinstance(x, Tensor) else x for x in leaves])
+    return *results, unflatten(tree, [alike(x) if isinstance(x, Tensor) else x for x in leaves])
 
 
-def _alike(t, spec, recording):
-    """A tensor with the value and the history of another, and without its tangent."""
+def alike(t, recording=True):
+    """A tensor with the value and the history of another, in memory of its own, and without its tangent."""
+    spec = t._spec
     if t._storage.spec is not spec:
         spec = Spec.dense(tuple(spec.shape), spec.dtype, spec.device)
     return wrap(value_of(t), spec, edge_of(t) if recording else None)

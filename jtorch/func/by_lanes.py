@@ -33,22 +33,32 @@ def run(func, arguments, in_axes, size, out_dims_of):
     recording = tls.me.grad
     with here:
         tensors = [_given(t, axis is not None, here, recording) for t, axis in zip(moved, in_axes)]
-        before = [(t._storage, t._storage.version) for t in tensors]
+        before = [(t._storage, t._storage.version, t._spec) for t in tensors]
         out = arguments.run(func, tensors)
         dims = out_dims_of(out)
     leaves, tree = flatten(out)
     if recording:
-        written = [t for t, (storage, version) in zip(tensors, before) if t._storage.version != version]
+        written = [t for t, (_, version, _) in zip(tensors, before) if t._storage.version != version]
         join([*leaves, *written], here)
-    results = [_taken(t, dim, here, recording) if isinstance(t, Tensor) else t for t, dim in zip(leaves, dims)]
-    for original, t, axis, (storage, version) in zip(arguments.tensors, tensors, in_axes, before):
+    for original, t, axis, (storage, version, spec) in zip(arguments.tensors, tensors, in_axes, before):
         times = t._storage.version - version if t._storage is storage else 0
         if times:
+            if t._spec is not spec:  # turned in place: the caller's has the dimensions that it had
+                if recording and edge_of(t) is not None:
+                    raise ByTracing
+                t = make(storage, spec)
             if axis is None and type(value_of(t)) is Lane:
                 raise ByTracing
             original.copy_(_taken(t, axis, here, recording))
             original._storage.version += times - 1
-    return results, tree
+    given = {
+        id(t): (original, axis)
+        for original, t, axis, (storage, version, spec) in zip(arguments.tensors, tensors, in_axes, before)
+        if t._storage is storage and t._spec is spec
+    }
+    return [
+        _result(t, dim, given, here, recording) if isinstance(t, Tensor) else t for t, dim in zip(leaves, dims)
+    ], tree
 
 
 def _dense(shape, spec):
@@ -65,6 +75,19 @@ def _given(t, sliced, here, recording):
     if edge is not None:
         made._edge = (_In(made._spec, edge, here, sliced), 0)
     return made
+
+
+def _result(t, dim, given, here, recording):
+    """A result outside: an argument that is returned as it is itself, or turned; so is what all slices share, from elsewhere too."""
+    original, axis = given.get(id(t), (None, None))
+    if original is not None and axis is None and dim is None:
+        return original
+    if axis is not None and dim is not None and -original.ndim <= dim < original.ndim:
+        dim %= original.ndim
+        return original if dim == axis else original.movedim(axis, dim)
+    if dim is None and t._base is None and t._storage.version < here.birth:
+        return t
+    return _taken(t, dim, here, recording)
 
 
 def _taken(t, dim, here, recording):

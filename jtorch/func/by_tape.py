@@ -47,7 +47,10 @@ class Attempt(Undo):
 
     def __exit__(self, failed, *exc):
         super().__exit__(failed)
-        if failed is None or not issubclass(failed, self.given_up):
+        of_values = tls.me.extra.get("of_values", False)  # where the function is traced they are not known
+        if self.before is None:
+            tls.me.extra.pop("of_values", None)
+        if failed is None or of_values or not issubclass(failed, self.given_up):
             return False
         self.all()
         return True
@@ -68,7 +71,8 @@ class _Use(PythonNode):
 
 
 class Forward:
-    """A function called with tensors of its own. leads: whether the results need gradients beyond those asked for.
+    """A function called with tensors of its own. leads: whether the results need gradients beyond those asked for, which a pullback
+    gives that is called where there are gradients, though the function ran without (outer).
 
     uses: the tensors that it is differentiated by. out: what it gave.
     """
@@ -94,7 +98,7 @@ class Forward:
         if t._storage.spec is not spec:
             spec = Spec.dense(tuple(spec.shape), spec.dtype, spec.device)
         made = wrap(value_of(t), spec)
-        edge = edge_of(t) if self.outer and differentiable(spec) else None
+        edge = edge_of(t) if (self.outer or wanted) and differentiable(spec) else None
         if wanted or edge is not None:
             made._edge = (_Use(made, edge, self.here), 0)
         tangent = tangent_of(t)
@@ -104,7 +108,7 @@ class Forward:
 
     def look(self, leaves):
         """Find out whether what these results depend on needs gradients elsewhere."""
-        self.leads = self.outer and _leads([edge_of(x) for x in leaves if isinstance(x, Tensor)], self.here)
+        self.leads = _leads([edge_of(x) for x in leaves if isinstance(x, Tensor)], self.here)
         if self.leads and self.here.hooked:
             raise ByTracing  # hooks are of one level of gradients, and the tape has one for all
 
@@ -112,7 +116,7 @@ class Forward:
         """A result as it is outside: it needs a gradient if there is more to differentiate."""
         if not isinstance(t, Tensor) or edge_of(t) is None:
             return t
-        if t._storage.version < self.here.birth if t._rg else self.leads:
+        if t._storage.version < self.here.birth if t._rg else self.outer and self.leads:
             return t  # a leaf from outside, or what depends on one
         made = wrap(value_of(t), _plain(t._spec))
         tangent = tangent_of(t)

@@ -86,9 +86,12 @@ class _Checked:
         return self.results.take(out)
 
 
+_CALLS = {"jacrev": "vjp(f, *primals)", "jacfwd": "jvp(f, primals, tangents)"}  # what PyTorch's error is about
+
+
 def _checked(out, kind):
     """The tensors of a result, checked."""
-    all_tensors(out, "vjp(f, *primals)" if kind == "jacrev" else "jvp(f, primals, tangents)")
+    all_tensors(out, _CALLS[kind])
     leaves = flatten(out)[0]
     _real(leaves, kind, "output")
     return leaves
@@ -97,17 +100,17 @@ def _checked(out, kind):
 def _rows_by_lanes(func, split, has_aux):
     """The Jacobian by the tape, whose pass runs for all rows at once. Raises where it is not to go so."""
     forward = by_tape.Forward(func, split)
-    out, aux = with_aux(forward.out, "jacrev") if has_aux else (forward.out, None)
+    out, aux = with_aux(forward.out, _CALLS["jacrev"]) if has_aux else (forward.out, None)
     leaves = _checked(out, "jacrev")
     forward.look([*leaves, *flatten(aux)[0], *forward.tensors])
     if forward.here.hooked:
         raise ByTracing
-    specs = [t._spec for t in leaves]
+    specs, leads = [t._spec for t in leaves], forward.outer and forward.leads
     total, parts = by_lanes.basis(specs)
     with Lanes(total) as here:
         cotangents = [by_lanes.given(value_of(b), _dense(s), here) for b, s in zip(parts, specs)]
-        grads = by_tape.gradients(leaves, forward, cotangents, forward.leads)
-    grads = [by_lanes.all_slices(g, here, forward.leads) for g in grads]
+        grads = by_tape.gradients(leaves, forward, cotangents, leads)
+    grads = [by_lanes.all_slices(g, here, leads) for g in grads]
     forward.write_back(split.arguments.tensors)
     rows, at = [], 0
     for s in specs:
@@ -126,7 +129,7 @@ def _columns_by_lanes(func, split, has_aux):
     with Lanes(total) as here:
         for k, b, s in zip(split.flat, parts, specs):
             tangents[k] = by_lanes.given(value_of(b), _dense(s), here)
-        paired = (lambda *args, **kwargs: with_aux(func(*args, **kwargs), "jacfwd")) if has_aux else func
+        paired = (lambda *args, **kwargs: with_aux(func(*args, **kwargs), _CALLS["jacfwd"])) if has_aux else func
         results = by_dual.jvp(paired, split.arguments, tangents, has_aux)
     leaves, tree = flatten(results[0])
     _checked(results[0], "jacfwd")
@@ -173,7 +176,7 @@ def _jacobian(kind, func, argnums, has_aux, randomness="error"):
         count = {}
 
         def run(*arrays):
-            function = split.function_of(func, arrays, checked, aux, kind, hooked.rows)
+            function = split.function_of(func, arrays, checked, aux, _CALLS[kind], hooked.rows)
             rows, extra = transform(function, [arrays[k] for k in split.flat], randomness)
             count["out"] = len(rows)
             return (*[j for row in rows for j in row], *extra)

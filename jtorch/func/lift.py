@@ -197,9 +197,12 @@ def _lifted(fn, tensors, user):
     moving += [None if dual is None else tangent_of(t) for t in captured]
     with _no_duals(dual):
         if me.grad and any(edge_of(t) is not None for t in captured):
+            left = undo.left()
             undo.all()
             with undo:
                 results = taped(fn, tensors, user)
+            for storage, value, version in left:
+                storage.value, storage.version = value, version
         moved = ()
         if any(t is not None for t in moving):
             undo.all()

@@ -10,6 +10,7 @@ from ..autograd.levels import level, levels, refuse_nested_forward
 from ..autograd.transformed import Carried, conjugate, cotangent, history
 from ..core import extend
 from ..core.record import tls
+from ..creation import ones
 from ..tensor import Tensor, edge_of
 from . import by_dual, by_tape, hooked
 from .lift import Arguments, Results, is_tensor, lift
@@ -137,7 +138,7 @@ def _grad_and_value_by_tape(func, split, has_aux):
     out, aux = with_aux(forward.out, _GRAD) if has_aux else (forward.out, None)
     _check_scalar(out)
     forward.look([out, *flatten(aux)[0], *forward.tensors])
-    grads = split.rebuild(by_tape.gradients([out], forward, None, forward.leads))
+    grads = split.rebuild(by_tape.gradients([out], forward, None, forward.outer and forward.leads))
     forward.write_back(split.arguments.tensors)
     value = forward.outside(out)
     return grads, (value, forward.everywhere(aux)) if has_aux else value
@@ -287,10 +288,16 @@ def _cotangents(cotangents, result, specs):
             f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. "
             f"cotangents: {outline(tree)}, primal output: {outline(expected)}"
         )
-    for g, s in zip(leaves, specs):
-        if tuple(g.shape) != tuple(s.shape):
+    for k, (g, s) in enumerate(zip(leaves, specs)):
+        if g is None and s.numel == 1:
+            leaves[k] = ones(tuple(s.shape), dtype=s.dtype, device=s.device)
+        elif g is None:
+            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+        elif not isinstance(g, Tensor):
+            raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
+        elif tuple(g.shape) != tuple(s.shape):
             raise RuntimeError(
-                f"Mismatch in shape: grad_output[0] has a shape of {g.shape} and output[0] has a shape of {s.shape}."
+                f"Mismatch in shape: grad_output[{k}] has a shape of {g.shape} and output[{k}] has a shape of {s.shape}."
             )
     return leaves
 
@@ -413,7 +420,9 @@ def linearize(func, *primals):
 
 
 def functionalize(func, *, remove="mutations"):
-    """The function itself: recorded programs have no mutations."""
+    """The function itself, as recorded programs have no mutations. A result that shares memory with an argument it has written to is
+    the argument's new value by itself, and with "mutations_and_views" no result shares an argument's memory.
+    """
     if remove not in ("mutations", "mutations_and_views"):
         raise RuntimeError(
             f"functionalize(f, remove='mutations'): received invalid argument for remove={remove}. Valid options are:\n"
@@ -424,7 +433,14 @@ def functionalize(func, *, remove="mutations"):
 
     @functools.wraps(func)
     def wrapper(*args, **kwargs):
-        return func(*args, **kwargs)
+        given = [t for t in flatten((args, kwargs))[0] if is_tensor(t)]
+        before = {id(t._storage): t._storage.version for t in given}
+        out = func(*args, **kwargs)
+        apart = {
+            id(t._storage) for t in given if remove != "mutations" or before.get(id(t._storage)) != t._storage.version
+        }
+        leaves, tree = flatten(out)
+        return unflatten(tree, [by_dual.alike(t) if is_tensor(t) and id(t._storage) in apart else t for t in leaves])
 
     return wrapper
 

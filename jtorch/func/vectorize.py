@@ -6,9 +6,11 @@ import itertools
 import jax
 import jax.numpy as jnp
 
+from .. import errors_func
 from ..autograd import whole
 from ..autograd.levels import level
 from ..core.record import tls
+from ..core.rng import default_generator
 from ..ops import registry
 from ..tensor import Tensor
 from . import by_lanes, by_tape
@@ -109,10 +111,7 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
         if not sizes:
             raise ValueError("vmap: Expected at least one Tensor to vmap over")
         if any(s != sizes[0] for s in sizes):
-            raise ValueError(
-                "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
-                f"{sizes} for the mapped dimension"
-            )
+            raise errors_func.mapped_sizes(sizes)
         if chunk_size is not None and chunk_size < sizes[0]:
             return _in_chunks(func, args, kwargs, dims, sizes[0], out_dims, randomness, chunk_size)
         return _run(func, args, kwargs, dims, sizes[0], out_dims, randomness)
@@ -208,8 +207,10 @@ def _out_dims(out_dims, out, func):
 
 def _in_chunks(func, args, kwargs, dims, size, out_dims, randomness, chunk):
     leaves, tree = flatten(args)
-    parts = []
+    parts, mark = [], default_generator.mark()
     for start in range(0, size, chunk):
+        if randomness == "same":
+            default_generator.rewind(mark)  # all chunks see the numbers of the first
         n = min(chunk, size - start)
         some = [x if d is None else x.narrow(d, start, n) for x, d in zip(leaves, dims)]
         parts.append(_run(func, unflatten(tree, some), kwargs, dims, n, out_dims, randomness))

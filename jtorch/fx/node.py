@@ -1,7 +1,9 @@
 """Nodes of an fx graph: an operation with arguments among which are other nodes, in a doubly linked list."""
 
 import builtins
+import functools
 import inspect
+import operator
 import sys
 import types
 import typing
@@ -14,7 +16,15 @@ BaseArgumentTypes = typing.Any
 base_types: tuple = ()  # set by proxy, which knows all of them
 
 # Calls that have an effect although nobody reads their result.
-_side_effectful_functions: set = set()
+_side_effectful_functions: set = {operator.setitem}
+_DRAWING = "rand randn randint randperm rand_like randn_like randint_like normal poisson bernoulli multinomial".split()
+
+
+@functools.cache
+def _effectful_of_torch() -> frozenset:
+    """Those of torch: what moves the generator along, and assertions."""
+    torch = sys.modules[__package__.partition(".")[0]]
+    return frozenset(getattr(torch, name) for name in (*_DRAWING, "_assert"))
 
 
 def has_side_effect(fn):
@@ -91,6 +101,14 @@ def _type_repr(obj) -> str:
 
 
 _LEGAL_OPS = ("placeholder", "get_attr", "call_function", "call_module", "call_method", "output", "root")
+
+
+def _writes(target) -> bool:
+    """Whether an operator writes to an argument: by its schema, or, of ATen's, by its name."""
+    schema, packet = getattr(target, "_schema", None), getattr(target, "overloadpacket", None)
+    if schema is not None:
+        return schema.is_mutable
+    return packet is not None and packet.__name__.endswith("_")
 
 
 class Node:
@@ -236,7 +254,9 @@ class Node:
         if self.op in ("placeholder", "output"):
             return True
         if self.op == "call_function":
-            return self.target in _side_effectful_functions
+            return (
+                self.target in _side_effectful_functions or self.target in _effectful_of_torch() or _writes(self.target)
+            )
         if self.op == "call_module":
             module = self.graph.owning_module
             if module is not None:

@@ -332,7 +332,11 @@ floats_only(leaky_relu, "leaky_relu_cpu")
 
 def _negative(name, slope):
     """In place PyTorch derives from the result, of which a negative slope leaves no telling what it came from."""
-    return lambda call: functools.partial(errors_autograd.negative_slope, name) if call.get(slope, 0) < 0 else None
+    return lambda call: _refused(name) if call.get(slope, 0) < 0 else None
+
+
+def _refused(name):
+    return functools.partial(errors_autograd.negative_slope, name)
 
 
 elu.derives_in_place(_negative("elu", "alpha"), by_result=True)
@@ -423,13 +427,9 @@ def rrelu_mean(input: Array, lower: float, upper: float, inplace: bool = False) 
 
 
 rrelu_mean.check(lambda input, lower, upper, inplace=False: _check_slopes(lower, upper))
-
-
-def _negative_mean(call):
-    return _negative("leakyReLu", "slope")({"slope": call["lower"] + call["upper"]})
-
-
-rrelu_mean.derives_in_place(_negative_mean, by_result=True)
+rrelu_mean.derives_in_place(
+    lambda call: _refused("leakyReLu") if call["lower"] + call["upper"] < 0 else None, by_result=True
+)
 
 
 floats_only(rrelu_mean, "leaky_relu_cpu")

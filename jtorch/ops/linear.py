@@ -16,7 +16,7 @@ from jtorch.errors import warn
 from . import backend, formats, registry
 from .arithmetic import mul
 from .bags import MANY_NUMBERS, equal_bags, uneven_bags
-from .places import picked
+from .places import outside, picked
 from .registry import Key, composite, op
 
 # linear: torch calls addmm or mm on a matrix and names the node after it; it views the result otherwise.
@@ -216,7 +216,7 @@ def _(weight, indices, padding_idx=None, scale_grad_by_freq=False):
 @embedding_rows.check_values
 def _(weight, indices, padding_idx=None, scale_grad_by_freq=False):
     if isinstance(indices, np.ndarray) and weight is not None:
-        if indices.size and (indices.min() < 0 or indices.max() >= weight.shape[0]):
+        if outside(indices, 0, weight.shape[0]) is not None:
             raise errors.index_out_of_range()
 
 

@@ -8,6 +8,7 @@ from .. import errors
 from ..core import blas, shapes
 from . import registry
 from .arguments import scalar_name
+from .places import of_values
 from .products import batch_shape
 
 
@@ -131,8 +132,9 @@ def failure(name: str, words: str, info: np.ndarray) -> str | None:
 def demand(name: str, words: str, info, error=errors.LinAlgError):
     """Raise where a matrix had no factors. This waits for the value, as torch does on a GPU; under a jax
     transformation and in a compiled region, where there is none, nothing is checked."""
-    host = registry.host_value(info)
+    host = registry.host_value(info, True)
     if host is not None:
         message = failure(name, words, host)
         if message is not None:
+            of_values(host)
             raise error(message)

@@ -6,6 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ..core.lanes import Slices
+from ..core.record import tls
 from .arguments import axis
 from .backend import accumulator, on_cpu
 from .registry import Array
@@ -32,10 +34,20 @@ def outside(index: np.ndarray | None, low: int, high: int):
     if index.size <= FEW:  # a loop takes 1 us for some numbers, numpy 4
         for value in index.reshape(-1).tolist():
             if not low <= value < high:
+                of_values(index)
                 return int(value)
         return None
     bad = index[(index < low) | (index >= high)]
-    return int(bad.flat[0]) if bad.size else None
+    if not bad.size:
+        return None
+    of_values(index)
+    return int(bad.flat[0])
+
+
+def of_values(looked_at: np.ndarray):
+    """Say that the error that comes is about numbers that were looked at: under a vmap, whoever traced the function would not see them."""
+    if type(looked_at) is Slices:
+        tls.me.extra["of_values"] = True
 
 
 def positions(index: Array, dim: int) -> tuple:

@@ -434,7 +434,9 @@ class Composite(Record):
 
 
 read_view: Callable = None  # set by core.strided's user, ops.views
-host_value: Callable = lambda x: None  # a tensor's value as numpy; None where it cannot be known yet. Set by dispatch
+host_value: Callable = lambda x, slices=False: (
+    None
+)  # a tensor's value as numpy; None where it cannot be known yet. Set by dispatch
 
 
 _CATEGORIES = {

@@ -11,11 +11,12 @@ from math import prod
 
 from .. import aten
 from ..autograd import engine
+from ..core.lanes import Lane
 from ..core.record import tls
 from ..tensor import Tensor
 from . import products
 from ._python_dispatch import TorchDispatchMode
-from ._pytree import tree_map
+from ._pytree import tree_leaves, tree_map
 from .module_tracker import ModuleTracker
 
 flop_registry: dict = {}
@@ -198,16 +199,16 @@ class FlopCounterMode:
         if self.display:
             print(self.get_table(self.depth))
 
-    def _count(self, packet, args, kwargs, out):
+    def _count(self, packet, args, kwargs, out, times=1):
         formula = self.flop_registry.get(packet)
         if formula is not None:
-            flops = formula(*args, **kwargs, out_val=out)
+            flops = times * formula(*args, **kwargs, out_val=out)
             for name in self.mod_tracker.parents:
                 self.flop_counts[name][packet] += flops
 
-    def _count_products(self, found):
+    def _count_products(self, found, times=1):
         for name, shapes, out in found:
-            self._count(getattr(aten, name), shapes, {}, out)
+            self._count(getattr(aten, name), shapes, {}, out, times)
 
 
 class _Mode(TorchDispatchMode):
@@ -221,11 +222,26 @@ class _Mode(TorchDispatchMode):
         packet = func.overloadpacket
         made_of = products.FORWARD.get(packet.__name__.rstrip("_")) if packet.namespace == "aten" else None
         if packet in self.counter.flop_registry:
-            self.counter._count(packet, args, kwargs, out)
+            sliced = [t._storage.value for t in args if isinstance(t, Tensor) and type(t._storage.value) is Lane]
+            if packet is aten.mm and len(sliced) == 2:
+                packet = aten.bmm
+                args = [(1, *t.shape) for t in args]
+            self.counter._count(packet, args, kwargs, out, _slices(sliced))
         elif made_of is not None:
             shapes, named, shape = tree_map(get_shape, (args, kwargs, out))
-            self.counter._count_products(made_of(shape, *shapes, **named))
+            values = [t._storage.value for t in tree_leaves((args, kwargs)) if isinstance(t, Tensor)]
+            self.counter._count_products(made_of(shape, *shapes, **named), _slices(values))
         return out
+
+
+def _slices(values) -> int:
+    """For how many slices of vmaps these values stand together."""
+    sizes = {}
+    for value in values:
+        while type(value) is Lane:
+            sizes[value.level] = value.size
+            value = value.value
+    return prod(sizes.values())
 
 
 class _Run(engine.Run):
@@ -235,8 +251,10 @@ class _Run(engine.Run):
 
     def run_node(self, node, grads):
         made_of = products.of_node(node)
+        values = [g[0] if self.pairs else g for g in grads if g is not None]
+        times = _slices([*values, *(node.saved or ())]) if made_of else 1
         for counter in tls.me.extra["flop_counters"]:
-            counter._count_products(made_of)
+            counter._count_products(made_of, times)
         super().run_node(node, grads)
 
 

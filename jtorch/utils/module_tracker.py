@@ -61,6 +61,8 @@ class ModuleTracker:
         self._at_gradients(result, lambda grads: self._enter_backward(name))
 
     def _at_gradients(self, values, call):
+        if "lanes" in tls.me.extra:  # a vmap's tensors have no hooks
+            return
         tensors = [t for t in tree_leaves(values) if isinstance(t, Tensor) and t.requires_grad]
         if tensors:
             self._handles.append(register_multi_grad_hook(tensors, call))

@@ -178,7 +178,14 @@ def _mm_or_bmm(out, input, mat2, needs=None, **_):
     return _both(input, mat2, needs, ("input", "mat2"), "mm" if len(input) == 2 else "bmm")
 
 
+def _matrix_power(out, input, n, needs=None, **_):
+    count = max(abs(n).bit_length() + abs(n).bit_count() - 2, 0)  # by squares
+    square = (prod(input[:-2]), *input[-2:]) if len(input) > 2 else input
+    return [_mm(square, square, "bmm" if len(input) > 2 else "mm")] * (count if needs is None else 2 * count)
+
+
 FORWARD = {
+    "power_of": _matrix_power,
     "linear": _linear,
     "matmul": _matmul,
     "mm": _mm_or_bmm,

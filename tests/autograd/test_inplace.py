@@ -455,7 +455,7 @@ for write in (
     lambda y: torch.selu_(y), lambda y: F.leaky_relu_(y, 0.5), lambda y: F.leaky_relu(y, -0.5, inplace=True),
     lambda y: torch.threshold_(y, 0.25, 7), lambda y: F.threshold_(y, 0.25, 7), lambda y: F.threshold(y, 0.25, 7, inplace=True),
     lambda y: y.asinh_(), lambda y: y.atanh_(), lambda y: y.arccosh_(), lambda y: (y * 1j).conj_physical_().real,
-    lambda y: F.hardtanh_(y), lambda y: F.relu_(y),
+    lambda y: F.hardtanh_(y), lambda y: F.relu_(y), lambda y: F.rrelu_(y, -5.0, 1.0), lambda y: F.rrelu_(y, 0.1, 0.3),
 ):
     x = torch.tensor([0.5, -0.5], requires_grad=True)
     y = write(x * 1)

@@ -270,8 +270,104 @@ for f, dims in (
     for size in (None, 1):
         attempt(lambda: vmap(f, out_dims=dims, chunk_size=size)(y))
 """,
+    "draws_for_what_is_no_slice": """
+p, rows = torch.full((2, 3), 0.4), torch.tensor([[1., 2., 3.], [3., 2., 1.]])
+ways = (
+    lambda: torch.bernoulli(p), lambda: torch.bernoulli(p, 0.3), lambda: torch.multinomial(rows, 2), lambda: torch.poisson(rows),
+    lambda: torch.multinomial(rows[0], 4, True), lambda: torch.normal(rows, 1.), lambda: torch.bernoulli(p.double()),
+)
+for how in ("error", "same", "different"):
+    for way in ways:
+        torch.manual_seed(0)
+        attempt(lambda: vmap(lambda a: way(), randomness=how)(m))
+        print(torch.rand(1))
+for way in (torch.bernoulli, lambda r: torch.zeros_like(r).bernoulli_(r), lambda r: torch.bernoulli(r.double())):
+    torch.manual_seed(0)
+    attempt(lambda: vmap(way, randomness="different")(p))
+for how in ("same", "different"):
+    torch.manual_seed(0)
+    attempt(lambda: vmap(lambda a: a + torch.rand(4), randomness=how, chunk_size=2)(m))
+    print(torch.rand(1))
+""",
+    "by_keyword_alone": """
+class F(torch.autograd.Function):
+    @staticmethod
+    def forward(x, *, y=2):
+        return x * y
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+    @staticmethod
+    def backward(ctx, g):
+        return g
+    @staticmethod
+    def vmap(info, in_dims, x, *, y=2):
+        return x * y, 0
+for call in (
+    lambda: F.apply(x, y=y), lambda: F.apply(x), lambda: F.apply(x, y=3), lambda: grad(lambda a: F.apply(a, y=y).sum())(x),
+    lambda: vjp(lambda a: F.apply(a), x),
+):
+    attempt(call)
+try:
+    vmap(F.apply)(x, y=y)
+except NotImplementedError:
+    print("refused")
+""",
+    "functionalized": """
+def added(x):
+    x.view(-1).add_(1)
+    return x
+def row(x):
+    return x[0]
+for f in (added, row, lambda x: x.detach(), lambda x: (x.sum(), x.t())):
+    for remove in ("mutations", "mutations_and_views"):
+        z = m.clone()
+        out = functionalize(f, remove=remove)(z)
+        out = out if isinstance(out, torch.Tensor) else out[1]
+        out.mul_(3)
+        print(out, z, out is z)
+w = torch.ones(2, requires_grad=True)
+functionalize(lambda x: (x * 2).add_(1))(w).sum().backward()
+print(w.grad)
+""",
+    "what_was_made_in_inference_mode": """
+with torch.inference_mode():
+    kept = torch.ones(3, dtype=torch.float64) * 3
+print(grad(lambda x: (x * kept).sum())(x), vjp(lambda x: x * kept, x)[1](y), jacrev(lambda x: x * kept)(x), grad(lambda x: (x * x).sum())(kept))
+attempt(lambda: x.clone().requires_grad_() * kept)
+""",
     "pullbacks": """
+w = torch.ones(3, dtype=torch.float64, requires_grad=True)
+with torch.no_grad():
+    out, pull = vjp(lambda a: a ** 2, w)
+(g,) = pull(x)
+print(out.requires_grad, torch.autograd.grad(g.sum(), w))
+with torch.no_grad():
+    print(pull(x)[0].requires_grad, jacrev(lambda a: a ** 2)(w).requires_grad)
+pull = vjp(lambda a: (a * 2, a.sum()), x)[1]
+for given in ((x, None), (None, one), (x, 3.), (x, x), ("a", one)):
+    attempt(pull, given)
+class Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(x):
+        return x ** 3
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, g):
+        return g * 3 * ctx.saved_tensors[0] ** 2
+(g,) = vjp(Cube.apply, w)[1](y.clone().requires_grad_())
+print(g, g.requires_grad)
+attempt(g.sum().backward)
+attempt(lambda: grad(grad(lambda x: Cube.apply(x).sum()))(one))
+attempt(lambda: grad(lambda v: vjp(Cube.apply, x)[1](v)[0].sum())(y))
+""",
+    "pullbacks_of_trees": """
 attempt(lambda: vjp(lambda a: {"k": a}, one)[1]({"j": one}))
+attempt(lambda: jacrev(lambda a: a, has_aux=True)(x))
+attempt(lambda: jacfwd(lambda a: a, has_aux=True)(x))
 attempt(lambda: vjp(lambda a: {"k": a}, one)[1]({"k": one}))
 attempt(lambda: vjp(lambda a: [], one))
 attempt(lambda: vjp(lambda a: a * 2, one)[1](one.float()))

@@ -124,6 +124,63 @@ a = vmap(lambda r: r.masked_select(mask))(m), vmap(lambda r: torch.masked_select
 b = vmap(grad(lambda r: torch.masked_select(r, mask).pow(2).sum()))(m)
 c = vmap(lambda r: r.masked_select(mask[:, None]))(m), vmap(lambda r: vmap(lambda q: q.masked_select(mask[:1]))(r))(m)
 """,
+    "values_that_are_looked_at": """
+one = torch.ones(3, 4, dtype=torch.float64)
+def kind(f, *args):
+    try:
+        print(f(*args))
+    except (IndexError, RuntimeError):  # a vmap of PyTorch's names another dimension, or is of another class
+        print("refused")
+for last in (3, -4, 5, -5):
+    i = torch.tensor([0, 1, last])
+    kind(vmap(lambda r, i: r[i]), one, i)
+    kind(vmap(vmap(lambda r, i: r[i], (0, None)), (None, 0)), one, i)
+    kind(vmap(lambda i: torch.nn.functional.embedding(i, one.T)), i)
+    kind(vmap(lambda r, i: r.gather(0, i[None])), one, i)
+    kind(vmap(grad(lambda r, i: r[i[None]].sin().sum())), one, i)
+flat = one[:, :3].expand(2, 3, 3)
+for f in (torch.linalg.inv, torch.linalg.cholesky, lambda a: torch.linalg.solve(a, a[0]), grad(lambda a: torch.linalg.inv(a).sum())):
+    for a in (flat, flat - 2, flat[:, None], flat + torch.eye(3, dtype=torch.float64)):
+        attempt(lambda: vmap(vmap(f) if a.ndim == 4 else f)(a))
+with torch.autograd.set_detect_anomaly(True):
+    attempt(lambda: vmap(grad(lambda r: r.sqrt().sum()))(-one))
+    attempt(lambda: vmap(grad(lambda r: r.sum()))(-one))
+""",
+    "turned_in_place": """
+k = torch.arange(24., dtype=torch.float64).view(2, 3, 4)
+for turn in (
+    lambda r: r.t_(), lambda r: r.unsqueeze_(0), lambda r: r.transpose_(0, 1).add_(1), lambda r: r.mul_(2).t_(), lambda r: r.swapaxes_(0, 1).sum(),
+):
+    q = k.clone()
+    print(vmap(turn)(q), q.sum())
+a = vmap(lambda r: r.squeeze_())(k[:, :1].clone())
+q = None  # PyTorch's has been turned as well
+""",
+    "results_that_are_no_slices": """
+one = torch.ones(3, dtype=torch.float64)
+print(
+    vmap(lambda r: one, out_dims=None)(m) is one, vmap(lambda r, o: o, (0, None), None)(m, one) is one,
+    vmap(lambda r: (r, w), out_dims=(0, None))(m)[1] is w, vmap(lambda r: w * 2, out_dims=None)(m).requires_grad,
+)
+attempt(lambda: vmap(lambda r: r, out_dims=None)(m))
+k = m.clone()
+r = vmap(lambda r: r)(k), vmap(torch.Tensor.exp_)(k), vmap(torch.Tensor.exp_, 1, 1)(k), vmap(torch.Tensor.neg_, out_dims=1)(k)
+print([t is k for t in r], r[3].data_ptr() == k.data_ptr(), r[3].stride(), k._version, vmap(vmap(lambda r: r))(k) is k)
+b = vmap(lambda r: r, 1)(k), vmap(lambda r: r, 1, -1)(k) is k
+q = m.clone().requires_grad_()
+u = q * 1
+s = vmap(lambda r: r.mul_(2))(u)
+print(s is u, vmap(lambda r: r)(q) is q)
+(s ** 2).sum().backward()
+attempt(lambda: vmap(lambda r: r, out_dims=3)(k))
+a = gradient((vmap(lambda r: (r.sum(), w), out_dims=(0, None))(m)[1] ** 2).sum())
+""",
+    "writes_to_what_numpy_shares": """
+n = torch.zeros(3)
+seen = n.numpy()
+a = vmap(lambda r: n.add_(2) * r[0].float())(m), n, seen.tolist()
+b = vmap(lambda r: n.add_(torch.randint(5, (3,))) * r[0].float(), randomness="same")(m), n, seen.tolist()
+""",
     "layers": """
 torch.manual_seed(0)
 net = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2)).double()

@@ -2,6 +2,7 @@
 
 import pytest
 
+import jtorch
 from tests.autograd.programs import run
 from tests.func.functions import CUBE
 
@@ -298,3 +299,59 @@ b = jacfwd(lambda x: x * torch.rand(3).numel(), randomness="same")(x)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_nesting(name):
     run(HEAD + (FUNCTIONS if name.startswith("functions") else "") + PROGRAMS[name])
+
+
+@pytest.mark.parametrize("n", [3, 5000])
+def test_what_numpy_has_let_go_of_is_no_tracer_afterwards(n):
+    """The first use of such a tensor takes it from host memory: in a function that jax traces, too."""
+
+    class Scaled(jtorch.autograd.Function):
+        @staticmethod
+        def forward(y):
+            return y * held
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * held
+
+    def let_go():
+        t = jtorch.ones(n)
+        t.numpy()
+        return t
+
+    ones, held = jtorch.ones(n), None
+
+    def drawn(i):
+        return held * jtorch.rand(n) * i
+
+    def scaled(y):
+        return y * held
+
+    for use in (
+        lambda: jtorch.vmap(drawn, randomness="different")(jtorch.ones(2)),
+        lambda: jtorch.func.grad(lambda y: Scaled.apply(y).sum())(ones),
+        lambda: jtorch.func.linearize(scaled, ones)[1](ones),
+    ):
+        held = let_go()
+        use()
+        assert held.sum().item() == n
+    held = let_go()
+    with pytest.raises(RuntimeError, match="inplace arithmetic"):
+        jtorch.vmap(lambda i: held.mul_(i * jtorch.rand(n)), randomness="different")(jtorch.ones(2))
+    assert held.sum().item() == n
+
+
+def test_a_parameter_written_in_a_traced_function_stays_written():
+    w = jtorch.nn.Parameter(jtorch.zeros(3))
+
+    def counted(row):
+        with jtorch.no_grad():
+            w.fill_(1)
+        return w * row + jtorch.rand(()) * 0
+
+    out = jtorch.vmap(counted, randomness="different")(jtorch.ones(2, 3))
+    assert w.tolist() == [1, 1, 1] and out.tolist() == [[1, 1, 1]] * 2 and w._version == 1

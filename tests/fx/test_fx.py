@@ -29,6 +29,23 @@ def values(tree):
     return [tree.tolist() if hasattr(tree, "tolist") else str(tree)]
 
 
+def test_what_stays_though_nobody_reads_it():
+    got = []
+    for lib in (jtorch, torch):
+        graph = lib.fx.Graph()
+        x = graph.placeholder("x")
+        for fn, args in (
+            (lib._assert, (x, "why")), (lib.rand, (3,)), (lib.sin, (x,)), (lib.ops.aten.add_.Tensor, (x, 1)), (operator.setitem, (x, 0, 1)),
+            (lib.ops.aten.add.Tensor, (x, 1)), (lib.bernoulli, (x,)), (lib.nn.functional.relu, (x,)),
+        ):  # fmt: skip
+            graph.call_function(fn, args)
+        graph.call_method("add_", (x, 1))
+        graph.output(x)
+        graph.eliminate_dead_code()
+        got.append([n.name for n in graph.nodes])
+    assert got[0] == got[1]
+
+
 @pytest.mark.parametrize("name", list(programs.make(jtorch)))
 def test_graphs_and_code(name):
     texts, results = [], []

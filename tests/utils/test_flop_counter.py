@@ -77,6 +77,26 @@ def test_counts_are_torchs(name):
     assert counts(jtorch, CASES[name]) == counts(torch, CASES[name])
 
 
+FORWARD = {
+    **{f"matrix_power {n}": lambda m, n=n: m.matrix_power(m.eye(3), n) for n in (0, 1, 2, 3, 4, 5, 7, 8)},
+    "batch of powers": lambda m: m.matrix_power(m.ones(2, 3, 3), 5),
+    "vmap of mm": lambda m: m.vmap(m.mm)(m.ones(2, 3, 4), m.ones(2, 4, 5)),
+    "vmap of vmap": lambda m: m.vmap(m.vmap(m.mm))(m.ones(6, 2, 3, 4), m.ones(6, 2, 4, 5)),
+    "vmap of gradients": lambda m: m.vmap(m.func.grad(lambda a: (a @ a).sum()))(m.ones(2, 3, 3)),
+    "vmap of a layer": lambda m: m.vmap(m.nn.Linear(3, 4))(m.ones(2, 5, 3)),
+}
+
+
+@pytest.mark.parametrize("name", FORWARD)
+def test_totals_are_torchs(name):
+    got = []
+    for lib in (jtorch, torch):
+        with module(lib).FlopCounterMode(display=False) as counter:
+            FORWARD[name](lib)
+        got.append(counter.get_total_flops())
+    assert got[0] == got[1]
+
+
 def test_counts_of_one_pass_by_module():
     got = {}
     for lib in (jtorch, torch):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import jtorch
+from jtorch.utils._python_dispatch import TorchDispatchMode
 from tests.oracle import torch
 from tests.test_overrides import dispatch_mode
 
@@ -137,3 +138,19 @@ def test_which_operators_are_views():
     mine = {name: {getattr(jtorch.ops.aten, name).default.is_view} for name in said}
     assert len(said) > 800
     assert {n for n, views in said.items() if len(views) == 1 and views != mine[n]} == set()
+
+
+def test_a_mode_sees_calls_on_dual_tensors():
+    """The calls themselves: what computes the tangents is one operation of jtorch's each, which PyTorch's modes see in parts."""
+    seen = []
+
+    class Names(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(func.overloadpacket.__name__)
+            return func(*args, **(kwargs or {}))
+
+    x = jtorch.arange(9.0).view(3, 3)
+    with Names():
+        value, tangent = jtorch.func.jvp(lambda a: (a @ a).sin().relu_().sum(), (x,), (x,))
+    assert seen == ["mm", "sin", "relu_", "sum"]
+    assert tangent.item() == jtorch.func.jvp(lambda a: (a @ a).sin().relu_().sum(), (x,), (x,))[1].item()
