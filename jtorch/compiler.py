@@ -14,8 +14,10 @@ from .utils import _pytree
 
 __all__ = [
     "allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable", "get_default_backend", "is_compiling", "is_dynamo_compiling",
-    "is_exporting", "keep_portable_guards_unsafe", "list_backends", "load_cache_artifacts", "reset", "save_cache_artifacts", "set_default_backend",
-    "set_enable_guard_collectives", "set_stance", "substitute_in_graph", "wrap_numpy",
+    "is_exporting", "keep_portable_guards_unsafe", "keep_tensor_guards_unsafe", "list_backends", "load_cache_artifacts", "nested_compile_region", "reset",
+    "save_cache_artifacts", "set_default_backend", "set_enable_guard_collectives", "set_stance", "skip_all_guards_unsafe",
+    "skip_guard_on_all_nn_modules_unsafe", "skip_guard_on_globals_unsafe", "skip_guard_on_inbuilt_nn_modules_unsafe",
+    "substitute_in_graph", "wrap_numpy",
 ]  # fmt: skip
 
 
@@ -114,6 +116,34 @@ _collectives = [False]
 def keep_portable_guards_unsafe(guard_entries) -> list:
     """Which guards to keep: all that it is given, since regions have none of PyTorch's."""
     return [False for _ in guard_entries]
+
+
+def keep_tensor_guards_unsafe(guard_entries, keep_parameters=False) -> list:
+    """As `keep_portable_guards_unsafe`."""
+    return [False for _ in guard_entries]
+
+
+def skip_all_guards_unsafe(guard_entries) -> list:
+    """As `keep_portable_guards_unsafe`."""
+    return [False for _ in guard_entries]
+
+
+def skip_guard_on_globals_unsafe(guard_entries) -> list:
+    """Which guards to keep: those on no global. Regions have none of PyTorch's."""
+    return [not entry.is_global for entry in guard_entries]
+
+
+def skip_guard_on_all_nn_modules_unsafe(guard_entries) -> list:
+    """Which guards to keep: all that it is given, since regions have none of PyTorch's."""
+    return [True for _ in guard_entries]
+
+
+skip_guard_on_inbuilt_nn_modules_unsafe = skip_guard_on_all_nn_modules_unsafe
+
+
+def nested_compile_region(fn=None, *, options=None, max_reuse_entries=8, reuse_hash_fn=None):
+    """Accepted: the function itself; also a decorator."""
+    return _unchanged(fn)
 
 
 def wrap_numpy(fn):

@@ -27,7 +27,7 @@ from .creation import (
     number_of,
     size_of,
     strides_like,
-)
+)  # fmt: skip
 from .dispatch import overlaps, zeros_value
 from .dispatch.statics import real_of, whole_of
 from .filling import fill_random, memory_order, turned
@@ -99,19 +99,8 @@ def _random(name, args, size, generator, out, dtype, device, requires_grad, draw
         with no_grad():
             fill_random(out, lambda s: drawn(generator_of(generator, place), s, d), "NormalBackward0")
         return out
-    return finish(
-        _made(lambda s: drawn(generator_of(generator, place), s, d), tuple(shape), place, d), requires_grad, out
-    )
-
-
-def _made(drawn, shape, place, d):
-    """The tensor of what `drawn(shape)` gives, or gives each slice of a vmap."""
-    return _of_host(traced_draws.host(drawn, shape), place, d)
-
-
-def _of_host(array, place, d):
-    """The tensor of drawn numbers, which are jax's where each slice of a vmap has its own."""
-    return from_array(np.asarray(array), place, d) if isinstance(array, (np.ndarray, np.generic)) else from_jax(array)
+    made = traced_draws.made(lambda s: drawn(generator_of(generator, place), s, d), tuple(shape), place, d)
+    return finish(made, requires_grad, out)
 
 
 def _undrawn(shape, d, place, drawn=None, strides=None):
@@ -258,7 +247,7 @@ def randperm(
         rows = [draw.randperm(gen, n, np.int64) for _ in range(math.prod(shape[:-1]))]
         return np.reshape(rows, shape).astype(d.np)
 
-    return finish(_made(drawn, (n,), place, d), requires_grad, out)
+    return finish(traced_draws.made(drawn, (n,), place, d), requires_grad, out)
 
 
 def rand_like(
@@ -332,7 +321,9 @@ def _random_like(input, dtype, device, requires_grad, memory_format, generator, 
     place = spec.device if device is None else devices.resolve(device)
     shape = tuple(spec.shape)
     if tls.me.extra.get("vmap_random") is not None:
-        return finish(_made(lambda s: drawn(generator_of(generator, place), s, d), shape, place, d), requires_grad)
+        return finish(
+            traced_draws.made(lambda s: drawn(generator_of(generator, place), s, d), shape, place, d), requires_grad
+        )
     strides = strides_like(spec, memory_format)
     if place.type == "meta":
         return finish(_undrawn(shape, d, place, drawn, strides), requires_grad)
@@ -408,7 +399,7 @@ def bernoulli(input, p=None, *, generator=None, out=None) -> Tensor:
     if out is not None and overlaps(out._spec):
         raise errors.overlap()
     kind = spec.dtype if out is None else out.dtype  # 0 and 1 fit any dtype
-    result = finish(_of_host(array, spec.device, kind), False, out)
+    result = finish(traced_draws.of_host(array, spec.device, kind), False, out)
     if out is not None:
         return result
     return on_tape(result, "BernoulliBackward0" if p is None else "bernoulli", input)
@@ -458,7 +449,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
         rows = np.broadcast_to(weights, shape).reshape(-1, shape[-1])
         return draw.multinomial(g, rows, count, bool(replacement)).reshape(*shape[:-1], count).astype(np.int64)
 
-    return finish(_made(drawn, weights.shape, input._spec.device, dtypes.int64), False, out)
+    return finish(traced_draws.made(drawn, weights.shape, input._spec.device, dtypes.int64), False, out)
 
 
 def normal(
@@ -515,7 +506,9 @@ def normal(
     order = turned(out, shape)
     lying = shape if order is None else tuple(shape[i] for i in order)
     place, apart = some.device, order is not None
-    unit = _made(lambda s: draw_normal(generator_of(generator, place), s, d, scattered=apart), lying, place, d)
+    unit = traced_draws.made(
+        lambda s: draw_normal(generator_of(generator, place), s, d, scattered=apart), lying, place, d
+    )
     with no_grad():
         if order is not None:
             unit = unit.permute(*np.argsort(order).tolist())

@@ -17,7 +17,7 @@ from .core.record import tls
 from .creation import finish, from_array
 from .limits import finfo
 from .ops import draws
-from .random_tensors import _of_host, _undrawn, generator_of, on_tape
+from .random_tensors import _undrawn, generator_of, on_tape
 from .tensor import Tensor
 
 # So many numbers at most are drawn one by one, in less than half a second.
@@ -69,7 +69,7 @@ def poisson(input, generator=None) -> Tensor:
             counts = rejection.poisson(gen, means)
         return np.asarray(counts).reshape(shape).astype(input.dtype.np)
 
-    counts = _of_host(traced_draws.host(drawn, tuple(input._spec.shape)), input.device, input.dtype)
+    counts = traced_draws.of_host(traced_draws.host(drawn, tuple(input._spec.shape)), input.device, input.dtype)
     return on_tape(counts, "PoissonBackward0", input)
 
 

@@ -6,6 +6,7 @@ from . import config, errors
 from .core import crowd
 from .core import device as devices
 from .core.record import tls
+from .handles import mutations
 
 _PRECISIONS = {"highest": "highest", "high": "high", "medium": "default"}  # PyTorch's name -> jax's
 
@@ -85,6 +86,7 @@ def set_float32_matmul_precision(precision) -> None:
         tls.me.flush("matmul precision")
         jax.config.update("jax_default_matmul_precision", _PRECISIONS[precision])
         _now.precision = precision
+        mutations[0] += 1  # compiled regions may have asked for it
 
 
 def get_float32_matmul_precision() -> str:
@@ -104,6 +106,7 @@ def _compile_with(setting, value, cause) -> None:
             tls.me.flush(cause)
             crowd.forget_programs()
         setattr(config, setting, value)
+        mutations[0] += 1
 
 
 def set_num_threads(n) -> None:

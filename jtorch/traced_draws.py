@@ -2,14 +2,16 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from .core import draw
 from .core import storage as storages
 from .core.lanes import is_traced
 from .core.record import tls
+from .creation import from_array, from_jax
 from .tensor import value_of
 
-__all__ = ["bernoulli", "host", "multinomial", "traced"]
+__all__ = ["bernoulli", "host", "made", "multinomial", "of_host", "traced"]
 
 
 def traced(t):
@@ -22,6 +24,16 @@ def host(drawn, shape):
     """What `drawn(shape)` gives; inside a vmap one set of numbers, or one for each slice, as that was asked to."""
     mapped = tls.me.extra.get("vmap_random")
     return drawn(shape) if mapped is None else mapped.host(drawn, shape)
+
+
+def made(drawn, shape, place, d):
+    """The tensor of what `drawn(shape)` gives, or gives each slice of a vmap."""
+    return of_host(host(drawn, shape), place, d)
+
+
+def of_host(array, place, d):
+    """The tensor of drawn numbers, which are jax's where each slice of a vmap has its own."""
+    return from_array(np.asarray(array), place, d) if isinstance(array, (np.ndarray, np.generic)) else from_jax(array)
 
 
 def bernoulli(probability, gen):

@@ -9,6 +9,7 @@ from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core.record import tls
 from ..dispatch import slow
+from ..handles import mutations
 from ..tensor import Tensor
 from . import cells
 from .lists import FLOAT32, LOWER, ONLY_IF, WIDEST
@@ -65,6 +66,7 @@ def get_autocast_dtype(device_type):
 def set_autocast_dtype(device_type, dtype) -> None:
     """Set the lower precision of autocast on a device type."""
     _state.dtype[_kind(device_type)] = dtype
+    mutations[0] += 1  # compiled regions may have asked for it
 
 
 def is_autocast_cache_enabled() -> bool:

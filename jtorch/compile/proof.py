@@ -51,7 +51,7 @@ _ASKING = frozenset(("getenv", "__getitem__", "__contains__", "get", "encode", "
 
 # Of jtorch, by file: what the user's code calls for what it does or says besides its tensors. Names, or None for all.
 _STATE = {
-    "settings.py": None, "random.py": None, "serialization.py": None, "hub.py": None, "monitor.py": None, "cuda.py": None,
+    "settings.py": None, "random.py": None, "serialization.py": None, "hub.py": None, "monitor.py": None, "cuda.py": None, "printing.py": None,
     "data": None, "files": None, "utils": frozenset(("tensorboard",)), "optim": frozenset(("lr_scheduler.py", "schedules", "swa_utils.py")),
     "amp": frozenset(("grad_scaler.py",)), "distributed": None, "profiler": None, "multiprocessing": None,
 }  # fmt: skip
@@ -236,10 +236,10 @@ def _of_library(value) -> bool:
     return trusted_file(file) if file else getattr(module, "__name__", "__main__") in sys.builtin_module_names
 
 
-def state(watch, leaves=()):
+def state(watch, leaves=(), fn=None):
     """(guards, the Reader that made them, None) for a watched run, or (None, None, why it cannot be proven).
 
-    leaves: the arguments of the call.
+    leaves: the arguments of the call. fn: what was called.
     """
     reason = watch.reason or next(filter(None, map(_stores, watch.codes)), None)
     if reason is not None:
@@ -254,6 +254,8 @@ def state(watch, leaves=()):
         if reader.any_name and not any_name:
             reader = reads.Reader(reads.Guards(), None, names, quoted, _of_library)
             reason = _read(watch, reader.guards, reader, leaves)
+        if reason is None and isinstance(fn, types.MethodType) and _of_library(type(fn.__self__)):
+            reason = reader.read(fn.__self__)  # no code of the user's has met it
     except RecursionError:
         reason = "reads what is nested too deeply"
     reader.identity = reader.identity or any(map(_tells_apart, watch.codes))

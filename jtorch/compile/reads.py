@@ -27,11 +27,14 @@ SIMPLE = (int, float, bool, str, bytes, type(None), complex)
 FIXED = frozenset((*SIMPLE, np.bool_, *(np.dtype(c).type for c in "bBhHiIlLefdFD")))  # compared by type and value
 _IMMUTABLE = (range, slice, type(...), type(NotImplemented), re.Pattern, np.dtype, np.generic, pathlib.PurePath)  # fmt: skip
 _CONTAINERS = (list, dict, set, tuple, frozenset, collections.deque, bytearray, types.MappingProxyType)
-_WEAK = (weakref.ref, *weakref.ProxyTypes)
 _WHOLE = frozenset(
     ("collections", "weakref", "types")
 )  # modules whose classes read attributes that no code of the user's names
-_MAPPINGS = (dict, types.MappingProxyType)
+_WEAK = (weakref.ref, *weakref.ProxyTypes)
+_PARAMETRIC = ("jtorch.distributions", "torch.distributions")  # the same of modules with these beginnings
+_MAPPINGS = (collections.OrderedDict, dict, types.MappingProxyType)
+_PLAIN = frozenset((list, set, tuple, frozenset, collections.deque, bytearray))
+_SETTABLE = frozenset(("distributions", "optim", "data", "utils"))  # where the library has objects with settings
 _MOST = 4096  # things that are followed
 _ARRAY = 1 << 16  # bytes of an array of numpy that is compared
 MISSING = object()
@@ -74,8 +77,14 @@ def _alike(found, values) -> bool:
 
 
 def _members(container) -> list:
-    """What a container has in it, in order."""
-    return [*container, *container.values()] if isinstance(container, _MAPPINGS) else list(container)
+    """What a container has in it, in order, whatever a class of its own says."""
+    kind = type(container)
+    if kind in _PLAIN:
+        return list(container)
+    if kind not in _MAPPINGS:
+        kind = next(base for base in (*_MAPPINGS, *_PLAIN) if isinstance(container, base))
+    members = list(kind.__iter__(container))
+    return members + list(kind.values(container)) if kind in _MAPPINGS else members
 
 
 def _bytes(array):
@@ -106,6 +115,10 @@ class Guards:
         self.kinds = [], []  # objects, their classes
         self.sizes = [], []  # dicts of attributes, to which no name may come; how many those have
         self.known = set()
+
+    def live(self) -> set:
+        """The ids of what can be changed in place without a trace: containers and arrays."""
+        return {id(each) for each, _ in (*self.contents, *self.arrays)}
 
     def look(self, holder, name, value):
         """A name in a dict (globals, attributes of an object) or a class has this value, or none: MISSING."""
@@ -283,8 +296,11 @@ class Reader:
         own = getattr(value, "__dict__", None)
         if type(own) is dict and "_parameters" in own and "_modules" in own:
             return self.read_module(value, own)
-        if type(own) is dict and "param_groups" in own or kind.__module__.partition(".")[0] in ("jtorch", "torch"):
-            return None  # the replay looks after optimizers; the import swap renames classes
+        if type(own) is dict and "param_groups" in own:
+            return self.read_optimizer(own)
+        package = kind.__module__.split(".", 2)
+        if package[0] in ("jtorch", "torch") and (type(own) is not dict or package[1] not in _SETTABLE):
+            return None  # the import swap renames classes
         slots = [name for cls in kind.__mro__ for name in _slots(cls)]
         if type(own) is not dict and not slots:
             return None if callable(value) and own is None else f"a {kind.__name__} that cannot be guarded"
@@ -303,17 +319,34 @@ class Reader:
             return self.read_class(kind, _NO_ATTRIBUTES)
         if self.names is None or hasattr(kind, "__getattr__"):
             self.guards.count(own)
-        whole = not _WHOLE.isdisjoint(cls.__module__ for cls in kind.__mro__)
+        whole = any(cls.__module__ in _WHOLE or cls.__module__.startswith(_PARAMETRIC) for cls in kind.__mro__)
         return self.read_names(own, own if whole else ()) or self.read_class(kind, own)
 
     def read_module(self, value, own):
         """As `read_object`, of an nn.Module: what is set is counted for all modules, so only what changes in place is guarded."""
         self.of_modules.update(id(t) for name in ("_parameters", "_buffers") for t in own[name].values())
+        # An empty registry is seldom filled but by the functions that register hooks, which count that.
+        self.guards.contents += [(own[name], _members(own[name])) for name in _HOOKS if own.get(name)]
         reason = self.read_all(child for child in own["_modules"].values() if child is not None)
         if reason is None and not self.trusted(type(value)):
             inner = [v for name, v in own.items() if self.wanted(name) and name not in _MODULES_OWN]
             reason = self.read_all(inner) or self.read_class(type(value), own, counted=True)
         return reason
+
+    def read_optimizer(self, own):
+        """Guard those settings of an optimizer that the code may read by itself; the replay looks after those that a step reads."""
+        if self.names is not None and self.names.isdisjoint(("param_groups", "defaults")):
+            return None
+        self.guards.contents.append((own["param_groups"], list(own["param_groups"])))
+        everything = not self.words.isdisjoint(("items", "values"))
+        for group in (*own["param_groups"], own["defaults"]):
+            for name, value in group.items():
+                if everything or name in self.words:
+                    self.guards.look(group, name, value)
+                    reason = self.read(value)
+                    if reason is not None:
+                        return reason
+        return None
 
     def read_own(self, tensor):
         """A reason if a tensor has attributes of its own that the code may read."""
@@ -356,8 +389,15 @@ class Reader:
                 for holder in before:
                     self.guards.look(holder, name, MISSING)
                 self.guards.look(kind, name, value)
-                if isinstance(value, types.FunctionType) or hasattr(type(value), "__get__"):
+                if isinstance(value, types.FunctionType):
                     self.seen.setdefault(id(value), value)
+                    continue
+                if type(value) is functools._lru_cache_wrapper:
+                    return f"has {name}, a _lru_cache_wrapper that cannot be guarded"
+                if type(value) is property:
+                    value = value.fget
+                if hasattr(type(value), "__get__") and self.trusted(type(value)):
+                    self.any_name |= isinstance(value, operator.attrgetter)
                     continue
                 reason = self.read(value)
                 if reason is not None:
@@ -416,6 +456,7 @@ _NO_ATTRIBUTES: dict = {}
 _BOUND = (types.MethodType, types.BuiltinMethodType, types.MethodWrapperType)
 _DESCRIPTORS = (staticmethod, classmethod, property)
 _DRAWING = frozenset(("random", "secrets", "numpy.random"))  # modules whose functions give something else at each call
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _MODULES_OWN = frozenset(
     ("_parameters", "_buffers", "_modules", "_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_pre_hooks",
      "_forward_hooks_with_kwargs", "_forward_pre_hooks_with_kwargs", "_forward_hooks_always_called", "_state_dict_hooks",

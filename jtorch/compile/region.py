@@ -100,6 +100,7 @@ class Region:
         self.tries = 0
         self.why = None  # why the region is recorded at every call
         self.seen = set()  # the tensors that it has been compiled for, as specs
+        self.unsure = []  # guards of runs whose containers nobody has looked at again
         _regions.add(self)
 
     def __reduce__(self):
@@ -192,6 +193,7 @@ class Region:
         leaves, tree = flatten(args, kwargs)
         self.seen.add(specs_of(leaves))
         before = Snapshot(me, leaves)
+        held = [g for g in self.unsure if g.hold()]
         me.scope = scope
         watch = proof.Watch(scope)
         try:
@@ -206,9 +208,10 @@ class Region:
         elif scope.unprovable is not None:
             why = scope.unprovable
         else:
-            guards, reader, why = proof.state(watch, leaves)
+            guards, reader, why = proof.state(watch, leaves, self.fn)
             if why is None:
                 try:
+                    self.in_place(guards, held)
                     replay = Replay.make(me, before, scope, guards, leaves, tree, out, reader)
                 except Unproven as reason:
                     why = str(reason)
@@ -220,6 +223,20 @@ class Region:
             if me.graph.pendings and scope.updates:
                 me.flush("compiled region")
         return out
+
+    def in_place(self, guards, held):
+        """Unproven unless what the region has read is not changed in place by it.
+
+        C code does that without a trace (`map(list.append, ...)`), so that a second run has to show that what can change is as the first
+        one left it. held: the guards of earlier runs that did hold before this one.
+        """
+        live = guards.live()
+        if not all(g.hold() for g in held):
+            self.tries = _TRIES
+            raise Unproven("changes in place what it reads")
+        if not live <= set().union(*(g.live() for g in held)):
+            self.unsure = [*self.unsure[1 - _TRIES :], guards]
+            raise Unproven("reads what can be changed in place: a second run shows whether the region does that")
 
 
 def specs_of(leaves):
@@ -331,4 +348,5 @@ def reset():
     for region in list(_regions):
         region.replays.clear()
         region.seen.clear()
+        region.unsure.clear()
         region.tries = 0

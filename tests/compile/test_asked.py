@@ -5,6 +5,7 @@ import pytest
 
 import jtorch
 from jtorch.compiler import set_stance
+from tests.oracle import torch
 
 
 @pytest.fixture
@@ -112,3 +113,23 @@ def test_the_kernel_of_a_custom_operator_breaks_no_graph():
 
     with pytest.raises(RuntimeError, match="breaks at"):
         broken(jtorch.ones(3))
+
+
+class Entry:
+    is_global = True
+
+
+def test_what_programs_ask_to_be_left_out():
+    """Regions have no guards of PyTorch's, so that nothing is left out; the functions answer as PyTorch's do."""
+    named = "skip_all_guards_unsafe", "skip_guard_on_globals_unsafe", "keep_tensor_guards_unsafe"
+    for name in (*named, "skip_guard_on_all_nn_modules_unsafe", "skip_guard_on_inbuilt_nn_modules_unsafe"):
+        assert getattr(jtorch.compiler, name)([]) == getattr(torch.compiler, name)([])
+    for name in named:
+        assert getattr(jtorch.compiler, name)([Entry]) == [False]
+
+    @jtorch.compiler.nested_compile_region
+    def inner(x):
+        return x * 2
+
+    assert jtorch.compile(inner)(jtorch.ones(2)).tolist() == [2.0, 2.0]
+    assert jtorch._dynamo.exc.Unsupported is jtorch._dynamo.Unsupported

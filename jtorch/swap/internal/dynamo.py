@@ -6,6 +6,7 @@ import warnings
 from collections import Counter, defaultdict
 
 from ...compile import compile, named, reset
+from ...compile import failures as exc
 from ...compile.breaks import ExplainOutput, explain
 from ...compile.failures import (
     BackendCompilerFailed,
@@ -18,7 +19,15 @@ from ...compile.failures import (
     UserError,
 )
 from ...compile.region import optimized_class
-from ...compiler import allow_in_graph, assume_constant_result, disable, is_compiling, list_backends
+from ...compiler import (
+    allow_in_graph,
+    assume_constant_result,
+    disable,
+    is_compiling,
+    list_backends,
+    set_stance,
+    substitute_in_graph,
+)
 from .settings import Settings
 
 __all__ = [
@@ -28,7 +37,7 @@ __all__ = [
     "error_on_graph_break", "explain", "is_dynamo_disable_recursive", "lookup_backend", "nonstrict_trace", "optimize", "optimize_assert",
     "patch_dynamo_config", "register_backend", "set_recursion_limit", "skip_frame", "forbid_in_graph",
     "graph_break", "is_compiling", "is_dynamo_supported", "list_backends", "mark_dynamic", "mark_static", "mark_static_address",
-    "maybe_mark_dynamic", "reset",
+    "maybe_mark_dynamic", "reset", "reset_code_caches", "set_stance", "substitute_in_graph", "exc",
 ]  # fmt: skip
 
 config = Settings(
@@ -99,6 +108,9 @@ def set_recursion_limit(limit: int) -> None:
 
 def skip_frame(msg="") -> None:
     """Accepted."""
+
+
+reset_code_caches = reset
 
 
 def nonstrict_trace(traceable_fn):
