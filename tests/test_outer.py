@@ -308,6 +308,25 @@ def checkpointed(t, cls, log):
     return (w.grad,)
 
 
+def saved_with_hooks(t, cls, log):
+    w, v, seen = cls(t.ones(3)).requires_grad_(), t.ones(3, requires_grad=True), []
+
+    def pack(x):
+        seen.append(("pack", type(x).__name__, list(x.shape)))
+        return x
+
+    def unpack(x):
+        seen.append(("unpack", type(x).__name__))
+        return x
+
+    with t.autograd.graph.saved_tensors_hooks(pack, unpack):
+        loss = ((w * v).exp() * w).sum()
+    (first,) = t.autograd.grad(loss, w, create_graph=True)
+    n = len(seen)
+    first.sum().backward()
+    return first, w.grad, v.grad, seen[:n]
+
+
 def off_the_tape(t, cls, log):
     w = cls(t.ones(3)).requires_grad_()
     with t.no_grad():
@@ -376,7 +395,7 @@ def saved_then_written_through_a_view(t, cls, log):
     z.sum().backward()
 
 
-PROGRAMS = [a_layer, adam, a_network, convolutions, attention, hooks, a_function, accumulated, checkpointed, off_the_tape, written_leaf,
+PROGRAMS = [a_layer, adam, a_network, convolutions, attention, hooks, a_function, accumulated, checkpointed, saved_with_hooks, off_the_tape, written_leaf,
             written_since, twice, through_a_view, through_a_view_of_a_view, views_of_what_was_written, written_view_of_a_leaf,
             saved_then_written_through_a_view]  # fmt: skip
 

@@ -263,6 +263,7 @@ class Bridge:
     unwrap = None  # Tensor -> (value, edge)
     step = None  # (node, gradients of its results) -> gradients of its operands
     hooked = None  # a hook is put on this node, inside func's transformations perhaps
+    outer = None  # a tensor of a class with a `__torch_dispatch__`, off the tape
     first_gradients = None  # (leaf without a gradient, value, spec of the gradient) of several
 
 
@@ -493,6 +494,8 @@ def pack_one(pack, tensor):
 
 def as_it_is(tensor):
     """A tensor off the tape with the value that this one has now, whatever is written to it later."""
+    if tensor._storage.value is tensor._storage.host is None:  # only its class knows
+        return bridge.outer(tensor)
     spec = tensor._spec
     return bridge.wrap(bridge.unwrap(tensor)[0], Spec.dense(tuple(spec.shape), spec.dtype, spec.device), None)
 

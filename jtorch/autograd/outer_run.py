@@ -141,7 +141,7 @@ def _by_rule_of(node, grads, op, values, operands, outs, lacking):
     places = {id(x): (n, k) for n, v in given.items() for k, x in (enumerate(v) if type(v) is list else [(None, v)])}
     operands = operands or {0: values[0]}
     names = [places.get(id(operands.get(i)), (None, None)) for i in range(len(node.edges))]
-    reads = rule.reads({n for (n, _), edge in zip(names, node.edges) if edge is not None})
+    reads = set(rule.reads([n for (n, _), edge in zip(names, node.edges) if edge is not None]))
     unknown = set(map(id, lacking))
     if any(
         id(x) in unknown for n in reads & given.keys() for x in (given[n] if type(given[n]) is list else [given[n]])
@@ -177,7 +177,7 @@ def _saved(node, there):
         if storage.version != version:
             raise engine.modified(node, storage, version)
     if type(saved) is not tuple:
-        saved = saved.unpack([(bridge.unwrap(g)[0], g._spec) for g in there])
+        saved = saved.unpack([(bridge.unwrap(g)[0], g._spec) for g in there if not has_dispatch(type(g))])
     specs = [bwd.forward.operands[i] for i in bwd.save_in] + [bwd.specs[k] for k in bwd.save_out]
     edges = [node.edges[i] for i in bwd.save_in] + [(node, k) for k in bwd.save_out]
     kept = [e if e is not None and differentiable(s) and tls.me.grad else None for e, s in zip(edges, specs)]

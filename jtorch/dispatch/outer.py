@@ -6,7 +6,7 @@ its gradients are tensors, perhaps of these classes again: `autograd/outer_run.p
 
 from ..autograd.derive import differentiable
 from ..autograd.engine import changed
-from ..autograd.node import PythonNode, class_of
+from ..autograd.node import PythonNode, bridge, class_of, pack_one, unpack_one
 from ..core.record import tls
 from ..errors_autograd import freed, view_of_leaf
 from ..ops import registry
@@ -21,16 +21,29 @@ RULE_OF: list = [None, None]
 
 
 class Saved:
-    """An operand or result that a derivative reads, and the version that it had."""
+    """An operand or result that a derivative reads, and the version that it had; or what `saved_tensors_hooks` made of it, and its edge."""
 
-    __slots__ = ("tensor", "version")
+    __slots__ = ("tensor", "version", "edge", "unpack")
 
     def __init__(self, tensor):
-        self.tensor = tensor
+        hooks = tls.me.extra.get("saved_hooks")
+        self.unpack = self.edge = None
         self.version = tensor._storage.version
+        if hooks:
+            pack, self.unpack = hooks[-1]
+            self.edge = edge_of(tensor)
+            tensor = pack_one(pack, tensor)
+        self.tensor = tensor
 
     def get(self, node):
         """The tensor. RuntimeError: it has been written to."""
+        if self.unpack is not None:
+            t = unpack_one(self.unpack, self.tensor)
+            if self.edge is None or not tls.me.grad or edge_of(t) is not None:
+                return t
+            t = off_tape(t)
+            t._edge = self.edge
+            return t
         if self.tensor._storage.version != self.version:
             edge = edge_of(self.tensor)
             raise changed(edge, self.tensor._spec, self.tensor._storage.version, self.version, node.trace)
@@ -207,8 +220,12 @@ def _recorded(func, classes, args, kwargs, written):
                     names.append((argument, k if listed else None))
             specs = [x._spec if isinstance(x, Tensor) else None for x in members]
             specs_in[argument] = specs if listed else specs[0]
-    reads = rule.reads({argument for edge, (argument, _) in zip(edges, names) if edge is not None})
-    kept = {argument: _kept(value, written) for argument, value in given.items() if argument in reads}
+    reads = rule.reads([argument for edge, (argument, _) in zip(edges, names) if edge is not None])
+    kept = {
+        argument: _kept(given[argument], written)
+        for argument in (given if reads is None else reads)
+        if argument in given
+    }
     found = _below(func, classes, args, kwargs)
     several = isinstance(found, (tuple, list))
     outs = found if several else (found,)
@@ -228,7 +245,7 @@ def _recorded(func, classes, args, kwargs, written):
     if _is_view(func):
         outer_views.mark(results if several else results[0], func, args, kwargs)
     node.specs = tuple(o._spec if isinstance(o, Tensor) else None for o in results)
-    if not reads.isdisjoint(("out", "outs")):
+    if reads is not None and ("out" in reads or "outs" in reads):
         node.results = [
             Saved(off_tape(o)) if isinstance(o, Tensor) and differentiable(o._spec) and k not in rule.flat else o
             for k, o in enumerate(results)
@@ -247,5 +264,6 @@ def _kept(value, written):
 
 
 outer_views.OPERATED[:] = operated, op
+bridge.outer = off_tape
 dispatched.OPERATED.update(whole=operated, part=part)
 __all__ = ["STATE", "OuterNode", "off_tape", "op", "operated", "part"]

@@ -43,10 +43,10 @@ class Rule:
         functions = [*self.by.values(), self.together]
         return {f: tuple(inspect.signature(f).parameters) for f in functions if f is not None}
 
-    def reads(self, wanted) -> set:
-        """What has to be kept for the gradients of these arguments."""
+    def reads(self, wanted) -> list:
+        """What has to be kept for the gradients of these arguments, in the order in which PyTorch keeps it."""
         functions = [self.by[w] for w in wanted if w in self.by] + [self.together] * (self.together is not None)
-        return {n for f in functions for n in self.takes[f]} - _GIVEN
+        return [n for n in dict.fromkeys(n for f in functions for n in self.takes[f]) if n not in _GIVEN]
 
     def bind(self, args, kwargs):
         """{argument: value}, in order."""
@@ -90,7 +90,7 @@ class Whole(Rule):
         return dict(enumerate(args)) | kwargs
 
     def reads(self, wanted):
-        return _Everything()
+        return None  # all arguments
 
     def gradients(self, node, known):
         if self.draws:  # it would draw others
@@ -105,16 +105,6 @@ class Whole(Rule):
         found = operated(backward_of(self.func, wanted, len(gs)), (*gs, *args), kwargs)
         given = iter(found if type(found) in (tuple, list) else (found,))
         return [None if edge is None else next(given) for edge in node.edges]
-
-
-class _Everything(frozenset):
-    """Contains all arguments, and no result."""
-
-    def __contains__(self, name):
-        return True
-
-    def isdisjoint(self, others):
-        return True
 
 
 def _zeros_of(spec, gs):

@@ -273,7 +273,8 @@ def _slogdet(A: Array) -> tuple[Array, Array]:
     """The sign of the determinant and the logarithm of its absolute value."""
     squares(A, "linalg.slogdet")
     sign, log = jnp.linalg.slogdet(A)
-    return (sign if jnp.iscomplexobj(A) else jnp.where(jnp.isnan(sign), 0, sign)), log
+    nothing = jnp.isnan(sign) | jnp.isnan(log)
+    return (sign if jnp.iscomplexobj(A) else jnp.where(nothing, 0, sign)), log
 
 
 # Two ops, since the types of their results have their names.

@@ -20,6 +20,8 @@ from ..autograd.node import PythonNode, as_it_is
 from ..core.record import Recomputed, tls
 from ..core.spec import Spec
 from ..creation import zeros
+from ..dispatch.dispatched import has_dispatch
+from ..dispatch.outer import off_tape
 from ..dispatch.plans import key_spec
 from ..random_tensors import default_generator
 from ..tensor import Tensor, edge_of, value_of, wrap
@@ -96,19 +98,12 @@ def _again(tensors, cotangents, leaves):
     """Tensors behind a barrier, off the tape: as leaves, or as results of something else where they were that."""
     if not tensors:
         return []
-    after = [c for c, _ in cotangents]
-    device = tensors[0]._spec.device
-    same = [k for k, t in enumerate(tensors) if t._spec.device is device]
-    here = [k for k, (_, s) in enumerate(cotangents) if s.device is device]
-    values = behind_barrier(
-        [value_of(tensors[k]) for k in same], [tensors[k]._spec for k in same],
-        [after[k] for k in here], [cotangents[k][1] for k in here],
-    )  # fmt: skip
-    values = dict(zip(same, values))
+    outer = [has_dispatch(type(t)) for t in tensors]  # what those are nobody knows but their class
+    values = _behind(tensors, cotangents, [k for k, of in enumerate(outer) if not of])
     made = []
     for k, t in enumerate(tensors):
         spec = Spec.dense(tuple(t._spec.shape), t._spec.dtype, t._spec.device)
-        new = wrap(values[k] if k in values else value_of(t), spec)
+        new = off_tape(t) if outer[k] else wrap(values[k] if k in values else value_of(t), spec)
         if t.requires_grad:
             if leaves or edge_of(t)[0] is t:
                 new._rg = True
@@ -116,6 +111,19 @@ def _again(tensors, cotangents, leaves):
                 new._edge = (_Source("CheckpointInput", (), (spec,)), 0)
         made.append(new)
     return made
+
+
+def _behind(tensors, cotangents, plain):
+    """{place: value behind a barrier} of those of some tensors that are on the first one's device."""
+    if not plain:
+        return {}
+    device = tensors[plain[0]]._spec.device
+    same = [k for k in plain if tensors[k]._spec.device is device]
+    here = [(c, s) for c, s in cotangents if s.device is device]
+    values = behind_barrier(
+        [value_of(tensors[k]) for k in same], [tensors[k]._spec for k in same], [c for c, _ in here], [s for _, s in here]
+    )  # fmt: skip
+    return dict(zip(same, values))
 
 
 def _cotangents():
