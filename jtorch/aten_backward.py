@@ -4,8 +4,9 @@ from .aten_losses import REDUCTIONS
 from .autograd import entry, grad_mode
 from .autograd.derive import differentiable
 from .core.record import tls
-from .dispatch import outer_elements, outer_moves, outer_rules  # noqa: F401  the tables fill themselves
+from .dispatch import function_of, outer_elements, outer_moves, outer_rules  # noqa: F401  the tables fill themselves
 from .functions import lookup
+from .ops import registry
 from .tensor import Tensor
 
 __all__ = ["BACKWARD", "by_tape"]
@@ -90,7 +91,7 @@ def _native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, w
 
 
 def _threshold_backward(grad_output, self, threshold):
-    return lookup("torch", "where")(self > threshold, grad_output, 0)
+    return function_of(registry.OPS["threshold_grad"])(grad_output, self, threshold)
 
 
 def _leaky_relu_backward(grad_output, self, negative_slope, self_is_result):
@@ -104,7 +105,7 @@ def _elu_backward(grad_output, alpha, scale, input_scale, is_result, self_or_res
 
 
 def _hardtanh_backward(grad_output, self, min_val, max_val):
-    return lookup("torch", "where")((self > min_val) & (self < max_val), grad_output, 0)
+    return function_of(registry.OPS["hardtanh_grad"])(grad_output, self, min_val, max_val)
 
 
 def _embedding_dense_backward(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq):
@@ -123,7 +124,7 @@ def _slice_backward(grad_output, input_sizes, dim, start, end, step):
 
 
 def _log_softmax_backward_data(grad_output, output, dim, input_dtype):
-    return (grad_output - output.exp() * grad_output.sum(dim, True)).to(input_dtype)
+    return function_of(registry.OPS["log_softmax_grad"])(grad_output, output, dim).to(input_dtype)
 
 
 def _mse_loss_backward(grad_output, self, target, reduction):

@@ -2,6 +2,7 @@
 
 import inspect
 
+from .dispatch.outer_rules import binder
 from .functions import lookup
 
 __all__ = ["LOSSES", "REDUCTIONS"]
@@ -42,14 +43,12 @@ def _loss(name, arguments, public):
     def loss(*args, **kwargs):
         if "self" in kwargs:
             kwargs["input"] = kwargs.pop("self")
-        bound = signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        given = bound.arguments
+        given = bound(*args, **kwargs)
         given["reduction"] = REDUCTIONS[given["reduction"]]
         return lookup("nn.functional", public or name)(**given)
 
-    signature = inspect.signature(eval(f"lambda {arguments}: None"))
-    loss.__name__, loss.__signature__ = name, signature
+    bound = binder(arguments)
+    loss.__name__, loss.__signature__ = name, inspect.signature(bound)
     return loss
 
 

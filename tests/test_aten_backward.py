@@ -11,7 +11,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 # g, x of 3 by 4, both with gradients; i of 1, 2, 4, 4, w of 3, 2, 2, 2, h of 1, 3, 3, 3; o is torch.ops.aten.
 DERIVATIVES = [
     "o.gelu_backward(g, x)", "o.gelu_backward(g, x, approximate='tanh')", "o.softplus_backward(g, x, 1, 20)",
-    "o.hardswish_backward(g, x)", "o.tanh_backward(g, x)", "o.sigmoid_backward(g, x)", "o.threshold_backward(g, x, 0.0)", "o.leaky_relu_backward(g, x, 0.1, False)",
+    "o.hardswish_backward(g, x)", "o.tanh_backward(g, x)", "o.sigmoid_backward(g, x)", "o.threshold_backward(g, x, 0.0)", "o.threshold_backward(g, x * float('nan'), 0.0)", "o.leaky_relu_backward(g, x, 0.1, False)",
     "o.elu_backward(g, 1.5, 1.0, 1.0, False, x)", "o.hardtanh_backward(g, x, -1.0, 1.0)", "o.mse_loss_backward(g, x, x * 2, 0)",
     "o.mse_loss_backward(g[0, 0], x, x * 2, 1)", "o._log_softmax_backward_data(g, x, 1, t.float32)", "o.embedding_dense_backward(g, t.tensor([1, 0, 1]), 4, -1, False)",
     "o.select_backward(g[0], [3, 4], 0, 1)", "o.slice_backward(g[:2], [3, 4], 0, 1, 3, 1)",

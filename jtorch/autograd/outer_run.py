@@ -1,10 +1,10 @@
 """Backward passes of graphs with tensors of classes that have a `__torch_dispatch__`: what travels is tensors."""
 
+import functools
 import re
 from types import SimpleNamespace
 
 from ..core.record import tls
-from ..core.spec import Spec
 from ..core.storage import Storage
 from ..dispatch import outer
 from ..dispatch.dispatched import OpOverload, OpOverloadPacket, has_dispatch, overload_of, schema_form
@@ -15,6 +15,7 @@ from . import engine
 from .derive import Binding, differentiable
 from .derive_views import ViewMap
 from .node import bridge
+from .saved import plain
 
 
 class TensorRun(engine.Run):
@@ -55,26 +56,31 @@ class TensorRun(engine.Run):
             outer.op("add_.Tensor", before, value)
 
     def run_node(self, node, grads):
-        """An op's node, whose derivative is a program: one operator of the gradients and of what was saved."""
+        """An op's node, whose derivative is a program: operators, where a class or a mode sees them."""
         bwd = node.bwd
         present = tuple(g is not None for g in grads)
         there = [g for g in grads if g is not None]
-        quiet = not (node.hooks or self.create_graph) and type(node.saved) is tuple
-        if quiet and (found := self._quietly(by_rule, node, grads)) is not None:
+        seen = "dispatch_modes" in tls.me.extra or any(has_dispatch(type(g)) for g in there)
+        if (
+            seen
+            and not (node.hooks or self.create_graph)
+            and type(node.saved) is tuple
+            and (found := self._quietly(by_rule, node, grads)) is not None
+        ):
             for edge, g, spec in zip(node.edges, found, bwd.forward.operands):
                 if edge is not None:
                     self.skip(edge) if g is None else self.give(edge, g, spec)
             return
         plan, passed = bwd.plan(present)
-        outs = () if plan is None else self._quietly(_step, node, plan, there)
+        outs = () if plan is None else self._quietly(_step, node, plan, there, seen)
         if node.hooks:
             outs, passed, there = self.after(node, bwd, outs, passed, there, grads)
         for i, p in zip(bwd.positions, passed):
             self.give(node.edges[i], outs[p] if p >= 0 else there[~p], bwd.forward.operands[i])
 
 
-def _step(node, plan, there):
-    """The results of a node's plan for the gradients that came."""
+def _step(node, plan, there, seen):
+    """The results of a node's plan for the gradients that came. seen: whether it is one operator, which a class or a mode is asked for."""
     n = len(there)
 
     def derivative(*tensors):
@@ -83,13 +89,22 @@ def _step(node, plan, there):
             edges = [None] * len(edges)
         edges = [e if differentiable(s) else None for e, s in zip(edges, plan.operands)]
         made = zip(*engine.apply_plan(plan, values, edges, node.numbers), plan.specs)
-        outs = [bridge.wrap(value, _plain(spec), edge) for value, edge, spec in made]
+        outs = [bridge.wrap(value, plain(spec), edge) for value, edge, spec in made]
         return outs[0] if len(outs) == 1 else tuple(outs)
 
-    name = _CAPITAL.sub(lambda m: "_" + m[0].lower(), node.bwd.name.rstrip("0123456789")).lstrip("_")
-    func = OpOverload(OpOverloadPacket("aten", name, derivative), "default", derivative)
-    found = outer.operated(func, (*there, *_saved(node, there)), {})
+    given = *there, *_saved(node, there)
+    if seen:
+        func = OpOverload(OpOverloadPacket("aten", _name_of(node.bwd.name), derivative), "default", derivative)
+        found = outer.operated(func, given, {})
+    else:
+        found = derivative(*given)
     return found if isinstance(found, (tuple, list)) else (found,)
+
+
+@functools.cache
+def _name_of(node):
+    """The operator that stands for a node's derivative: select_backward of SelectBackward0."""
+    return _CAPITAL.sub(lambda m: "_" + m[0].lower(), node.rstrip("0123456789")).lstrip("_")
 
 
 _CAPITAL = re.compile("[A-Z]")
@@ -163,11 +178,6 @@ def _empty(spec):
     return make(Storage(None, spec), spec)
 
 
-def _plain(spec):
-    """What values of the tape have: the shape and dtype, row-major."""
-    return Spec.dense(tuple(spec.shape), spec.dtype, spec.device)
-
-
 def _saved(node, there):
     """What a node has saved, as tensors with their places on the tape."""
     bwd, saved = node.bwd, node.saved
@@ -181,12 +191,14 @@ def _saved(node, there):
     specs = [bwd.forward.operands[i] for i in bwd.save_in] + [bwd.specs[k] for k in bwd.save_out]
     edges = [node.edges[i] for i in bwd.save_in] + [(node, k) for k in bwd.save_out]
     kept = [e if e is not None and differentiable(s) and tls.me.grad else None for e, s in zip(edges, specs)]
-    return [bridge.wrap(v, _plain(s), e) for v, s, e in zip(saved, specs, kept)]
+    return [bridge.wrap(v, plain(s), e) for v, s, e in zip(saved, specs, kept)]
 
 
 def concerns(roots, started) -> bool:
     """Whether a pass that starts with these gradients meets such tensors."""
-    if any(has_dispatch(type(g)) for g in started):
+    if any(
+        has_dispatch(type(x)) or isinstance(x, outer.OuterNode) for x in (*started, *(target for target, _ in roots))
+    ):
         return True
     seen = engine.Run(False, True, False)
     order = seen.collect(roots)

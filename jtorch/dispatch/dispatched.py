@@ -258,7 +258,7 @@ def _classes(values):
     found = []
     for v in values:
         for x in v if type(v) in (list, tuple) else (v,):
-            if isinstance(x, Tensor) and has_dispatch(type(x)) and type(x) not in found:
+            if dispatches(x) and type(x) not in found:
                 found.append(type(x))
     return tuple(found)
 

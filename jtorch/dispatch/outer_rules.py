@@ -21,6 +21,12 @@ _GIVEN = frozenset(("g", "gs", "specs", "out_specs"))  # what a rule reads witho
 _OF_ALL = _GIVEN | {"out", "outs"}
 
 
+def binder(arguments):
+    """A function of these arguments, as they stand in a `def`, that gives {argument: value}. TypeError at its call: they are others."""
+    names = inspect.signature(eval(f"lambda {arguments}: None")).parameters
+    return eval(f"lambda {arguments}: dict({', '.join(f'{n}={n}' for n in names)})")
+
+
 class Rule:
     """The derivative of one operator.
 
@@ -34,8 +40,9 @@ class Rule:
         self.constant, self.flat, self.first = constant, flat, first
 
     @functools.cached_property
-    def signature(self):
-        return inspect.signature(eval(f"lambda {self.arguments}: None"))
+    def bound(self):
+        """(args, kwargs) -> {argument: value}, in order."""
+        return binder(self.arguments)
 
     @functools.cached_property
     def takes(self):
@@ -50,9 +57,7 @@ class Rule:
 
     def bind(self, args, kwargs):
         """{argument: value}, in order."""
-        bound = self.signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        return bound.arguments
+        return self.bound(*args, **kwargs)
 
     def label(self, func) -> str:
         return self.first or camel(self.name.partition(".")[0]) + "Backward0"
@@ -127,9 +132,13 @@ def backward_of(func, wanted, n):
 
 def rule_of(func, written) -> Rule:
     """The derivative of an operator. written: whether it is the form that writes to its operand."""
-    name = func._overloadpacket.__name__
-    name = name[:-1] if written else name
-    return RULES.get(f"{name}.{func._overloadname}") or RULES.get(name) or whole(func, written)
+    found = func.__dict__.get("_rule")
+    if found is None:
+        name = func._overloadpacket.__name__
+        name = name[:-1] if written else name
+        found = RULES.get(f"{name}.{func._overloadname}") or RULES.get(name) or whole(func, written)
+        func._rule = found
+    return found
 
 
 def whole(func, written) -> Rule:

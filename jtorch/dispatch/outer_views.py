@@ -4,7 +4,7 @@ Nobody but the class knows what memory such tensors share, so a view remembers t
 """
 
 from ..autograd.node import PythonNode, class_of
-from ..tensor import Tensor, edge_of
+from ..tensor import edge_of
 from . import dispatched
 
 OPERATED: list = [None, None]  # `operated` and `op` of `outer.py`, set there
@@ -47,7 +47,7 @@ def mark(found, func, args, kwargs):
     """Remember of which tensor these are views."""
     several = isinstance(found, (tuple, list))
     for k, o in enumerate(found if several else (found,)):
-        if isinstance(o, Tensor) and dispatched.has_dispatch(type(o)) and o is not args[0]:
+        if dispatched.dispatches(o) and o is not args[0]:
             o.__dict__["_outer_view"] = View(args[0], func, args[1:], kwargs, k if several else None)
 
 

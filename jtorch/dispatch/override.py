@@ -137,7 +137,7 @@ def default(cls, func, types, args=(), kwargs=None):
     before = me.overriding
     me.overriding = min(before, 1)
     try:
-        if args and isinstance(args[0], Tensor) and has_dispatch(type(args[0])):
+        if args and dispatches(args[0]):
             handled, result = dispatch_method(getattr(func, "__name__", ""), args, kwargs or {})
         else:
             handled = False
@@ -373,14 +373,14 @@ WATCH: list = []  # while a profile is taken: called with the entry and the argu
 class Entry:
     """One function, and the code that looks first."""
 
-    __slots__ = ("fn", "public", "real", "plain", "asking", "factory")
+    __slots__ = ("fn", "public", "real", "plain", "asking", "factory", "seen")
     shorten = staticmethod(shorten)
 
     def __init__(self, fn, factory, public=None):
         self.public = fn if public is None else public
         self.fn = fn
         self.factory = factory
-        self.plain = fn.__code__
+        self.plain, self.seen = fn.__code__, None if self.public.__name__ in _TWO_TENSORS else 1
         self.real = types.FunctionType(fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
         self.real.__kwdefaults__ = fn.__kwdefaults__
         vars(self.real).update(vars(fn))
@@ -407,7 +407,7 @@ class Entry:
             relevant = () if self.factory else asked_now(me, args, kwargs)
             if relevant or me.function_modes and me.overriding:
                 return override(self.public, relevant, args, kwargs)
-        if any(map(dispatches, args if self.public.__name__ in _TWO_TENSORS else args[:1])):
+        if any(map(dispatches, args[: self.seen])):
             if (found := dispatch_method(self.public.__name__, args, kwargs))[0]:
                 return found[1]
         return WATCH[0](self, args, kwargs) if WATCH else self.run(args, kwargs)
