@@ -13,6 +13,7 @@ WORTH_OFTEN = 0.15  # the same of one that comes often: a short script is done b
 OFTEN_ENOUGH = 4  # of so many flushes, one is often
 AT_MOST = 1 << 12  # runs
 AT_MOST_OFTEN = 64
+AT_MOST_IN_PARTS = 16  # runs of one that comes often
 DEAR = 3.0  # seconds of the compiler, for which a program has to prove that it comes often
 _USUAL = 8  # primitives of an operation that cannot be counted
 # Seconds for a primitive and for an operation like no other, without the compiler's optimisation and with it.
@@ -22,6 +23,7 @@ _EXECUTABLE = 3e-2  # of an operation by itself
 # and one of convolutions and of what follows them.
 _NUMPYS, _BY_OP = (8e-6, 5e-10, 3e-9), (5.5e-5, 8e-10)
 _HASTY = (1e-5, 1e-9, 4e-9)
+_PART = 1e-4
 # The same of an element that a primitive makes, where that is more: gathers, loops and chains of arithmetic take 0.3 to 2 ns longer.
 _HASTY_ELEMENT = 4e-10
 
@@ -51,10 +53,24 @@ class Wait:
         return runs >= self.few and (runs >= self.most or self.is_often(runs))
 
 
-def by_numpy(prog, least, quickly) -> Wait:
-    """How long numpy runs a program, `least` runs or more. quickly: whether what follows is made in haste if it comes seldom."""
-    extra = _numpys(prog)
-    return Wait(_often(prog, least, extra), _worth(compiling(prog, quickly), extra))
+NEVER = Wait(AT_MOST << 32)  # no number of runs is enough
+
+
+def compiling(prog, quickly) -> float:
+    """Seconds that it takes to compile a program, in haste or with everything on."""
+    primitive, plan = _HASTE if quickly else _FULL
+    return primitive * size(prog) + plan * len({node.plan for node in prog.nodes})
+
+
+def by_numpy(prog, least, quickly, compiling=compiling) -> Wait:
+    """How long numpy runs a program, `least` runs or more. quickly: whether what follows is made in haste if it comes seldom. compiling: what
+    that takes, by the program and how it is made; most come once, so nothing is counted before one comes back."""
+
+    def later():
+        extra = _numpys(prog)
+        return _often(compiling(prog, False), least, extra), _worth(compiling(prog, quickly), extra)
+
+    return Wait(least, later=later)
 
 
 def are_numpys(prog, runs, quickly) -> bool:
@@ -79,8 +95,8 @@ def by_itself(plan) -> int:
     )
 
 
-def by_op(prog, few, quickly) -> Wait:
-    """The same of a program that is run op by op: one more if it is dear. Most come once, so nothing is counted before it comes back."""
+def by_op(prog, few, quickly, compiling=compiling) -> Wait:
+    """The same of a program that is run op by op: one more if it is dear."""
 
     def later():
         takes = compiling(prog, quickly)
@@ -94,18 +110,19 @@ def in_haste(prog, least) -> Wait:
     """How often a program that is made in haste is run before it is made with everything on, `least` runs or more."""
     each, *byte = _HASTY
     extra = each + max(_moved(prog, *byte), _HASTY_ELEMENT * sum(_elements(node.plan) for node in prog.nodes))
-    return Wait(_often(prog, least, extra), _worth(compiling(prog, False), extra))
+    takes = compiling(prog, False)
+    return Wait(_often(takes, least, extra), _worth(takes, extra))
+
+
+def in_parts(prog, n) -> Wait:
+    """How often a program is run as its n parts before it is made as a whole with everything on."""
+    takes = compiling(prog, False)
+    return Wait(min(_often(takes, 1, _PART * n), AT_MOST_IN_PARTS), _worth(takes, _PART * n))
 
 
 def by_op_at_once(prog, cold) -> float:
     """Seconds that the first run takes op by op, where some operations have no executable yet."""
     return _EXECUTABLE * len(cold) + _by_op(prog)
-
-
-def compiling(prog, quickly) -> float:
-    """Seconds that it takes to compile a program, in haste or with everything on."""
-    primitive, plan = _HASTE if quickly else _FULL
-    return primitive * size(prog) + plan * len({node.plan for node in prog.nodes})
 
 
 def nbytes(prog) -> int:
@@ -132,8 +149,8 @@ def _worth(takes, extra) -> int:
     return min(int(WORTH * takes / extra), AT_MOST)
 
 
-def _often(prog, least, extra) -> int:
-    return max(least, min(int(WORTH_OFTEN * compiling(prog, False) / extra), AT_MOST_OFTEN))
+def _often(takes, least, extra) -> int:
+    return max(least, min(int(WORTH_OFTEN * takes / extra), AT_MOST_OFTEN))
 
 
 def _size(plan) -> int:

@@ -9,10 +9,27 @@ import numpy as np
 
 from .. import config
 from ..errors_storage import from_xla
-from . import by_numpy, costs, crowd, cuts, gather, hasty, ledger, little, maps, nodewise, prologue, shifts, sight, ties
+from . import (
+    by_numpy,
+    costs,
+    crowd,
+    cuts,
+    gather,
+    hasty,
+    ledger,
+    little,
+    maps,
+    nodewise,
+    parts,
+    prologue,
+    shifts,
+    sight,
+    ties,
+)
 from .beside import beside
 from .chain import abstract, concretely
 from .channel_order import convolves, stays, stored_order
+from .donations import donations
 from .nodewise import needed
 from .numpy_rules import NotHere
 from .packing import HERE, RUNTIME, Packing, placed, plain
@@ -32,7 +49,7 @@ class Plan:
         "op", "name", "fn", "specs", "n_out", "n_num", "kinds", "runtime", "device", "nbytes", "jit", "warm", "operands", "bwd",
         "grad_name", "extra", "diff", "public", "multiple", "fields", "out_edges", "finish", "tries", "first", "enough",
         "steps", "exact", "known", "varied", "more", "lanes", "channels", "alone", "look", "depends", "size", "work", "pointwise",
-        "kin", "recipe", "elements",
+        "kin", "recipe", "elements", "split",
     )  # fmt: skip
 
     def __init__(self, op, name, fn, operands, kinds=(), runtime=False, specs=None, device=None):
@@ -50,6 +67,7 @@ class Plan:
         self.known = None  # where it has been traced: a jaxpr, which of its operands it has, which of its results
         self.kin = None  # what is the same for plans that differ in sizes alone, and their sizes (`families.py`)
         self.recipe = None  # which part of a value it reads or writes (`strided.py`), where that is what it does
+        self.split = None  # how it is cut into operations on some of its operands (`parts.py`), where it can be
         self.varied = 0  # times that it has come with other numbers, at the same place
         self.more = 0  # operations that it is made of, beyond its results
         self.channels = None if op is None else op.channels  # whether it convolves, or follows what does
@@ -112,7 +130,7 @@ class Program:
     __slots__ = (
         "nodes", "out", "used", "all_used", "donate", "pack", "call", "runs", "device", "entry", "n_nodes", "interpret",
         "gathering", "place", "jit", "ahead", "spared", "wait", "settled",
-        "by_numpy", "fuller", "hasty", "takers", "little",
+        "by_numpy", "fuller", "hasty", "takers", "little", "parts",
     )  # fmt: skip
 
     def __init__(self, state, live, dead, device):
@@ -125,7 +143,7 @@ class Program:
         self.n_nodes = len(self.nodes)
         self.device = device
         self.pack = Packing(path, self.nodes, device)
-        self.donate, self.out, self.takers = _donations(self.nodes, self.out, used, dead)
+        self.donate, self.out, self.takers = donations(self.nodes, self.out, used, dead)
         self.call = self.jit = None  # to be called with arrays; to be traced
         self.settled = False  # `call` stays as it is: made with everything on
         self.runs = 0
@@ -138,6 +156,7 @@ class Program:
         self.spared = 0  # runs that it has made with everything on; at least 1 once it has made any
         self.hasty = None  # how long it runs as it was made in haste
         self.little = None  # what runs it by numpy for good
+        self.parts = None  # of which it is made at first, once they have been looked for; False if there are none
 
     def taken(self):
         """The inputs whose memory it takes."""
@@ -153,14 +172,23 @@ class Program:
         args = inputs if self.all_used else [inputs[i] for i in self.used]
         return [*args, *self.pack.pack(numbers)] if self.pack.kept else args
 
-    def compile(self, in_haste=False):
-        """From now on the program is called as a whole.
+    def compile(self, in_haste=False, in_parts=False):
+        """From now on the program is called as a whole, or as its parts.
 
-        in_haste: allows an executable that is made quickly, and another one when it has run some times.
+        in_haste: allows an executable that is made quickly, and another one when it has run some times. in_parts: allows parts, and the
+        whole when they have run some times.
         """
+        found = parts.of(self) if in_parts else None
+        if found is not None:
+            found.make(self)
+            return
         crowd.made()
         self.settled = not (in_haste and hasty.wanted(self))
         self.call = (hasty.in_full if self.settled else hasty.of_program)(self)
+
+    def in_parts(self) -> bool:
+        """Whether it is run as its parts."""
+        return bool(self.parts) and self.parts.made
 
     def traced(self):
         """All nodes as one function for XLA."""
@@ -217,7 +245,7 @@ class Program:
         if self.ahead is None:
             return True
         ahead = self.ahead
-        self.spared += ahead.settled or not self.spared
+        self.spared += ahead.settled or ahead.in_parts() or not self.spared
         if not ahead.settled and ahead.hasty is not None and ahead.runs + 1 >= ahead.hasty.few:
             self.ahead = None
             self.wait = costs.Wait(0)
@@ -243,49 +271,6 @@ class Program:
         self.call = call
         self.settled = True
         self.ahead = None
-
-
-def _donations(nodes, out, used, dead):
-    """Positions of dead inputs whose memory a result of the same shape and dtype can take, the results in the order
-    in which they take it, and {input: the result that takes its memory}.
-
-    jax gives the first donated input of a kind to the first result of that kind. A result that took the memory of another
-    result's old value (a gradient that of a parameter) would cost a copy of that value, since it is still read.
-    """
-    kind_of, old_of, made = {}, {}, {}
-    outs = set(out)
-    for node in nodes:
-        results = {}  # of each kind
-        for k, spec in enumerate(node.plan.specs):
-            if node.first + k in outs:
-                kind = (tuple(spec.shape), spec.dtype)
-                results.setdefault(kind, []).append(node.first + k)
-                made.setdefault(kind, []).append(node.first + k)
-        operands = {}
-        for i, spec in zip(node.ids, node.plan.operands):
-            if i < 0 and dead[~i]:
-                kind = kind_of.setdefault(~i, (tuple(spec.shape), spec.dtype))
-                operands.setdefault(kind, {})[~i] = None
-        # What replaces an input is made by the last op that reads it, at the same place among the results.
-        for kind, inputs in operands.items():
-            old_of.update(zip(inputs, results.get(kind, ())))
-    position = {i: k for k, i in enumerate(used)}
-    donate, takers = [], {}
-    for kind, results in made.items():
-        inputs = sorted((i for i, of in kind_of.items() if of == kind), key=position.__getitem__)
-        new = {i: old_of[i] for i in inputs if i in old_of}
-        replacing = set(new.values())
-        rest = [r for r in results if r not in replacing]
-        for i in inputs:
-            if i not in new and rest:
-                new[i] = rest.pop(0)
-        for i in inputs:
-            if i in new:
-                donate.append(position[i])
-                takers[new[i]] = position[i]
-    last = len(used)
-    taken = {used[at]: r for r, at in takers.items()}
-    return tuple(sorted(donate)), tuple(sorted(out, key=lambda r: takers.get(r, last))), taken
 
 
 def run(graph, cause, scope, thread=None):
@@ -348,25 +333,27 @@ def _run(graph, cause, scope, thread):
             prog.ahead = next(covering(state, prog), None)
     if prog.ahead is None and prog.fuller is not None and not same and (not prog.by_numpy or prog.wait.done(prog.runs)):
         _look_ahead(state, prog, dead)
+    asked = prog
     if prog.ahead is not None:
         ahead = prog.ahead
         if not prog.ready(prog.arguments(inputs, numbers)):
             prog = ahead
     started = time.perf_counter()
-    if prog.call is None and (scope is not None or sight.at_sight(prog, inputs)):
+    if prog.call is None and not prog.in_parts() and (scope is not None or sight.at_sight(prog, inputs)):
         in_haste = not same and (not prog.by_numpy or not prog.wait.is_often(prog.runs))
-        prog.compile(scope is None and cause != "compiled region" and not prog.spared and in_haste)
+        alone = scope is None and cause != "compiled region" and not prog.spared
+        prog.compile(alone and in_haste, alone and not same)
         ledger.compiled(prog, cause)
         prologue.note(state, graph.device)
     how, outs = "by op", None
-    if prog.call is None:
+    if prog.call is None and not prog.in_parts():
         try:
             outs = nodewise.run(prog, inputs, numbers)
         except by_numpy.TooMuch:
-            prog.compile(True)
+            prog.compile(True, True)
             ledger.compiled(prog, cause)
     if outs is None:
-        how, outs = "fused", _fused(prog, inputs, numbers)
+        how, outs = "fused", _fused(prog, inputs, numbers, prog is asked)
     prog.runs += 1
     stays = np.ndarray if how == "by op" else None
     for pending, value in zip(map(pendings.__getitem__, prog.out), outs):
@@ -410,8 +397,15 @@ def _behind(cut, graph, prog, cause):
     del held
 
 
-def _fused(prog, inputs, numbers):
-    return concretely(prog.call, prog.arguments(inputs, numbers))
+def _fused(prog, inputs, numbers, asked):
+    """The results of a program that is compiled, or of its parts; `asked` for, or standing for another one."""
+    if prog.call is not None:
+        return concretely(prog.call, prog.arguments(inputs, numbers))
+    if asked and prog.parts.wait.done(prog.runs):
+        prog.parts.wait = costs.NEVER
+        ledger.compiled(prog, prog.entry.cause)
+        beside(prog._compile_for, list(map(abstract, prog.arguments(inputs, numbers))))
+    return prog.parts.run(inputs, numbers)
 
 
 _graph = attrgetter("graph")

@@ -3,7 +3,7 @@
 from itertools import repeat
 
 from .. import config
-from . import by_numpy, costs, hasty
+from . import by_numpy, costs, hasty, parts
 from .seen import seen
 
 
@@ -32,7 +32,7 @@ def numpys(prog, cause) -> costs.Wait | None:
     if not (varied or update):
         return None
     least, quickly = _ENOUGH_OF_MANY if very_many else _ENOUGH, hasty.wanted(prog)
-    return costs.by_numpy(prog, least, quickly) if by_numpy.wanted(prog, least, quickly) else None
+    return costs.by_numpy(prog, least, quickly, parts.compiling) if by_numpy.wanted(prog, least, quickly) else None
 
 
 def _only_updates(prog) -> bool:
@@ -67,12 +67,12 @@ def at_sight(prog, inputs) -> bool:
         tries = _mostly(node.plan.tries if not node.plan.warm else _OFTEN for node in prog.nodes)
         if tries >= _TRIES and len(cold) <= max(_FEW, _FRESH * prog.n_nodes * tries / _TRIES):
             few = _PATIENCE
-        elif prog.n_nodes < _REPEATED * len(cold) or not _much_longer(prog, cold, quickly):
+        elif prog.n_nodes < _REPEATED * len(cold) or parts.of(prog) or not _much_longer(prog, cold, quickly):
             for plan in cold:
                 plan.tries += 1
             seen.add(_names(prog))
             return True
-    prog.wait = costs.by_op(prog, few, quickly)
+    prog.wait = costs.by_op(prog, few, quickly, parts.compiling)
     return False
 
 

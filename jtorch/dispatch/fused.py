@@ -22,11 +22,14 @@ class Update:
     microsecond a tensor, so nothing here is done tensor by tensor in Python that can be done by a C loop.
     """
 
-    __slots__ = ("fn", "static", "plan", "specs", "kinds", "outputs")
+    __slots__ = ("fn", "static", "split", "plan", "specs", "kinds", "outputs")
 
-    def __init__(self, fn, static):
+    def __init__(self, fn, static, split=None):
+        """split: how it is cut into updates of some of the parameters, if it can be: `parameters()` gives their places among the inputs,
+        `cut(lo, hi)` the function and the static value for some of them, and the places of its inputs and outputs."""
         self.fn = fn
         self.static = static
+        self.split = split
         self.plan = self.specs = self.kinds = self.outputs = None
 
     def record(self, inputs, numbers, outputs, source=None):
@@ -38,7 +41,7 @@ class Update:
         kinds = list(map(type, numbers))
         targets = list(map(_spec, outputs))
         if specs != self.specs or kinds != self.kinds or targets != self.outputs:
-            self.plan = _plan(self.fn, self.static, specs, kinds, targets)
+            self.plan = _plan(self.fn, self.static, specs, kinds, targets, self.split)
             self.specs, self.kinds, self.outputs = specs, kinds, targets
         plan = self.plan
         me = tls.me
@@ -69,7 +72,7 @@ def fused_update(fn, static_key, inputs, numbers, outputs, source=None):
     Update(fn, static_key).record(inputs, numbers, outputs, source)
 
 
-def _plan(fn, static, specs, kinds, targets):
+def _plan(fn, static, specs, kinds, targets, split=None):
     key = (static, tuple(specs), tuple(targets), tuple(kinds))
     plan = _updates.get(key)
     if plan is None:
@@ -83,8 +86,30 @@ def _plan(fn, static, specs, kinds, targets):
         out_specs = [Spec.dense(tuple(s.shape), s.dtype, s.device) for s in targets]
         update.__name__ = str(static[0] if isinstance(static, tuple) else static)
         plan = Plan(None, update.__name__, update, tuple(specs), tuple(kinds), True, specs=tuple(out_specs))
+        if split is not None:
+            plan.split = Split(split, plan, targets)
         _updates[key] = plan
     return plan
+
+
+class Split:
+    """How the plan of an update is cut: `cut(lo, hi)` gives the plan for some of the parameters, and the places of its operands and results
+    among those of the whole.
+
+    specs: those of the parameters.
+    """
+
+    __slots__ = ("specs", "_of", "_plan", "_targets")
+
+    def __init__(self, of, plan, targets):
+        self._of, self._plan, self._targets = of, plan, targets
+        self.specs = [plan.operands[i] for i in of.parameters()]
+
+    def cut(self, lo, hi):
+        plan = self._plan
+        fn, static, operands, results = self._of.cut(lo, hi)
+        specs, targets = [plan.operands[i] for i in operands], [self._targets[i] for i in results]
+        return _plan(fn, static, specs, plan.kinds, targets), operands, results
 
 
 _updates: dict = {}

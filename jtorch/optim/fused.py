@@ -108,11 +108,11 @@ class FusedGroup:
     def _update(self, optimizer, options, extra, where, n, group):
         """The update of `n` parameters; one for all groups and learning rates for which it is the same."""
         numbers, maximize = tuple(options.numbers), bool(group.get("maximize"))
-        static = (type(optimizer), tuple(options.flags.items()), numbers, extra, options.names, where, n, maximize)
+        static = (type(optimizer), tuple(options.flags.items()), numbers, extra, options.names, maximize, where, n)
         update = self.functions.get(static)
         if update is None:
-            function = _make(_formula(optimizer), options.flags, numbers, extra, options.names, where, n, maximize)
-            update = self.functions[static] = Update(function, static)
+            formula = _Formula(_formula(optimizer), options.flags, numbers, extra, options.names, maximize, static[:-2])
+            update = self.functions[static] = Update(formula.update(where, n), static, _Split(formula, where, n))
         return update
 
     def _steps(self, optimizer, states):
@@ -187,6 +187,48 @@ def _formula(optimizer):
         {k: v for k, v in optimizer.__dict__.items() if k not in _HELD and not k.startswith("_optimizer_")}
     )
     return bare
+
+
+class _Formula:
+    """What the updates of an optimizer's groups have in common, whatever the parameters."""
+
+    __slots__ = ("optimizer", "flags", "number_names", "extra_names", "names", "maximize", "static")
+
+    def __init__(self, optimizer, flags, number_names, extra_names, names, maximize, static):
+        self.optimizer, self.flags, self.number_names, self.extra_names = optimizer, flags, number_names, extra_names
+        self.names, self.maximize, self.static = names, maximize, static
+
+    def update(self, where, n):
+        """The update of n parameters, of which each has one of the step counts."""
+        return _make(
+            self.optimizer, self.flags, self.number_names, self.extra_names, self.names, where, n, self.maximize
+        )
+
+
+class _Split:
+    """How the update of n parameters is cut: each is updated by itself."""
+
+    __slots__ = ("formula", "where", "n", "steps", "begin")
+
+    def __init__(self, formula, where, n):
+        self.formula, self.where, self.n = formula, where, n
+        self.steps = 1 + max(where) if where else 0
+        self.begin = self.steps + len(formula.extra_names)
+
+    def parameters(self):
+        return range(self.begin, self.begin + self.n)
+
+    def cut(self, lo, hi):
+        formula, n = self.formula, self.n
+        own = sorted(set(self.where[lo:hi]))
+        where = tuple(map(own.index, self.where[lo:hi]))
+        of_states = [range(k * n + lo, k * n + hi) for k in range(len(formula.names))]
+        kept = [i for places in of_states for i in places]
+        at = self.begin
+        inputs = [*own, *range(self.steps, at), *range(at + lo, at + hi), *range(at + n + lo, at + n + hi)]
+        inputs += [at + 2 * n + i for i in kept]
+        outputs = [*own, *range(self.steps + lo, self.steps + hi), *(self.steps + n + i for i in kept)]
+        return formula.update(where, hi - lo), (*formula.static, where, hi - lo), inputs, outputs
 
 
 def _make(optimizer, flags, number_names, extra_names, names, where, n, maximize):
