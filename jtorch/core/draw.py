@@ -232,8 +232,8 @@ def randint(gen: Generator, low: int, high: int, shape, dtype=np.int64) -> np.nd
     return value.astype(_np(dtype), copy=False).reshape(shape)
 
 
-def random_from(gen: Generator, low: int, shape, dtype=np.int64) -> np.ndarray:
-    """Tensor.random_(low, None) where low is the least int64: all 64 bits."""
+def all_bits(gen: Generator, shape, dtype=np.int64) -> np.ndarray:
+    """Tensor.random_(low, None) where low is the least int64: each of the 64 bits is drawn."""
     return gen.words64(_size(shape)).view(np.int64).astype(_np(dtype), copy=False).reshape(shape)
 
 

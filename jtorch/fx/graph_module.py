@@ -57,11 +57,7 @@ def _copy_attr(from_module, to_module, target) -> None:
             here = Module()
             setattr(to_module, part, here)
         from_module, to_module = there, here
-    value = getattr(from_module, name)
-    if isinstance(value, Tensor) and not isinstance(value, Parameter):
-        to_module.register_buffer(name, value)
-    else:
-        setattr(to_module, name, value)
+    _assign_attr(getattr(from_module, name), to_module, name)
 
 
 def _assign_attr(value, to_module, target) -> None:

@@ -102,10 +102,10 @@ def _rfftn(x, dims, sizes, norm, name):
     return _fftn(x, dims[:-1], sizes[:-1], norm) if len(dims) > 1 else x
 
 
-def _irfftn(x, dims, sizes, norm, name="irfftn"):
+def _irfftn(x, dims, sizes, norm):
     x = _promoted(x, complex=True)
     if not dims:
-        raise RuntimeError(f"{name} must transform at least one axis")
+        raise RuntimeError("irfftn must transform at least one axis")
     if len(dims) > 1:
         x = _fftn(x, dims[:-1], sizes[:-1], norm, inverse=True)
     return jnp.fft.irfft(x, sizes[-1], dims[-1], norm)

@@ -390,7 +390,7 @@ def count_nonzero(input: Array, dim: int | tuple | None = None) -> Array:
     return _count(input != 0, all_dims(dim, input.ndim))
 
 
-def _truth(name, fn):
+def _truth(fn):
     def kernel(input, dim, keepdim):
         dims = () if dim == () else all_dims(dim, input.ndim)  # here () reduces nothing
         out = fn(input if input.dtype == bool else input != 0, axis=dims, keepdims=keepdim)
@@ -407,7 +407,7 @@ def _truth_out(name):
     return rule
 
 
-_any, _all = _truth("any", jnp.any), _truth("all", jnp.all)
+_any, _all = _truth(jnp.any), _truth(jnp.all)
 
 
 @op(differentiable=False, out=_truth_out("any"))

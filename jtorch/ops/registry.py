@@ -278,7 +278,6 @@ class Op(Record):
         strides=None,
         grad_name=None,
         dynamic=False,
-        random=False,
         constant=(),
         apart=False,
         silent=False,
@@ -300,7 +299,6 @@ class Op(Record):
         self.strides = strides
         self.grad_name = grad_name or camel(self.name) + "Backward0"
         self.dynamic = dynamic
-        self.random = random
         self.constant = constant  # results that never have a gradient
         self.apart = apart  # out= may not share memory with the operands
         self.silent = silent  # returns nothing when called with out=

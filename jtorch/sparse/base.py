@@ -213,12 +213,12 @@ class SparseTensor(Tensor):
 
     def _indices(self):
         """The indices as they are stored: (sparse dimensions, nnz)."""
-        self._must_be("_indices", "coo")
+        self._must_be_coo("_indices")
         return self._at[0]
 
     def _values(self):
         """The values as they are stored, off the tape."""
-        self._must_be("_values", "coo")
+        self._must_be_coo("_values")
         return self._of
 
     def indices(self):
@@ -268,9 +268,9 @@ class SparseTensor(Tensor):
             raise errors_sparse.wrong_layout(name, f"sparse {which} compressed tensor", self._kind)
         return self._at[names.index(name)].detach()
 
-    def _must_be(self, name, kind):
+    def _must_be_coo(self, name):
         in_region()
-        if self._kind != kind:
+        if self._kind != "coo":
             raise errors_sparse.no_kernel(name, False)
 
     # -- off the tape

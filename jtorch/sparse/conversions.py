@@ -116,9 +116,9 @@ def to_sparse(input, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=
         return _dense_to_coo(input, sparse_dim, dense_dim)
     if input._kind == "coo":
         if sparse_dim is not None and sparse_dim != input.sparse_dim():
-            raise errors_sparse.same_layout("Sparse", "sparse_dim argument !=self.sparse_dim()")
+            raise errors_sparse.same_layout("sparse_dim argument !=self.sparse_dim()")
         if dense_dim is not None:
-            raise errors_sparse.same_layout("Sparse", "dense_dim argument given")
+            raise errors_sparse.same_layout("dense_dim argument given")
         return input
     kept = input.detach()
     return step(
