@@ -324,7 +324,7 @@ max_pool2d_with_indices = _with_indices(2, max_pool2d)
 max_pool3d_with_indices = _with_indices(3, max_pool3d)
 
 
-def _counts(n, spatial, kernel, geo, out, count_include_pad):
+def _counts(spatial, kernel, geo, out, count_include_pad):
     """How many elements each window's mean divides by: an array over the output positions."""
     sizes = []
     for size, k, s, p, o in zip(spatial, kernel, geo.stride, geo.lo, out):
@@ -380,7 +380,7 @@ def avg_pool(n, input, kernel_size, stride, padding, ceil_mode, count_include_pa
         total = _sum_windows(x.astype(accumulator(x.dtype)), at, kernel, geo, out)
         count = divisor_override
         if count is None:
-            count = _counts(n, spatial, kernel, geo, out, count_include_pad)
+            count = _counts(spatial, kernel, geo, out, count_include_pad)
             count = int(count.flat[0]) if (count == count.flat[0]).all() else count
         if isinstance(count, np.ndarray):
             count = jnp.asarray(count.reshape(count.shape + (1,) * (x.ndim - n - at)), total.dtype)

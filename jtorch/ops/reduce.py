@@ -181,11 +181,8 @@ def _sum_dtype(x, dtype):
     return np.dtype(np.int64) if x.dtype.kind in "biu" else x.dtype
 
 
-FOLDS, MANY_FACTORS, MANY_WHOLES = (
-    16,
-    1 << 9,
-    1 << 12,
-)  # pieces, and elements from which on there are some: of a product, of a sum
+# pieces, and elements from which on there are some: of a product, of a sum
+FOLDS, MANY_FACTORS, MANY_WHOLES = 16, 1 << 9, 1 << 12
 
 
 def _pieces(x, dims, many):

@@ -49,7 +49,7 @@ def coalesced(x):
     return gathered(x, unravel(unique, shape), x._of, inverse.reshape(-1))
 
 
-def gathered(x, indices, values, inverse, shape=None):
+def gathered(x, indices, values, inverse):
     """Coordinates (numpy) and, for each of the values, at which of them it is added."""
     device, count = x._spec.device, indices.shape[1]
     kind = values._spec.dtype
@@ -57,7 +57,7 @@ def gathered(x, indices, values, inverse, shape=None):
         values = values.to(dtypes.uint8)
     zeros = F.zeros((count, *values._spec.shape[1:]), dtype=values._spec.dtype, device=device)
     summed = F.index_add(zeros, 0, dense(inverse.astype(np.int64), device), values) if values._spec.numel else zeros
-    return coo(x._spec.shape if shape is None else shape, dense(indices, device), summed.to(kind), True)
+    return coo(x._spec.shape, dense(indices, device), summed.to(kind), True)
 
 
 def mask_by(g, pattern):

@@ -108,9 +108,8 @@ def check(shape, strides, layout):
         np.testing.assert_array_equal(read, memory[index])
     memory = memory.copy()
     order = np.argsort([-s for s in layout.strides], kind="stable")  # PyTorch's: the largest stride outermost
-    memory[index.transpose(order).reshape(-1)] = value.transpose(order).reshape(
-        -1
-    )  # of those that share an element the last stays
+    # of those that share an element the last stays
+    memory[index.transpose(order).reshape(-1)] = value.transpose(order).reshape(-1)
     for written in writes:
         np.testing.assert_array_equal(written, memory[place])
     return recipe
