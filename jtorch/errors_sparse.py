@@ -190,13 +190,9 @@ def add_order() -> RuntimeError:
 
 def sizes_differ(one, two) -> RuntimeError:
     return RuntimeError(
-        f"add: expected 'self' and 'other' to have same size, but self has size {_sizes(one)} while other has size {_sizes(two)} "
+        f"add: expected 'self' and 'other' to have same size, but self has size {list(one)} while other has size {list(two)} "
         "(FYI: dense-sparse addition does not currently support broadcasting)"
     )
-
-
-def _sizes(shape):
-    return list(shape)
 
 
 def divisor(shape) -> RuntimeError:
