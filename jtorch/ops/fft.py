@@ -41,7 +41,7 @@ def _promoted(x, *, complex=False, real=None):
 def _line(x, n, dim):
     """The dimension of a one-dimensional transform and its length."""
     if x.ndim == 0:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+        raise errors.no_dimension(dim, 0)
     d = axis(dim, x.ndim)
     if n is not None and n < 1:
         raise RuntimeError(f"Invalid number of data points ({n}) specified")

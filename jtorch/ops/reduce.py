@@ -49,7 +49,7 @@ def all_dims(dim, ndim: int) -> tuple[int, ...]:
     dims = [one_dim(d, ndim) for d in (dim if isinstance(dim, tuple | list) else (dim,))]
     for i, d in enumerate(dims):
         if d in dims[:i]:
-            raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
+            raise errors.repeated_dim(d)
     return tuple(d for d in dims if d < ndim)
 
 
