@@ -196,7 +196,7 @@ opt_einsum = _Backend(
 )
 
 
-def _preference(name, value):
+def _preference(name):
     """A question and setting of which library computes something: what is set is kept, XLA decides."""
 
     def prefer(backend=None):
@@ -204,14 +204,14 @@ def _preference(name, value):
             prefer.value = backend
         return prefer.value
 
-    prefer.value, prefer.__name__ = value, name
+    prefer.value, prefer.__name__ = "default", name
     prefer.__doc__ = "What was set, or the default; XLA computes."
     return prefer
 
 
 cuda.is_flash_attention_available, cuda.is_ck_sdpa_available = _no, _no
-cuda.preferred_linalg_library = _preference("preferred_linalg_library", "default")
-cuda.preferred_blas_library = _preference("preferred_blas_library", "default")
+cuda.preferred_linalg_library = _preference("preferred_linalg_library")
+cuda.preferred_blas_library = _preference("preferred_blas_library")
 for _name in ("can_use_flash_attention", "can_use_efficient_attention", "can_use_cudnn_attention"):
     setattr(cuda, _name, lambda params, debug=False: False)
 _reduced = [False]

@@ -97,9 +97,8 @@ def while_loop(cond_fn, body_fn, carried_inputs):
     result = None
     while holds:
         result = _following(body_fn, carried)
-        carried = unflatten(
-            tree, flatten(result)[0]
-        )  # lists and tuples as they were given, whatever body_fn makes of them
+        # lists and tuples as they were given, whatever body_fn makes of them
+        carried = unflatten(tree, flatten(result)[0])
         holds = _condition(cond_fn(*carried))
     if result is None:
         return carried

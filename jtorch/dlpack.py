@@ -64,9 +64,8 @@ def _from_other(source) -> Tensor:
             pass  # a dtype that numpy lacks
         else:
             if not array.flags.writeable and isinstance(source, _Capsule):
-                array = np.asarray(
-                    _Writable(array)
-                )  # numpy takes what a bare capsule holds for constant, PyTorch does not
+                # numpy takes what a bare capsule holds for constant, PyTorch does not
+                array = np.asarray(_Writable(array))
             return from_numpy(array if array.flags.writeable else array.copy(order="K"))
     return from_jax(jax.dlpack.from_dlpack(source))
 

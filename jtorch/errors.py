@@ -280,11 +280,11 @@ def warn(message: str, category=UserWarning) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
-def warn_once(message: str, category=UserWarning) -> None:
+def warn_once(message: str) -> None:
     """Warn as `warn` does, but only the first time in this process."""
     if message not in _said or said_always:
         _said.add(message)
-        warn(message, category)
+        warn(message)
 
 
 _said: set = set()

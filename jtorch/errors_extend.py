@@ -1,7 +1,5 @@
 """Errors of what extends jtorch from outside: __torch_function__, __torch_dispatch__, custom operators."""
 
-from . import errors
-
 
 def no_override(name, types, modes) -> TypeError:
     """All that were asked returned NotImplemented."""
@@ -83,10 +81,6 @@ def no_implementation(name, types, modes) -> TypeError:
 
 
 # names of torch that are not what they are there
-
-
-def unsupported(what, instead) -> NotImplementedError:
-    return errors.unsupported(what, instead)
 
 
 def removed(advice) -> RuntimeError:

@@ -105,8 +105,7 @@ def bool_minus(two: bool) -> RuntimeError:
         )
     return RuntimeError(
         "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
-        "invert a mask, "
-        "use the `~` or `logical_not()` operator instead."
+        "invert a mask, use the `~` or `logical_not()` operator instead."
     )
 
 

@@ -177,8 +177,8 @@ def sparse_dim_zero() -> RuntimeError:
     return RuntimeError("dense_to_sparse: sparse_dim argument must be in >0 when self.dim()>0")
 
 
-def same_layout(name, what) -> RuntimeError:
-    return RuntimeError(f"to_sparse: conversion from {name} to {name} with {what} is not supported")
+def same_layout(what) -> RuntimeError:
+    return RuntimeError(f"to_sparse: conversion from Sparse to Sparse with {what} is not supported")
 
 
 # ops
@@ -188,15 +188,11 @@ def add_order() -> RuntimeError:
     return RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
 
 
-def sizes_differ(name, one, two) -> RuntimeError:
+def sizes_differ(one, two) -> RuntimeError:
     return RuntimeError(
-        f"{name}: expected 'self' and 'other' to have same size, but self has size {_sizes(one)} while other has size {_sizes(two)} "
+        f"add: expected 'self' and 'other' to have same size, but self has size {list(one)} while other has size {list(two)} "
         "(FYI: dense-sparse addition does not currently support broadcasting)"
     )
-
-
-def _sizes(shape):
-    return list(shape)
 
 
 def divisor(shape) -> RuntimeError:

@@ -38,7 +38,7 @@ def getitem(self, index):
     try:
         kind = type(index)
         if kind is int:
-            return _view("select", self, 0, _checked(self, 0, index))
+            return _view("select", self, 0, _checked(self, index))
         if kind is slice:
             return _slice(self, 0, index)
         if kind is Tensor and index._spec.dtype is dtypes.bool_:
@@ -171,9 +171,8 @@ def _copy(view, value):
         if 0 in view._spec.strides and overlaps(view._spec):
             raise errors.overlap()
         if tls.me.grad:
-            check_inplace(
-                view
-            )  # before its edge is asked for, which renews that of a view that must not be used any more
+            # before its edge is asked for, which renews that of a view that must not be used any more
+            check_inplace(view)
         if tls.me.grad and edge_of(view) is not None:
             inplace(registry.OPS["assigned"], (view, value))
         else:
@@ -205,16 +204,14 @@ def _beside(t, index):
     return index.to(place)
 
 
-def _checked(t, dim, i):
-    """An int index, range checked with torch's words."""
+def _checked(t, i):
+    """An int index of the first dimension, range checked with torch's words."""
     spec = t._spec
-    if spec.ndim <= dim:
-        if spec.ndim == 0:
-            raise errors_arguments.index_of_a_number()
-        raise IndexError(f"too many indices for tensor of dimension {spec.ndim}")
-    n = spec.shape[dim]
+    if spec.ndim == 0:
+        raise errors_arguments.index_of_a_number()
+    n = spec.shape[0]
     if not -n <= i < n:
-        raise IndexError(f"index {i} is out of bounds for dimension {dim} with size {n}")
+        raise IndexError(f"index {i} is out of bounds for dimension 0 with size {n}")
     return i + n if i < 0 else i
 
 
@@ -306,7 +303,7 @@ def _basic(self, index):
     consumed = sum(map(_consumed, items))
     if consumed > ndim:
         if type(index) is int:
-            _checked(self, 0, index)
+            _checked(self, index)
         elif type(index) is slice:
             _slice(self, 0, index)
         raise IndexError(f"too many indices for tensor of dimension {ndim}")

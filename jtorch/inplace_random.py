@@ -94,7 +94,7 @@ def random_(self, *args, generator=None, **named) -> Tensor:
         return fill_random(self, lambda s: draw.random(g, s, d), "RandomBackward2")
     if high is None and low == -(2**63):
         _check_all_bits(self._spec.dtype)
-        return fill_random(self, lambda s: draw.random_from(g, int(low), s, d), "RandomBackward0")
+        return fill_random(self, lambda s: draw.all_bits(g, s, d), "RandomBackward0")
     if high is None:
         low, high = draw.bounds_from(int(low), self._spec.dtype)
         return fill_random(self, lambda s: draw.randint(g, low, high, s, d), "RandomBackward0")

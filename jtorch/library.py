@@ -180,7 +180,7 @@ def triton_op(name, fn=None, /, *, mutates_args, schema=None):
 
 def wrap_triton(triton_kernel, /):
     """Unsupported: there is no Triton under XLA."""
-    raise errors_extend.unsupported("Triton kernels", "torch.library.custom_op, with a Pallas kernel inside")
+    raise errors.unsupported("Triton kernels", "torch.library.custom_op, with a Pallas kernel inside")
 
 
 wrap_triton.__unsupported__ = True
@@ -305,7 +305,7 @@ class _FakeContext:
 
     def new_dynamic_size(self, *, min=0, max=None):
         """Unsupported: the shape of a result has to follow from those of the arguments."""
-        raise errors_extend.unsupported("results whose shape depends on values", "a fake kernel with known shapes")
+        raise errors.unsupported("results whose shape depends on values", "a fake kernel with known shapes")
 
     create_unbacked_symint = new_dynamic_size
 
@@ -350,9 +350,7 @@ class Library:
     def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=False):
         """Register an implementation under a dispatch key ("CPU", "CompositeExplicitAutograd", "Meta", "Autograd")."""
         if self.ns == "aten":
-            raise errors_extend.unsupported(
-                "other implementations of PyTorch's own operators", "an operator of your own"
-            )
+            raise errors.unsupported("other implementations of PyTorch's own operators", "an operator of your own")
         name = op_name.name() if isinstance(op_name, OpOverload) else op_name
         name = name if "::" in name else f"{self.ns}::{name}"
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
@@ -364,7 +362,7 @@ class Library:
 
     def fallback(self, fn, dispatch_key="", *, with_keyset=False):
         """Unsupported: one implementation for all operators."""
-        raise errors_extend.unsupported("fallbacks of a dispatch key", "torch.overrides.TorchFunctionMode")
+        raise errors.unsupported("fallbacks of a dispatch key", "torch.overrides.TorchFunctionMode")
 
     def _register_fake(self, op_name, fn, _stacklevel=1, *, allow_override=False):
         register_fake(op_name if "::" in op_name else f"{self.ns}::{op_name}", fn)

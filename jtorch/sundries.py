@@ -250,9 +250,7 @@ def from_file(
     NotImplementedError: `shared=True`; what is written to a tensor does not reach the file.
     """
     if shared:
-        raise errors_extend.unsupported(
-            "tensors that write to a file", "torch.from_file without shared=True, and torch.save"
-        )
+        raise errors.unsupported("tensors that write to a file", "torch.from_file without shared=True, and torch.save")
     dtype = dtypes.default.dtype if dtype is None else dtype
     made = from_numpy(np.fromfile(filename, dtype.np, size))
     if made.numel() < size:

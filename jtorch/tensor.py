@@ -753,7 +753,7 @@ def refresh(t):
     t._seen = seen
     before = t._edge
     # A base that was detached in the meantime leaves its views with a step that leads nowhere.
-    t._edge = view_edge(base, t, "AsStridedBackward0", source, source is None)
+    t._edge = view_edge(base, t, source, source is None)
     if before is not None and before[0].retained:
         move_retained(t, before)
 
@@ -771,11 +771,11 @@ def move_retained(t, edge):
         t.retain_grad()
 
 
-def view_edge(source, view, grad_name, source_edge, anyhow=False):
+def view_edge(source, view, source_edge, anyhow=False):
     """The edge of a view of `source` given by their layouts, or None when no gradient goes there, unless `anyhow`."""
     if source_edge is None and not anyhow or not differentiable(view._spec):
         return None
-    plan, starts = read_plan(source._spec, source._offset, view._spec, view._offset, grad_name)
+    plan, starts = read_plan(source._spec, source._offset, view._spec, view._offset, "AsStridedBackward0")
     return (tape.record(plan, (), (source_edge,), starts, ()), 0)
 
 

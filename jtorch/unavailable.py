@@ -5,7 +5,7 @@ Each says at the call what to use instead, and is marked `__unsupported__`, whic
 
 import functools
 
-from . import errors_extend
+from . import errors, errors_extend
 
 _QUANTIZED = ("quantized tensors", "torch.fake_quantize_per_tensor_affine, which computes on dense ones")
 _VENDOR = ("kernels of one vendor's library", "the function of torch.nn.functional: XLA chooses the kernel")
@@ -47,7 +47,7 @@ def refusing(name, what, instead):
     """A function that says at its call that it is not supported."""
 
     def refuse(*args, **kwargs):
-        raise errors_extend.unsupported(f"{what}, which torch.{name} needs", instead)
+        raise errors.unsupported(f"{what}, which torch.{name} needs", instead)
 
     return _named(refuse, name, f"Unsupported: {what}.")
 
@@ -62,7 +62,7 @@ def _named(fn, name, doc, mark=True):
 
 def _refusing_class(name, what, instead):
     def new(cls, *args, **kwargs):
-        raise errors_extend.unsupported(f"{what}, of which torch.{name} is a part", instead)
+        raise errors.unsupported(f"{what}, of which torch.{name} is a part", instead)
 
     body = {
         "__new__": new,

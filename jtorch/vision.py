@@ -7,7 +7,7 @@ weighted sum of rows, whose weights are products of one factor for each axis.
 
 import numpy as np
 
-from . import errors_extend, functions
+from . import errors, functions
 from .autograd.entry import grad as grad_of
 from .autograd.mode import enable_grad
 from .core.dtype import int32
@@ -143,7 +143,7 @@ def ps_roi_align(input, rois, spatial_scale, pooled_height, pooled_width, sampli
 
 
 def _span(start, end, bins, least, size, last):
-    """The pixels of each bin of one axis: (first, how many, indices [regions, bins, most], which of them count)."""
+    """The pixels of each bin of one axis: (how many, indices [regions, bins, most], which of them count)."""
     step = (end - start + (1 if least else 0)).clamp(min=1) / bins
     k = _count_up(bins, start)
     first = ((k * step[:, None]).floor() + start[:, None]).clamp(0, last).long()
@@ -151,7 +151,7 @@ def _span(start, end, bins, least, size, last):
     count = (beyond - first).clamp(min=0)
     each = _count_up(max(int(count.max()) if count.numel() else 1, 1), start)
     at = (first[:, :, None] + each).clamp(max=size - 1)
-    return first, count, at, each < count[:, :, None]
+    return count, at, each < count[:, :, None]
 
 
 def _rounded(rois, spatial_scale):
@@ -164,8 +164,8 @@ def roi_pool(input, rois, spatial_scale, pooled_height, pooled_width):
     _check(input, rois)
     h, w = input.shape[2:]
     x1, y1, x2, y2 = _rounded(rois, spatial_scale)
-    _, _, y, real_y = _span(y1, y2, pooled_height, True, h, h)
-    _, _, x, real_x = _span(x1, x2, pooled_width, True, w, w)
+    _, y, real_y = _span(y1, y2, pooled_height, True, h, h)
+    _, x, real_x = _span(x1, x2, pooled_width, True, w, w)
     pixel = y[:, :, None, :, None] * w + x[:, None, :, None, :]
     real = (real_y[:, :, None, :, None] & real_x[:, None, :, None, :]).flatten(3)
     pixel, image = pixel.flatten(3), rois[:, 0].long()[:, None, None, None]
@@ -189,8 +189,8 @@ def _bin_means(input, rois, spatial_scale, pooled_height, pooled_width, ends):
     h, w = input.shape[2:]
     table = _pixels_by_bin(input, pooled_height, pooled_width)
     x1, y1, x2, y2 = _rounded(rois, spatial_scale)
-    _, county, y, real_y = _span(y1, y2, pooled_height, False, h, ends[0])
-    _, countx, x, real_x = _span(x1, x2, pooled_width, False, w, ends[1])
+    county, y, real_y = _span(y1, y2, pooled_height, False, h, ends[0])
+    countx, x, real_x = _span(x1, x2, pooled_width, False, w, ends[1])
     base = _base_by_bin(rois[:, 0].long(), pooled_height, pooled_width, h * w)
     sums = _weighted(table, base, w, (y, real_y.to(input.dtype)), (x, real_x.to(input.dtype)))
     means = sums / (county[:, :, None] * countx[:, None]).clamp(min=1)[..., None]
@@ -287,7 +287,7 @@ def _cuda_version():
 
 
 def _quantized(*args):
-    raise errors_extend.unsupported("torchvision's operators on quantized tensors", "floating point tensors")
+    raise errors.unsupported("torchvision's operators on quantized tensors", "floating point tensors")
 
 
 qnms = qroi_align = _quantized

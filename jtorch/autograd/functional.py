@@ -83,14 +83,12 @@ def _op_like(t):
     return t.detach() * 0 + 1
 
 
-def _strict_outputs(outputs, what):
+def _strict_outputs(outputs):
     for i, o in enumerate(outputs):
         if not o.requires_grad:
             raise RuntimeError(
                 f"Output {i} of the user-provided function does not require gradients. The outputs must be computed in a "
                 f"differentiable manner from the input when running in strict mode."
-                if what == "outputs"
-                else f"The output of the user-provided function is independent of input {i}. This is not allowed in strict mode."
             )
 
 
@@ -159,7 +157,7 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
         items = _inputs(items, create_graph)
         outputs, many_out = _checked(func(*items), "outputs of the user-provided function", "vjp")
         if strict:
-            _strict_outputs(outputs, "outputs")
+            _strict_outputs(outputs)
         vs = _vector(v, outputs, many_out, "vjp", "user-provided function returns")
         grads = _filled(_gradients(outputs, items, vs, create_graph), items, strict, create_graph, "back")
     return _back(_finish(outputs, create_graph), many_out), _back(_finish(grads, create_graph), many)
@@ -173,7 +171,7 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
         vs = _vector(v, items, many, "jvp", "input to the user-provided function")
         outputs, many_out = _checked(func(*items), "outputs of the user-provided function", "jvp")
         if strict:
-            _strict_outputs(outputs, "outputs")
+            _strict_outputs(outputs)
         dummies = tuple((o.detach() * 0).requires_grad_() for o in outputs)
         grads = _gradients(outputs, items, dummies, True)
         if strict:
@@ -238,7 +236,7 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
                     "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. Please "
                     "either set `strict=False` or `vectorize=False`."
                 )
-            _strict_outputs(outputs, "outputs")
+            _strict_outputs(outputs)
         table = []
         for n, o in enumerate(outputs):
             flat = o.reshape(-1)
@@ -271,7 +269,7 @@ def _scalar(func, where, strict, squeeze=True):
         out = func(*args)
         outputs, _ = _checked(out, "outputs of the user-provided function", where)
         if strict:
-            _strict_outputs(outputs, "outputs")
+            _strict_outputs(outputs)
         if not isinstance(out, Tensor):
             raise RuntimeError(f"The function given to {where} should return a single Tensor")
         if out.numel() != 1:

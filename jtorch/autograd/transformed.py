@@ -140,6 +140,18 @@ def with_captured(fn, n, captured):
     return run
 
 
+def _of_wanted(fn, wanted, arrays):
+    """`fn` as a function of the arrays at these places alone."""
+    full = list(arrays)
+
+    def of_wanted(*some):
+        for k, v in zip(wanted, some):
+            full[k] = v
+        return tuple(fn(*full))
+
+    return of_wanted
+
+
 def taped(fn, tensors, user=None):
     """The results of fn(*arrays), which uses nothing else, as one step of the tape."""
     edges = tuple(edge_of(t) if differentiable(t._spec) else None for t in tensors)
@@ -149,15 +161,8 @@ def taped(fn, tensors, user=None):
     pull = Carried()
 
     def run(*arrays):
-        full = list(arrays)
-
-        def of_wanted(*some):
-            for k, v in zip(wanted, some):
-                full[k] = v
-            return tuple(fn(*full))
-
         with level("vjp", of_tape=True):
-            outs, pulled = jax.vjp(of_wanted, *[arrays[k] for k in wanted])
+            outs, pulled = jax.vjp(_of_wanted(fn, wanted, arrays), *[arrays[k] for k in wanted])
         return (*outs, *pull.take(pulled))
 
     made = whole.results_of(run, tensors, user)
@@ -260,16 +265,9 @@ class _Transformed(PythonNode):
             n, fn, wanted = len(self.tensors), self.fn, self.wanted
 
             def backward(*arrays):
-                full = list(arrays[:n])
-
-                def of_wanted(*some):
-                    for k, v in zip(wanted, some):
-                        full[k] = v
-                    return tuple(fn(*full))
-
                 given = dict(zip(there, arrays[n:]))
                 with level("vjp"):
-                    pull = jax.vjp(of_wanted, *[arrays[k] for k in wanted])[1]
+                    pull = jax.vjp(_of_wanted(fn, wanted, arrays[:n]), *[arrays[k] for k in wanted])[1]
                 return [conjugate(g) for g in pull(tuple(cotangent(given.get(k), s) for k, s in enumerate(specs)))]
 
             run = inside if levels() else CONSTANTS["lift"] if dual else taped

@@ -27,9 +27,8 @@ SIMPLE = (int, float, bool, str, bytes, type(None), complex)
 FIXED = frozenset((*SIMPLE, np.bool_, *(np.dtype(c).type for c in "bBhHiIlLefdFD")))  # compared by type and value
 _IMMUTABLE = (range, slice, type(...), type(NotImplemented), re.Pattern, np.dtype, np.generic, pathlib.PurePath)  # fmt: skip
 _CONTAINERS = (list, dict, set, tuple, frozenset, collections.deque, bytearray, types.MappingProxyType)
-_WHOLE = frozenset(
-    ("collections", "weakref", "types")
-)  # modules whose classes read attributes that no code of the user's names
+# modules whose classes read attributes that no code of the user's names
+_WHOLE = frozenset(("collections", "weakref", "types"))
 _WEAK = (weakref.ref, *weakref.ProxyTypes)
 _PARAMETRIC = ("jtorch.distributions", "torch.distributions")  # the same of modules with these beginnings
 _MAPPINGS = (collections.OrderedDict, dict, types.MappingProxyType)

@@ -60,9 +60,8 @@ class Waiting:
         self.replay = replay
         self.owner = owner
         self.calls = []  # their arguments; what comes from the call before is missing in all but the first
-        self.results = [
-            []
-        ]  # of each call: (pending, position among the results of the program with gradients, without)
+        # of each call: (pending, position among the results of the program with gradients, without)
+        self.results = [[]]
         self.lock = threading.Lock()
         self.done = False
         self.chain = None  # that of the replay when the second call joined

@@ -131,12 +131,11 @@ class Chain:
 
     def compile(self, *shapes):
         """Make the program; runs in a thread."""
-        started = time.perf_counter()
         alone = self.links.fed if self.packer is None else self.packer.alone
         given = () if self.links.lent() else range(1, 1 + len(alone))
         lowered = jax.jit(self.program, donate_argnums=given).lower(*shapes)
         call = lowered.compile(compiler_options=hasty.options(self.links.program))
-        ledger.chained(self.links.program, self.length, time.perf_counter() - started)
+        ledger.chained(self.links.program, self.length)
         self.call = call
 
     def program(self, n, *flat):
@@ -295,7 +294,6 @@ class Gathering:
         "short",
         "loose",
         "closing",
-        "closings",
         "packer",
     )
 

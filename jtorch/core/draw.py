@@ -92,10 +92,6 @@ def _np(dtype) -> np.dtype:
     return np.dtype(getattr(dtype, "np", dtype))
 
 
-def _size(shape) -> int:
-    return math.prod(shape)
-
-
 def _exactly(dtype, function, fast, x):
     return libm(function, x) if dtype == _F64 else fast(x)
 
@@ -123,7 +119,7 @@ def _narrow(x: np.ndarray, dtype) -> np.ndarray:
 
 def uniform(gen: Generator, shape, dtype=np.float32, low: float = 0.0, high: float = 1.0) -> np.ndarray:
     """torch.rand, and Tensor.uniform_(low, high)."""
-    dtype, n = _np(dtype), _size(shape)
+    dtype, n = _np(dtype), math.prod(shape)
     if dtype == _F64:
         value = _unit64(gen, n)
         if (low, high) != (0.0, 1.0):
@@ -150,7 +146,7 @@ def normal(
     gen: Generator, shape, dtype=np.float32, mean: float = 0.0, std: float = 1.0, scattered: bool = False
 ) -> np.ndarray:
     """torch.randn and Tensor.normal_(mean, std); `scattered`: of a tensor that is not contiguous, one at a time."""
-    dtype, n = _np(dtype), _size(shape)
+    dtype, n = _np(dtype), math.prod(shape)
     if n < 16 or scattered:
         return _narrow(fma64(scalar_normals(gen, n), float(std), float(mean)), dtype).reshape(shape)
     whole, rest = divmod(n, 16)
@@ -222,7 +218,7 @@ def _scalar_pairs(u1, u2, exact):
 
 def randint(gen: Generator, low: int, high: int, shape, dtype=np.int64) -> np.ndarray:
     """torch.randint(low, high), and Tensor.random_(low, high)."""
-    span, n = high - low, _size(shape)
+    span, n = high - low, math.prod(shape)
     if span >= 1 << 28:
         value = (gen.words64(n) % np.uint64(span)).view(np.int64)
     else:
@@ -232,14 +228,14 @@ def randint(gen: Generator, low: int, high: int, shape, dtype=np.int64) -> np.nd
     return value.astype(_np(dtype), copy=False).reshape(shape)
 
 
-def random_from(gen: Generator, low: int, shape, dtype=np.int64) -> np.ndarray:
-    """Tensor.random_(low, None) where low is the least int64: all 64 bits."""
-    return gen.words64(_size(shape)).view(np.int64).astype(_np(dtype), copy=False).reshape(shape)
+def all_bits(gen: Generator, shape, dtype=np.int64) -> np.ndarray:
+    """Tensor.random_(low, None) where low is the least int64: each of the 64 bits is drawn."""
+    return gen.words64(math.prod(shape)).view(np.int64).astype(_np(dtype), copy=False).reshape(shape)
 
 
 def random(gen: Generator, shape, dtype=np.int64) -> np.ndarray:
     """Tensor.random_(): all of a type's non-negative integers that it holds exactly."""
-    dtype, n = _np(dtype), _size(shape)
+    dtype, n = _np(dtype), math.prod(shape)
     if dtype == np.bool_:
         value = gen.words32(n) & np.uint32(1)
     elif dtype in _DIGITS:
@@ -287,7 +283,7 @@ def _swapped(n: int, target: np.ndarray) -> np.ndarray:
 def bernoulli(gen: Generator, p, shape=None, dtype=np.float32) -> np.ndarray:
     """Tensor.bernoulli_(p) for a number; torch.bernoulli(p) and bernoulli_(p) for an array of them."""
     if isinstance(p, int | float):
-        return (_unit64(gen, _size(shape)) < p).astype(_np(dtype)).reshape(shape)
+        return (_unit64(gen, math.prod(shape)) < p).astype(_np(dtype)).reshape(shape)
     p = np.broadcast_to(p, p.shape if shape is None else shape)
     unit = _unit64(gen, p.size) if p.dtype == _F64 else _unit32(gen, p.size)
     return (unit.reshape(p.shape) < p.astype(unit.dtype)).astype(_np(dtype))
@@ -296,21 +292,21 @@ def bernoulli(gen: Generator, p, shape=None, dtype=np.float32) -> np.ndarray:
 def exponential(gen: Generator, shape, dtype=np.float32, rate: float = 1.0) -> np.ndarray:
     """Tensor.exponential_(rate)."""
     dtype = _np(dtype)
-    log = _exactly(dtype, math.log1p, np.log1p, -_unit64(gen, _size(shape)))
+    log = _exactly(dtype, math.log1p, np.log1p, -_unit64(gen, math.prod(shape)))
     return _narrow(-1.0 / rate * log, dtype).reshape(shape)
 
 
 def cauchy(gen: Generator, shape, dtype=np.float32, median: float = 0.0, sigma: float = 1.0) -> np.ndarray:
     """Tensor.cauchy_(median, sigma)."""
     dtype = _np(dtype)
-    tangent = _exactly(dtype, math.tan, np.tan, _PI * (_unit64(gen, _size(shape)) - 0.5))
+    tangent = _exactly(dtype, math.tan, np.tan, _PI * (_unit64(gen, math.prod(shape)) - 0.5))
     return _narrow(fma64(tangent, float(sigma), float(median)), dtype).reshape(shape)
 
 
 def log_normal(gen: Generator, shape, dtype=np.float32, mean: float = 1.0, std: float = 2.0) -> np.ndarray:
     """Tensor.log_normal_(mean, std)."""
     dtype = _np(dtype)
-    value = fma64(scalar_normals(gen, _size(shape), dtype == _F64), float(std), float(mean))
+    value = fma64(scalar_normals(gen, math.prod(shape), dtype == _F64), float(std), float(mean))
     with np.errstate(over="ignore"):
         return _narrow(_exactly(dtype, math.exp, np.exp, value), dtype).reshape(shape)
 
@@ -318,7 +314,7 @@ def log_normal(gen: Generator, shape, dtype=np.float32, mean: float = 1.0, std: 
 def geometric(gen: Generator, p: float, shape, dtype=np.float32) -> np.ndarray:
     """Tensor.geometric_(p): the number of trials up to the first success."""
     with np.errstate(divide="ignore"):
-        log = np.log(_unit64(gen, _size(shape)))
+        log = np.log(_unit64(gen, math.prod(shape)))
     return np.ceil(log / math.log1p(-p)).astype(_np(dtype)).reshape(shape)
 
 

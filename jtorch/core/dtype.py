@@ -36,11 +36,9 @@ class dtype(metaclass=Constants):
     np: what arrays of it are made of; memory: what an element is in memory, which for complex32 alone is something else.
     """
 
-    __slots__ = (
-        "name", "np", "memory", "itemsize", "category", "is_floating_point", "is_complex", "is_signed", "quantized", "letter",
-    )  # fmt: skip
+    __slots__ = ("name", "np", "memory", "itemsize", "category", "is_floating_point", "is_complex", "is_signed")
 
-    def __init__(self, name, np_type, category, *, signed=True, quantized=False, memory=None):
+    def __init__(self, name, np_type, category, *, signed=True, memory=None):
         self.name = name
         self.np = np.dtype(np_type)
         self.memory = self.np if memory is None else memory

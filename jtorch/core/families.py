@@ -322,7 +322,7 @@ def _rule(skeleton, samples, before):
             bound.append((place, Form(Fraction(0), [(Fraction(1), (taken[column],))])))
             continue
         taken[column] = place
-        form = _form(column, free, columns, 1) if free else None
+        form = _form(column, free, columns) if free else None
         if form is None:
             free.append(place)
         else:
@@ -349,7 +349,7 @@ def _rule(skeleton, samples, before):
 
 
 def _whole(column, free, columns):
-    form = _form(column, free, columns, 1)
+    form = _form(column, free, columns)
     if form is not None:
         form.least = 0 if min(column) >= 0 else None
     return form
@@ -379,10 +379,10 @@ def _same(column) -> bool:
     return column.count(column[0]) == len(column)
 
 
-def _form(column, free, columns, spare):
-    """How a column of numbers follows from the columns of the free sizes, with so many rows to spare; None where it does not."""
+def _form(column, free, columns):
+    """How a column of numbers follows from the columns of the free sizes, with a row to spare; None where it does not."""
     rows = [[1, *[columns[p][k] for p in free]] for k in range(len(column))]
-    found = _solved(rows, column, spare)
+    found = _solved(rows, column, 1)
     if found is not None:
         start, *factors = found
         if any(c and _alike(rows, columns, p, q) for c, p in zip(factors, free) for q in free):

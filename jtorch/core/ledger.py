@@ -24,16 +24,14 @@ class Entry:
 class Counters:
     """Sums over all programs."""
 
-    __slots__ = (
-        "flushes", "compiles", "reused", "by_op", "promotions", "seconds", "compile_seconds", "data_wait", "data_loop",
-    )  # fmt: skip
+    __slots__ = ("flushes", "compiles", "reused", "by_op", "promotions", "data_wait", "data_loop")
 
     def __init__(self):
         self.clear()
 
     def clear(self):
         self.flushes = self.compiles = self.reused = self.by_op = self.promotions = 0
-        self.seconds = self.compile_seconds = self.data_wait = self.data_loop = 0.0
+        self.data_wait = self.data_loop = 0.0
 
 
 entries: list[Entry] = []
@@ -97,12 +95,11 @@ def compiled(prog, cause):
         print(f"[jtorch] compile {entry.nodes} nodes at {user_line()} ({cause})", file=sys.stderr)
 
 
-def chained(prog, length, seconds):
+def chained(prog, length):
     """A program of several runs of this one has been compiled."""
     entry = _entry(prog, "compiled region")
     entry.compiles += 1
     counters.compiles += 1
-    counters.compile_seconds += seconds
     if "recompiles" in config.logs:
         print(f"[jtorch] compile {length} calls of {entry.nodes} nodes as one program", file=sys.stderr)
 
@@ -114,12 +111,10 @@ def flushed(prog, cause, how, seconds):
         entry = _entry(prog, cause)
     entry.runs += 1
     counters.flushes += 1
-    counters.seconds += seconds
     if how == "fused":
         entry.fused += 1
         if entry.fused == 1:
             entry.first_seconds = seconds
-            counters.compile_seconds += seconds
         else:
             counters.reused += 1
     else:
@@ -132,7 +127,6 @@ def flushed(prog, cause, how, seconds):
 def took(prog, seconds):
     """Runs that had waited, and have been counted, have been started."""
     prog.entry.seconds += seconds
-    counters.seconds += seconds
 
 
 def promoted(plan):

@@ -62,7 +62,7 @@ def _found(plan):
         return False
     if op is not None:  # a vector beside a map may mean the channels (`prelu`)
         whole = all(spec.ndim in (0, plan.specs[0].ndim) for spec in plan.operands)
-        return bool(op.elementwise and not op.random and whole)
+        return bool(op.elementwise and whole)
     try:
         jaxpr = traced(plan)
     except Exception:  # it takes other things than arrays like these

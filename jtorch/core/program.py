@@ -128,7 +128,7 @@ class Program:
     """One graph with one choice of live results and dead inputs: its executable and its history."""
 
     __slots__ = (
-        "nodes", "out", "used", "all_used", "donate", "pack", "call", "runs", "device", "entry", "n_nodes", "interpret",
+        "nodes", "out", "used", "all_used", "donate", "pack", "call", "runs", "device", "entry", "n_nodes",
         "gathering", "place", "jit", "ahead", "spared", "wait", "settled",
         "by_numpy", "fuller", "hasty", "takers", "little", "parts",
     )  # fmt: skip
@@ -149,7 +149,7 @@ class Program:
         self.runs = 0
         self.by_numpy = False  # whether numpy runs it at first
         self.wait = None  # how long it runs so, or op by op, once it has come
-        self.entry = self.interpret = self.gathering = None
+        self.entry = self.gathering = None
         self.place = None  # index of a result -> its place among `out`, once runs gather
         self.fuller = None  # which results a program has that runs for this one until this one is compiled
         self.ahead = None  # that program, once it is made
@@ -256,7 +256,6 @@ class Program:
         return False
 
     def _compile_for(self, args):
-        started = time.perf_counter()
         jit = self.traced()
         compiled = jit.lower(*args).compile(compiler_options=hasty.options(self))
 
@@ -267,7 +266,6 @@ class Program:
                 self.call = jit
                 return jit(*args)
 
-        ledger.counters.compile_seconds += time.perf_counter() - started
         self.call = call
         self.settled = True
         self.ahead = None

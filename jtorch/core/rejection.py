@@ -44,7 +44,7 @@ def gamma(gen: Generator, alpha: np.ndarray) -> np.ndarray:
     d = (np.where(small, wide + one(1), wide) - one(np.float32(1) / np.float32(3))).astype(np.float64)
     with np.errstate(invalid="ignore"):
         c = 1.0 / np.sqrt(9.0 * d)
-    units, cubes, used = _accept(gen, d.tolist(), c.tolist(), small.tolist(), (wide == 0).tolist(), alpha.size)
+    units, cubes = _accept(gen, d.tolist(), c.tolist(), small.tolist(), (wide == 0).tolist(), alpha.size)
     out = d * np.array(cubes)
     boosted = np.flatnonzero(small & (wide != 0))
     if boosted.size:
@@ -58,7 +58,7 @@ def gamma(gen: Generator, alpha: np.ndarray) -> np.ndarray:
 
 
 def _accept(gen, d, c, small, zero, n):
-    """(the uniform number of the boost, the accepted cube) of each element, and how many uniform numbers that took."""
+    """(the uniform number of the boost, the accepted cube) of each element."""
     u, o = Stream(gen, 3 * n), 0
     log, sqrt, log1p, cos, sin = math.log, math.sqrt, math.log1p, math.cos, math.sin
     kept, gen.next_normal = gen.next_normal, None
@@ -96,7 +96,7 @@ def _accept(gen, d, c, small, zero, n):
                 break
     u.close(o)
     gen.next_normal = kept
-    return units, cubes, o
+    return units, cubes
 
 
 _SQUEEZE = float(np.float32(0.0331))

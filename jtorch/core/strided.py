@@ -229,10 +229,6 @@ class Recipe:
         return (Recipe, (self.base_shape, self.shape, self.strides, self.steps))
 
     @property
-    def is_identity(self) -> bool:
-        return not self.steps
-
-    @property
     def is_full(self) -> bool:
         """Whether every element of the base is part of the layout once, so that a write replaces all."""
         return all(step.onto for step in self.steps)
@@ -254,13 +250,6 @@ class Recipe:
         for i in range(len(self.steps) - 1, -1, -1):
             value = self.steps[i].write(before[i] if i <= last else None, starts, value)
         return value
-
-    def linear_index(self, offset=0):
-        """Where each element lies in flat memory, as an integer array of the layout's shape."""
-        strides = tuple(s if n > 1 else 0 for n, s in zip(self.shape, self.strides))
-        far = sum((n - 1) * s for n, s in zip(self.shape, strides)) + prod(self.base_shape)
-        kind = np.dtype(np.int32 if far < 2**31 else np.int64)
-        return _positions(self.shape, strides, kind) + jnp.asarray(offset, kind)
 
 
 class _Chain:

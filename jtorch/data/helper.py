@@ -107,11 +107,11 @@ class Helper:
         with self._lock:
             return self._ask("status", pids) or [None] * len(pids)
 
-    def retire(self, pids: list[int], grace: float = GRACE) -> None:
+    def retire(self, pids: list[int]) -> None:
         """End workers whose channels are closed: at once where they wait, else when they look, at last by force."""
         with self._lock:
             if self._channel is not None:
-                self._channel.send(pickle.dumps(("retire", 0, pids, grace)))
+                self._channel.send(pickle.dumps(("retire", 0, pids, GRACE)))
 
     def leave_to_parent(self):
         """In a forked child: these workers are not ours."""

@@ -68,7 +68,6 @@ class Pool:
         self._poll = select.poll()
         self._by_fd: dict[int, _Worker] = {}
         self._dead: list[_Worker] = []
-        self._failure = None
         setup, fds = _setup(loader, base_seed)
         # Bound to the list alone: the pool itself must be free to go.
         self._end = weakref.finalize(self, _close, self.workers)

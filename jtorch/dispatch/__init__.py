@@ -1,7 +1,7 @@
 """Calling an op: find its plan, read the operands, record the node, wrap the result, put it on the tape."""
 
 from .call import KeyTensor, inplace, slow
-from .fused import Update, fused_update
+from .fused import Update
 from .generate import FAST, build_inplace, copy_of, forget_plans, function_of, spread
 from .kinds import of_tensor
 from .plans import RETURN_FIELDS, result_dtype, return_type
@@ -33,7 +33,6 @@ __all__ = [
     "finish",
     "forget_plans",
     "function_of",
-    "fused_update",
     "inplace",
     "of_tensor",
     "overlaps",

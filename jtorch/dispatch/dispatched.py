@@ -202,11 +202,10 @@ def _tags_of(name) -> list:
     """The tags of an operator of the op table."""
     plain = name.rstrip("_")
     record = registry.OPS.get(plain) or registry.OPS.get(_RECORDS.get(plain))
-    seeded = plain.startswith(("rand", "bernoulli", "multinomial", "normal", "dropout"))
     said = {
         Tag.pointwise: record is not None and record.elementwise,
         Tag.inplace: name.endswith("_"),
-        Tag.nondeterministic_seeded: seeded or record is not None and record.random,
+        Tag.nondeterministic_seeded: plain.startswith(("rand", "bernoulli", "multinomial", "normal", "dropout")),
         Tag.dynamic_output_shape: record is not None and record.dynamic,
     }
     return [Tag.pt2_compliant_tag, *(tag for tag, so in said.items() if so)]

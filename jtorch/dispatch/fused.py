@@ -67,11 +67,6 @@ class Update:
                 write(t, v)
 
 
-def fused_update(fn, static_key, inputs, numbers, outputs, source=None):
-    """Record one multi-tensor update without keeping anything for the next."""
-    Update(fn, static_key).record(inputs, numbers, outputs, source)
-
-
 def _plan(fn, static, specs, kinds, targets, split=None):
     key = (static, tuple(specs), tuple(targets), tuple(kinds))
     plan = _updates.get(key)

@@ -232,7 +232,7 @@ def build(op):
 def build_operator(op):
     """The dunder method of a binary op: NotImplemented for what is neither tensor nor number."""
     (first, second) = [p.name for p, r in zip(op.params, op.roles) if r in (TENSOR, SCALAR)][:2]
-    parts, scope, _ = _signature_source(op)
+    _, scope, _ = _signature_source(op)
     rest = [p.name for p in op.params if p.name not in (first, second)]
     body = _Body(op, f"return operand(_op, {first}, {second})")
     for line in GUARDS.get(op.name, ()):

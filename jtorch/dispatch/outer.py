@@ -131,7 +131,7 @@ def operated(func, args, kwargs, always=False):
     if not classes and not (always and me.grad and any(map(edge_of, _tensors(values)))):
         return _seen(func, (), args, kwargs)
     tensors = list(_tensors(values))
-    written = _written(func, args, kwargs)
+    written = _written(func, args)
     edges = None
     if me.grad:
         for t in tensors:
@@ -159,7 +159,7 @@ def _tensors(values):
             yield from (x for x in v if isinstance(x, Tensor))
 
 
-def _written(func, args, kwargs):
+def _written(func, args):
     """The tensor that an operator writes to, or None."""
     name = func._overloadpacket.__name__
     return args[0] if name.endswith("_") and not name.endswith("__") and args and isinstance(args[0], Tensor) else None

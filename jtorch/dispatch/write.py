@@ -152,7 +152,7 @@ def write_on_tape(t, value, node, k=0, name="copy_"):
         raise errors.unsupported("gradients through a write to a view of another dtype", "an out-of-place operation")
     before_edge = t._edge
     if node is not None and before_edge is not None and (before_edge[0].pre_hooks or before_edge[0].hooks):
-        _pass_by(node, before_edge, view_edge(base, t, "AsStridedBackward0", base_edge))
+        _pass_by(node, before_edge, view_edge(base, t, base_edge))
     base._edge = copy_slices(base, base_edge, t, None if node is None else (node, k))
     base._rg = False
     t._seen = None

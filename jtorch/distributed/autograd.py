@@ -6,7 +6,7 @@ __all__ = ["context", "is_available"]
 
 
 def is_available() -> bool:
-    """False: there is one process."""
+    """False: a backward pass goes along the tape of one process."""
     return False
 
 

@@ -7,5 +7,5 @@ __all__ = ["DeviceMesh", "init_device_mesh"]
 
 
 def init_device_mesh(*args, **kwargs):
-    """Raises: there is one process."""
+    """Raises: what one process sees are devices, which jax arranges."""
     raise errors.unsupported("an arrangement of processes", instead="jax.make_mesh over the devices of one process")

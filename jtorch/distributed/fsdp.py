@@ -1,4 +1,4 @@
-"""torch.distributed.fsdp: modules spread over processes, of which there are none. One process sees all devices."""
+"""torch.distributed.fsdp: its settings. Spreading a module over processes raises: one process sees all devices."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -65,7 +65,7 @@ class UnshardHandle:
 
 
 class FullyShardedDataParallel(Module):
-    """Raises: there is no process group."""
+    """Raises: modules are not spread over processes."""
 
     __unsupported__ = True
 
@@ -128,7 +128,7 @@ class OptimStateKeyType(Enum):
 
 
 def fully_shard(module, **kwargs):
-    """Raises: there is no process group."""
+    """Raises: modules are not spread over processes."""
     _refuse("fully_shard")
 
 

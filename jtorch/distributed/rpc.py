@@ -4,5 +4,5 @@ __all__ = ["is_available"]
 
 
 def is_available() -> bool:
-    """False: there is one process."""
+    """False: processes talk by collectives and messages alone."""
     return False

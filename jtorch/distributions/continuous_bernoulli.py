@@ -3,7 +3,6 @@
 import math
 
 from jtorch import functions as torch
-from jtorch.autograd.mode import no_grad
 from jtorch.core.spec import Size
 from jtorch.distributions import constraints
 from jtorch.distributions.distribution import first_broken
@@ -84,14 +83,6 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
             lambda p: p * (p - 1.0) / (1.0 - 2.0 * p).pow(2) + 1.0 / (torch.log1p(-p) - p.log()).pow(2),
             lambda d: 1.0 / 12.0 - (1.0 / 15.0 - 128.0 / 945.0 * d.pow(2)) * d.pow(2),
         )
-
-    @property
-    def stddev(self):
-        return self.variance.sqrt()
-
-    def sample(self, sample_shape=Size()):
-        with no_grad():
-            return self.rsample(sample_shape)
 
     def rsample(self, sample_shape=Size()):
         return self.icdf(rand(self._extended_shape(sample_shape), self.probs))

@@ -29,11 +29,6 @@ def half_log_det(factor):
     return factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
 
-def inverse_of(factor):
-    """(L L^T)^-1."""
-    return torch.cholesky_inverse(factor)
-
-
 def factor_of_inverse(precision):
     """The lower factor L with L L^T = precision^-1, from the factor of the matrix turned by half a turn."""
     upper = torch.flip(cholesky(torch.flip(precision, (-2, -1))), (-2, -1)).mT
@@ -59,7 +54,7 @@ class GivenByMatrix:
 
     @lazy_property
     def precision_matrix(self):
-        return inverse_of(self._unbroadcasted_scale_tril).expand(self._matrix_shape)
+        return torch.cholesky_inverse(self._unbroadcasted_scale_tril).expand(self._matrix_shape)
 
     @property
     def _matrix_shape(self):

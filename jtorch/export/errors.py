@@ -1,6 +1,6 @@
 """What torch.export refuses, in words."""
 
-from .. import errors_extend
+from .. import errors
 from ..compile.failures import UserError
 
 
@@ -24,20 +24,20 @@ def not_captured(why) -> RuntimeError:
 
 
 def dynamic(why) -> NotImplementedError:
-    return errors_extend.unsupported(
+    return errors.unsupported(
         f"dynamic_shapes for this forward: {why}",
         "sizes that forward does not compute with (-1, flatten), or an export for each size",
     )
 
 
 def decompositions() -> NotImplementedError:
-    return errors_extend.unsupported(
+    return errors.unsupported(
         "run_decompositions: the graph calls torch's functions", "the graph as it is, or jax.export"
     )
 
 
 def unflattened() -> NotImplementedError:
-    return errors_extend.unsupported(
+    return errors.unsupported(
         "unflatten: a program does not know its modules", "the module itself, or program.module()"
     )
 
@@ -57,7 +57,7 @@ def structure(want, got) -> ValueError:
 
 
 def unsavable(target) -> NotImplementedError:
-    return errors_extend.unsupported(
+    return errors.unsupported(
         f"saving a program that calls {target}", "functions of torch alone, or torch.save of the state_dict"
     )
 

@@ -218,9 +218,8 @@ def _relations(wanted, places):
         for d, s in sizes.items():
             words = f"{_plain(place)}.size()[{d}]"
             high = None if s.high is UNBOUNDED else s.high
-            low = (
-                s.low if s.low > 2 else None
-            )  # PyTorch's programs hold for 0 and 1 too, unless forbidden by more than the default
+            # PyTorch's programs hold for 0 and 1 too, unless forbidden by more than the default
+            low = s.low if s.low > 2 else None
             if s.root not in holders:
                 holders[s.root] = (k, d, words, s.slope, s.offset)
                 low, high = (None if b is None else s.slope * b + s.offset for b in (low, high))

@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import operator
 from _codecs import encode
 from collections import Counter, OrderedDict
 
@@ -326,7 +327,4 @@ def resolve(module, name):
 
 
 def _dotted(module, name):
-    found = importlib.import_module(module.rstrip("."))
-    for part in name.split("."):
-        found = getattr(found, part)
-    return found
+    return operator.attrgetter(name)(importlib.import_module(module.rstrip(".")))

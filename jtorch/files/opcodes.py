@@ -31,7 +31,7 @@ def _modern(module, name) -> tuple[str, str]:
 class Source:
     """A seekable file from a place on, read in pieces that are checked to be there before memory is asked for."""
 
-    __slots__ = ("_read", "_readline", "left", "_file")
+    __slots__ = ("_read", "left", "_file")
 
     def __init__(self, file):
         at = file.tell()
@@ -40,7 +40,6 @@ class Source:
         file.seek(at)
         self._file = file
         self._read = file.read
-        self._readline = getattr(file, "readline", None)
 
     def read(self, n) -> bytes:
         if n > self.left:

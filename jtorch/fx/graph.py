@@ -50,7 +50,6 @@ class Graph:
         self._len = 0
         self._used_names = {}
         self._graph_namespace = _Namespace()
-        self._owners = 0
         self._owning_module = owning_module
         self._tracer_cls, self._tracer_extras = tracer_cls, tracer_extras
         self._codegen = CodeGen()

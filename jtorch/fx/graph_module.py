@@ -3,6 +3,7 @@
 import copy
 import itertools
 import linecache
+import operator
 import re
 import sys
 import traceback
@@ -57,11 +58,7 @@ def _copy_attr(from_module, to_module, target) -> None:
             here = Module()
             setattr(to_module, part, here)
         from_module, to_module = there, here
-    value = getattr(from_module, name)
-    if isinstance(value, Tensor) and not isinstance(value, Parameter):
-        to_module.register_buffer(name, value)
-    else:
-        setattr(to_module, name, value)
+    _assign_attr(getattr(from_module, name), to_module, name)
 
 
 def _assign_attr(value, to_module, target) -> None:
@@ -336,10 +333,8 @@ def _imported(block) -> dict:
     for line in block.splitlines():
         words = re.match(r"from (torch[\w.]*) import (\S+) as (\S+)$", line)
         if words is not None:
-            at = torch_module()
-            for part in f"{words[1]}.{words[2]}".split(".")[1:]:
-                at = getattr(at, part)
-            found[words[3]] = at
+            path = f"{words[1]}.{words[2]}".partition(".")[2]
+            found[words[3]] = operator.attrgetter(path)(torch_module())
         elif "torch" not in line:
             exec(line, found)
     return found

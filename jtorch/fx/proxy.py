@@ -14,6 +14,7 @@ from ..core.spec import Size
 from ..creation import Layout_, MemoryFormat
 from ..dispatch import override
 from ..nn import functional as F
+from ..nn.modules.unbound import FUNCTIONAL_IN_C
 from ..sundries import _assert
 from ..tensor import Tensor
 from . import node as nodes
@@ -217,21 +218,12 @@ def _method_name(method):
     return holder.fget.__name__ if isinstance(holder, property) else method.__name__
 
 
-# Functions of torch.nn.functional that PyTorch has from C++: a call is recorded as it was written. Of the others it records all arguments.
-_AS_CALLED = frozenset(
-    "adaptive_avg_pool1d avg_pool1d avg_pool2d avg_pool3d bilinear celu_ channel_shuffle conv1d conv2d conv3d conv_tbc conv_transpose1d "
-    "conv_transpose2d conv_transpose3d cosine_similarity elu_ gelu hardshrink hardtanh_ leaky_relu_ linear logsigmoid native_channel_shuffle "
-    "one_hot pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu relu_ rrelu_ scaled_dot_product_attention selu_ softplus softshrink "
-    "threshold_".split()
-)
-
-
 def _as_written(fn, args, kwargs):
     name = getattr(fn, "__name__", "")
     if name == "einsum" and len(args) == 2 and isinstance(args[1], (tuple, list)):
         return (args[0], *args[1]), kwargs  # operands given as one tuple are recorded one by one
-    if name in _AS_CALLED or getattr(F, name, None) is not fn:
-        return args, kwargs
+    if name in FUNCTIONAL_IN_C or getattr(F, name, None) is not fn:
+        return args, kwargs  # what PyTorch has in C is recorded as it was written, of the others all arguments
     try:
         given = inspect.signature(override.real(fn)).bind(*args, **kwargs)
     except (TypeError, ValueError):

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import operator
 from typing import NamedTuple
 
 from ..nn.modules.module import Module
@@ -165,23 +166,17 @@ def _take_targets(gm, replacement):
     for node in gm.graph.nodes:
         if node.op in ("call_module", "get_attr"):
             try:
-                gm.get_submodule(node.target) if node.op == "call_module" else _fetch(gm, node.target)
+                gm.get_submodule(node.target) if node.op == "call_module" else operator.attrgetter(node.target)(gm)
             except AttributeError:
                 value = (
                     replacement.get_submodule(node.target)
                     if node.op == "call_module"
-                    else _fetch(replacement, node.target)
+                    else operator.attrgetter(node.target)(replacement)
                 )
                 if isinstance(value, Module):
                     gm.add_submodule(node.target, copy.deepcopy(value))
                 else:
                     setattr(gm, node.target, copy.deepcopy(value))
-
-
-def _fetch(at, path):
-    for part in path.split("."):
-        at = getattr(at, part)
-    return at
 
 
 __all__ = ["Match", "replace_pattern", "replace_pattern_with_filters"]

@@ -20,11 +20,8 @@ _RENAMED = {
     "cross_entropy": "cross_entropy_loss", "interpolate": "upsample", "T": "numpy_T", "data": "detach", "__pow__": "pow", "__rsub__": "rsub",
     "__floordiv__": "floor_divide", "__and__": "__and__", "__or__": "__or__", "__eq__": "eq", "__invert__": "bitwise_not", "nll_loss": "nll_loss_nd",
 }  # fmt: skip
-_FORMATS = {
-    "torch.contiguous_format": 0,
-    "torch.channels_last": 2,
-    "torch.channels_last_3d": 3,
-}  # preserve_format is the default
+# preserve_format is the default
+_FORMATS = {"torch.contiguous_format": 0, "torch.channels_last": 2, "torch.channels_last_3d": 3}
 # Where `*args` is one list of an operator.
 _SHAPED = {
     "view", "reshape", "permute", "expand", "repeat", "tile", "zeros", "ones", "empty", "rand", "randn", "einsum", "new_zeros", "new_ones",
@@ -66,11 +63,7 @@ class Recipe:
         return self.fn(*args, **named)
 
 
-_UNSEEN = {
-    "key",
-    "shape",
-    "size",
-}  # where they are None: the key of random numbers; what `*args` has been given, by name
+_UNSEEN = {"key", "shape", "size"}  # where they are None: the key of random numbers; what `*args` was given, by name
 
 
 def _bound(fn, args, kwargs):
@@ -128,7 +121,7 @@ def described(fn, args, kwargs, out):
         placed = list(given.items())
     if name in _NUMBERED:
         placed = [(n, Raw(tensor(_wide(v)), v) if n in ("other", "arg1") and _is_number(v) else v) for n, v in placed]
-    placed = [(n, Raw(_REDUCTIONS[v], v) if n == "reduction" and v in _REDUCTIONS else _plain(n, v)) for n, v in placed]
+    placed = [(n, Raw(_REDUCTIONS[v], v) if n == "reduction" and v in _REDUCTIONS else _plain(v)) for n, v in placed]
     names = [n for n, _ in placed]
     rest |= {n: v for n, v in given.items() if n not in names}
     return f"{space}::{name}", placed, Recipe(fn, kinds, names, rest)
@@ -148,7 +141,7 @@ def _spread(kinds, given):
     return one_by_one, {m: w for n, v in given.items() for m, w in (zip(names, v) if n == star else [(n, v)])}
 
 
-def _plain(name, value):
+def _plain(value):
     if isinstance(value, MemoryFormat):
         return Raw(_FORMATS.get(str(value)), value)
     return list(value) if type(value) in (tuple, list) or type(value).__name__ == "Size" else value

@@ -465,7 +465,7 @@ def boolean_dispatch(arg_name, arg_index, default, if_true, if_false, module_nam
         return (if_true if chosen else if_false)(*args, **kwargs)
 
     choose.__name__ = func_name if func_name is not None else if_true.__name__
-    choose.__doc__, choose.__module__ = if_true.__doc__, module_name or __name__
+    choose.__doc__, choose.__module__ = if_true.__doc__ or if_false.__doc__, module_name or __name__
     return choose
 
 

@@ -58,11 +58,11 @@ def is_in_onnx_export() -> bool:
 
 
 def register_custom_op_symbolic(symbolic_name, symbolic_fn, opset_version) -> None:
-    """Accepted: nothing is exported."""
+    """Accepted, without effect: what torch.export captures is translated, for which PyTorch's exporter does not ask these either."""
 
 
 def unregister_custom_op_symbolic(symbolic_name, opset_version) -> None:
-    """Accepted: nothing is exported."""
+    """Accepted, without effect, as what registers them."""
 
 
 def select_model_mode_for_export(model, mode):

@@ -1,6 +1,6 @@
 """What torch.onnx refuses, in words."""
 
-from ..errors_extend import unsupported
+from ..errors import unsupported
 
 
 class OnnxExporterError(RuntimeError):

@@ -171,9 +171,8 @@ def _rem(x, y):
         high = _rounded_up(b)
         rest = (a - times * high) - times * (b - high)
         far = jnp.isfinite(a) & (b != 0) & (jnp.abs(times) >= _NEAR_WIDE) | jnp.isinf(high) & jnp.isfinite(b)
-    rest = jnp.where(
-        (rest != 0) & ((rest < 0) != (a < 0)), rest + jnp.copysign(b, a), rest
-    )  # the quotient was rounded up
+    up = (rest != 0) & ((rest < 0) != (a < 0))  # the quotient was rounded up
+    rest = jnp.where(up, rest + jnp.copysign(b, a), rest)
     rest = jnp.where(jnp.isinf(b) & jnp.isfinite(a), a, rest)
     near = jnp.copysign(rest, a).astype(x.dtype)
     return one_of(jnp.any(far), lambda: lax.rem(x, y), lambda: near)

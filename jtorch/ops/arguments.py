@@ -19,7 +19,7 @@ def axes(dims, ndim: int) -> tuple[int, ...]:
     out = tuple(axis(d, ndim) for d in dims)
     for d in out:
         if out.count(d) > 1:
-            raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
+            raise errors.repeated_dim(d)
     return out
 
 

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .. import errors
+from .. import errors, errors_nn
 from ..core import dtype as dtypes
 from . import formats
 from .angles import rem
@@ -59,15 +59,9 @@ add.check(_check_alpha)
 def _check_sub(input, other, alpha=1):
     bools = [kind(a) == "b" for a in (input, other)]
     if builtins.all(bools):
-        raise RuntimeError(
-            "Subtraction, the `-` operator, with two bool tensors is not supported. "
-            "Use the `^` or `logical_xor()` operator instead."
-        )
+        raise errors_nn.bool_minus(two=True)
     if builtins.any(bools):
-        raise RuntimeError(
-            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
-            "invert a mask, use the `~` or `logical_not()` operator instead."
-        )
+        raise errors_nn.bool_minus(two=False)
     _check_alpha(input, other, alpha)
 
 

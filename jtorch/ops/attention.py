@@ -123,7 +123,7 @@ def _dropped(x, keep, p):
     return jnp.where(keep, x * jnp.asarray(scale, x.dtype), jnp.zeros((), x.dtype))
 
 
-def _fused(query, key, value, mask, is_causal, enable_gqa) -> bool:
+def _fused(query, key, value, mask, enable_gqa) -> bool:
     """Whether cuDNN's kernel takes these: an NVIDIA GPU, 16-bit floats, 4 dimensions, head sizes it knows."""
     if backend.on_cpu() or query.dtype not in backend.NARROW or query.ndim != 4:
         return False
@@ -181,7 +181,7 @@ def attention(
     plain: bool = False,
 ) -> tuple:
     """`softmax(query @ key.mT * scale + mask) @ value`; plain: row-major, whatever the query's strides."""
-    if _fused(query, key, value, attn_mask, is_causal, enable_gqa):
+    if _fused(query, key, value, attn_mask, enable_gqa):
         return _kept(_fused_attention(is_causal, scale)(query, key, value), jnp.zeros((), query.dtype), [])
     return _kept(*_attend(query, key, value, attn_mask, is_causal, scale, enable_gqa))
 
@@ -260,9 +260,9 @@ def _ungroup(x: Array, like: Array, enable_gqa: bool) -> Array:
     return _fit(x, like).astype(like.dtype)
 
 
-def _widest(blocks, axis, size):
-    """The sum of blocks that begin together along an axis, as long as `size`."""
-    pad = lambda x: jnp.pad(x, [(0, size - x.shape[axis] if i == axis % x.ndim else 0) for i in range(x.ndim)])
+def _widest(blocks, size):
+    """The sum of blocks that begin together along the last dimension, as long as `size`."""
+    pad = lambda x: jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, size - x.shape[-1])])
     return functools.reduce(operator.add, map(pad, blocks))
 
 
@@ -290,14 +290,14 @@ def _attend_grad(grad, query, key, value, mask, out, inverse, weights, keep, is_
         dv.append(_dot(backend.materialize(g.mT), used))
     grads = (
         _fit(_rows(dq) * scale, query).astype(dtype),
-        _ungroup(_widest(dk, -1, columns).mT * scale, key, enable_gqa),
-        _ungroup(_widest(dv, -1, columns).mT, value, enable_gqa),
+        _ungroup(_widest(dk, columns).mT * scale, key, enable_gqa),
+        _ungroup(_widest(dv, columns).mT, value, enable_gqa),
     )
     if mask is None:
         return grads
     if not jnp.issubdtype(mask.dtype, jnp.floating):
         return *grads, jnp.zeros(mask.shape, dtype)
-    whole = _rows([_widest([d], -1, columns) for d in dscores])
+    whole = _rows([_widest([d], columns) for d in dscores])
     return *grads, _fit(whole, mask).astype(mask.dtype)
 
 
@@ -320,7 +320,7 @@ def attention_grad(
     """The cotangents of query, key, value and, where there is one, the mask."""
 
     def fast(grad, query, key, value, mask, out, inverse, weights, keep):
-        if keep is None and _fused(query, key, value, mask, is_causal, enable_gqa):
+        if keep is None and _fused(query, key, value, mask, enable_gqa):
             return jax.vjp(_fused_attention(is_causal, scale), query, key, value)[1](grad)
         saved = out, inverse, weights, keep
         return _attend_grad(grad, query, key, value, mask, *saved, is_causal, scale, enable_gqa, dropout_p)

@@ -14,7 +14,7 @@ from .conversion import convert
 from .registry import Array, Number, VarInts, op
 
 
-def _size(size, name="full") -> tuple[int, ...]:
+def _size(size) -> tuple[int, ...]:
     if builtins.any(n < 0 for n in size):
         n = next(n for n in size if n < 0)
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{', '.join(map(str, size))}]")

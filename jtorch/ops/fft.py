@@ -41,7 +41,7 @@ def _promoted(x, *, complex=False, real=None):
 def _line(x, n, dim):
     """The dimension of a one-dimensional transform and its length."""
     if x.ndim == 0:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+        raise errors.no_dimension(dim, 0)
     d = axis(dim, x.ndim)
     if n is not None and n < 1:
         raise RuntimeError(f"Invalid number of data points ({n}) specified")
@@ -102,10 +102,10 @@ def _rfftn(x, dims, sizes, norm, name):
     return _fftn(x, dims[:-1], sizes[:-1], norm) if len(dims) > 1 else x
 
 
-def _irfftn(x, dims, sizes, norm, name="irfftn"):
+def _irfftn(x, dims, sizes, norm):
     x = _promoted(x, complex=True)
     if not dims:
-        raise RuntimeError(f"{name} must transform at least one axis")
+        raise RuntimeError("irfftn must transform at least one axis")
     if len(dims) > 1:
         x = _fftn(x, dims[:-1], sizes[:-1], norm, inverse=True)
     return jnp.fft.irfft(x, sizes[-1], dims[-1], norm)

@@ -10,14 +10,9 @@ from .registry import Array, composite, op
 # ---- grouped_mm ----
 
 
-def _group_of(offs, size):
-    """For each position its group, and whether it belongs to one."""
-    at = jnp.searchsorted(offs, jnp.arange(size, dtype=offs.dtype), side="right")
-    return at, at < offs.shape[0]
-
-
 def _one_hot(offs, size, dtype):
-    at, _ = _group_of(offs, size)
+    """For each group, which positions belong to it."""
+    at = jnp.searchsorted(offs, jnp.arange(size, dtype=offs.dtype), side="right")
     return (at[None] == jnp.arange(offs.shape[0])[:, None]).astype(dtype)  # (groups, size)
 
 

@@ -343,7 +343,7 @@ def _bags(weight, indices, offsets, per_sample_weights, mode, padding_idx, scale
     bag = lax.cumsum(jnp.zeros(count, jnp.int32).at[starts].add(1, mode="drop")) - 1
     valid = jnp.ones(count, bool) if padding_idx is None else indices != padding_idx
     wide = backend.accumulator(weight.dtype)
-    rows = embedding_rows_for(weight, indices, padding_idx, scale_grad_by_freq).astype(wide)
+    rows = (_rows_by_use(weight, indices) if scale_grad_by_freq else weight[indices]).astype(wide)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights[:, None].astype(wide)
     size = jnp.zeros(bags, jnp.int32).at[bag].add(valid.astype(jnp.int32))
@@ -376,10 +376,6 @@ def _rows_by_use_bwd(saved, g):
 
 
 _rows_by_use.defvjp(lambda weight, indices: (weight[indices], (weight, indices)), _rows_by_use_bwd)
-
-
-def embedding_rows_for(weight: Array, indices: Array, padding_idx, scale_grad_by_freq: bool) -> Array:
-    return _rows_by_use(weight, indices) if scale_grad_by_freq else weight[indices]
 
 
 embedding_bags.passes = 4

@@ -63,7 +63,7 @@ def _prepare_target(target, ndim, ignore_index):
     return jnp.where(valid, target, 0), valid
 
 
-def _class_weight(weight, target, valid, classes, dtype):
+def _class_weight(weight, target, valid, dtype):
     """The weight of each target, zero where it is ignored."""
     if weight is None:
         return valid.astype(dtype)
@@ -75,7 +75,7 @@ def _nll(input, target, weight, ignore_index, reduction):
     axis = _class_axis(input.ndim)
     dtype = accumulator(input.dtype)
     safe, valid = _prepare_target(target, input.ndim, ignore_index)
-    w = _class_weight(weight, safe, valid, input.shape[axis], dtype)
+    w = _class_weight(weight, safe, valid, dtype)
     loss = -_take_class(input.astype(dtype), safe, axis) * w
     loss = jnp.where(valid, loss, 0)  # an ignored infinity counts nothing
     if reduction == "mean":
@@ -106,7 +106,7 @@ def _check_class_dtype(target):
         raise RuntimeError(f"expected target dtype to be Long or Byte, but got {scalar_name(target.dtype)}")
 
 
-def _check_classes(input, target, weight, *, one_dim_target=True):
+def _check_classes(input, target, weight):
     if input.ndim == 0:
         raise ValueError(f"Expected 1 or more dimensions (got {input.ndim})")
     given = target.shape[0] if target.ndim else 0
@@ -186,7 +186,7 @@ def nll_loss_grad(
     axis = _class_axis(input.ndim)
     dtype = accumulator(input.dtype)
     safe, valid = _prepare_target(target, input.ndim, ignore_index)
-    w = _class_weight(weight, safe, valid, input.shape[axis], dtype)
+    w = _class_weight(weight, safe, valid, dtype)
     row = -w * grad.astype(dtype)
     if reduction == "mean":
         row = row / jnp.sum(w)
@@ -242,7 +242,7 @@ def _cross_entropy(input, target, weight, ignore_index, reduction, smoothing):
             return (jnp.sum(loss) / (loss.size if input.size else 0)).astype(made)
         return reduce_loss(loss, reduction, made)
     safe, valid = _prepare_target(target, input.ndim, ignore_index)
-    w = _class_weight(weight, safe, valid, classes, dtype)
+    w = _class_weight(weight, safe, valid, dtype)
     loss = jnp.where(valid, -_take_class(logp, safe, axis) * w, 0)
     if smoothing:
         spread = logp if weight is None else logp * weight.astype(dtype).reshape(shape)
@@ -335,7 +335,7 @@ def cross_entropy_grad(
     dtype = accumulator(input.dtype)
     label_smoothing = builtins.max(label_smoothing, 0)
     safe, valid = _prepare_target(target, input.ndim, ignore_index)
-    w = _class_weight(weight, safe, valid, classes, dtype)
+    w = _class_weight(weight, safe, valid, dtype)
     scale = grad.astype(dtype)
     if reduction == "mean":
         scale = scale / jnp.sum(w)

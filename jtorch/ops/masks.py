@@ -257,7 +257,7 @@ def diag_embed(input: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) ->
     ndim = input.ndim + 1
     first, second = axis(dim1, ndim), axis(dim2, ndim)
     if first == second:
-        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+        raise errors.diagonal_dims(dim1, dim2)
     size = input.shape[-1] + builtins.abs(offset)
     out = _with_diagonal(input, jnp.zeros((), input.dtype), size, size, offset)
     return jnp.moveaxis(out, (-2, -1), (first, second))
@@ -314,7 +314,7 @@ def diagonal_scatter(input: Array, src: Array, offset: int = 0, dim1: int = 0, d
     """A copy of `input` with a diagonal replaced by `src`."""
     first, second = axis(dim1, input.ndim), axis(dim2, input.ndim)
     if first == second:
-        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+        raise errors.diagonal_dims(dim1, dim2)
     moved = jnp.moveaxis(input, (first, second), (-2, -1))
     rows, cols = moved.shape[-2:]
     n = builtins.max(builtins.min(rows + builtins.min(offset, 0), cols - builtins.max(offset, 0)), 0)

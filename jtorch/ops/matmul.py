@@ -54,8 +54,8 @@ mm_nh.vjp(a=lambda g, b: mm(g, b), b=lambda g, a: mm_hn(g, a))
 mm_hn.vjp(a=lambda g, b: mm_nh(b, g), b=lambda g, a: mm(a, g))
 
 
-def _batches(a, b, names=("batch1", "batch2")):
-    for name, x in zip(names, (a, b)):
+def _batches(a, b):
+    for name, x in (("batch1", a), ("batch2", b)):
         if x.ndim != 3:
             raise RuntimeError(f"{name} must be a 3D tensor")
     if a.shape[0] != b.shape[0] or a.shape[2] != b.shape[1]:

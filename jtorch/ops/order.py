@@ -140,11 +140,11 @@ def _count(which, dim):
     return jnp.sum(which.astype(jnp.float32), axis=dim, keepdims=True).astype(jnp.int32)
 
 
-def order(x, dim: int, descending: bool = False):
+def order(x, dim: int):
     """The indices that sort `x` stably along a dimension."""
     if not on_cpu() or _is_wide(x.dtype):
-        return _by_comparison(x, dim, descending)[1]
-    return _ordered(x, dim, descending)[1]
+        return _by_comparison(x, dim, False)[1]
+    return _ordered(x, dim, False)[1]
 
 
 def _ordered(x, dim, descending):

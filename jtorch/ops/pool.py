@@ -84,7 +84,7 @@ def _reduce_windows(x, at, kernel, geo, out):
     )
 
 
-def _flat_index(tap, at, kernel, geo, out, spatial):
+def _flat_index(tap, at, kernel, geo, spatial):
     """The position in the flattened spatial dimensions of the tap chosen in each window."""
     index, rest = 0, tap.astype(jnp.int64)
     for i in reversed(range(len(kernel))):
@@ -135,7 +135,7 @@ def max_pool(n, input, kernel_size, stride, padding, dilation, ceil_mode, return
         if not return_indices and math.prod(kernel) > FEW_TAPS:
             return _reduce_windows(x, at, kernel, geo, out)
         best, tap = _scan_windows(x, at, kernel, geo, out)
-        return (best, _flat_index(tap, at, kernel, geo, out, spatial)) if return_indices else best
+        return (best, _flat_index(tap, at, kernel, geo, spatial)) if return_indices else best
 
     return _channels_first(pool, input, n)
 
@@ -214,7 +214,7 @@ def max_pool_grad(
     batched = input if input.ndim == n + 2 else input[None]
     if on_cpu() and as_stored():  # 2 to 13 times as fast by itself
         _, tap = _scan_windows(batched, 2, kernel, geo, out)
-        return scattered(grad, _flat_index(tap, 2, kernel, geo, out, spatial), input.shape, n)
+        return scattered(grad, _flat_index(tap, 2, kernel, geo, spatial), input.shape, n)
     x, at = _to_nhwc(batched, n)
     value, _ = _to_nhwc(grad if grad.ndim == n + 2 else grad[None], n)
     _, tap = _scan_windows(x, at, kernel, geo, out)
@@ -324,7 +324,7 @@ max_pool2d_with_indices = _with_indices(2, max_pool2d)
 max_pool3d_with_indices = _with_indices(3, max_pool3d)
 
 
-def _counts(n, spatial, kernel, geo, out, count_include_pad):
+def _counts(spatial, kernel, geo, out, count_include_pad):
     """How many elements each window's mean divides by: an array over the output positions."""
     sizes = []
     for size, k, s, p, o in zip(spatial, kernel, geo.stride, geo.lo, out):
@@ -380,7 +380,7 @@ def avg_pool(n, input, kernel_size, stride, padding, ceil_mode, count_include_pa
         total = _sum_windows(x.astype(accumulator(x.dtype)), at, kernel, geo, out)
         count = divisor_override
         if count is None:
-            count = _counts(n, spatial, kernel, geo, out, count_include_pad)
+            count = _counts(spatial, kernel, geo, out, count_include_pad)
             count = int(count.flat[0]) if (count == count.flat[0]).all() else count
         if isinstance(count, np.ndarray):
             count = jnp.asarray(count.reshape(count.shape + (1,) * (x.ndim - n - at)), total.dtype)

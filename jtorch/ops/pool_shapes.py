@@ -5,6 +5,7 @@ import builtins
 from jtorch import errors_nn as errors
 from jtorch.core import dtype as dtypes
 from jtorch.core.dtype import FLOAT, INT, scalar_name
+from jtorch.errors import no_dimension
 
 from .backend import need_floats
 from .conv_shapes import Geometry, tuple_of
@@ -105,7 +106,7 @@ def _check_planes(kind, n, shape, kernel_size, stride, padding, dilation, ceil_m
     _check_lengths(name, n, kernel_size, stride, padding, dilation)
     if kind == "avg" and n == 2:
         if len(shape) < 3:
-            raise IndexError(_no_dim(len(shape), -3))
+            raise no_dimension(-3, len(shape))
         if len(shape) > 4:
             raise errors.pool_batch_empty(name, 2, shape)
     if len(shape) not in (n + 1, n + 2):
@@ -139,12 +140,6 @@ def _check_lengths(name, n, kernel_size, stride, padding, dilation):
     for label, value, words in settings:
         if not isinstance(value, int | None) and len(value) not in ((0, 1, n) if label == "stride" else (1, n)):
             raise RuntimeError(f"{name}: {label} {words}")
-
-
-def _no_dim(ndim, dim) -> str:
-    if ndim == 0:
-        return f"Dimension specified as {dim} but tensor has no dimensions"
-    return f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {dim})"
 
 
 def _check_covers(spatial, kernel):

@@ -49,7 +49,7 @@ def all_dims(dim, ndim: int) -> tuple[int, ...]:
     dims = [one_dim(d, ndim) for d in (dim if isinstance(dim, tuple | list) else (dim,))]
     for i, d in enumerate(dims):
         if d in dims[:i]:
-            raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
+            raise errors.repeated_dim(d)
     return tuple(d for d in dims if d < ndim)
 
 
@@ -181,11 +181,8 @@ def _sum_dtype(x, dtype):
     return np.dtype(np.int64) if x.dtype.kind in "biu" else x.dtype
 
 
-FOLDS, MANY_FACTORS, MANY_WHOLES = (
-    16,
-    1 << 9,
-    1 << 12,
-)  # pieces, and elements from which on there are some: of a product, of a sum
+# pieces, and elements from which on there are some: of a product, of a sum
+FOLDS, MANY_FACTORS, MANY_WHOLES = 16, 1 << 9, 1 << 12
 
 
 def _pieces(x, dims, many):
@@ -390,7 +387,7 @@ def count_nonzero(input: Array, dim: int | tuple | None = None) -> Array:
     return _count(input != 0, all_dims(dim, input.ndim))
 
 
-def _truth(name, fn):
+def _truth(fn):
     def kernel(input, dim, keepdim):
         dims = () if dim == () else all_dims(dim, input.ndim)  # here () reduces nothing
         out = fn(input if input.dtype == bool else input != 0, axis=dims, keepdims=keepdim)
@@ -407,7 +404,7 @@ def _truth_out(name):
     return rule
 
 
-_any, _all = _truth("any", jnp.any), _truth("all", jnp.all)
+_any, _all = _truth(jnp.any), _truth(jnp.all)
 
 
 @op(differentiable=False, out=_truth_out("any"))

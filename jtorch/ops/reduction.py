@@ -96,14 +96,14 @@ def loss_op(name_of_grad=None, allowed=REDUCTIONS, *, words=None, function=None,
     return decorate
 
 
-def by_reduction(elementwise, mean="MeanBackward0", total="SumBackward0"):
+def by_reduction(elementwise):
     """The node's name where PyTorch builds the loss of other ops: the last of them, without a reduction also by the arguments."""
 
     def name(args):
         reduction = reduction_of(args["reduction"], args["size_average"], args["reduce"])
         if reduction == "none":
             return elementwise if isinstance(elementwise, str) else elementwise(args)
-        return {"sum": total, "batchmean": "DivBackward0"}.get(reduction, mean)
+        return {"sum": "SumBackward0", "batchmean": "DivBackward0"}.get(reduction, "MeanBackward0")
 
     return name
 

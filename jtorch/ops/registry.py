@@ -278,7 +278,6 @@ class Op(Record):
         strides=None,
         grad_name=None,
         dynamic=False,
-        random=False,
         constant=(),
         apart=False,
         silent=False,
@@ -300,7 +299,6 @@ class Op(Record):
         self.strides = strides
         self.grad_name = grad_name or camel(self.name) + "Backward0"
         self.dynamic = dynamic
-        self.random = random
         self.constant = constant  # results that never have a gradient
         self.apart = apart  # out= may not share memory with the operands
         self.silent = silent  # returns nothing when called with out=
@@ -317,9 +315,8 @@ class Op(Record):
         self.value_checks: list[Callable] = []
         self.sized = False  # whether these ask the first operand for its shape alone: it is a Spec to them
         self.plans: dict[tuple, Any] = {}
-        self.passed: dict[
-            tuple, tuple
-        ] = {}  # key and numbers past int64 of calls that were let through -> numbers as computed with
+        # key and numbers past int64 of calls that were let through -> numbers as computed with
+        self.passed: dict[tuple, tuple] = {}
         self.guarded: dict[str, bool] = {}
         self.barred: dict[str, Any] = {}  # what `bars` says
         # Of a dynamic op: whether its result is elements of its first operand, as its tangent is of that one's.
@@ -433,10 +430,9 @@ class Composite(Record):
         self.row_major = row_major  # an empty out= that is resized gets row-major strides, not the result's
 
 
-read_view: Callable = None  # set by core.strided's user, ops.views
-host_value: Callable = lambda x, slices=False: (
-    None
-)  # a tensor's value as numpy; None where it cannot be known yet. Set by dispatch
+read_view: Callable = None  # set by ops.views
+# a tensor's value as numpy; None where it cannot be known yet. Set by dispatch
+host_value: Callable = lambda x, slices=False: None
 
 
 _CATEGORIES = {

@@ -86,7 +86,7 @@ def stack_of_lengths(mode, input, valid, states, params, has_biases, num_layers,
     )
 
 
-def _check_input(input, hidden):
+def _check_input(input):
     if input.ndim != 3:
         raise RuntimeError(f"input must have 3 dimensions, got {input.ndim}")
 
@@ -97,26 +97,26 @@ def lstm(input: Array, hx, params, has_biases, num_layers, dropout, train, bidir
 
     `params`: for each layer and direction w_ih, w_hh, then b_ih, b_hh, then w_hr where hidden states are projected.
     """
-    _check_input(input, hx)
+    _check_input(input)
     return _stacked("LSTM", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
 
 @composite(where="torch")
 def gru(input: Array, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
     """A stack of GRU layers: the outputs and the last hidden states."""
-    _check_input(input, hx)
+    _check_input(input)
     return _stacked("GRU", input, [hx], params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
 
 @composite(where="torch")
 def rnn_tanh(input: Array, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
     """A stack of Elman layers with tanh: the outputs and the last hidden states."""
-    _check_input(input, hx)
+    _check_input(input)
     return _stacked("RNN_TANH", input, [hx], params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
 
 @composite(where="torch")
 def rnn_relu(input: Array, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
     """A stack of Elman layers with relu: the outputs and the last hidden states."""
-    _check_input(input, hx)
+    _check_input(input)
     return _stacked("RNN_RELU", input, [hx], params, has_biases, num_layers, dropout, train, bidirectional, batch_first)

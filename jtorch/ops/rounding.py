@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import ml_dtypes
 from jax import lax
 
-from .. import errors
+from .. import errors, errors_nn
 from ..core import dtype as dtypes
 from .conversion import (
     SAME_UNARY,
@@ -38,10 +38,7 @@ neg.vjp(input=lambda g: -g)
 @neg.check
 def _check_neg(input):
     if kind(input) == "b":
-        raise RuntimeError(
-            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, "
-            "use the `~` or `logical_not()` operator instead."
-        )
+        raise errors_nn.bool_neg()
 
 
 @composite

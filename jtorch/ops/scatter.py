@@ -100,13 +100,13 @@ def _check_take_along(input, indices, dim=None):
         within(indices, 0, math.prod(input.shape))
 
 
-def _scatter_at(input, dim, index, src, *, name="scatter"):
+def _scatter_at(input, dim, index, src):
     """Check a scatter; the dimension and the parts of `src` and `index` that are used."""
     dim = axis(dim, input.ndim)
     if index.size and not is_index(index):
-        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
+        raise RuntimeError("scatter(): Expected dtype int32/int64 for index")
     if src is not None and src.dtype != input.dtype:
-        raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
+        raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
     if index.size == 0:
         return dim, None, None
     _same_rank(index, input, "self")

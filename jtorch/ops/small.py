@@ -29,10 +29,8 @@ def multiplies(batch, rows: int, inner: int, columns: int, dtype) -> bool:
 
 def product(a, b):
     """`a @ b`, of batches that broadcast."""
-    a, b = (
-        barrier(a),
-        barrier(b),
-    )  # as a product would have them; chains of products would be computed anew at each element
+    # as a product would have them; chains of products would be computed anew at each element
+    a, b = barrier(a), barrier(b)
     terms = (a[..., :, k, None] * b[..., None, k, :] for k in range(a.shape[-1]))
     return functools.reduce(operator.add, terms)
 

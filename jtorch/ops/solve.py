@@ -139,7 +139,7 @@ def solve_triangular(A: Array, B: Array, *, upper: bool, left: bool = True, unit
     if B.ndim < 2:
         raise RuntimeError("linalg.solve_triangular: The input tensor B must have at least 2 dimensions.")
     B = (B.real if B.dtype.kind == "c" and A.dtype.kind != "c" else B).astype(A.dtype)  # as PyTorch, without a word
-    A, B, vector = _system(A, B, left, "linalg.solve_triangular")
+    A, B, _ = _system(A, B, left, "linalg.solve_triangular")
     return lax.linalg.triangular_solve(A, B, left_side=left, lower=not upper, unit_diagonal=unitriangular)
 
 

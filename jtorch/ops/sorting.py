@@ -386,7 +386,7 @@ def _check_unique_consecutive(input, return_inverse=False, return_counts=False, 
 
 def _check_unique_dim(input, dim):
     if dim is not None and not input.ndim:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+        raise errors.no_dimension(dim, 0)
     if dim is None or 0 not in input.shape:
         return
     if input.shape[one_dim(dim, input.ndim)] == 0 and input.shape.count(0) > 1:

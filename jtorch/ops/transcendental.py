@@ -194,7 +194,7 @@ pow.guards(out=lambda call: True if hasattr(call["exponent"], "shape") else None
 @pow.check
 def _check_pow(input, exponent):
     if is_number(exponent) and exponent_is_negative_int(exponent) and not is_number(input) and kind(input) == "i":
-        raise RuntimeError("Integers to negative integer powers are not allowed.")
+        raise errors.integer_power()
     if not is_number(exponent) and kind(input) == kind(exponent) == "b":
         raise NotImplementedError("\"pow\" not implemented for 'Bool'")
     if is_number(exponent) and not is_number(input) and not isinstance(exponent, builtins.complex):

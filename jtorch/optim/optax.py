@@ -7,7 +7,7 @@ import optax
 from jtorch import functions as torch
 from jtorch.autograd.mode import enable_grad, no_grad
 from jtorch.core import dtype as dtypes
-from jtorch.dispatch import fused_update
+from jtorch.dispatch import Update
 from jtorch.optim.optimizer import Optimizer
 
 __all__ = ["Optax"]
@@ -38,13 +38,8 @@ class Optax(Optimizer):
         state = [torch.zeros(leaf.shape, dtype=dtypes.of(leaf.dtype), device=params[0].device) for leaf in leaves]
         init = self.transformation.init
         if state:
-            fused_update(
-                lambda arrays, numbers: jax.tree.leaves(init(arrays)),
-                ("optax.init", self.transformation),
-                list(params),
-                (),
-                state,
-            )
+            start = Update(lambda arrays, numbers: jax.tree.leaves(init(arrays)), ("optax.init", self.transformation))
+            start.record(params, (), state)
         self.state["optax"] = {"leaves": state}
 
     def __getstate__(self):
@@ -74,5 +69,5 @@ class Optax(Optimizer):
         grads = [p.grad for p in params if p.grad is not None]
         # the transformation itself is in the key: it stays alive, and another one is another program
         key = ("optax", transformation, having)
-        fused_update(update, key, [*params, *leaves, *grads], (), [*params, *leaves])
+        Update(update, key).record([*params, *leaves, *grads], (), [*params, *leaves])
         return loss

@@ -25,11 +25,11 @@ def add(input, other, *, alpha=1, out=None, label="AddBackward0"):
             raise errors_sparse.add_order()
         return into(out, to_dense(input) + other * alpha)
     if not is_sparse(input) and not isinstance(input, Tensor):
-        raise errors_sparse.sizes_differ("add", (), other._spec.shape)
+        raise errors_sparse.sizes_differ((), other._spec.shape)
     if tuple(input._spec.shape) != tuple(other._spec.shape):
         if is_sparse(input):
             raise errors_sparse.sum_sizes(input._spec.shape, other._spec.shape)
-        raise errors_sparse.sizes_differ("add", input._spec.shape, other._spec.shape)
+        raise errors_sparse.sizes_differ(input._spec.shape, other._spec.shape)
     types = input._spec.dtype, other._spec.dtype
     backward = lambda g: (_cast(g, types[0]), _cast(g if alpha == 1 else g * conjugate(alpha), types[1]))
     forward = _sum if is_sparse(input) else _onto

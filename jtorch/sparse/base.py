@@ -33,13 +33,8 @@ def handles(*names):
     return enter
 
 
-_PLAIN = (
-    "torch",
-    "Tensor",
-    "nn.functional",
-    "special",
-    "_C._nn",
-)  # namespaces in which a name means what it means in torch
+# namespaces in which a name means what it means in torch
+_PLAIN = ("torch", "Tensor", "nn.functional", "special", "_C._nn")
 _names: dict = {}
 
 
@@ -213,12 +208,12 @@ class SparseTensor(Tensor):
 
     def _indices(self):
         """The indices as they are stored: (sparse dimensions, nnz)."""
-        self._must_be("_indices", "coo")
+        self._must_be_coo("_indices")
         return self._at[0]
 
     def _values(self):
         """The values as they are stored, off the tape."""
-        self._must_be("_values", "coo")
+        self._must_be_coo("_values")
         return self._of
 
     def indices(self):
@@ -268,9 +263,9 @@ class SparseTensor(Tensor):
             raise errors_sparse.wrong_layout(name, f"sparse {which} compressed tensor", self._kind)
         return self._at[names.index(name)].detach()
 
-    def _must_be(self, name, kind):
+    def _must_be_coo(self, name):
         in_region()
-        if self._kind != kind:
+        if self._kind != "coo":
             raise errors_sparse.no_kernel(name, False)
 
     # -- off the tape
@@ -337,9 +332,9 @@ def coo(shape, indices, values, whole=False) -> SparseTensor:
     return build("coo", shape, (indices,), values, whole)
 
 
-def like(t, at, of, whole=False, shape=None, storage=None) -> SparseTensor:
+def like(t, at, of, whole=False, storage=None) -> SparseTensor:
     """A tensor of the layout of `t` with other parts, off the tape."""
-    return build(t._kind, t._spec.shape if shape is None else shape, at, of, whole, storage)
+    return build(t._kind, t._spec.shape, at, of, whole, storage)
 
 
 def padded(shape, indices, values, padding) -> SparseTensor:
@@ -409,10 +404,9 @@ def host(t) -> np.ndarray:
     return np.asarray(as_numpy(t))
 
 
-def dense(array, device, dtype=None) -> Tensor:
+def dense(array, device) -> Tensor:
     """A dense tensor of a numpy array that nobody else writes to."""
-    dtype = dtypes.of(array.dtype) if dtype is None else dtype
-    return wrap(storages.to_device(array, device), Spec.dense(array.shape, dtype, device))
+    return wrap(storages.to_device(array, device), Spec.dense(array.shape, dtypes.of(array.dtype), device))
 
 
 def is_sparse(x) -> bool:

@@ -49,7 +49,7 @@ def coalesced(x):
     return gathered(x, unravel(unique, shape), x._of, inverse.reshape(-1))
 
 
-def gathered(x, indices, values, inverse, shape=None):
+def gathered(x, indices, values, inverse):
     """Coordinates (numpy) and, for each of the values, at which of them it is added."""
     device, count = x._spec.device, indices.shape[1]
     kind = values._spec.dtype
@@ -57,7 +57,7 @@ def gathered(x, indices, values, inverse, shape=None):
         values = values.to(dtypes.uint8)
     zeros = F.zeros((count, *values._spec.shape[1:]), dtype=values._spec.dtype, device=device)
     summed = F.index_add(zeros, 0, dense(inverse.astype(np.int64), device), values) if values._spec.numel else zeros
-    return coo(x._spec.shape if shape is None else shape, dense(indices, device), summed.to(kind), True)
+    return coo(x._spec.shape, dense(indices, device), summed.to(kind), True)
 
 
 def mask_by(g, pattern):
@@ -116,9 +116,9 @@ def to_sparse(input, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=
         return _dense_to_coo(input, sparse_dim, dense_dim)
     if input._kind == "coo":
         if sparse_dim is not None and sparse_dim != input.sparse_dim():
-            raise errors_sparse.same_layout("Sparse", "sparse_dim argument !=self.sparse_dim()")
+            raise errors_sparse.same_layout("sparse_dim argument !=self.sparse_dim()")
         if dense_dim is not None:
-            raise errors_sparse.same_layout("Sparse", "dense_dim argument given")
+            raise errors_sparse.same_layout("dense_dim argument given")
         return input
     kept = input.detach()
     return step(

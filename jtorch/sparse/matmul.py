@@ -33,7 +33,7 @@ def ends(t):
     return rows, columns
 
 
-def spread_values(t, values):
+def _column(values):
     """The values as a column, one for each place."""
     return _wide(values).reshape((-1, 1))
 
@@ -48,7 +48,7 @@ def _times_dense(t, values, other, adjoint=False):
     out = F.zeros((count * n, k), dtype=_wide(other)._spec.dtype, device=t._spec.device)
     if values._spec.numel and k:
         target, source = reversed(ends(t)) if adjoint else ends(t)
-        factors = spread_values(t, values)
+        factors = _column(values)
         taken = F.index_select(_wide(other).reshape((count * m, k)), 0, source)
         out = F.index_add(out, 0, target, (factors.conj() if adjoint else factors) * taken)
     return out.reshape((*batches, n, k)).to(other._spec.dtype)
@@ -350,7 +350,7 @@ def _reduced(t, other, reduce):
     kind = other._spec.dtype
     zeros = F.zeros((n, k), dtype=_wide(other)._spec.dtype, device=t._spec.device)
     rows, columns = ends(t)
-    terms = spread_values(t, values_of(t)) * F.index_select(_wide(other), 0, columns)
+    terms = _column(values_of(t)) * F.index_select(_wide(other), 0, columns)
     if reduce in ("sum", "mean") or not t._nnz() or not k:
         out = F.index_add(zeros, 0, rows, terms)
         if reduce == "mean":

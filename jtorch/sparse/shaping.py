@@ -20,10 +20,9 @@ def remade(x, shape, indices, values, label, whole=False):
     return with_values(coo(shape, indices, values.detach(), whole), values, label)
 
 
-def picked(x, keep, values=None):
+def picked(x, keep):
     """The values at these places (numpy)."""
-    values = values_of(x) if values is None else values
-    return F.index_select(values, 0, dense(keep.astype(np.int64), x._spec.device))
+    return F.index_select(values_of(x), 0, dense(keep.astype(np.int64), x._spec.device))
 
 
 # --- transposing --------------------------------------------------------------------------------------------------------

@@ -104,10 +104,9 @@ def distinct(pattern):
         return coo(pattern._spec.shape, indices, F.index_select(pattern._of, 0, at), True), at
 
 
-def with_values(pattern, values, label, at=None, shape=None) -> SparseTensor:
+def with_values(pattern, values, label) -> SparseTensor:
     """The pattern with other values, through which gradients flow."""
-    at = pattern._at if at is None else at
-    made = like(pattern, at, values.detach(), pattern._whole, shape)
+    made = like(pattern, pattern._at, values.detach(), pattern._whole)
     kept = made.detach()
     return record(made, label, (values,), lambda g: masked(g, kept), False)
 

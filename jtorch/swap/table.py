@@ -186,7 +186,7 @@ _WITH_PRIVATE = (
 )  # fmt: skip
 ELSEWHERE |= {name: (name, "swap.internal.private") for name in _WITH_PRIVATE}
 ELSEWHERE["optim.swa_utils"] = "optim.swa_utils", "swap.internal.foreach"
-ELSEWHERE["nn.functional"] = "nn.functional", "swap.internal.functional", "swap.internal.private"
+ELSEWHERE["nn.functional"] = "nn.functional", "swap.internal.functional"
 
 # (a class of jtorch) -> the PyTorch module it says it is from, where that is not its own path. For modules that have
 # several homes the class decides.

@@ -49,32 +49,24 @@ class CheckpointError(RuntimeError):
     """A recomputation did not repeat the first computation."""
 
 
-class set_checkpoint_early_stop(contextlib.ContextDecorator):
-    """Whether a recomputation ends as soon as what is needed has been computed, whatever `early_stop` the checkpoints inside got."""
-
-    def __init__(self, enable):
-        self.enable = enable
-
-    def __enter__(self):
-        self.prev = _settings["early_stop"]
-        _settings["early_stop"] = self.enable
-
-    def __exit__(self, *exc):
-        _settings["early_stop"] = self.prev
+@contextlib.contextmanager
+def _setting(name, value):
+    before = _settings[name]
+    _settings[name] = value
+    try:
+        yield
+    finally:
+        _settings[name] = before
 
 
-class set_checkpoint_debug_enabled(contextlib.ContextDecorator):
-    """Overrides the `debug` argument of every checkpoint inside."""
+def set_checkpoint_early_stop(enable):
+    """Context: whether a recomputation ends as soon as what is needed has been computed, whatever `early_stop` the checkpoints inside got."""
+    return _setting("early_stop", enable)
 
-    def __init__(self, enabled):
-        self.enabled = enabled
 
-    def __enter__(self):
-        self.prev = _settings["debug"]
-        _settings["debug"] = self.enabled
-
-    def __exit__(self, *exc):
-        _settings["debug"] = self.prev
+def set_checkpoint_debug_enabled(enabled):
+    """Context: overrides the `debug` argument of every checkpoint inside."""
+    return _setting("debug", enabled)
 
 
 def noop_context_fn():
@@ -158,7 +150,7 @@ class _Randomness:
         try:
             yield
         finally:
-            _put_back(extra, "keys", before)
+            _put_back(extra, before)
 
     @contextlib.contextmanager
     def repeating(self):
@@ -181,15 +173,15 @@ class _Randomness:
         try:
             yield
         finally:
-            _put_back(extra, "keys", before)
+            _put_back(extra, before)
             default_generator.set_state(now)
 
 
-def _put_back(extra, name, before):
+def _put_back(extra, before):
     if before is None:
-        extra.pop(name, None)
+        extra.pop("keys", None)
     else:
-        extra[name] = before
+        extra["keys"] = before
 
 
 # --- the reentrant form ------------------------------------------------------------------------------------------------

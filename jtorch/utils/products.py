@@ -52,18 +52,18 @@ def _matmul(out, input, other, needs=None, **_):
     return [_mm(a, b, name)] if needs is None else _both(a, b, needs, name=name)
 
 
-def _added(out, input, first, second, needs=None, **_):
+def _added(first, second, needs):
     """addmm, addbmm, baddbmm: what is added is no product. Forward, PyTorch counts the first and the last as themselves."""
     names = ("mat1", "mat2") if len(first) == 2 else ("batch1", "batch2")
     return [] if needs is None else _both(first, second, needs, names, "mm" if len(first) == 2 else "bmm")
 
 
 def _addmm(out, input, mat1, mat2, needs=None, **_):
-    return _added(out, input, mat1, mat2, needs)
+    return _added(mat1, mat2, needs)
 
 
 def _addbmm(out, input, batch1, batch2, needs=None, **_):
-    return _added(out, input, batch1, batch2, needs)
+    return _added(batch1, batch2, needs)
 
 
 def _convolution(transposed):

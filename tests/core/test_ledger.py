@@ -24,9 +24,9 @@ def test_entries_are_bounded(monkeypatch):
 def test_counters_clear():
     counters = ledger.Counters()
     counters.flushes += 3
-    counters.seconds += 1.0
+    counters.data_wait += 1.0
     counters.clear()
-    assert counters.flushes == 0 and counters.seconds == 0.0
+    assert counters.flushes == 0 and counters.data_wait == 0.0
 
 
 def test_every_flush_is_counted_once():

@@ -121,7 +121,7 @@ def test_randint(low, high):
 def test_all_64_bits():
     g, h = pair(1)
     x = torch.empty(100, dtype=torch.int64).random_(-(2**63), None, generator=g)
-    same(x, draw.random_from(h, -(2**63), (100,)), g, h)
+    same(x, draw.all_bits(h, (100,)), g, h)
 
 
 def test_randperm():

@@ -96,7 +96,6 @@ def check(shape, strides, layout):
     base = memory[place]
     index = flat_index(layout)
     recipe, starts = plan(shape, strides, layout.shape, layout.strides, layout.offset)
-    np.testing.assert_array_equal(recipe.linear_index(layout.offset), index)
     value = -1 - np.arange(index.size, dtype=np.float32).reshape(index.shape)
 
     def known_and_given(base, value, one_by_one, in_one):
@@ -109,9 +108,8 @@ def check(shape, strides, layout):
         np.testing.assert_array_equal(read, memory[index])
     memory = memory.copy()
     order = np.argsort([-s for s in layout.strides], kind="stable")  # PyTorch's: the largest stride outermost
-    memory[index.transpose(order).reshape(-1)] = value.transpose(order).reshape(
-        -1
-    )  # of those that share an element the last stays
+    # of those that share an element the last stays
+    memory[index.transpose(order).reshape(-1)] = value.transpose(order).reshape(-1)
     for written in writes:
         np.testing.assert_array_equal(written, memory[place])
     return recipe
@@ -176,7 +174,7 @@ def test_common_views(name, shape, make, allowed):
 
 def test_channels_last_base_keeps_axes():
     shape, strides = (2, 3, 4, 5), shapes.channels_last_strides((2, 3, 4, 5))
-    assert check(shape, strides, Layout(shape, strides, 0)).is_identity
+    assert check(shape, strides, Layout(shape, strides, 0)).steps == ()
     recipe = check(shape, strides, Layout(shape, strides, 0).select(0, 1))
     assert [type(s).__name__ for s in recipe.steps] == ["Slice", "Reshape"]
     recipe = check(shape, strides, Layout(shape, strides, 0).permute((0, 2, 3, 1)).view((2, 20, 3)).permute((0, 2, 1)))
@@ -213,7 +211,7 @@ def test_offsets_share_a_recipe(pick):
 
 
 def test_empty():
-    assert check((0, 3), (3, 1), contiguous((0, 3))).is_identity
+    assert check((0, 3), (3, 1), contiguous((0, 3))).steps == ()
     check((0, 3), (3, 1), Layout((3, 0), (1, 3), 0))
     check((4,), (1,), Layout((0, 2), (7, 1), 100))
 

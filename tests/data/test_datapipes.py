@@ -1,4 +1,4 @@
-"""data/datapipes.py: the steps, errors and decorators of PyTorch's data pipes."""
+"""data/datapipes: the steps, errors and decorators of PyTorch's data pipes."""
 
 import importlib
 import pickle

@@ -1,4 +1,4 @@
-"""data/graph.py and the parts of a loader that packages build loaders of their own from, against PyTorch's."""
+"""data/datapipes/graph.py and the parts of a loader that packages build loaders of their own from, against PyTorch's."""
 
 import importlib
 import warnings

@@ -14,7 +14,6 @@ LONG_FILES = {
     "jtorch/nn/modules/container.py": "six containers, one class each",
     "jtorch/nn/modules/attention.py": "MultiheadAttention's two paths and the Transformer",
     "jtorch/tensor.py": "the fields and properties of one class",
-    "jtorch/core/strided.py": "reading through a layout and writing back: the two mirror each other",
     "jtorch/autograd/engine.py": "the loop of the backward pass and what it decides by, read together",
     "tests/oracle.py": "the only file that may import torch",
 }

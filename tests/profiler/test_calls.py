@@ -105,9 +105,8 @@ def test_a_step(step):
         node.cpu_parent.name == "autograd::engine::evaluate_function: ReluBackward0"
         and node in node.cpu_parent.cpu_children
     )
-    assert node.time_range.elapsed_us() == pytest.approx(
-        node.cpu_time_total, abs=1e-3
-    )  # a difference of times since the start
+    # a difference of times since the start
+    assert node.time_range.elapsed_us() == pytest.approx(node.cpu_time_total, abs=1e-3)
     assert found["aten::relu"].cpu_time_total_str.endswith(("us", "ms")) and found["aten::relu"].device_time_total == 0
 
 

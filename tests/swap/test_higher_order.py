@@ -110,9 +110,8 @@ def test_carries():
     with pytest.raises(AssertionError, match="can only be of"):
         counted(lambda x: (x,), "a")
     assert higher_order.while_loop(lambda i: i < 3, lambda i: (i + 1,), (0,)) == (3,)
-    carry, _ = higher_order.scan(
-        lambda c, x: ([c + x], c * 1), jtorch.zeros(4), X
-    )  # as PyTorch: in the form of the result
+    # as PyTorch: in the form of the result
+    carry, _ = higher_order.scan(lambda c, x: ([c + x], c * 1), jtorch.zeros(4), X)
     assert_close(carry, [X.sum(0)])
     with pytest.raises(RuntimeError, match="pair.1. differ in 'shape"):
         jtorch.vmap(lambda x: counted(lambda x: (jtorch.cat([x, x]),), x)[1])(X)

@@ -3,7 +3,7 @@
 import concurrent.futures
 import os
 
-from ... import errors_extend
+from ... import errors
 from ...autograd.mode import no_grad
 from ...serialization import load as load_file
 from ...serialization import save as save_file
@@ -53,7 +53,7 @@ class FileSystemReader(_Place, StorageReader):
 
 def _folder(checkpoint_id, place, name):
     if place is not None and not isinstance(place, _Place):
-        raise errors_extend.unsupported(f"{name} of one's own", "FileSystemWriter and FileSystemReader")
+        raise errors.unsupported(f"{name} of one's own", "FileSystemWriter and FileSystemReader")
     if checkpoint_id is None and place is None:
         raise RuntimeError(f"`checkpoint_id` must be specified if {name} is None.")
     return os.fspath(checkpoint_id) if checkpoint_id is not None else place.path
@@ -62,7 +62,7 @@ def _folder(checkpoint_id, place, name):
 def _own(planner):
     """Raise for a planner that may do anything: a subclass of the default ones may too."""
     if planner is not None and type(planner) not in (DefaultSavePlanner, DefaultLoadPlanner):
-        raise errors_extend.unsupported("planners of one's own", "DefaultSavePlanner and DefaultLoadPlanner")
+        raise errors.unsupported("planners of one's own", "DefaultSavePlanner and DefaultLoadPlanner")
 
 
 def _stateful(x):
@@ -104,7 +104,7 @@ def load(state_dict, *, checkpoint_id=None, storage_reader=None, planner=None, p
     _own(planner)
     path = os.path.join(folder, _FILE)
     if not os.path.exists(path) and os.path.exists(os.path.join(folder, ".metadata")):
-        raise errors_extend.unsupported(
+        raise errors.unsupported(
             "a folder of PyTorch's sharded files",
             "torch.distributed.checkpoint.format_utils.dcp_to_torch_save in PyTorch",
         )

@@ -1,6 +1,6 @@
 """torch.distributed.checkpoint.hf_storage: folders of safetensors files that several processes write, each its part."""
 
-from ... import errors_extend
+from ... import errors
 
 __all__ = ["HuggingFaceStorageReader", "HuggingFaceStorageWriter"]
 
@@ -9,7 +9,7 @@ class HuggingFaceStorageReader:
     """Raises NotImplementedError when made. For isinstance."""
 
     def __init__(self, *args, **kwargs):
-        raise errors_extend.unsupported(
+        raise errors.unsupported(
             "a checkpoint of safetensors files in parts", "safetensors.torch, whose files each process reads whole"
         )
 

@@ -1,4 +1,4 @@
-"""torch.distributed.elastic for one process: its records of errors, and free ports. There are no agents: a launcher starts one process."""
+"""torch.distributed.elastic: records of errors, and free ports. There are no agents: `launcher` and `run` start processes themselves."""
 
 import importlib
 

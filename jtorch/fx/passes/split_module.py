@@ -119,10 +119,7 @@ class _Split:
         return found
 
     def _value(self, node):
-        found = self.m
-        for name in node.target.split("."):
-            found = getattr(found, name)
-        return found
+        return operator.attrgetter(node.target)(self.m)
 
     def _is_module(self, name):
         node = self.by_name[name]

@@ -437,7 +437,7 @@ class RNNCellBase(Module):
     def _weights(self):
         return self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
 
-    def _check_dims(self, input, hx, name="hidden"):
+    def _check_dims(self, input, hx):
         if input.dim() not in (1, 2):
             raise ValueError(f"{self._get_name()}: Expected input to be 1D or 2D, got {input.dim()}D instead")
         for i, h in enumerate(hx if isinstance(hx, tuple) else (hx,)):

@@ -4,7 +4,7 @@ import types
 
 _IN_C = frozenset(("", "fft", "linalg", "special"))
 # Of torch.nn.functional what PyTorch has in C; of torch what it has not.
-_FUNCTIONAL = frozenset(
+FUNCTIONAL_IN_C = frozenset(
     "adaptive_avg_pool1d avg_pool1d avg_pool2d avg_pool3d bilinear celu_ channel_shuffle conv1d conv2d conv3d conv_tbc "
     "conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity elu_ gelu hardshrink hardtanh_ leaky_relu_ linear "
     "logsigmoid native_channel_shuffle one_hot pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu relu_ rrelu_ "
@@ -25,4 +25,4 @@ def leave_unbound(cls) -> None:
 
 def _in_c(qualname: str) -> bool:
     space, _, name = qualname.rpartition(".")
-    return name in _FUNCTIONAL if space == "nn.functional" else space in _IN_C and name not in _IN_PYTHON
+    return name in FUNCTIONAL_IN_C if space == "nn.functional" else space in _IN_C and name not in _IN_PYTHON

@@ -218,40 +218,33 @@ class Identity(BasePruningMethod):
         return default_mask
 
 
-class RandomUnstructured(BasePruningMethod):
+class _Unstructured(BasePruningMethod):
+    PRUNING_TYPE = "unstructured"
+
+    def __init__(self, amount):
+        _check_amount_init(amount)
+        self.amount = amount
+
+    def compute_mask(self, t, default_mask):
+        n = _count(self.amount, t.nelement())
+        mask = default_mask.clone()
+        if n != 0:
+            mask.view(-1)[self._chosen(t, n)] = 0
+        return mask
+
+
+class RandomUnstructured(_Unstructured):
     """Prunes entries at random; `amount` is a fraction or a number."""
 
-    PRUNING_TYPE = "unstructured"
-
-    def __init__(self, amount):
-        _check_amount_init(amount)
-        self.amount = amount
-
-    def compute_mask(self, t, default_mask):
-        n = _count(self.amount, t.nelement())
-        mask = default_mask.clone()
-        if n != 0:
-            chosen = torch.topk(torch.rand_like(t).view(-1), k=n).indices
-            mask.view(-1)[chosen] = 0
-        return mask
+    def _chosen(self, t, n):
+        return torch.topk(torch.rand_like(t).view(-1), k=n).indices
 
 
-class L1Unstructured(BasePruningMethod):
+class L1Unstructured(_Unstructured):
     """Prunes the entries of the smallest magnitude; `amount` is a fraction or a number."""
 
-    PRUNING_TYPE = "unstructured"
-
-    def __init__(self, amount):
-        _check_amount_init(amount)
-        self.amount = amount
-
-    def compute_mask(self, t, default_mask):
-        n = _count(self.amount, t.nelement())
-        mask = default_mask.clone()
-        if n != 0:
-            chosen = torch.topk(torch.abs(t).reshape(-1), k=n, largest=False).indices
-            mask.view(-1)[chosen] = 0
-        return mask
+    def _chosen(self, t, n):
+        return torch.topk(torch.abs(t).reshape(-1), k=n, largest=False).indices
 
     @classmethod
     def apply(cls, module, name, amount, importance_scores=None):

@@ -43,9 +43,9 @@ def number(g, x):
     return g.value(x, g.dtype)
 
 
-def _computed(g, x, dtype=None):
+def _computed(g, x):
     """The operand with the dtype of the result, which is a number's where sizes are computed with."""
-    return g.value(x, dtype or g.dtype)
+    return g.value(x, g.dtype)
 
 
 def _enter(names, make):

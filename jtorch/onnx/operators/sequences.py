@@ -50,7 +50,7 @@ def _added(g, mask, dtype):
     return g("Where", mask, g.value(-math.inf, dtype), g.value(0, dtype), dtype=dtype, shape=mask.shape)
 
 
-def _heads(g, x, heads, rows):
+def _heads(g, x, heads):
     """(length, batch, width) -> (batch, heads, length, width of a head)."""
     n, batch, width = x.shape
     apart = g("Reshape", x, g.ints([0, 0, heads, width // heads]), shape=(n, batch, heads, width // heads))
@@ -79,7 +79,7 @@ def multi_head_attention_forward(
         bias = None if in_proj_bias is None else g.slice(in_proj_bias, 0, k * width, (k + 1) * width)
         turned = g.transpose(weight, 1, 0)
         found = g("MatMul", x, turned, dtype=x.dtype, shape=(*x.shape[:-1], width))
-        projected.append(_heads(g, found if bias is None else g("Add", found, bias), num_heads, None))
+        projected.append(_heads(g, found if bias is None else g("Add", found, bias), num_heads))
     g.dtype = query.dtype
     out, weights = _attend(
         g, *projected, _mask(g, attn_mask, key_padding_mask, num_heads), 1 / math.sqrt(width // num_heads)

@@ -35,12 +35,12 @@ def per_group(value, optimizer, name):
     return [value] * n
 
 
-def write(group, key, value):
-    """Put a value in a group: into the tensor that is there, or in its place."""
-    if isinstance(group[key], Tensor):
-        group[key].fill_(value.item() if isinstance(value, Tensor) else value)
+def write_lr(group, value):
+    """Set the rate of a group: in the tensor that is there, or in its place."""
+    if isinstance(group["lr"], Tensor):
+        group["lr"].fill_(value.item() if isinstance(value, Tensor) else value)
     else:
-        group[key] = value
+        group["lr"] = value
 
 
 def split(state_dict, name):
@@ -165,7 +165,7 @@ class LRScheduler:
         finally:
             self._get_lr_called_within_step = False
         for group, lr in zip(self.optimizer.param_groups, values, strict=True):
-            write(group, "lr", lr)
+            write_lr(group, lr)
         self._last_lr = self._current()
 
     def _current(self):

@@ -3,7 +3,7 @@
 import warnings
 from bisect import bisect_right
 
-from jtorch.optim.schedules.base import LRScheduler, split, write
+from jtorch.optim.schedules.base import LRScheduler, split, write_lr
 from jtorch.optim.schedules.plateau import ReduceLROnPlateau
 
 
@@ -46,7 +46,7 @@ class SequentialLR(LRScheduler):
         self.optimizer = optimizer
         # making the schedules has stepped each of them: begin again with the one whose turn it is
         for group in self.optimizer.param_groups:
-            write(group, "lr", group["initial_lr"])
+            write_lr(group, group["initial_lr"])
         for scheduler in self._schedulers:
             self.recursive_undo(scheduler)
         first = self._schedulers[bisect_right(milestones, 0)]

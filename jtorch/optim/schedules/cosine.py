@@ -2,7 +2,7 @@
 
 import math
 
-from jtorch.optim.schedules.base import LRScheduler, write
+from jtorch.optim.schedules.base import LRScheduler, write_lr
 
 
 class CosineAnnealingLR(LRScheduler):
@@ -82,7 +82,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self._get_lr_called_within_step = True
         try:
             for group, lr in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
-                write(group, "lr", lr)
+                write_lr(group, lr)
         finally:
             self._get_lr_called_within_step = False
         self._last_lr = self._current()

@@ -5,7 +5,7 @@ import types
 from functools import partial
 
 from jtorch.optim.optimizer import Optimizer
-from jtorch.optim.schedules.base import LRScheduler, per_group, split, write
+from jtorch.optim.schedules.base import LRScheduler, per_group, split, write_lr
 
 
 class CyclicLR(LRScheduler):
@@ -42,7 +42,7 @@ class CyclicLR(LRScheduler):
         base_lrs = per_group(base_lr, optimizer, "base_lr")
         if last_epoch == -1:
             for lr, group in zip(base_lrs, optimizer.param_groups):
-                write(group, "lr", lr)
+                write_lr(group, lr)
         self.max_lrs = per_group(max_lr, optimizer, "max_lr")
         step_size_up = float(step_size_up)
         step_size_down = float(step_size_down) if step_size_down is not None else step_size_up

@@ -4,7 +4,7 @@ import math
 import warnings
 
 from jtorch.optim.optimizer import Optimizer
-from jtorch.optim.schedules.base import EPOCH_DEPRECATION_WARNING, LRScheduler, write
+from jtorch.optim.schedules.base import EPOCH_DEPRECATION_WARNING, LRScheduler, write_lr
 
 
 class ReduceLROnPlateau(LRScheduler):
@@ -124,7 +124,7 @@ class ReduceLROnPlateau(LRScheduler):
             old = float(group["lr"])
             new = max(old * self.factor, least)
             if old - new > self.eps:
-                write(group, "lr", new)
+                write_lr(group, new)
 
     def load_state_dict(self, state_dict):
         """Take back what `state_dict` gave."""

@@ -150,14 +150,8 @@ maybe_mark_dynamic = mark_dynamic
 mark_static_address = mark_static
 
 
-class TransformGetItemToIndex:
+class TransformGetItemToIndex(contextlib.nullcontext):
     """Context: accepted, indexing by a tensor inside vmap works as it is."""
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc):
-        return None
 
 
 def is_compile_supported(device_type) -> bool:

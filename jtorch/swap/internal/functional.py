@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 
+from ... import errors_nn
 from ... import functions as _VF
 from ...autograd.mode import no_grad
 from ...nn import functional as F
@@ -48,10 +49,7 @@ def _check_key_padding_mask(key_padding_mask, src_len, bsz):
 
 def _get_softmax_dim(name, ndim, stacklevel):
     """The dimension that softmax took when none was given."""
-    warnings.warn(
-        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
-        stacklevel=stacklevel,
-    )
+    warnings.warn(errors_nn.implicit_dim_warning(name), stacklevel=stacklevel)
     return 0 if ndim in (0, 1, 3) else 1
 
 

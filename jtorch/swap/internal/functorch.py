@@ -6,9 +6,9 @@ from ...func import parts, vectorize
 from ...func.parts import add as _add_batch_dim
 from ...func.parts import remove as _remove_batch_dim
 from ...func.parts import remove_checked as _maybe_remove_batch_dim
-from ...func.vectorize import broadcast_prefix, vmap
+from ...func.vectorize import vmap
 from ...tensor import Tensor
-from ...utils._pytree import tree_flatten, tree_unflatten
+from ...utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
 __all__ = ["get_unwrapped", "is_batchedtensor", "is_functorch_wrapped_tensor", "is_gradtrackingtensor"]
 
@@ -64,14 +64,11 @@ def _get_name(func) -> str:
     return getattr(func, "__name__", repr(func))
 
 
-def _broadcast_to_and_flatten(tree, treespec, is_leaf=None):
-    """The leaves of a tree that is a beginning of another, given by its spec, one for each of its leaves; None where it is not."""
-    return broadcast_prefix(tree, tree_unflatten([0] * treespec.num_leaves, treespec))
-
-
 def _vmap(func, in_dims=0, out_dims=0, allow_none_pass_through=False):
     """torch.func.vmap, under its older name."""
     return vmap(func, in_dims, out_dims)
 
 
-_ = Tensor, tree_flatten, _add_batch_dim, _remove_batch_dim, _maybe_remove_batch_dim
+_ = (
+    Tensor, tree_flatten, tree_unflatten, _broadcast_to_and_flatten, _add_batch_dim, _remove_batch_dim, _maybe_remove_batch_dim,
+)  # fmt: skip

@@ -12,14 +12,17 @@ from ...nn.modules.attention import _causal_mask as _generate_square_subsequent_
 from ...nn.modules.attention import _clones as _get_clones
 from ...nn.modules.conv import _LazyConv as _LazyConvXdMixin
 from ...nn.modules.hooks import everywhere
+from ...nn.modules.module import Module
+from ...nn.modules.module import _indent as _addindent
 from ...nn.modules.state import _IncompatibleKeys
 from ...optim.lbfgs import _cubic_minimum as _cubic_interpolate
 from ...optim.lbfgs import strong_wolfe as _strong_wolfe
 from ...optim.lr_scheduler import LRScheduler as _LRScheduler
 from ...tensor import Tensor
 
-__all__ = ["EPOCH_DEPRECATION_WARNING", "scalar_dtype"]
+__all__ = []
 _ = (
+    _addindent,
     _get_activation_fn,
     _generate_square_subsequent_mask,
     _get_clones,
@@ -34,29 +37,17 @@ _ConstantPadNd, _CircularPadNd = padding._ConstantPad, padding._CircularPad
 _ReflectionPadNd = _ReplicationPadNd = padding._Pad
 _ConvTransposeMixin = object
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
-EPOCH_DEPRECATION_WARNING = "The epoch parameter in `scheduler.step()` is deprecated: call it without"
 
 
 # --- layers --------------------------------------------------------------------------------------------------------
 
 
-def _addindent(s_, numSpaces):
-    """Text with all lines but the first moved to the right."""
-    first, *rest = s_.split("\n")
-    return "\n".join([first, *(" " * numSpaces + line for line in rest)])
-
-
-def _forward_unimplemented(self, *input):
-    raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+_forward_unimplemented = Module.forward
 
 
 def _get_seq_len(src, batch_first):
     """The length of a sequence, batched or not."""
     return src.size(0) if src.dim() == 2 else src.size(1 if batch_first else 0)
-
-
-def _none_or_dtype(input):
-    return None if input is None else input.dtype
 
 
 def _in_place(name):
@@ -127,9 +118,6 @@ def _disable_dynamo_if_unsupported(single_tensor_fn=None):
 def _get_scalar_dtype(is_fused=None):
     """The dtype of step counters."""
     return torch.float64 if torch.get_default_dtype() is torch.float64 else torch.float32
-
-
-scalar_dtype = _get_scalar_dtype
 
 
 def _get_capturable_supported_devices(supports_xla=True):

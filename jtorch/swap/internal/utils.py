@@ -23,6 +23,7 @@ from ...files.rebuild import (  # noqa: F401
     _rebuild_tensor_v3,
     _rebuild_wrapper_subclass,
 )
+from ...sundries import classproperty
 from ...tensor import Tensor
 
 __all__ = ["ExceptionWrapper", "KeyErrorMessage", "classproperty", "is_compiling"]
@@ -169,13 +170,3 @@ def _element_size(dtype) -> int:
 def _handle_complex(tensor):
     """A complex tensor as pairs of real numbers, another as it is."""
     return torch.view_as_real(tensor) if tensor.is_complex() else tensor
-
-
-class classproperty:
-    """A property of a class."""
-
-    def __init__(self, func):
-        self.func = func
-
-    def __get__(self, instance, owner):
-        return self.func(owner)

@@ -1,4 +1,4 @@
-"""Rows of jtorch/ops/pointwise.py."""
+"""Rows of pointwise functions: `arithmetic.py`, `rounding.py`, `transcendental.py`, `logic.py` and their like."""
 
 from . import T, row
 

@@ -63,9 +63,6 @@ class Random(IterDataPipe):
     def __len__(self):
         return length_of(self, self.datapipe)
 
-    def __getstate__(self):
-        return self._hooked(self.__dict__)
-
 
 @functional_datapipe("shuffle")
 class ShufflerIterDataPipe(Random):

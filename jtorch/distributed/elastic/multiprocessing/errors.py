@@ -62,7 +62,7 @@ class ProcessFailure:
 
 
 class ChildFailedError(Exception):
-    """Several processes' failures: {rank: ProcessFailure}. Nothing here starts processes, so nothing here raises it."""
+    """Several processes' failures: {rank: ProcessFailure}. The launcher raises what torch.multiprocessing does instead."""
 
     def __init__(self, name, failures):
         self.name, self.failures = name, failures
