@@ -122,7 +122,7 @@ def compiling(prog, quickly) -> float:
 
 
 def _found(prog):
-    if not LENGTH <= prog.n_nodes <= MOST or prog.device.type != "cpu":
+    if not LENGTH <= prog.n_nodes <= MOST:
         return None
     pieces = [piece for node in prog.nodes for piece in _pieces(node)]
     cuts = cuts_of([piece.plan for piece in pieces])

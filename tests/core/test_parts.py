@@ -5,6 +5,7 @@ import pytest
 import jtorch
 from jtorch.core import costs, parts, program
 from jtorch.core.beside import compiled_beside
+from tests.core.test_device import on_accelerator
 from tests.memory import start_anew
 from tests.oracle import torch
 
@@ -199,6 +200,34 @@ def test_a_program_without_a_step(cut):
 
     assert run(jtorch, model) == pytest.approx(run(torch, theirs), rel=1e-4, abs=1e-5)
     assert cut
+
+
+ACCELERATED = """
+from jtorch.core import parts
+
+parts.DEAR, parts.SHARE, parts.LENGTH, parts.LEAST, made = 0.0, 1.0, 24, 8, []
+make = parts.Parts.make
+parts.Parts.make = lambda self, prog: (made.append(prog.device.type), make(self, prog))
+
+
+def run(device):
+    torch.manual_seed(0)
+    block = lambda: torch.nn.Sequential(torch.nn.Linear(6, 12), torch.nn.Tanh(), torch.nn.Linear(12, 6), torch.nn.LayerNorm(6))
+    model = torch.nn.Sequential(*(block() for _ in range(4))).to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), 0.01)
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(torch.randn(3, 6).to(device)).square().mean().backward()
+        optimizer.step()
+    return [p.abs().sum().item() for p in model.parameters()]
+
+
+print(all(abs(a - b) < 1e-3 for a, b in zip(run("cuda"), run("cpu"))), "cuda" in made)
+"""
+
+
+def test_on_an_accelerator():
+    assert on_accelerator(ACCELERATED) == "True True\n"
 
 
 def test_what_is_too_short_or_repeats_nothing():
