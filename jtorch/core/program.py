@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import config
 from ..errors_storage import from_xla
-from . import by_numpy, costs, crowd, cuts, gather, hasty, ledger, little, maps, nodewise, prologue, shifts, sight, ties
+from . import by_numpy, costs, crowd, cuts, gather, hasty, joins, ledger, little, maps, nodewise, prologue, sight, ties
 from .beside import beside
 from .chain import abstract, concretely
 from .channel_order import convolves, stays, stored_order
@@ -172,10 +172,10 @@ class Program:
         nodes, out, pack = self.nodes, self.out, self.pack
         position = {~i: k for k, i in enumerate(self.used)}
         n_in = len(self.used)
-        cut = cuts.wanted(self)
         on_cpu = self.device.type == "cpu"
         tie = ties.Ties(nodes, self.takers) if on_cpu else None
-        moved, torn = (shifts.unsafe(nodes), cuts.torn(nodes)) if on_cpu else ((), ())
+        apart, torn = (joins.unsafe(nodes), cuts.torn(nodes)) if on_cpu else ({}, ())
+        hidden = joins.hidden(nodes)
         images = convolves(node.plan for node in nodes)
         run = {node.plan: node.plan.jit if images else node.plan.by_itself() for node in nodes}
 
@@ -183,24 +183,24 @@ class Program:
             env = {}
             numbers = pack.unpack(args[n_in:])
             turning = maps.Maps() if images and on_cpu else None
-            chains = cuts.Cuts(nodes, turning.known if turning else ()) if cut else None
+            chains = cuts.Cuts(nodes, turning.known if turning else ()) if cuts.wanted(self) else None
             for node in nodes:
                 plan = node.plan
                 got = [args[position[i]] if i < 0 else env[i] for i in node.ids]
-                if node in moved:
-                    got[0] = shifts.apart(got[0])
+                if node in apart:
+                    got = apart[node](got)
                 if tie and node in tie.waits:
                     got = tie.tied(node, got, env)
                 function = run[plan]
                 if node.numbers is RUNTIME:
                     got += numbers[node]
                 elif node.numbers:
-                    got += map(plain, node.numbers)
+                    got += joins.unknown(node.numbers, got) if node in hidden else map(plain, node.numbers)
                     function = function.__wrapped__
                 result = turning.result(node, function, got) if turning else function(*got)
                 if node.first in torn:
                     result = cuts.stored(result)
-                if cut:
+                if chains:
                     result = chains.made(node, got, result)
                 env.update(enumerate([result] if plan.n_out == 1 else result, node.first))
             return [env[i] for i in out]
