@@ -161,6 +161,14 @@ DRAWN = {  # in floats that do not hold all of the integers, in complex numbers,
     "means of 16 bits": lambda t: t.normal(t.ones(4, 4, dtype=t.float16).t(), t.arange(16.0).view(4, 4)),
     "random_ between floats": lambda t: t.ones(3).random_(2.5, 4),
     "bernoulli_ by ints": lambda t: t.ones(3).bernoulli_(t.ones(3, dtype=t.int64)),
+    **{
+        f"many in {kind}": lambda t, kind=kind: [
+            t.empty(70001, dtype=getattr(t, kind)).uniform_(-0.3, 0.7)[::997],
+            t.rand(70001, dtype=getattr(t, kind))[::997],
+            t.rand(2),
+        ]
+        for kind in ("float16", "bfloat16", "float32", "float64")
+    },
     "rand of no size": lambda t: t.rand(),
     "randn of an empty size": lambda t: t.randn(()),
     **{

@@ -22,6 +22,7 @@ from .wide import is_wide
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 _DIGITS = {np.dtype(np.float16): 11, np.dtype(ml_dtypes.bfloat16): 8, _F32: 24, _F64: 53}
 _PI = math.pi
+_BLOCK = 1 << 15  # numbers that are made at once: what lies between is not written to memory beyond the caches
 
 
 def int_bounds(low, high, d):
@@ -120,6 +121,16 @@ def _narrow(x: np.ndarray, dtype) -> np.ndarray:
 def uniform(gen: Generator, shape, dtype=np.float32, low: float = 0.0, high: float = 1.0) -> np.ndarray:
     """torch.rand, and Tensor.uniform_(low, high)."""
     dtype, n = _np(dtype), math.prod(shape)
+    if n <= _BLOCK:
+        return _between(gen, n, dtype, low, high).reshape(shape)
+    value = np.empty(n, dtype)
+    for at in range(0, n, _BLOCK):
+        part = value[at : at + _BLOCK]
+        part[...] = _between(gen, part.size, dtype, low, high)
+    return value.reshape(shape)
+
+
+def _between(gen, n, dtype, low, high):
     if dtype == _F64:
         value = _unit64(gen, n)
         if (low, high) != (0.0, 1.0):
@@ -136,7 +147,7 @@ def uniform(gen: Generator, shape, dtype=np.float32, low: float = 0.0, high: flo
     top = np.array(high).astype(dtype)
     if dtype.itemsize == 2 or (low, high) != (0.0, 1.0):  # rounding may have reached the excluded end
         value[value == top] = np.array(low).astype(dtype)
-    return value.reshape(shape)
+    return value
 
 
 # ---- normal ----

@@ -10,29 +10,15 @@ import numpy as np
 from .. import config
 from ..errors_storage import from_xla
 from . import (
-    by_numpy,
-    costs,
-    crowd,
-    cuts,
-    gather,
-    hasty,
-    ledger,
-    little,
-    maps,
-    nodewise,
-    parts,
-    prologue,
-    shifts,
-    sight,
-    ties,
-)
+    by_numpy, costs, crowd, gather, hasty, ledger, little, nodewise, parts, prologue, sight, traceable,
+)  # fmt: skip
 from .beside import beside
 from .chain import abstract, concretely
-from .channel_order import convolves, stays, stored_order
+from .channel_order import stays, stored_order
 from .donations import donations
 from .nodewise import needed
 from .numpy_rules import NotHere
-from .packing import HERE, RUNTIME, Packing, placed, plain
+from .packing import HERE, Packing, placed
 from .pending import NO_DATA, Small
 
 LATE = 16  # runs that a program with more results makes for another, before the other is compiled
@@ -193,48 +179,8 @@ class Program:
     def traced(self):
         """All nodes as one function for XLA."""
         if self.jit is None:
-            self.jit = self._traceable()
+            self.jit = traceable.of(self)
         return self.jit
-
-    def _traceable(self):
-        nodes, out, pack = self.nodes, self.out, self.pack
-        position = {~i: k for k, i in enumerate(self.used)}
-        n_in = len(self.used)
-        cut = cuts.wanted(self)
-        on_cpu = self.device.type == "cpu"
-        tie = ties.Ties(nodes, self.takers) if on_cpu else None
-        moved, torn = (shifts.unsafe(nodes), cuts.torn(nodes)) if on_cpu else ((), ())
-        images = convolves(node.plan for node in nodes)
-        run = {node.plan: node.plan.jit if images else node.plan.by_itself() for node in nodes}
-
-        def program(*args):
-            env = {}
-            numbers = pack.unpack(args[n_in:])
-            turning = maps.Maps() if images and on_cpu else None
-            chains = cuts.Cuts(nodes, turning.known if turning else ()) if cut else None
-            for node in nodes:
-                plan = node.plan
-                got = [args[position[i]] if i < 0 else env[i] for i in node.ids]
-                if node in moved:
-                    got[0] = shifts.apart(got[0])
-                if tie and node in tie.waits:
-                    got = tie.tied(node, got, env)
-                function = run[plan]
-                if node.numbers is RUNTIME:
-                    got += numbers[node]
-                elif node.numbers:
-                    got += map(plain, node.numbers)
-                    function = function.__wrapped__
-                result = turning.result(node, function, got) if turning else function(*got)
-                if node.first in torn:
-                    result = cuts.stored(result)
-                if cut:
-                    result = chains.made(node, got, result)
-                env.update(enumerate([result] if plan.n_out == 1 else result, node.first))
-            return [env[i] for i in out]
-
-        program.__name__ = f"jtorch_{len(nodes)}_nodes"
-        return jax.jit(program, donate_argnums=self.donate)
 
     def ready(self, args):
         """Whether the program is to be called; if not, the one ahead of it is.

@@ -12,15 +12,17 @@ from .cuts import stored
 from .packing import RUNTIME
 
 
-def unsafe(nodes) -> set:
-    """The writes whose value may be made from other places of what they write to, if that is made in the program and may be a reshape."""
-    made, found = {}, set()
+def unsafe(nodes) -> dict:
+    """The writes whose value may be made from other places of what they write to, if that is made in the program and may be a reshape.
+
+    Each with what is done to its operands."""
+    made, found = {}, {}
     for node in nodes:
         recipe = node.plan.recipe
         if recipe is not None and node.plan.name == "write":
             base, value = node.ids[:2]
             if base >= 0 and value >= 0 and (_turns(recipe) or _may_turn(made[base])) and _moved(node, made):
-                found.add(node)
+                found[node] = _first_apart
         made.update((node.first + k, node) for k in range(node.plan.n_out))
     return found
 
@@ -64,6 +66,10 @@ def _at_same_place(read, write) -> bool:
         and write.numbers is not RUNTIME
         and read.numbers == write.numbers
     )
+
+
+def _first_apart(operands):
+    return [apart(operands[0]), *operands[1:]]
 
 
 def apart(x):

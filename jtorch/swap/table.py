@@ -60,7 +60,7 @@ ELSEWHERE = {
     "_tensor": ("tensor",),
     "_tensor_str": ("swap.internal.tensor_str",),
     "_utils": ("swap.internal.utils",),
-    **dict.fromkeys(("_functorch", "_functorch.vmap"), ("swap.internal.functorch",)),
+    **dict.fromkeys(("_functorch", "_functorch.pyfunctorch", "_functorch.vmap"), ("swap.internal.functorch",)),
     "_vmap_internals": ("func", "api", "swap.internal.functorch"),
     "amp.autocast_mode": ("amp.autocast", "amp"),
     "autograd.profiler": ("profiler.autograd",),

@@ -92,6 +92,32 @@ def _outside(me, outer):
         me.put("dispatch_modes", modes)
 
 
+@contextlib.contextmanager
+def _DisableTorchDispatch():
+    """A context in which modes are not asked."""
+    me = tls.me
+    special, modes = me.special, me.extra.get("dispatch_modes", ())
+    if modes:
+        me.special = modes[0]._outer[0]
+    try:
+        yield
+    finally:
+        me.special = special
+
+
+@contextlib.contextmanager
+def _disable_current_modes():
+    """A context without the modes that are active; gives them."""
+    me = tls.me
+    modes = me.extra.get("dispatch_modes", ())
+    with _DisableTorchDispatch():
+        me.put("dispatch_modes", ())
+        try:
+            yield list(modes)
+        finally:
+            me.put("dispatch_modes", modes)
+
+
 class BaseTorchDispatchMode(TorchDispatchMode):
     """A mode that lets every op pass."""
 

@@ -69,7 +69,9 @@ NAMES = """
     from torch.serialization import MAP_LOCATION
     from torch.utils.checkpoint import get_device_states, set_device_states
     from torch._C import _TensorMeta
-    from torch._C._functorch import is_batchedtensor
+    from torch._C._functorch import TransformType, _unwrap_for_grad, _wrap_for_grad, get_interpreter_stack, is_batchedtensor
+    from torch._functorch.pyfunctorch import retrieve_current_functorch_interpreter
+    from torch.nn.modules.transformer import _detect_is_causal_mask, _get_seq_len
     from torch._subclasses.fake_tensor import is_fake, unset_fake_temporarily
     assert torch.torch is torch and isinstance(Tensor, _TensorMeta) and "jax" in torch.__config__.show()
     assert not rpc.is_available() and torch.distributed.device_mesh.DeviceMesh and torch.distributed.ProcessGroup
@@ -81,6 +83,11 @@ NAMES = """
         assert mode is None
     assert not is_fake(torch.ones(1)) and not is_batchedtensor(torch.ones(1)) and get_proxy_mode() is None
     assert torch.func.vmap(lambda x: x * is_batchedtensor(x))(torch.ones(2)).sum() == 2
+    assert get_interpreter_stack() is None and TransformType.Jvp.value == 3
+    causal = torch.nn.Transformer.generate_square_subsequent_mask(3)
+    assert [_detect_is_causal_mask(*a) for a in ((None,), (causal,), (causal, None, 3), (causal * 0,), (causal, False))] == [
+        False, True, True, False, False,
+    ]
     values = [torch.tensor([1.0, 5.0]), torch.tensor([3.0])]
     assert torch._foreach_maximum_(values, 2.0) is values and [v.tolist() for v in values] == [[2.0, 5.0], [3.0]]
     jtorch.install_as_torch()  # twice is once

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import jtorch
+from jtorch.swap.internal import c as internal_c
 from jtorch.utils._python_dispatch import TorchDispatchMode
 from tests.oracle import torch
 from tests.test_overrides import dispatch_mode
@@ -154,3 +155,33 @@ def test_a_mode_sees_calls_on_dual_tensors():
         value, tangent = jtorch.func.jvp(lambda a: (a @ a).sin().relu_().sum(), (x,), (x,))
     assert seen == ["mm", "sin", "relu_", "sum"]
     assert tangent.item() == jtorch.func.jvp(lambda a: (a @ a).sin().relu_().sum(), (x,), (x,))[1].item()
+
+
+def without_modes(t, context):
+    """What two modes see of three calls, the second of which is in a context without modes."""
+    home = importlib.import_module(f"{t.__name__}.utils._python_dispatch")
+    seen = []
+
+    class Noting(home.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    x = t.ones(2)
+    with Noting(), Noting():
+        x.sin()
+        with context():
+            x.cos()
+            seen.append(home._get_current_dispatch_mode() is None)
+        x.tan()
+    x.exp()
+    return seen
+
+
+@pytest.mark.parametrize("name", ["_disable_current_modes", "_DisableTorchDispatch"])
+def test_without_modes(name):
+    ours, theirs = (
+        (c if name.startswith("_Dis") else importlib.import_module(f"{t.__name__}.utils._python_dispatch"))
+        for t, c in ((jtorch, internal_c), (torch, torch._C))
+    )
+    assert without_modes(jtorch, getattr(ours, name)) == without_modes(torch, getattr(theirs, name))

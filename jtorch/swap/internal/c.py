@@ -18,6 +18,7 @@ from ...sundries import DispatchKey, DispatchKeySet, Tag  # noqa: F401
 from ...tensor import Tensor, TensorMeta
 from ...testing import file_check
 from ...utils import throughput_benchmark
+from ...utils._python_dispatch import _DisableTorchDispatch
 from . import c_autograd as _autograd
 from . import c_functions as _functions
 from . import nn as _nn
@@ -123,6 +124,7 @@ _ = (
     _len_torch_function_stack,
     _create_function_from_graph,
     _get_tracing_state,
+    _DisableTorchDispatch,
 )
 
 

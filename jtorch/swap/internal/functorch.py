@@ -1,5 +1,7 @@
 """torch._C._functorch and torch._functorch.vmap: questions about tensors inside torch.func's transforms, and the parts of vmap that programs replace."""
 
+import enum
+
 from ... import errors
 from ...core.lanes import is_traced
 from ...func import parts, vectorize
@@ -29,6 +31,34 @@ def is_legacy_batchedtensor(tensor) -> bool:
 def get_unwrapped(tensor):
     """The tensor itself: it has no layers."""
     return tensor
+
+
+class TransformType(enum.Enum):
+    """Kinds of transforms."""
+
+    Torch = 0
+    Vmap = 1
+    Grad = 2
+    Jvp = 3
+    Functionalize = 4
+
+
+def get_interpreter_stack():
+    """None: transforms are JAX's, and no layers of this process."""
+    return None
+
+
+def _unwrap_for_grad(tensor, level):
+    """The tensor itself: it has no layers."""
+    return tensor
+
+
+_wrap_for_grad = _unwrap_for_grad
+
+
+def retrieve_current_functorch_interpreter():
+    """Raises, as outside of all transforms."""
+    raise AssertionError("interpreter must not be None")
 
 
 def _process_batched_inputs(in_dims, args, func):

@@ -10,6 +10,7 @@ from ...nn.modules import padding
 from ...nn.modules.attention import _activation as _get_activation_fn
 from ...nn.modules.attention import _causal_mask as _generate_square_subsequent_mask
 from ...nn.modules.attention import _clones as _get_clones
+from ...nn.modules.attention import _detect_causal
 from ...nn.modules.conv import _LazyConv as _LazyConvXdMixin
 from ...nn.modules.hooks import everywhere
 from ...nn.modules.module import Module
@@ -48,6 +49,11 @@ _forward_unimplemented = Module.forward
 def _get_seq_len(src, batch_first):
     """The length of a sequence, batched or not."""
     return src.size(0) if src.dim() == 2 else src.size(1 if batch_first else 0)
+
+
+def _detect_is_causal_mask(mask, is_causal=None, size=None):
+    """Whether a mask hides what comes later, if that is not said."""
+    return _detect_causal(mask, is_causal, mask.size(-2) if size is None and mask is not None else size)
 
 
 def _in_place(name):
