@@ -7,7 +7,7 @@ import jax
 
 from ..core.record import Pending
 from ..tensor import Tensor
-from .reads import FIXED, attributes_of, same
+from .guards import FIXED, attributes_of, same
 
 OFTEN = 8  # calls with other arrays, after which nobody looks whether the same come again
 

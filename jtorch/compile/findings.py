@@ -13,7 +13,7 @@ from ..core.storage import Storage
 from ..handles import RemovableHandle
 from ..tensor import Tensor
 from .arguments import flat
-from .reads import SIMPLE
+from .guards import SIMPLE
 from .sources import GradientOf, is_whole
 
 

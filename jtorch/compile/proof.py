@@ -23,6 +23,7 @@ from ..dispatch import call as dispatch_call
 from ..tensor import Tensor
 from . import reads
 from .aside import ASKING
+from .guards import MISSING, Guards, kept
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "ml_dtypes", "opt_einsum")  # whose functions only compute
@@ -249,10 +250,10 @@ def state(watch, leaves=(), fn=None):
     quoted = {word for code in watch.codes for word in _words(code)}
     any_name = watch.any_name or bool(names & reads.ANY_NAME) or any(map(_reads_any_name, watch.codes))
     try:
-        reader = reads.Reader(reads.Guards(), None if any_name else names, names, quoted, _of_library)
+        reader = reads.Reader(Guards(), None if any_name else names, names, quoted, _of_library)
         reason = _read(watch, reader.guards, reader, leaves)
         if reader.any_name and not any_name:
-            reader = reads.Reader(reads.Guards(), None, names, quoted, _of_library)
+            reader = reads.Reader(Guards(), None, names, quoted, _of_library)
             reason = _read(watch, reader.guards, reader, leaves)
         if reason is None and isinstance(fn, types.MethodType) and _of_library(type(fn.__self__)):
             reason = reader.read(fn.__self__)  # no code of the user's has met it
@@ -272,9 +273,9 @@ def _read(watch, guards, reader, leaves):
         where = f"({code.co_filename}:{code.co_firstlineno})"
         bare = _bare(code)
         for name in _global_names(code):
-            value = scope.get(name, reads.MISSING)
+            value = scope.get(name, MISSING)
             guards.look(scope, name, value)
-            if value is reads.MISSING or isinstance(value, types.ModuleType) and name not in bare:
+            if value is MISSING or isinstance(value, types.ModuleType) and name not in bare:
                 continue  # of modules what their names lead to is read below
             reason = reader.read(value)
             if reason is not None:
@@ -320,7 +321,7 @@ def _read_cells(watch, guards, reader, functions):
             for cell, name in zip(fn.__closure__, code.co_freevars):
                 if name in cells:
                     guards.cells[0].append(cell)
-                    guards.cells[1].append(reads.kept(cells[name]))
+                    guards.cells[1].append(kept(cells[name]))
         reason = reads.guard_functions(guards, reader, ran)
         if reason is not None:
             return reason

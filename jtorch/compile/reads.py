@@ -1,7 +1,7 @@
-"""What the Python of a region has read, as conditions that a replay asks: each thing read is still what it was.
+"""What the Python of a region has read, as conditions that a replay asks (`guards.py`).
 
-A number or word is compared by type and value, anything else by what it is. What can change in place (containers, arrays of numpy,
-objects, classes, functions) is followed as far as the names go that the region's code reads attributes by.
+What can change in place (containers, arrays of numpy, objects, classes, functions) is followed as far as the names go that the region's
+code reads attributes by.
 """
 
 import collections
@@ -16,15 +16,12 @@ import sys
 import threading
 import types
 import weakref
-from itertools import chain, repeat
-from operator import attrgetter, call, is_
 
 import numpy as np
 
 from ..tensor import Tensor
+from .guards import FIXED, MISSING, attributes_of, bytes_of, kept, members, parts_of
 
-SIMPLE = (int, float, bool, str, bytes, type(None), complex)
-FIXED = frozenset((*SIMPLE, np.bool_, *(np.dtype(c).type for c in "bBhHiIlLefdFD")))  # compared by type and value
 _IMMUTABLE = (range, slice, type(...), type(NotImplemented), re.Pattern, np.dtype, np.generic, pathlib.PurePath)  # fmt: skip
 _CONTAINERS = (list, dict, set, tuple, frozenset, collections.deque, bytearray, types.MappingProxyType)
 _WHOLE = frozenset(
@@ -32,156 +29,15 @@ _WHOLE = frozenset(
 )  # modules whose classes read attributes that no code of the user's names
 _WEAK = (weakref.ref, *weakref.ProxyTypes)
 _PARAMETRIC = ("jtorch.distributions", "torch.distributions")  # the same of modules with these beginnings
-_MAPPINGS = (collections.OrderedDict, dict, types.MappingProxyType)
-_PLAIN = frozenset((list, set, tuple, frozenset, collections.deque, bytearray))
 _SETTABLE = frozenset(("distributions", "optim", "data", "utils"))  # where the library has objects with settings
 _MOST = 4096  # things that are followed
 _ARRAY = 1 << 16  # bytes of an array of numpy that is compared
-MISSING = object()
 # By these an attribute is read whose name is nowhere in the code.
 ANY_NAME = frozenset(("getattr", "hasattr", "vars", "__dict__", "attrgetter", "asdict", "astuple", "replace", "fields", "copy", "deepcopy",
     "repr", "format", "__getattribute__", "methodcaller", "reduce", "singledispatch", "AttributeError", "Exception",
     "BaseException"))  # fmt: skip
 # By these the code or the defaults of a function are seen that is not called.
 _INSPECTING = frozenset(("signature", "getfullargspec", "__defaults__", "__kwdefaults__", "__code__"))
-# What jtorch itself keeps in the `__dict__` of a tensor.
-_OF_TENSORS = frozenset(
-    ("_acc", "_counted", "_made", "_post_hooks", "_tangent", "_nowhere", "_retains", "_acc_hooks", "_acc_pre_hooks")
-)
-_parts = attrgetter("__code__", "__defaults__", "__kwdefaults__")
-_cell = attrgetter("cell_contents")
-
-
-def same(found, value) -> bool:
-    """Whether what is found may stand for what was read."""
-    if found is value:
-        return True
-    kind = type(value)
-    if kind is weakref.ref:
-        return found is not None and value() is found
-    if kind not in FIXED or type(found) is not kind:
-        return False
-    return found == value and (found != 0 or repr(found) == repr(value))  # 0.0 and -0.0
-
-
-def kept(value):
-    """A thing read, to be compared later: tensors by a weak reference, since a guard must not keep them alive."""
-    return weakref.ref(value) if isinstance(value, Tensor) else value
-
-
-def _alike(found, values) -> bool:
-    found = list(found)
-    if len(found) != len(values):
-        return False
-    return all(map(is_, found, values)) or all(map(same, found, values))
-
-
-def _members(container) -> list:
-    """What a container has in it, in order, whatever a class of its own says."""
-    kind = type(container)
-    if kind in _PLAIN:
-        return list(container)
-    if kind not in _MAPPINGS:
-        kind = next(base for base in (*_MAPPINGS, *_PLAIN) if isinstance(container, base))
-    members = list(kind.__iter__(container))
-    return members + list(kind.values(container)) if kind in _MAPPINGS else members
-
-
-def _bytes(array):
-    return array.shape, array.dtype.str, array.tobytes()
-
-
-def attributes_of(tensor):
-    """The names of the attributes that a tensor has been given by the program."""
-    own = tensor.__dict__
-    return own.keys() - _OF_TENSORS if own else ()
-
-
-class Guards:
-    """Conditions under which the Python of a region would do what it did; `hold()` asks them."""
-
-    __slots__ = ("looked", "tensors", "proxied", "cells", "functions", "contents", "arrays", "slots", "kinds", "sizes",
-                 "known")  # fmt: skip
-
-    def __init__(self):
-        self.looked = [], [], []  # dicts, names, values
-        self.tensors = [], [], []  # dicts, names, references to the tensors there
-        self.proxied = [], [], []  # `get` of the attributes of classes, names, values
-        self.cells = [], []  # closure cells, values
-        self.functions = [], []  # functions, and their parts one after the other
-        self.contents = []  # (container, what is in it)
-        self.arrays = []  # (array of numpy, its bytes)
-        self.slots = []  # (object, name, value)
-        self.kinds = [], []  # objects, their classes
-        self.sizes = [], []  # dicts of attributes, to which no name may come; how many those have
-        self.known = set()
-
-    def live(self) -> set:
-        """The ids of what can be changed in place without a trace: containers and arrays."""
-        return {id(each) for each, _ in (*self.contents, *self.arrays)}
-
-    def look(self, holder, name, value):
-        """A name in a dict (globals, attributes of an object) or a class has this value, or none: MISSING."""
-        if (id(holder), name) in self.known:
-            return
-        self.known.add((id(holder), name))
-        if isinstance(holder, type):
-            self._add(self.proxied, vars(holder).get, name, kept(value))
-        elif isinstance(value, Tensor):
-            self._add(self.tensors, holder, name, kept(value))
-        else:
-            self._add(self.looked, holder, name, value)
-
-    def count(self, holder):
-        """No name may come to a dict of attributes."""
-        self._add(self.sizes, holder, len(holder))
-
-    @staticmethod
-    def _add(lists, *values):
-        for each, value in zip(lists, values):
-            each.append(value)
-
-    def hold(self) -> bool:
-        """Whether all is as it was."""
-        dicts, names, values = self.looked
-        if not all(map(is_, map(dict.get, dicts, names, repeat(MISSING)), values)):
-            if not all(map(same, map(dict.get, dicts, names, repeat(MISSING)), values)):
-                return False
-        dicts, names, references = self.tensors
-        if dicts:
-            found = list(map(dict.get, dicts, names, repeat(MISSING)))
-            if any(map(is_, found, repeat(None))) or not all(map(is_, found, map(call, references))):
-                return False
-        functions, parts = self.functions
-        if functions and not all(map(is_, chain.from_iterable(map(_parts, functions)), parts)):
-            return False
-        dicts, sizes = self.sizes
-        if dicts and list(map(len, dicts)) != sizes:
-            return False
-        objects, kinds = self.kinds
-        if not all(map(is_, map(type, objects), kinds)):
-            return False
-        gets, names, values = self.proxied
-        if gets and not all(map(is_, map(call, gets, names, repeat(MISSING)), values)):
-            if not all(map(same, map(call, gets, names, repeat(MISSING)), values)):
-                return False
-        cells, values = self.cells
-        if cells:
-            try:
-                if not _alike(map(_cell, cells), values):
-                    return False
-            except ValueError:
-                return False  # it is empty
-        for live, values in self.contents:
-            if not _alike(_members(live), values):
-                return False
-        for array, was in self.arrays:
-            if _bytes(array) != was:
-                return False
-        for owner, name, value in self.slots:
-            if not same(getattr(owner, name, MISSING), value):
-                return False
-        return True
 
 
 class Reader:
@@ -253,7 +109,7 @@ class Reader:
         if isinstance(value, np.ndarray):
             if value.nbytes > _ARRAY or value.dtype.hasobject:
                 return "an array that is too large to be compared at each call"
-            self.guards.arrays.append((value, _bytes(value)))
+            self.guards.arrays.append((value, bytes_of(value)))
             return None
         if isinstance(value, _CONTAINERS):
             return self.read_container(value)
@@ -269,17 +125,17 @@ class Reader:
 
     def read_container(self, value):
         """Guard what is in a list, dict, set, tuple or deque, and in what is in it."""
-        members = _members(value)
-        if len(members) > _MOST:
+        held = members(value)
+        if len(held) > _MOST:
             return f"a {type(value).__name__} with more in it than can be guarded"
         if type(value).__module__ != "builtins":
             self.guards.kinds[0].append(value)
             self.guards.kinds[1].append(type(value))
         if not isinstance(value, (tuple, frozenset)):
-            self.guards.contents.append((value, list(map(kept, members))))
+            self.guards.contents.append((value, list(map(kept, held))))
         if isinstance(value, (dict, set, frozenset)) and any(isinstance(key, Tensor) for key in value):
             self.identity = True
-        reason = self.read_all(members)
+        reason = self.read_all(held)
         if reason is None and type(value).__module__ != "builtins" and hasattr(value, "__dict__"):
             reason = self.read_object(value)
         if reason is not None and not reason.startswith(("which", "an it")):
@@ -326,7 +182,7 @@ class Reader:
         """As `read_object`, of an nn.Module: what is set is counted for all modules, so only what changes in place is guarded."""
         self.of_modules.update(id(t) for name in ("_parameters", "_buffers") for t in own[name].values())
         # An empty registry is seldom filled but by the functions that register hooks, which count that.
-        self.guards.contents += [(own[name], _members(own[name])) for name in _HOOKS if own.get(name)]
+        self.guards.contents += [(own[name], members(own[name])) for name in _HOOKS if own.get(name)]
         reason = self.read_all(child for child in own["_modules"].values() if child is not None)
         if reason is None and not self.trusted(type(value)):
             inner = [v for name, v in own.items() if self.wanted(name) and name not in _MODULES_OWN]
@@ -470,7 +326,7 @@ def guard_functions(guards, reader, functions):
     live, parts = guards.functions
     for fn in functions:
         live.append(fn)
-        parts += _parts(fn)
+        parts += parts_of(fn)
         if fn.__kwdefaults__:
             reason = reader.read(fn.__kwdefaults__)
             if reason is not None:
@@ -484,18 +340,7 @@ def guard_functions(guards, reader, functions):
 def guard_environment(guards):
     """Guard os.environ."""
     data = os.environ._data
-    guards.contents.append((data, _members(data)))
+    guards.contents.append((data, members(data)))
 
 
-__all__ = [
-    "ANY_NAME",
-    "FIXED",
-    "MISSING",
-    "SIMPLE",
-    "Guards",
-    "Reader",
-    "attributes_of",
-    "guard_environment",
-    "guard_functions",
-    "same",
-]
+__all__ = ["ANY_NAME", "Reader", "guard_environment", "guard_functions"]

@@ -17,7 +17,7 @@ from ..handles import mutations, watch
 from ..tensor import Tensor, make
 from .arguments import Arguments, checks_of_arguments, in_range, restore
 from .findings import Findings, Unproven
-from .reads import attributes_of
+from .guards import attributes_of
 from .sources import NOTHING
 from .waiting import Waiting, only_ours
 
