@@ -3,6 +3,7 @@
 A number or word is compared by type and value, anything else by what it is; of containers and arrays of numpy also what is in them.
 """
 
+import abc
 import collections
 import types
 import weakref
@@ -65,6 +66,11 @@ def bytes_of(array):
     return array.shape, array.dtype.str, array.tobytes()
 
 
+def _registered(*_):
+    """How often a class has been registered with an abstract one."""
+    return abc.get_cache_token()
+
+
 def attributes_of(tensor):
     """The names of the attributes that a tensor has been given by the program."""
     own = tensor.__dict__
@@ -105,6 +111,11 @@ class Guards:
             self._add(self.tensors, holder, name, kept(value))
         else:
             self._add(self.looked, holder, name, value)
+
+    def classes(self):
+        """No class may be registered as one that has an abstract class for its base."""
+        if _registered not in self.proxied[0]:
+            self._add(self.proxied, _registered, None, _registered())
 
     def count(self, holder):
         """No name may come to a dict of attributes."""

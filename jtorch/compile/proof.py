@@ -7,6 +7,7 @@ outside the region (stores to globals, attributes, items, free variables, unknow
 that do something) makes the region unprovable: it is then recorded at every call.
 """
 
+import builtins
 import dis
 import gc
 import os
@@ -14,6 +15,7 @@ import random
 import sys
 import sysconfig
 import types
+from itertools import pairwise
 
 from ..core import storage
 from ..core.device import Device
@@ -85,7 +87,17 @@ _PURE = frozenset(
      "count", "index", "copy", "numel", "__build_class__")
 )  # fmt: skip
 _DOING = frozenset(
-    ("__import__", "__next__", "__enter__", "__exit__", "__call__", "__setstate__", "__set__", "__delete__")
+    (
+        "__import__",
+        "__next__",
+        "__enter__",
+        "__exit__",
+        "__call__",
+        "__setstate__",
+        "__set__",
+        "__delete__",
+        "__subclasses__",
+    )
 )
 # An optimizer's step that a schedule has been made for: all that it keeps is that there has been one.
 _NOTING = frozenset(("noted_step",))
@@ -250,13 +262,14 @@ def state(watch, leaves=(), fn=None):
     quoted = {word for code in watch.codes for word in _words(code)}
     any_name = watch.any_name or bool(names & reads.ANY_NAME) or any(map(_reads_any_name, watch.codes))
     try:
-        reader = reads.Reader(Guards(), None if any_name else names, names, quoted, _of_library)
+        reader = reads.Reader(Guards(), None if any_name else names, names | quoted, _of_library, _pure)
         reason = _read(watch, reader.guards, reader, leaves)
         if reader.any_name and not any_name:
-            reader = reads.Reader(Guards(), None, names, quoted, _of_library)
+            reader = reads.Reader(Guards(), None, names | quoted, _of_library, _pure)
             reason = _read(watch, reader.guards, reader, leaves)
-        if reason is None and isinstance(fn, types.MethodType) and _of_library(type(fn.__self__)):
-            reason = reader.read(fn.__self__)  # no code of the user's has met it
+        reason = reason or reader.read(
+            fn
+        )  # a library's method, or a partial: no code of the user's has met what they hold
     except RecursionError:
         reason = "reads what is nested too deeply"
     reader.identity = reader.identity or any(map(_tells_apart, watch.codes))
@@ -271,10 +284,13 @@ def _read(watch, guards, reader, leaves):
         reads.guard_environment(guards)
     for code, scope in watch.codes.items():
         where = f"({code.co_filename}:{code.co_firstlineno})"
-        bare = _bare(code)
+        bare, handed_on = _bare(code), _handed_on(code)
         for name in _global_names(code):
             value = scope.get(name, MISSING)
             guards.look(scope, name, value)
+            made = vars(builtins).get(name)
+            if value is MISSING and name in handed_on and type(made) is types.BuiltinFunctionType and not _pure(made):
+                return f"hands on {name}, which C code calls without a trace {where}"
             if value is MISSING or isinstance(value, types.ModuleType) and name not in bare:
                 continue  # of modules what their names lead to is read below
             reason = reader.read(value)
@@ -420,6 +436,15 @@ def _bare(code):
             found.add(before)
         before = op.argval if op.opname in ("LOAD_GLOBAL", "LOAD_NAME") else None
     return found
+
+
+def _handed_on(code):
+    """The global names whose values are used otherwise than for a call or an attribute."""
+    ops = [op for op in dis.get_instructions(code) if op.opname != "CACHE"]
+    return {
+        op.argval for op, after in pairwise(ops)
+        if op.opname == "LOAD_GLOBAL" and not op.arg & 1 and after.opname not in ("LOAD_ATTR", "LOAD_METHOD")
+    }  # fmt: skip
 
 
 def _stores(code):

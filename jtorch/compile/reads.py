@@ -4,7 +4,9 @@ What can change in place (containers, arrays of numpy, objects, classes, functio
 code reads attributes by.
 """
 
+import abc
 import collections
+import contextlib
 import enum
 import functools
 import operator
@@ -36,6 +38,10 @@ _ARRAY = 1 << 16  # bytes of an array of numpy that is compared
 ANY_NAME = frozenset(("getattr", "hasattr", "vars", "__dict__", "attrgetter", "asdict", "astuple", "replace", "fields", "copy", "deepcopy",
     "repr", "format", "__getattribute__", "methodcaller", "reduce", "singledispatch", "AttributeError", "Exception",
     "BaseException"))  # fmt: skip
+# By these an attribute is read that an instance, or a class derived from it, has hidden.
+_PAST = frozenset(("super", "type", "__class__", "__mro__", "mro", "__base__", "__bases__", "getattr_static"))
+# By these it is asked whether there is an attribute.
+_ASKING = frozenset(("getattr", "hasattr", "vars", "__dict__", "AttributeError"))
 # By these the code or the defaults of a function are seen that is not called.
 _INSPECTING = frozenset(("signature", "getfullargspec", "__defaults__", "__kwdefaults__", "__code__"))
 
@@ -45,15 +51,18 @@ class Reader:
 
     names: attributes that its code reads; None: any. words: the names in its code; quoted: the words there that might be names. Of what is
     followed, `tensors` are the ids of tensors met, `of_modules` those of parameters and buffers. any_name: something was met that reads
-    attributes by names of its own. identity: it may see which tensor an argument is.
+    attributes by names of its own. identity: it may see which tensor an argument is. asks: it may ask whether there is an attribute.
+    past: it may read attributes of a class that others hide.
     """
 
-    def __init__(self, guards, names, words, quoted, trusted):
+    def __init__(self, guards, names, words, trusted, pure):
         self.guards = guards
         self.names = names
-        self.words = words | quoted
-        self.quoted = {word for word in quoted if word.isidentifier()}
+        self.words = words
         self.trusted = trusted
+        self.pure = pure
+        self.past = not _PAST.isdisjoint(words)
+        self.asks = not _ASKING.isdisjoint(words)
         self.any_name = self.identity = False
         self.seen = {}  # id -> the object, which keeps the id its own
         self.tensors = set()
@@ -77,11 +86,17 @@ class Reader:
         if owner is not None and not isinstance(owner, types.ModuleType):
             return self.read(owner)
         if isinstance(value, type):
+            if isinstance(value, abc.ABCMeta):
+                self.guards.classes()
             own = self.read_class(value, _NO_ATTRIBUTES)
-            return own if own is not None or self.trusted(type(value)) else self.read_class(type(value), _NO_ATTRIBUTES)
+            if own is not None or self.trusted(type(value)):
+                return own
+            return self.read_class(type(value), _NO_ATTRIBUTES, before=value.__mro__)
         if isinstance(value, types.FunctionType):
             if not _INSPECTING.isdisjoint(self.words):
                 return guard_functions(self.guards, self, [value])
+            if self.names is None and not self.trusted(value):
+                self.guards.count(vars(value))
             if not value.__dict__:
                 return None
             dispatching = value.__globals__ is vars(functools)  # by a registry that is one of its attributes
@@ -90,8 +105,11 @@ class Reader:
             if self.trusted(value):
                 return None
             if self.names is None:
-                for name in self.quoted - vars(value).keys():
-                    self.guards.look(vars(value), name, MISSING)
+                self.guards.count(vars(value))
+            if self.asks and self.names is None:  # for names that it has made
+                for name, each in vars(value).items():
+                    if type(each) in FIXED:
+                        self.guards.look(vars(value), name, each)
             return self.read_names(vars(value), self.words)
         if isinstance(value, (types.BuiltinFunctionType, operator.attrgetter, operator.methodcaller)):
             self.any_name |= getattr(value, "__name__", "attrgetter") in ANY_NAME
@@ -105,6 +123,8 @@ class Reader:
         if isinstance(value, _IMMUTABLE):
             return None
         if isinstance(value, functools.partial):
+            if type(value.func) is types.BuiltinFunctionType and not self.pure(value.func):
+                return f"which calls {value.func.__name__}"
             return self.read_all((value.func, value.args, value.keywords))
         if isinstance(value, np.ndarray):
             if value.nbytes > _ARRAY or value.dtype.hasobject:
@@ -175,15 +195,21 @@ class Reader:
             return self.read_class(kind, _NO_ATTRIBUTES)
         if self.names is None or hasattr(kind, "__getattr__"):
             self.guards.count(own)
-        whole = any(cls.__module__ in _WHOLE or cls.__module__.startswith(_PARAMETRIC) for cls in kind.__mro__)
+        whole = isinstance(value, contextlib.ExitStack) or any(
+            cls.__module__ in _WHOLE or cls.__module__.startswith(_PARAMETRIC) for cls in kind.__mro__
+        )
         return self.read_names(own, own if whole else ()) or self.read_class(kind, own)
 
     def read_module(self, value, own):
         """As `read_object`, of an nn.Module: what is set is counted for all modules, so only what changes in place is guarded."""
-        self.of_modules.update(id(t) for name in ("_parameters", "_buffers") for t in own[name].values())
+        tensors = [t for name in ("_parameters", "_buffers") for t in own[name].values() if t is not None]
+        self.of_modules.update(map(id, tensors))
         # An empty registry is seldom filled but by the functions that register hooks, which count that.
         self.guards.contents += [(own[name], members(own[name])) for name in _HOOKS if own.get(name)]
         reason = self.read_all(child for child in own["_modules"].values() if child is not None)
+        for tensor in tensors:
+            named = self.words.intersection(attributes_of(tensor))
+            reason = reason or named and self.read_names(vars(tensor), named) or None
         if reason is None and not self.trusted(type(value)):
             inner = [v for name, v in own.items() if self.wanted(name) and name not in _MODULES_OWN]
             reason = self.read_all(inner) or self.read_class(type(value), own, counted=True)
@@ -224,26 +250,28 @@ class Reader:
         """Whether the region's code may read an attribute of this name."""
         return self.names is None or name in self.names
 
-    def read_class(self, cls, own, counted=False):
+    def read_class(self, cls, own, counted=False, before=()):
         """Guard the attributes of a user's class that the code may read, where `own`, an instance's, do not hide them.
 
-        counted: what is set on the instance is noticed otherwise.
+        counted: what is set on the instance is noticed otherwise. before: classes whose attributes come first.
         """
-        before = []
+        before = list(before)
         for kind in cls.__mro__:
             if kind is object or self.trusted(kind):
                 continue
             if self.names is None or not counted and hasattr(cls, "__getattr__"):
                 self.guards.count(vars(kind))
             for name, value in list(vars(kind).items()):
-                if name[:2] == "__" if self.names is None else name not in self.names:
+                if name not in self.words if name[:2] == "__" else not self.wanted(name):
                     continue
-                if name in own or any(name in vars(holder) for holder in before):
+                hidden = name in own or any(name in vars(holder) for holder in before)
+                if hidden and not self.past:
                     continue
-                if not counted and own is not _NO_ATTRIBUTES:
+                if not hidden and not counted and own is not _NO_ATTRIBUTES:
                     self.guards.look(own, name, MISSING)
                 for holder in before:
-                    self.guards.look(holder, name, MISSING)
+                    if not hidden:
+                        self.guards.look(holder, name, MISSING)
                 self.guards.look(kind, name, value)
                 if isinstance(value, types.FunctionType):
                     self.seen.setdefault(id(value), value)
@@ -282,6 +310,8 @@ class Reader:
             if at is None:
                 return None
             found = _names(holders[at])[name]
+            if isinstance(found, abc.ABCMeta):
+                self.guards.classes()
             library = self.trusted(value)
             if not library or isinstance(value, types.ModuleType):
                 for holder in holders[:at]:
@@ -301,7 +331,12 @@ def _names(holder):
 
 def _slots(cls):
     slots = vars(cls).get("__slots__", ())
-    return (slots,) if isinstance(slots, str) else tuple(slots)
+    own = cls.__name__.lstrip("_")
+    private = f"_{own}" if own else ""  # what the compiler makes of names with two underscores
+    return [
+        private + name if name[:2] == "__" and name[-2:] != "__" else name
+        for name in ((slots,) if isinstance(slots, str) else slots)
+    ]
 
 
 def _of_numpy_random(value, owner):
