@@ -99,6 +99,8 @@ _DOING = frozenset(
         "__subclasses__",
     )
 )
+# Attributes of tensors and closure cells whose values have no guard.
+_UNSEEN = frozenset(("_version", "data_ptr", "cell_contents"))
 # An optimizer's step that a schedule has been made for: all that it keeps is that there has been one.
 _NOTING = frozenset(("noted_step",))
 
@@ -451,8 +453,8 @@ def _stores(code):
     for op in dis.get_instructions(code):
         if op.opname in ("LOAD_ATTR", "LOAD_METHOD") and op.argval in _CHANGING_CALLS:
             return f"calls {op.argval} at {code.co_filename}:{code.co_firstlineno}"
-        if op.opname in ("LOAD_ATTR", "LOAD_METHOD") and op.argval in ("_version", "data_ptr"):
-            return f"asks a tensor for its {op.argval} at {code.co_filename}:{code.co_firstlineno}"
+        if op.opname in ("LOAD_ATTR", "LOAD_METHOD") and op.argval in _UNSEEN:
+            return f"asks for {op.argval} at {code.co_filename}:{code.co_firstlineno}"
         if op.opname in _STORES:
             return f"{op.opname.lower().replace('_', ' ')} {op.argval} at {code.co_filename}:{code.co_firstlineno}"
         if op.opname == "STORE_DEREF" and op.argval in code.co_freevars:

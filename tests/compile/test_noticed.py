@@ -63,6 +63,16 @@ class Hidden(list):
         return iter(())
 
 
+def cell():
+    k = 1
+
+    def change(new):
+        nonlocal k
+        k = new
+
+    return (lambda: k), change
+
+
 def module_of(name):
     made = types.ModuleType("made")
     setattr(made, name, 1)
@@ -220,6 +230,7 @@ READ = {
     "whether a gradient needs one": (with_gradient, lambda t: int(t.grad.requires_grad), lambda t: t.grad.requires_grad_()),
     "a ModuleDict": (lambda: jtorch.nn.ModuleDict({"a": jtorch.nn.ReLU(), "b": jtorch.nn.ReLU()}), len, lambda d: d.pop(next(iter(d)))),
     "a ModuleDict cleared": (lambda: jtorch.nn.ModuleDict({"a": jtorch.nn.ReLU()}), len, lambda d: d.clear()),
+    "what is in a closure's cell": (cell, lambda c: c[0].__closure__[0].cell_contents, lambda c: c[1](2)),
     "attention's kernels": (lambda: jtorch, allowed, lambda _: jtorch.backends.cuda.enable_flash_sdp(False)),
     "autocast's dtype": (lambda: jtorch, lambda _: 1 if jtorch.get_autocast_dtype("cpu") == jtorch.bfloat16 else 2, lambda _: jtorch.set_autocast_dtype("cpu", jtorch.float16)),
 }  # fmt: skip
