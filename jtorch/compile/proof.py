@@ -50,6 +50,7 @@ _CHANGING = frozenset(
      "discard", "setdefault", "sort", "reverse", "move_to_end", "__setitem__", "__delitem__", "__setattr__", "__delattr__",
      "__iadd__", "__ior__", "__iand__", "__isub__", "__ixor__", "warn", "warn_explicit", "simplefilter", "heappush", "heappop")
 )  # fmt: skip
+_FRAMES = frozenset(("currentframe", "stack", "trace", "getouterframes", "getinnerframes"))  # who called
 _ASKING = frozenset(("getenv", "__getitem__", "__contains__", "get", "encode", "decode", "check_str", "fspath", "fsdecode", "fsencode", "__iter__", "__len__"))  # fmt: skip
 
 # Of jtorch, by file: what the user's code calls for what it does or says besides its tensors. Names, or None for all.
@@ -139,7 +140,7 @@ def _does_something(code):
             return f"draws a random number ({does})"
         if module == "os":
             return None if does in _ASKING else f"calls {module}.{does}"
-        if module not in _QUIET or does in _CHANGING:
+        if module not in _QUIET or does in _CHANGING or does in _FRAMES:
             return f"calls {module}.{does}"
     return None
 
@@ -183,6 +184,8 @@ class Watch:
             else:
                 if code.co_filename.startswith(_GENERATED):
                     self.made.add(code)
+                if code.co_name in ("__instancecheck__", "__subclasscheck__"):
+                    self.any_name = True  # of protocols: whether there are the attributes that it has
                 if frame.f_back is not None and not trusted(frame.f_back.f_code) and self.reason is None:
                     self.reason = _does_something(code)
             if code in _READING and self.reason is None and frame.f_back.f_code is not _CHECKING:

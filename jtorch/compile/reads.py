@@ -216,7 +216,10 @@ class Reader:
         return reason
 
     def read_optimizer(self, own):
-        """Guard those settings of an optimizer that the code may read by itself; the replay looks after those that a step reads."""
+        """Guard what of an optimizer the code may read by itself; the replay looks after what a step reads."""
+        reason = self.read(own["state"]) if "state" in self.words else None
+        if reason is not None:
+            return reason
         if self.names is not None and self.names.isdisjoint(("param_groups", "defaults")):
             return None
         self.guards.contents.append((own["param_groups"], list(own["param_groups"])))
@@ -262,7 +265,7 @@ class Reader:
             if self.names is None or not counted and hasattr(cls, "__getattr__"):
                 self.guards.count(vars(kind))
             for name, value in list(vars(kind).items()):
-                if name not in self.words if name[:2] == "__" else not self.wanted(name):
+                if name not in self.words if name[:2] == "__" or name == "_abc_impl" else not self.wanted(name):
                     continue
                 hidden = name in own or any(name in vars(holder) for holder in before)
                 if hidden and not self.past:
@@ -273,21 +276,29 @@ class Reader:
                     if not hidden:
                         self.guards.look(holder, name, MISSING)
                 self.guards.look(kind, name, value)
-                if isinstance(value, types.FunctionType):
-                    self.seen.setdefault(id(value), value)
-                    continue
-                if type(value) is functools._lru_cache_wrapper:
-                    return f"has {name}, a _lru_cache_wrapper that cannot be guarded"
-                if type(value) is property:
-                    value = value.fget
-                if hasattr(type(value), "__get__") and self.trusted(type(value)):
-                    self.any_name |= isinstance(value, operator.attrgetter)
-                    continue
-                reason = self.read(value)
+                reason = self.read_of_class(name, value)
                 if reason is not None:
                     return reason
             before.append(kind)
         return None
+
+    def read_of_class(self, name, value):
+        """Guard what can change in an attribute of a class."""
+        if isinstance(value, types.FunctionType) and not value.__dict__:
+            self.seen.setdefault(id(value), value)
+            return None
+        if type(value) is functools._lru_cache_wrapper:
+            return f"has {name}, a _lru_cache_wrapper that cannot be guarded"
+        if type(value) is property:
+            value = value.fget
+        elif type(value) is functools.singledispatchmethod:
+            value = value.dispatcher
+        elif (
+            hasattr(type(value), "__get__") and self.trusted(type(value)) and not isinstance(value, types.FunctionType)
+        ):
+            self.any_name |= isinstance(value, operator.attrgetter)
+            return None
+        return self.read(value)
 
     def follow(self, value, path):
         """Guard what is read of a module or class by name after name; a reason if that cannot be done."""

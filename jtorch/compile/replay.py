@@ -123,7 +123,7 @@ class Replay:
         self.seen = [t for t in self.owners if id(t._storage) not in held]
         self.seen_as = list(map(_layout, self.seen))
         for t in tensors.values():
-            if id(t[1]) in held:
+            if id(t[1]) in held or id(t[0]) in of_modules:
                 watch(t[0])
         for t in self.seen:
             watch(t)

@@ -3,13 +3,16 @@
 import abc
 import argparse
 import collections
+import collections.abc
 import contextlib
 import dataclasses
 import functools
+import inspect
 import operator
 import sys
 import threading
 import types
+import typing
 import weakref
 
 import pytest
@@ -71,6 +74,25 @@ def cell():
         k = new
 
     return (lambda: k), change
+
+
+@typing.runtime_checkable
+class HasName(typing.Protocol):
+    own_name: int
+
+
+def described():
+    def asked(self):
+        """A method with an attribute."""
+
+    asked.k = 1
+    return type("Described", (), {"asked": asked})()
+
+
+def stateful():
+    made = optimizer(1.0)
+    made.state["mine"] = {"k": 1}
+    return made
 
 
 def module_of(name):
@@ -230,6 +252,13 @@ READ = {
     "whether a gradient needs one": (with_gradient, lambda t: int(t.grad.requires_grad), lambda t: t.grad.requires_grad_()),
     "a ModuleDict": (lambda: jtorch.nn.ModuleDict({"a": jtorch.nn.ReLU(), "b": jtorch.nn.ReLU()}), len, lambda d: d.pop(next(iter(d)))),
     "a ModuleDict cleared": (lambda: jtorch.nn.ModuleDict({"a": jtorch.nn.ReLU()}), len, lambda d: d.clear()),
+    "whether parameters need gradients": (layer, lambda m: sum(p.requires_grad for p in m.parameters()), lambda m: m.weight.requires_grad_(False)),
+    "dtypes of parameters": (layer, lambda m: 1 if next(m.parameters()).dtype == jtorch.float32 else 2, lambda m: setattr(m.weight, "data", m.weight.data.half())),
+    "an optimizer's state": (lambda: optimizer(1.0), lambda o: len(o.state), lambda o: o.state.update({len(o.state): {}})),
+    "a number of an optimizer's state": (stateful, lambda o: o.state["mine"]["k"], lambda o: o.state["mine"].update(k=2)),
+    "a protocol": (Keyed, lambda o: 1 if isinstance(o, HasName) else 2, lambda o: setattr(o, "own_name", 1)),
+    "singledispatchmethod": (lambda: type("Own", (), {"f": functools.singledispatchmethod(lambda self, v: 1)}), lambda cls: cls().f(1), lambda cls: cls.f.register(int, lambda self, v: 2)),
+    "a method's attribute": (described, lambda o: o.asked.k, lambda o: setattr(type(o).asked, "k", 2)),
     "what is in a closure's cell": (cell, lambda c: c[0].__closure__[0].cell_contents, lambda c: c[1](2)),
     "attention's kernels": (lambda: jtorch, allowed, lambda _: jtorch.backends.cuda.enable_flash_sdp(False)),
     "autocast's dtype": (lambda: jtorch, lambda _: 1 if jtorch.get_autocast_dtype("cpu") == jtorch.bfloat16 else 2, lambda _: jtorch.set_autocast_dtype("cpu", jtorch.float16)),
@@ -308,6 +337,38 @@ def test_inference_of_arguments():
     with jtorch.inference_mode():
         x = jtorch.ones(3)
     assert compiled(x).tolist() == chosen(x, 1).tolist()
+
+
+def test_the_variables_of_who_calls():
+    compiled, x = jtorch.compile(lambda x: chosen(x, secret_of_caller())), jtorch.ones(3) / 2
+
+    def call(secret):
+        return compiled(x).tolist()
+
+    for secret in (1, 1, 1, 1, 2, 2):
+        assert call(secret) == chosen(x, secret).tolist()
+
+
+def secret_of_caller():
+    frame = inspect.currentframe()
+    while "secret" not in frame.f_locals:
+        frame = frame.f_back
+    return frame.f_locals["secret"]
+
+
+class Shape(collections.abc.Sized):
+    k = 1
+
+    def __len__(self):
+        return 1
+
+
+def test_an_abstract_class_where_any_name_is_read():
+    made, x = Shape(), jtorch.ones(3)
+    compiled = jtorch.compile(lambda x: chosen(x, made.k + hasattr(made, "other")))
+    for _ in range(3):
+        compiled(x)
+    assert compiled._region.replays, compiled._region.why
 
 
 def test_a_view_of_a_dict():
