@@ -65,8 +65,8 @@ class Arguments:
         self.guards = [_guard(leaf) for leaf in leaves]
         self.places = [k for k, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
         storages = [leaves[k]._storage for k in self.places]
-        self.sharing = [storages.index(s) for s in storages]
-        self.apart = len(set(self.sharing)) == len(storages)
+        self.sharing = _firsts(storages), _firsts([leaves[k] for k in self.places])
+        self.apart = len(set(self.sharing[0])) == len(storages)
         self.outer = frozenset()
         self.pinned = {}
         self.asked = False
@@ -126,11 +126,17 @@ class Arguments:
         if self.apart:
             if len(set(map(id, storages))) != len(places):
                 return False
-        elif list(map(storages.index, storages)) != self.sharing:
+        elif (_firsts(storages), _firsts([leaves[k] for k in places])) != self.sharing:
             return False
         if self.outer and not self.outer.isdisjoint(map(id, storages)):
             return False
         return not self.pinned or all(leaves[k]._storage is s for k, s in self.pinned.items())
+
+
+def _firsts(things):
+    """Of each thing where it comes first: which of them are one."""
+    ids = list(map(id, things))
+    return list(map(ids.index, ids))
 
 
 def gradient_of(tensor):
