@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import functools
+import gc
 import operator
 
 import numpy as np
@@ -155,3 +156,15 @@ def test_what_is_printed_without_a_call(say, capsys):
     for _ in range(5):
         compiled(jtorch.ones(3))
     assert capsys.readouterr().out == "said\n" * 5
+
+
+def test_what_is_written_where_the_collector_does_not_look():
+    written = jtorch.zeros(3)
+    gc.freeze()
+    try:
+        compiled = jtorch.compile(lambda x: (written.copy_(x * 2), x + 1)[1])
+        for k in range(4):
+            compiled(jtorch.ones(3) * k)
+            assert written.tolist() == [2.0 * k] * 3
+    finally:
+        gc.unfreeze()
