@@ -80,7 +80,7 @@ def attributes_of(tensor):
 class Guards:
     """Conditions under which the Python of a region would do what it did; `hold()` asks them."""
 
-    __slots__ = ("looked", "tensors", "proxied", "cells", "functions", "contents", "arrays", "slots", "kinds", "sizes",
+    __slots__ = ("looked", "tensors", "proxied", "cells", "functions", "contents", "arrays", "slots", "kinds", "owned", "sizes",
                  "known")  # fmt: skip
 
     def __init__(self):
@@ -93,6 +93,7 @@ class Guards:
         self.arrays = []  # (array of numpy, its bytes)
         self.slots = []  # (object, name, value)
         self.kinds = [], []  # objects, their classes
+        self.owned = [], []  # objects, the dicts of their attributes
         self.sizes = [], []  # dicts of attributes, to which no name may come; how many those have
         self.known = set()
 
@@ -145,6 +146,9 @@ class Guards:
             return False
         objects, kinds = self.kinds
         if not all(map(is_, map(type, objects), kinds)):
+            return False
+        objects, dicts = self.owned
+        if not all(map(is_, map(vars, objects), dicts)):
             return False
         gets, names, values = self.proxied
         if gets and not all(map(is_, map(call, gets, names, repeat(MISSING)), values)):

@@ -150,8 +150,8 @@ class Watch:
 
     def __init__(self, scope=None):
         self.scope = scope
-        self.codes = {}  # code -> its globals
-        self.cells = {}  # (code, ids of the values of its free variables) -> (code, those by name)
+        self.runs = {}  # by id, since code made of the same words is equal: (code, its globals)
+        self.cells = {}  # (id of code, ids of the values of its free variables) -> (code, those by name)
         self.reason = None
         self.owners = {}
         self.made = set()  # code of methods that the standard library has made for the user's classes
@@ -174,6 +174,11 @@ class Watch:
             sys.setprofile(None)
             if self.collecting:
                 gc.enable()
+
+    @property
+    def codes(self):
+        """The code objects of the user's that ran."""
+        return [code for code, _ in self.runs.values()]
 
     def event(self, frame, kind, arg):
         """The profile function."""
@@ -218,13 +223,14 @@ class Watch:
 
     def called(self, frame, code):
         """A function of the user's begins."""
-        if code not in self.codes:
-            self.codes[code] = frame.f_globals
+        run = id(code), id(frame.f_globals)
+        if run not in self.runs:
+            self.runs[run] = code, frame.f_globals
             self.augmented[code] = _augmented(code)
         if code.co_freevars:
             here = frame.f_locals
             cells = {name: here[name] for name in code.co_freevars if name in here}
-            self.cells[code, *map(id, cells.values())] = code, cells
+            self.cells[id(code), *map(id, cells.values())] = code, cells
         if code.co_argcount:
             first = code.co_varnames[0]
             owner = frame.f_locals.get(first)
@@ -251,7 +257,9 @@ def _of_library(value) -> bool:
     """Whether a module or class is the library's: it keeps its state where the region looks."""
     module = value if isinstance(value, types.ModuleType) else sys.modules.get(value.__module__)
     file = getattr(module, "__file__", None)
-    return trusted_file(file) if file else getattr(module, "__name__", "__main__") in sys.builtin_module_names
+    if isinstance(file, str):
+        return trusted_file(file)
+    return getattr(module, "__name__", "__main__") in sys.builtin_module_names
 
 
 def state(watch, leaves=(), fn=None):
@@ -287,7 +295,7 @@ def _read(watch, guards, reader, leaves):
     """Guard all that a watched run has read; a reason if that cannot be done."""
     if watch.environment:
         reads.guard_environment(guards)
-    for code, scope in watch.codes.items():
+    for code, scope in watch.runs.values():
         where = f"({code.co_filename}:{code.co_firstlineno})"
         bare, handed_on = _bare(code), _handed_on(code)
         for name in _global_names(code):
@@ -318,7 +326,8 @@ def _read(watch, guards, reader, leaves):
         if reason is not None:
             return f"is given a {type(leaf).__name__}, {reason}"
     # What gc.freeze() has hidden from `get_referrers` has been met by its name.
-    met = [fn for fn in reader.seen.values() if type(fn) is types.FunctionType and fn.__code__ in watch.codes]
+    ran = set(map(id, watch.codes))
+    met = [fn for fn in reader.seen.values() if type(fn) is types.FunctionType and id(fn.__code__) in ran]
     own = {id(fn): fn for fn in (*functions, *met) if not fn.__closure__}
     return reads.guard_functions(guards, reader, own.values())
 

@@ -29,6 +29,7 @@ _CONTAINERS = (list, dict, set, tuple, frozenset, collections.deque, bytearray, 
 _WHOLE = frozenset(
     ("collections", "weakref", "types")
 )  # modules whose classes read attributes that no code of the user's names
+_HIDING = frozenset(("_ctypes", "_io", "_thread"))  # modules whose objects keep what they hold in C
 _WEAK = (weakref.ref, *weakref.ProxyTypes)
 _PARAMETRIC = ("jtorch.distributions", "torch.distributions")  # the same of modules with these beginnings
 _SETTABLE = frozenset(("distributions", "optim", "data", "utils"))  # where the library has objects with settings
@@ -104,7 +105,7 @@ class Reader:
         if isinstance(value, types.ModuleType):
             if self.trusted(value):
                 return None
-            if self.names is None:
+            if self.names is None or "__getattr__" in vars(value):
                 self.guards.count(vars(value))
             if self.asks and self.names is None:  # for names that it has made
                 for name, each in vars(value).items():
@@ -119,7 +120,7 @@ class Reader:
         if isinstance(value, _WEAK):
             return "which does not keep alive what it leads to"
         if isinstance(value, enum.Enum):
-            return self.read_names(vars(value))
+            return self.read_names(vars(value)) or self.read_class(type(value), vars(value))
         if isinstance(value, _IMMUTABLE):
             return None
         if isinstance(value, functools.partial):
@@ -156,8 +157,9 @@ class Reader:
         if isinstance(value, (dict, set, frozenset)) and any(isinstance(key, Tensor) for key in value):
             self.identity = True
         reason = self.read_all(held)
-        if reason is None and type(value).__module__ != "builtins" and hasattr(value, "__dict__"):
-            reason = self.read_object(value)
+        if reason is None and type(value).__module__ != "builtins":
+            own = hasattr(value, "__dict__")
+            reason = self.read_object(value) if own else self.read_class(type(value), _NO_ATTRIBUTES)
         if reason is not None and not reason.startswith(("which", "an it")):
             return f"a {type(value).__name__} whose contents cannot be guarded"
         return reason
@@ -173,14 +175,14 @@ class Reader:
         if type(own) is dict and "_parameters" in own and "_modules" in own:
             return self.read_module(value, own)
         if type(own) is dict and "param_groups" in own:
-            return self.read_optimizer(own)
+            return self.read_optimizer(own) or self.read_class(kind, own)
         package = kind.__module__.split(".", 2)
         if package[0] in ("jtorch", "torch") and (type(own) is not dict or package[1] not in _SETTABLE):
             return None  # the import swap renames classes
         slots = [name for cls in kind.__mro__ for name in _slots(cls)]
         if type(own) is not dict and not slots:
             return None if callable(value) and own is None else f"a {kind.__name__} that cannot be guarded"
-        if kind is functools._lru_cache_wrapper:
+        if kind is functools._lru_cache_wrapper or any(cls.__module__ in _HIDING for cls in kind.__mro__):
             return f"a {kind.__name__} that cannot be guarded"
         self.guards.kinds[0].append(value)
         self.guards.kinds[1].append(kind)
@@ -191,8 +193,12 @@ class Reader:
                 reason = self.read(found) if found is not MISSING else None
                 if reason is not None:
                     return reason
+        if isinstance(value, BaseException):
+            self.guards.slots.append((value, "args", value.args))
         if type(own) is not dict:
             return self.read_class(kind, _NO_ATTRIBUTES)
+        self.guards.owned[0].append(value)
+        self.guards.owned[1].append(own)
         if self.names is None or hasattr(kind, "__getattr__"):
             self.guards.count(own)
         whole = isinstance(value, contextlib.ExitStack) or any(
@@ -217,7 +223,10 @@ class Reader:
 
     def read_optimizer(self, own):
         """Guard what of an optimizer the code may read by itself; the replay looks after what a step reads."""
-        reason = self.read(own["state"]) if "state" in self.words else None
+        named = {n for n in own.keys() - _OPTIMIZERS_OWN if n in self.words or n[0] != "_" and self.wanted(n)}
+        reason = self.read_names(own, named) if named else None
+        if reason is None and "state" in self.words:
+            reason = self.read(own["state"])
         if reason is not None:
             return reason
         if self.names is not None and self.names.isdisjoint(("param_groups", "defaults")):
@@ -265,7 +274,8 @@ class Reader:
             if self.names is None or not counted and hasattr(cls, "__getattr__"):
                 self.guards.count(vars(kind))
             for name, value in list(vars(kind).items()):
-                if name not in self.words if name[:2] == "__" or name == "_abc_impl" else not self.wanted(name):
+                special = name[0] == "_" and name[-1] == "_" or name == "_abc_impl"
+                if name not in self.words if special else not self.wanted(name):
                     continue
                 hidden = name in own or any(name in vars(holder) for holder in before)
                 if hidden and not self.past:
@@ -311,14 +321,16 @@ class Reader:
                 if value is sys and name == "modules":
                     return "to which every import adds"
                 holders = [vars(value)]
-            elif isinstance(value, enum.EnumType):
-                return self.read(vars(value).get("_member_map_", {}).get(name))
+            elif isinstance(value, enum.EnumType) and name in value.__members__:
+                return self.read(value.__members__[name])
             elif isinstance(value, type):
                 holders = value.__mro__
             else:
                 return None
             at = next((k for k, holder in enumerate(holders) if name in _names(holder)), None)
             if at is None:
+                for holder in holders if not self.trusted(value) else ():
+                    self.guards.look(holder, name, MISSING)
                 return None
             found = _names(holders[at])[name]
             if isinstance(found, abc.ABCMeta):
@@ -359,6 +371,7 @@ _BOUND = (types.MethodType, types.BuiltinMethodType, types.MethodWrapperType)
 _DESCRIPTORS = (staticmethod, classmethod, property)
 _DRAWING = frozenset(("random", "secrets", "numpy.random"))  # modules whose functions give something else at each call
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+_OPTIMIZERS_OWN = frozenset(("param_groups", "state", "defaults", "step"))  # those that a replay looks after
 _MODULES_OWN = frozenset(
     ("_parameters", "_buffers", "_modules", "_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_pre_hooks",
      "_forward_hooks_with_kwargs", "_forward_pre_hooks_with_kwargs", "_forward_hooks_always_called", "_state_dict_hooks",
