@@ -47,6 +47,12 @@ def changed(tensor):
         mutations[0] += 1
 
 
+class Reference(weakref.ref):
+    """A weak reference to a tensor of the library's own: it is asked whether the object is one, so that swap_tensors may go on."""
+
+    __slots__ = ()
+
+
 def _reference(hooks):
     """A function that returns the registry: a weak reference, except to a plain dict, which cannot have one."""
     return (lambda: hooks) if type(hooks) is dict else weakref.ref(hooks)
@@ -107,4 +113,4 @@ class RemovableHandle:
         self.remove()
 
 
-__all__ = ["RemovableHandle", "changed", "enter", "leave", "mutations", "watch"]
+__all__ = ["Reference", "RemovableHandle", "changed", "enter", "leave", "mutations", "watch"]

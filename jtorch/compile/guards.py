@@ -6,12 +6,12 @@ A number or word is compared by type and value, anything else by what it is; of 
 import abc
 import collections
 import types
-import weakref
 from itertools import chain, repeat
 from operator import attrgetter, call, is_
 
 import numpy as np
 
+from ..handles import Reference
 from ..tensor import Tensor
 
 SIMPLE = (int, float, bool, str, bytes, type(None), complex)
@@ -32,7 +32,7 @@ def same(found, value) -> bool:
     if found is value:
         return True
     kind = type(value)
-    if kind is weakref.ref:
+    if kind is Reference:
         return found is not None and value() is found
     if kind not in FIXED or type(found) is not kind:
         return False
@@ -41,7 +41,7 @@ def same(found, value) -> bool:
 
 def kept(value):
     """A thing read, to be compared later: tensors by a weak reference, since a guard must not keep them alive."""
-    return weakref.ref(value) if isinstance(value, Tensor) else value
+    return Reference(value) if isinstance(value, Tensor) else value
 
 
 def _alike(found, values) -> bool:

@@ -101,3 +101,14 @@ def test_what_an_object_holds_may_change(name):
         for _ in range(4):
             assert compiled(x).tolist() == chosen(x, ask(read)).tolist()
         change(read)
+
+
+def test_swapped_tensors():
+    """They can be swapped although a replay knows one of them, and the replay notices it."""
+    read, other = jtorch.ones(3), jtorch.ones(3) * 4
+    compiled = jtorch.compile(lambda x: x * read)
+    for k in (1, 1, 1, 4, 4, 1):
+        if read[0].item() != k:
+            jtorch.utils.swap_tensors(read, other)
+        assert compiled(jtorch.ones(3)).tolist() == [k] * 3
+    assert compiled._region.replays, compiled._region.why
