@@ -234,9 +234,14 @@ class Watch:
         if code.co_argcount:
             first = code.co_varnames[0]
             owner = frame.f_locals.get(first)
-            if isinstance(owner, Tensor):
-                owner = type(owner)
-            if isinstance(owner, type) or owner is not None and (first == "self" or hasattr(type(owner), code.co_name)):
+            kind = type(owner)  # `isinstance` would ask the object
+            if issubclass(kind, Tensor):
+                owner = kind
+            if (
+                issubclass(kind, (type, Tensor))
+                or owner is not None
+                and (first == "self" or hasattr(kind, code.co_name))
+            ):
                 self.owners[id(owner)] = owner
 
 
@@ -273,18 +278,18 @@ def state(watch, leaves=(), fn=None):
     names = {name for code in watch.codes for name in (*code.co_names, code.co_name)}
     names.update(name for code in watch.made for name in code.co_names)
     quoted = {word for code in watch.codes for word in _words(code)}
+    given = (*leaves, fn)  # a library's method, or a partial: no code of the user's has met what they hold
     any_name = watch.any_name or bool(names & reads.ANY_NAME) or any(map(_reads_any_name, watch.codes))
     try:
         reader = reads.Reader(Guards(), None if any_name else names, names | quoted, _of_library, _pure)
-        reason = _read(watch, reader.guards, reader, leaves)
+        reason = _read(watch, reader.guards, reader, given)
         if reader.any_name and not any_name:
             reader = reads.Reader(Guards(), None, names | quoted, _of_library, _pure)
-            reason = _read(watch, reader.guards, reader, leaves)
-        reason = reason or reader.read(
-            fn
-        )  # a library's method, or a partial: no code of the user's has met what they hold
+            reason = _read(watch, reader.guards, reader, given)
     except RecursionError:
         reason = "reads what is nested too deeply"
+    except Exception as error:  # of an object's own way of answering, which no program has asked for here
+        reason = f"reads what raises {type(error).__name__} when it is looked at"
     reader.identity = reader.identity or any(map(_tells_apart, watch.codes))
     if reason is None and reader.guards.arrays and not _WRITING.isdisjoint(names | quoted):
         reason = "may write to an array of numpy"

@@ -112,3 +112,19 @@ def test_swapped_tensors():
             jtorch.utils.swap_tensors(read, other)
         assert compiled(jtorch.ones(3)).tolist() == [k] * 3
     assert compiled._region.replays, compiled._region.why
+
+
+class Unbound:
+    """As a proxy of what is not there."""
+
+    def __getattribute__(self, name):
+        if name == "asked":
+            return 1
+        raise RuntimeError(f"nothing to take {name} from")
+
+
+def test_an_object_that_answers_with_errors():
+    read, x = Unbound(), jtorch.ones(3)
+    compiled = jtorch.compile(lambda x: chosen(x, read.asked))
+    for _ in range(3):
+        assert compiled(x).tolist() == chosen(x, 1).tolist()
