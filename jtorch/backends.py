@@ -7,6 +7,7 @@ import types
 from . import config, errors, settings
 from .core import device as devices
 from .core import processor
+from .handles import enter, leave, mutations
 from .namespaces import Namespace
 
 __allow_nonbracketed_mutation_flag = True  # by PyTorch's names, which programs write
@@ -137,9 +138,27 @@ cudnn.flags = _flags(cudnn, _CUDNN)
 attention_kernels = {"flash": True, "math": True, "mem_efficient": True, "cudnn": True}  # what programs have allowed
 
 
+@contextlib.contextmanager
+def allowing(**allowed):
+    """Context: attention may use these kernels."""
+    before = dict(attention_kernels)
+    attention_kernels.update(allowed)
+    counts = enter(tuple(attention_kernels.items()))  # compiled regions may ask for it
+    try:
+        yield {}
+    finally:
+        attention_kernels.update(before)
+        leave(counts)
+
+
 def _attention(kernel):
     """(whether a kernel may be used, how that is set)."""
-    return lambda: attention_kernels[kernel], lambda enabled: attention_kernels.update({kernel: bool(enabled)})
+
+    def allow(enabled):
+        attention_kernels[kernel] = bool(enabled)
+        mutations[0] += 1
+
+    return lambda: attention_kernels[kernel], allow
 
 
 def _sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, enable_cudnn=True):
@@ -149,19 +168,7 @@ def _sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, 
         "`torch.nn.attention.sdpa_kernel()` for the new context manager, with updated signature.",
         FutureWarning,
     )
-    return _allowed(enable_flash, enable_math, enable_mem_efficient, enable_cudnn)
-
-
-@contextlib.contextmanager
-def _allowed(enable_flash, enable_math, enable_mem_efficient, enable_cudnn):
-    before = dict(attention_kernels)
-    attention_kernels.update(
-        flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn
-    )
-    try:
-        yield {}
-    finally:
-        attention_kernels.update(before)
+    return allowing(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
 
 
 _sdp = {
@@ -202,6 +209,7 @@ def _preference(name):
     def prefer(backend=None):
         if backend is not None:
             prefer.value = backend
+            mutations[0] += 1
         return prefer.value
 
     prefer.value, prefer.__name__ = "default", name

@@ -1,10 +1,35 @@
 """The handle that every registration of a hook returns: of tensors, nodes, modules and optimizers."""
 
+import functools
+import itertools
 import weakref
 from collections import OrderedDict
 
 # Count of changes to any module: attributes set, hooks registered, train/eval. What is cached about modules is keyed by it.
 mutations = [0]
+
+_far = itertools.count(1 << 40, 1 << 40)
+
+
+@functools.lru_cache(maxsize=16)
+def _count_in(state, before) -> int:
+    """What the count is in a state for the time being: the same each time, and one that no other comes to."""
+    return next(_far)
+
+
+def enter(state):
+    """(count, the one before): something that is to be put back is in another state, which counts as a change until `leave`."""
+    before = mutations[0]
+    mutations[0] = count = _count_in(state, before)
+    return count, before
+
+
+def leave(counts):
+    """What `enter` has noted is as before: so is the count, if nothing else has changed."""
+    count, before = counts
+    if mutations[0] == count:
+        mutations[0] = before
+
 
 # Ids of the tensors that compiled regions depend on: what changes their hooks or requires_grad counts like a change to a module.
 # No weak references, with which swap_tensors refuses a tensor: the id of one that has died costs whoever gets it a recording.
@@ -20,6 +45,12 @@ def changed(tensor):
     """A tensor has been given a hook, or another requires_grad."""
     if id(tensor) in _watched:
         mutations[0] += 1
+
+
+class Reference(weakref.ref):
+    """A weak reference to a tensor of the library's own: it is asked whether the object is one, so that swap_tensors may go on."""
+
+    __slots__ = ()
 
 
 def _reference(hooks):
@@ -82,4 +113,4 @@ class RemovableHandle:
         self.remove()
 
 
-__all__ = ["RemovableHandle", "changed", "mutations", "watch"]
+__all__ = ["Reference", "RemovableHandle", "changed", "enter", "leave", "mutations", "watch"]

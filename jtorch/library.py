@@ -11,6 +11,7 @@ from .aten import OpOverload, namespace
 from .core.tags import Tag
 from .custom_ops import EARLY, OPERATORS, Operator, leaves
 from .dispatch.dispatched import OpOverloadPacket
+from .handles import enter, leave, mutations
 from .schema import Schema, infer_schema
 
 __all__ = [
@@ -55,8 +56,15 @@ def _operator(op) -> Operator:
     return found
 
 
+def _registering(op) -> Operator:
+    """The operator meant, for which something is registered: compiled regions may have called it."""
+    mutations[0] += 1
+    return _operator(op)
+
+
 def _kernels(op) -> dict:
-    """The implementations of an operator; of a name that is not defined yet, those that it will have."""
+    """The implementations of an operator, to which one comes; of a name that is not defined yet, those that it will have."""
+    mutations[0] += 1
     if isinstance(op, str) and not ops.refused:
         name = op.removesuffix(".default")
         if "::" not in name:
@@ -139,12 +147,14 @@ class _Enabled:
         self.operator, self.device_type = operator, device_type
         self.before = set(operator.disabled)
         (operator.disabled.discard if enabled else operator.disabled.add)(device_type)
+        self.counts = enter((operator.schema.name, frozenset(operator.disabled)))
 
     def __enter__(self):
         return self
 
     def __exit__(self, *exc):
         self.operator.disabled = self.before
+        leave(self.counts)
 
 
 def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None, tags=None):
@@ -247,7 +257,7 @@ def register_kernel(op, device_types, fn, /, *, lib=None):
 @_decorator
 def register_fake(op, fn, /, *, lib=None, _stacklevel=1, allow_override=False):
     """The implementation for tensors without elements: shapes and dtypes of the results; also a decorator."""
-    _operator(op).fake = fn
+    _registering(op).fake = fn
     return fn
 
 
@@ -266,7 +276,7 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
 
     setup_context(ctx, inputs, output) keeps for it what it needs; keyword-only arguments come as `keyword_only_inputs`.
     """
-    operator = _operator(op)
+    operator = _registering(op)
     if any(a.writes for a in operator.schema.arguments):
         raise RuntimeError(
             f"Cannot register autograd formula for non-functional operator {operator.overload} with schema {operator.schema}. "
@@ -278,20 +288,20 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
 @_decorator
 def register_vmap(op, fn, /, *, lib=None):
     """The rule of torch.vmap: fn(info, in_dims, *args) -> (result, out_dims); also a decorator."""
-    _operator(op).vmap = fn
+    _registering(op).vmap = fn
 
 
 def register_autocast(op, device_type, cast_inputs, /, *, lib=None):
     """Cast floating point arguments to `cast_inputs` where autocast is on for a device type."""
     if device_type not in ("cpu", "cuda"):
         raise ValueError(f"Unknown device type: {device_type}")
-    _operator(op).autocast[device_type] = cast_inputs
+    _registering(op).autocast[device_type] = cast_inputs
 
 
 @_decorator
 def register_torch_dispatch(op, torch_dispatch_class, fn, /, *, lib=None):
     """What a subclass or mode does with this operator: fn(mode or cls, func, types, args, kwargs); also a decorator."""
-    _operator(op).classes[torch_dispatch_class] = fn
+    _registering(op).classes[torch_dispatch_class] = fn
     return fn
 
 
@@ -369,6 +379,7 @@ class Library:
 
     def _destroy(self):
         """Take back what was defined here."""
+        mutations[0] += 1
         for name in self._names:
             if OPERATORS.pop(name, None) is not None:
                 vars(namespace(self.ns)).pop(name.partition("::")[2].partition(".")[0], None)

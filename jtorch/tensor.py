@@ -413,7 +413,7 @@ class Tensor(metaclass=TensorMeta):
         counted = 0 if self.is_inference() or other.is_inference() else self._version
         if self._edge is not None and other._spec.shape != self._spec.shape:
             self._edge = (_Reshaped(self._edge[0].name(), (self._edge,), (other._spec,)), 0)
-        if self._storage is other._storage and self._spec is not other._spec:
+        if self._spec is not other._spec:
             changed(self)
         self._storage = other._storage
         self._spec = other._spec

@@ -454,3 +454,31 @@ def nested_results(t):
 )
 def test_like_torch(program):
     assert program(jtorch) == program(torch)
+
+
+def registered_later(t):
+    """A compiled function that calls an operator takes what is registered for it between the calls."""
+    given = {"schema": "(Tensor x) -> Tensor", "mutates_args": ()}
+    op = t.library.custom_op("tests_later::f", lambda x: x * 2, **given)
+    weight = t.nn.Parameter(t.ones(3))
+    call, x = (t.compile if t is jtorch else lambda f: f)(lambda x: op(x) + 1), t.ones(3)
+    seen = [call(x).tolist() for _ in range(4)]
+    op.register_kernel("cpu")(lambda x: x * 5)
+    seen += [call(x).tolist() for _ in range(2)]
+    with op.set_kernel_enabled("cpu", False):
+        seen += [call(x).tolist() for _ in range(2)]
+    seen += [call(x).tolist() for _ in range(2)]
+
+    def step(x):
+        (grad,) = t.autograd.grad(op(weight).sum(), weight)
+        return grad * x
+
+    op.register_autograd(lambda ctx, g: g * 3)
+    call = t.compile(step) if t is jtorch else step
+    seen += [call(x).tolist() for _ in range(4)]
+    op.register_autograd(lambda ctx, g: g * 7)
+    return seen + [call(x).tolist() for _ in range(2)]
+
+
+def test_what_is_registered_later():
+    both(registered_later)

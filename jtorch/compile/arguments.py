@@ -7,7 +7,7 @@ import jax
 
 from ..core.record import Pending
 from ..tensor import Tensor
-from .reads import FIXED, attributes_of, same
+from .guards import FIXED, attributes_of, same
 
 OFTEN = 8  # calls with other arrays, after which nobody looks whether the same come again
 
@@ -59,14 +59,14 @@ def restore(tree, leaves):
 class Arguments:
     """What a replay asks of the arguments: each as it was or of its kind, and no more memory shared than there was."""
 
-    __slots__ = ("guards", "places", "sharing", "apart", "outer", "pinned", "asked", "graded", "bare", "named", "tensors")  # fmt: skip
+    __slots__ = ("guards", "places", "sharing", "apart", "outer", "pinned", "asked", "graded", "bare", "named", "tensors", "inferred")  # fmt: skip
 
     def __init__(self, leaves):
         self.guards = [_guard(leaf) for leaf in leaves]
         self.places = [k for k, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
         storages = [leaves[k]._storage for k in self.places]
-        self.sharing = [storages.index(s) for s in storages]
-        self.apart = len(set(self.sharing)) == len(storages)
+        self.sharing = _firsts(storages), _firsts([leaves[k] for k in self.places])
+        self.apart = len(set(self.sharing[0])) == len(storages)
         self.outer = frozenset()
         self.pinned = {}
         self.asked = False
@@ -80,16 +80,17 @@ class Arguments:
         self.outer -= set(map(id, self.pinned.values()))
 
     def ask(self, leaves, read):
-        """Note what else the code may ask of a tensor: whether it has a gradient or attributes of its own, and which one it is.
+        """Note what else the code may ask of a tensor: its gradient's kind, attributes of its own, inference, and which one it is.
 
         read: the Reader of what the code reads.
         """
         tensors = [leaves[k] for k in self.places]
-        self.graded = [t._grad is None for t in tensors] if read.wanted("grad") else None
+        self.graded = list(map(gradient_of, tensors)) if read.wanted("grad") else None
+        self.inferred = list(map(Tensor.is_inference, tensors)) if read.wanted("is_inference") else None
         self.bare = read.names is None
         self.tensors = read.tensors | read.of_modules
         self.named = self.names_of(tensors) if read.identity else None
-        self.asked = self.bare or self.graded is not None or self.named is not None
+        self.asked = self.bare or any(each is not None for each in (self.graded, self.inferred, self.named))
 
     def names_of(self, tensors):
         """Which of the arguments are one tensor, and which are tensors that the code reads otherwise."""
@@ -99,7 +100,9 @@ class Arguments:
     def answer(self, given) -> bool:
         """Whether the tensors among the arguments are as they were in what else the code may ask of them."""
         tensors = [given[k] for k in self.places]
-        if self.graded is not None and [t._grad is None for t in tensors] != self.graded:
+        if self.graded is not None and list(map(gradient_of, tensors)) != self.graded:
+            return False
+        if self.inferred is not None and list(map(Tensor.is_inference, tensors)) != self.inferred:
             return False
         if self.bare and any(map(attributes_of, tensors)):
             return False
@@ -123,11 +126,23 @@ class Arguments:
         if self.apart:
             if len(set(map(id, storages))) != len(places):
                 return False
-        elif list(map(storages.index, storages)) != self.sharing:
+        elif (_firsts(storages), _firsts([leaves[k] for k in places])) != self.sharing:
             return False
         if self.outer and not self.outer.isdisjoint(map(id, storages)):
             return False
         return not self.pinned or all(leaves[k]._storage is s for k, s in self.pinned.items())
+
+
+def _firsts(things):
+    """Of each thing where it comes first: which of them are one."""
+    ids = list(map(id, things))
+    return list(map(ids.index, ids))
+
+
+def gradient_of(tensor):
+    """What code may ask of a tensor's gradient besides its values: None where there is none."""
+    grad = tensor._grad
+    return None if grad is None else (type(grad), grad._spec, grad._rg)
 
 
 def _guard(leaf):
@@ -250,4 +265,4 @@ def _still(reference, hole, given) -> bool:
     return found is not None and reference is not None and reference() is found
 
 
-__all__ = ["Arguments", "Outside", "checks_of_arguments", "flat", "flatten", "in_range", "restore"]
+__all__ = ["Arguments", "Outside", "checks_of_arguments", "flat", "flatten", "gradient_of", "in_range", "restore"]

@@ -6,14 +6,16 @@ replay could not do again is `Unproven`, with the reason.
 
 import gc
 import types
+from sys import getrefcount
 
 from ..autograd.node import Node
+from ..core.program import ALONE
 from ..core.record import Pending
 from ..core.storage import Storage
 from ..handles import RemovableHandle
 from ..tensor import Tensor
 from .arguments import flat
-from .reads import SIMPLE
+from .guards import SIMPLE
 from .sources import GradientOf, is_whole
 
 
@@ -57,6 +59,9 @@ class Findings:
         self._look_at_result(out)
         if self.elsewhere:
             raise Unproven("a result that is kept in a new place (state made at the first step?)")
+        wanted = set(self.wanted())
+        if any(n > ALONE and k not in wanted for k, n in enumerate(map(getrefcount, graph.pendings))):
+            raise Unproven("a result that is kept where the collector does not look (gc.freeze)")
 
     def wanted(self):
         """The places of all results that somebody can see, in order."""

@@ -7,6 +7,7 @@ outside the region (stores to globals, attributes, items, free variables, unknow
 that do something) makes the region unprovable: it is then recorded at every call.
 """
 
+import builtins
 import dis
 import gc
 import os
@@ -14,6 +15,7 @@ import random
 import sys
 import sysconfig
 import types
+from itertools import pairwise
 
 from ..core import storage
 from ..core.device import Device
@@ -23,6 +25,7 @@ from ..dispatch import call as dispatch_call
 from ..tensor import Tensor
 from . import reads
 from .aside import ASKING
+from .guards import MISSING, Guards, kept
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "ml_dtypes", "opt_einsum")  # whose functions only compute
@@ -47,6 +50,7 @@ _CHANGING = frozenset(
      "discard", "setdefault", "sort", "reverse", "move_to_end", "__setitem__", "__delitem__", "__setattr__", "__delattr__",
      "__iadd__", "__ior__", "__iand__", "__isub__", "__ixor__", "warn", "warn_explicit", "simplefilter", "heappush", "heappop")
 )  # fmt: skip
+_FRAMES = frozenset(("currentframe", "stack", "trace", "getouterframes", "getinnerframes"))  # who called
 _ASKING = frozenset(("getenv", "__getitem__", "__contains__", "get", "encode", "decode", "check_str", "fspath", "fsdecode", "fsencode", "__iter__", "__len__"))  # fmt: skip
 
 # Of jtorch, by file: what the user's code calls for what it does or says besides its tensors. Names, or None for all.
@@ -84,8 +88,20 @@ _PURE = frozenset(
      "count", "index", "copy", "numel", "__build_class__")
 )  # fmt: skip
 _DOING = frozenset(
-    ("__import__", "__next__", "__enter__", "__exit__", "__call__", "__setstate__", "__set__", "__delete__")
+    (
+        "__import__",
+        "__next__",
+        "__enter__",
+        "__exit__",
+        "__call__",
+        "__setstate__",
+        "__set__",
+        "__delete__",
+        "__subclasses__",
+    )
 )
+# Attributes of tensors and closure cells whose values have no guard.
+_UNSEEN = frozenset(("_version", "data_ptr", "cell_contents"))
 # An optimizer's step that a schedule has been made for: all that it keeps is that there has been one.
 _NOTING = frozenset(("noted_step",))
 
@@ -124,7 +140,7 @@ def _does_something(code):
             return f"draws a random number ({does})"
         if module == "os":
             return None if does in _ASKING else f"calls {module}.{does}"
-        if module not in _QUIET or does in _CHANGING:
+        if module not in _QUIET or does in _CHANGING or does in _FRAMES:
             return f"calls {module}.{does}"
     return None
 
@@ -134,8 +150,8 @@ class Watch:
 
     def __init__(self, scope=None):
         self.scope = scope
-        self.codes = {}  # code -> its globals
-        self.cells = {}  # (code, ids of the values of its free variables) -> (code, those by name)
+        self.runs = {}  # by id, since code made of the same words is equal: (code, its globals)
+        self.cells = {}  # (id of code, ids of the values of its free variables) -> (code, those by name)
         self.reason = None
         self.owners = {}
         self.made = set()  # code of methods that the standard library has made for the user's classes
@@ -159,6 +175,11 @@ class Watch:
             if self.collecting:
                 gc.enable()
 
+    @property
+    def codes(self):
+        """The code objects of the user's that ran."""
+        return [code for code, _ in self.runs.values()]
+
     def event(self, frame, kind, arg):
         """The profile function."""
         code = frame.f_code
@@ -168,6 +189,8 @@ class Watch:
             else:
                 if code.co_filename.startswith(_GENERATED):
                     self.made.add(code)
+                if code.co_name in ("__instancecheck__", "__subclasscheck__"):
+                    self.any_name = True  # of protocols: whether there are the attributes that it has
                 if frame.f_back is not None and not trusted(frame.f_back.f_code) and self.reason is None:
                     self.reason = _does_something(code)
             if code in _READING and self.reason is None and frame.f_back.f_code is not _CHECKING:
@@ -200,19 +223,25 @@ class Watch:
 
     def called(self, frame, code):
         """A function of the user's begins."""
-        if code not in self.codes:
-            self.codes[code] = frame.f_globals
+        run = id(code), id(frame.f_globals)
+        if run not in self.runs:
+            self.runs[run] = code, frame.f_globals
             self.augmented[code] = _augmented(code)
         if code.co_freevars:
             here = frame.f_locals
             cells = {name: here[name] for name in code.co_freevars if name in here}
-            self.cells[code, *map(id, cells.values())] = code, cells
+            self.cells[id(code), *map(id, cells.values())] = code, cells
         if code.co_argcount:
             first = code.co_varnames[0]
             owner = frame.f_locals.get(first)
-            if isinstance(owner, Tensor):
-                owner = type(owner)
-            if isinstance(owner, type) or owner is not None and (first == "self" or hasattr(type(owner), code.co_name)):
+            kind = type(owner)  # `isinstance` would ask the object
+            if issubclass(kind, Tensor):
+                owner = kind
+            if (
+                issubclass(kind, (type, Tensor))
+                or owner is not None
+                and (first == "self" or hasattr(kind, code.co_name))
+            ):
                 self.owners[id(owner)] = owner
 
 
@@ -233,7 +262,9 @@ def _of_library(value) -> bool:
     """Whether a module or class is the library's: it keeps its state where the region looks."""
     module = value if isinstance(value, types.ModuleType) else sys.modules.get(value.__module__)
     file = getattr(module, "__file__", None)
-    return trusted_file(file) if file else getattr(module, "__name__", "__main__") in sys.builtin_module_names
+    if isinstance(file, str):
+        return trusted_file(file)
+    return getattr(module, "__name__", "__main__") in sys.builtin_module_names
 
 
 def state(watch, leaves=(), fn=None):
@@ -247,17 +278,18 @@ def state(watch, leaves=(), fn=None):
     names = {name for code in watch.codes for name in (*code.co_names, code.co_name)}
     names.update(name for code in watch.made for name in code.co_names)
     quoted = {word for code in watch.codes for word in _words(code)}
+    given = (*leaves, fn)  # a library's method, or a partial: no code of the user's has met what they hold
     any_name = watch.any_name or bool(names & reads.ANY_NAME) or any(map(_reads_any_name, watch.codes))
     try:
-        reader = reads.Reader(reads.Guards(), None if any_name else names, names, quoted, _of_library)
-        reason = _read(watch, reader.guards, reader, leaves)
+        reader = reads.Reader(Guards(), None if any_name else names, names | quoted, _of_library, _pure)
+        reason = _read(watch, reader.guards, reader, given)
         if reader.any_name and not any_name:
-            reader = reads.Reader(reads.Guards(), None, names, quoted, _of_library)
-            reason = _read(watch, reader.guards, reader, leaves)
-        if reason is None and isinstance(fn, types.MethodType) and _of_library(type(fn.__self__)):
-            reason = reader.read(fn.__self__)  # no code of the user's has met it
+            reader = reads.Reader(Guards(), None, names | quoted, _of_library, _pure)
+            reason = _read(watch, reader.guards, reader, given)
     except RecursionError:
         reason = "reads what is nested too deeply"
+    except Exception as error:  # of an object's own way of answering, which no program has asked for here
+        reason = f"reads what raises {type(error).__name__} when it is looked at"
     reader.identity = reader.identity or any(map(_tells_apart, watch.codes))
     if reason is None and reader.guards.arrays and not _WRITING.isdisjoint(names | quoted):
         reason = "may write to an array of numpy"
@@ -268,13 +300,16 @@ def _read(watch, guards, reader, leaves):
     """Guard all that a watched run has read; a reason if that cannot be done."""
     if watch.environment:
         reads.guard_environment(guards)
-    for code, scope in watch.codes.items():
+    for code, scope in watch.runs.values():
         where = f"({code.co_filename}:{code.co_firstlineno})"
-        bare = _bare(code)
+        bare, handed_on = _bare(code), _handed_on(code)
         for name in _global_names(code):
-            value = scope.get(name, reads.MISSING)
+            value = scope.get(name, MISSING)
             guards.look(scope, name, value)
-            if value is reads.MISSING or isinstance(value, types.ModuleType) and name not in bare:
+            made = vars(builtins).get(name)
+            if value is MISSING and name in handed_on and type(made) is types.BuiltinFunctionType and not _pure(made):
+                return f"hands on {name}, which C code calls without a trace {where}"
+            if value is MISSING or isinstance(value, types.ModuleType) and name not in bare:
                 continue  # of modules what their names lead to is read below
             reason = reader.read(value)
             if reason is not None:
@@ -296,7 +331,8 @@ def _read(watch, guards, reader, leaves):
         if reason is not None:
             return f"is given a {type(leaf).__name__}, {reason}"
     # What gc.freeze() has hidden from `get_referrers` has been met by its name.
-    met = [fn for fn in reader.seen.values() if type(fn) is types.FunctionType and fn.__code__ in watch.codes]
+    ran = set(map(id, watch.codes))
+    met = [fn for fn in reader.seen.values() if type(fn) is types.FunctionType and id(fn.__code__) in ran]
     own = {id(fn): fn for fn in (*functions, *met) if not fn.__closure__}
     return reads.guard_functions(guards, reader, own.values())
 
@@ -320,7 +356,7 @@ def _read_cells(watch, guards, reader, functions):
             for cell, name in zip(fn.__closure__, code.co_freevars):
                 if name in cells:
                     guards.cells[0].append(cell)
-                    guards.cells[1].append(reads.kept(cells[name]))
+                    guards.cells[1].append(kept(cells[name]))
         reason = reads.guard_functions(guards, reader, ran)
         if reason is not None:
             return reason
@@ -421,12 +457,21 @@ def _bare(code):
     return found
 
 
+def _handed_on(code):
+    """The global names whose values are used otherwise than for a call or an attribute."""
+    ops = [op for op in dis.get_instructions(code) if op.opname != "CACHE"]
+    return {
+        op.argval for op, after in pairwise(ops)
+        if op.opname == "LOAD_GLOBAL" and not op.arg & 1 and after.opname not in ("LOAD_ATTR", "LOAD_METHOD")
+    }  # fmt: skip
+
+
 def _stores(code):
     for op in dis.get_instructions(code):
         if op.opname in ("LOAD_ATTR", "LOAD_METHOD") and op.argval in _CHANGING_CALLS:
             return f"calls {op.argval} at {code.co_filename}:{code.co_firstlineno}"
-        if op.opname in ("LOAD_ATTR", "LOAD_METHOD") and op.argval in ("_version", "data_ptr"):
-            return f"asks a tensor for its {op.argval} at {code.co_filename}:{code.co_firstlineno}"
+        if op.opname in ("LOAD_ATTR", "LOAD_METHOD") and op.argval in _UNSEEN:
+            return f"asks for {op.argval} at {code.co_filename}:{code.co_firstlineno}"
         if op.opname in _STORES:
             return f"{op.opname.lower().replace('_', ' ')} {op.argval} at {code.co_filename}:{code.co_firstlineno}"
         if op.opname == "STORE_DEREF" and op.argval in code.co_freevars:

@@ -1,10 +1,12 @@
-"""What the Python of a region has read, as conditions that a replay asks: each thing read is still what it was.
+"""What the Python of a region has read, as conditions that a replay asks (`guards.py`).
 
-A number or word is compared by type and value, anything else by what it is. What can change in place (containers, arrays of numpy,
-objects, classes, functions) is followed as far as the names go that the region's code reads attributes by.
+What can change in place (containers, arrays of numpy, objects, classes, functions) is followed as far as the names go that the region's
+code reads attributes by.
 """
 
+import abc
 import collections
+import contextlib
 import enum
 import functools
 import operator
@@ -16,171 +18,32 @@ import sys
 import threading
 import types
 import weakref
-from itertools import chain, repeat
-from operator import attrgetter, call, is_
 
 import numpy as np
 
 from ..tensor import Tensor
+from .guards import FIXED, MISSING, attributes_of, bytes_of, kept, members, parts_of
 
-SIMPLE = (int, float, bool, str, bytes, type(None), complex)
-FIXED = frozenset((*SIMPLE, np.bool_, *(np.dtype(c).type for c in "bBhHiIlLefdFD")))  # compared by type and value
 _IMMUTABLE = (range, slice, type(...), type(NotImplemented), re.Pattern, np.dtype, np.generic, pathlib.PurePath)  # fmt: skip
 _CONTAINERS = (list, dict, set, tuple, frozenset, collections.deque, bytearray, types.MappingProxyType)
-# modules whose classes read attributes that no code of the user's names
+# modules whose classes read attributes that no code of the user's names, and whose objects keep what they hold in C
 _WHOLE = frozenset(("collections", "weakref", "types"))
+_HIDING = frozenset(("_ctypes", "_io", "_thread"))
 _WEAK = (weakref.ref, *weakref.ProxyTypes)
 _PARAMETRIC = ("jtorch.distributions", "torch.distributions")  # the same of modules with these beginnings
-_MAPPINGS = (collections.OrderedDict, dict, types.MappingProxyType)
-_PLAIN = frozenset((list, set, tuple, frozenset, collections.deque, bytearray))
 _SETTABLE = frozenset(("distributions", "optim", "data", "utils"))  # where the library has objects with settings
 _MOST = 4096  # things that are followed
 _ARRAY = 1 << 16  # bytes of an array of numpy that is compared
-MISSING = object()
 # By these an attribute is read whose name is nowhere in the code.
 ANY_NAME = frozenset(("getattr", "hasattr", "vars", "__dict__", "attrgetter", "asdict", "astuple", "replace", "fields", "copy", "deepcopy",
     "repr", "format", "__getattribute__", "methodcaller", "reduce", "singledispatch", "AttributeError", "Exception",
     "BaseException"))  # fmt: skip
+# By these an attribute is read that an instance, or a class derived from it, has hidden.
+_PAST = frozenset(("super", "type", "__class__", "__mro__", "mro", "__base__", "__bases__", "getattr_static"))
+# By these it is asked whether there is an attribute.
+_ASKING = frozenset(("getattr", "hasattr", "vars", "__dict__", "AttributeError"))
 # By these the code or the defaults of a function are seen that is not called.
 _INSPECTING = frozenset(("signature", "getfullargspec", "__defaults__", "__kwdefaults__", "__code__"))
-# What jtorch itself keeps in the `__dict__` of a tensor.
-_OF_TENSORS = frozenset(
-    ("_acc", "_counted", "_made", "_post_hooks", "_tangent", "_nowhere", "_retains", "_acc_hooks", "_acc_pre_hooks")
-)
-_parts = attrgetter("__code__", "__defaults__", "__kwdefaults__")
-_cell = attrgetter("cell_contents")
-
-
-def same(found, value) -> bool:
-    """Whether what is found may stand for what was read."""
-    if found is value:
-        return True
-    kind = type(value)
-    if kind is weakref.ref:
-        return found is not None and value() is found
-    if kind not in FIXED or type(found) is not kind:
-        return False
-    return found == value and (found != 0 or repr(found) == repr(value))  # 0.0 and -0.0
-
-
-def kept(value):
-    """A thing read, to be compared later: tensors by a weak reference, since a guard must not keep them alive."""
-    return weakref.ref(value) if isinstance(value, Tensor) else value
-
-
-def _alike(found, values) -> bool:
-    found = list(found)
-    if len(found) != len(values):
-        return False
-    return all(map(is_, found, values)) or all(map(same, found, values))
-
-
-def _members(container) -> list:
-    """What a container has in it, in order, whatever a class of its own says."""
-    kind = type(container)
-    if kind in _PLAIN:
-        return list(container)
-    if kind not in _MAPPINGS:
-        kind = next(base for base in (*_MAPPINGS, *_PLAIN) if isinstance(container, base))
-    members = list(kind.__iter__(container))
-    return members + list(kind.values(container)) if kind in _MAPPINGS else members
-
-
-def _bytes(array):
-    return array.shape, array.dtype.str, array.tobytes()
-
-
-def attributes_of(tensor):
-    """The names of the attributes that a tensor has been given by the program."""
-    own = tensor.__dict__
-    return own.keys() - _OF_TENSORS if own else ()
-
-
-class Guards:
-    """Conditions under which the Python of a region would do what it did; `hold()` asks them."""
-
-    __slots__ = ("looked", "tensors", "proxied", "cells", "functions", "contents", "arrays", "slots", "kinds", "sizes",
-                 "known")  # fmt: skip
-
-    def __init__(self):
-        self.looked = [], [], []  # dicts, names, values
-        self.tensors = [], [], []  # dicts, names, references to the tensors there
-        self.proxied = [], [], []  # `get` of the attributes of classes, names, values
-        self.cells = [], []  # closure cells, values
-        self.functions = [], []  # functions, and their parts one after the other
-        self.contents = []  # (container, what is in it)
-        self.arrays = []  # (array of numpy, its bytes)
-        self.slots = []  # (object, name, value)
-        self.kinds = [], []  # objects, their classes
-        self.sizes = [], []  # dicts of attributes, to which no name may come; how many those have
-        self.known = set()
-
-    def live(self) -> set:
-        """The ids of what can be changed in place without a trace: containers and arrays."""
-        return {id(each) for each, _ in (*self.contents, *self.arrays)}
-
-    def look(self, holder, name, value):
-        """A name in a dict (globals, attributes of an object) or a class has this value, or none: MISSING."""
-        if (id(holder), name) in self.known:
-            return
-        self.known.add((id(holder), name))
-        if isinstance(holder, type):
-            self._add(self.proxied, vars(holder).get, name, kept(value))
-        elif isinstance(value, Tensor):
-            self._add(self.tensors, holder, name, kept(value))
-        else:
-            self._add(self.looked, holder, name, value)
-
-    def count(self, holder):
-        """No name may come to a dict of attributes."""
-        self._add(self.sizes, holder, len(holder))
-
-    @staticmethod
-    def _add(lists, *values):
-        for each, value in zip(lists, values):
-            each.append(value)
-
-    def hold(self) -> bool:
-        """Whether all is as it was."""
-        dicts, names, values = self.looked
-        if not all(map(is_, map(dict.get, dicts, names, repeat(MISSING)), values)):
-            if not all(map(same, map(dict.get, dicts, names, repeat(MISSING)), values)):
-                return False
-        dicts, names, references = self.tensors
-        if dicts:
-            found = list(map(dict.get, dicts, names, repeat(MISSING)))
-            if any(map(is_, found, repeat(None))) or not all(map(is_, found, map(call, references))):
-                return False
-        functions, parts = self.functions
-        if functions and not all(map(is_, chain.from_iterable(map(_parts, functions)), parts)):
-            return False
-        dicts, sizes = self.sizes
-        if dicts and list(map(len, dicts)) != sizes:
-            return False
-        objects, kinds = self.kinds
-        if not all(map(is_, map(type, objects), kinds)):
-            return False
-        gets, names, values = self.proxied
-        if gets and not all(map(is_, map(call, gets, names, repeat(MISSING)), values)):
-            if not all(map(same, map(call, gets, names, repeat(MISSING)), values)):
-                return False
-        cells, values = self.cells
-        if cells:
-            try:
-                if not _alike(map(_cell, cells), values):
-                    return False
-            except ValueError:
-                return False  # it is empty
-        for live, values in self.contents:
-            if not _alike(_members(live), values):
-                return False
-        for array, was in self.arrays:
-            if _bytes(array) != was:
-                return False
-        for owner, name, value in self.slots:
-            if not same(getattr(owner, name, MISSING), value):
-                return False
-        return True
 
 
 class Reader:
@@ -188,15 +51,18 @@ class Reader:
 
     names: attributes that its code reads; None: any. words: the names in its code; quoted: the words there that might be names. Of what is
     followed, `tensors` are the ids of tensors met, `of_modules` those of parameters and buffers. any_name: something was met that reads
-    attributes by names of its own. identity: it may see which tensor an argument is.
+    attributes by names of its own. identity: it may see which tensor an argument is. asks: it may ask whether there is an attribute.
+    past: it may read attributes of a class that others hide.
     """
 
-    def __init__(self, guards, names, words, quoted, trusted):
+    def __init__(self, guards, names, words, trusted, pure):
         self.guards = guards
         self.names = names
-        self.words = words | quoted
-        self.quoted = {word for word in quoted if word.isidentifier()}
+        self.words = words
         self.trusted = trusted
+        self.pure = pure
+        self.past = not _PAST.isdisjoint(words)
+        self.asks = not _ASKING.isdisjoint(words)
         self.any_name = self.identity = False
         self.seen = {}  # id -> the object, which keeps the id its own
         self.tensors = set()
@@ -220,11 +86,17 @@ class Reader:
         if owner is not None and not isinstance(owner, types.ModuleType):
             return self.read(owner)
         if isinstance(value, type):
+            if isinstance(value, abc.ABCMeta):
+                self.guards.classes()
             own = self.read_class(value, _NO_ATTRIBUTES)
-            return own if own is not None or self.trusted(type(value)) else self.read_class(type(value), _NO_ATTRIBUTES)
+            if own is not None or self.trusted(type(value)):
+                return own
+            return self.read_class(type(value), _NO_ATTRIBUTES, before=value.__mro__)
         if isinstance(value, types.FunctionType):
             if not _INSPECTING.isdisjoint(self.words):
                 return guard_functions(self.guards, self, [value])
+            if self.names is None and not self.trusted(value):
+                self.guards.count(vars(value))
             if not value.__dict__:
                 return None
             dispatching = value.__globals__ is vars(functools)  # by a registry that is one of its attributes
@@ -232,9 +104,12 @@ class Reader:
         if isinstance(value, types.ModuleType):
             if self.trusted(value):
                 return None
-            if self.names is None:
-                for name in self.quoted - vars(value).keys():
-                    self.guards.look(vars(value), name, MISSING)
+            if self.names is None or "__getattr__" in vars(value):
+                self.guards.count(vars(value))
+            if self.asks and self.names is None:  # for names that it has made
+                for name, each in vars(value).items():
+                    if type(each) in FIXED:
+                        self.guards.look(vars(value), name, each)
             return self.read_names(vars(value), self.words)
         if isinstance(value, (types.BuiltinFunctionType, operator.attrgetter, operator.methodcaller)):
             self.any_name |= getattr(value, "__name__", "attrgetter") in ANY_NAME
@@ -244,15 +119,17 @@ class Reader:
         if isinstance(value, _WEAK):
             return "which does not keep alive what it leads to"
         if isinstance(value, enum.Enum):
-            return self.read_names(vars(value))
+            return self.read_names(vars(value)) or self.read_class(type(value), vars(value))
         if isinstance(value, _IMMUTABLE):
             return None
         if isinstance(value, functools.partial):
+            if type(value.func) is types.BuiltinFunctionType and not self.pure(value.func):
+                return f"which calls {value.func.__name__}"
             return self.read_all((value.func, value.args, value.keywords))
         if isinstance(value, np.ndarray):
             if value.nbytes > _ARRAY or value.dtype.hasobject:
                 return "an array that is too large to be compared at each call"
-            self.guards.arrays.append((value, _bytes(value)))
+            self.guards.arrays.append((value, bytes_of(value)))
             return None
         if isinstance(value, _CONTAINERS):
             return self.read_container(value)
@@ -268,19 +145,20 @@ class Reader:
 
     def read_container(self, value):
         """Guard what is in a list, dict, set, tuple or deque, and in what is in it."""
-        members = _members(value)
-        if len(members) > _MOST:
+        held = members(value)
+        if len(held) > _MOST:
             return f"a {type(value).__name__} with more in it than can be guarded"
         if type(value).__module__ != "builtins":
             self.guards.kinds[0].append(value)
             self.guards.kinds[1].append(type(value))
         if not isinstance(value, (tuple, frozenset)):
-            self.guards.contents.append((value, list(map(kept, members))))
+            self.guards.contents.append((value, list(map(kept, held))))
         if isinstance(value, (dict, set, frozenset)) and any(isinstance(key, Tensor) for key in value):
             self.identity = True
-        reason = self.read_all(members)
-        if reason is None and type(value).__module__ != "builtins" and hasattr(value, "__dict__"):
-            reason = self.read_object(value)
+        reason = self.read_all(held)
+        if reason is None and type(value).__module__ != "builtins":
+            own = hasattr(value, "__dict__")
+            reason = self.read_object(value) if own else self.read_class(type(value), _NO_ATTRIBUTES)
         if reason is not None and not reason.startswith(("which", "an it")):
             return f"a {type(value).__name__} whose contents cannot be guarded"
         return reason
@@ -296,14 +174,14 @@ class Reader:
         if type(own) is dict and "_parameters" in own and "_modules" in own:
             return self.read_module(value, own)
         if type(own) is dict and "param_groups" in own:
-            return self.read_optimizer(own)
+            return self.read_optimizer(own) or self.read_class(kind, own)
         package = kind.__module__.split(".", 2)
         if package[0] in ("jtorch", "torch") and (type(own) is not dict or package[1] not in _SETTABLE):
             return None  # the import swap renames classes
         slots = [name for cls in kind.__mro__ for name in _slots(cls)]
         if type(own) is not dict and not slots:
             return None if callable(value) and own is None else f"a {kind.__name__} that cannot be guarded"
-        if kind is functools._lru_cache_wrapper:
+        if kind is functools._lru_cache_wrapper or any(cls.__module__ in _HIDING for cls in kind.__mro__):
             return f"a {kind.__name__} that cannot be guarded"
         self.guards.kinds[0].append(value)
         self.guards.kinds[1].append(kind)
@@ -314,26 +192,42 @@ class Reader:
                 reason = self.read(found) if found is not MISSING else None
                 if reason is not None:
                     return reason
+        if isinstance(value, BaseException):
+            self.guards.slots.append((value, "args", value.args))
         if type(own) is not dict:
             return self.read_class(kind, _NO_ATTRIBUTES)
+        self.guards.owned[0].append(value)
+        self.guards.owned[1].append(own)
         if self.names is None or hasattr(kind, "__getattr__"):
             self.guards.count(own)
-        whole = any(cls.__module__ in _WHOLE or cls.__module__.startswith(_PARAMETRIC) for cls in kind.__mro__)
+        whole = isinstance(value, contextlib.ExitStack) or any(
+            cls.__module__ in _WHOLE or cls.__module__.startswith(_PARAMETRIC) for cls in kind.__mro__
+        )
         return self.read_names(own, own if whole else ()) or self.read_class(kind, own)
 
     def read_module(self, value, own):
         """As `read_object`, of an nn.Module: what is set is counted for all modules, so only what changes in place is guarded."""
-        self.of_modules.update(id(t) for name in ("_parameters", "_buffers") for t in own[name].values())
+        tensors = [t for name in ("_parameters", "_buffers") for t in own[name].values() if t is not None]
+        self.of_modules.update(map(id, tensors))
         # An empty registry is seldom filled but by the functions that register hooks, which count that.
-        self.guards.contents += [(own[name], _members(own[name])) for name in _HOOKS if own.get(name)]
+        self.guards.contents += [(own[name], members(own[name])) for name in _HOOKS if own.get(name)]
         reason = self.read_all(child for child in own["_modules"].values() if child is not None)
+        for tensor in tensors:
+            named = self.words.intersection(attributes_of(tensor))
+            reason = reason or named and self.read_names(vars(tensor), named) or None
         if reason is None and not self.trusted(type(value)):
             inner = [v for name, v in own.items() if self.wanted(name) and name not in _MODULES_OWN]
             reason = self.read_all(inner) or self.read_class(type(value), own, counted=True)
         return reason
 
     def read_optimizer(self, own):
-        """Guard those settings of an optimizer that the code may read by itself; the replay looks after those that a step reads."""
+        """Guard what of an optimizer the code may read by itself; the replay looks after what a step reads."""
+        named = {n for n in own.keys() - _OPTIMIZERS_OWN if n in self.words or n[0] != "_" and self.wanted(n)}
+        reason = self.read_names(own, named) if named else None
+        if reason is None and "state" in self.words:
+            reason = self.read(own["state"])
+        if reason is not None:
+            return reason
         if self.names is not None and self.names.isdisjoint(("param_groups", "defaults")):
             return None
         self.guards.contents.append((own["param_groups"], list(own["param_groups"])))
@@ -367,42 +261,53 @@ class Reader:
         """Whether the region's code may read an attribute of this name."""
         return self.names is None or name in self.names
 
-    def read_class(self, cls, own, counted=False):
+    def read_class(self, cls, own, counted=False, before=()):
         """Guard the attributes of a user's class that the code may read, where `own`, an instance's, do not hide them.
 
-        counted: what is set on the instance is noticed otherwise.
+        counted: what is set on the instance is noticed otherwise. before: classes whose attributes come first.
         """
-        before = []
+        before = list(before)
         for kind in cls.__mro__:
             if kind is object or self.trusted(kind):
                 continue
             if self.names is None or not counted and hasattr(cls, "__getattr__"):
                 self.guards.count(vars(kind))
             for name, value in list(vars(kind).items()):
-                if name[:2] == "__" if self.names is None else name not in self.names:
+                special = name[0] == "_" and name[-1] == "_" or name == "_abc_impl"
+                if name not in self.words if special else not self.wanted(name):
                     continue
-                if name in own or any(name in vars(holder) for holder in before):
+                hidden = name in own or any(name in vars(holder) for holder in before)
+                if hidden and not self.past:
                     continue
-                if not counted and own is not _NO_ATTRIBUTES:
+                if not hidden and not counted and own is not _NO_ATTRIBUTES:
                     self.guards.look(own, name, MISSING)
                 for holder in before:
-                    self.guards.look(holder, name, MISSING)
+                    if not hidden:
+                        self.guards.look(holder, name, MISSING)
                 self.guards.look(kind, name, value)
-                if isinstance(value, types.FunctionType):
-                    self.seen.setdefault(id(value), value)
-                    continue
-                if type(value) is functools._lru_cache_wrapper:
-                    return f"has {name}, a _lru_cache_wrapper that cannot be guarded"
-                if type(value) is property:
-                    value = value.fget
-                if hasattr(type(value), "__get__") and self.trusted(type(value)):
-                    self.any_name |= isinstance(value, operator.attrgetter)
-                    continue
-                reason = self.read(value)
+                reason = self.read_of_class(name, value)
                 if reason is not None:
                     return reason
             before.append(kind)
         return None
+
+    def read_of_class(self, name, value):
+        """Guard what can change in an attribute of a class."""
+        if isinstance(value, types.FunctionType) and not value.__dict__:
+            self.seen.setdefault(id(value), value)
+            return None
+        if type(value) is functools._lru_cache_wrapper:
+            return f"has {name}, a _lru_cache_wrapper that cannot be guarded"
+        if type(value) is property:
+            value = value.fget
+        elif type(value) is functools.singledispatchmethod:
+            value = value.dispatcher
+        elif (
+            hasattr(type(value), "__get__") and self.trusted(type(value)) and not isinstance(value, types.FunctionType)
+        ):
+            self.any_name |= isinstance(value, operator.attrgetter)
+            return None
+        return self.read(value)
 
     def follow(self, value, path):
         """Guard what is read of a module or class by name after name; a reason if that cannot be done."""
@@ -415,16 +320,20 @@ class Reader:
                 if value is sys and name == "modules":
                     return "to which every import adds"
                 holders = [vars(value)]
-            elif isinstance(value, enum.EnumType):
-                return self.read(vars(value).get("_member_map_", {}).get(name))
+            elif isinstance(value, enum.EnumType) and name in value.__members__:
+                return self.read(value.__members__[name])
             elif isinstance(value, type):
                 holders = value.__mro__
             else:
                 return None
             at = next((k for k, holder in enumerate(holders) if name in _names(holder)), None)
             if at is None:
+                for holder in holders if not self.trusted(value) else ():
+                    self.guards.look(holder, name, MISSING)
                 return None
             found = _names(holders[at])[name]
+            if isinstance(found, abc.ABCMeta):
+                self.guards.classes()
             library = self.trusted(value)
             if not library or isinstance(value, types.ModuleType):
                 for holder in holders[:at]:
@@ -444,7 +353,12 @@ def _names(holder):
 
 def _slots(cls):
     slots = vars(cls).get("__slots__", ())
-    return (slots,) if isinstance(slots, str) else tuple(slots)
+    own = cls.__name__.lstrip("_")
+    private = f"_{own}" if own else ""  # what the compiler makes of names with two underscores
+    return [
+        private + name if name[:2] == "__" and name[-2:] != "__" else name
+        for name in ((slots,) if isinstance(slots, str) else slots)
+    ]
 
 
 def _of_numpy_random(value, owner):
@@ -456,6 +370,7 @@ _BOUND = (types.MethodType, types.BuiltinMethodType, types.MethodWrapperType)
 _DESCRIPTORS = (staticmethod, classmethod, property)
 _DRAWING = frozenset(("random", "secrets", "numpy.random"))  # modules whose functions give something else at each call
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+_OPTIMIZERS_OWN = frozenset(("param_groups", "state", "defaults", "step"))  # those that a replay looks after
 _MODULES_OWN = frozenset(
     ("_parameters", "_buffers", "_modules", "_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_pre_hooks",
      "_forward_hooks_with_kwargs", "_forward_pre_hooks_with_kwargs", "_forward_hooks_always_called", "_state_dict_hooks",
@@ -469,7 +384,7 @@ def guard_functions(guards, reader, functions):
     live, parts = guards.functions
     for fn in functions:
         live.append(fn)
-        parts += _parts(fn)
+        parts += parts_of(fn)
         if fn.__kwdefaults__:
             reason = reader.read(fn.__kwdefaults__)
             if reason is not None:
@@ -483,18 +398,7 @@ def guard_functions(guards, reader, functions):
 def guard_environment(guards):
     """Guard os.environ."""
     data = os.environ._data
-    guards.contents.append((data, _members(data)))
+    guards.contents.append((data, members(data)))
 
 
-__all__ = [
-    "ANY_NAME",
-    "FIXED",
-    "MISSING",
-    "SIMPLE",
-    "Guards",
-    "Reader",
-    "attributes_of",
-    "guard_environment",
-    "guard_functions",
-    "same",
-]
+__all__ = ["ANY_NAME", "Reader", "guard_environment", "guard_functions"]

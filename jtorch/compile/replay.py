@@ -1,7 +1,7 @@
 """Replays: a region's program with the places its inputs come from and its results go to, and the guards that allow it."""
 
 from itertools import repeat
-from operator import attrgetter, is_, is_not
+from operator import attrgetter, is_
 from sys import getrefcount
 
 from .. import config
@@ -15,9 +15,9 @@ from ..core.record import Pending
 from ..core.storage import Storage
 from ..handles import mutations, watch
 from ..tensor import Tensor, make
-from .arguments import Arguments, checks_of_arguments, in_range, restore
+from .arguments import Arguments, checks_of_arguments, gradient_of, in_range, restore
 from .findings import Findings, Unproven
-from .reads import attributes_of
+from .guards import attributes_of
 from .sources import NOTHING
 from .waiting import Waiting, only_ours
 
@@ -48,7 +48,7 @@ class Replay:
         "donated", "mutations", "grad", "inference", "specs", "program", "bare", "take_bare", "fed", "take_fed", "sources", "constants",
         "take_full", "penalty", "rest", "fresh", "owners", "owned", "states", "state_dicts", "state_names",
         "gathering", "optimizers", "plain", "edges", "checks", "memory", "grads_apart", "take_slots", "graded",
-        "seen", "seen_as", "bare_ones", "inferred",
+        "seen", "seen_as", "bare_ones", "inferred", "graded_as",
     )  # fmt: skip
 
     @classmethod
@@ -123,7 +123,7 @@ class Replay:
         self.seen = [t for t in self.owners if id(t._storage) not in held]
         self.seen_as = list(map(_layout, self.seen))
         for t in tensors.values():
-            if id(t[1]) in held:
+            if id(t[1]) in held or id(t[0]) in of_modules:
                 watch(t[0])
         for t in self.seen:
             watch(t)
@@ -187,8 +187,10 @@ class Replay:
         ] if read.wanted("grad") else ()  # fmt: skip
         self.fresh += [t[0] for t in outer if t[4] is None]
         self.graded = [t[0] for t in outer if t[4] is not None]
+        self.graded_as = list(map(gradient_of, self.graded))
         self.bare_ones = [
-            t[0] for key, t in found.before.tensors.items() if key in read.tensors and key not in found.argument_at
+            t[0] for key, t in found.before.tensors.items()
+            if key in read.tensors and key not in found.argument_at or read.asks and key in read.of_modules and not attributes_of(t[0])
         ] if read.names is None else []  # fmt: skip
 
     def without_gradients(self, state, live, donate, device, grads, stored):
@@ -238,7 +240,7 @@ class Replay:
             return False  # this time gradients would be added to those
         if self.bare_ones and any(map(attributes_of, self.bare_ones)):
             return False
-        if self.graded and not all(map(is_not, map(_grad, self.graded), repeat(None))):
+        if self.graded and list(map(gradient_of, self.graded)) != self.graded_as:
             return False
         if not all(map(is_, map(dict.get, self.state_dicts, self.state_names), self.states)):
             return False

@@ -6,6 +6,7 @@ import re
 import jax
 
 from .. import errors
+from ..handles import enter, leave
 
 _ACCELERATORS = {"gpu": "cuda", "cuda": "cuda", "rocm": "cuda", "tpu": "tpu"}
 _TYPES = frozenset(
@@ -121,11 +122,16 @@ class Device:
         return (Device, (str(self),))
 
     def __enter__(self):
+        now = _stack[-1] if _stack else _default[0] or cpu
+        _counts.append(None if self is now else enter(self))  # compiled regions make tensors there
         _stack.append(self)
         return self
 
     def __exit__(self, *exc):
         _stack.pop()
+        counts = _counts.pop()
+        if counts is not None:
+            leave(counts)
 
     @property
     def jax(self):
@@ -136,6 +142,7 @@ class Device:
 
 
 _stack: list[Device] = []
+_counts: list = []  # what `enter` has said, or None, for each device that is one of `with`
 _default: list = [None]
 _absent: list = [None]
 

@@ -9,9 +9,7 @@ import numpy as np
 
 from .. import config
 from ..errors_storage import from_xla
-from . import (
-    by_numpy, costs, crowd, gather, hasty, ledger, little, nodewise, parts, prologue, sight, traceable,
-)  # fmt: skip
+from . import by_numpy, costs, crowd, gather, hasty, ledger, little, nodewise, parts, prologue, sight, traceable
 from .beside import beside
 from .chain import abstract, concretely
 from .channel_order import stays, stored_order

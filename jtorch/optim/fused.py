@@ -36,15 +36,18 @@ class _Options:
 
 
 class _Untensored:
-    """What a compiled region asks of an optimizer some of whose numbers are tensors: those are inputs of the step."""
+    """What a compiled region asks of an optimizer some of whose numbers are tensors: those are inputs of the step, and must be the same."""
 
-    __slots__ = ("whole", "flags", "state", "_numbers")
+    __slots__ = ("whole", "state", "_numbers")
 
     def __init__(self, optimizer):
         self.whole = optimizer
-        self.flags = optimizer.flags
         self.state = optimizer.state
         self._numbers = optimizer.numbers
+
+    def flags(self, group):
+        tensors = {k: v._storage for k, v in self._numbers(group).items() if isinstance(v, Tensor)}
+        return self.whole.flags(group) | {"tensors": tensors}
 
     def numbers(self, group):
         return {k: v for k, v in self._numbers(group).items() if not isinstance(v, Tensor)}
@@ -95,7 +98,8 @@ class FusedGroup:
         kept = [s[name] for name in names for s in states]
         inputs = [*steps, *extra.values(), *params, *[p._grad for p in params], *kept]
         asked = _Untensored(optimizer) if options.extra else optimizer
-        update.record(inputs, tuple(numbers.values()), [*steps, *params, *kept], (asked, group, options.flags))
+        flags = asked.flags(group) if options.extra else options.flags
+        update.record(inputs, tuple(numbers.values()), [*steps, *params, *kept], (asked, group, flags))
 
     def _options(self, optimizer, group, kind):
         options = self.options.get((id(group), kind))

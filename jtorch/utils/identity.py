@@ -2,6 +2,8 @@
 
 import weakref
 
+from ..handles import Reference
+
 __all__ = ["set_module", "swap_tensors"]
 
 
@@ -18,7 +20,7 @@ def swap_tensors(t1, t2) -> None:
     Class, attributes and everything that makes the tensor change places; the objects stay.
     """
     for name, t in (("t1", t1), ("t2", t2)):
-        if weakref.getweakrefs(t):
+        if any(type(reference) is not Reference for reference in weakref.getweakrefs(t)):
             raise RuntimeError(f"Cannot swap {name} because it has weakref associated with it")
     first, second = type(t1), type(t2)
     slots = sorted({s for c in (first, second) for k in c.__mro__ for s in _slots(k)})

@@ -146,6 +146,15 @@ def gradients_of_arguments(t, compiler):
     return [(p.tolist(), p.grad.tolist()) for p in given]
 
 
+def one_argument_twice(t, compiler):
+    compiled, x = compiler(lambda x, y: (x.mul_(2), y)), t.ones(3)
+    found = []
+    for other in (x, x, x, x.detach(), x.detach(), x):
+        first, second = compiled(x, other)
+        found.append((first is x, second is other, x.tolist()))
+    return found
+
+
 def copies(t, compiler):
     module = t.nn.Linear(3, 2)
     compiled, x = compiler(module), t.ones(3)
@@ -166,6 +175,7 @@ LEFT = {
     "a mode of inference": of_inference,
     "gradients of arguments": gradients_of_arguments,
     "a copy": copies,
+    "one argument twice": one_argument_twice,
     "+= of a list": extended(lambda: [0], add),
     "+= of a deque": extended(collections.deque, add),
     "*= of a list": extended(lambda: [0, 1], double),

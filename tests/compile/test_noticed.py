@@ -1,20 +1,23 @@
-"""What the code of a region asks and changes: replays notice it, and leave nothing out."""
+"""What the code of a region asks for: replays notice where the answer is another one."""
 
+import abc
 import argparse
 import collections
+import collections.abc
+import contextlib
 import dataclasses
 import functools
+import inspect
 import operator
 import sys
 import threading
 import types
+import typing
 import weakref
 
-import numpy as np
 import pytest
 
 import jtorch
-from tests.oracle import both
 
 CHOICES = (
     jtorch.sin, jtorch.cos, jtorch.exp, jtorch.tanh, jtorch.sigmoid, jtorch.neg, jtorch.abs, jtorch.square, jtorch.atan, jtorch.erf,
@@ -63,6 +66,41 @@ class Hidden(list):
         return iter(())
 
 
+def cell():
+    k = 1
+
+    def change(new):
+        nonlocal k
+        k = new
+
+    return (lambda: k), change
+
+
+@typing.runtime_checkable
+class HasName(typing.Protocol):
+    own_name: int
+
+
+def described():
+    def asked(self):
+        """A method with an attribute."""
+
+    asked.k = 1
+    return type("Described", (), {"asked": asked})()
+
+
+def stateful():
+    made = optimizer(1.0)
+    made.state["mine"] = {"k": 1}
+    return made
+
+
+def module_of(name):
+    made = types.ModuleType("made")
+    setattr(made, name, 1)
+    return made
+
+
 def optimizer(lr):
     return jtorch.optim.SGD([jtorch.ones(1, requires_grad=True)], lr=lr)
 
@@ -96,6 +134,78 @@ def hooked(module):
     return module
 
 
+def family():
+    """An object of a class whose base has attributes of the same names, as the object has itself."""
+
+    class Base:
+        k = 1
+
+        def asked(self):
+            return 1
+
+        def __len__(self):
+            return 1
+
+    class Derived(Base):
+        k = 2
+
+        def asked(self):
+            return super().asked() + 1
+
+    made = Derived()
+    made.k = 3
+    return made
+
+
+def base(made):
+    return type(made).__mro__[1]
+
+
+class Private:
+    __slots__ = ("__k",)
+
+    def __init__(self):
+        self.__k = 1
+
+    def asked(self):
+        return self.__k
+
+    def change(self):
+        self.__k = 2
+
+
+def abstract():
+    return abc.ABCMeta("Abstract", (), {}), Keyed()
+
+
+class Counting(type):
+    k = 1
+
+
+def helper():
+    """A function that is given attributes."""
+
+
+def layer():
+    made = jtorch.nn.Linear(2, 2, bias=False)
+    made.weight.scale = 1
+    return made
+
+
+def with_gradient():
+    made = jtorch.ones(2, 2)
+    made.grad = jtorch.ones(2, 2)
+    return made
+
+
+def composed(module):
+    return sum(getattr(module, "own_" + name, 3) for name in ["a"])
+
+
+def allowed(_):
+    return 1 if jtorch.backends.cuda.flash_sdp_enabled() else 2
+
+
 # what is read, what of it a region asks, and what is done to it between two calls
 READ = {
     "an object's class": (Point, lambda p: p.asked(), lambda p: setattr(p, "__class__", Other)),
@@ -126,6 +236,31 @@ READ = {
     "a dataset": (lambda: jtorch.utils.data.TensorDataset(jtorch.ones(2)), lambda d: d.tensors[0].ndim, lambda d: vars(d).update(tensors=(jtorch.ones(1, 1),))),
     "a list of its own class": (lambda: Hidden([1]), lambda held: held[0], lambda held: held.insert(0, 2)),
     "precision": (lambda: jtorch, lambda _: 1 if jtorch.backends.cuda.matmul.allow_tf32 else 2, lambda _: jtorch.set_float32_matmul_precision("high")),
+    "a base's method": (family, lambda o: o.asked(), lambda o: setattr(base(o), "asked", lambda self: 4)),
+    "a class's attribute that its object hides": (family, lambda o: type(o).k, lambda o: setattr(type(o), "k", 5)),
+    "a special method where any name is read": (family, lambda o: len(o) + hasattr(o, "other"), lambda o: setattr(base(o), "__len__", lambda self: 2)),
+    "a private slot": (Private, lambda o: o.asked(), lambda o: o.change()),
+    "an abstract class": (abstract, lambda two: 1 if isinstance(two[1], two[0]) else 2, lambda two: two[0].register(Keyed)),
+    "derived classes": (lambda: type("Base", (), {}), lambda cls: len(cls.__subclasses__()), lambda cls: setattr(cls, "kept", type("Derived", (cls,), {}))),
+    "a metaclass's attribute": (lambda: Counting("Counted", (), {}), lambda cls: cls.k, lambda cls: setattr(cls, "k", 2)),
+    "a function's attribute to come": (lambda: types.FunctionType(helper.__code__, {}), lambda f: 1 if hasattr(f, "own") else 2, lambda f: setattr(f, "own", 1)),
+    "a module's names, composed": (lambda: types.SimpleNamespace(module=module_of("own_a")), lambda n: composed(n.module), lambda n: setattr(n.module, "own_a", 2)),
+    "a module's names to come": (lambda: types.SimpleNamespace(module=module_of("own_b")), lambda n: composed(n.module), lambda n: setattr(n.module, "own_a", 2)),
+    "a parameter's attribute": (layer, lambda m: sum(p.scale for p in m.parameters()), lambda m: setattr(m.weight, "scale", 2)),
+    "a parameter's attribute to come": (layer, lambda m: sum(hasattr(p, "own") for p in m.parameters()), lambda m: setattr(m.weight, "own", 2)),
+    "a gradient's layout": (with_gradient, lambda t: 1 if t.grad.is_contiguous() else 2, lambda t: setattr(t, "grad", jtorch.ones(2, 2).t().clone(memory_format=jtorch.preserve_format).t()[:, :1].expand(2, 2))),
+    "whether a gradient needs one": (with_gradient, lambda t: int(t.grad.requires_grad), lambda t: t.grad.requires_grad_()),
+    "a ModuleDict": (lambda: jtorch.nn.ModuleDict({"a": jtorch.nn.ReLU(), "b": jtorch.nn.ReLU()}), len, lambda d: d.pop(next(iter(d)))),
+    "a ModuleDict cleared": (lambda: jtorch.nn.ModuleDict({"a": jtorch.nn.ReLU()}), len, lambda d: d.clear()),
+    "whether parameters need gradients": (layer, lambda m: sum(p.requires_grad for p in m.parameters()), lambda m: m.weight.requires_grad_(False)),
+    "dtypes of parameters": (layer, lambda m: 1 if next(m.parameters()).dtype == jtorch.float32 else 2, lambda m: setattr(m.weight, "data", m.weight.data.half())),
+    "an optimizer's state": (lambda: optimizer(1.0), lambda o: len(o.state), lambda o: o.state.update({len(o.state): {}})),
+    "a number of an optimizer's state": (stateful, lambda o: o.state["mine"]["k"], lambda o: o.state["mine"].update(k=2)),
+    "a protocol": (Keyed, lambda o: 1 if isinstance(o, HasName) else 2, lambda o: setattr(o, "own_name", 1)),
+    "singledispatchmethod": (lambda: type("Own", (), {"f": functools.singledispatchmethod(lambda self, v: 1)}), lambda cls: cls().f(1), lambda cls: cls.f.register(int, lambda self, v: 2)),
+    "a method's attribute": (described, lambda o: o.asked.k, lambda o: setattr(type(o).asked, "k", 2)),
+    "what is in a closure's cell": (cell, lambda c: c[0].__closure__[0].cell_contents, lambda c: c[1](2)),
+    "attention's kernels": (lambda: jtorch, allowed, lambda _: jtorch.backends.cuda.enable_flash_sdp(False)),
     "autocast's dtype": (lambda: jtorch, lambda _: 1 if jtorch.get_autocast_dtype("cpu") == jtorch.bfloat16 else 2, lambda _: jtorch.set_autocast_dtype("cpu", jtorch.float16)),
 }  # fmt: skip
 
@@ -144,6 +279,96 @@ def test_what_is_asked_of_things_may_change(name):
         sys.argv[:] = argv
         jtorch.set_float32_matmul_precision("highest")
         jtorch.set_autocast_dtype("cpu", jtorch.bfloat16)
+        jtorch.backends.cuda.enable_flash_sdp(True)
+
+
+def test_what_the_compiled_function_holds():
+    held, x = [1], jtorch.ones(3) / 2
+    partial = functools.partial(lambda k, x, more=0: chosen(x, k[0] + more), held, more=1)
+    compiled = jtorch.compile(partial)
+    for change in (lambda: None, lambda: held.insert(0, 3), lambda: partial.keywords.update(more=2)):
+        change()
+        for _ in range(4):
+            assert compiled(x).tolist() == partial(x).tolist()
+    assert len(compiled._region.replays) == 3, compiled._region.why
+
+
+@contextlib.contextmanager
+def default_device(device):
+    jtorch.set_default_device(device)
+    try:
+        yield
+    finally:
+        jtorch.set_default_device(None)
+
+
+# what a block of code is under, and what a region asks of that
+UNDER = {
+    "a device": (jtorch.device("meta"), lambda: jtorch.ones(3).is_meta),
+    "the device that there is": (jtorch.device("cpu"), lambda: jtorch.ones(3).is_meta),
+    "the default device": (default_device("meta"), lambda: jtorch.ones(3).is_meta),
+    "a kernel of attention": (jtorch.nn.attention.sdpa_kernel(jtorch.nn.attention.SDPBackend.MATH), lambda: allowed(None) == 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNDER)
+def test_what_code_is_under(name):
+    under, ask = UNDER[name]
+    compiled, x = jtorch.compile(lambda x: chosen(x, ask())), jtorch.ones(3) / 2
+    for block in (contextlib.nullcontext(), under, contextlib.nullcontext()):
+        with block:
+            for _ in range(3):
+                assert compiled(x).tolist() == chosen(x, ask()).tolist()
+    assert len(compiled._region.replays) <= 2, compiled._region.why
+
+
+def test_what_is_under_a_device_each_time():
+    compiled, x = jtorch.compile(lambda x: x * 2), jtorch.ones(3)
+    for _ in range(4):
+        with jtorch.device("meta"):
+            compiled(x)
+    assert len(compiled._region.replays) == 1, compiled._region.why
+
+
+def test_inference_of_arguments():
+    compiled = jtorch.compile(lambda x: chosen(x, 1 if x.is_inference() else 2))
+    for _ in range(3):
+        compiled(jtorch.ones(3))
+    with jtorch.inference_mode():
+        x = jtorch.ones(3)
+    assert compiled(x).tolist() == chosen(x, 1).tolist()
+
+
+def test_the_variables_of_who_calls():
+    compiled, x = jtorch.compile(lambda x: chosen(x, secret_of_caller())), jtorch.ones(3) / 2
+
+    def call(secret):
+        return compiled(x).tolist()
+
+    for secret in (1, 1, 1, 1, 2, 2):
+        assert call(secret) == chosen(x, secret).tolist()
+
+
+def secret_of_caller():
+    frame = inspect.currentframe()
+    while "secret" not in frame.f_locals:
+        frame = frame.f_back
+    return frame.f_locals["secret"]
+
+
+class Shape(collections.abc.Sized):
+    k = 1
+
+    def __len__(self):
+        return 1
+
+
+def test_an_abstract_class_where_any_name_is_read():
+    made, x = Shape(), jtorch.ones(3)
+    compiled = jtorch.compile(lambda x: chosen(x, made.k + hasattr(made, "other")))
+    for _ in range(3):
+        compiled(x)
+    assert compiled._region.replays, compiled._region.why
 
 
 def test_a_view_of_a_dict():
@@ -221,116 +446,3 @@ def test_which_tensor_an_argument_is():
     for _ in range(3):
         assert known(kept).tolist() == chosen(kept, 1).tolist()
         assert known(kept.detach()).tolist() == chosen(kept, 2).tolist()
-
-
-def added(held):
-    held += [1]
-
-
-def united(held):
-    held |= {len(held)}
-
-
-def counted(held):
-    held |= {len(held): 1}
-
-
-def summed(held):
-    held += 1
-
-
-# what is kept outside, and how a region changes it without an instruction that says so
-IN_PLACE = {
-    "+= of a list": (list, added), "|= of a set": (set, united), "|= of a dict": (dict, counted), "+= of a deque": (collections.deque, added),
-    "+= of an array": (lambda: np.zeros(2), summed), "out=": (lambda: np.zeros(2), lambda a: np.add(a, 1, out=a)),
-    "copyto": (lambda: np.zeros(2), lambda a: np.copyto(a, a + 1)), "map": (list, lambda held: list(map(held.append, [1]))),
-    "partial": (list, lambda held: functools.partial(held.append, 1)()), "methodcaller": (list, lambda held: operator.methodcaller("append", 1)(held)),
-    "__init__": (list, lambda held: held.__init__([0] * (len(held) + 1))), "key": (list, lambda held: sorted([1], key=held.append)),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", IN_PLACE)
-def test_what_a_region_changes_in_place(name):
-    make, change = IN_PLACE[name]
-    held, plain = make(), make()
-
-    def region(x):
-        change(held)
-        return x * 2
-
-    compiled = jtorch.compile(region)
-    for _ in range(5):
-        change(plain)
-        compiled(jtorch.ones(3))
-        assert list(held) == list(plain)
-
-
-def test_arguments_changed_in_place():
-    def region(x, numbers, table):
-        numbers += [len(numbers)]
-        table |= {"b": x}
-        return x * 2
-
-    compiled = jtorch.compile(region)
-    for _ in range(4):
-        numbers, table, x = [1], {"a": 1}, jtorch.ones(3)
-        compiled(x, numbers, table)
-        assert numbers == [1, 1] and list(table) == ["a", "b"] and table["b"] is x
-
-
-def other_names(t):
-    kept, options = [1], {} if t is jtorch else {"backend": "eager"}
-    given = t.compile(lambda x, y: (x * 2, y), **options)
-    outside = t.compile(lambda x: (x * 2, kept), **options)
-    twice = t.compile(lambda x: (lambda made: (made, {"a": made}))([x * 2]), **options)
-    found = []
-    for _ in range(4):
-        argument = [t.ones(3), 3]
-        one, other = twice(t.ones(3))
-        found.append((given(t.ones(3), argument)[1] is argument, outside(t.ones(3))[1] is kept, one is other["a"]))
-    return found
-
-
-def test_lists_that_have_another_name():
-    both(other_names)
-
-
-# what a region leaves changed in the thread, how that is asked, and how it is undone
-LEFT = {
-    "the gradient mode": (lambda: jtorch.set_grad_enabled(False), jtorch.is_grad_enabled, lambda: jtorch.set_grad_enabled(True)),
-    "autocast": (lambda: jtorch.set_autocast_enabled("cpu", True), lambda: jtorch.is_autocast_enabled("cpu"), lambda: jtorch.set_autocast_enabled("cpu", False)),
-    "how tensors are printed": (lambda: jtorch.set_printoptions(precision=2), lambda: str(jtorch.tensor(1.2345)), lambda: jtorch.set_printoptions(profile="default")),
-    "anomaly mode": (lambda: jtorch.autograd.set_detect_anomaly(True), jtorch.is_anomaly_enabled, lambda: jtorch.autograd.set_detect_anomaly(False)),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", LEFT)
-def test_what_a_region_leaves_changed(name):
-    change, ask, undo = LEFT[name]
-
-    def region(x):
-        change()
-        return x * 2
-
-    before, compiled = ask(), jtorch.compile(region)
-    for _ in range(4):
-        try:
-            compiled(jtorch.ones(3))
-            assert ask() != before
-        finally:
-            undo()
-        assert ask() == before
-
-
-def test_hooks_that_a_region_registers():
-    weight = jtorch.ones(3, requires_grad=True)
-
-    def region(x):
-        weight.register_hook(lambda grad: grad * 2)
-        return x * 2
-
-    compiled = jtorch.compile(region)
-    for _ in range(4):
-        compiled(jtorch.ones(3))
-    weight.sum().backward()
-    assert weight.grad[0].item() == 16.0

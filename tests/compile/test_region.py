@@ -334,17 +334,20 @@ def test_a_module_compiled_in_place_gives_the_plain_numbers():
     assert region(net._compiled_call_impl).seen or region(net._compiled_call_impl).replays
 
 
+@pytest.mark.parametrize("another", [False, True])
 @pytest.mark.parametrize("name", ["SGD", "Adam"])
-def test_a_learning_rate_that_is_a_tensor_is_an_input_of_the_replay(name):
+def test_a_learning_rate_that_is_a_tensor_is_an_input_of_the_replay(name, another):
     def weights(compiled):
         net, opt = model(optimizer=name)
         lr = opt.param_groups[0]["lr"] = jtorch.tensor(0.05)
         step = jtorch.compile(make_step(net, opt)) if compiled else make_step(net, opt)
         seen = []
-        for x, y in batches():
+        for k, (x, y) in enumerate(batches(8)):
             step(x, y)
             seen.append(net[0].weight.sum().item())
             lr.mul_(0.5)
+            if another and k == 3:
+                lr = opt.param_groups[0]["lr"] = jtorch.tensor(0.5)
         return seen, step
 
     expected, _ = weights(False)

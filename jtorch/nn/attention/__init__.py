@@ -3,7 +3,7 @@
 import contextlib
 import enum
 
-from ...backends import attention_kernels
+from ...backends import allowing, attention_kernels
 
 __all__ = [
     "SDPBackend", "WARN_FOR_UNFUSED_KERNELS", "activate_flash_attention_impl", "current_flash_attention_impl", "list_flash_attention_impls",
@@ -37,12 +37,8 @@ def sdpa_kernel(backends, set_priority=False):
         f"Backend must be an instance of SDPBackend or a list of SDPBackend instances, got {type(backends).__name__}"
     )
     asked = backends if isinstance(backends, list) else [backends]
-    before = dict(attention_kernels)
-    attention_kernels.update({name: kernel in asked for kernel, name in _SETTINGS.items()})
-    try:
-        yield {}
-    finally:
-        attention_kernels.update(before)
+    with allowing(**{name: kernel in asked for kernel, name in _SETTINGS.items()}) as made:
+        yield made
 
 
 _SETTINGS = {

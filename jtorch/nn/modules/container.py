@@ -266,6 +266,7 @@ class ModuleDict(Module):
         self.add_module(key, module)
 
     def __delitem__(self, key):
+        mutations[0] += 1
         del self._modules[key]
 
     def __len__(self):
@@ -279,6 +280,7 @@ class ModuleDict(Module):
 
     def clear(self):
         """Remove all modules."""
+        mutations[0] += 1
         self._modules.clear()
 
     def pop(self, key):
