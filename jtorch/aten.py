@@ -4,7 +4,7 @@ torch.library."""
 from . import complex_views, creation, methods, random_tensors
 from .aten_backward import BACKWARD
 from .aten_losses import LOSSES
-from .core import dtype as dtypes
+from .aten_orders import METHODS, ORDERS, late
 from .core.record import tls
 from .dispatch import dispatched, function_of, override
 from .dispatch.dispatched import OpOverload as OpOverload
@@ -55,46 +55,11 @@ def _convolved(
     return call(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
 
 
-def _index(self, indices):
-    if not indices:
-        raise IndexError("at least one index must be provided")
-    return self[tuple(slice(None) if i is None else i for i in indices)]
-
-
-def _softmax_of(name):
-    """torch's softmax; half_to_float: half precision goes in and single comes out."""
-
-    def call(self, dim, half_to_float):
-        return lookup("torch", name)(self, dim, dtype=dtypes.float32 if half_to_float else None)
-
-    return call
-
-
-_PADS = {"reflection": "reflect", "replication": "replicate"}
-
-
-def _padded(mode, n):
-    """The padding of the last n dimensions."""
-
-    def call(self, padding):
-        if self.dim() not in (n + 1, n + 2):
-            raise RuntimeError(
-                f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for "
-                f"input, but got: {list(self.shape)}"
-            )
-        return lookup("nn.functional", "pad")(self, tuple(padding), mode)
-
-    return call
-
-
 _MADE_HERE = {
     **BACKWARD,
     **LOSSES,
-    "_softmax": _softmax_of("softmax"),
-    "_log_softmax": _softmax_of("log_softmax"),
-    **{f"{n}_pad{d}d": _padded(mode, d) for n, mode in _PADS.items() for d in (1, 2, 3)},
+    **ORDERS,
     "equal": methods.equal,
-    "index": _index,
     "lift_fresh": lambda self: self,
     "lift_fresh_copy": lambda self: self.clone(),
     "sym_size": lambda self, dim=None: self.shape if dim is None else self.shape[dim],
@@ -124,7 +89,9 @@ def __getattr__(name):
         fn = getattr(Tensor, name)
     elif name in _FACTORIES:
         fn = getattr(creation, name, None) or getattr(random_tensors, name)
-    else:
+    elif name in METHODS:
+        fn = getattr(Tensor, name)
+    elif (fn := late(name)) is None:
         fn = next((found for space in _SPACES if (found := operator(space, name)) is not None), None)
     if fn is None and name.endswith("_"):
         fn = getattr(Tensor, name, None)

@@ -1,6 +1,7 @@
 """Operators of PyTorch's derivatives: `<name>_backward` and its like, as `torch.ops.aten` has them."""
 
-from .aten_losses import REDUCTIONS
+from .aten_losses import LOSSES, REDUCTIONS
+from .aten_orders import ORDERS, RESAMPLED, resampled
 from .autograd import entry, grad_mode
 from .autograd.derive import differentiable
 from .core.record import tls
@@ -52,6 +53,25 @@ def _gradient(name):
 
     def backward(grad_output, self, *args, **kwargs):
         return by_tape(lookup("nn.functional", name), (self, *args), kwargs, [(0, None)], (grad_output,))
+
+    return backward
+
+
+def _of(function):
+    """The same of a function that takes its arguments in the operator's order."""
+
+    def backward(grad_output, self, *args, **kwargs):
+        return by_tape(function, (self, *args), kwargs, [(0, None)], (grad_output,))
+
+    return backward
+
+
+def _resampled_backward(mode, n, aligned):
+    """The gradient of a resampling, which is that of any image of the same size."""
+
+    def backward(grad_output, output_size, input_size, *args, **kwargs):
+        image = grad_output.new_zeros(input_size)
+        return by_tape(resampled(mode, n, aligned), (image, output_size, *args), kwargs, [(0, None)], (grad_output,))
 
     return backward
 
@@ -123,10 +143,6 @@ def _slice_backward(grad_output, input_sizes, dim, start, end, step):
     return lookup("torch", "slice_scatter")(grad_output.new_zeros(input_sizes), grad_output, dim, start, end, step)
 
 
-def _log_softmax_backward_data(grad_output, output, dim, input_dtype):
-    return function_of(registry.OPS["log_softmax_grad"])(grad_output, output, dim).to(input_dtype)
-
-
 def _mse_loss_backward(grad_output, self, target, reduction):
     found = (self - target) * 2 * grad_output
     return found / self.numel() if reduction == 1 else found
@@ -152,8 +168,24 @@ def _nll_loss_backward(grad_output, self, target, weight, reduction, ignore_inde
     return by_tape(call, (self,), {}, [(0, None)], (grad_output,))
 
 
+def _adaptive_mean_backward(grad_output, self, n):
+    return _gradient(f"adaptive_avg_pool{n}d")(grad_output, self, tuple(grad_output.shape[-n:]))
+
+
+_OF_ONE = (
+    "avg_pool2d", "avg_pool3d", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "mish", "silu", "softplus", "softshrink",
+)  # fmt: skip
 BACKWARD = {
-    **{f"{n}_backward": _gradient(n) for n in ("gelu", "hardsigmoid", "hardswish", "mish", "silu", "softplus")},
+    **{f"{n}_backward": _gradient(n) for n in _OF_ONE},
+    **{
+        f"{n}_backward": _of(LOSSES[n])
+        for n in ("binary_cross_entropy", "huber_loss", "smooth_l1_loss", "soft_margin_loss")
+    },
+    **{f"{n}_backward": _of(ORDERS[n]) for n in ORDERS if "_pad" in n},
+    **{f"{n}_backward": _resampled_backward(*how) for n, how in RESAMPLED.items()},
+    "_adaptive_avg_pool2d_backward": lambda grad_output, self: _adaptive_mean_backward(grad_output, self, 2),
+    "_adaptive_avg_pool3d_backward": lambda grad_output, self: _adaptive_mean_backward(grad_output, self, 3),
+    "log_sigmoid_backward": lambda grad_output, self, buffer: _gradient("logsigmoid")(grad_output, self),
     "sigmoid_backward": lambda grad_output, output: grad_output * output * (1 - output),
     "tanh_backward": lambda grad_output, output: grad_output * (1 - output * output),
     "threshold_backward": _threshold_backward,
@@ -163,7 +195,6 @@ BACKWARD = {
     "embedding_dense_backward": _embedding_dense_backward,
     "select_backward": _select_backward,
     "slice_backward": _slice_backward,
-    "_log_softmax_backward_data": _log_softmax_backward_data,
     "mse_loss_backward": _mse_loss_backward,
     "nll_loss_forward": _nll_loss_forward,
     "nll_loss_backward": _nll_loss_backward,

@@ -83,7 +83,7 @@ softmax.vjp(input=lambda g, dim, out: softmax_grad(g, out, dim))
 log_softmax.vjp(input=lambda g, dim, out: log_softmax_grad(g, out, dim))
 
 
-@op(where="", out=False)
+@op(where="", out=False, grad_name="SoftmaxBackwardDataBackward0")
 @widened
 def softmax_grad(grad: Array, out: Array, dim: int) -> Array:
     """The cotangent of softmax's input."""
@@ -91,7 +91,7 @@ def softmax_grad(grad: Array, out: Array, dim: int) -> Array:
     return weighted - out * _total(weighted, dim)
 
 
-@op(where="", out=False)
+@op(where="", out=False, grad_name="LogSoftmaxBackwardDataBackward0")
 @widened
 def log_softmax_grad(grad: Array, out: Array, dim: int) -> Array:
     """The cotangent of log_softmax's input."""
@@ -325,7 +325,19 @@ def selu(input: Array, inplace: bool = False) -> Array:
 elu.vjp(input=lambda g, input, alpha: _elu_slope(g, input, alpha))
 celu.vjp(input=lambda g, input, alpha: _elu_slope(g, input, alpha, 1.0, 1 / alpha))
 selu.vjp(input=lambda g, input: _elu_slope(g, input, SELU_ALPHA * SELU_SCALE, SELU_SCALE))
-for record in (elu, celu, selu):
+
+
+@op(promote=PROMOTE, where="", grad_name="EluBackward0")
+@widened
+def scaled_elu(input: Array, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Array:
+    """`scale * input` above zero, `alpha * scale * (exp(input_scale * input) - 1)` below: elu as PyTorch's kernel has it."""
+    return _elu(input, alpha * scale, scale, input_scale)
+
+
+scaled_elu.vjp(
+    input=lambda g, input, alpha, scale, input_scale: _elu_slope(g, input, alpha * scale, scale, input_scale)
+)
+for record in (elu, celu, selu, scaled_elu):
     floats_only(record, "elu_cpu")
 floats_only(leaky_relu, "leaky_relu_cpu")
 
@@ -342,6 +354,7 @@ def _refused(name):
 elu.derives_in_place(_negative("elu", "alpha"), by_result=True)
 celu.derives_in_place(_negative("elu", "alpha"), by_result=True)
 selu.derives_in_place(by_result=True)
+scaled_elu.derives_in_place(_negative("elu", "alpha"), by_result=True)
 leaky_relu.derives_in_place(_negative("leakyReLu", "negative_slope"), by_result=True)
 threshold.derives_in_place()
 

@@ -103,6 +103,65 @@ def _softmax_backward_data(grad_output: Array, output: Array, dim: int, input_dt
     return activation.softmax_grad(grad_output, output, dim).to(input_dtype)
 
 
+@composite(where="torch", out="exact")
+def _log_softmax_backward_data(grad_output: Array, output: Array, dim: int, input_dtype):
+    """The cotangent of log_softmax's input."""
+    return activation.log_softmax_grad(grad_output, output, dim).to(input_dtype)
+
+
+@composite(where="torch", out="exact")
+def _softmax(input: Array, dim: int, half_to_float: bool):
+    """softmax; `half_to_float`: half precision goes in and single comes out."""
+    return activation.softmax(input, dim, dtypes.float32 if half_to_float else None)
+
+
+@composite(where="torch", out="exact")
+def _log_softmax(input: Array, dim: int, half_to_float: bool):
+    """log_softmax; `half_to_float`: half precision goes in and single comes out."""
+    return activation.log_softmax(input, dim, dtypes.float32 if half_to_float else None)
+
+
+@op(where="torch", out=False, grad_name="MaskedSoftmaxBackward0")
+def _masked_softmax(input: Array, mask: Array, dim: int | None = None, mask_type: int | None = None) -> Array:
+    """softmax of what the mask does not hide; nan where it hides everything.
+
+    mask_type: 0, a mask (L, L) of attention scores (B, H, L, L); 1, a mask (B, L) of keys; 2, a mask of `input`'s shape.
+    """
+    if mask.shape != input.shape:
+        mask = mask[:, None, None, :] if mask_type else mask
+    hidden = jnp.broadcast_to(mask, input.shape)
+    dim = (input.ndim - 1 if dim is None else dim) % max(input.ndim, 1)
+    shown = jnp.where(hidden, jnp.asarray(-jnp.inf, input.dtype), input)
+    out = jnp.where(hidden, jnp.zeros((), input.dtype), activation._softmax(shown, dim, None))
+    empty = jnp.all(hidden, axis=dim, keepdims=True) if input.ndim else hidden
+    return jnp.where(empty, jnp.asarray(jnp.nan, input.dtype), out)
+
+
+_masked_softmax.vjp(
+    input=lambda g, mask, dim, out: activation.softmax_grad(
+        g, jnp.where(jnp.isnan(out), jnp.zeros((), out.dtype), out), -1 if dim is None else dim
+    )
+)
+
+
+@_masked_softmax.check
+def _check_masked_softmax(input, mask, dim=None, mask_type=None):
+    if mask.dtype.category != dtypes.BOOL:
+        raise RuntimeError("Mask should be a boolean tensor")
+    if mask.shape != input.shape:
+        if mask_type is None:
+            raise RuntimeError("Mask Type should be defined")
+        planes = input.ndim == 4 and mask_type < 2
+        if not planes or mask.shape != ((input.shape[0], input.shape[3]) if mask_type else input.shape[2:]):
+            shape = ("be (L, L)", "be (B, L)", "match input shape")[mask_type if planes else 2]
+            raise RuntimeError(f"For mask_type == {mask_type if planes else 2} mask shape should {shape}")
+    if dim is not None:
+        one_dim(dim, input.ndim)
+
+
+_masked_softmax.lack(masked_softmax="int bool complex")
+
+
 @op(where="", out=False)
 def native_dropout_backward(grad_output: Array, mask: Array, scale: float) -> Array:
     """The cotangent of dropout's input."""

@@ -56,13 +56,23 @@ def _scan_windows(x, at, kernel, geo, out):
     nan = jnp.issubdtype(x.dtype, jnp.floating)
     for tap, part in enumerate(windows(x, kernel, out, geo, at, lowest(x.dtype))):
         if best is None:
-            best, where = part, jnp.zeros(part.shape, jnp.int32)
+            best, where = part, _first_inside(part.shape, at, kernel, geo)
             continue
         better = part > best
         if nan:
             better |= part != part
         best, where = jnp.where(better, part, best), jnp.where(better, jnp.int32(tap), where)
     return best, where
+
+
+def _first_inside(shape, at, kernel, geo):
+    """The first tap of each window that is not in the padding before: what a window with nothing larger than that goes to."""
+    first = jnp.zeros(shape, jnp.int32)
+    for i, taps in enumerate(np.cumprod((1, *kernel[:0:-1]))[::-1]):
+        if geo.lo[i]:
+            before = geo.lo[i] - lax.broadcasted_iota(jnp.int32, shape, at + i) * geo.stride[i]
+            first = first + jnp.maximum(before + geo.dilation[i] - 1, 0) // geo.dilation[i] * int(taps)
+    return first
 
 
 def _reduce_windows(x, at, kernel, geo, out):
@@ -90,8 +100,6 @@ def _flat_index(tap, at, kernel, geo, spatial):
     for i in reversed(range(len(kernel))):
         position = lax.broadcasted_iota(jnp.int64, tap.shape, at + i) * geo.stride[i] - geo.lo[i]
         position = position + rest % kernel[i] * geo.dilation[i]
-        if geo.lo[i]:  # of a window without anything larger than the padding the first that lies inside
-            position = jnp.where(position < 0, position % geo.dilation[i], position)
         rest = rest // kernel[i]
         index = index + position * math.prod(spatial[i + 1 :])
     return index

@@ -296,6 +296,8 @@ def _quantile(input, q, dim, keepdim, interpolation, skip_nan):
     numbers = jnp.sum(~jnp.isnan(x), axis=-1, keepdims=True)
     last = (jnp.maximum(numbers, 1) if skip_nan else jnp.full_like(numbers, x.shape[-1])) - 1
     rank = q.reshape(-1) * last.astype(x.dtype)
+    if not skip_nan:  # one nan is the quantile, and the gradient its own: nans are the last
+        rank = jnp.where(numbers < x.shape[-1], last.astype(x.dtype), rank)
     if interpolation == "nearest":
         rank = jnp.round(rank)
     elif interpolation == "lower":
@@ -304,11 +306,11 @@ def _quantile(input, q, dim, keepdim, interpolation, skip_nan):
         rank = jnp.ceil(rank)
     below = jnp.floor(rank)
     low, high = (jnp.take_along_axis(x, r.astype(jnp.int64), axis=-1) for r in (below, jnp.ceil(rank)))
-    share = jnp.full_like(rank, 0.5) if interpolation == "midpoint" else rank - below
-    out = jnp.where(share < 0.5, low + share * (high - low), high - (high - low) * (1 - share))
-    out = jnp.where(low == high, low, out)
-    if not skip_nan:
-        out = jnp.where(numbers < x.shape[-1], jnp.asarray(jnp.nan, x.dtype), out)
+    if interpolation in ("linear", "midpoint"):
+        share = jnp.full_like(rank, 0.5) if interpolation == "midpoint" else rank - below
+        out = jnp.where(share < 0.5, low + share * (high - low), high - (high - low) * (1 - share))
+    else:
+        out = low
     out = jnp.moveaxis(out, -1, 0)  # (q, ...)
     if keepdim:
         kept = (1,) * len(shape) if dim is None else _with_one(shape, dim)

@@ -131,6 +131,16 @@ CASES = HISTOGRAMS | {
     "quantiles of one slice side by side": lambda t: t.quantile(
         t.arange(24.0).reshape(2, 3, 4), t.tensor([0.1, 0.5]), 1, True
     ),
+    **{
+        f"quantiles between equals, {mode}": lambda t, mode=mode: [
+            [q.detach(), t.autograd.grad(q, x, t.tensor([1.0, 2.0, 4.0]))]
+            for row in ([1.0, 1, 2, 3], [INF, INF, INF], [1, INF, INF, 2], [-INF, 1, 2], [3, float("nan"), 1])
+            for call in (t.quantile, t.nanquantile)
+            for x in [t.tensor(row, requires_grad=True)]
+            for q in [call(x, t.tensor([0.3, 0.5, 0.8]), interpolation=mode)]
+        ]
+        for mode in ("linear", "lower", "higher", "midpoint", "nearest")
+    },
     "slope of norms at zero": slopes([0.0, 0.0], 0.5, 1, 2, 3, INF, -1, -INF),
     "slope of norms of complex numbers": lambda t: [
         t.autograd.grad(call(x, order), x)

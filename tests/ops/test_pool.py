@@ -44,6 +44,24 @@ def test_gradients(size, n, out, kind):
             np.testing.assert_allclose(got, want)
 
 
+@pytest.mark.parametrize("dilation, stride, kernel", [(1, 2, 3), (1, 1, 3), (2, 2, 3), (1, 2, 7)])
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_nothing_larger_than_the_padding(n, dilation, stride, kernel):
+    def program(t):
+        x = t.full((1, 2, *(9,) * n), -float("inf"))
+        x[0, 1, 5:] = 1.0
+        x.requires_grad_()
+        pool = getattr(t.nn.functional, f"max_pool{n}d")
+        found = [
+            pool(x, kernel, stride, kernel // 2, dilation),
+            pool(x, kernel, stride, kernel // 2, dilation, return_indices=True),
+        ]
+        outs = [found[0], found[1][0]]
+        return found, [t.autograd.grad(o, x, 1 + t.arange(1.0 * o.numel()).reshape(o.shape)) for o in outs]
+
+    both(program)
+
+
 def test_tangent_is_of_the_first_of_equals():
     pool = lambda x: jtorch.nn.functional.max_pool1d(x, 3)
     x, t = jtorch.tensor([[[1.0, 1.0, 0.0]]]), jtorch.tensor([[[1.0, 2.0, 3.0]]])
