@@ -214,7 +214,7 @@ def run(device):
     torch.manual_seed(0)
     block = lambda: torch.nn.Sequential(torch.nn.Linear(6, 12), torch.nn.Tanh(), torch.nn.Linear(12, 6), torch.nn.LayerNorm(6))
     model = torch.nn.Sequential(*(block() for _ in range(4))).to(device)
-    optimizer = torch.optim.AdamW(model.parameters(), 0.01)
+    optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
     for _ in range(3):
         optimizer.zero_grad()
         model(torch.randn(3, 6).to(device)).square().mean().backward()
