@@ -141,6 +141,19 @@ CASES = HISTOGRAMS | {
         ]
         for mode in ("linear", "lower", "higher", "midpoint", "nearest")
     },
+    "slopes of segments' products, with zeros and nan": lambda t: [
+        t.autograd.grad(
+            t.segment_reduce(x, "prod", lengths=t.tensor([1, 2, 3, 0]), initial=start), x, t.tensor([1.0, 2, 3, 4])
+        )
+        for row in (
+            [1, float("nan"), 3, 4, 5, 5],
+            [0, 2, 3, 0, 0, 4],
+            [float("nan"), float("nan"), 1, 0, float("nan"), 2],
+            [2, 0, 3, 1, 2, 0],
+        )
+        for start in (None, 2.0, 0.5)
+        for x in [t.tensor(row, dtype=t.float32, requires_grad=True)]
+    ],
     "slope of norms at zero": slopes([0.0, 0.0], 0.5, 1, 2, 3, INF, -1, -INF),
     "slope of norms of complex numbers": lambda t: [
         t.autograd.grad(call(x, order), x)
