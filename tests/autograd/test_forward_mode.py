@@ -64,7 +64,7 @@ def added(y):
     z = y.view(1, 4).squeeze_().unsqueeze_(1)
     z[1:].add_(z[:-1].clone())
     y.t_()
-for change in (lambda y: y.t_(), lambda y: y.transpose_(0, 1).mul_(y), lambda y: y.unsqueeze_(1).squeeze_(1).swapaxes_(0, 1),
+for change in (lambda y: y.t_(), lambda y: y.transpose_(0, 1).mul_(3), lambda y: y.unsqueeze_(1).squeeze_(1).swapaxes_(0, 1),
                lambda y: y.unsqueeze_(0), added):
     print(jvp(turned(change), (x,), (v,)), jacfwd(lambda x: turned(change)(x)[1])(x))
 print(jvp(turned(lambda y: y.as_strided_((2, 2), (1, 2))), (x,), (v,)))
