@@ -542,6 +542,11 @@ def test_an_extreme_that_is_nan_has_gradients_of_nan(name, kind):
 
 def test_zeros_with_a_sign_and_steps_of_nan():
     both(lambda t: t.asinh(t.tensor([complex(re, im) for re in (0.0, -0.0) for im in (-1.5, 1.5, 0.5)])))
+    cuts = [complex(re, im) for re in (-2.0, -1.0, 0.5, 2.0) for im in (0.0, -0.0)]
+    for name in ("sqrt", "rsqrt", "asin", "acos", "acosh", "atanh", "log"):
+        both(lambda t, name=name: getattr(t, name)(t.tensor(cuts).requires_grad_()))
+        both(lambda t, name=name: getattr(t, name)(t.tensor(cuts, dtype=t.complex128).conj()))
+    both(lambda t: [t.tensor(cuts) ** n for n in (0.5, -0.5, 0.3)])
     both(lambda t: t.heaviside(t.tensor([math.nan, 2, -1, 0], dtype=t.bfloat16), t.ones(4, dtype=t.bfloat16)))
     both(lambda t: t.zeros(0, dtype=t.bfloat16).median())
     ends = [0.0, 1.0, math.inf, math.nan, 3e4, -1.0]
