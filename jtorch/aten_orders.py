@@ -116,6 +116,15 @@ def _tensordot(self, other, dims_self, dims_other):
     return lookup("torch", "tensordot")(self, other, (list(dims_self), list(dims_other)))
 
 
+def _resize(self, size, *, memory_format=None):
+    """A copy, resized: the method of that name resizes the tensor itself."""
+    return self.clone().resize_(size, memory_format=memory_format)
+
+
+def _resize_as(self, the_template, *, memory_format=None):
+    return self.clone().resize_as_(the_template, memory_format=memory_format)
+
+
 ORDERS = {
     "index": index,
     "_unsafe_index": index,
@@ -129,12 +138,14 @@ ORDERS = {
     **{f"adaptive_max_pool{n}d": _adaptive_max(n) for n in (1, 2, 3)},
     **{f"max_unpool{n}d": _max_unpool(n) for n in (2, 3)},
     "tensordot": _tensordot,
+    "resize": _resize,
+    "resize_as": _resize_as,
 }
 
 # Operators that are methods of a tensor.
 METHODS = frozenset(
     "chalf cpu dense_dim element_size is_complex is_conj is_floating_point is_inference is_neg is_nonzero is_set_to is_signed "
-    "new_empty_strided pin_memory ravel reshape_as resize resize_as resolve_conj resolve_neg sparse_dim sparse_mask sum_to_size "
+    "new_empty_strided pin_memory ravel reshape_as resolve_conj resolve_neg sparse_dim sparse_mask sum_to_size "
     "to_dense to_sparse to_sparse_bsc to_sparse_bsr to_sparse_csc to_sparse_csr type_as".split()
 )
 # Functions of torch, by the modules that have them.

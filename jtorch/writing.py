@@ -282,6 +282,8 @@ def layout_inplace(name):
             apart.version += 1
         else:
             self._storage.version += 1
+        if me.special is not None and "_tangent" in made.__dict__:  # of forward mode: it is turned too
+            self.__dict__["_tangent"] = made.__dict__["_tangent"]
         return _swap_meta(self, made)
 
     view = copy.copy(registry.VIEWS[registry.ALIASES.get(name, name)])

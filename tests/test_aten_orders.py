@@ -39,6 +39,7 @@ OTHERS = [
     "(o.slice(x, 0, 1), o.index(x, [None, t.tensor([1, 2])]))", "o._unsafe_index(x, [t.tensor([1, 2])])", "o._unsafe_index_put(x, [None, t.tensor([1, 2])], g[:, :2])",
     "o._unsafe_index_put(x, [t.tensor([1, 1])], g[:2], True)", "o.tensordot(x, g, [0, 1], [0, 1])", "tuple(o._foreach_add([x, g], [g, x]))", "tuple(o._foreach_mul.Scalar([x, g], 2.0))",
     "o.hann_window(4) * x", "o.fill(x, 2.0)", "o.fill.Tensor(x, x[0, 0])", "(o.resolve_conj(x), o.ravel(x), o.sum_to_size(x, [1, 4]), o.reshape_as(x, t.ones(4, 3)))",
+    "(lambda y, z: (y, z * 1, x))(o.resize(x.detach(), [2, 2]), o.resize_as(x.detach(), t.ones(1, 2, 2, 3).to(memory_format=t.channels_last), memory_format=t.preserve_format))",
     "o.embedding_bag(x, t.tensor([0, 2, 1]), t.tensor([0, 2]), False, 1)[0]", "o._embedding_bag(x, t.tensor([0, 2, 1]), t.tensor([0, 2]))[0]",
 ]  # fmt: skip
 

@@ -54,17 +54,23 @@ def _segments(data: Array, bounds: Array, reduce: str, initial: float | None, ax
 
 
 _segments.vjp(
-    data=lambda g, data, bounds, reduce, axis, out: _segments_grad(g, data, bounds, out, reduce, axis),
+    data=lambda g, data, bounds, reduce, initial, axis, out: _segments_grad(
+        g, data, bounds, out, reduce, initial, axis
+    ),
 )
 
 
 @op(where="", out=False)
-def _segments_grad(grad: Array, data: Array, bounds: Array, out: Array, reduce: str, axis: int) -> Array:
+def _segments_grad(
+    grad: Array, data: Array, bounds: Array, out: Array, reduce: str, initial: float | None, axis: int
+) -> Array:
     """The cotangent of the data of `_segments`."""
-    return _by_row(lambda g, x, b, o: _share(g, x, b, o, reduce), axis)(grad, data, bounds, out)
+    return _by_row(lambda g, x, b, o: _share(g, x, b, o, reduce, 1 if initial is None else initial), axis)(
+        grad, data, bounds, out
+    )
 
 
-def _share(g, x, bounds, out, reduce):
+def _share(g, x, bounds, out, reduce, initial):
     segments = bounds.shape[0] - 1
     ids = _members(bounds, x.shape[0])
     spread = lambda v: jnp.concatenate([v, jnp.zeros_like(v[:1])])[ids] if segments else jnp.zeros_like(x)
@@ -77,11 +83,13 @@ def _share(g, x, bounds, out, reduce):
         hit = ((x == spread(out)) | (jnp.isnan(x) & jnp.isnan(spread(out)))).astype(x.dtype)
         return hit * spread(g / jnp.maximum(total(hit), 1))
     if reduce == "prod":
-        zero = x == 0
-        zeros = spread(total(zero.astype(x.dtype)))
-        others = jax.ops.segment_prod(jnp.where(zero, 1, x), ids, segments + 1)[:segments]
-        alone = jnp.where(zero, (zeros == 1) * spread(others), (zeros == 0) * spread(out) / jnp.where(zero, 1, x))
-        return spread(g) * alone
+        nan = jnp.isnan(x)
+        odd = (x == 0) | nan  # by these the product is not divided: it is taken of the others
+        count = lambda mask: spread(total(mask.astype(x.dtype)))
+        others = jax.ops.segment_prod(jnp.where(odd, 1, x), ids, segments + 1)[:segments] * initial
+        none = jnp.where(count(nan) > nan, jnp.asarray(jnp.nan, x.dtype), jnp.zeros((), x.dtype))
+        one = jnp.where(count(odd) == 1, spread(others.astype(x.dtype)), none)
+        return spread(g) * jnp.where(odd, one, jnp.where(count(odd) == 0, spread(out) / jnp.where(odd, 1, x), none))
     return spread(g)
 
 

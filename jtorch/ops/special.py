@@ -1,7 +1,9 @@
 """Special functions with derivatives: error, gamma, entropy, zeta. Knows arrays, never Tensor."""
 
 import builtins
+import functools
 import math
+from fractions import Fraction
 
 import jax
 import jax.numpy as jnp
@@ -114,6 +116,7 @@ def _zeta(order, x):
     deep = x < -_FAR
     out = lax.cond(jnp.any(deep), lambda: jnp.where(deep, _reflected_zeta(order, x), out), lambda: out)
     whole = (x <= 0) & (x == jnp.floor(x))
+    out = jnp.where(order > 1e20, jnp.where(x < 1, jnp.inf, jnp.where(x == 1, 1, jnp.nan)), out)
     out = jnp.where(whole | (order == 1), jnp.inf, out)
     undefined = (order < 1) | ((x < 0) & ~whole & (order != jnp.floor(order)))
     return jnp.where(undefined & (order != 1), jnp.nan, out)
@@ -468,14 +471,58 @@ def _gamma_parts(a, x, small):
     return jnp.where(low, lower, 1 - upper), jnp.where(low, 1 - lower, upper)
 
 
+@functools.cache
+def _temme(terms, powers):
+    """The coefficients of Temme's expansion: rows for powers of 1 / a, columns for powers of eta (DLMF 8.12)."""
+    most = powers + 2 * terms + 3
+    series = [Fraction(0), Fraction(1)]  # of x / a - 1 in powers of eta
+    for n in range(2, most + 1):
+        known = builtins.sum(series[j] * series[n + 1 - j] * (n + 1 - j) for j in range(2, n))
+        series.append((series[n - 1] - known) / (n + 1))
+    first = [Fraction(-1, 3), *((n + 2) * series[n + 2] for n in range(1, powers + 2 * terms))]
+    rows = [first]
+    for k in range(1, terms):
+        stirling = (-1) ** k * math.prod(range(1, 2 * k + 2, 2)) * series[2 * k + 1]
+        rows.append([stirling * first[n] + (n + 2) * rows[-1][n + 2] for n in range(powers + 2 * (terms - k))])
+    return [[float(v) for v in row[:powers]] for row in rows]
+
+
+def _polynomial(x, coefficients):
+    """By powers of x, the constant first."""
+    return functools.reduce(lambda total, c: total * x + c, reversed(coefficients))
+
+
+def _near_gamma(a, x, upper, coefficients):
+    """The incomplete gamma function in float64 for x near a large a, where series and fraction take some sqrt(a) terms."""
+    mu = (x - a) / a
+    z = mu / (2 + mu)
+    half = z * mu - 2 * z**3 * _polynomial(
+        z * z, [1 / (2 * j + 3) for j in range(12)]
+    )  # mu - log1p(mu), to the last digit
+    eta = jnp.sign(mu) * jnp.sqrt(2 * half)
+    total = _polynomial(1 / a, [_polynomial(eta, row) for row in coefficients])
+    rest = jnp.exp(-a * half) / jnp.sqrt(2 * jnp.pi * a) * total
+    side = 1 if upper else -1
+    return 0.5 * lax.erfc(side * eta * jnp.sqrt(a / 2)) + side * rest
+
+
 def _incomplete_gamma(a, x, upper):
     a, x = jnp.broadcast_arrays(a, x)
     usual = (a > 0) & (x > 0) & jnp.isfinite(a) & jnp.isfinite(x)
+    near = usual & (a > 20) & (jnp.abs(x - a) < 0.3 * a)
+    coefficients = _temme(4, 12) if x.dtype == jnp.float32 else _temme(10, 20)
+    beside = [jnp.where(near, v, 32).astype(jnp.float64) for v in (a, x)]
+    with jax.disable_jit(False):
+        by_normal = lax.cond(
+            jnp.any(near), lambda a, x: _near_gamma(a, x, upper, coefficients), lambda a, x: jnp.zeros_like(a), *beside
+        )
+    rest = usual & ~near
     of = lambda a, x: (lax.igammac if upper else lax.igamma)(a, x)  # of float32 it is off by 0.02 at (30000, 30000)
     if on_cpu():
         small = 1e-10 if x.dtype == jnp.float32 else 5e-16
         of = differentiated_as(lambda a, x: _gamma_parts(a, x, small)[upper], of)
-    found = of(*(jnp.where(usual, v, 1).astype(jnp.float64) for v in (a, x))).astype(x.dtype)
+    found = of(*(jnp.where(rest, v, 1).astype(jnp.float64) for v in (a, x)))
+    found = jnp.where(near, by_normal, found).astype(x.dtype)
     all_of_it, none = (0, 1) if upper else (1, 0)
     found = jnp.where(jnp.isnan(a) | jnp.isnan(x), jnp.nan, found)
     found = jnp.where(jnp.isinf(x), all_of_it, found)

@@ -67,7 +67,7 @@ def _power_by_constant(x, n):
     if n == 0.5:
         return _root(x)
     if n == -0.5:
-        return 1 / jnp.sqrt(x)
+        return 1 / _root(x)
     return None
 
 
@@ -118,7 +118,7 @@ def _complex_power(x, n, out):
     """`out`, exp(n * log(x)), where it is nan or a product is nearer: (1 + 2j) ** 2 would be -3.0000005 + 3.9999998j."""
     out = jnp.where((x == 0) & (n.real > 0), 0, out)
     if n.ndim == 0 and x.dtype == out.dtype:  # a number that this program takes as an input
-        for k, power in ((1, x), (2, x * x), (3, x * x * x), (-1, 1 / x), (-2, 1 / (x * x)), (0.5, jnp.sqrt(x))):
+        for k, power in ((1, x), (2, x * x), (3, x * x * x), (-1, 1 / x), (-2, 1 / (x * x)), (0.5, _root(x))):
             out = jnp.where(n == k, power, out)
     return out
 
@@ -274,7 +274,13 @@ def _root(x):
         )
         out = jnp.where(jnp.isinf(x.real) & jnp.isnan(x.imag), jnp.where(x.real > 0, up, side), out)
         out = jnp.where(jnp.isnan(x.real) & jnp.isinf(x.imag), lax.complex(jnp.abs(x.imag), x.imag), out)
+        out = _with_side(out, x.imag)
     return out
+
+
+def _with_side(out, side):
+    """A complex number on the side of a cut that the sign tells, be it that of a zero, which XLA does not look at."""
+    return lax.complex(out.real, jnp.copysign(out.imag, side))
 
 
 sqrt.vjp(input=lambda g, out: g / conj_of(out * 2))
@@ -285,7 +291,7 @@ sqrt.vjp(input=lambda g, out: g / conj_of(out * 2))
 def rsqrt(input: Array) -> Array:
     """One over the square root."""
     # XLA's own rsqrt, which it makes of 1 / sqrt(x) too, is three times as slow on a CPU
-    return quotient(np.ones((), input.dtype), jnp.sqrt(input))
+    return quotient(np.ones((), input.dtype), _root(input))
 
 
 rsqrt.vjp(input=lambda g, out: g * conj_of(out * out * out) * -0.5)
@@ -463,7 +469,8 @@ tan.vjp(input=lambda g, out: g * conj_of(1 + out * out))
 @op(promote=FLOAT, aliases=("arcsin",))
 def asin(input: Array) -> Array:
     """The inverse sine."""
-    return angles.arcsin(input)
+    out = angles.arcsin(input)
+    return _with_side(out, input.imag) if input.dtype.kind == "c" else out
 
 
 asin.vjp(input=lambda g, input: g / conj_of(sqrt(1 - input * input)))
@@ -472,7 +479,8 @@ asin.vjp(input=lambda g, input: g / conj_of(sqrt(1 - input * input)))
 @op(promote=FLOAT, aliases=("arccos",))
 def acos(input: Array) -> Array:
     """The inverse cosine."""
-    return angles.arccos(input)
+    out = angles.arccos(input)
+    return _with_side(out, -input.imag) if input.dtype.kind == "c" else out
 
 
 acos.vjp(input=lambda g, input: -g / conj_of(sqrt(1 - input * input)))
@@ -559,7 +567,7 @@ _complex_acosh.defjvps(lambda t, out, x: t / (jnp.sqrt(x - 1) * jnp.sqrt(x + 1))
 @op(promote=FLOAT, aliases=("arccosh",))
 def acosh(input: Array) -> Array:
     """The inverse hyperbolic cosine."""
-    return _complex_acosh(input) if jnp.iscomplexobj(input) else jnp.arccosh(input)
+    return _with_side(_complex_acosh(input), input.imag) if jnp.iscomplexobj(input) else jnp.arccosh(input)
 
 
 acosh.vjp(

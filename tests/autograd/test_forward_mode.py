@@ -52,6 +52,28 @@ with fwAD.dual_level():
 print(fwAD._current_level)
 del d, f, g, x, t
 """,
+    "turned_in_place": """
+x, v = torch.arange(4.).view(2, 2) / 3, torch.arange(4.).view(2, 2).sin()
+def turned(change):
+    def f(x):
+        y = x * 2
+        change(y)
+        return y * y, y[0] * y.shape[0]
+    return f
+def added(y):
+    z = y.view(1, 4).squeeze_().unsqueeze_(1)
+    z[1:].add_(z[:-1].clone())
+    y.t_()
+for change in (lambda y: y.t_(), lambda y: y.transpose_(0, 1).mul_(3), lambda y: y.unsqueeze_(1).squeeze_(1).swapaxes_(0, 1),
+               lambda y: y.unsqueeze_(0), added):
+    print(jvp(turned(change), (x,), (v,)), jacfwd(lambda x: turned(change)(x)[1])(x))
+print(jvp(turned(lambda y: y.as_strided_((2, 2), (1, 2))), (x,), (v,)))
+with fw.dual_level():
+    for change in (lambda y: y.t_(), lambda y: y.unsqueeze_(1)):
+        d = dual(x.clone(), v.clone())
+        change(d)
+        print(fw.unpack_dual(d * d), tangent(d))
+""",
     "shown": """
 x, y, v = data()
 with fw.dual_level():

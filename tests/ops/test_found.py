@@ -9,7 +9,7 @@ import pytest
 
 import jtorch
 from jtorch.ops import factor, reduce
-from tests.oracle import both
+from tests.oracle import both, torch
 
 B = "bool"
 
@@ -141,6 +141,22 @@ CASES = HISTOGRAMS | {
         ]
         for mode in ("linear", "lower", "higher", "midpoint", "nearest")
     },
+    "slopes of segments' products, with zeros and nan": lambda t: [
+        t.autograd.grad(
+            t.segment_reduce(x, "prod", lengths=t.tensor([1, 2, 3, 0]), initial=start), x, t.tensor([1.0, 2, 3, 4])
+        )
+        for row in (
+            [1, float("nan"), 3, 4, 5, 5],
+            [0, 2, 3, 0, 0, 4],
+            [float("nan"), float("nan"), 1, 0, float("nan"), 2],
+            [2, 0, 3, 1, 2, 0],
+        )
+        for start in (None, 2.0, 0.5)
+        for x in [t.tensor(row, dtype=t.float32, requires_grad=True)]
+    ],
+    "zeta of an endless order": lambda t: t.special.zeta(
+        t.tensor([[INF], [3e38], [1.0], [-INF]]), t.tensor([0.0, 1.0, 0.5, -2.5, -1.0, 1.5, INF, -INF])
+    ),
     "slope of norms at zero": slopes([0.0, 0.0], 0.5, 1, 2, 3, INF, -1, -INF),
     "slope of norms of complex numbers": lambda t: [
         t.autograd.grad(call(x, order), x)
@@ -526,6 +542,11 @@ def test_an_extreme_that_is_nan_has_gradients_of_nan(name, kind):
 
 def test_zeros_with_a_sign_and_steps_of_nan():
     both(lambda t: t.asinh(t.tensor([complex(re, im) for re in (0.0, -0.0) for im in (-1.5, 1.5, 0.5)])))
+    cuts = [complex(re, im) for re in (-2.0, -1.0, 0.5, 2.0) for im in (0.0, -0.0)]
+    for name in ("sqrt", "rsqrt", "asin", "acos", "acosh", "atanh", "log"):
+        both(lambda t, name=name: getattr(t, name)(t.tensor(cuts).requires_grad_()))
+        both(lambda t, name=name: getattr(t, name)(t.tensor(cuts, dtype=t.complex128).conj()))
+    both(lambda t: [t.tensor(cuts) ** n for n in (0.5, -0.5, 0.3)])
     both(lambda t: t.heaviside(t.tensor([math.nan, 2, -1, 0], dtype=t.bfloat16), t.ones(4, dtype=t.bfloat16)))
     both(lambda t: t.zeros(0, dtype=t.bfloat16).median())
     ends = [0.0, 1.0, math.inf, math.nan, 3e4, -1.0]
@@ -562,3 +583,19 @@ def test_the_rank_of_one_matrix_for_many_right_sides(driver):
         return tuple(t.linalg.lstsq(A, t.ones(2, 3, 1), driver=driver))[1:]
 
     both(program)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("upper", [False, True])
+def test_incomplete_gamma_near_large_orders(dtype, upper):
+    """Series and fraction take some sqrt(a) terms there: 1e8, 1e8 gave 0.155, and 1e16, 1e16 what is no probability."""
+    a = np.array([21.0, 150, 300, 1e4, 1e6, 1e8, 1e16, 1e30, 2e38]).repeat(6).astype(dtype)
+    x = (a * np.array([1.0, 1 - 1e-7, 1.00002, 0.99, 1.25, 0.71] * 9)).astype(dtype)
+    name = "igammac" if upper else "igamma"
+    got, expected = (getattr(t, name)(t.tensor(a), t.tensor(x)).double().numpy() for t in (jtorch, torch))
+    np.testing.assert_allclose(got, expected, rtol=1e-8 if dtype == "float64" else 2e-3, atol=1e-10)
+    slope = jtorch.tensor(x[:18], requires_grad=True)
+    getattr(jtorch, name)(jtorch.tensor(a[:18]), slope).sum().backward()
+    wanted = torch.tensor(x[:18], requires_grad=True)
+    getattr(torch, name)(torch.tensor(a[:18]), wanted).sum().backward()
+    np.testing.assert_allclose(slope.grad.numpy(), wanted.grad.numpy(), rtol=2e-3)
