@@ -95,13 +95,17 @@ class Parts:
             del args
             for i in part.last:
                 del values[i]
-            if not given.isdisjoint(
-                map(id, made)
-            ):  # jax gives back an argument that is a result, and another part may take its memory
-                made = [jnp.copy(v) if id(v) in given else v for v in made]
+            # jax gives back an argument that is a result, and another part may take its memory.
+            if not given.isdisjoint(map(id, made)):
+                made = [_copy(v) if id(v) in given else v for v in made]
             values.update(zip(part.out, made))
             del made
         return [values[i] for i in self.out]
+
+
+def _copy(value):
+    [copied] = concretely(lambda x: [jnp.copy(x)], [value])
+    return copied
 
 
 _programs: dict = {}

@@ -1,5 +1,6 @@
 """core/parts.py: a network of layers alike is compiled layer by layer at first, and computes what it computes as a whole."""
 
+import jax
 import pytest
 
 import jtorch
@@ -159,6 +160,13 @@ def test_results_that_are_operands(cut):
         moved = [(p.detach() - b).abs().sum().item() for p, b in zip(model.parameters(), before)]
         assert cut and sum(moved) > 0
     assert all(b.isfinite().all().item() for b in before)
+
+
+def test_while_jax_traces_something_else(cut):
+    seen = []
+    jax.make_jaxpr(lambda x: (seen.extend(train(jtorch, OPTIMIZERS["sgd"])), x)[1])(1.0)
+    assert cut
+    assert seen == pytest.approx(train(torch, OPTIMIZERS["sgd"]), rel=2e-3, abs=1e-4)
 
 
 def test_the_whole_takes_over(cut, monkeypatch):
