@@ -112,8 +112,10 @@ def _max_unpool(n):
     return call
 
 
-def _tensordot(self, other, dims_self, dims_other):
-    return lookup("torch", "tensordot")(self, other, (list(dims_self), list(dims_other)))
+def _tensordot(self, other, dims_self=2, dims_other=None):
+    """The dimensions of each; or as the public function has them, which is what a mode is asked with."""
+    dims = dims_self if dims_other is None else (list(dims_self), list(dims_other))
+    return lookup("torch", "tensordot")(self, other, dims)
 
 
 def _resize(self, size, *, memory_format=None):

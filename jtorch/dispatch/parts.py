@@ -7,6 +7,7 @@ overload) to the mode, and the arguments of the op table's operator; it gives No
 import math
 
 from ..ops import registry
+from ..ops.pool_shapes import unpooled
 from ..ops.reduction import reduction_of
 
 __all__ = ["PARTS"]
@@ -236,6 +237,30 @@ def _outer(call, input, vec2):
     return call("mul.Tensor", call("view", input, [input.shape[0], 1]), vec2)
 
 
+def _adaptive_max(n):
+    def parts(call, input, output_size, return_indices=False):
+        size = list(output_size) if isinstance(output_size, (tuple, list)) else [output_size] * n
+        size = [own if s is None else s for s, own in zip(size, input.shape[-n:])]
+        if n == 1:
+            both = call("adaptive_max_pool2d", call("unsqueeze", input, -2), [1, *size])
+            both = [call("squeeze.dim", each, -2) for each in both]
+        else:
+            both = call(f"adaptive_max_pool{n}d", input, size)
+        return tuple(both) if return_indices else both[0]
+
+    return parts
+
+
+def _max_unpool(n):
+    def parts(call, input, indices, kernel_size, stride=None, padding=0, output_size=None):
+        size = list(unpooled(n, tuple(input.shape[-n:]), kernel_size, stride, padding, output_size))
+        each = lambda x: list(x) if isinstance(x, (tuple, list)) else [x] * n
+        rest = [each(kernel_size if stride is None else stride), each(padding)] if n == 3 else []
+        return call(f"max_unpool{n}d", input, indices, size, *rest)
+
+    return parts
+
+
 # name of the op table -> function of `call` and its arguments
 PARTS = {
     "linear": _linear,
@@ -255,6 +280,8 @@ PARTS = {
     "dropout_mask": _dropout,
     "pad": _pad,
     "outer": _outer,
+    **{f"adaptive_max_pool{n}d": _adaptive_max(n) for n in (1, 2, 3)},
+    **{f"max_unpool{n}d": _max_unpool(n) for n in (2, 3)},
     **{
         name: _loss(name, f"input target {rest}", defaults)
         for name, rest, defaults in (

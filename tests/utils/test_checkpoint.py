@@ -398,7 +398,7 @@ def last_program(monkeypatch):
     start_anew()  # a program of another test would not be compiled
     seen = []
 
-    def noting(self, in_haste=False):
+    def noting(self, *_):
         made = []
 
         def call(*args):

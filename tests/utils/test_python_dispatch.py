@@ -20,6 +20,7 @@ SEEN = {
     "round": lambda t, x: (x.round(), x.round(decimals=1)), "squeeze": lambda t, x: (x.squeeze(), x.squeeze(0)), "var": lambda t, x: (x.var(), x.std(1), t.var_mean(x)),
     "masked_fill": lambda t, x: (x.masked_fill(x > 0, 1), x.masked_fill(x > 0, x[0, 0])), "searchsorted": lambda t, x: t.searchsorted(x[0], 2.0),
     "isin": lambda t, x: (t.isin(x, x), t.isin(x, 1.0)), "scatter": lambda t, x: (x.scatter(0, x.long(), 2.0), x.scatter(0, x.long(), x), x.scatter(0, x.long(), x, reduce="add")),
+    "adaptive pools": lambda t, x: (t.nn.functional.adaptive_max_pool1d(x[None], 1), t.nn.functional.adaptive_max_pool2d(x[None], (1, None))),
     "embedding": lambda t, x: (t.nn.functional.embedding(x[0].argmax(), x, scale_grad_by_freq=True)),
 }  # fmt: skip
 
@@ -31,6 +32,25 @@ def test_operators_seen(run):
         return [entry[0] for entry in dispatch_mode(module, run)]
 
     assert seen(jtorch) == seen(torch)
+
+
+def pooled(t):
+    """Pools that PyTorch's operators give with their positions, and what goes back by these, whose windows they do not know."""
+    nn, line, image, room = (
+        t.nn.functional,
+        t.arange(24.0).reshape(2, 3, 4),
+        t.arange(72.0).reshape(2, 1, 6, 6),
+        t.arange(64.0).reshape(1, 4, 4, 4),
+    )
+    (plane, where), (block, there) = (
+        nn.max_pool2d(image, 2, return_indices=True),
+        nn.max_pool3d(room, 2, return_indices=True),
+    )
+    return [
+        nn.adaptive_max_pool1d(line, 2), *nn.adaptive_max_pool1d(line, 2, return_indices=True), nn.adaptive_max_pool2d(image, (None, 3)),
+        *nn.adaptive_max_pool2d(image, 3, True), nn.adaptive_max_pool3d(room, 2), nn.max_unpool2d(plane, where, 2),
+        nn.max_unpool2d(plane, where, 2, output_size=(2, 1, 7, 7)), nn.max_unpool3d(block, there, 2, 2),
+    ]  # fmt: skip
 
 
 def results(t):
@@ -47,6 +67,7 @@ def results(t):
         return [
             x.norm(), x.norm(dim=1), x.norm(3, 0, True), *x.chunk(2), *x.chunk(2, -1), embedding(i, x), embedding(i, x, 1),
             embedding(i, x, scale_grad_by_freq=True), *x.max(1), *x.median(1), *x.split([1, 2], 1), x.nonzero(), x.median(), x.nanmedian(),
+            *pooled(t), t.tensordot(x, x, 2), t.tensordot(x, x, ([0], [0])),
             t.linalg.vector_norm(x, 1, 1), x.var(1, correction=0), *t.std_mean(x, 1), x.std(1, True), x.squeeze((0, 1)), t.pow(2, x),
         ]  # fmt: skip
 
