@@ -4,6 +4,7 @@ import weakref
 
 from ..autograd import engine
 from ..autograd.graph import register_multi_grad_hook
+from ..autograd.levels import levels
 from ..core.record import tls
 from ..nn.modules.hooks import register_module_forward_hook, register_module_forward_pre_hook
 from ..tensor import Tensor
@@ -61,7 +62,9 @@ class ModuleTracker:
         self._at_gradients(result, lambda grads: self._enter_backward(name))
 
     def _at_gradients(self, values, call):
-        if "lanes" in tls.me.extra:  # a vmap's tensors have no hooks
+        if "lanes" in tls.me.extra or any(
+            here.kind == "vmap" for here in levels()[-1:]
+        ):  # a vmap's tensors have no hooks
             return
         tensors = [t for t in tree_leaves(values) if isinstance(t, Tensor) and t.requires_grad]
         if tensors:

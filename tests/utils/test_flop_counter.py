@@ -5,6 +5,7 @@ import importlib
 import pytest
 
 import jtorch
+from jtorch.func import by_lanes
 from tests.oracle import torch
 
 
@@ -95,6 +96,14 @@ def test_totals_are_torchs(name):
             FORWARD[name](lib)
         got.append(counter.get_total_flops())
     assert got[0] == got[1]
+
+
+def test_totals_of_a_vmap_that_is_traced(monkeypatch):
+    """As those of functions are that cannot go by lanes; its tensors have no hooks either."""
+    grads = importlib.import_module("jtorch.func").grad(lambda x: x.square().sum())
+    grads(jtorch.ones(2))  # what looks at hooks is loaded
+    monkeypatch.setattr(by_lanes, "possible", lambda *_: False)
+    test_totals_are_torchs("vmap of a layer")
 
 
 def test_counts_of_one_pass_by_module():
