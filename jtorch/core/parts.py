@@ -15,7 +15,9 @@ from .chain import concretely
 from .packing import RUNTIME
 
 LENGTH = 48  # nodes of a program that may be run in parts
-LEAST = 24  # nodes that a repetition saves, and of a part that is repeated
+LEAST = 24  # nodes that a repetition saves
+SHORT = 8  # nodes that a part has at least that is repeated
+COPIES = 16  # of a part, about; of more several are one
 DEAR = 1.0  # seconds of the compiler from which it is worth a thought
 SHARE = 0.5  # of them that parts may take
 MOST = 1 << 12  # nodes that are looked at, and parts that are kept
@@ -170,7 +172,7 @@ def _repetition(kinds):
         turns = np.flatnonzero(same[1:] != same[:-1])
         for start, stop in zip(turns[::2].tolist(), turns[1::2].tolist()):
             copies = (stop - start) // period + 1
-            together = -(-LEAST // period)  # short ones
+            together = max(-(-SHORT // period), copies // COPIES)
             copies //= together
             if copies > 1 and (copies - 1) * period * together > most:
                 best, most = (start, period * together, copies), (copies - 1) * period * together

@@ -48,8 +48,9 @@ LONG, OTHER = [f"a{k}" for k in range(30)], [f"b{k}" for k in range(40)]
         (alphabet("xy", LONG, LONG, LONG, "z"), [0, 2, 32, 62, 92, 93]),
         (alphabet(LONG, LONG, "xyz", OTHER, OTHER), [0, 30, 60, 63, 103, 143]),
         (alphabet(LONG * 2, LONG * 2, "x"), [0, 30, 60, 90, 120, 121]),
-        (alphabet("abcdefghij" * 6), [0, 30, 60]),  # short ones, three in each
-        (alphabet("abcdefghij" * 7, "z"), [0, 30, 60, 71]),
+        (alphabet("abcdefghij" * 7, "z"), [*range(0, 71, 10), 71]),
+        (alphabet("abc" * 14), [0, 9, 18, 27, 36, 42]),  # short ones, three in each
+        (alphabet("abcdefghij" * 64), [*range(0, 641, 40)]),  # many, four in each
         (alphabet("ab" * 11), [0, 22]),  # too little
         ([], [0, 0]),
     ],
