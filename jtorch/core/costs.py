@@ -23,7 +23,7 @@ _EXECUTABLE = 3e-2  # of an operation by itself
 # and one of convolutions and of what follows them.
 _NUMPYS, _BY_OP = (8e-6, 5e-10, 3e-9), (5.5e-5, 8e-10)
 _HASTY = (1e-5, 1e-9, 4e-9)
-_PART = 1e-4
+_PART = 1e-4  # each part of a program that is run in parts
 # The same of an element that a primitive makes, where that is more: gathers, loops and chains of arithmetic take 0.3 to 2 ns longer.
 _HASTY_ELEMENT = 4e-10
 
