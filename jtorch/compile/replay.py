@@ -87,7 +87,7 @@ class Replay:
         state, n_inputs = graph.state, len(graph.inputs)
         if sum(map(len, graph.numbers)) != sum(len(values) for _, _, _, values in scope.updates):
             raise Unproven("numbers that vary from call to call and do not come from an optimizer")
-        program = Program(state, live, donate, graph.device)
+        program = Program(state.nodes(), live, donate, graph.device)
         me.flush("compiled region")
         program = _compiled(state, program) or program
         if program.call is None:
@@ -200,7 +200,7 @@ class Replay:
         bare = full
         if self.params:
             live = [alive and (i in keep or i not in grads) for i, alive in enumerate(live)]
-            bare = Program(state, live, donate, device)
+            bare = Program(state.nodes(), live, donate, device)
             if bare.used != full.used or bare.pack.kept != full.pack.kept:
                 return dict.fromkeys(full.out)
             bare.pack = full.pack

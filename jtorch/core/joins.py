@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from . import shifts
 from .packing import RUNTIME
 
 _SUMS = frozenset(("add", "sub", "rsub"))
@@ -72,8 +71,8 @@ def unknown(numbers, operands) -> list:
 
 
 def unsafe(nodes) -> dict:
-    """The nodes whose operands are to be made apart, each with the function that does it: writes too (`shifts.py`)."""
-    makers, found = {}, shifts.unsafe(nodes)
+    """The nodes whose operands XLA shall not join with what made them, each with the function that keeps them apart."""
+    makers, found = {}, {}
     for node in nodes:
         if not _JOINED.get(node.plan.name, frozenset()).isdisjoint(map(makers.get, node.ids)):
             found[node] = _apart

@@ -36,13 +36,6 @@ class Node:
         self.count = first + plan.n_out
 
 
-class _Path(list):
-    """Nodes as a recorded path has them."""
-
-    def nodes(self):
-        return self
-
-
 class _Piece:
     """A node of the whole, or what has been cut off it. results: what they are in the whole, None for one that another piece gives."""
 
@@ -63,13 +56,12 @@ class Part:
 
 
 class Parts:
-    """A program as its parts."""
+    """A program as its parts. wait: how long it is run so, once they have been made."""
 
-    __slots__ = ("parts", "out", "made", "wait")
+    __slots__ = ("parts", "out", "wait")
 
     def __init__(self, prog, pieces, cuts):
         self.out = prog.out
-        self.made = False
         self.wait = None
         self.parts = _cut(prog, pieces, cuts)
 
@@ -84,7 +76,6 @@ class Parts:
             if program.call is None:
                 program.compile(copies < costs.in_haste(program, hasty.ENOUGH).few)
         self.wait = costs.in_parts(prog, len(self.parts))
-        self.made = True
 
     def run(self, inputs, numbers):
         """The results of the program."""
@@ -212,7 +203,7 @@ def _cut(prog, pieces, cuts):
 
 def _part(prog, pieces, places, last, order, taken):
     """taken: inputs of the whole whose memory the results may take."""
-    own, ids, path, results = {}, {}, _Path(), []
+    own, ids, path, results = {}, {}, [], []
     for piece in pieces:
         local = tuple([own[i] if i in own else ids.setdefault(i, ~len(ids)) for i in piece.ids])
         path.append(Node(piece.plan, local, piece.node.numbers, len(results)))

@@ -117,8 +117,7 @@ class Program:
         "by_numpy", "fuller", "hasty", "takers", "little", "parts",
     )  # fmt: skip
 
-    def __init__(self, state, live, dead, device):
-        path = state.nodes()
+    def __init__(self, path, live, dead, device):
         self.out = tuple(i for i, alive in enumerate(live) if alive)
         self.nodes = needed(path, self.out)
         used = sorted({~i for node in self.nodes for i in node.ids if i < 0})
@@ -172,7 +171,7 @@ class Program:
 
     def in_parts(self) -> bool:
         """Whether it is run as its parts."""
-        return bool(self.parts) and self.parts.made
+        return bool(self.parts) and self.parts.wait is not None
 
     def traced(self):
         """All nodes as one function for XLA."""
@@ -422,7 +421,7 @@ def _fed(graph, prog):
 
 
 def _new_program(state, live, dead, device):
-    prog = Program(state, live, dead, device)
+    prog = Program(state.nodes(), live, dead, device)
     # An input that cannot be donated makes no difference: share the program of the same donations.
     for (other_live, _), other in state.programs.items():
         if other_live == live and other.donate == prog.donate:

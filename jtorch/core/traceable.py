@@ -6,7 +6,7 @@ Each is a module of its own: what is computed again and again (`cuts.py`), copie
 
 import jax
 
-from . import cuts, joins, maps, ties
+from . import cuts, joins, maps, shifts, ties
 from .channel_order import convolves
 from .packing import RUNTIME, plain
 
@@ -18,7 +18,7 @@ def of(prog):
     n_in = len(prog.used)
     on_cpu = prog.device.type == "cpu"
     tie = ties.Ties(nodes, prog.takers) if on_cpu else None
-    apart, torn = (joins.unsafe(nodes), cuts.torn(nodes)) if on_cpu else ({}, ())
+    apart, torn = (joins.unsafe(nodes) | shifts.unsafe(nodes), cuts.torn(nodes)) if on_cpu else ({}, ())
     hidden = joins.hidden(nodes)
     images = convolves(node.plan for node in nodes)
     run = {node.plan: node.plan.jit if images else node.plan.by_itself() for node in nodes}

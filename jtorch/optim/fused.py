@@ -1,5 +1,6 @@
 """One step of one parameter group as a single recorded node. Knows formulas only through the optimizer's methods."""
 
+from functools import partial
 from operator import is_
 from types import SimpleNamespace
 
@@ -115,8 +116,9 @@ class FusedGroup:
         static = (type(optimizer), tuple(options.flags.items()), numbers, extra, options.names, maximize, where, n)
         update = self.functions.get(static)
         if update is None:
-            formula = _Formula(_formula(optimizer), options.flags, numbers, extra, options.names, maximize, static[:-2])
-            update = self.functions[static] = Update(formula.update(where, n), static, _Split(formula, where, n))
+            make = partial(_make, _formula(optimizer), options.flags, numbers, extra, options.names, maximize)
+            split = _Split(make, static, len(extra), len(options.names))
+            update = self.functions[static] = Update(make(where, n), static, split)
         return update
 
     def _steps(self, optimizer, states):
@@ -193,49 +195,36 @@ def _formula(optimizer):
     return bare
 
 
-class _Formula:
-    """What the updates of an optimizer's groups have in common, whatever the parameters."""
-
-    __slots__ = ("optimizer", "flags", "number_names", "extra_names", "names", "maximize", "static")
-
-    def __init__(self, optimizer, flags, number_names, extra_names, names, maximize, static):
-        self.optimizer, self.flags, self.number_names, self.extra_names = optimizer, flags, number_names, extra_names
-        self.names, self.maximize, self.static = names, maximize, static
-
-    def update(self, where, n):
-        """The update of n parameters, of which each has one of the step counts."""
-        return _make(
-            self.optimizer, self.flags, self.number_names, self.extra_names, self.names, where, n, self.maximize
-        )
-
-
 class _Split:
-    """How the update of n parameters is cut: each is updated by itself."""
+    """How the update of many parameters is cut: each is updated by itself.
 
-    __slots__ = ("formula", "where", "n", "steps", "begin")
+    make: (which step count each has, how many) -> the update, which stand at the end of `static` too.
+    """
 
-    def __init__(self, formula, where, n):
-        self.formula, self.where, self.n = formula, where, n
+    __slots__ = ("make", "static", "n_states", "steps", "begin")
+
+    def __init__(self, make, static, n_extra, n_states):
+        self.make, self.static, self.n_states = make, static, n_states
+        where = static[-2]
         self.steps = 1 + max(where) if where else 0
-        self.begin = self.steps + len(formula.extra_names)
+        self.begin = self.steps + n_extra
 
     def parameters(self):
-        return range(self.begin, self.begin + self.n)
+        return range(self.begin, self.begin + self.static[-1])
 
     def cut(self, lo, hi):
-        formula, n = self.formula, self.n
-        own = sorted(set(self.where[lo:hi]))
-        where = tuple(map(own.index, self.where[lo:hi]))
-        of_states = [range(k * n + lo, k * n + hi) for k in range(len(formula.names))]
-        kept = [i for places in of_states for i in places]
+        *static, where, n = self.static
+        own = sorted(set(where[lo:hi]))
+        where = tuple(map(own.index, where[lo:hi]))
+        kept = [k * n + i for k in range(self.n_states) for i in range(lo, hi)]
         at = self.begin
         inputs = [*own, *range(self.steps, at), *range(at + lo, at + hi), *range(at + n + lo, at + n + hi)]
         inputs += [at + 2 * n + i for i in kept]
         outputs = [*own, *range(self.steps + lo, self.steps + hi), *(self.steps + n + i for i in kept)]
-        return formula.update(where, hi - lo), (*formula.static, where, hi - lo), inputs, outputs
+        return self.make(where, hi - lo), (*static, where, hi - lo), inputs, outputs
 
 
-def _make(optimizer, flags, number_names, extra_names, names, where, n, maximize):
+def _make(optimizer, flags, number_names, extra_names, names, maximize, where, n):
     """The function (arrays, numbers) -> arrays: steps, extras, parameters, gradients, states -> the new ones."""
     n_steps = 1 + max(where) if where else 0
 

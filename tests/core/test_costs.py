@@ -13,7 +13,9 @@ def of(x):
     """The program that would compute a tensor."""
     graph = x._storage.value.graph
     state = graph.state
-    return program.Program(state, (False,) * (state.count - 1) + (True,), (False,) * len(graph.inputs), graph.device)
+    return program.Program(
+        state.nodes(), (False,) * (state.count - 1) + (True,), (False,) * len(graph.inputs), graph.device
+    )
 
 
 def rounds(x, n):

@@ -98,7 +98,7 @@ def test_what_has_few_loops_of_a_kind_is_told_to_the_compiler(monkeypatch):
         jtorch.synchronize()
         graph = f(x)._storage.value.graph
         state, dead = graph.state, (False,) * len(graph.inputs)
-        prog = program.Program(state, (False,) * (state.count - 1) + (True,), dead, graph.device)
+        prog = program.Program(state.nodes(), (False,) * (state.count - 1) + (True,), dead, graph.device)
         told[name] = hasty.options(prog)
         args = prog.arguments(graph.inputs, graph.numbers)
         inside = jax.jit(lambda *a, call=hasty.in_full(prog): call(*a))(*args)

@@ -13,7 +13,7 @@ from tests.core.test_program import SCALED, path
 def scaling(n):
     """A program that multiplies by `n` numbers, one after the other."""
     state = path(*[(SCALED, (i - 1 if i else -1,), RUNTIME) for i in range(n)])
-    return program.Program(state, (False,) * (n - 1) + (True,), (False,), device.cpu)
+    return program.Program(state.nodes(), (False,) * (n - 1) + (True,), (False,), device.cpu)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7])
@@ -31,7 +31,7 @@ def test_numbers_travel_together(n):
 
 def test_numbers_of_unneeded_nodes_are_left_out():
     state = path((SCALED, (-1,), RUNTIME), (SCALED, (-1,), RUNTIME))
-    prog = program.Program(state, (False, True), (False,), device.cpu)
+    prog = program.Program(state.nodes(), (False, True), (False,), device.cpu)
     assert prog.pack.pack([(5.0,), (7.0,)]) == (7.0,)
 
 
@@ -63,5 +63,5 @@ def test_a_tpu_is_given_no_complex128(n):
     state = path(*[(SCALED, (i - 1 if i else -1,), RUNTIME) for i in range(n)])
     live = (False,) * (n - 1) + (True,)
     for kind, wanted in (("cpu", np.complex128), ("tpu", np.complex64)):
-        args = program.Program(state, live, (False,), device.Device(kind)).pack.packed([2j] * n)
+        args = program.Program(state.nodes(), live, (False,), device.Device(kind)).pack.packed([2j] * n)
         assert [np.asarray(a).dtype for a in args] == [wanted]

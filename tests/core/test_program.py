@@ -44,7 +44,7 @@ def path(*steps):
 
 def test_only_what_the_results_need_is_run():
     state = path((DOUBLE, (-1,)), (DOUBLE, (-2,)), (TOTAL, (0, 0)))
-    prog = program.Program(state, (False, False, True), (False, False), device.cpu)
+    prog = program.Program(state.nodes(), (False, False, True), (False, False), device.cpu)
     assert [n.plan for n in prog.nodes] == [DOUBLE, TOTAL]
     assert prog.used == [0] and not prog.all_used
 
@@ -58,16 +58,18 @@ def test_one_of_several_results():
 
 def test_a_dead_input_of_the_right_shape_is_donated():
     state = path((DOUBLE, (-1,)), (TOTAL, (0, -2)))
-    assert program.Program(state, (False, True), (True, False), device.cpu).donate == (0,)
-    assert program.Program(state, (False, True), (True, True), device.cpu).donate == (1,), "one result, one donation"
-    assert program.Program(state, (False, True), (False, False), device.cpu).donate == ()
+    assert program.Program(state.nodes(), (False, True), (True, False), device.cpu).donate == (0,)
+    assert program.Program(state.nodes(), (False, True), (True, True), device.cpu).donate == (1,), (
+        "one result, one donation"
+    )
+    assert program.Program(state.nodes(), (False, True), (False, False), device.cpu).donate == ()
 
 
 def test_a_new_value_takes_the_memory_of_the_old_one():
     # two parameters and their gradients, all of one shape, all among the results
     update = Plan(None, "update", lambda p, q, g, h: (p - g, q - h), (F32,) * 4, specs=(F32, F32))
     state = path((TOTAL, (-2, -3)), (DOUBLE, (-1,)), (update, (-2, -1, 0, 1)))
-    prog = program.Program(state, (True,) * 4, (True, True, False), device.cpu)
+    prog = program.Program(state.nodes(), (True,) * 4, (True, True, False), device.cpu)
     assert (prog.donate, prog.out) == ((0, 1), (3, 2, 0, 1)), "the second operand, input 0, has the second result"
 
 
@@ -87,7 +89,7 @@ def test_training_keeps_parameters_in_place():
 
 def test_compiled_equals_run_by_op():
     state = path((SPLIT, (-1,)), (SCALED, (1,), RUNTIME), (TOTAL, (2, 0)), (SCALED, (3,), (0.5,)))
-    prog = program.Program(state, (True, False, False, False, True), (False,), device.cpu)
+    prog = program.Program(state.nodes(), (True, False, False, False, True), (False,), device.cpu)
     x = np.arange(3, dtype=np.float32)
     by_op = nodewise.run_nodes(prog.nodes, [x], [(3.0,)], prog.out, prog)
     prog.compile()
