@@ -31,7 +31,9 @@ class Packer:
         self.shapes = shapes
         self.groups = {}
         for k, shape in enumerate(shapes):
-            if not shape.weak_type and shape.sharding is None and prod(shape.shape) * shape.dtype.itemsize <= LITTLE:
+            if isinstance(shape, np.ndarray) or shape.weak_type or shape.sharding is not None:
+                continue  # the host's, or of a kind that is not a result's
+            if prod(shape.shape) * shape.dtype.itemsize <= LITTLE:
                 self.groups.setdefault(shape.dtype, []).append(k)
         self.groups = [group for group in self.groups.values() if len(group) >= FEW]
         self.together = [k for group in self.groups for k in group]
