@@ -173,6 +173,10 @@ class Program:
         """Whether it is run as its parts."""
         return bool(self.parts) and self.parts.wait is not None
 
+    def worth_another(self, runs) -> bool:
+        """Whether a program with fewer results is worth the compiler, when this one has run for it so many times: not before a whole is."""
+        return self.call is not None or not self.in_parts() or self.parts.wait.done(runs)
+
     def traced(self):
         """All nodes as one function for XLA."""
         if self.jit is None:
@@ -193,7 +197,8 @@ class Program:
             self.ahead = None
             self.wait = costs.Wait(0)
             return True
-        if self.spared == LATE:
+        if self.spared >= LATE and self.wait is not costs.NEVER and ahead.worth_another(self.spared):
+            self.wait = costs.NEVER
             ledger.compiled(self, "optimizer.step")
             beside(self._compile_for, list(map(abstract, args)))
         return False

@@ -218,6 +218,17 @@ def test_the_whole_takes_over(cut, monkeypatch):
     assert len(cut) - runs < 2
 
 
+@pytest.mark.parametrize(("each", "made"), [(1e-9, 0), (1.0, 1)], ids=["cheap", "dear"])
+def test_a_program_with_fewer_results_waits_as_the_whole_does(cut, monkeypatch, each, made):
+    """Gradients that nobody looks at are no reason to compile the whole of what is run in parts."""
+    beside = []
+    monkeypatch.setattr(program, "LATE", 4)
+    monkeypatch.setattr(program, "beside", lambda *given: beside.append(given))
+    monkeypatch.setattr(costs, "_PARTS", (each, 0.0))
+    train(jtorch, OPTIMIZERS["sgd"], look=(), steps=20, copies=False)
+    assert cut and len(beside) == made
+
+
 def test_never_where_each_graph_has_one_program(cut):
     jtorch.use_deterministic_algorithms(True)
     try:
