@@ -12,7 +12,7 @@ WORTH = 0.5  # what the runs of a program that comes seldom may take longer, of 
 WORTH_OFTEN = 0.15  # the same of one that comes often: a short script is done before, and a long one has lost little
 OFTEN_ENOUGH = 4  # of so many flushes, one is often
 AT_MOST = 1 << 12  # runs
-AT_MOST_OFTEN = 64
+AT_MOST_OFTEN, AT_MOST_OFTEN_DEAR = 64, 256
 AT_MOST_IN_PARTS = 128  # runs of one that comes often: the whole takes a core for as long as some hundred steps do
 DEAR = 3.0  # seconds of the compiler, for which a program has to prove that it comes often
 _USUAL = 8  # primitives of an operation that cannot be counted
@@ -44,6 +44,11 @@ class Wait:
         self.most = max(few, most)
         self.before = ledger.counters.flushes
         self.later = later
+
+    def again(self, runs):
+        """From now on only runs behind the first so many count: those were in the place of another program, which has its own now."""
+        self.few += runs
+        self.most += runs
 
     def is_often(self, runs) -> bool:
         """Whether a program that has run so many times since comes often."""
@@ -154,7 +159,7 @@ def _worth(takes, extra) -> int:
 
 
 def _often(takes, least, extra) -> int:
-    return max(least, min(int(WORTH_OFTEN * takes / extra), AT_MOST_OFTEN))
+    return max(least, min(int(WORTH_OFTEN * takes / extra), AT_MOST_OFTEN if takes <= DEAR else AT_MOST_OFTEN_DEAR))
 
 
 def _size(plan) -> int:
