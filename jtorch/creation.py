@@ -417,8 +417,8 @@ def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False, layout=Non
 # --- from sizes --------------------------------------------------------------------------------------------------------
 
 
-def full_of(spec, value) -> Tensor:
-    """A tensor with this spec, each element `value`."""
+def full_of(spec, value, varies=False) -> Tensor:
+    """A tensor with this spec, each element `value`. varies: it is a number that may be another one the next time, of which 0 is one too."""
     if spec.nbytes > LARGEST:
         raise errors_storage.storage_overflow(spec.shape)
     if type(value) is int and wide.is_wide(value):
@@ -429,7 +429,12 @@ def full_of(spec, value) -> Tensor:
         and spec is Spec.dense(spec.shape, spec.dtype, spec.device)
     ):
         return _over(storages.as_memory(np.full(tuple(spec.shape), value, spec.dtype.np), spec.dtype.memory))
-    if value == 0 and type(value) is not complex and not (type(value) is float and math.copysign(1, value) < 0):
+    if (
+        value == 0
+        and not varies
+        and type(value) is not complex
+        and not (type(value) is float and math.copysign(1, value) < 0)
+    ):
         return wrap(zeros_value(spec), spec)
     kind = type(value)
     key = (spec, kind)
@@ -464,7 +469,7 @@ def _sized(name, value, args, size, dtype, device, requires_grad, out, memory_fo
         device = device or out.device
     d = dtype_or_default(dtype, default, name)
     spec = Spec.of(shape, tuple(strides_for(shape, memory_format)), d, devices.resolve(device))
-    return finish(full_of(spec, value), requires_grad, out)
+    return finish(full_of(spec, value, name == "full"), requires_grad, out)
 
 
 def zeros(
@@ -595,7 +600,7 @@ def strides_like(spec, memory_format):
     return tuple(strides_for(tuple(spec.shape), memory_format))
 
 
-def _like(t, value, dtype, device, requires_grad, memory_format, layout=None):
+def _like(t, value, dtype, device, requires_grad, memory_format, layout=None, varies=False):
     if layout is not None and layout is not strided and type(value) is int and value == 0:
         return sparse_zeros(layout, t.shape, dtype or t._spec.dtype, device or t._spec.device, requires_grad)
     _layout(layout)
@@ -605,7 +610,8 @@ def _like(t, value, dtype, device, requires_grad, memory_format, layout=None):
     d = dtype_or_default(dtype, spec.dtype)
     place = spec.device if device is None else devices.resolve(device)
     shape = tuple(spec.shape)
-    return finish(full_of(Spec.of(shape, strides_like(spec, memory_format), d, place), value), requires_grad)
+    made = full_of(Spec.of(shape, strides_like(spec, memory_format), d, place), value, varies)
+    return finish(made, requires_grad)
 
 
 def zeros_like(
@@ -636,7 +642,7 @@ def full_like(
     fill_value = _number_to_fill("full_like", fill_value)
     if isinstance(input, Tensor):
         _kind_to_fill("full_like", fill_value, dtype or input._spec.dtype)
-    return _like(input, fill_value, dtype, device, requires_grad, memory_format, layout)
+    return _like(input, fill_value, dtype, device, requires_grad, memory_format, layout, True)
 
 
 def check_out(name, dtype, out):

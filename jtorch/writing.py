@@ -88,6 +88,11 @@ def copy_(self, other, non_blocking=False) -> Tensor:
 
 def fill_(self, value) -> Tensor:
     """Write one value everywhere."""
+    return _filled(self, value, True)
+
+
+def _filled(self, value, varies):
+    """As `fill_`. varies: as `full_of` takes it."""
     try:
         if isinstance(value, Tensor):
             if value._spec.ndim:
@@ -108,7 +113,7 @@ def fill_(self, value) -> Tensor:
                 if s == 0 and n > 1:
                     once = view_named("_narrow", once, d, 0, 1)
             if once is not self:
-                fill_(once, value)
+                _filled(once, value, varies)
                 return self
         if tls.me.grad and edge_of(self) is not None or _dual(self):
             return inplace(registry.OPS["filled"], (self, value))  # what is written does not depend on what was there
@@ -117,7 +122,7 @@ def fill_(self, value) -> Tensor:
         if not isinstance(value, (int, float, complex)):
             raise errors.combination("fill_", [value], "(value: Tensor or number)")
         dtypes.check_number(value, spec.dtype)
-        filled = full_of(Spec.dense(tuple(spec.shape), spec.dtype, spec.device), value)
+        filled = full_of(Spec.dense(tuple(spec.shape), spec.dtype, spec.device), value, varies)
         write_on_tape(self, storages.read(filled._storage, filled._spec, 0), None, name="fill_.Scalar")
         return self
     except Exception as error:
@@ -131,7 +136,7 @@ def zero_(self) -> Tensor:
         check_inplace(self)
     if (tls.me.grad and edge_of(self) is not None or _dual(self)) and 0 not in self._spec.strides:
         return inplace(registry.OPS["zeroed"], (self,))
-    return fill_(self, 0)
+    return _filled(self, 0, False)
 
 
 def set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor:

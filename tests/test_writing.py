@@ -5,6 +5,8 @@ import copy
 import numpy as np
 import pytest
 
+import jtorch
+from jtorch.core import ledger
 from tests.oracle import both
 
 
@@ -324,3 +326,27 @@ def test_operands_that_are_written_to(name):
         return a.grad, b.grad
 
     both(program)
+
+
+FILLS = {
+    "an item": lambda row, place, number: row.__setitem__(place, number),
+    "a slice": lambda row, place, number: row[place : place + 1].fill_(number),
+    "of a size": lambda row, place, number: row[place : place + 1].copy_(jtorch.full((1,), number)),
+    "of a likeness": lambda row, place, number: row[place : place + 1].copy_(jtorch.full_like(row[:1], number)),
+}
+
+
+@pytest.mark.parametrize("fill", FILLS)
+def test_zero_is_a_number_like_others(own_programs, fill):
+    """The places of letters in an alphabet, of which one is the first: it must not be another program wherever that letter comes."""
+
+    def word(letters):
+        row = jtorch.zeros(8, dtype=jtorch.int64)
+        for place, letter in enumerate(letters):
+            FILLS[fill](row, place, letter)
+        return (row * jtorch.arange(8)).sum().item()
+
+    words = [[(7 * k * k + 3 * place * k + place // 2) % 11 % 4 for place in range(8)] for k in range(40)]
+    before = len(ledger.entries)
+    assert [word(letters) for letters in words] == [sum(p * n for p, n in enumerate(letters)) for letters in words]
+    assert len(ledger.entries) - before <= 8

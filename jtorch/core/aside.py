@@ -30,12 +30,13 @@ class Aside:
 
     __slots__ = ("nodes", "nbytes", "whole", "used", "numbers", "place", "constant", "value", "looks")
 
-    def __init__(self, path, nodes, nbytes, device):
+    def __init__(self, state, nodes, nbytes, device, whole):
         self.nodes = nodes
         self.nbytes = nbytes  # of all their operands and results
-        self.whole = len(nodes) == len(path)  # it is all that has been recorded
+        self.whole = whole  # it is all that has been recorded
         self.used = {~i for node in nodes for i in node.ids if i < 0}
-        order = [node for node in path if node.numbers is RUNTIME]
+        numbered = any(node.numbers is RUNTIME for node in nodes)
+        order = [node for node in state.nodes() if node.numbers is RUNTIME] if numbered else ()
         # of each node: where its numbers stand among those of the recording, or the numbers
         self.numbers = [
             order.index(node) if node.numbers is RUNTIME else tuple(map(plain, node.numbers)) for node in nodes
@@ -178,16 +179,20 @@ def _found(state, index, device):
 
 
 def _look_for(state, index, device):
-    path = state.nodes()
-    need, nodes, nbytes = {index}, [], 0
-    for node in reversed(path):
-        if not need.isdisjoint(range(node.first, node.count)):
-            plan = node.plan
-            nbytes += plan.nbytes + sum(spec.nbytes for spec in plan.operands)
-            if len(nodes) == FEW or nbytes > LITTLE or plan.exact is False:
-                return False
-            if device.type != "cpu" and any(i < 0 for i in node.ids):
-                return False  # it would have to come from there
-            nodes.append(node)
-            need.update(i for i in node.ids if i >= 0)
-    return Aside(path, nodes[::-1], nbytes, device)
+    """An Aside for what a recording has found so far, which may be long: each new one is looked through from its end as far as is needed."""
+    need, nodes, nbytes, node, whole = {index}, [], 0, state, True
+    while need:
+        latest = max(need)
+        while node.first > latest:
+            node, whole = node.parent, False
+        plan = node.plan
+        nbytes += plan.nbytes + sum(spec.nbytes for spec in plan.operands)
+        if len(nodes) == FEW or nbytes > LITTLE or plan.exact is False:
+            return False
+        if device.type != "cpu" and any(i < 0 for i in node.ids):
+            return False  # it would have to come from there
+        nodes.append(node)
+        need.difference_update(range(node.first, node.count))
+        need.update(i for i in node.ids if i >= 0)
+        node = node.parent
+    return Aside(state, nodes[::-1], nbytes, device, whole and node.plan is None)

@@ -12,8 +12,8 @@ WORTH = 0.5  # what the runs of a program that comes seldom may take longer, of 
 WORTH_OFTEN = 0.15  # the same of one that comes often: a short script is done before, and a long one has lost little
 OFTEN_ENOUGH = 4  # of so many flushes, one is often
 AT_MOST = 1 << 12  # runs
-AT_MOST_OFTEN = 64
-AT_MOST_IN_PARTS = 16  # runs of one that comes often
+AT_MOST_OFTEN, AT_MOST_OFTEN_DEAR = 64, 256
+AT_MOST_IN_PARTS = 128  # runs of one that comes often: the whole takes a core for as long as some hundred steps do
 DEAR = 3.0  # seconds of the compiler, for which a program has to prove that it comes often
 _USUAL = 8  # primitives of an operation that cannot be counted
 # Seconds for a primitive and for an operation like no other, without the compiler's optimisation and with it.
@@ -23,7 +23,10 @@ _EXECUTABLE = 3e-2  # of an operation by itself
 # and one of convolutions and of what follows them.
 _NUMPYS, _BY_OP = (8e-6, 5e-10, 3e-9), (5.5e-5, 8e-10)
 _HASTY = (1e-5, 1e-9, 4e-9)
-_PART = 1e-4  # each part of a program that is run in parts
+_PARTS = (
+    1e-4,
+    5e-11,
+)  # each part of a program that is run in parts, a byte of the results: more of them are made in memory
 # The same of an element that a primitive makes, where that is more: gathers, loops and chains of arithmetic take 0.3 to 2 ns longer.
 _HASTY_ELEMENT = 4e-10
 
@@ -41,6 +44,11 @@ class Wait:
         self.most = max(few, most)
         self.before = ledger.counters.flushes
         self.later = later
+
+    def again(self, runs):
+        """From now on only runs behind the first so many count: those were in the place of another program, which has its own now."""
+        self.few += runs
+        self.most += runs
 
     def is_often(self, runs) -> bool:
         """Whether a program that has run so many times since comes often."""
@@ -116,8 +124,9 @@ def in_haste(prog, least) -> Wait:
 
 def in_parts(prog, n) -> Wait:
     """How often a program is run as its n parts before it is made as a whole with everything on."""
-    takes = compiling(prog, False)
-    return Wait(min(_often(takes, 1, _PART * n), AT_MOST_IN_PARTS), _worth(takes, _PART * n))
+    part, byte = _PARTS
+    takes, extra = compiling(prog, False), part * n + byte * nbytes(prog)
+    return Wait(max(1, min(int(WORTH_OFTEN * takes / extra), AT_MOST_IN_PARTS)), _worth(takes, extra))
 
 
 def by_op_at_once(prog, cold) -> float:
@@ -150,7 +159,7 @@ def _worth(takes, extra) -> int:
 
 
 def _often(takes, least, extra) -> int:
-    return max(least, min(int(WORTH_OFTEN * takes / extra), AT_MOST_OFTEN))
+    return max(least, min(int(WORTH_OFTEN * takes / extra), AT_MOST_OFTEN if takes <= DEAR else AT_MOST_OFTEN_DEAR))
 
 
 def _size(plan) -> int:

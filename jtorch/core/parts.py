@@ -12,7 +12,7 @@ import numpy as np
 
 from . import costs, crowd, hasty
 from .chain import concretely
-from .packing import RUNTIME
+from .packing import RUNTIME, plain
 
 LENGTH = 48  # nodes of a program that may be run in parts
 LEAST = 24  # nodes that a repetition saves
@@ -48,8 +48,8 @@ class _Piece:
 class Part:
     """A stretch of a program: `program` is shared with others like it.
 
-    ids: what it takes of the whole, results (i) and inputs (~i). numbers: which of the run-time numbers. out: what its results are in the
-    whole. last: results that nothing behind it takes.
+    ids: what it takes of the whole, results (i) and inputs (~i). numbers: which of the run-time numbers, or numbers of its own. out: what
+    its results are in the whole. last: results that nothing behind it takes.
     """
 
     __slots__ = ("program", "ids", "numbers", "out", "last")
@@ -80,17 +80,18 @@ class Parts:
     def run(self, inputs, numbers):
         """The results of the program."""
         values = {~k: v for k, v in enumerate(inputs)}
-        given = set(map(id, inputs))
+        taken = set(map(id, inputs))
         for part in self.parts:
             program = part.program
-            args = program.arguments([values[i] for i in part.ids], [numbers[k] for k in part.numbers])
+            given = [k if type(k) is tuple else numbers[k] for k in part.numbers]
+            args = program.arguments([values[i] for i in part.ids], given)
             made = concretely(program.call, args)
             del args
             for i in part.last:
                 del values[i]
             # jax gives back an argument that is a result, and another part may take its memory.
-            if not given.isdisjoint(map(id, made)):
-                made = [_copy(v) if id(v) in given else v for v in made]
+            if not taken.isdisjoint(map(id, made)):
+                made = [_copy(v) if id(v) in taken else v for v in made]
             values.update(zip(part.out, made))
             del made
         return [values[i] for i in self.out]
@@ -195,18 +196,28 @@ def _cut(prog, pieces, cuts):
     # What comes before the updates does not take their memory: whatever fails there, the parameters are as they were.
     taken = prog.taken()
     cuts = sorted({*cuts, *range(end, len(pieces))})
+    vary = _varying(pieces, cuts)
     return [
-        _part(prog, pieces[a:b], range(a, b), last, order, taken if a >= end or b == len(pieces) else ())
+        _part(prog, pieces[a:b], range(a, b), last, order, vary, taken if a >= end or b == len(pieces) else ())
         for a, b in zip(cuts, cuts[1:])
     ]
 
 
-def _part(prog, pieces, places, last, order, taken):
-    """taken: inputs of the whole whose memory the results may take."""
+def _varying(pieces, cuts) -> set:
+    """The pieces whose numbers are others in another copy of their stretch: where a loop over `x[t]` reads, layer by layer another scale."""
+    groups = {}
+    for a, b in zip(cuts, cuts[1:]):
+        groups.setdefault(tuple([piece.plan for piece in pieces[a:b]]), []).append(pieces[a:b])
+    alike = [same for copies in groups.values() for same in zip(*copies)]
+    return {piece for same in alike if len({piece.node.numbers for piece in same}) > 1 for piece in same}
+
+
+def _part(prog, pieces, places, last, order, vary, taken):
+    """vary: pieces whose numbers are the part's inputs. taken: inputs of the whole whose memory the results may take."""
     own, ids, path, results = {}, {}, [], []
     for piece in pieces:
         local = tuple([own[i] if i in own else ids.setdefault(i, ~len(ids)) for i in piece.ids])
-        path.append(Node(piece.plan, local, piece.node.numbers, len(results)))
+        path.append(Node(piece.plan, local, RUNTIME if piece in vary else piece.node.numbers, len(results)))
         own.update((i, len(results) + k) for k, i in enumerate(piece.results) if i is not None)
         results += piece.results
     live = tuple([last.get(i, -1) >= places.stop for i in results])
@@ -219,7 +230,8 @@ def _part(prog, pieces, places, last, order, taken):
         program = _programs[key] = type(prog)(path, live, dead, prog.device)
     part = Part()
     part.program, part.ids = program, list(ids)
-    part.numbers = [order[piece.node] for piece in pieces if piece.node.numbers is RUNTIME]
+    numbered = [piece.node for piece in pieces if piece in vary or piece.node.numbers is RUNTIME]
+    part.numbers = [order[node] if node.numbers is RUNTIME else tuple(map(plain, node.numbers)) for node in numbered]
     part.out = [results[i] for i in program.out]
     part.last = [i for i in ids if i >= 0 and last[i] < places.stop]
     return part

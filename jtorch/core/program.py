@@ -173,6 +173,10 @@ class Program:
         """Whether it is run as its parts."""
         return bool(self.parts) and self.parts.wait is not None
 
+    def worth_another(self, runs) -> bool:
+        """Whether a program with fewer results is worth the compiler, when this one has run for it so many times: not before a whole is."""
+        return self.call is not None or not self.in_parts() or self.parts.wait.done(runs)
+
     def traced(self):
         """All nodes as one function for XLA."""
         if self.jit is None:
@@ -192,8 +196,10 @@ class Program:
         if not ahead.settled and ahead.hasty is not None and ahead.runs + 1 >= ahead.hasty.few:
             self.ahead = None
             self.wait = costs.Wait(0)
+            ahead.hasty.again(ahead.runs)
             return True
-        if self.spared == LATE:
+        if self.spared >= LATE and self.wait is not costs.NEVER and ahead.worth_another(self.spared):
+            self.wait = costs.NEVER
             ledger.compiled(self, "optimizer.step")
             beside(self._compile_for, list(map(abstract, args)))
         return False
@@ -331,6 +337,9 @@ def _behind(cut, graph, prog, cause):
     """Run a graph in two parts, of which the second one is compiled; its own program is made beside the loop once it has come often."""
     prog.runs += 1
     if prog.runs == LATE:
+        prog.wait = costs.in_parts(prog, 1)  # one start more than by itself
+    if prog.wait is not None and prog.wait.done(prog.runs):
+        prog.wait = costs.NEVER
         ledger.compiled(prog, cause)
         beside(prog._compile_for, list(map(abstract, prog.arguments(graph.inputs, graph.numbers))))
     held = prologue.run_before(cut, graph, lambda part: _run(part, cause, None, None))

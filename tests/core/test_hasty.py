@@ -41,6 +41,25 @@ def test_the_same_numbers_then_everything_on(made, monkeypatch):
     assert made[0].settled
 
 
+def test_runs_in_the_place_of_another_program_do_not_count_when_that_has_its_own(made, monkeypatch):
+    """A loop's last step, whose gradients stay, is none of many: it is not compiled with everything on for one run."""
+    full, usual = [], hasty.in_full
+    monkeypatch.setattr(hasty, "in_full", lambda prog: full.append(prog) or usual(prog))
+    monkeypatch.setattr(costs, "AT_MOST_OFTEN", 8)
+    monkeypatch.setattr(program, "LATE", 1000)
+    nn = jtorch.nn
+    model = nn.Sequential(nn.Linear(6, 6), nn.Tanh(), nn.LayerNorm(6), nn.Linear(6, 3), nn.Sigmoid(), nn.Softmax(1))
+    optimizer = jtorch.optim.Adam(model.parameters())
+    inputs = jtorch.linspace(-1, 1, 24).view(4, 6)
+    for _ in range(14):
+        optimizer.zero_grad()
+        loss = model(inputs).square().mean()
+        loss.backward()
+        optimizer.step()
+    loss.item()
+    assert made and len(full) == 1
+
+
 def test_how_many_runs_depends_on_the_bytes(made):
     runs = {}
     for n in (4, 1 << 18):

@@ -119,6 +119,40 @@ def test_layers_alike_are_compiled_once(cut):
     )  # an end of the updates may differ
 
 
+def steps_through(t, x, of, scales):
+    """A loop over a sequence, whose operations come with the same shapes and other numbers."""
+    x = x.clone().requires_grad_()
+    state, w = t.zeros(4), t.eye(4) * 0.5 + 0.1
+    for k in range(x.shape[0]):
+        new = (of(x, k) * scales(k) @ w + state.softmax(0)).tanh()
+        gate = (new - state).sigmoid()
+        state = state * gate + new.sin() * (1 - gate)
+    loss = state.square().sum() + x[0].sum()
+    loss.backward()
+    return [loss.item(), *x.grad.flatten().tolist()]
+
+
+NUMBERS = {
+    "rows": (lambda x, k: x[k], lambda k: 1.5),
+    "columns": (lambda x, k: x[:, k % 4][:4], lambda k: 1.5),
+    "scales": (lambda x, k: x[3], lambda k: 0.1 * k),
+    "both": (lambda x, k: x[-1 - k], lambda k: 2.0 - 0.1 * k if k % 3 else -0.0),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_copies_that_differ_in_numbers_are_compiled_once(cut, name, monkeypatch):
+    """`x[t]` reads elsewhere at each step, and another step may be scaled otherwise: these are inputs of the part."""
+    monkeypatch.setattr(parts, "SHARE", 2.0)
+    of, scales = NUMBERS[name]
+    values = [[0.1 * (k + d) * (-1) ** k for d in range(4)] for k in range(7)]
+    for _ in range(3):
+        ours = steps_through(jtorch, jtorch.tensor(values), of, scales)
+        assert ours == pytest.approx(steps_through(torch, torch.tensor(values), of, scales), rel=1e-4, abs=1e-6)
+    count, different, _ = cut[0]
+    assert different <= count // 2
+
+
 def test_parameters_that_step_at_different_counts(cut):
     """Each has the count of its own, whatever the part that updates it."""
 
@@ -174,7 +208,7 @@ def test_the_whole_takes_over(cut, monkeypatch):
     """Once it has come often, compiled beside the loop."""
     monkeypatch.setattr(costs, "AT_MOST_IN_PARTS", 4)
     monkeypatch.setattr(program, "LATE", 4)
-    monkeypatch.setattr(costs, "_PART", 1.0)
+    monkeypatch.setattr(costs, "_PARTS", (1.0, 0.0))
     train(jtorch, OPTIMIZERS["sgd"], look=range(20), steps=20)
     compiled_beside()
     *_, prog = cut[0]
@@ -182,6 +216,17 @@ def test_the_whole_takes_over(cut, monkeypatch):
     runs = len(cut)
     assert train(jtorch, OPTIMIZERS["sgd"]) == pytest.approx(train(torch, OPTIMIZERS["sgd"]), rel=1e-3, abs=1e-4)
     assert len(cut) - runs < 2
+
+
+@pytest.mark.parametrize(("each", "made"), [(1e-9, 0), (1.0, 1)], ids=["cheap", "dear"])
+def test_a_program_with_fewer_results_waits_as_the_whole_does(cut, monkeypatch, each, made):
+    """Gradients that nobody looks at are no reason to compile the whole of what is run in parts."""
+    beside = []
+    monkeypatch.setattr(program, "LATE", 4)
+    monkeypatch.setattr(program, "beside", lambda *given: beside.append(given))
+    monkeypatch.setattr(costs, "_PARTS", (each, 0.0))
+    train(jtorch, OPTIMIZERS["sgd"], look=(), steps=20, copies=False)
+    assert cut and len(beside) == made
 
 
 def test_never_where_each_graph_has_one_program(cut):

@@ -3,7 +3,7 @@
 import pytest
 
 import jtorch
-from jtorch.core import program
+from jtorch.core import costs, program
 from jtorch.core.beside import compiled_beside
 from jtorch.core.prologue import LENGTH
 from tests.memory import start_anew
@@ -103,6 +103,7 @@ def test_the_long_graph_is_compiled_once(monkeypatch, keep):
         program.Program, "compile", lambda self, *a: (compiled.append(len(self.nodes)), usual(self, *a))
     )
     monkeypatch.setattr(program, "_behind", lambda *a: (parts.append(1), behind(*a)))
+    monkeypatch.setattr(costs, "AT_MOST_IN_PARTS", program.LATE)
     start_anew()
     train(jtorch, keep)
     assert len([n for n in compiled if n > LENGTH]) == 1 and len(parts) >= program.LATE
@@ -111,3 +112,12 @@ def test_the_long_graph_is_compiled_once(monkeypatch, keep):
     parts.clear()
     train(jtorch, keep)  # by now the step has a program of its own
     assert not [n for n in compiled if n > LENGTH] and len(parts) < 4
+
+
+def test_a_program_of_its_own_waits_until_it_is_worth_the_compiler(monkeypatch):
+    """What two starts cost more than one is little beside that."""
+    beside = []
+    monkeypatch.setattr(program, "beside", lambda *given: beside.append(given))
+    start_anew()
+    train(jtorch, total)
+    assert not beside
