@@ -46,6 +46,13 @@ def flat(x, leaves):
     return None
 
 
+def has_containers(tree) -> bool:
+    """Whether a list, tuple or dict is among the arguments with this nesting."""
+    return any(
+        type(node) is tuple and node and (type(node[0]) is type or has_containers(v for _, v in node)) for node in tree
+    )
+
+
 def restore(tree, leaves):
     """A value from its nesting and what is in it."""
     if tree is None:
@@ -265,4 +272,14 @@ def _still(reference, hole, given) -> bool:
     return found is not None and reference is not None and reference() is found
 
 
-__all__ = ["Arguments", "Outside", "checks_of_arguments", "flat", "flatten", "gradient_of", "in_range", "restore"]
+__all__ = [
+    "Arguments",
+    "Outside",
+    "checks_of_arguments",
+    "flat",
+    "flatten",
+    "gradient_of",
+    "has_containers",
+    "in_range",
+    "restore",
+]

@@ -100,6 +100,8 @@ _DOING = frozenset(
         "__subclasses__",
     )
 )
+# Of numpy's files those whose functions read and write files, or go by settings for errors and printing.
+_NUMPYS_STATE = ("npyio", "arrayprint", "ufunc_config")
 # Attributes of tensors and closure cells whose values have no guard.
 _UNSEEN = frozenset(("_version", "data_ptr", "cell_contents"))
 # An optimizer's step that a schedule has been made for: all that it keeps is that there has been one.
@@ -132,7 +134,7 @@ def _does_something(code):
             return f"calls {does}, which has a state of its own"
         return f"asks for the state of random numbers ({does})" if does in _SEEDS else None
     if name.startswith(_COMPUTING):
-        return f"calls {does}" if "npyio" in name else None
+        return f"calls {does}" if any(map(name.__contains__, _NUMPYS_STATE)) else None
     if name.startswith("<frozen ") or not name.startswith("<"):
         module = name[8:-1] if name[0] == "<" else name[len(next(filter(name.startswith, _STDLIB))) :]
         module = module.removesuffix(".py").partition(os.sep)[0].partition(".")[0]
@@ -291,6 +293,7 @@ def state(watch, leaves=(), fn=None):
     except Exception as error:  # of an object's own way of answering, which no program has asked for here
         reason = f"reads what raises {type(error).__name__} when it is looked at"
     reader.identity = reader.identity or any(map(_tells_apart, watch.codes))
+    reader.compares = any(_compares(code, scope) for code, scope in watch.runs.values())
     if reason is None and reader.guards.arrays and not _WRITING.isdisjoint(names | quoted):
         reason = "may write to an array of numpy"
     return (None, None, reason) if reason is not None else (reader.guards, reader, None)
@@ -424,6 +427,18 @@ def _tells_apart(code) -> bool:
             return True
         before = op.opname
     return not _TELLING.isdisjoint(code.co_names)
+
+
+def _compares(code, scope) -> bool:
+    """Whether it may see which list or dict one is: by an `is` of something else than a constant or a class."""
+    before = None
+    for op in dis.get_instructions(code):
+        if op.opname == "IS_OP" and before is not None and before.opname != "LOAD_CONST":
+            named = scope.get(before.argval, vars(builtins).get(before.argval))
+            if before.opname != "LOAD_GLOBAL" or not isinstance(named, type):
+                return True
+        before = op
+    return "is_" in code.co_names or "is_not" in code.co_names
 
 
 def _augmented(code):

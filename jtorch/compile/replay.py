@@ -15,7 +15,7 @@ from ..core.record import Pending
 from ..core.storage import Storage
 from ..handles import mutations, watch
 from ..tensor import Tensor, make
-from .arguments import Arguments, checks_of_arguments, gradient_of, in_range, restore
+from .arguments import Arguments, checks_of_arguments, gradient_of, has_containers, in_range, restore
 from .findings import Findings, Unproven
 from .guards import attributes_of
 from .sources import NOTHING
@@ -75,6 +75,8 @@ class Replay:
         self.given.ask(leaves, read)
         if not self.given.known():
             raise Unproven("an argument that can neither be compared nor followed")
+        if read.compares and has_containers(tree):
+            raise Unproven("compares by `is` what may be a list or dict that it is given")
         found = Findings(before, leaves)
         self.checks = checks_of_arguments(scope.checks, found.argument_of, before)
         scope.checks.clear()
