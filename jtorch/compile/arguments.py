@@ -92,7 +92,7 @@ class Arguments:
         read: the Reader of what the code reads.
         """
         tensors = [leaves[k] for k in self.places]
-        self.graded = list(map(gradient_of, tensors)) if read.wanted("grad") else None
+        self.graded = list(map(gradient_of, tensors)) if read.accumulates or read.wanted("grad") else None
         self.inferred = list(map(Tensor.is_inference, tensors)) if read.wanted("is_inference") else None
         self.bare = read.names is None
         self.tensors = read.tensors | read.of_modules

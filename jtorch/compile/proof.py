@@ -17,6 +17,7 @@ import sysconfig
 import types
 from itertools import pairwise
 
+from ..autograd import engine, outer_run
 from ..core import storage
 from ..core.device import Device
 from ..core.dtype import dtype
@@ -160,6 +161,7 @@ class Watch:
         self.any_name = False  # an attribute was read whose name the code may not have
         self.augmented = {}  # code -> its local variables that it changes in place, and by which method
         self.environment = False
+        self.accumulates = False  # a backward pass gave leaves their gradients
 
     def __enter__(self):
         self.before = sys.getprofile()
@@ -199,6 +201,8 @@ class Watch:
                 self.reason = "reads a value, which may be another at the next call"
             if code.co_filename == _OS:
                 self.environment = True
+            if code in _BACKWARD and frame.f_locals["accumulate"]:
+                self.accumulates = True
             if self.scope is not None and self.scope.aside is not None:
                 self.asked(frame, code)
         elif self.reason is not None:
@@ -251,6 +255,7 @@ _OS = os.getenv.__code__.co_filename
 # Where a value comes to Python, or decides over the shape of a result; checks of values decide over nothing else.
 _READING = frozenset(fn.__code__ for fn in (Tensor._item, storage.numpy_of, storage.host_view, dispatch_call._dynamic))
 _CHECKING = dispatch_call.checkable.__code__
+_BACKWARD = frozenset((engine.backward.__code__, outer_run.backward.__code__))
 
 
 def _pure(fn):
@@ -293,6 +298,7 @@ def state(watch, leaves=(), fn=None):
     except Exception as error:  # of an object's own way of answering, which no program has asked for here
         reason = f"reads what raises {type(error).__name__} when it is looked at"
     reader.identity = reader.identity or any(map(_tells_apart, watch.codes))
+    reader.accumulates = watch.accumulates
     reader.compares = any(_compares(code, scope) for code, scope in watch.runs.values())
     if reason is None and reader.guards.arrays and not _WRITING.isdisjoint(names | quoted):
         reason = "may write to an array of numpy"

@@ -50,7 +50,8 @@ class Reader:
 
     names: attributes that its code reads; None: any. words: the names in its code; quoted: the words there that might be names. Of what is
     followed, `tensors` are the ids of tensors met, `of_modules` those of parameters and buffers. any_name: something was met that reads
-    attributes by names of its own. identity: it may see which tensor an argument is; compares: which list or dict. asks: it may ask whether there is an attribute.
+    attributes by names of its own. identity: it may see which tensor an argument is; compares: which list or dict. accumulates: it adds to
+    gradients. asks: it may ask whether there is an attribute.
     past: it may read attributes of a class that others hide.
     """
 
@@ -62,7 +63,7 @@ class Reader:
         self.pure = pure
         self.past = not _PAST.isdisjoint(words)
         self.asks = not _ASKING.isdisjoint(words)
-        self.any_name = self.identity = self.compares = False
+        self.any_name = self.identity = self.compares = self.accumulates = False
         self.seen = {}  # id -> the object, which keeps the id its own
         self.tensors = set()
         self.of_modules = set()

@@ -18,7 +18,7 @@ from ..tensor import Tensor, make
 from .arguments import Arguments, checks_of_arguments, gradient_of, has_containers, in_range, restore
 from .findings import Findings, Unproven
 from .guards import attributes_of
-from .sources import NOTHING
+from .sources import NOTHING, GradientOf
 from .waiting import Waiting, only_ours
 
 _value = attrgetter("value")
@@ -183,12 +183,19 @@ class Replay:
 
     def _follow_gradients(self, found, read):
         """The tensors whose gradients the region's Python may ask for: those must be there, or not, as they were; and those which it
-        may ask for attributes that they do not have."""
+        may ask for attributes that they do not have. Where it adds to gradients, those that it clears again had none to add to."""
+        if read.accumulates:
+            held = {id(s) for s in self.storages}
+            self.fresh += [
+                t[0] for key, t in found.before.tensors.items()
+                if t[6] and t[4] is None and (id(t[1]) in held or key in read.tensors or key in read.of_modules)
+            ]  # fmt: skip
+        elsewhere = [s for s in self.written if type(s) is GradientOf and s not in self.storages]
         outer = [
             t for key, t in found.before.tensors.items() if key in read.tensors or key in read.of_modules
         ] if read.wanted("grad") else ()  # fmt: skip
         self.fresh += [t[0] for t in outer if t[4] is None]
-        self.graded = [t[0] for t in outer if t[4] is not None]
+        self.graded = [t[0] for t in outer if t[4] is not None] + [s.tensor for s in elsewhere]
         self.graded_as = list(map(gradient_of, self.graded))
         self.bare_ones = [
             t[0] for key, t in found.before.tensors.items()
