@@ -161,6 +161,7 @@ class Watch:
         self.any_name = False  # an attribute was read whose name the code may not have
         self.augmented = {}  # code -> its local variables that it changes in place, and by which method
         self.environment = False
+        self.layers = {}  # id -> a layer of the library's that ran
         self.accumulates = False  # a backward pass gave leaves their gradients
 
     def __enter__(self):
@@ -201,6 +202,8 @@ class Watch:
                 self.reason = "reads a value, which may be another at the next call"
             if code.co_filename == _OS:
                 self.environment = True
+            if code.co_name == "forward" and "self" in frame.f_locals:
+                self.layers[id(frame.f_locals["self"])] = frame.f_locals["self"]
             if code in _BACKWARD and frame.f_locals["accumulate"]:
                 self.accumulates = True
             if self.scope is not None and self.scope.aside is not None:
@@ -299,6 +302,8 @@ def state(watch, leaves=(), fn=None):
         reason = f"reads what raises {type(error).__name__} when it is looked at"
     reader.identity = reader.identity or any(map(_tells_apart, watch.codes))
     reader.accumulates = watch.accumulates
+    if not watch.layers.keys() <= reader.seen.keys():
+        reader.modules = None  # one that was come to by a way that is not followed
     reader.compares = any(_compares(code, scope) for code, scope in watch.runs.values())
     if reason is None and reader.guards.arrays and not _WRITING.isdisjoint(names | quoted):
         reason = "may write to an array of numpy"

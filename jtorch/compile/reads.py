@@ -21,7 +21,7 @@ import weakref
 import numpy as np
 
 from ..tensor import Tensor
-from .guards import FIXED, MISSING, attributes_of, bytes_of, kept, members, parts_of
+from .guards import FIXED, MISSING, attributes_of, bytes_of, kept, members, parts_of, settings_of
 
 _IMMUTABLE = (range, slice, type(...), type(NotImplemented), re.Pattern, np.dtype, np.generic, pathlib.PurePath)  # fmt: skip
 _CONTAINERS = (list, dict, set, tuple, frozenset, collections.deque, bytearray, types.MappingProxyType)
@@ -67,6 +67,7 @@ class Reader:
         self.seen = {}  # id -> the object, which keeps the id its own
         self.tensors = set()
         self.of_modules = set()
+        self.modules = []  # (attributes, names that code reads or None, those as they are, how many there are)
 
     def read(self, value):
         """Guard what can change in a value; a reason if that cannot be done."""
@@ -218,6 +219,7 @@ class Reader:
         """As `read_object`, of an nn.Module: what is set is counted for all modules, so only what changes in place is guarded."""
         tensors = [t for name in ("_parameters", "_buffers") for t in own[name].values() if t is not None]
         self.of_modules.update(map(id, tensors))
+        self.note_settings(own, type(value).__mro__)
         # An empty registry is seldom filled but by the functions that register hooks, which count that.
         self.guards.contents += [(own[name], members(own[name])) for name in _HOOKS if own.get(name)]
         reason = self.read_all(child for child in own["_modules"].values() if child is not None)
@@ -228,6 +230,13 @@ class Reader:
             inner = [v for name, v in own.items() if self.wanted(name) and name not in _MODULES_OWN]
             reason = self.read_all(inner) or self.read_class(type(value), own, counted=True)
         return reason
+
+    def note_settings(self, own, classes):
+        """Note what of a module's attributes decides here, for when others are set; of a library's layer all may."""
+        base = next(cls for cls in classes if cls.__name__ == "Module" and self.trusted(cls))
+        names = None if any(map(self.trusted, set(classes).difference(base.__mro__))) else self.names
+        settings = {name: kept(value) for name, value in settings_of(own, names).items()}
+        self.modules.append((own, names, settings, len(own)))
 
     def read_optimizer(self, own):
         """Guard what of an optimizer the code may read by itself; the replay looks after what a step reads."""

@@ -33,7 +33,7 @@ class Snapshot:
         self.untaken = []
         self.twice = set()
         self.tensors = {}
-        self.mutations = mutations[0]
+        self.mutations = tuple(mutations)
         self.grad = me.grad
         self.inference = me.inference
         self.special = me.special
