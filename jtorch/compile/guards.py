@@ -23,6 +23,7 @@ MISSING = object()
 _OF_TENSORS = frozenset(
     ("_acc", "_counted", "_made", "_post_hooks", "_tangent", "_nowhere", "_retains", "_acc_hooks", "_acc_pre_hooks")
 )
+_NO_NAMES: set = set()
 parts_of = attrgetter("__code__", "__defaults__", "__kwdefaults__")
 _cell = attrgetter("cell_contents")
 
@@ -91,7 +92,7 @@ def _registered(*_):
 def attributes_of(tensor):
     """The names of the attributes that a tensor has been given by the program."""
     own = tensor.__dict__
-    return own.keys() - _OF_TENSORS if own else ()
+    return own.keys() - _OF_TENSORS if own else _NO_NAMES
 
 
 class Guards:

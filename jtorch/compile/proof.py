@@ -15,7 +15,7 @@ import random
 import sys
 import sysconfig
 import types
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from ..autograd import engine, outer_run
 from ..core import storage
@@ -64,7 +64,7 @@ _SEEDS = frozenset(("manual_seed", "seed", "initial_seed", "get_rng_state", "set
 
 _STORES = frozenset(
     ("STORE_GLOBAL", "STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "DELETE_GLOBAL", "DELETE_ATTR", "DELETE_SUBSCR",
-     "DELETE_NAME", "STORE_NAME", "YIELD_VALUE", "SEND", "GET_AWAITABLE", "IMPORT_NAME")
+     "DELETE_NAME", "STORE_NAME", "GET_AWAITABLE", "IMPORT_NAME")
 )  # fmt: skip
 
 # Methods by which a container or an array changes in place. Python's calls of some of them are seen only in the code.
@@ -88,19 +88,7 @@ _PURE = frozenset(
      "floor", "cos", "sin", "prod", "isnan", "get", "items", "keys", "values", "join", "split", "startswith", "endswith",
      "count", "index", "copy", "numel", "__build_class__")
 )  # fmt: skip
-_DOING = frozenset(
-    (
-        "__import__",
-        "__next__",
-        "__enter__",
-        "__exit__",
-        "__call__",
-        "__setstate__",
-        "__set__",
-        "__delete__",
-        "__subclasses__",
-    )
-)
+_DOING = frozenset(("__import__", "__next__", "__enter__", "__exit__", "__call__", "__setstate__", "__set__", "__delete__", "__subclasses__"))  # fmt: skip
 # Of numpy's files those whose functions read and write files, or go by settings for errors and printing.
 _NUMPYS_STATE = ("npyio", "arrayprint", "ufunc_config")
 # Attributes of tensors and closure cells whose values have no guard.
@@ -153,6 +141,7 @@ class Watch:
 
     def __init__(self, scope=None):
         self.scope = scope
+        self.young = set()  # ids of what has been made since the watch began
         self.runs = {}  # by id, since code made of the same words is equal: (code, its globals)
         self.cells = {}  # (id of code, ids of the values of its free variables) -> (code, those by name)
         self.reason = None
@@ -171,6 +160,7 @@ class Watch:
         else:
             self.collecting = gc.isenabled()
             gc.disable()  # what a collection calls (gc.callbacks, finalizers) is not the region's
+            gc.collect(0)  # what is young from now on has been made by the region
             sys.setprofile(self.event)
         return self
 
@@ -215,8 +205,19 @@ class Watch:
                 self.reason = _augments(frame, self.augmented[code])
         elif kind == "c_call" and not trusted(code):
             self.any_name |= getattr(arg, "__name__", None) in reads.ANY_NAME
-            if not _pure(arg):
+            if not _pure(arg) and not self.own(arg):
                 self.reason = f"calls {getattr(arg, '__qualname__', arg)} at {code.co_filename}:{frame.f_lineno}"
+
+    def own(self, method) -> bool:
+        """Whether a C function is the method of a list or set that the run has made: what that does to it is seen by nobody else."""
+        owner = getattr(method, "__self__", None)
+        if type(owner) is not list and type(owner) is not set:
+            return False
+        if id(owner) not in self.young:
+            self.young.update(
+                map(id, chain.from_iterable(map(gc.get_objects, (0,))))
+            )  # in one call in C: see `instances`
+        return id(owner) in self.young
 
     def asked(self, frame, code):
         """Give arguments that lie elsewhere their own memory before somebody sees it."""
@@ -356,9 +357,10 @@ def _read_cells(watch, guards, reader, functions):
     for code, cells in watch.cells.values():
         where = f"({code.co_filename}:{code.co_firstlineno})"
         ran = [fn for fn in functions if fn.__code__ is code and _has(fn, code, cells)]
-        if not ran and cells and not _of_the_run(watch, code, cells):
+        found = ran or not cells
+        if not found and not _of_the_run(watch, code, cells):
             return f"reads {next(iter(cells))}, a free variable that cannot be found again {where}"
-        for name, value in cells.items():
+        for name, value in cells.items() if found else ():
             reason = reader.read(value)
             if reason is not None:
                 return f"reads {name}, {reason} {where}"
@@ -380,9 +382,12 @@ def _read_cells(watch, guards, reader, functions):
 def _of_the_run(watch, code, cells) -> bool:
     """Whether a function was made by code that ran too, and is gone (a comprehension's, an inner one): nothing is to be found again then.
 
-    Its free variables follow from what that code has read, and these cannot change.
+    Its free variables follow from what that code has read, like that code's own variables.
     """
-    return any(code in c.co_consts for c in watch.codes) and all(type(v) in _FIXED for v in cells.values())
+    made = any(code is const for c in watch.codes for const in c.co_consts)
+    return made and (
+        gc.get_freeze_count() == 0 or all(type(v) in _FIXED for v in cells.values())
+    )  # not one that is hidden
 
 
 _FIXED = frozenset((int, float, complex, bool, str, bytes, type(None), Size, dtype, Device))

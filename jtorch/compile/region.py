@@ -218,6 +218,7 @@ class Region:
             why = scope.unprovable
         else:
             guards, reader, why = proof.state(watch, leaves, self.fn)
+            watch = None  # it has what the region's functions had
             if why is None:
                 try:
                     self.in_place(guards, held)

@@ -48,7 +48,7 @@ class Replay:
         "donated", "mutations", "grad", "inference", "specs", "program", "bare", "take_bare", "fed", "take_fed", "sources", "constants",
         "take_full", "penalty", "rest", "fresh", "owners", "owned", "states", "state_dicts", "state_names",
         "gathering", "optimizers", "plain", "edges", "checks", "memory", "grads_apart", "take_slots", "graded",
-        "seen", "seen_as", "bare_ones", "inferred", "graded_as", "sets", "modules",
+        "seen", "seen_as", "bare_ones", "inferred", "graded_as", "sets", "modules", "bare_as",
     )  # fmt: skip
 
     @classmethod
@@ -200,8 +200,9 @@ class Replay:
         self.graded_as = list(map(gradient_of, self.graded))
         self.bare_ones = [
             t[0] for key, t in found.before.tensors.items()
-            if key in read.tensors and key not in found.argument_at or read.asks and key in read.of_modules and not attributes_of(t[0])
+            if key in read.tensors and key not in found.argument_at or read.asks and key in read.of_modules
         ] if read.names is None else []  # fmt: skip
+        self.bare_as = list(map(attributes_of, self.bare_ones))
 
     def without_gradients(self, state, live, donate, device, grads, stored):
         """The same program without gradients among its results, and how one call's results are the next one's arguments."""
@@ -248,7 +249,7 @@ class Replay:
             return False  # a history
         if not all(map(is_, map(_grad, self.fresh), repeat(None))):
             return False  # this time gradients would be added to those
-        if self.bare_ones and any(map(attributes_of, self.bare_ones)):
+        if self.bare_ones and list(map(attributes_of, self.bare_ones)) != self.bare_as:
             return False
         if self.graded and list(map(gradient_of, self.graded)) != self.graded_as:
             return False
