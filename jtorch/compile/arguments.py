@@ -46,6 +46,13 @@ def flat(x, leaves):
     return None
 
 
+def has_containers(tree) -> bool:
+    """Whether a list, tuple or dict is among the arguments with this nesting."""
+    return any(
+        type(node) is tuple and node and (type(node[0]) is type or has_containers(v for _, v in node)) for node in tree
+    )
+
+
 def restore(tree, leaves):
     """A value from its nesting and what is in it."""
     if tree is None:
@@ -85,7 +92,7 @@ class Arguments:
         read: the Reader of what the code reads.
         """
         tensors = [leaves[k] for k in self.places]
-        self.graded = list(map(gradient_of, tensors)) if read.wanted("grad") else None
+        self.graded = list(map(gradient_of, tensors)) if read.accumulates or read.wanted("grad") else None
         self.inferred = list(map(Tensor.is_inference, tensors)) if read.wanted("is_inference") else None
         self.bare = read.names is None
         self.tensors = read.tensors | read.of_modules
@@ -265,4 +272,14 @@ def _still(reference, hole, given) -> bool:
     return found is not None and reference is not None and reference() is found
 
 
-__all__ = ["Arguments", "Outside", "checks_of_arguments", "flat", "flatten", "gradient_of", "in_range", "restore"]
+__all__ = [
+    "Arguments",
+    "Outside",
+    "checks_of_arguments",
+    "flat",
+    "flatten",
+    "gradient_of",
+    "has_containers",
+    "in_range",
+    "restore",
+]

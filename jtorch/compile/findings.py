@@ -16,6 +16,7 @@ from ..handles import RemovableHandle
 from ..tensor import Tensor
 from .arguments import flat
 from .guards import SIMPLE
+from .snapshot import instances
 from .sources import GradientOf, is_whole
 
 
@@ -53,7 +54,7 @@ class Findings:
         self.sources = [self._source(value, keys) for value in graph.inputs]
         self.place_of = {id(p): i for i, p in enumerate(graph.pendings)}
         # Storages whose values are results: where one is in none of the places below, somebody keeps it elsewhere.
-        self.elsewhere = {id(o) for o in gc.get_objects() if type(o) is Storage and self._place(o) is not None}
+        self.elsewhere = {id(o) for o in instances({Storage}) if self._place(o) is not None}
         self._look_at_tensors()
         self._look_at_storages()
         self._look_at_result(out)

@@ -23,6 +23,7 @@ MISSING = object()
 _OF_TENSORS = frozenset(
     ("_acc", "_counted", "_made", "_post_hooks", "_tangent", "_nowhere", "_retains", "_acc_hooks", "_acc_pre_hooks")
 )
+_NO_NAMES: set = set()
 parts_of = attrgetter("__code__", "__defaults__", "__kwdefaults__")
 _cell = attrgetter("cell_contents")
 
@@ -66,6 +67,23 @@ def bytes_of(array):
     return array.shape, array.dtype.str, array.tobytes()
 
 
+def settings_of(own, names):
+    """The attributes of a module that code may read which names these (None: any), and those that the library reads."""
+    return {
+        name: value
+        for name, value in own.items()
+        if names is None or name in names or name[0] == "_" or name == "training"
+    }
+
+
+def is_set_as(own, names, settings, size) -> bool:
+    """Whether they are what they were: as `settings_of`, but for tensors by references. size: how many attributes there were."""
+    if len(own) == size and all(map(is_, map(own.get, settings), settings.values())):
+        return True
+    found = settings_of(own, names)
+    return found.keys() == settings.keys() and all(same(found[name], value) for name, value in settings.items())
+
+
 def _registered(*_):
     """How often a class has been registered with an abstract one."""
     return abc.get_cache_token()
@@ -74,7 +92,7 @@ def _registered(*_):
 def attributes_of(tensor):
     """The names of the attributes that a tensor has been given by the program."""
     own = tensor.__dict__
-    return own.keys() - _OF_TENSORS if own else ()
+    return own.keys() - _OF_TENSORS if own else _NO_NAMES
 
 
 class Guards:
@@ -173,4 +191,17 @@ class Guards:
         return True
 
 
-__all__ = ["FIXED", "MISSING", "SIMPLE", "Guards", "attributes_of", "bytes_of", "kept", "members", "parts_of", "same"]
+__all__ = [
+    "FIXED",
+    "MISSING",
+    "SIMPLE",
+    "Guards",
+    "attributes_of",
+    "bytes_of",
+    "is_set_as",
+    "kept",
+    "members",
+    "parts_of",
+    "same",
+    "settings_of",
+]

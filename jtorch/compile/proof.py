@@ -15,8 +15,9 @@ import random
 import sys
 import sysconfig
 import types
-from itertools import pairwise
+from itertools import chain, pairwise
 
+from ..autograd import engine, outer_run
 from ..core import storage
 from ..core.device import Device
 from ..core.dtype import dtype
@@ -63,7 +64,7 @@ _SEEDS = frozenset(("manual_seed", "seed", "initial_seed", "get_rng_state", "set
 
 _STORES = frozenset(
     ("STORE_GLOBAL", "STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "DELETE_GLOBAL", "DELETE_ATTR", "DELETE_SUBSCR",
-     "DELETE_NAME", "STORE_NAME", "YIELD_VALUE", "SEND", "GET_AWAITABLE", "IMPORT_NAME")
+     "DELETE_NAME", "STORE_NAME", "GET_AWAITABLE", "IMPORT_NAME")
 )  # fmt: skip
 
 # Methods by which a container or an array changes in place. Python's calls of some of them are seen only in the code.
@@ -87,19 +88,9 @@ _PURE = frozenset(
      "floor", "cos", "sin", "prod", "isnan", "get", "items", "keys", "values", "join", "split", "startswith", "endswith",
      "count", "index", "copy", "numel", "__build_class__")
 )  # fmt: skip
-_DOING = frozenset(
-    (
-        "__import__",
-        "__next__",
-        "__enter__",
-        "__exit__",
-        "__call__",
-        "__setstate__",
-        "__set__",
-        "__delete__",
-        "__subclasses__",
-    )
-)
+_DOING = frozenset(("__import__", "__next__", "__enter__", "__exit__", "__call__", "__setstate__", "__set__", "__delete__", "__subclasses__"))  # fmt: skip
+# Of numpy's files those whose functions read and write files, or go by settings for errors and printing.
+_NUMPYS_STATE = ("npyio", "arrayprint", "ufunc_config")
 # Attributes of tensors and closure cells whose values have no guard.
 _UNSEEN = frozenset(("_version", "data_ptr", "cell_contents"))
 # An optimizer's step that a schedule has been made for: all that it keeps is that there has been one.
@@ -132,7 +123,7 @@ def _does_something(code):
             return f"calls {does}, which has a state of its own"
         return f"asks for the state of random numbers ({does})" if does in _SEEDS else None
     if name.startswith(_COMPUTING):
-        return f"calls {does}" if "npyio" in name else None
+        return f"calls {does}" if any(map(name.__contains__, _NUMPYS_STATE)) else None
     if name.startswith("<frozen ") or not name.startswith("<"):
         module = name[8:-1] if name[0] == "<" else name[len(next(filter(name.startswith, _STDLIB))) :]
         module = module.removesuffix(".py").partition(os.sep)[0].partition(".")[0]
@@ -150,6 +141,7 @@ class Watch:
 
     def __init__(self, scope=None):
         self.scope = scope
+        self.young = set()  # ids of what has been made since the watch began
         self.runs = {}  # by id, since code made of the same words is equal: (code, its globals)
         self.cells = {}  # (id of code, ids of the values of its free variables) -> (code, those by name)
         self.reason = None
@@ -158,6 +150,8 @@ class Watch:
         self.any_name = False  # an attribute was read whose name the code may not have
         self.augmented = {}  # code -> its local variables that it changes in place, and by which method
         self.environment = False
+        self.layers = {}  # id -> a layer of the library's that ran
+        self.accumulates = False  # a backward pass gave leaves their gradients
 
     def __enter__(self):
         self.before = sys.getprofile()
@@ -166,6 +160,7 @@ class Watch:
         else:
             self.collecting = gc.isenabled()
             gc.disable()  # what a collection calls (gc.callbacks, finalizers) is not the region's
+            gc.collect(0)  # what is young from now on has been made by the region
             sys.setprofile(self.event)
         return self
 
@@ -197,6 +192,10 @@ class Watch:
                 self.reason = "reads a value, which may be another at the next call"
             if code.co_filename == _OS:
                 self.environment = True
+            if code.co_name == "forward" and "self" in frame.f_locals:
+                self.layers[id(frame.f_locals["self"])] = frame.f_locals["self"]
+            if code in _BACKWARD and frame.f_locals["accumulate"]:
+                self.accumulates = True
             if self.scope is not None and self.scope.aside is not None:
                 self.asked(frame, code)
         elif self.reason is not None:
@@ -206,8 +205,19 @@ class Watch:
                 self.reason = _augments(frame, self.augmented[code])
         elif kind == "c_call" and not trusted(code):
             self.any_name |= getattr(arg, "__name__", None) in reads.ANY_NAME
-            if not _pure(arg):
+            if not _pure(arg) and not self.own(arg):
                 self.reason = f"calls {getattr(arg, '__qualname__', arg)} at {code.co_filename}:{frame.f_lineno}"
+
+    def own(self, method) -> bool:
+        """Whether a C function is the method of a list or set that the run has made: what that does to it is seen by nobody else."""
+        owner = getattr(method, "__self__", None)
+        if type(owner) is not list and type(owner) is not set:
+            return False
+        if id(owner) not in self.young:
+            self.young.update(
+                map(id, chain.from_iterable(map(gc.get_objects, (0,))))
+            )  # in one call in C: see `instances`
+        return id(owner) in self.young
 
     def asked(self, frame, code):
         """Give arguments that lie elsewhere their own memory before somebody sees it."""
@@ -249,6 +259,7 @@ _OS = os.getenv.__code__.co_filename
 # Where a value comes to Python, or decides over the shape of a result; checks of values decide over nothing else.
 _READING = frozenset(fn.__code__ for fn in (Tensor._item, storage.numpy_of, storage.host_view, dispatch_call._dynamic))
 _CHECKING = dispatch_call.checkable.__code__
+_BACKWARD = frozenset((engine.backward.__code__, outer_run.backward.__code__))
 
 
 def _pure(fn):
@@ -291,6 +302,10 @@ def state(watch, leaves=(), fn=None):
     except Exception as error:  # of an object's own way of answering, which no program has asked for here
         reason = f"reads what raises {type(error).__name__} when it is looked at"
     reader.identity = reader.identity or any(map(_tells_apart, watch.codes))
+    reader.accumulates = watch.accumulates
+    if not watch.layers.keys() <= reader.seen.keys():
+        reader.modules = None  # one that was come to by a way that is not followed
+    reader.compares = any(_compares(code, scope) for code, scope in watch.runs.values())
     if reason is None and reader.guards.arrays and not _WRITING.isdisjoint(names | quoted):
         reason = "may write to an array of numpy"
     return (None, None, reason) if reason is not None else (reader.guards, reader, None)
@@ -342,9 +357,10 @@ def _read_cells(watch, guards, reader, functions):
     for code, cells in watch.cells.values():
         where = f"({code.co_filename}:{code.co_firstlineno})"
         ran = [fn for fn in functions if fn.__code__ is code and _has(fn, code, cells)]
-        if not ran and cells and not _of_the_run(watch, code, cells):
+        found = ran or not cells
+        if not found and not _of_the_run(watch, code, cells):
             return f"reads {next(iter(cells))}, a free variable that cannot be found again {where}"
-        for name, value in cells.items():
+        for name, value in cells.items() if found else ():
             reason = reader.read(value)
             if reason is not None:
                 return f"reads {name}, {reason} {where}"
@@ -366,9 +382,12 @@ def _read_cells(watch, guards, reader, functions):
 def _of_the_run(watch, code, cells) -> bool:
     """Whether a function was made by code that ran too, and is gone (a comprehension's, an inner one): nothing is to be found again then.
 
-    Its free variables follow from what that code has read, and these cannot change.
+    Its free variables follow from what that code has read, like that code's own variables.
     """
-    return any(code in c.co_consts for c in watch.codes) and all(type(v) in _FIXED for v in cells.values())
+    made = any(code is const for c in watch.codes for const in c.co_consts)
+    return made and (
+        gc.get_freeze_count() == 0 or all(type(v) in _FIXED for v in cells.values())
+    )  # not one that is hidden
 
 
 _FIXED = frozenset((int, float, complex, bool, str, bytes, type(None), Size, dtype, Device))
@@ -424,6 +443,18 @@ def _tells_apart(code) -> bool:
             return True
         before = op.opname
     return not _TELLING.isdisjoint(code.co_names)
+
+
+def _compares(code, scope) -> bool:
+    """Whether it may see which list or dict one is: by an `is` of something else than a constant or a class."""
+    before = None
+    for op in dis.get_instructions(code):
+        if op.opname == "IS_OP" and before is not None and before.opname != "LOAD_CONST":
+            named = scope.get(before.argval, vars(builtins).get(before.argval))
+            if before.opname != "LOAD_GLOBAL" or not isinstance(named, type):
+                return True
+        before = op
+    return "is_" in code.co_names or "is_not" in code.co_names
 
 
 def _augmented(code):

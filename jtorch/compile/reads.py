@@ -6,7 +6,6 @@ code reads attributes by.
 
 import abc
 import collections
-import contextlib
 import enum
 import functools
 import operator
@@ -22,12 +21,12 @@ import weakref
 import numpy as np
 
 from ..tensor import Tensor
-from .guards import FIXED, MISSING, attributes_of, bytes_of, kept, members, parts_of
+from .guards import FIXED, MISSING, attributes_of, bytes_of, kept, members, parts_of, settings_of
 
 _IMMUTABLE = (range, slice, type(...), type(NotImplemented), re.Pattern, np.dtype, np.generic, pathlib.PurePath)  # fmt: skip
 _CONTAINERS = (list, dict, set, tuple, frozenset, collections.deque, bytearray, types.MappingProxyType)
 # modules whose classes read attributes that no code of the user's names, and whose objects keep what they hold in C
-_WHOLE = frozenset(("collections", "weakref", "types"))
+_WHOLE = frozenset(("collections", "weakref", "types", "contextlib", "string", "textwrap", "reprlib", "statistics"))
 _HIDING = frozenset(("_ctypes", "_io", "_thread"))
 _WEAK = (weakref.ref, *weakref.ProxyTypes)
 _PARAMETRIC = ("jtorch.distributions", "torch.distributions")  # the same of modules with these beginnings
@@ -51,7 +50,8 @@ class Reader:
 
     names: attributes that its code reads; None: any. words: the names in its code; quoted: the words there that might be names. Of what is
     followed, `tensors` are the ids of tensors met, `of_modules` those of parameters and buffers. any_name: something was met that reads
-    attributes by names of its own. identity: it may see which tensor an argument is. asks: it may ask whether there is an attribute.
+    attributes by names of its own. identity: it may see which tensor an argument is; compares: which list or dict. accumulates: it adds to
+    gradients. asks: it may ask whether there is an attribute.
     past: it may read attributes of a class that others hide.
     """
 
@@ -63,10 +63,11 @@ class Reader:
         self.pure = pure
         self.past = not _PAST.isdisjoint(words)
         self.asks = not _ASKING.isdisjoint(words)
-        self.any_name = self.identity = False
+        self.any_name = self.identity = self.compares = self.accumulates = False
         self.seen = {}  # id -> the object, which keeps the id its own
         self.tensors = set()
         self.of_modules = set()
+        self.modules = []  # (attributes, names that code reads or None, those as they are, how many there are)
 
     def read(self, value):
         """Guard what can change in a value; a reason if that cannot be done."""
@@ -86,12 +87,7 @@ class Reader:
         if owner is not None and not isinstance(owner, types.ModuleType):
             return self.read(owner)
         if isinstance(value, type):
-            if isinstance(value, abc.ABCMeta):
-                self.guards.classes()
-            own = self.read_class(value, _NO_ATTRIBUTES)
-            if own is not None or self.trusted(type(value)):
-                return own
-            return self.read_class(type(value), _NO_ATTRIBUTES, before=value.__mro__)
+            return self.read_type(value)
         if isinstance(value, types.FunctionType):
             if not _INSPECTING.isdisjoint(self.words):
                 return guard_functions(self.guards, self, [value])
@@ -119,7 +115,9 @@ class Reader:
         if isinstance(value, _WEAK):
             return "which does not keep alive what it leads to"
         if isinstance(value, enum.Enum):
-            return self.read_names(vars(value)) or self.read_class(type(value), vars(value))
+            own = vars(value)
+            asked = {"_value_"} if self.wanted("value") else set()
+            return self.read_names(own, asked.union(filter(self.wanted, own))) or self.read_class(type(value), own)
         if isinstance(value, _IMMUTABLE):
             return None
         if isinstance(value, functools.partial):
@@ -134,6 +132,17 @@ class Reader:
         if isinstance(value, _CONTAINERS):
             return self.read_container(value)
         return self.read_object(value)
+
+    def read_type(self, value):
+        """Guard the attributes of a class that is used as such, and those of its metaclass."""
+        if value.__module__ in _AMBIENT:
+            return _AMBIENT[value.__module__]
+        if isinstance(value, abc.ABCMeta):
+            self.guards.classes()
+        own = self.read_class(value, _NO_ATTRIBUTES)
+        if own is not None or self.trusted(type(value)):
+            return own
+        return self.read_class(type(value), _NO_ATTRIBUTES, before=value.__mro__)
 
     def read_all(self, values):
         """The first reason among those of some values."""
@@ -156,6 +165,9 @@ class Reader:
         if isinstance(value, (dict, set, frozenset)) and any(isinstance(key, Tensor) for key in value):
             self.identity = True
         reason = self.read_all(held)
+        if reason is None and isinstance(value, collections.defaultdict):
+            self.guards.slots.append((value, "default_factory", value.default_factory))
+            reason = self.read(value.default_factory)
         if reason is None and type(value).__module__ != "builtins":
             own = hasattr(value, "__dict__")
             reason = self.read_object(value) if own else self.read_class(type(value), _NO_ATTRIBUTES)
@@ -200,15 +212,14 @@ class Reader:
         self.guards.owned[1].append(own)
         if self.names is None or hasattr(kind, "__getattr__"):
             self.guards.count(own)
-        whole = isinstance(value, contextlib.ExitStack) or any(
-            cls.__module__ in _WHOLE or cls.__module__.startswith(_PARAMETRIC) for cls in kind.__mro__
-        )
+        whole = any(cls.__module__ in _WHOLE or cls.__module__.startswith(_PARAMETRIC) for cls in kind.__mro__)
         return self.read_names(own, own if whole else ()) or self.read_class(kind, own)
 
     def read_module(self, value, own):
         """As `read_object`, of an nn.Module: what is set is counted for all modules, so only what changes in place is guarded."""
         tensors = [t for name in ("_parameters", "_buffers") for t in own[name].values() if t is not None]
         self.of_modules.update(map(id, tensors))
+        self.note_settings(own, type(value).__mro__)
         # An empty registry is seldom filled but by the functions that register hooks, which count that.
         self.guards.contents += [(own[name], members(own[name])) for name in _HOOKS if own.get(name)]
         reason = self.read_all(child for child in own["_modules"].values() if child is not None)
@@ -219,6 +230,13 @@ class Reader:
             inner = [v for name, v in own.items() if self.wanted(name) and name not in _MODULES_OWN]
             reason = self.read_all(inner) or self.read_class(type(value), own, counted=True)
         return reason
+
+    def note_settings(self, own, classes):
+        """Note what of a module's attributes decides here, for when others are set; of a library's layer all may."""
+        base = next(cls for cls in classes if cls.__name__ == "Module" and self.trusted(cls))
+        names = None if any(map(self.trusted, set(classes).difference(base.__mro__))) else self.names
+        settings = {name: kept(value) for name, value in settings_of(own, names).items()}
+        self.modules.append((own, names, settings, len(own)))
 
     def read_optimizer(self, own):
         """Guard what of an optimizer the code may read by itself; the replay looks after what a step reads."""
@@ -302,6 +320,8 @@ class Reader:
             value = value.fget
         elif type(value) is functools.singledispatchmethod:
             value = value.dispatcher
+        elif type(value) is functools.partialmethod:
+            return self.read_all((value.func, value.args, value.keywords))
         elif (
             hasattr(type(value), "__get__") and self.trusted(type(value)) and not isinstance(value, types.FunctionType)
         ):
@@ -313,8 +333,8 @@ class Reader:
         """Guard what is read of a module or class by name after name; a reason if that cannot be done."""
         for name in path:
             if isinstance(value, types.ModuleType):
-                if value.__name__ in _DRAWING:
-                    return "which is random"
+                if value.__name__ in _AMBIENT:
+                    return _AMBIENT[value.__name__]
                 if name == "__dict__":
                     return self.read(value)
                 if value is sys and name == "modules":
@@ -368,7 +388,10 @@ def _of_numpy_random(value, owner):
 _NO_ATTRIBUTES: dict = {}
 _BOUND = (types.MethodType, types.BuiltinMethodType, types.MethodWrapperType)
 _DESCRIPTORS = (staticmethod, classmethod, property)
-_DRAWING = frozenset(("random", "secrets", "numpy.random"))  # modules whose functions give something else at each call
+# Modules whose functions and classes give something else at each call, or by a state of the thread's.
+_AMBIENT = dict.fromkeys(("random", "secrets", "numpy.random"), "which is random") | {
+    "decimal": "which goes by a context"
+}
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _OPTIMIZERS_OWN = frozenset(("param_groups", "state", "defaults", "step"))  # those that a replay looks after
 _MODULES_OWN = frozenset(

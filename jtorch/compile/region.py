@@ -77,15 +77,18 @@ class _Told(threading.local):
 
 
 told = _Told()
+_silent = [0]  # how many blocks of all threads are told that nothing is compiled
 
 
 @contextlib.contextmanager
 def compiling(value):
     """Have torch.compiler.is_compiling() say this inside."""
     before, told.value = told.value, value
+    _silent[0] += not value
     try:
         yield
     finally:
+        _silent[0] -= not value
         told.value = before
 
 
@@ -109,7 +112,13 @@ class Region:
 
     def __call__(self, *args, **kwargs):
         me = tls.me
-        if me.scope is not None or stance[0] != "default" and self.eager(args, kwargs):
+        if (
+            me.scope is not None
+            or stance[0] != "default"
+            and self.eager(args, kwargs)
+            or _silent[0]
+            and told.value is False
+        ):
             return self.fn(*args, **kwargs)
         if (
             me.mode != "auto"
@@ -209,6 +218,7 @@ class Region:
             why = scope.unprovable
         else:
             guards, reader, why = proof.state(watch, leaves, self.fn)
+            watch = None  # it has what the region's functions had
             if why is None:
                 try:
                     self.in_place(guards, held)

@@ -1,6 +1,6 @@
 """Replays: a region's program with the places its inputs come from and its results go to, and the guards that allow it."""
 
-from itertools import repeat
+from itertools import repeat, starmap
 from operator import attrgetter, is_
 from sys import getrefcount
 
@@ -15,10 +15,10 @@ from ..core.record import Pending
 from ..core.storage import Storage
 from ..handles import mutations, watch
 from ..tensor import Tensor, make
-from .arguments import Arguments, checks_of_arguments, gradient_of, in_range, restore
+from .arguments import Arguments, checks_of_arguments, gradient_of, has_containers, in_range, restore
 from .findings import Findings, Unproven
-from .guards import attributes_of
-from .sources import NOTHING
+from .guards import attributes_of, is_set_as
+from .sources import NOTHING, GradientOf
 from .waiting import Waiting, only_ours
 
 _value = attrgetter("value")
@@ -32,7 +32,7 @@ _edge = attrgetter("_edge")
 class Replay:
     """One program of a region, ready to be run without the region's Python.
 
-    What must be as it was (`matches`): guards, checks, mutations, grad, inference; of the arguments `tree` and `given`; of storages that
+    What must be as it was (`matches`): guards, checks, mutations (or `sets` and `modules`), grad, inference; of the arguments `tree` and `given`; of storages that
     are inputs `specs`; of tensors on them, and others that are read, their storage (`owners`, `owned`), of the others their layout (`seen`), their history where they have no gradient (`plain`,
     `edges`), and that they have no gradient yet (`fresh`), or have one (`graded`); of optimizers `updates`, `optimizers`, `states` and where those are.
 
@@ -48,7 +48,7 @@ class Replay:
         "donated", "mutations", "grad", "inference", "specs", "program", "bare", "take_bare", "fed", "take_fed", "sources", "constants",
         "take_full", "penalty", "rest", "fresh", "owners", "owned", "states", "state_dicts", "state_names",
         "gathering", "optimizers", "plain", "edges", "checks", "memory", "grads_apart", "take_slots", "graded",
-        "seen", "seen_as", "bare_ones", "inferred", "graded_as",
+        "seen", "seen_as", "bare_ones", "inferred", "graded_as", "sets", "modules", "bare_as",
     )  # fmt: skip
 
     @classmethod
@@ -60,14 +60,15 @@ class Replay:
         graph = me.graph
         if len([g for g in me.graphs.values() if g.pendings]) != 1 or not graph.pendings:
             raise Unproven("the region records nothing, or on several devices")
-        if mutations[0] != before.mutations:
+        if tuple(mutations) != before.mutations:
             raise Unproven("a module was changed in the region")
         if not before.unmoved(me):
             raise Unproven("a mode (of gradients, autocast, functions) is another one after the region")
         self = cls()
         self.guards = guards
         self.tree = tree
-        self.mutations = mutations[0]
+        self.mutations, self.sets = before.mutations
+        self.modules = read.modules
         self.grad = before.grad
         self.inference = before.inference
         self.updates = scope.updates
@@ -75,6 +76,8 @@ class Replay:
         self.given.ask(leaves, read)
         if not self.given.known():
             raise Unproven("an argument that can neither be compared nor followed")
+        if read.compares and has_containers(tree):
+            raise Unproven("compares by `is` what may be a list or dict that it is given")
         found = Findings(before, leaves)
         self.checks = checks_of_arguments(scope.checks, found.argument_of, before)
         scope.checks.clear()
@@ -181,17 +184,25 @@ class Replay:
 
     def _follow_gradients(self, found, read):
         """The tensors whose gradients the region's Python may ask for: those must be there, or not, as they were; and those which it
-        may ask for attributes that they do not have."""
+        may ask for attributes that they do not have. Where it adds to gradients, those that it clears again had none to add to."""
+        if read.accumulates:
+            held = {id(s) for s in self.storages}
+            self.fresh += [
+                t[0] for key, t in found.before.tensors.items()
+                if t[6] and t[4] is None and (id(t[1]) in held or key in read.tensors or key in read.of_modules)
+            ]  # fmt: skip
+        elsewhere = [s for s in self.written if type(s) is GradientOf and s not in self.storages]
         outer = [
             t for key, t in found.before.tensors.items() if key in read.tensors or key in read.of_modules
         ] if read.wanted("grad") else ()  # fmt: skip
         self.fresh += [t[0] for t in outer if t[4] is None]
-        self.graded = [t[0] for t in outer if t[4] is not None]
+        self.graded = [t[0] for t in outer if t[4] is not None] + [s.tensor for s in elsewhere]
         self.graded_as = list(map(gradient_of, self.graded))
         self.bare_ones = [
             t[0] for key, t in found.before.tensors.items()
-            if key in read.tensors and key not in found.argument_at or read.asks and key in read.of_modules and not attributes_of(t[0])
+            if key in read.tensors and key not in found.argument_at or read.asks and key in read.of_modules
         ] if read.names is None else []  # fmt: skip
+        self.bare_as = list(map(attributes_of, self.bare_ones))
 
     def without_gradients(self, state, live, donate, device, grads, stored):
         """The same program without gradients among its results, and how one call's results are the next one's arguments."""
@@ -224,7 +235,7 @@ class Replay:
         views what has their elements."""
         if tree != self.tree or me.grad is not self.grad or me.inference is not self.inference:
             return False
-        if mutations[0] != self.mutations or me.special is not None or me.function_modes:
+        if mutations[0] != self.mutations and not self.set_back() or me.special is not None or me.function_modes:
             return False
         if not self.given.hold(leaves) or self.given.asked and not self.given.answer(given):
             return False
@@ -238,7 +249,7 @@ class Replay:
             return False  # a history
         if not all(map(is_, map(_grad, self.fresh), repeat(None))):
             return False  # this time gradients would be added to those
-        if self.bare_ones and any(map(attributes_of, self.bare_ones)):
+        if self.bare_ones and list(map(attributes_of, self.bare_ones)) != self.bare_as:
             return False
         if self.graded and list(map(gradient_of, self.graded)) != self.graded_as:
             return False
@@ -262,6 +273,15 @@ class Replay:
             if not all(map(is_, found, groups)) or not all(map(is_, updated, params)):
                 return False
         return self.guards.hold() and (not self.checks or in_range(self.checks, given))
+
+    def set_back(self) -> bool:
+        """Whether all that has happened to modules is that plain attributes were set, and those that were read are as they were."""
+        if self.modules is None or mutations[0] - self.mutations != mutations[1] - self.sets:
+            return False
+        if not all(starmap(is_set_as, self.modules)):
+            return False
+        self.mutations, self.sets = mutations
+        return True
 
     def carries(self, grads) -> bool:
         """Whether a call's gradients can be the next one's: they lie as it makes them, and nobody but the parameters knows them."""

@@ -19,6 +19,15 @@ def _kinds(kind):
         yield from _kinds(derived)
 
 
+def instances(kinds):
+    """All objects of these classes: they refer to them.
+
+    A list of all objects would also hold a tuple that another thread is making, which that thread could then not make longer
+    (SystemError), and takes half as long again.
+    """
+    return [o for o in gc.get_referrers(*kinds) if type(o) in kinds]
+
+
 class Snapshot:
     """All storages and tensors alive before a region runs, and what they held.
 
@@ -33,15 +42,14 @@ class Snapshot:
         self.untaken = []
         self.twice = set()
         self.tensors = {}
-        self.mutations = mutations[0]
+        self.mutations = tuple(mutations)
         self.grad = me.grad
         self.inference = me.inference
         self.special = me.special
         self.function_modes = me.function_modes
         self.extra = dict(me.extra)
         self.handles = RemovableHandle.next_id
-        kinds = {Storage, *_kinds(Tensor)}
-        ours = [o for o in gc.get_objects() if type(o) in kinds]  # of a heap of millions: nothing else per object
+        ours = instances({Storage, *_kinds(Tensor)})
         for o in ours:
             if type(o) is Storage:
                 value = o.value

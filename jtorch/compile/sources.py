@@ -16,7 +16,8 @@ class GradientOf:
 
     @property
     def value(self):
-        return self.tensor._grad._storage.value
+        grad = self.tensor._grad
+        return None if grad is None else grad._storage.value  # it may be dropped while a call that writes to it waits
 
     @value.setter
     def value(self, value):

@@ -5,11 +5,13 @@ import contextlib
 import functools
 import gc
 import operator
+import threading
 
 import numpy as np
 import pytest
 
 import jtorch
+from tests.compile.test_noticed import chosen
 from tests.oracle import both
 
 
@@ -168,3 +170,112 @@ def test_what_is_written_where_the_collector_does_not_look():
             assert written.tolist() == [2.0 * k] * 3
     finally:
         gc.unfreeze()
+
+
+def listed(x, held):
+    found = []
+    for k in held:
+        found.append(chosen(x, k))
+    found.insert(0, x)
+    found.reverse()
+    return jtorch.cat(found)
+
+
+def in_a_set(x, held):
+    found = set()
+    for k in held:
+        found.add(k)
+    return chosen(x, len(found))
+
+
+def yielded(x, held):
+    def each(keys):
+        for k in keys:
+            yield chosen(x, k)
+
+    return sum(each(held)) + sum(chosen(x, k) for k in held)
+
+
+def delegated(x, held):
+    def each(keys):
+        yield from keys
+
+    return sum(chosen(x, k) for k in each(held))
+
+
+def managed(x, held):
+    @contextlib.contextmanager
+    def entered(k):
+        yield k + 1
+
+    with entered(len(held)) as k:
+        return chosen(x, k)
+
+
+def inside(x, held):
+    y = x + 1
+
+    def inner(z):
+        return chosen(y * z, held[-1])
+
+    return inner(x)
+
+
+@pytest.mark.parametrize("function", [listed, in_a_set, yielded, delegated, managed, inside])
+def test_what_a_region_makes_for_itself(function):
+    """Lists, sets, generators and functions of its own leave nothing outside: it is replayed."""
+    held, x = [1, 2], jtorch.ones(3) / 2
+    compiled = jtorch.compile(lambda x: function(x, held))
+    for k in range(2):
+        for _ in range(4):
+            assert compiled(x).tolist() == pytest.approx(function(x, held).tolist())
+        assert len(compiled._region.replays) == k + 1, compiled._region.why
+        held.append(5)
+
+
+def a_generator():
+    return (k % 9 for k in range(99))
+
+
+def nested():
+    return [[]]
+
+
+OUTSIDE = {
+    "a list": (list, lambda held: held.append(1) or len(held)), "a list in a new one": (nested, lambda held: [*held][0].append(1) or len(held[0])),
+    "a set": (set, lambda held: held.add(len(held)) or len(held)), "a generator": (a_generator, next),
+    "a method of one": (lambda: a_generator().__next__, lambda held: held()),
+    "a generator in a list": (lambda: [a_generator()], lambda held: next(held[0])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_what_was_there_before_the_region(name):
+    make, change = OUTSIDE[name]
+    held, plain, x = make(), make(), jtorch.ones(3) / 2
+    by_name = jtorch.compile(lambda x: chosen(x, change(held)))
+    for _ in range(6):
+        assert by_name(x).tolist() == chosen(x, change(plain)).tolist()
+    given = jtorch.compile(lambda x, one: chosen(x, change(one)))
+    for _ in range(6):
+        assert given(x, held).tolist() == chosen(x, change(plain)).tolist()
+
+
+def test_what_another_thread_makes_meanwhile():
+    """A list of all objects, with a tuple in it that a thread is making, would have that thread raise a SystemError."""
+    kept, errors, done = [[] for _ in range(100_000)], [], []
+
+    def make():
+        while not done:
+            try:
+                tuple(k for k in range(200))
+            except SystemError as error:
+                errors.append(error)
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    for size in range(1, 9):
+        jtorch.compile(lambda x: x.sin())(jtorch.ones(size))
+    done.append(kept)
+    thread.join()
+    assert not errors

@@ -6,15 +6,20 @@ import collections
 import collections.abc
 import contextlib
 import dataclasses
+import decimal
+import enum
 import functools
 import inspect
 import operator
+import string
 import sys
 import threading
 import types
 import typing
 import weakref
+from decimal import Decimal
 
+import numpy as np
 import pytest
 
 import jtorch
@@ -44,6 +49,14 @@ class Point:
         return self.x
 
     again = property(operator.attrgetter("x"))
+
+    def kept(self, k):
+        return k
+
+    partly = functools.partialmethod(kept, k=1)
+
+    def close(self):
+        """Nothing to close."""
 
 
 class Other(Point):
@@ -198,6 +211,19 @@ def with_gradient():
     return made
 
 
+def entered(context):
+    with context as given:
+        return given
+
+
+def missed(context):
+    try:
+        with context:
+            raise KeyError
+    except KeyError:
+        return True
+
+
 def composed(module):
     return sum(getattr(module, "own_" + name, 3) for name in ["a"])
 
@@ -261,6 +287,19 @@ READ = {
     "a method's attribute": (described, lambda o: o.asked.k, lambda o: setattr(type(o).asked, "k", 2)),
     "what is in a closure's cell": (cell, lambda c: c[0].__closure__[0].cell_contents, lambda c: c[1](2)),
     "attention's kernels": (lambda: jtorch, allowed, lambda _: jtorch.backends.cuda.enable_flash_sdp(False)),
+    "what a nullcontext gives": (lambda: contextlib.nullcontext(1), entered, lambda c: setattr(c, "enter_result", 2)),
+    "what a closing gives": (lambda: contextlib.closing(Point()), lambda c: entered(c).x, lambda c: setattr(c.thing, "x", 2)),
+    "what a closing closes": (lambda: contextlib.closing(Point()), lambda c: entered(c).x, lambda c: setattr(c, "thing", Other())),
+    "what is suppressed": (lambda: contextlib.suppress(ValueError), lambda c: 1 if missed(c) else 2, lambda c: setattr(c, "_exceptions", (ValueError, KeyError))),
+    "a template": (lambda: string.Template("a"), lambda t: len(t.substitute()), lambda t: setattr(t, "template", "abc")),
+    "a default_factory": (lambda: collections.defaultdict(lambda: 1), lambda d: d.default_factory(), lambda d: setattr(d, "default_factory", lambda: 2)),
+    "what is missing in a defaultdict": (lambda: collections.defaultdict(lambda: 1), lambda d: d["a"], lambda d: setattr(d, "default_factory", lambda: 2) or d.clear()),
+    "a partialmethod's arguments": (Point, lambda p: p.partly(), lambda p: type(p).__dict__["partly"].keywords.update(k=2)),
+    "a value of an enum": (lambda: enum.Enum("Made", {"A": [1]}), lambda e: len(e.A.value), lambda e: e.A.value.append(2)),
+    "an object that is a member's value": (lambda: enum.Enum("Made", {"A": Point()}), lambda e: e.A.value.y, lambda e: setattr(e.A.value, "y", 2)),
+    "precision of decimals": (lambda: Decimal, lambda cls: len(str(cls(1) / cls(3))), lambda _: setattr(decimal.getcontext(), "prec", decimal.getcontext().prec - 1)),
+    "how numpy prints": (lambda: np.array([0.123456]), lambda a: len(str(a)), lambda _: np.set_printoptions(precision=np.get_printoptions()["precision"] - 6)),
+    "numpy's errors": (lambda: np, lambda _: len(np.geterr()["under"]), lambda _: np.seterr(under="raise")),
     "autocast's dtype": (lambda: jtorch, lambda _: 1 if jtorch.get_autocast_dtype("cpu") == jtorch.bfloat16 else 2, lambda _: jtorch.set_autocast_dtype("cpu", jtorch.float16)),
 }  # fmt: skip
 
@@ -280,6 +319,9 @@ def test_what_is_asked_of_things_may_change(name):
         jtorch.set_float32_matmul_precision("highest")
         jtorch.set_autocast_dtype("cpu", jtorch.bfloat16)
         jtorch.backends.cuda.enable_flash_sdp(True)
+        decimal.setcontext(decimal.Context())
+        np.set_printoptions(precision=8)
+        np.seterr(under="ignore")
 
 
 def test_what_the_compiled_function_holds():
@@ -446,3 +488,28 @@ def test_which_tensor_an_argument_is():
     for _ in range(3):
         assert known(kept).tolist() == chosen(kept, 1).tolist()
         assert known(kept.detach()).tolist() == chosen(kept, 2).tolist()
+
+
+def test_which_list_an_argument_is():
+    known = [1]
+    pair = jtorch.compile(lambda x, a, b: chosen(x, 1 if a is b else 2))
+    other = jtorch.compile(lambda x, a: chosen(x, 1 if operator.is_(a, known) else 2))
+    classes = jtorch.compile(lambda x, a: chosen(x, 1 if type(a) is list else 2))
+    x = jtorch.ones(3) / 2
+    for given in (known, [1], known):
+        for _ in range(3):
+            assert pair(x, known, given).tolist() == chosen(x, 1 if given is known else 2).tolist()
+            assert other(x, given).tolist() == chosen(x, 1 if given is known else 2).tolist()
+            assert classes(x, given).tolist() == chosen(x, 1).tolist()
+    assert classes._region.replays, classes._region.why
+
+
+def test_what_is_compiled_in_what_is_not():
+    compiled, x = jtorch.compile(lambda x: chosen(x, jtorch.compiler.is_compiling())), jtorch.ones(3) / 2
+    outside = jtorch.compiler.disable(lambda x: compiled(x))
+    for _ in range(2):
+        for _ in range(3):
+            assert compiled(x).tolist() == chosen(x, True).tolist()
+        for _ in range(3):
+            assert outside(x).tolist() == chosen(x, False).tolist()
+    assert compiled._region.replays, compiled._region.why

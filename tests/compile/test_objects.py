@@ -128,3 +128,49 @@ def test_an_object_that_answers_with_errors():
     compiled = jtorch.compile(lambda x: chosen(x, read.asked))
     for _ in range(3):
         assert compiled(x).tolist() == chosen(x, 1).tolist()
+
+
+class Ticking(jtorch.nn.Module):
+    kind = 1
+
+    def __init__(self):
+        super().__init__()
+        self.inner = jtorch.nn.Sequential(jtorch.nn.Linear(3, 3), jtorch.nn.Dropout(1.0))
+        self.kept = [1]
+        self.ticks = 0
+
+    def forward(self, x):
+        return self.inner(x) + chosen(self.inner[0](x), len(self.kept)) if self.kind == 1 else x.sin()
+
+
+def test_attributes_that_are_set_back_or_read_by_nobody():
+    """train() and eval() in turns, and a counter: two replays, which go on."""
+    model, x = Ticking(), jtorch.ones(2, 3)
+    compiled = jtorch.compile(lambda x: model(x).detach())
+    for k in range(40):
+        model.train(k % 4 < 2)
+        model.ticks += 1
+        assert compiled(x).tolist() == model(x).tolist()
+    assert len(compiled._region.replays) == 2, compiled._region.why
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: setattr(m, "kind", 2), lambda m: setattr(m, "kept", [1, 2]), lambda m: m.kept.append(2),
+        lambda m: setattr(m.inner[1], "p", 0.0), lambda m: m.inner[1].eval(), lambda m: setattr(m.inner[0], "bias", None),
+        lambda m: setattr(m, "inner", jtorch.nn.Sequential(jtorch.nn.Tanh(), jtorch.nn.Tanh())), lambda m: m.register_forward_hook(lambda m, args, out: out + 5),
+        lambda m: setattr(m, "forward", lambda x: x.cos()),
+    ],
+)  # fmt: skip
+def test_attributes_that_are_set_beside_others(change):
+    model, x = Ticking(), jtorch.ones(2, 3)
+    compiled = jtorch.compile(lambda x: model(x).detach())
+    for k in range(12):
+        model.ticks += 1
+        if k == 6:
+            before = model(x).tolist()
+            change(model)
+            assert model(x).tolist() != before
+        assert compiled(x).tolist() == model(x).tolist()
+    assert len(compiled._region.replays) == 2, compiled._region.why

@@ -2,6 +2,7 @@
 
 import collections
 import copy
+import functools
 
 import pytest
 
@@ -251,3 +252,47 @@ def test_a_finished_step_waits_until_its_gradients_are_dropped():
     assert waiting.done and jtorch.core.record.tls.me.deferred is None
     assert all(type(p._storage.value.value) is not type(None) for p in model.parameters())
     assert len(gradients) == 4
+
+
+def adds_to_what_is_there(t, model, optimizer, x):
+    """One step that clears the gradients at its end, so that it adds to what others have left there."""
+    model(x).pow(2).mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def zeroes_in_place(t, model, optimizer, x):
+    optimizer.zero_grad(set_to_none=False)
+    model(x).pow(2).mean().backward()
+    optimizer.step()
+
+
+def sets_one(t, model, x):
+    model[0].bias.grad = t.ones(8)
+
+
+def goes_backward(t, model, x):
+    model(x).sum().backward()
+
+
+def drops_them(t, model, x):
+    model.zero_grad()
+
+
+@pytest.mark.parametrize("between", [sets_one, goes_backward, drops_them])
+@pytest.mark.parametrize("step", [adds_to_what_is_there, zeroes_in_place])
+def test_gradients_that_come_or_go_between_the_calls(step, between):
+    found = []
+    for t in (torch, jtorch):
+        model = network(t)
+        optimizer = t.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        call = functools.partial(step, t, model, optimizer)
+        call = t.compile(call) if t is jtorch else call
+        for i in range(12):
+            call(t.full((3, 4), float(i + 1) / 12))
+            if i in (5, 8):
+                between(t, model, t.full((3, 4), 0.5))
+        found.append([p.detach().numpy() for p in model.parameters()])
+    assert call._region.replays, call._region.why
+    for got, expected in zip(found[1], found[0]):
+        assert got == pytest.approx(expected, abs=1e-5)

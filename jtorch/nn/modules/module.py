@@ -257,6 +257,7 @@ class Module(HookMixin, StateMixin):
         if params is not None:
             mutations[0] += 1
             if type(value) in _PLAIN and not (name in params or name in modules or name in buffers):
+                mutations[1] += 1
                 object.__setattr__(self, name, value)
                 return
         if isinstance(value, Parameter):
