@@ -1,7 +1,7 @@
 """torch.ops: operators by their internal names, each with its overloads; `aten` is the op table, other namespaces are made by
 torch.library."""
 
-from . import complex_views, creation, methods, random_tensors
+from . import creation, functions, methods, random_tensors
 from .aten_backward import BACKWARD
 from .aten_losses import LOSSES
 from .aten_orders import METHODS, ORDERS, late
@@ -75,8 +75,8 @@ _MADE_HERE = {
     "_values": lambda self: self._values(),
     "_pin_memory": lambda self, device=None: self.pin_memory(),
     "_convolution": _convolved,
-    "view_as_complex": complex_views.view_as_complex,
-    "view_as_real": complex_views.view_as_real,
+    "view_as_complex": functions.view_as_complex,
+    "view_as_real": functions.view_as_real,
 }
 
 
