@@ -6,7 +6,7 @@ from .aten_backward import BACKWARD
 from .aten_losses import LOSSES
 from .aten_orders import METHODS, ORDERS, late
 from .core.record import tls
-from .dispatch import dispatched, function_of, override
+from .dispatch import build_inplace, dispatched, function_of, override, spread
 from .dispatch.dispatched import OpOverload as OpOverload
 from .dispatch.dispatched import OpOverloadPacket
 from .functions import lookup, operator
@@ -114,7 +114,9 @@ def _packet(name, record):
         try:
             found = __getattr__(name)
         except AttributeError:
-            found = globals()[name] = OpOverloadPacket("aten", name, function_of(record))
+            written = name.endswith("_") and not record.name.endswith("_")
+            fn = spread(record, build_inplace(record, name)) if written else function_of(record)
+            found = globals()[name] = OpOverloadPacket("aten", name, fn)
     return found
 
 

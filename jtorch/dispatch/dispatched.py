@@ -42,6 +42,7 @@ def _is_tensor(x, one="Tensor", other="default"):
 
 # Whose signature hangs on the values of its arguments: {name of the record: a function of these}.
 _BY_ARGUMENTS = {
+    **{name: lambda self, value: _is_tensor(value, other="Scalar") for name in ("assigned", "filled")},
     "bucketize": lambda values, *_: _is_tensor(values, other="Scalar"),
     "clamp": lambda self, *limits: "Tensor" if any(isinstance(x, Tensor) for x in limits) else "default",
     "clamp_max": lambda self, limit: _is_tensor(limit),
@@ -69,6 +70,10 @@ _BY_ARGUMENTS = {
 }  # fmt: skip
 # The operators of records that have names of their own.
 _NAMES = {
+    "_copied": "copy",
+    "assigned": "fill",
+    "filled": "fill",
+    "zeroed": "zero",
     "max_all": "max",
     "max_dim": "max",
     "median_all": "median",
