@@ -87,6 +87,7 @@ MOVES = [
     "x.clone().cumsum_(1) * y",
     "(x.tanh() * 0.5).erfinv_()",
     "torch.view_as_complex(x[:, :2]).real.pow(2)",
+    "x.clone().zero_() * y", "x.clone().fill_(2) * y", "(x * 1).fill_(y[0, 0]) * y", "(x * 1).copy_(y) * y", "(x * 1)[1].zero_() * y[0]",
     "torch.view_as_real(torch.view_as_complex(x[:, :2])).mT.mul(2)",
     "x.clone().index_fill_(1, i, 0.0) * y",
 ]  # fmt: skip
@@ -177,7 +178,7 @@ def test_second_gradients(code, make):
 SAME = ["x * y", "x.exp()", "x.tanh()", "x.sigmoid()", "x.relu()", "F.gelu(x)", "F.silu(x)", "x ** 3", "x @ y.t()", "F.linear(x, y).pow(2)", "F.linear(x, y, y[:, 0]).pow(2)",
         "x.view(2, 6).pow(2)", "x.unsqueeze(1) * y", "x[1].pow(2)", "x[1:, ::2].pow(2)", "x.softmax(1) * y", "x.log_softmax(1) * y", "x.mean(0, keepdim=True).pow(2)",
         "F.mse_loss(x, y)", "F.embedding(i, x).pow(2)", "x.logsumexp(1)",
-        "torch.view_as_complex(x[:, :2]).imag.pow(2)"]  # fmt: skip
+        "torch.view_as_complex(x[:, :2]).imag.pow(2)", "x.clone().zero_() * y", "x.clone().fill_(2) * y"]  # fmt: skip
 
 
 @pytest.mark.parametrize("code", SAME)

@@ -303,7 +303,6 @@ def _ask(func, classes, args, kwargs, mode=None):
 _METHODS = {
     "detach": "detach",
     "clone": "clone",
-    "fill_": "fill_",
     "zero_": "zero_",
     "copy_": "copy_",
     **{f"{n}_like": f"{n}_like" for n in ("empty", "full", "ones", "rand", "randn", "zeros")},
@@ -363,6 +362,9 @@ def dispatch_method(name, args, kwargs):
         if self.is_contiguous(memory_format=wanted):
             return True, self
         return True, _operator("clone", (self,), {"memory_format": wanted})
+    if name == "fill_":
+        value = args[1] if len(args) > 1 else kwargs.get("value")
+        return True, _operator("fill_", args, kwargs, _is_tensor(value, other="Scalar"))
     if name == "T":
         return True, _operator("permute", (self, list(range(self._spec.ndim))[::-1]), {})
     if name == "data":

@@ -122,9 +122,9 @@ rule(
     self=lambda g, self, max: _within(g, self, None, max),
     max=lambda g, self, max: masked(g, op("gt.Tensor", self, max)),
 )
-rule("copy(self, src, non_blocking=False)", src=lambda g: g)
-rule("fill(self, value)", value=lambda g: op("sum", g))
-rule("zero(self)")
+rule("copy(self, src, non_blocking=False)", self=lambda g: zeros(g), src=lambda g: g)
+rule("fill(self, value)", self=lambda g: zeros(g), value=lambda g: op("sum", g))
+rule("zero(self)", self=lambda g: zeros(g))
 
 
 def _squares(a, b):
