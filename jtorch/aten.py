@@ -1,12 +1,12 @@
 """torch.ops: operators by their internal names, each with its overloads; `aten` is the op table, other namespaces are made by
 torch.library."""
 
-from . import complex_views, creation, methods, random_tensors
+from . import creation, functions, methods, random_tensors
 from .aten_backward import BACKWARD
 from .aten_losses import LOSSES
 from .aten_orders import METHODS, ORDERS, late
 from .core.record import tls
-from .dispatch import dispatched, function_of, override
+from .dispatch import build_inplace, dispatched, function_of, override, spread
 from .dispatch.dispatched import OpOverload as OpOverload
 from .dispatch.dispatched import OpOverloadPacket
 from .functions import lookup, operator
@@ -75,8 +75,8 @@ _MADE_HERE = {
     "_values": lambda self: self._values(),
     "_pin_memory": lambda self, device=None: self.pin_memory(),
     "_convolution": _convolved,
-    "view_as_complex": complex_views.view_as_complex,
-    "view_as_real": complex_views.view_as_real,
+    "view_as_complex": functions.view_as_complex,
+    "view_as_real": functions.view_as_real,
 }
 
 
@@ -114,7 +114,9 @@ def _packet(name, record):
         try:
             found = __getattr__(name)
         except AttributeError:
-            found = globals()[name] = OpOverloadPacket("aten", name, function_of(record))
+            written = name.endswith("_") and not record.name.endswith("_")
+            fn = spread(record, build_inplace(record, name)) if written else function_of(record)
+            found = globals()[name] = OpOverloadPacket("aten", name, fn)
     return found
 
 

@@ -61,7 +61,7 @@ def check(mine, its):
 
 # x, y of 3 by 4; z of 2, 3, 4. F is torch.nn.functional.
 ELEMENTS = [
-    "x * y", "x + y * 2", "x - y", "1 - x", "x / (y + 3)", "x ** 3", "x.abs().add(1) ** y", "x * y[0]", "-x", "x.exp()", "x.abs().add(1).log()",
+    "x * y", "x + y * 2", "x - y", "1 - x", "x / (y + 3)", "x ** 3", "x.abs().add(1) ** y", "x.relu() ** y", "0 ** y", "2.0 ** y", "(-2.0) ** y", "x * y[0]", "-x", "x.exp()", "x.abs().add(1).log()",
     "x.abs().add(1).log2()", "x.abs().log1p()", "x.expm1()", "x.tanh()", "x.sigmoid()", "x.relu()", "F.gelu(x)", "F.gelu(x, approximate='tanh')", "F.silu(x)",
     "F.mish(x)", "F.leaky_relu(x)", "F.elu(x)", "F.hardtanh(x)", "F.softplus(x)", "F.logsigmoid(x)", "x.sin() + x.cos() * x.tan()", "x.sinh() + x.cosh()",
     "x.abs().add(1).sqrt()", "x.abs().add(1).rsqrt()", "x.abs().add(1).reciprocal()", "x.clamp(-0.5, 0.5)", "x.clamp_min(y)", "torch.where(x > 0, x, y)",
@@ -86,6 +86,9 @@ MOVES = [
     "x.scatter_add(1, i[:, None], y[:, :1])",
     "x.clone().cumsum_(1) * y",
     "(x.tanh() * 0.5).erfinv_()",
+    "torch.view_as_complex(x[:, :2]).real.pow(2)",
+    "x.clone().zero_() * y", "x.clone().fill_(2) * y", "(x * 1).fill_(y[0, 0]) * y", "(x * 1).copy_(y) * y", "(x * 1)[1].zero_() * y[0]",
+    "torch.view_as_real(torch.view_as_complex(x[:, :2])).mT.mul(2)",
     "x.clone().index_fill_(1, i, 0.0) * y",
 ]  # fmt: skip
 REDUCTIONS = [
@@ -147,6 +150,19 @@ def test_plain_tensors_among_them(code):
 
 
 # PyTorch refuses some, or says that the second derivative is none where it is zero.
+# PyTorch's own answers for such a class are others: the conjugate bit of the tensor inside is not that of the class.
+_C, _D = "torch.view_as_complex(x[:, :2])", "torch.view_as_complex(y[:, 2:])"
+COMPLEX = [
+    code.replace("C", _C).replace("D", _D)
+    for code in (
+        "(C * 2j).real", "(C / 2j).imag", "(2j / C).imag", "(C / D).real", "C.clone().div_(D).imag", "torch.add(C, D, alpha=2j).real",
+        "torch.sub(C, D, alpha=1j).imag", "torch.rsub(C, D, alpha=1j).imag", "torch.addcmul(C, C, D, value=2 - 1j).imag",
+        "torch.addcdiv(C, C, D, value=2 - 1j).imag", "(C ** D).real", "(2j ** C).real", "(2.0 ** C).imag", "(C ** 1.5j).imag",
+        "(C ** 2).real", "C.tanh().imag", "C.sigmoid().real", "C.abs()", "C.sgn().real", "C.var()", "C.std()", "torch.complex(x, y).abs()",
+        "torch.addmm(torch.outer(C, D), torch.outer(C, C), torch.outer(D, C), beta=1j, alpha=2j).real",
+        "torch.addmv(C, torch.outer(C, D), D, alpha=2j).imag", "C.log2().real", "C.rsqrt().imag", "torch.dot(C, D).imag",
+    )
+]  # fmt: skip
 SECOND = ["x * y", "x / (y + 3)", "x ** 3", "x.tanh()", "F.gelu(x)", "x.sigmoid() * y", "F.linear(x, y, y[:, 0]).pow(2)", "z @ z.transpose(1, 2)", "x[1].pow(3)",
           "F.layer_norm(x, (4,), y[0], y[1]).pow(2)", "x.softmax(1) * y", "x.log_softmax(1) * y", "F.cross_entropy(x, i)", "F.embedding(i, x).pow(3)", "x.norm()",
           "F.conv2d(z.view(1, 2, 3, 4), z.view(1, 2, 3, 4)[:, :, :2, :2], padding=1).pow(2)", "x.logsumexp(1)", "F.mse_loss(x, y)", "torch.cat([x, y * 2], 1).pow(3)"]  # fmt: skip
@@ -161,13 +177,26 @@ def test_second_gradients(code, make):
 # Where what the class is asked for is the same to the last operator, but for copies of gradients that nobody else holds.
 SAME = ["x * y", "x.exp()", "x.tanh()", "x.sigmoid()", "x.relu()", "F.gelu(x)", "F.silu(x)", "x ** 3", "x @ y.t()", "F.linear(x, y).pow(2)", "F.linear(x, y, y[:, 0]).pow(2)",
         "x.view(2, 6).pow(2)", "x.unsqueeze(1) * y", "x[1].pow(2)", "x[1:, ::2].pow(2)", "x.softmax(1) * y", "x.log_softmax(1) * y", "x.mean(0, keepdim=True).pow(2)",
-        "F.mse_loss(x, y)", "F.embedding(i, x).pow(2)", "x.logsumexp(1)"]  # fmt: skip
+        "F.mse_loss(x, y)", "F.embedding(i, x).pow(2)", "x.logsumexp(1)",
+        "torch.view_as_complex(x[:, :2]).imag.pow(2)", "x.clone().zero_() * y", "x.clone().fill_(2) * y"]  # fmt: skip
 
 
 @pytest.mark.parametrize("code", SAME)
 def test_operators_asked_for(code):
     mine, its = ([n for n in gradients(t, code)[1] if n not in ("detach", "new_empty_strided", "copy_")] for t in BOTH)
     assert mine == its
+
+
+@pytest.mark.parametrize("code", COMPLEX)
+def test_gradients_of_complex_numbers(code):
+    have = tensors(torch, lambda x: x)
+    out = eval(code, have)
+    out.sum().backward()
+    want = [plain(out), plain([have[n].grad for n in "xyz"])]
+    found, classes = gradients(jtorch, code)[0][::2], gradients(jtorch, code)[0][3]
+    check(found, want)
+    assert set(classes) <= {"Wrapped", "NoneType"}
+    check(seen_by_a_mode(jtorch, code, True)[0][0], want[1])
 
 
 def seen_by_a_mode(t, code, forward):

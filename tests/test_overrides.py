@@ -419,7 +419,9 @@ def wrapper(module, log):
 @pytest.mark.parametrize(
     "call",
     ["w + 1", "w.sum()", "w.detach()", "w.clone()", "w.view(4)", "w.reshape(4)", "w.T", "w[0]", "w.add_(1)", "torch.exp(w)",
-     "w.to(torch.float64)", "w.mean()", "torch.relu(w)", "w.shape", "w.numpy()", "w.dtype"],
+     "w.to(torch.float64)", "w.mean()", "torch.relu(w)", "w.shape", "w.numpy()", "w.dtype", "w.contiguous()", "w.view(torch.int32)",
+     "w.view(dtype=torch.int16)", "w.real", "torch.view_as_complex(w).real", "torch.view_as_complex(w).imag.add_(1)",
+     "torch.view_as_real(torch.view_as_complex(w))", "torch.ops.aten.view_as_complex(w)"],
 )  # fmt: skip
 def test_wrapper_subclasses(call):
     said = []

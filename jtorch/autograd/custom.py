@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.custom_derivatives import SymbolicZero
 
-from .. import errors_autograd
+from .. import complex_views, errors_autograd
 from ..core import extend
 from ..core.record import tls
 from ..core.spec import Spec
@@ -43,7 +43,13 @@ def _seen_through(t, base):
     whole = tangent_of(base)
     if whole is None or not base.is_contiguous() or not whole.is_contiguous():
         return None
-    offset = t.storage_offset() - base.storage_offset() + whole.storage_offset()
+    if base.is_complex() and not t.is_complex():
+        whole = complex_views.view_as_real(whole)
+    elif t.is_complex() and not base.is_complex():
+        pairs = whole.numel() // 2
+        whole = complex_views.view_as_complex(whole.reshape(-1)[: 2 * pairs].view(pairs, 2))
+    start = base.storage_offset() * base.element_size() // t.element_size()
+    offset = t.storage_offset() - start + whole.storage_offset()
     seen = whole.as_strided(t.shape, t.stride(), offset)
     set_tangent(t, seen)
     return seen

@@ -42,6 +42,7 @@ def _is_tensor(x, one="Tensor", other="default"):
 
 # Whose signature hangs on the values of its arguments: {name of the record: a function of these}.
 _BY_ARGUMENTS = {
+    **{name: lambda self, value: _is_tensor(value, other="Scalar") for name in ("assigned", "filled")},
     "bucketize": lambda values, *_: _is_tensor(values, other="Scalar"),
     "clamp": lambda self, *limits: "Tensor" if any(isinstance(x, Tensor) for x in limits) else "default",
     "clamp_max": lambda self, limit: _is_tensor(limit),
@@ -69,6 +70,10 @@ _BY_ARGUMENTS = {
 }  # fmt: skip
 # The operators of records that have names of their own.
 _NAMES = {
+    "_copied": "copy",
+    "assigned": "fill",
+    "filled": "fill",
+    "zeroed": "zero",
     "max_all": "max",
     "max_dim": "max",
     "median_all": "median",
@@ -298,13 +303,13 @@ def _ask(func, classes, args, kwargs, mode=None):
 _METHODS = {
     "detach": "detach",
     "clone": "clone",
-    "contiguous": "clone",
-    "fill_": "fill_",
     "zero_": "zero_",
     "copy_": "copy_",
     **{f"{n}_like": f"{n}_like" for n in ("empty", "full", "ones", "rand", "randn", "zeros")},
     **{f"new_{n}": f"new_{n}" for n in ("empty", "full", "ones", "zeros")},
     "equal": "equal",
+    "view_as_real": "view_as_real",
+    "view_as_complex": "view_as_complex",
 }
 _CASTS = {
     "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "long": "int64", "int": "int32",
@@ -333,6 +338,8 @@ def dispatch_method(name, args, kwargs):
         return True, _operator("_to_copy", (self,), {"dtype": kwargs.get("dtype") or args[1]})
     if name in _CASTS:
         return True, _operator("_to_copy", (self,), {"dtype": dtypes.ALL[_CASTS[name]]})
+    if name == "view" and (kwargs.get("dtype") is not None or isinstance(args[1], dtypes.dtype)):
+        return True, _operator("view", (self, kwargs.get("dtype") or args[1]), {}, "dtype").detach()
     if name in ("view", "reshape"):
         shape = args[1] if len(args) == 2 and isinstance(args[1], (tuple, list)) else args[1:]
         return True, _reshaped(self, list(shape), name == "view")
@@ -344,10 +351,20 @@ def dispatch_method(name, args, kwargs):
         return True, _reshaped(self, _joined(self._spec.shape, *args[1:], **kwargs))
     if name == "real" and not self._spec.dtype.is_complex:
         return True, self
+    if name in ("real", "imag") and self._spec.dtype.is_complex:
+        return True, _operator("view_as_real", (self,), {}).select(self._spec.ndim, int(name == "imag"))
     if name == "__getitem__":
         return True, _indexed(self, args[1])
     if name == "__setitem__":
         return True, _set(self, args[1], args[2])
+    if name == "contiguous":
+        wanted = args[1] if len(args) > 1 else kwargs.get("memory_format", CONSTANTS["contiguous"])
+        if self.is_contiguous(memory_format=wanted):
+            return True, self
+        return True, _operator("clone", (self,), {"memory_format": wanted})
+    if name == "fill_":
+        value = args[1] if len(args) > 1 else kwargs.get("value")
+        return True, _operator("fill_", args, kwargs, _is_tensor(value, other="Scalar"))
     if name == "T":
         return True, _operator("permute", (self, list(range(self._spec.ndim))[::-1]), {})
     if name == "data":

@@ -1,11 +1,12 @@
 """Derivatives of what works element by element, and of losses, for tensors of classes with a `__torch_dispatch__` (`outer_rules.py`)."""
 
+import cmath
 import functools
 import math
 
 from .outer import op
 from .outer_rules import rule
-from .outer_terms import conj, div, masked, mul, neg, reduced, times, where, zeros
+from .outer_terms import conj, div, masked, mul, neg, product, ratio, real, reduced, scaled, times, where, zeros
 
 
 def _rules_of_one(**by):
@@ -39,14 +40,15 @@ _rules_of_one(
     hardsigmoid=lambda g, self: op("hardsigmoid_backward", g, self),
     logsigmoid=lambda g, self: mul(g, op("sigmoid", neg(self))),
     erf=lambda g, self: mul(mul(op("exp", neg(op("pow.Tensor_Scalar", self, 2))), 2 / math.sqrt(math.pi)), g),
-    abs=lambda g, self: mul(g, op("sgn", self)),
+    abs=lambda g, self: product(g, op("sgn", self)),
+    sgn=lambda g, self, out: _of_sign(g, self, out),
     square=lambda g, self: mul(g, mul(self, 2)),
     conj=lambda g: op("conj", g),
     alias=lambda g: g,
     lift_fresh=lambda g: g,
     t=lambda g: op("t", g),
     squeeze=lambda g, specs: op("view", g, list(specs["self"].shape)),
-    **dict.fromkeys(("sign", "floor", "ceil", "trunc", "sgn"), lambda g: zeros(g)),
+    **dict.fromkeys(("sign", "floor", "ceil", "trunc"), lambda g: zeros(g)),
 )
 
 for _name in ("detach", "zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "new_zeros", "new_ones",
@@ -81,7 +83,7 @@ rule(
 )
 rule("div(self, other, *, rounding_mode=None)",
       self=lambda g, other, rounding_mode: div(g, other) if rounding_mode is None else zeros(g),
-      other=lambda g, self, other, rounding_mode: mul(neg(g), div(div(self, other), other))
+      other=lambda g, self, other, rounding_mode: mul(neg(g), ratio(ratio(self, other), other))
       if rounding_mode is None else zeros(g))  # fmt: skip
 rule(
     "maximum(self, other)",
@@ -102,12 +104,12 @@ rule("masked_fill(self, mask, value)", self=lambda g, mask: op("masked_fill.Scal
       value=lambda g, mask: op("sum", masked(g, mask)))  # fmt: skip
 rule("lerp(self, end, weight)", self=lambda g, weight: mul(g, op("rsub.Scalar", weight, 1) if hasattr(weight, "_spec") else 1 - weight),
       end=lambda g, weight: mul(g, weight), weight=lambda g, self, end: mul(g, op("sub.Tensor", end, self)))  # fmt: skip
-rule("addcmul(self, tensor1, tensor2, *, value=1)", self=lambda g: g, tensor1=lambda g, tensor2, value: mul(g, times(tensor2, value)),
-      tensor2=lambda g, tensor1, value: mul(g, times(tensor1, value)))  # fmt: skip
+rule("addcmul(self, tensor1, tensor2, *, value=1)", self=lambda g: g, tensor1=lambda g, tensor2, value: mul(g, scaled(tensor2, value)),
+      tensor2=lambda g, tensor1, value: mul(g, scaled(tensor1, value)))  # fmt: skip
 rule("addcdiv(self, tensor1, tensor2, *, value=1)", self=lambda g: g, tensor1=lambda g, tensor2, value: div(times(g, value), tensor2),
-      tensor2=lambda g, tensor1, tensor2, value: mul(neg(g), div(times(tensor1, value), op("mul.Tensor", tensor2, tensor2))))  # fmt: skip
+      tensor2=lambda g, tensor1, tensor2, value: mul(neg(g), ratio(scaled(tensor1, value), op("mul.Tensor", tensor2, tensor2))))  # fmt: skip
 rule("pow(self, exponent)", self=lambda g, self, exponent: _of_base(g, self, exponent),
-      exponent=lambda g, self, out: mul(g, mul(out, op("log", self) if hasattr(self, "_spec") else math.log(self))))  # fmt: skip
+      exponent=lambda g, self, exponent, out: _of_exponent(g, self, exponent, out))  # fmt: skip
 rule("clamp(self, min=None, max=None)", self=lambda g, self, min, max: _within(g, self, min, max),
      min=lambda g, self, min, max: _beyond(g, self, min, max, True), max=lambda g, self, min, max: _beyond(g, self, min, max, False))  # fmt: skip
 rule(
@@ -120,9 +122,9 @@ rule(
     self=lambda g, self, max: _within(g, self, None, max),
     max=lambda g, self, max: masked(g, op("gt.Tensor", self, max)),
 )
-rule("copy(self, src, non_blocking=False)", src=lambda g: g)
-rule("fill(self, value)", value=lambda g: op("sum", g))
-rule("zero(self)")
+rule("copy(self, src, non_blocking=False)", self=lambda g: zeros(g), src=lambda g: g)
+rule("fill(self, value)", self=lambda g: zeros(g), value=lambda g: op("sum", g))
+rule("zero(self)", self=lambda g: zeros(g))
 
 
 def _squares(a, b):
@@ -137,11 +139,37 @@ def _larger(g, a, b):
 
 def _of_base(g, self, exponent):
     if hasattr(exponent, "_spec"):
-        power = mul(exponent, op("pow.Tensor_Tensor", self, op("sub.Scalar", exponent, 1)))
+        power = product(exponent, op("pow.Tensor_Tensor", self, op("sub.Scalar", exponent, 1)))
         return where(op("eq.Scalar", exponent, 0.0), zeros(g), mul(g, power))
     if exponent == 0:
         return zeros(g)
-    return mul(g, mul(op("pow.Tensor_Scalar", self, exponent - 1), exponent))
+    return mul(g, product(op("pow.Tensor_Scalar", self, exponent - 1), exponent))
+
+
+def _of_exponent(g, self, exponent, out):
+    """The gradient of an exponent: none where the base is 0 and stays so, though its logarithm is infinite."""
+    if hasattr(self, "_spec"):
+        found = mul(g, product(out, op("log", self)))
+        flat = op("eq.Scalar", self, 0)
+    elif self == 0:
+        found = mul(g, product(out, -math.inf))
+        flat = None
+    else:
+        log = cmath.log(self) if isinstance(self, complex) else math.log(self) if self > 0 else math.nan
+        return mul(g, product(out, log))
+    if exponent._spec.dtype.is_complex:
+        return found if flat is None else where(flat, zeros(g), found)
+    stays = op("ge.Scalar", exponent, 0)
+    return where(stays if flat is None else op("logical_and", flat, stays), zeros(g), found)
+
+
+def _of_sign(g, self, out):
+    """The gradient of `sgn`: of a complex number what is across its direction, over its length."""
+    if not self._spec.dtype.is_complex:
+        return zeros(g)
+    size = op("abs", self)
+    across = op("sub.Tensor", g, product(out, real(mul(g, out))))
+    return op("masked_fill.Scalar", ratio(across, size), op("eq.Scalar", size, 0), 0)
 
 
 def _beyond(g, self, low, high, below):

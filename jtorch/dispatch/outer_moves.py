@@ -6,7 +6,7 @@ import math
 from ..core.shapes import wrap_dim
 from .outer import op
 from .outer_rules import rule
-from .outer_terms import along, conj, count, div, left, mul, outer, right, shaped, spread, swapped, times
+from .outer_terms import along, conj, count, div, left, mul, outer, product, right, shaped, spread, swapped, times
 
 # products
 rule(
@@ -56,6 +56,8 @@ rule("roll(self, shifts, dims=())", self=lambda g, shifts, dims: op("roll", g, _
 rule("tril(self, diagonal=0)", self=lambda g, diagonal: op("tril", g, diagonal))
 rule("triu(self, diagonal=0)", self=lambda g, diagonal: op("triu", g, diagonal))
 rule("repeat(self, repeats)", self=lambda g, specs, repeats: _folded(g, specs["self"], repeats))
+rule("view_as_real(self)", self=lambda g: op("view_as_complex", g.contiguous()))
+rule("view_as_complex(self)", self=lambda g: op("view_as_real", g))
 rule("index(self, indices)", self=lambda g, specs, indices: op(
     "index_put", op("new_zeros", g, list(specs["self"].shape)), indices, g, True))  # fmt: skip
 rule("index_put(self, indices, values, accumulate=False)",
@@ -169,7 +171,7 @@ def _up(x, self, dim, keepdim):
 def _of_var(g, self, dim, correction, keepdim):
     n = count(self._spec, dim) - (1 if correction is None else correction)
     mean = op("mean.dim", self, along(dim, self._spec.ndim), True)
-    return mul(_up(g, self, dim, keepdim), mul(op("sub.Tensor", self, mean), 2 / n))
+    return product(_up(g, self, dim, keepdim), product(op("sub.Tensor", self, mean), 2 / n))
 
 
 def _of_extreme(g, self, out, dim, keepdim):

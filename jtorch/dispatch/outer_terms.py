@@ -8,23 +8,46 @@ from .outer import op
 
 
 def conj(x):
-    return op("conj", x) if hasattr(x, "_spec") and x._spec.dtype.is_complex else x
+    """The conjugate of a factor of a derivative, a tensor or a number; what is real as it is."""
+    if hasattr(x, "_spec"):
+        return op("conj", x) if x._spec.dtype.is_complex else x
+    return x.conjugate() if isinstance(x, complex) else x
 
 
-def mul(a, b):
-    return op("mul.Tensor" if hasattr(b, "_spec") else "mul.Scalar", a, conj(b))
+def product(a, b):
+    return op("mul.Tensor" if hasattr(b, "_spec") else "mul.Scalar", a, b)
 
 
-def div(a, b):
-    return op("div.Tensor" if hasattr(b, "_spec") else "div.Scalar", a, conj(b))
+def ratio(a, b):
+    return op("div.Tensor" if hasattr(b, "_spec") else "div.Scalar", a, b)
+
+
+def mul(g, factor):
+    """A gradient times a derivative, which is `factor`: its conjugate where that is complex."""
+    return product(g, conj(factor))
+
+
+def div(g, factor):
+    """A gradient times a derivative, which is 1 / `factor`."""
+    return ratio(g, conj(factor))
 
 
 def neg(x):
     return op("neg", x)
 
 
-def times(x, factor):
-    return x if factor == 1 else mul(x, factor)
+def times(g, factor):
+    """A gradient times a number that may be 1."""
+    return g if factor == 1 else mul(g, factor)
+
+
+def scaled(x, factor):
+    return x if factor == 1 else product(x, factor)
+
+
+def real(x):
+    """The real part of a complex tensor."""
+    return op("select.int", op("view_as_real", x), x._spec.ndim, 0)
 
 
 def where(mask, a, b):

@@ -267,7 +267,7 @@ class _Property:
     def __get__(self, instance, owner=None):
         if instance is None:
             return self.property
-        if self.name in ("T", "mT", "H", "mH", "data", "real") and has_dispatch(type(instance)):
+        if self.name in ("T", "mT", "H", "mH", "data", "real", "imag") and has_dispatch(type(instance)):
             handled, result = dispatch_method(self.name, (instance,), {})
             if handled:
                 return result

@@ -261,6 +261,10 @@ def _max_unpool(n):
     return parts
 
 
+def _part_of_complex(k):
+    return lambda call, input: call("select.int", call("view_as_real", input), input.ndim, k)
+
+
 # name of the op table -> function of `call` and its arguments
 PARTS = {
     "linear": _linear,
@@ -280,6 +284,9 @@ PARTS = {
     "dropout_mask": _dropout,
     "pad": _pad,
     "outer": _outer,
+    "view_as_real": lambda call, input: call("view_as_real", input),
+    "view_as_complex": lambda call, input: call("view_as_complex", input),
+    **{name: _part_of_complex(k) for k, name in enumerate(("real", "imag"))},
     **{f"adaptive_max_pool{n}d": _adaptive_max(n) for n in (1, 2, 3)},
     **{f"max_unpool{n}d": _max_unpool(n) for n in (2, 3)},
     **{

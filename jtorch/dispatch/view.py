@@ -115,7 +115,7 @@ def _dual_view(me, view, t, statics):
         out = call_view(view, t, statics)
         if level is me.extra.get("dual"):
             if tangent is not None and tangent._spec.strides != t._spec.strides:
-                tangent = _laid_out(tangent, t._spec)
+                tangent = laid_out(tangent, t._spec)
                 entry = level, tangent
             seen = tangent if tangent is None else call_view(view, tangent, statics)
             pairs = [(out, seen)] if isinstance(out, Tensor) else zip(out, seen or repeat(None))
@@ -126,7 +126,7 @@ def _dual_view(me, view, t, statics):
     return out
 
 
-def _laid_out(tangent, spec):
+def laid_out(tangent, spec):
     """A tangent in the memory order of its dense tensor, as PyTorch keeps them: a view of the one is a view of the other then."""
     order = sorted(range(spec.ndim), key=lambda d: (-spec.strides[d], d))
     back = sorted(range(spec.ndim), key=order.__getitem__)

@@ -197,7 +197,7 @@ def matrix_norm(
     else:
         inner, outer = (row, col) if builtins.abs(ord) == 1 else (col, row)
         sums = _norm(A, 1, (inner,), True)
-        if ord < 0 and not sums.size:
+        if ord < 0 and not A.shape[outer]:
             raise IndexError(f"amin(): Expected reduction dim {outer - (inner < outer)} to have non-zero size.")
         out = _largest(sums, (inner, outer)) if ord > 0 else extreme_over(sums, (inner, outer), False, False)
     return jnp.expand_dims(out, (row, col)) if keepdim else out

@@ -61,7 +61,7 @@ def _power_by_constant(x, n):
         return x * x
     if x.dtype.kind == "b":
         return x
-    if isinstance(n, builtins.int | builtins.float) and n == builtins.int(n) and -4 <= n <= 4:
+    if isinstance(n, builtins.int | builtins.float) and -4 <= n <= 4 and n == builtins.int(n):
         whole = lax.integer_pow(x, builtins.abs(builtins.int(n)))
         return 1 / whole if n < 0 else whole
     if n == 0.5:

@@ -118,6 +118,7 @@ LINALG = [
     Row("vector_norm", (rand(2, 3, dtype=C), 2, (0, 1))),
     *[Row("matrix_norm", (rand(2, 3, 4), p)) for p in ("fro", "nuc", 1, -1, 2, -2, INF, -INF)],
     Row("matrix_norm", (rand(2, 3, 4), 1, (0, 2), True)),
+    *[Row("matrix_norm", (rand(0, 3, 4), p)) for p in (1, -1, 2, -2, -INF)],
     *[Row("linalg_norm", args) for args in [(a,), (a, 2), (a, "nuc"), (u, 1), (rand(2, 3, 4), 2, 1)]],
     *[Row("cond", (P, p), tol=1e-4, grad=p in (None, -2)) for p in (None, 1, "fro", -2)],
     Row("det", (BP,)),

@@ -418,6 +418,7 @@ CASES = [
     ("pow", (Y, -0.5), {}, True),
     ("pow", (Y, 2.5), {}, True),
     ("pow", (Y, 7), {}, True),
+    *[("pow", (Y, n), {}, False) for n in (INF, -INF, NAN)],
     ("pow", (2, X), {}, True),
     ("pow", (0, Y), {}, True),
     ("pow", (I, 2), {}, False),

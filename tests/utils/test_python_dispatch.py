@@ -8,7 +8,7 @@ import pytest
 import jtorch
 from jtorch.swap.internal import c as internal_c
 from jtorch.utils._python_dispatch import TorchDispatchMode
-from tests.oracle import torch
+from tests.oracle import both, torch
 from tests.test_overrides import dispatch_mode
 
 SEEN = {
@@ -206,3 +206,40 @@ def test_without_modes(name):
         for t, c in ((jtorch, internal_c), (torch, torch._C))
     )
     assert without_modes(jtorch, getattr(ours, name)) == without_modes(torch, getattr(theirs, name))
+
+
+WRITES = [
+    "y.zero_()", "y.fill_(3)", "y.fill_(w)", "y[0] = 7.0", "y[:, 1:] = w", "y[0] = x[1]", "y.copy_(x.sin())", "y.copy_(torch.tensor(1.5))",
+    "y[1].copy_(x[0])", "y.fill_diagonal_(3)", "y[torch.tensor([True, False])] = 2.0", "y[[1, 0]] = x", "y.t_().mul_(w)", "y.data.zero_()",
+    "y.masked_fill_(x > 0, w)", "y.index_fill_(0, torch.tensor([1]), 2.0)", "y.add_(x).zero_()[0] = w", "F.dropout(y, 1.0, True, True)",
+    "torch.nn.init.zeros_(y.detach())", "y.real[0] = w", "y.square_().addmm_(x, x, beta=0.5)", "y.expand(3, 2, 2)[1].zero_()",
+    "y.scatter_(0, torch.zeros(1, 2, dtype=torch.long), 1.5)", "y.masked_scatter_(x > 0, x * 2)", "y.renorm_(2, 0, 1.0)", "F.relu_(y)",
+    "y.clamp_(min=w)", "y.lerp_(x, w)", "y.uniform_()", "y.normal_().mul_(x)", "y.cumsum_(0)", "y.put_(torch.tensor([0]), w[None])",
+    "y.exp_().igamma_(x.detach().abs().requires_grad_(False))", "F.elu_(y)", "F.rrelu_(y, 0.2, 0.4)", "F.selu_(y)", "F.celu_(y)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["BaseTorchDispatchMode()", "torch.utils.flop_counter.FlopCounterMode(display=False)"])
+@pytest.mark.parametrize("write", WRITES)
+def test_writes_in_a_dispatch_mode(write, mode):
+    """They reach the tensor, and its history is the same, whether the backward pass is seen or not."""
+    both(f"""
+import torch.utils.flop_counter
+from torch.utils._python_dispatch import BaseTorchDispatchMode
+F = torch.nn.functional
+x, w = torch.tensor([[1.0, -2.0], [3.0, 0.5]], requires_grad=True), torch.tensor(2.0, requires_grad=True)
+found = []
+for inside in (True, False):
+    x.grad = w.grad = None
+    torch.manual_seed(0)
+    y, plain = x * 3, torch.ones(2, 2)
+    with {mode}:
+        {write}
+        z = y * x
+        {write.replace("y", "plain") if write in ("y.zero_()", "y.fill_(3)", "y[0] = 7.0") else "pass"}
+        if inside:
+            z.sum().backward()
+    if not inside:
+        z.sum().backward()
+    found.append((y.detach(), plain, z.detach(), x.grad, w.grad))
+""")
