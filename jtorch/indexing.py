@@ -101,13 +101,16 @@ def setitem(self, index, value):
             fills = _only_mask_kind(index)
             if fills is dtypes.uint8:
                 raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype unsigned char")
-        for x in () if index is True else advanced if fills else (value, *advanced):
+        one = index is True or all(
+            x is None or x._spec.ndim == 0 for x in advanced
+        )  # a row, which may come from another one
+        for x in () if index is True else advanced if fills or one else (value, *advanced):
             if isinstance(x, Tensor) and x._storage is view._storage and overlap(view, x):
                 raise errors.input_overlap()
         if isinstance(value, Tensor):
             value = _without_ones(value, -1)
             # torch fills under a mask, and selects and copies at a 0-d index: both convert
-            if fills or index is True or all(x is None or x._spec.ndim == 0 for x in advanced):
+            if fills or one:
                 value = (_filling if fills else _cast)(value, view._spec.dtype)
         value = _as_value(view, value)
         result = function_of(registry.OPS["index_put"])(view, advanced, value, False)

@@ -29,6 +29,7 @@ USES = {
     "write to an element": lambda t, x, y, i: y.__setitem__(later(t, 0), 5),
     "write to the whole": lambda t, x, y, i: x.mul_(2),
     "another index": lambda t, x, y, i: i.add_(1),
+    "from another row": lambda t, x, y, i: x.__setitem__(later(t, 0), y),
     "items": lambda t, x, y, i: x.__setitem__(i, 7),
     "out": lambda t, x, y, i: t.add(y, 1, out=y),
     "without history": lambda t, x, y, i: (y.detach().add_(1), y.data.mul_(2)),
