@@ -695,7 +695,9 @@ def _between(name, start, end, steps, more, dtype, device, requires_grad, out):
     if isinstance(start, Tensor) or isinstance(end, Tensor):
         ends = [x.device for x in (start, end) if isinstance(x, Tensor)]
         device = place = next((d for d in ends if d.type == "meta"), devices.resolve(device))
-        start, end = ((x if isinstance(x, Tensor) else tensor(x, dtype=_widest(x))).to(place) for x in (start, end))
+        start, end = (
+            x.to(place) if isinstance(x, Tensor) else tensor(x, dtype=_widest(x), device=place) for x in (start, end)
+        )
         name += "_between"
     return factory(name, (start, end, steps, *more), dtype, device, requires_grad, out)
 

@@ -289,3 +289,11 @@ MADE = {
 @pytest.mark.parametrize("name", MADE)
 def test_made(name):
     both(MADE[name])
+
+
+def test_linspace_elsewhere_than_the_default_device():
+    def program(t):
+        with t.device("meta"):
+            return t.linspace(0, t.tensor(3.0, device="cpu"), 4, device="cpu")
+
+    both(program)
