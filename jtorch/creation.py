@@ -699,8 +699,11 @@ def _between(name, start, end, steps, more, dtype, device, requires_grad, out):
     if dtype.category > dtypes.INT:
         start, end = (float(x) if type(x) is int and wide.is_wide(x) else x for x in (start, end))
     if isinstance(start, Tensor) or isinstance(end, Tensor):
-        place = devices.resolve(device)
-        start, end = ((x if isinstance(x, Tensor) else tensor(x, dtype=_widest(x))).to(place) for x in (start, end))
+        ends = [x.device for x in (start, end) if isinstance(x, Tensor)]
+        device = place = next((d for d in ends if d.type == "meta"), devices.resolve(device))
+        start, end = (
+            x.to(place) if isinstance(x, Tensor) else tensor(x, dtype=_widest(x), device=place) for x in (start, end)
+        )
         name += "_between"
     return factory(name, (start, end, steps, *more), dtype, device, requires_grad, out)
 

@@ -22,6 +22,7 @@ from .dispatch import (
     write,
     write_on_tape,
 )
+from .dispatch.select import picked, row, unknown
 from .dispatch.write import overlap
 from .operators import asked_of_items
 from .ops import registry
@@ -88,7 +89,7 @@ def setitem(self, index, value):
                 value = _filling(_without_ones(value, 0), self._spec.dtype) if given else _as_value(self, value)
                 _assign(self, function_of(registry.OPS["where"])(mask, value, self))
                 return
-        view, advanced = _basic(self, index)
+        view, advanced = _basic(self, index, writes=True)
         if advanced is None:
             whole = view._spec is self._spec and view._offset == self._offset
             _copy(self if whole else view, value)
@@ -100,13 +101,16 @@ def setitem(self, index, value):
             fills = _only_mask_kind(index)
             if fills is dtypes.uint8:
                 raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype unsigned char")
-        for x in () if index is True else advanced if fills else (value, *advanced):
+        one = index is True or all(
+            x is None or x._spec.ndim == 0 for x in advanced
+        )  # a row, which may come from another one
+        for x in () if index is True else advanced if fills or one else (value, *advanced):
             if isinstance(x, Tensor) and x._storage is view._storage and overlap(view, x):
                 raise errors.input_overlap()
         if isinstance(value, Tensor):
             value = _without_ones(value, -1)
             # torch fills under a mask, and selects and copies at a 0-d index: both convert
-            if fills or index is True or all(x is None or x._spec.ndim == 0 for x in advanced):
+            if fills or one:
                 value = (_filling if fills else _cast)(value, view._spec.dtype)
         value = _as_value(view, value)
         result = function_of(registry.OPS["index_put"])(view, advanced, value, False)
@@ -296,7 +300,7 @@ def _is_whole(t, dim, s):
     return s.stop is None or type(s.stop) is int and s.stop >= t._spec.shape[dim]
 
 
-def _basic(self, index):
+def _basic(self, index, writes=False):
     """Apply the ints, slices, None and ... of an index. Returns (view, advanced indices for its dims or None)."""
     items = _items(index)
     ndim = self._spec.ndim
@@ -307,14 +311,14 @@ def _basic(self, index):
         elif type(index) is slice:
             _slice(self, 0, index)
         raise IndexError(f"too many indices for tensor of dimension {ndim}")
-    # A 0-d index that is not known yet is gathered, unless the place of its dimension depends on other indices.
-    gathers = sum(not (x is None or x is Ellipsis or isinstance(x, (int, slice))) for x in items) == 1
+    others = [x for x in items if not (x is None or x is Ellipsis or isinstance(x, (int, slice)))]
+    gathers = len(others) == 1 or all(map(_is_scalar_tensor, others))
     view, dim, taken = self, 0, 0
     advanced = []
     for x in items:
         kind = type(x)
         if kind is int:
-            view = _view("select", view, dim, _select_index(view, dim, x, dim + taken))
+            view = row(view, dim, x, dim + taken)
             taken += 1
         elif kind is slice:
             if not isinstance(index, tuple) or not _is_whole(view, dim, x):
@@ -330,11 +334,11 @@ def _basic(self, index):
             view = _with_flag(view, dim, x, advanced)
             dim += 1
             taken -= 1
-        elif _is_scalar_tensor(x) and x._spec.dtype is not dtypes.uint8 and not (gathers and _recordable(x)):
-            view = _view("select", view, dim, _select_index(view, dim, int(x.item()), dim + taken))
+        elif _is_scalar_tensor(x) and (found := picked(view, dim, x, dim + taken, gathers, writes)) is not None:
+            view = found
             taken += 1
         elif hasattr(x, "__index__") and not isinstance(x, (Tensor, np.ndarray)) or _is_scalar_array(x):
-            view = _view("select", view, dim, _select_index(view, dim, x.__index__(), dim + taken))
+            view = row(view, dim, x.__index__(), dim + taken)
             taken += 1
         else:
             x = _index_tensor(self, x)
@@ -357,19 +361,6 @@ def _with_flag(view, dim, flag, advanced):
     """A bool among indices: a new dimension of length 1 or 0."""
     _put(advanced, dim, from_array(np.zeros(int(flag), np.int64), view._spec.device))
     return _view("unsqueeze", view, dim)
-
-
-def _recordable(x):
-    """A 0-d index tensor whose value is not known yet: gather it rather than wait for it."""
-    value = x._storage.value
-    return not storages.at_hand(value) or is_traced(value)
-
-
-def _select_index(t, dim, i, place):
-    n = t._spec.shape[dim] if dim < t._spec.ndim else 0
-    if not -n <= i < n:
-        raise IndexError(f"index {i} is out of bounds for dimension {place} with size {n}")
-    return i + n if i < 0 else i
 
 
 def _put(advanced, dim, index):
@@ -497,7 +488,7 @@ def _take_on_host(view, advanced):
     for x in advanced:
         if x is None:
             return None
-        if _recordable(x):
+        if unknown(x):
             return None
         indices.append(storages.numpy_of(x._storage, x._spec, x._offset))
     host = storages.host_view(view._storage, view._spec, view._offset)

@@ -113,7 +113,7 @@ class Tensor(metaclass=TensorMeta):
 
     def storage_offset(self) -> int:
         """Where in its storage the first element lies, in elements."""
-        return self._offset
+        return int(self._offset)
 
     @property
     def dtype(self):

@@ -118,6 +118,13 @@ CALLS = {
         t.logspace(0.5, t.tensor(True), 3),
         t.linspace(t.tensor(1j), 2, 3),
     ],
+    "linspace of ends without data": lambda t: [
+        (x.device.type, x.shape, x.dtype)
+        for x in (
+            t.linspace(0, t.tensor(3.0, device="meta"), 3, device="cpu"),
+            t.logspace(t.tensor(1, device="meta"), 3, 3),
+        )
+    ],
     "linspace of complex ends": lambda t: t.linspace(t.tensor(1j), 2, 3, dtype=t.float32),
     "logspace": lambda t: [t.logspace(0, 2, 3), t.logspace(0, 3, 4, base=2)],
     "eye": lambda t: [t.eye(3), t.eye(2, 3), t.eye(0), t.eye(2, dtype=t.int64)],
@@ -282,3 +289,11 @@ MADE = {
 @pytest.mark.parametrize("name", MADE)
 def test_made(name):
     both(MADE[name])
+
+
+def test_linspace_elsewhere_than_the_default_device():
+    def program(t):
+        with t.device("meta"):
+            return t.linspace(0, t.tensor(3.0, device="cpu"), 4, device="cpu")
+
+    both(program)

@@ -494,3 +494,24 @@ def test_objects_among_indices_are_asked(index):
     assert items(jtorch) == items(torch)
     with jtorch._C.DisableTorchFunctionSubclass(), pytest.raises((IndexError, RuntimeError, TypeError)):
         jtorch.zeros(6, 6)[index(Asked())]
+
+
+@pytest.mark.parametrize("index", ["i, j", "i, None, j", "i, 1", "0, j, ...", "..., i, j", "i, j, 1:"])
+def test_numbers_of_two_vmaps(index):
+    def program(t):
+        x = t.arange(24.0).reshape(2, 3, 4)
+        pick = eval(f"lambda i, j: x[{index}]", {"x": x})
+        return t.vmap(t.vmap(pick, (None, 0)), (0, None))(t.arange(2), t.tensor([2, 0]))
+
+    both(program, layout=False)
+
+
+def test_assignment_through_a_row_that_is_repeated():
+    """At an index that is not known yet: what is one element in memory is written once."""
+
+    def program(t):
+        x = t.arange(4.0).expand(3, 4)
+        x[(t.tensor([0.5]) * 2).long()[0]] = t.tensor([4.0, 5.0, 6.0, 7.0])
+        return x
+
+    both(program)

@@ -7,18 +7,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import errors, errors_func, errors_storage
-from . import aside, crowd, halves, snapshots, strided
+from .. import errors_func, errors_storage
+from . import aside, snapshots, somewhere
 from . import dtype as dtypes
 from .device import cpu, of_array, place_of
-from .families import of_parts
 from .lanes import Lane, is_traced, unknown
 from .mirror import Mirror, as_memory
 from .packing import placed
 from .pending import LITTLE, NO_DATA, Small, concrete
-from .program import Plan
 from .record import Pending, tls
-from .spec import Spec, extent
+from .spec import Spec
+from .view_plans import inside, view_plan
 
 _pointers = itertools.count(1)
 
@@ -135,9 +134,6 @@ _HOST_ALONE = _host_alone()
 
 # --- reading and writing through a layout ------------------------------------------------------------------------------
 
-_views: dict[tuple, tuple] = {}
-_VIEWS_MAX = 1 << 16
-
 
 def read(storage, spec, offset):
     """The value of a tensor (spec, offset) over this storage: an array or a Pending of shape spec.shape."""
@@ -153,12 +149,15 @@ def read(storage, spec, offset):
         unshare(storage)
         if storage.spec is spec:
             return storage.value
-    plan, starts = _view_plan(storage.spec, spec, offset, 0)
-    if plan is None:
-        return storage.value
     graph = tls.me.graph
     if graph.device is not spec.device:
         graph = tls.me.graph_on(spec.device)
+    try:
+        plan, starts = view_plan(storage.spec, spec, offset, 0)
+    except somewhere.Unasked as offset_:
+        return somewhere.read(storage, spec, offset_.args[0], graph, read, view_plan)
+    if plan is None:
+        return storage.value
     if starts:
         return graph.rec1_1_numbers(plan, storage.value, starts)
     return graph.rec1(plan, storage.value)
@@ -186,7 +185,7 @@ def write(storage, spec, offset, value):
     else:
         if storage.host is not None:
             unshare(storage)
-        plan, starts = _view_plan(storage.spec, spec, offset, 1)
+        plan, starts = view_plan(storage.spec, spec, offset, 1)
         if plan is None:
             storage.value = value
         else:
@@ -194,87 +193,6 @@ def write(storage, spec, offset, value):
             graph = me.graph if me.graph.device is spec.device else me.graph_on(spec.device)
             storage.value = graph.recn(plan, (storage.value, value), starts)[0]
     storage.version += 1
-
-
-def _view_plan(base, spec, offset, writing):
-    key = (base, spec, offset, writing)
-    found = _views.get(key)
-    if found is None:
-        if len(_views) > _VIEWS_MAX:
-            _views.clear()
-        found = _views[key] = _make_view_plan(base, spec, offset, writing)
-    return found
-
-
-def _inside(base, spec, offset):
-    """Raise for a tensor that shows more than there is: its storage has shrunk."""
-    size = spec.dtype.itemsize
-    if spec.numel and (offset + extent(spec)) * size > base.nbytes:
-        raise errors.storage_bounds(
-            tuple(spec.shape), spec.strides, offset, size, offset + extent(spec), base.nbytes // size
-        )
-
-
-_recipes: dict[tuple, Plan] = {}
-crowd.forgetters += (_views.clear, _recipes.clear)
-
-
-def _make_view_plan(base, spec, offset, writing):
-    _inside(base, spec, offset)
-    same_type = base.dtype is spec.dtype
-    if same_type:
-        shape, strides = tuple(base.shape), base.strides
-    else:
-        shape, strides = (base.nbytes // spec.dtype.itemsize,), (1,)
-    recipe, starts = strided.plan(shape, strides, tuple(spec.shape), spec.strides, offset)
-    key = (base, spec, recipe, writing)
-    plan = _recipes.get(key)
-    if plan is None:
-        plan = _recipes[key] = _recipe_plan(base, spec, recipe, len(starts), writing, same_type)
-    return plan, tuple(starts)
-
-
-def _recipe_plan(base, spec, recipe, n, writing, same_type):
-    if same_type:
-
-        def get(array):
-            return array
-
-        def put(value, array):
-            return value
-    else:
-        memory, _ = strided.plan(tuple(base.shape), base.strides, (base.numel,), (1,), 0)
-        # a last element of the tensor may have room for a part of it only
-        count = base.nbytes // spec.dtype.itemsize * spec.dtype.itemsize // base.dtype.itemsize
-
-        def get(array):
-            return halves.reinterpret(memory.read(array, ())[:count], base.dtype, spec.dtype)
-
-        def put(flat, array):
-            whole = strided.plan((base.numel,), (1,), tuple(base.shape), base.strides, 0)[0]
-            flat = halves.reinterpret(flat, spec.dtype, base.dtype)
-            if count < base.numel:
-                flat = jnp.concatenate([flat, memory.read(array, ())[count:]])
-            return whole.read(flat, ())
-
-    if writing:
-
-        def kernel(array, value, *starts):
-            return put(recipe.write(get(array), starts, value.astype(spec.dtype.np)), array)
-
-        out, operands = base, (base, Spec.dense(spec.shape, spec.dtype, spec.device))
-    else:
-
-        def kernel(array, *starts):
-            return recipe.read(get(array), starts)
-
-        out, operands = Spec.dense(spec.shape, spec.dtype, spec.device), (base,)
-    kernel.__name__ = "write" if writing else "read"
-    plan = Plan(None, kernel.__name__, kernel, operands, (int,) * n, specs=(out,))
-    plan.recipe = recipe
-    if same_type:
-        plan.kin = of_parts(kernel.__name__, base.dtype, base.device, spec.dtype, recipe)
-    return plan
 
 
 # --- arrays in and out -------------------------------------------------------------------------------------------------
@@ -381,7 +299,7 @@ def host_view(storage, spec, offset) -> np.ndarray:
         flat = flat.view(np.uint8)[: flat.nbytes // item * item].view(spec.dtype.memory)
     if spec.numel == 0:
         return np.zeros(tuple(spec.shape), spec.dtype.memory)
-    _inside(storage.host.spec, spec, offset)
+    inside(storage.host.spec, spec, offset)
     return _strided(flat[offset:], spec, item)
 
 
@@ -498,8 +416,8 @@ def known_of(storage, spec, offset):
     value = aside.known(tls.me, storage.value)
     if value is None or base is spec:
         return value
-    _inside(base, spec, offset)
-    return _strided(value.reshape(-1)[offset:], spec, value.dtype.itemsize)
+    inside(base, spec, offset)
+    return _strided(np.ascontiguousarray(value).reshape(-1)[offset:], spec, value.dtype.itemsize)
 
 
 def numpy_of(storage, spec, offset) -> np.ndarray:
@@ -511,7 +429,7 @@ def numpy_of(storage, spec, offset) -> np.ndarray:
     base = storage.spec
     try:
         if base is not spec and base.dtype is spec.dtype and spec.numel:
-            _inside(base, spec, offset)
+            inside(base, spec, offset)
             flat = memory(storage)
             item = flat.dtype.itemsize
             return dtypes.values(_strided(flat[offset:], spec, item), spec.dtype)

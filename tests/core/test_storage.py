@@ -302,3 +302,9 @@ def test_what_a_tpu_cannot_compute_says_what_to_do():
     assert type(error) is NotImplementedError and str(error).startswith(str(said).splitlines()[0])
     assert "float32" in str(error) and "x.cpu()" in str(error)
     assert errors_storage.from_xla(said, "cuda") is said
+
+
+@pytest.mark.parametrize("cut", [np.s_[:, -1:], np.s_[:, ::2], np.s_[1:, 1]])
+def test_numbers_that_are_known_and_lie_apart(cut):
+    """An index made of a part of what is at hand, whose numbers numpy's view does not have side by side."""
+    both(lambda t: t.arange(12).reshape(4, 3)[(t.tensor([[1, 2, 3], [3, 1, 0]]) + 0)[cut].clone().reshape(-1)])
