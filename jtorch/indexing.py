@@ -101,9 +101,8 @@ def setitem(self, index, value):
             fills = _only_mask_kind(index)
             if fills is dtypes.uint8:
                 raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype unsigned char")
-        one = index is True or all(
-            x is None or x._spec.ndim == 0 for x in advanced
-        )  # a row, which may come from another one
+        # a row, which may come from another one
+        one = index is True or all(x is None or x._spec.ndim == 0 for x in advanced)
         for x in () if index is True else advanced if fills or one else (value, *advanced):
             if isinstance(x, Tensor) and x._storage is view._storage and overlap(view, x):
                 raise errors.input_overlap()

@@ -23,10 +23,8 @@ _EXECUTABLE = 3e-2  # of an operation by itself
 # and one of convolutions and of what follows them.
 _NUMPYS, _BY_OP = (8e-6, 5e-10, 3e-9), (5.5e-5, 8e-10)
 _HASTY = (1e-5, 1e-9, 4e-9)
-_PARTS = (
-    1e-4,
-    5e-11,
-)  # each part of a program that is run in parts, a byte of the results: more of them are made in memory
+# Each part of a program that is run in parts, and a byte of the results, more of which are made in memory.
+_PARTS = 1e-4, 5e-11
 # The same of an element that a primitive makes, where that is more: gathers, loops and chains of arithmetic take 0.3 to 2 ns longer.
 _HASTY_ELEMENT = 4e-10
 
