@@ -5,7 +5,7 @@ import types
 from .core.record import tls
 from .core.spec import Spec
 from .dispatch import function_of
-from .dispatch.view import laid_out
+from .dispatch.view import seen_through
 from .ops import registry
 from .ops.copies import pairs_only
 from .tensor import Tensor, edge_of, make, seen_now
@@ -40,12 +40,10 @@ def _part(again, t, name, dtype, shape, strides, offset) -> Tensor:
 def _view_tangent(me, again, t, view):
     """In forward mode: the same view of the tangent goes along."""
     level, tangent = t.__dict__["_tangent"]
-    if level is not me.extra.get("dual"):
-        return
-    if tangent is not None and tangent._spec.strides != t._spec.strides:
-        tangent = laid_out(tangent, t._spec)
+    if level is me.extra.get("dual"):
+        tangent, seen = seen_through(tangent, t._spec, again)
         t.__dict__["_tangent"] = level, tangent
-    view.__dict__["_tangent"] = level, None if tangent is None else again(tangent)
+        view.__dict__["_tangent"] = level, seen
 
 
 def view_as_real(input) -> Tensor:

@@ -214,9 +214,8 @@ class Watch:
         if type(owner) is not list and type(owner) is not set:
             return False
         if id(owner) not in self.young:
-            self.young.update(
-                map(id, chain.from_iterable(map(gc.get_objects, (0,))))
-            )  # in one call in C: see `instances`
+            # In one call in C, so that no other thread runs while there is a list of all objects: see `instances`.
+            self.young.update(map(id, chain.from_iterable(map(gc.get_objects, (0,)))))
         return id(owner) in self.young
 
     def asked(self, frame, code):

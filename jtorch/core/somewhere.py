@@ -1,16 +1,10 @@
 """Offsets that are not known yet: where the row lies that an index picks which has been recorded and not computed."""
 
-import jax.numpy as jnp
 import numpy as np
-
-from . import crowd
-from .program import Plan
-
-_NONE = object()
 
 
 class Unasked(Exception):
-    """Raised by the hash of a Somewhere, which is its argument: whoever can do without the number reads by `read`."""
+    """Raised by the hash of a Somewhere: whoever can do without the number reads by `view_plans.plan_by_values`."""
 
 
 class Index:
@@ -48,7 +42,7 @@ class Somewhere:
     __int__ = __index__
 
     def __hash__(self):
-        raise Unasked(self)
+        raise Unasked
 
     def __add__(self, other):
         return self.__index__() + other if self.sum is not None else Somewhere(self.start + other, self.indices)
@@ -102,51 +96,3 @@ def beyond(offset, index) -> Somewhere:
     if type(offset) is Somewhere and offset.sum is None:
         return Somewhere(offset.start, (*offset.indices, index))
     return Somewhere(int(offset), (index,))
-
-
-_plans: dict[tuple, Plan | None] = {}
-crowd.forgetters += (_plans.clear,)
-
-
-def read(storage, spec, where, graph, read_at, view_plan):
-    """The value of a spec at an offset that is not known, recorded with the indices' values where that can be.
-
-    read_at: the function that reads at a number. view_plan: the plan that does, and the numbers that it takes.
-    """
-    base, indices = storage.spec, where.indices
-    if where.sum is None:
-        key = (base, spec, where.start, *[(i.spec, i.size, i.stride) for i in indices])
-        plan = _plans.get(key, _NONE)
-        if plan is _NONE:
-            plan = _plans[key] = _plan(base, spec, where, view_plan)
-        if plan is not None:
-            return graph.recn(plan, (storage.value, *[i.value for i in indices]))[0]
-    return read_at(storage, spec, int(where))
-
-
-def _plan(base, spec, where, view_plan):
-    """The plan that reads by values, where each index adds as much to each number that the known one takes, up to the last row of all."""
-    sizes, strides = [i.size for i in where.indices], [i.stride for i in where.indices]
-    first, starts = view_plan(base, spec, where.start, 0)
-    if first is None:
-        return None
-    steps = []
-    for size, stride in zip(sizes, strides):
-        plan, others = view_plan(base, spec, where.start + (stride if size > 1 else 0), 0)
-        if plan is not first:
-            return None
-        steps.append([b - a for a, b in zip(starts, others)])
-        if min(steps[-1], default=0) < 0:  # a carry, as of rows that begin in the middle of the storage's own
-            return None
-    plan, last = view_plan(base, spec, where.start + sum((n - 1) * s for n, s in zip(sizes, strides)), 0)
-    if plan is not first or list(last) != [
-        a + sum((n - 1) * d[k] for n, d in zip(sizes, steps)) for k, a in enumerate(starts)
-    ]:
-        return None
-
-    def kernel(array, *indices):
-        whole = [i.astype(jnp.int64) for i in indices]
-        whole = [jnp.clip(jnp.where(i < 0, i + n, i), 0, n - 1) for i, n in zip(whole, sizes)]
-        return first.fn(array, *[a + sum(i * d[k] for i, d in zip(whole, steps)) for k, a in enumerate(starts)])
-
-    return Plan(None, "read", kernel, (base, *[i.spec for i in where.indices]), specs=first.specs)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import errors_func, errors_storage
-from . import aside, snapshots, somewhere
+from . import aside, snapshots
 from . import dtype as dtypes
 from .device import cpu, of_array, place_of
 from .lanes import Lane, is_traced, unknown
@@ -16,8 +16,9 @@ from .mirror import Mirror, as_memory
 from .packing import placed
 from .pending import LITTLE, NO_DATA, Small, concrete
 from .record import Pending, tls
+from .somewhere import Unasked
 from .spec import Spec
-from .view_plans import inside, view_plan
+from .view_plans import inside, plan_by_values, view_plan
 
 _pointers = itertools.count(1)
 
@@ -154,8 +155,11 @@ def read(storage, spec, offset):
         graph = tls.me.graph_on(spec.device)
     try:
         plan, starts = view_plan(storage.spec, spec, offset, 0)
-    except somewhere.Unasked as offset_:
-        return somewhere.read(storage, spec, offset_.args[0], graph, read, view_plan)
+    except Unasked:
+        plan = None if offset.sum is not None else plan_by_values(storage.spec, spec, offset)
+        if plan is None:
+            return read(storage, spec, int(offset))
+        return graph.recn(plan, (storage.value, *[i.value for i in offset.indices]))[0]
     if plan is None:
         return storage.value
     if starts:

@@ -39,7 +39,9 @@ def inside(base, spec, offset):
 
 
 _recipes: dict[tuple, Plan] = {}
-crowd.forgetters += (_views.clear, _recipes.clear)
+_by_values: dict[tuple, Plan | None] = {}
+_UNKNOWN = object()
+crowd.forgetters += (_views.clear, _recipes.clear, _by_values.clear)
 
 
 def _make(base, spec, offset, writing):
@@ -98,3 +100,40 @@ def _recipe_plan(base, spec, recipe, n, writing, same_type):
     if same_type:
         plan.kin = of_parts(kernel.__name__, base.dtype, base.device, spec.dtype, recipe)
     return plan
+
+
+def plan_by_values(base, spec, where):
+    """The plan that reads what a spec sees of a base at a Somewhere, by the values of its indices; None where none can be."""
+    key = (base, spec, where.start, *[(i.spec, i.size, i.stride) for i in where.indices])
+    plan = _by_values.get(key, _UNKNOWN)
+    if plan is _UNKNOWN:
+        plan = _by_values[key] = _make_by_values(base, spec, where)
+    return plan
+
+
+def _make_by_values(base, spec, where):
+    """The plan that reads by values, where each index adds as much to each number that the known one takes, up to the last row of all."""
+    sizes, strides = [i.size for i in where.indices], [i.stride for i in where.indices]
+    first, starts = view_plan(base, spec, where.start, 0)
+    if first is None:
+        return None
+    steps = []
+    for size, stride in zip(sizes, strides):
+        plan, others = view_plan(base, spec, where.start + (stride if size > 1 else 0), 0)
+        if plan is not first:
+            return None
+        steps.append([b - a for a, b in zip(starts, others)])
+        if min(steps[-1], default=0) < 0:  # a carry, as of rows that begin in the middle of the storage's own
+            return None
+    plan, last = view_plan(base, spec, where.start + sum((n - 1) * s for n, s in zip(sizes, strides)), 0)
+    if plan is not first or list(last) != [
+        a + sum((n - 1) * d[k] for n, d in zip(sizes, steps)) for k, a in enumerate(starts)
+    ]:
+        return None
+
+    def kernel(array, *indices):
+        whole = [i.astype(jnp.int64) for i in indices]
+        whole = [jnp.clip(jnp.where(i < 0, i + n, i), 0, n - 1) for i, n in zip(whole, sizes)]
+        return first.fn(array, *[a + sum(i * d[k] for i, d in zip(whole, steps)) for k, a in enumerate(starts)])
+
+    return Plan(None, "read", kernel, (base, *[i.spec for i in where.indices]), specs=first.specs)

@@ -114,10 +114,8 @@ def _dual_view(me, view, t, statics):
     try:
         out = call_view(view, t, statics)
         if level is me.extra.get("dual"):
-            if tangent is not None and tangent._spec.strides != t._spec.strides:
-                tangent = laid_out(tangent, t._spec)
-                entry = level, tangent
-            seen = tangent if tangent is None else call_view(view, tangent, statics)
+            tangent, seen = seen_through(tangent, t._spec, lambda it: call_view(view, it, statics))
+            entry = level, tangent
             pairs = [(out, seen)] if isinstance(out, Tensor) else zip(out, seen or repeat(None))
             for v, tv in pairs:
                 v.__dict__["_tangent"] = (level, tv)
@@ -126,7 +124,16 @@ def _dual_view(me, view, t, statics):
     return out
 
 
-def laid_out(tangent, spec):
+def seen_through(tangent, spec, view):
+    """The tangent of a tensor with this spec as it lies from now on, and what a view shows of it; None for both where there is none."""
+    if tangent is None:
+        return None, None
+    if tangent._spec.strides != spec.strides:
+        tangent = _laid_out(tangent, spec)
+    return tangent, view(tangent)
+
+
+def _laid_out(tangent, spec):
     """A tangent in the memory order of its dense tensor, as PyTorch keeps them: a view of the one is a view of the other then."""
     order = sorted(range(spec.ndim), key=lambda d: (-spec.strides[d], d))
     back = sorted(range(spec.ndim), key=order.__getitem__)
