@@ -257,6 +257,29 @@ def view_plan(spec, strides, out_shape, out_strides, offset, grad_name):
     return plan, tuple(starts)
 
 
+def row_plan(spec, dim, index):
+    """The plan of a row of a dense value with `spec`'s shape by the value of its index, a spec of 0 dimensions."""
+    key = (spec.shape, spec.dtype, spec.device, dim, index)
+    plan = _row_plans.get(key)
+    if plan is None:
+        shape = tuple(spec.shape)
+        n = shape[dim]
+
+        def read(array, i):
+            i = i.astype(np.int64)
+            return jax.lax.dynamic_index_in_dim(
+                array, jnp.clip(jnp.where(i < 0, i + n, i), 0, n - 1), dim, keepdims=False
+            )
+
+        out = Spec.dense(shape[:dim] + shape[dim + 1 :], spec.dtype, spec.device)
+        plan = _row_plans[key] = Plan(None, "SelectBackward0", read, (_dense(spec), index), specs=(out,))
+        plan.grad_name = "SelectBackward0"
+    return plan
+
+
+_row_plans: dict = {}
+
+
 def views_plan(spec, strides, outs, grad_name):
     """The plan of several views of a dense value: (spec, offset, strides and offset of the canonical form) of each."""
     parts = [strided.between(tuple(spec.shape), strides, tuple(o.shape), s, at) for o, _, s, at in outs]

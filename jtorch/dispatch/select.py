@@ -1,5 +1,7 @@
 """Rows: what an index of 0 dimensions picks, a number or a tensor whose value may not be known yet."""
 
+from ..autograd import node as tape
+from ..autograd.derive_views import row_plan
 from ..core import dtype as dtypes
 from ..core import storage as storages
 from ..core.lanes import is_traced
@@ -21,28 +23,35 @@ def row(t, dim, i, place):
 
 def picked(t, dim, x, place, gathers, writes):
     """The row of a 0-d tensor; None where it is left to a gather or scatter, which has to have no other place for its dimension
-    (gathers): bytes, values inside a traced function, writes to what is indexed, and rows with a gradient, which are copies.
+    (gathers): bytes, values inside a traced function, and writes to what is indexed.
 
-    A value that is not known is not waited for: the row lies somewhere.
+    A value that is not known is waited for only where somebody sees the call: the row lies somewhere.
     """
     spec, device = x._spec, t._spec.device
     if spec.dtype is dtypes.uint8:
         return None
     if unknown(x):
         if not (writes or is_traced(x._storage.value) or spec.device is not device or device.type == "meta"):
-            if not (tls.me.grad and edge_of(t) is not None):
-                known = storages.known_of(x._storage, spec, x._offset) if type(x._offset) is int else None
-                if known is not None:
-                    row(t, dim, int(known), place)  # raises where there is none
-                found = row(t, dim, 0, place)
-                index = Index(
-                    value_of(x), Spec.dense((), spec.dtype, device), t._spec.shape[dim], t._spec.strides[dim], place
-                )
-                found._offset = beyond(found._offset, index)
-                return found
-        if gathers and not (writes and 0 in t._spec.strides):  # a scatter writes apart what is one in memory
+            me = tls.me
+            if me.special is None and not (me.grad and "saved_hooks" in me.extra):
+                return _somewhere(t, dim, x, place)
+        elif gathers and not (writes and 0 in t._spec.strides):  # a scatter writes apart what is one in memory
             return None
     return row(t, dim, int(x.item()), place)
+
+
+def _somewhere(t, dim, x, place):
+    """The row of an index that is not known yet."""
+    known = storages.known_of(x._storage, x._spec, x._offset) if type(x._offset) is int else None
+    if known is not None:
+        row(t, dim, int(known), place)  # raises where there is none
+    found = row(t, dim, 0, place)
+    spec = Spec.dense((), x._spec.dtype, x._spec.device)
+    index = value_of(x)
+    found._offset = beyond(found._offset, Index(index, spec, t._spec.shape[dim], t._spec.strides[dim], place))
+    if found._edge is not None:
+        found._edge = (tape.record(row_plan(t._spec, dim, spec), (None, index), (edge_of(t), None), (), ()), 0)
+    return found
 
 
 def unknown(x):

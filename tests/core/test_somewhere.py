@@ -63,6 +63,55 @@ def test_rows(whole, use):
     both(program, layout=False)
 
 
+WITH_HISTORY = {
+    "read": lambda t, y, r: (r * r).sum() + y.sum(),
+    "write": lambda t, y, r: r.mul_(3).sum() + (y * y).sum(),
+    "write to a part": lambda t, y, r: r[1:].exp_().sum() + (y * y).sum(),
+    "write to an element": lambda t, y, r: (r.__setitem__(later(t, 0), y[0, 1]), (y * y * r).sum())[1],
+    "write to the whole": lambda t, y, r: (y.mul_(2), (r * r).sum() + y.sum())[1],
+    "twice": lambda t, y, r: (r * y[later(t, -1)] * y[:, later(t, 1)].sum()).sum(),
+    "rows of rows": lambda t, y, r: (y.view(3, 2, 2)[later(t, 1), later(t, 0)] * y.t()[later(t, 2)][1:3]).sum(),
+    "off the tape": lambda t, y, r: (r.detach().zero_(), (y * y).sum() + r.sum())[1],
+    "a hook": lambda t, y, r: (r.register_hook(lambda g: g * 2), (r * y).sum())[1],
+    "views": lambda t, y, r: (r.expand(2, 4) * r.unsqueeze(1)[:2] + r.view(2, 2).repeat(1, 2)).sum(),
+}
+
+
+@pytest.mark.parametrize("use", WITH_HISTORY)
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_rows_with_a_history(dtype, use):
+    def program(t):
+        w = (t.arange(12.0, dtype=getattr(t, dtype)).reshape(3, 4) / 7).requires_grad_()
+        y = w * 1.5
+        r = y[later(t, 1)]
+        name = r.grad_fn.name()
+        loss = WITH_HISTORY[use](t, y, r).real
+        (first,) = t.autograd.grad(loss, w, create_graph=True)
+        (second,) = t.autograd.grad((first * first).sum().real, w)
+        return name, r._base is y, loss, first, second, y, r, y.grad_fn.name(), r.grad_fn.name()
+
+    both(program, layout=False)
+
+
+def test_what_a_checkpoint_keeps_of_a_row():
+    def program(t):
+        w = t.arange(12.0).reshape(3, 4).requires_grad_()
+        checkpoint = t.utils.checkpoint.checkpoint
+        checkpoint(lambda x: x[x.sum(1).argmax()].sin() * x[x.argmin() // 5], w, use_reentrant=False).sum().backward()
+        return w.grad
+
+    both(program)
+
+
+def test_the_tangent_of_a_row():
+    def program(t):
+        with t.autograd.forward_ad.dual_level():
+            x = t.autograd.forward_ad.make_dual(t.arange(6.0).reshape(3, 2), t.arange(6.0, 12.0).reshape(3, 2))
+            return t.autograd.forward_ad.unpack_dual(x[later(t, 1)])[1]
+
+    both(program)
+
+
 @pytest.mark.parametrize("mode", ["no_grad", "inference_mode"])
 def test_parameters(mode):
     def program(t):
