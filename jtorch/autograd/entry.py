@@ -28,10 +28,10 @@ def _check_outputs(outputs):
 
 def _edge(x):
     """Where the gradient of a tensor or a GradientEdge goes."""
-    if not hasattr(x, "node"):
-        if not isinstance(x, Tensor):
-            raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(x).__name__}")
+    if isinstance(x, Tensor):  # of a class that has a `node` of its own, perhaps
         return (x, 0) if x._rg and x._edge is None else grad_edge(x)
+    if not hasattr(x, "node"):
+        raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(x).__name__}")
     return (x.node.variable, 0) if isinstance(x.node, AccumulateGrad) else (x.node, x.output_nr)
 
 

@@ -22,19 +22,17 @@ class Captured:
 
     def __init__(self, fn, options, name):
         self.fn, self.options, self.name = fn, options, name
-        self.replays = []  # for region.reset
-        self.seen = set()
-        self.tries = 0
         self.compiled = {}  # what a graph is -> what the backend made of it
         self.warned = False
+
+    def forget(self):
+        """Have the backend asked again."""
+        self.compiled.clear()
 
     def __call__(self, *args, **kwargs):
         me = tls.me
         if me.scope is not None or me.function_modes or me.extra.get("transforms") or region.stance[0] == "force_eager":
             return self.fn(*args, **kwargs)
-        if not self.seen:
-            self.compiled.clear()  # forgotten by torch.compiler.reset
-            self.seen.add(None)
         capture = Capture(names_of(self.fn, args, kwargs), self.at_break)
         with capture:
             out = self.fn(*args, **kwargs)

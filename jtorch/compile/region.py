@@ -110,6 +110,13 @@ class Region:
         """A copy of a region, or one from a file, has yet to be recorded."""
         return Region, (self.fn, self.options, self.name)
 
+    def forget(self):
+        """Be as before the first call."""
+        self.replays.clear()
+        self.seen.clear()
+        self.unsure.clear()
+        self.tries = 0
+
     def __call__(self, *args, **kwargs):
         me = tls.me
         if (
@@ -356,7 +363,4 @@ def optimized_class():
 def reset():
     """Forget all replays."""
     for region in list(_regions):
-        region.replays.clear()
-        region.seen.clear()
-        region.unsure.clear()
-        region.tries = 0
+        region.forget()

@@ -19,6 +19,8 @@ from ..autograd.whole import Undo
 from ..core.lanes import ByTracing
 from ..core.record import tls
 from ..core.spec import Spec
+from ..dispatch.dispatched import dispatches
+from ..dispatch.outer import off_tape
 from ..tensor import Tensor, edge_of, value_of, wrap
 from .hooked import SAVING
 from .trees import flatten, unflatten
@@ -26,6 +28,8 @@ from .trees import flatten, unflatten
 
 def possible(tensors) -> bool:
     """Whether a call with these tensors can go by the tape."""
+    if any(map(dispatches, tensors)):
+        return True  # a class sees operators, and there are none in a trace
     dual = tls.me.extra.get("dual")
     return (
         not levels()
@@ -97,7 +101,7 @@ class Forward:
         spec = t._spec
         if t._storage.spec is not spec:
             spec = Spec.dense(tuple(spec.shape), spec.dtype, spec.device)
-        made = wrap(value_of(t), spec)
+        made = off_tape(t) if dispatches(t) else wrap(value_of(t), spec)
         edge = edge_of(t) if (self.outer or wanted) and differentiable(spec) else None
         if wanted or edge is not None:
             made._edge = (_Use(made, edge, self.here), 0)
@@ -118,6 +122,8 @@ class Forward:
             return t
         if t._storage.version < self.here.birth if t._rg else self.outer and self.leads:
             return t  # a leaf from outside, or what depends on one
+        if dispatches(t):
+            return off_tape(t)
         made = wrap(value_of(t), _plain(t._spec))
         tangent = tangent_of(t)
         if tangent is not None:

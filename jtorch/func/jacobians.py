@@ -6,12 +6,14 @@ import itertools
 import jax
 import jax.numpy as jnp
 
+from .. import functions
 from ..autograd import whole
 from ..autograd.derive import differentiable
 from ..autograd.levels import Lanes, level, refuse_nested_forward
 from ..core.lanes import ByTracing, Lane
 from ..core.record import tls
 from ..core.spec import Spec
+from ..dispatch.dispatched import dispatches
 from ..tensor import Tensor, value_of
 from . import by_dual, by_lanes, by_tape, hooked
 from .lift import Results, lift
@@ -120,6 +122,26 @@ def _rows_by_lanes(func, split, has_aux):
     return (result, forward.everywhere(aux)) if has_aux else result
 
 
+def _rows_one_by_one(func, split, has_aux):
+    """The Jacobian of tensors whose class has a `__torch_dispatch__`: it sees a backward pass for each row."""
+    forward = by_tape.Forward(func, split)
+    out, aux = with_aux(forward.out, _CALLS["jacrev"]) if has_aux else (forward.out, None)
+    leaves = _checked(out, "jacrev")
+    forward.look([*leaves, *flatten(aux)[0], *forward.tensors])
+    leads, rows = forward.outer and forward.leads, []
+    for k, leaf in enumerate(leaves):
+        found = []
+        for i in range(leaf.numel()):
+            start = [x.new_zeros(x.shape) for x in leaves]
+            start[k].view(-1)[i] = 1
+            found.append(by_tape.gradients(leaves, forward, start, leads, keep=True))
+        each = [functions.stack(list(gs)).reshape(*leaf.shape, *gs[0].shape) for gs in zip(*found)]
+        rows.append(split.rebuild(each))
+    forward.write_back(split.arguments.tensors)
+    result = unflatten(flatten(out)[1], rows)
+    return (result, forward.everywhere(aux)) if has_aux else result
+
+
 def _columns_by_lanes(func, split, has_aux):
     """The Jacobian by dual tensors, whose tangents are all columns at once. Raises where it is not to go so."""
     tensors = split.arguments.tensors
@@ -165,6 +187,8 @@ def _jacobian(kind, func, argnums, has_aux, randomness="error"):
         for k in split.flat:
             if not differentiable(tensors[k]._spec):
                 raise ValueError(f"Expected primal to be floating point or complex, but got: {tensors[k].dtype}")
+        if any(map(dispatches, tensors)):
+            return _rows_one_by_one(func, split, has_aux)
         who = whole.identity(func)
         if who not in _traced and by_lanes.possible(tensors, dual=kind == "jacrev"):
             with by_tape.Attempt(anything=True):

@@ -23,6 +23,7 @@ from ..autograd.whole import Undo, watch
 from ..core.dtype import complex32
 from ..core.record import tls
 from ..creation import from_jax
+from ..dispatch.dispatched import dispatches
 from ..tensor import CONSTANTS, Tensor, edge_of
 from ..tracebacks import without_note
 from .trees import flatten, unflatten
@@ -177,6 +178,14 @@ def lift(fn, tensors, user=None):
     except Exception as error:
         without_note(error)
         raise
+
+
+def refuse_dispatched(tensors, name):
+    """Raise for tensors whose class has a `__torch_dispatch__`: no trace shows it the operators."""
+    if any(map(dispatches, tensors)):
+        raise errors.unsupported(
+            f"torch.func.{name} of tensors with a __torch_dispatch__", "torch.func.grad, vjp or jacrev"
+        )
 
 
 def _lifted(fn, tensors, user):

@@ -13,7 +13,7 @@ from ..core.record import tls
 from ..creation import ones
 from ..tensor import Tensor, edge_of
 from . import by_dual, by_tape, hooked
-from .lift import Arguments, Results, is_tensor, lift
+from .lift import Arguments, Results, is_tensor, lift, refuse_dispatched
 from .trees import flatten, outline, show, unflatten
 
 
@@ -329,6 +329,7 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
                 raise ValueError(f"Expected primal to be floating point or complex, but got: {x.dtype}")
     refuse_nested_forward()
     split = Split(tuple(range(len(primals))), primals, {}, reverse=False)
+    refuse_dispatched(split.arguments.tensors, "jvp")
     value, aux = Results(), Results() if has_aux else None
     checked = (lambda *a: (lambda o: (all_tensors(with_aux(o, name)[0], name), o[1]))(func(*a))) if has_aux else (
         lambda *a: all_tensors(func(*a), name)
@@ -386,6 +387,7 @@ def linearize(func, *primals):
     """(value, function of the tangents): the derivative at `primals`, to be applied many times."""
     refuse_nested_forward()
     split = Split(tuple(range(len(primals))), primals, {}, reverse=False)
+    refuse_dispatched(split.arguments.tensors, "linearize")
     value = Results()
     push = Carried()
 

@@ -6,11 +6,12 @@ import itertools
 import jax
 import jax.numpy as jnp
 
-from .. import errors_func
+from .. import errors_func, functions
 from ..autograd import whole
 from ..autograd.levels import level
 from ..core.record import tls
 from ..core.rng import default_generator
+from ..dispatch.dispatched import dispatches
 from ..ops import registry
 from ..tensor import Tensor
 from . import by_lanes, by_tape
@@ -123,6 +124,8 @@ def _run(func, args, kwargs, dims, size, out_dims, randomness):
     arguments, results = Arguments(args, kwargs), Results()
     axes = dict(zip(range(len(dims)), dims))
     in_axes = tuple(axes.get(k) for k in arguments.slots)
+    if any(map(dispatches, arguments.tensors)):
+        return _one_by_one(func, args, kwargs, dims, size, out_dims, randomness)
     who = whole.identity(func)
     if by_lanes.possible(arguments.tensors) and who not in _traced:
         with by_tape.Attempt(anything=True):
@@ -152,6 +155,21 @@ def _run(func, args, kwargs, dims, size, out_dims, randomness):
     _traced.add(who)
     arguments.write_back(got)
     return results.give(got, lambda x: x)
+
+
+def _one_by_one(func, args, kwargs, dims, size, out_dims, randomness):
+    """The slices of tensors whose class has a `__torch_dispatch__`: it sees each operator for each slice."""
+    leaves, tree = flatten(args)
+    state = default_generator.state_bytes()
+    found = []
+    for i in range(size):
+        if randomness == "same":
+            default_generator.set_state(state)
+        slices = [x if d is None else x.select(d, i) for x, d in zip(leaves, dims)]
+        found.append(func(*unflatten(tree, slices), **kwargs))
+    where = _out_dims(out_dims, found[0], func)
+    each, out = zip(*[flatten(f)[0] for f in found]), flatten(found[0])[1]
+    return unflatten(out, [xs[0] if d is None else functions.stack(list(xs), d) for xs, d in zip(each, where)])
 
 
 def fresh_axis() -> str:

@@ -11,6 +11,7 @@ import warnings
 
 from .. import overrides
 from ..dispatch import override
+from ..dispatch.dispatched import OpOverload, OpOverloadPacket, dispatches
 from ..nn.modules.module import Module
 from ..nn.parameter import Parameter
 from ..sundries import _assert
@@ -103,6 +104,10 @@ class _Recording(overrides.TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
         if _find_proxy(args, kwargs or {}) is not None:
             return Proxy.__torch_function__(func, types, args, kwargs)
+        if isinstance(func, (OpOverload, OpOverloadPacket)) or any(map(dispatches, args)):
+            return func(
+                *args, **(kwargs or {})
+            )  # an operator asks modes about itself, and such classes are asked by what looks
         with self:
             return override.real(func)(*args, **(kwargs or {}))
 

@@ -74,6 +74,16 @@ def test_what_the_backend_returns_is_what_runs():
         jtorch.compile(lambda x: x + 1, backend=lambda gm, inputs: lambda *a: ())(x)
 
 
+def test_a_backend_is_asked_again_after_a_reset():
+    seen = Backend({})
+    f = jtorch.compile(lambda x: x + 1, backend=seen)
+    for _ in range(2):
+        f(jtorch.ones(2))
+    jtorch.compiler.reset()
+    f(jtorch.ones(2))
+    assert len(seen.graphs) == 2
+
+
 class Net(nn.Module):
     def __init__(self):
         super().__init__()

@@ -296,6 +296,12 @@ def test_gradients_and_files(tmp_path):
     assert "class FxModule(torch.nn.Module):" in text and "def forward(self, input):" in text
 
 
+def test_operators_on_what_is_no_proxy():
+    w = jtorch.ones(2)
+    module = jtorch.fx.symbolic_trace(lambda x: x + jtorch.ops.aten.mul.Tensor(w, 3))
+    assert (module(jtorch.ones(2)) == 4).all()
+
+
 def test_wrapped_functions():
     for t in (jtorch, torch):
         space = {"__name__": "own", "torch": t, "fx": t.fx}

@@ -3,8 +3,6 @@
 import importlib
 import socket
 
-import pytest
-
 import jtorch
 from jtorch.distributed.elastic.utils.distributed import get_free_port, get_socket_with_port
 from jtorch.swap.internal import ahead_of_time
@@ -46,15 +44,6 @@ def test_imports(tmp_path):
 def test_boxed_functions():
     assert ahead_of_time.make_boxed_func(lambda a, b: a - b)([5, 3]) == 2
     assert ahead_of_time.nop(lambda a: a * 2, [4])([4]) == 8
-
-
-@pytest.mark.parametrize("name", ["aot_autograd", "aot_function", "aot_module", "default_partition"])
-def test_what_makes_graphs_says_that_there_are_none(name):
-    with pytest.raises(
-        NotImplementedError,
-        match=f"jtorch does not support graphs of ATen's operators, which torch._functorch.{name} needs",
-    ):
-        getattr(ahead_of_time, name)(lambda x: x)
 
 
 def test_inputs_by_name():

@@ -1,12 +1,20 @@
 """functorch.compile, torch._functorch.partitioners, torch._decomp, torch._dynamo.backends.common: tools for graphs of ATen's operators.
 
-jtorch makes no such graphs: what would make one raises, and its tables are empty. What only marks functions or asks nodes is here.
+`fx/joint.py` makes such graphs. No operator of the op table is taken apart: the tables hold what a program registers.
 """
 
 import functools
 
 from ...compile import compile
-from ...unavailable import refusing
+from ...fx.joint import (
+    aot_autograd,
+    aot_function,
+    aot_module,
+    aot_module_simplified,
+    default_partition,
+    is_primal,
+    is_tangent,
+)
 
 __all__ = [
     "aot_autograd", "aot_function", "aot_module", "aot_module_simplified", "core_aten_decompositions", "decomposition_table",
@@ -49,26 +57,9 @@ def memory_efficient_fusion(fn, **kwargs):
     return compile(fn)
 
 
-_INSTEAD = "torch.compile, also with a backend that takes a graph of torch's calls"
-aot_autograd, aot_function, aot_module, aot_module_simplified, default_partition, min_cut_rematerialization_partition = (
-    refusing(f"_functorch.{name}", "graphs of ATen's operators", _INSTEAD)
-    for name in (
-        "aot_autograd", "aot_function", "aot_module", "aot_module_simplified", "default_partition",
-        "min_cut_rematerialization_partition",
-    )
-)  # fmt: skip
-
-
-# --- the parts of a joint graph, by what its inputs are called ------------------------------------------------------
-
-
-def _is_tangent(node) -> bool:
-    return node.op == "placeholder" and "tangents" in str(node.target)
-
-
-def _is_primal(node) -> bool:
-    target = str(node.target)
-    return node.op == "placeholder" and not _is_tangent(node) and "fwd_seed" not in target and "fwd_base" not in target
+# What a forward pass keeps, and what the backward pass computes again, XLA decides within the program of each.
+min_cut_rematerialization_partition = default_partition
+_is_primal, _is_tangent = is_primal, is_tangent
 
 
 # --- decompositions ------------------------------------------------------------------------------------------------
