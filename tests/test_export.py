@@ -164,8 +164,6 @@ def test_refusals():
     assert program.module()(jtorch.ones(2)).tolist() == [2, 2]
     with pytest.raises(NotImplementedError, match="saving a program that calls"):
         export.save(program, io.BytesIO())
-    with pytest.raises(NotImplementedError, match="run_decompositions"):
-        program.run_decompositions()
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("model/models/model.json", "{}")
@@ -249,12 +247,47 @@ def test_dataclasses_as_inputs():
         assert type(made) is Pair and made.x.tolist() == [3, 3] and made.n == 3
     finally:
         _pytree._deregister_pytree_node(Pair)
-    for refused, words in (
-        (export.default_decompositions, "run_decompositions"),
-        (lambda: export.unflatten(program), "unflatten"),
-    ):
-        with pytest.raises(NotImplementedError, match=words):
-            refused()
+    with pytest.raises(NotImplementedError, match="unflatten"):
+        export.unflatten(program)
+
+
+def test_decompositions():
+    def program(t):
+        class M(t.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("b", t.ones(3))
+
+            def forward(self, x, k):
+                return (x.relu() * self.b).exp(), {"n": x.sum(1), "k": k}
+
+        def smooth(x):
+            return t.log1p(t.exp(x))
+
+        x = t.arange(6.0).view(2, 3)
+        made = t.export.export(M(), (x, 3)).run_decompositions({t.ops.aten.relu.default: smooth})
+        nodes = [str(n.target) for n in made.graph.nodes if n.op == "call_function"]
+        return nodes, [n.name for n in made.graph.find_nodes(op="placeholder")], made.module()(x, 3), made.dialect
+
+    both(program)
+
+
+def test_decompositions_are_of_one_size():
+    dims = {"x": {0: export.Dim("n")}}
+
+    class Twice(nn.Module):
+        def forward(self, x):
+            return x * 2
+
+    class Data(nn.Module):
+        def forward(self, x):
+            return x * jtorch.tensor([1.0, 2.0])
+
+    with pytest.raises(NotImplementedError, match="run_decompositions where sizes may change"):
+        export.export(Twice(), (jtorch.ones(4, 2),), dynamic_shapes=dims).run_decompositions()
+    assert export.default_decompositions() == {}
+    made = export.export(Data(), (jtorch.ones(2),)).run_decompositions()
+    assert made.module()(jtorch.ones(2)).tolist() == [1, 2]
 
 
 def test_a_signature_tells_tensors_from_other_values():

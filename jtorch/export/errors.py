@@ -31,9 +31,7 @@ def dynamic(why) -> NotImplementedError:
 
 
 def decompositions() -> NotImplementedError:
-    return errors.unsupported(
-        "run_decompositions: the graph calls torch's functions", "the graph as it is, or jax.export"
-    )
+    return errors.unsupported("run_decompositions where sizes may change", "an export for each size")
 
 
 def unflattened() -> NotImplementedError:

@@ -4,9 +4,14 @@ import copy
 import dataclasses
 import enum
 
+from ..autograd.grad_mode import no_grad
+from ..creation import zeros
 from ..fx.codegen import CodeGen
+from ..fx.experimental.proxy_tensor import Trace
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
+from ..fx.interpreter import Interpreter
+from ..fx.node import Node
 from ..nn.modules.module import Module
 from ..nn.parameter import Parameter
 from ..tensor import Tensor
@@ -200,8 +205,36 @@ class ExportedProgram:
         )
 
     def run_decompositions(self, decomp_table=None):
-        """Raises: the nodes are functions of torch, not of ATen, and nothing is taken apart."""
-        raise errors.decompositions()
+        """The program in operators of ATen: those that its functions call, with the ones in `decomp_table` taken apart.
+
+        decomp_table: {operator: function called in its place}. NotImplementedError: sizes may change.
+        """
+        if any(None in check[0] for check in self.checks if check[0] != "value"):
+            raise errors.decompositions()
+        given = iter(self.checks)
+        values = [self._example(spec, given) for spec in self.graph_signature.input_specs]
+        with no_grad():
+            made = Trace(decomp_table or {}).run(lambda *flat: Interpreter(self.graph_module).run(*flat), values)
+        for node, named in zip(made.graph.find_nodes(op="placeholder"), self.graph.find_nodes(op="placeholder")):
+            node.name = node.target = named.name
+        outputs = [
+            dataclasses.replace(s, arg=TensorArgument(n.name) if isinstance(n, Node) else s.arg)
+            for s, n in zip(self.graph_signature.output_specs, made.graph.output_node().args[0])
+        ]
+        program = copy.copy(self)
+        program.constants, inputs = dict(self.constants), list(self.graph_signature.input_specs)
+        _lift(made, program.constants, inputs)
+        made.recompile()
+        program.graph_module, program.dialect = made, "ATEN"
+        program.graph_signature = ExportGraphSignature(inputs, outputs)
+        return program
+
+    def _example(self, spec, given):
+        """A value for a placeholder. given: the checks of what the caller gives, in order."""
+        if spec.kind is not InputKind.USER_INPUT:
+            return self.value_of(spec.target)
+        shape, found = next(given)
+        return found if shape == "value" else zeros(shape, dtype=found)
 
     def flatten(self, args, kwargs):
         """The leaves of a call's arguments. AssertionError: they are not of the kind that the program was made for."""
@@ -283,6 +316,21 @@ class ExportedProgram:
         )
 
     __repr__ = __str__
+
+
+def _lift(module, constants, inputs):
+    """Make placeholders, before those of the caller, of the tensors that a graph holds."""
+    made = {}
+    for node in module.graph.find_nodes(op="get_attr"):
+        if node.target not in made:
+            name = f"lifted_tensor_{len(constants)}"
+            constants[name] = getattr(module, node.target)
+            at = next(k for k, spec in enumerate(inputs) if spec.kind is InputKind.USER_INPUT)
+            inputs.insert(at, InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(f"c_{name}"), name))
+            with module.graph.inserting_before(module.graph.find_nodes(op="placeholder")[at]):
+                made[node.target] = module.graph.placeholder(f"c_{name}")
+        node.replace_all_uses_with(made[node.target])
+        module.graph.erase_node(node)
 
 
 def _as_it_was(root, spec):
