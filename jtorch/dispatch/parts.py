@@ -284,6 +284,7 @@ PARTS = {
     "dropout_mask": _dropout,
     "pad": _pad,
     "outer": _outer,
+    "polygamma": lambda call, input, n: call("polygamma", n, input),
     "view_as_real": lambda call, input: call("view_as_real", input),
     "view_as_complex": lambda call, input: call("view_as_complex", input),
     **{name: _part_of_complex(k) for k, name in enumerate(("real", "imag"))},

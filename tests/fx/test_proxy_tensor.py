@@ -70,6 +70,7 @@ RUN = {  # the graph computes what the function does
     "trees": lambda t, x: {"a": x + 1, "b": [x * 2, None]},
     "convolution": lambda t, x: t.nn.functional.max_pool2d(t.nn.functional.conv2d(x.view(1, 1, 4, 3), t.ones(2, 1, 2, 2)), 2),
     "attention": lambda t, x: t.nn.functional.scaled_dot_product_attention(x[None], x[None], x[None]),
+    "a number first": lambda t, x: t.polygamma(1, x + 2),
     "einsum": lambda t, x: t.einsum("ij,kj->ik", x, x),
     "backward": lambda t, x: backward(x),
 }  # fmt: skip
