@@ -20,8 +20,9 @@ def _compile_quickly():
     """A small program compiles in half the time. Processes that a test starts compile as users' do."""
     before = os.environ.get("XLA_FLAGS")
     os.environ["XLA_FLAGS"] = f"{flags.quick()} {before or ''}"
-    import jax  # noqa: PLC0415  after the flag is set
+    from tests.lean import jax, lean  # noqa: PLC0415  after the flag is set
 
+    lean()
     jax.devices()  # which reads the flags, once
     del os.environ["XLA_FLAGS"]
     if before is not None:
@@ -83,13 +84,18 @@ _QUICKLY_COMPILED = (
 
 @pytest.fixture(autouse=True, scope="module")
 def _optimised(request):
-    """All other modules are tested as users run them, with XLA's optimisations."""
+    """All other modules are tested as users run them, with XLA's optimisations, and without them at first."""
     import jax  # noqa: PLC0415  after the environment above is set
 
+    from jtorch.core import hasty  # noqa: PLC0415  as above
+
     quick = request.path.parent.name in _QUICKLY_COMPILED or request.path.name in _QUICKLY_COMPILED
-    jax.config.update("jax_disable_most_optimizations", quick)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+    with pytest.MonkeyPatch.context() as patch:
+        if quick:
+            patch.setattr(hasty, "HASTE", {})  # what is made in haste is the same program, and made once
+        jax.config.update("jax_disable_most_optimizations", quick)
+        yield
+        jax.config.update("jax_disable_most_optimizations", False)
 
 
 @pytest.fixture(autouse=True)
