@@ -14,6 +14,8 @@ from tests.memory import crowded, forget_programs
 _CACHE = pathlib.Path(__file__).resolve().parent.parent / ".pytest_cache" / "d" / "jtorch_programs"
 # Before jtorch is imported, which is when it is read; xdist's workers inherit the same folder.
 os.environ.setdefault("JTORCH_CACHE_DIR", str(_CACHE))
+# Of each of the hundred processes that tests start a third went into compiling jtorch's sources once more.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def _compile_quickly():
@@ -61,18 +63,26 @@ def _memory():
 # Thousands of programs of a few ops, each run once or twice: compiling them is most of the time there is.
 # Loops and traces ask for numbers alone; test_cli and test_examples train the same models optimised, in processes of their own.
 _QUICKLY_COMPILED = (
+    "autograd",
     "ops",
     "distributions",
     "func",
     "optim",
     "sparse",
+    "test_aten_backward.py",
+    "test_aten_orders.py",
+    "test_audio.py",
     "test_c_names.py",
+    "test_channel_order.py",
     "test_cli.py",
     "test_foreach.py",
     "test_indexing.py",
     "test_methods.py",
     "test_modules.py",
     "test_names.py",
+    "test_outer.py",
+    "test_parcel.py",
+    "test_prologue.py",
     "test_random_loops.py",
     "test_traces.py",
     "test_packed.py",
