@@ -14,14 +14,17 @@ from tests.memory import crowded, forget_programs
 _CACHE = pathlib.Path(__file__).resolve().parent.parent / ".pytest_cache" / "d" / "jtorch_programs"
 # Before jtorch is imported, which is when it is read; xdist's workers inherit the same folder.
 os.environ.setdefault("JTORCH_CACHE_DIR", str(_CACHE))
+# Of each of the hundred processes that tests start a third went into compiling jtorch's sources once more.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def _compile_quickly():
     """A small program compiles in half the time. Processes that a test starts compile as users' do."""
     before = os.environ.get("XLA_FLAGS")
     os.environ["XLA_FLAGS"] = f"{flags.quick()} {before or ''}"
-    import jax  # noqa: PLC0415  after the flag is set
+    from tests.lean import jax, lean  # noqa: PLC0415  after the flag is set
 
+    lean()
     jax.devices()  # which reads the flags, once
     del os.environ["XLA_FLAGS"]
     if before is not None:
@@ -60,36 +63,59 @@ def _memory():
 # Thousands of programs of a few ops, each run once or twice: compiling them is most of the time there is.
 # Loops and traces ask for numbers alone; test_cli and test_examples train the same models optimised, in processes of their own.
 _QUICKLY_COMPILED = (
-    "ops",
+    "amp",
+    "autograd",
     "distributions",
     "func",
+    "nn",
+    "onnx",
+    "ops",
     "optim",
     "sparse",
+    "test_aside_of_regions.py",
+    "test_aten_backward.py",
+    "test_aten_orders.py",
+    "test_audio.py",
     "test_c_names.py",
+    "test_channel_order.py",
     "test_cli.py",
+    "test_families.py",
+    "test_folds.py",
     "test_foreach.py",
     "test_indexing.py",
+    "test_maps.py",
     "test_methods.py",
-    "test_modules.py",
     "test_names.py",
+    "test_outer.py",
+    "test_parcel.py",
+    "test_parts.py",
+    "test_prologue.py",
+    "test_proof.py",
     "test_random_loops.py",
-    "test_traces.py",
-    "test_packed.py",
+    "test_reads.py",
+    "test_region.py",
     "test_strided.py",
     "test_tensor.py",
-    "test_utils.py",
+    "test_traces.py",
+    "test_vision.py",
+    "test_waiting.py",
 )
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _optimised(request):
-    """All other modules are tested as users run them, with XLA's optimisations."""
+    """All other modules are tested as users run them, with XLA's optimisations, and without them at first."""
     import jax  # noqa: PLC0415  after the environment above is set
 
+    from jtorch.core import hasty  # noqa: PLC0415  as above
+
     quick = request.path.parent.name in _QUICKLY_COMPILED or request.path.name in _QUICKLY_COMPILED
-    jax.config.update("jax_disable_most_optimizations", quick)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+    with pytest.MonkeyPatch.context() as patch:
+        if quick:
+            patch.setattr(hasty, "HASTE", {})  # what is made in haste is the same program, and made once
+        jax.config.update("jax_disable_most_optimizations", quick)
+        yield
+        jax.config.update("jax_disable_most_optimizations", False)
 
 
 @pytest.fixture(autouse=True)

@@ -34,7 +34,7 @@ LARGE = 1 << 24  # bytes of what has no operands
 # Between the operations of a fused loop XLA would keep float32 where a result is a shorter float; PyTorch rounds each.
 _ROUNDED = {"xla_allow_excess_precision": False}
 _EACH_LOOP = {"xla_cpu_use_fusion_emitters": False}
-_HASTE = {"xla_backend_optimization_level": 0, **_EACH_LOOP}
+HASTE = {"xla_backend_optimization_level": 0, **_EACH_LOOP}
 
 
 @functools.cache
@@ -97,7 +97,9 @@ def _of_accelerator(device, plans):
 
 
 def _under(compiler_options, fn, usual, **donation):
-    """`fn` made with these options; within somebody's `jax.jit`, which takes no options of a part, the usual one."""
+    """`fn` made with these options; the usual one without any, and within somebody's `jax.jit`, which takes no options of a part."""
+    if not compiler_options:
+        return usual
     made = jax.jit(fn, compiler_options=compiler_options, **donation)
 
     def call(*args):
@@ -120,7 +122,7 @@ def in_full(prog):
 def of_program(prog):
     """What calls a program for its first runs; after these the program is called with everything on."""
     usual = prog.traced()
-    quick = _under(known(_HASTE) | _kernels(prog), usual.__wrapped__, usual, donate_argnums=prog.donate)
+    quick = _under(known(HASTE) | _kernels(prog), usual.__wrapped__, usual, donate_argnums=prog.donate)
     wait = prog.hasty = costs.in_haste(prog, ENOUGH)
     made = 0
 
@@ -149,7 +151,7 @@ def of_plan(plan):
     if is_large:
         plan.first = Hosted(plan, usual, alike, alike) if alike else usual
     elif plan.device.type == "cpu":
-        plan.first = Hosted(plan, _under(known(_HASTE), usual.__wrapped__, usual), alike=alike)
+        plan.first = Hosted(plan, _under(known(HASTE), usual.__wrapped__, usual), alike=alike)
     else:  # a program of an accelerator takes longer to compile than some kilobytes to come and go
         plan.first = Hosted(plan, usual, ENOUGH_BY_OP)
     return plan.first

@@ -17,7 +17,10 @@ from tests.files import hostile
 from tests.files.structures import build, describe
 from tests.oracle import torch
 
-CORPUS = dict(hostile.corpus())
+
+@pytest.fixture(scope="module")
+def corpus():
+    return dict(hostile.corpus())
 
 
 @pytest.fixture
@@ -34,14 +37,14 @@ def canary(monkeypatch, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_the_corpus_is_large():
-    assert len(CORPUS) >= 300
+def test_the_corpus_is_large(corpus):
+    assert len(corpus) >= 300
 
 
 @pytest.mark.filterwarnings("error")
-def test_every_file_is_refused(canary):
+def test_every_file_is_refused(canary, corpus):
     wrong = []
-    for name, raw in CORPUS.items():
+    for name, raw in corpus.items():
         before, start = set(sys.modules), time.monotonic()
         try:
             got = jtorch.load(io.BytesIO(raw))
@@ -54,15 +57,15 @@ def test_every_file_is_refused(canary):
         if time.monotonic() - start > 10:
             wrong.append(f"{name}: took too long")
         wrong += [f"{name}: imported {m}" for m in set(sys.modules) - before if not m.startswith(("jtorch", "jax"))]
-    assert not wrong, f"{len(wrong)} of {len(CORPUS)}\n" + "\n".join(wrong)
+    assert not wrong, f"{len(wrong)} of {len(corpus)}\n" + "\n".join(wrong)
 
 
-def test_no_file_takes_more_memory_than_it_has():
+def test_no_file_takes_more_memory_than_it_has(corpus):
     jtorch.load(io.BytesIO(hostile.good()))
     wrong = []
     tracemalloc.start()
     try:
-        for name, raw in CORPUS.items():
+        for name, raw in corpus.items():
             tracemalloc.reset_peak()
             base = tracemalloc.get_traced_memory()[0]
             with pytest.raises(CheckpointError):
@@ -75,9 +78,9 @@ def test_no_file_takes_more_memory_than_it_has():
     assert not wrong, "\n".join(wrong)
 
 
-def test_the_error_is_pytorchs_two():
+def test_the_error_is_pytorchs_two(corpus):
     with pytest.raises(pickle.UnpicklingError, match="GLOBAL eval was not an allowed global by default"):
-        jtorch.load(io.BytesIO(CORPUS["global builtins.eval"]))
+        jtorch.load(io.BytesIO(corpus["global builtins.eval"]))
     with pytest.raises(
         RuntimeError, match="PytorchStreamReader failed reading zip archive: failed finding central directory"
     ):
