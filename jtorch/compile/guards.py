@@ -19,6 +19,7 @@ FIXED = frozenset((*SIMPLE, np.bool_, *(np.dtype(c).type for c in "bBhHiIlLefdFD
 _MAPPINGS = (collections.OrderedDict, dict, types.MappingProxyType)
 _PLAIN = frozenset((list, set, tuple, frozenset, collections.deque, bytearray))
 MISSING = object()
+FOLLOWED = object()  # stands for a value that may be another one
 # What jtorch itself keeps in the `__dict__` of a tensor.
 _OF_TENSORS = frozenset(
     ("_acc", "_counted", "_made", "_post_hooks", "_tangent", "_nowhere", "_retains", "_acc_hooks", "_acc_pre_hooks")
@@ -36,7 +37,7 @@ def same(found, value) -> bool:
     if kind is Reference:
         return found is not None and value() is found
     if kind not in FIXED or type(found) is not kind:
-        return False
+        return value is FOLLOWED
     return found == value and (found != 0 or repr(found) == repr(value))  # 0.0 and -0.0
 
 
@@ -121,7 +122,7 @@ class Guards:
 
     def look(self, holder, name, value):
         """A name in a dict (globals, attributes of an object) or a class has this value, or none: MISSING."""
-        if (id(holder), name) in self.known:
+        if (id(holder), name) in self.known or value is FOLLOWED:
             return
         self.known.add((id(holder), name))
         if isinstance(holder, type):
@@ -136,9 +137,9 @@ class Guards:
         if _registered not in self.proxied[0]:
             self._add(self.proxied, _registered, None, _registered())
 
-    def count(self, holder):
-        """No name may come to a dict of attributes."""
-        self._add(self.sizes, holder, len(holder))
+    def count(self, holder, held):
+        """No name may come to a dict of attributes, which held these."""
+        self._add(self.sizes, holder, len(held))
 
     @staticmethod
     def _add(lists, *values):
@@ -193,6 +194,7 @@ class Guards:
 
 __all__ = [
     "FIXED",
+    "FOLLOWED",
     "MISSING",
     "SIMPLE",
     "Guards",

@@ -15,7 +15,7 @@ import random
 import sys
 import sysconfig
 import types
-from itertools import chain, pairwise
+from itertools import pairwise
 
 from ..autograd import engine, outer_run
 from ..core import storage
@@ -26,7 +26,11 @@ from ..dispatch import call as dispatch_call
 from ..tensor import Tensor
 from . import reads
 from .aside import ASKING
+from .effects import Effects
+from .findings import Unproven
 from .guards import MISSING, Guards, kept
+from .places import OWN, Stores, augments
+from .stores import IN_PLACE, augmented, walk
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "ml_dtypes", "opt_einsum")  # whose functions only compute
@@ -63,16 +67,10 @@ _STATE = {
 _SEEDS = frozenset(("manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "get_state", "set_state", "clone_state"))  # fmt: skip
 
 _STORES = frozenset(
-    ("STORE_GLOBAL", "STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "DELETE_GLOBAL", "DELETE_ATTR", "DELETE_SUBSCR",
-     "DELETE_NAME", "STORE_NAME", "GET_AWAITABLE", "IMPORT_NAME")
-)  # fmt: skip
+    ("DELETE_GLOBAL", "DELETE_NAME", "STORE_NAME", "GET_AWAITABLE", "IMPORT_NAME")
+)  # besides those in `stores`
 
-# Methods by which a container or an array changes in place. Python's calls of some of them are seen only in the code.
-_IN_PLACE = {
-    "+=": "__iadd__", "-=": "__isub__", "*=": "__imul__", "/=": "__itruediv__", "//=": "__ifloordiv__", "%=": "__imod__",
-    "**=": "__ipow__", "@=": "__imatmul__", "&=": "__iand__", "|=": "__ior__", "^=": "__ixor__", "<<=": "__ilshift__", ">>=": "__irshift__",
-}  # fmt: skip
-_CHANGING_CALLS = frozenset((*_IN_PLACE.values(), "__setitem__", "__delitem__", "__setattr__", "__delattr__"))
+_CHANGING_CALLS = frozenset((*IN_PLACE.values(), "__setitem__", "__delitem__", "__setattr__", "__delattr__"))
 # numpy's functions that write to an array, of which Python says nothing while they run.
 _WRITING = frozenset(("copyto", "put", "place", "putmask", "put_along_axis", "fill_diagonal", "at", "out"))
 
@@ -91,6 +89,7 @@ _PURE = frozenset(
 _DOING = frozenset(("__import__", "__next__", "__enter__", "__exit__", "__call__", "__setstate__", "__set__", "__delete__", "__subclasses__"))  # fmt: skip
 # Of numpy's files those whose functions read and write files, or go by settings for errors and printing.
 _NUMPYS_STATE = ("npyio", "arrayprint", "ufunc_config")
+_CHECKS = frozenset(("__instancecheck__", "__subclasscheck__"))
 # Attributes of tensors and closure cells whose values have no guard.
 _UNSEEN = frozenset(("_version", "data_ptr", "cell_contents"))
 # An optimizer's step that a schedule has been made for: all that it keeps is that there has been one.
@@ -139,9 +138,10 @@ def _does_something(code):
 class Watch:
     """Collects the user's code objects and C calls while the region runs."""
 
-    def __init__(self, scope=None):
+    def __init__(self, scope=None, given=()):
         self.scope = scope
-        self.young = set()  # ids of what has been made since the watch began
+        self.stores = Stores(_of_library, given)
+        self.young = self.stores.young
         self.runs = {}  # by id, since code made of the same words is equal: (code, its globals)
         self.cells = {}  # (id of code, ids of the values of its free variables) -> (code, those by name)
         self.reason = None
@@ -161,12 +161,14 @@ class Watch:
             self.collecting = gc.isenabled()
             gc.disable()  # what a collection calls (gc.callbacks, finalizers) is not the region's
             gc.collect(0)  # what is young from now on has been made by the region
+            self.stores.begin()
             sys.setprofile(self.event)
         return self
 
     def __exit__(self, *exc):
         if self.before is None:
             sys.setprofile(None)
+            self.stores.end()
             if self.collecting:
                 gc.enable()
 
@@ -184,7 +186,7 @@ class Watch:
             else:
                 if code.co_filename.startswith(_GENERATED):
                     self.made.add(code)
-                if code.co_name in ("__instancecheck__", "__subclasscheck__"):
+                if code.co_name in _CHECKS and not code.co_filename.startswith(_HERE):
                     self.any_name = True  # of protocols: whether there are the attributes that it has
                 if frame.f_back is not None and not trusted(frame.f_back.f_code) and self.reason is None:
                     self.reason = _does_something(code)
@@ -202,21 +204,16 @@ class Watch:
             return
         elif kind == "return":
             if self.augmented.get(code):
-                self.reason = _augments(frame, self.augmented[code])
+                self.reason = augments(frame, self.augmented[code], self.young)
         elif kind == "c_call" and not trusted(code):
             self.any_name |= getattr(arg, "__name__", None) in reads.ANY_NAME
             if not _pure(arg) and not self.own(arg):
                 self.reason = f"calls {getattr(arg, '__qualname__', arg)} at {code.co_filename}:{frame.f_lineno}"
 
     def own(self, method) -> bool:
-        """Whether a C function is the method of a list or set that the run has made: what that does to it is seen by nobody else."""
+        """Whether a C function is the method of a container that the run has made: what that does to it is seen by nobody else."""
         owner = getattr(method, "__self__", None)
-        if type(owner) is not list and type(owner) is not set:
-            return False
-        if id(owner) not in self.young:
-            # In one call in C, so that no other thread runs while there is a list of all objects: see `instances`.
-            self.young.update(map(id, chain.from_iterable(map(gc.get_objects, (0,)))))
-        return id(owner) in self.young
+        return type(owner) in OWN and self.young.has(owner)
 
     def asked(self, frame, code):
         """Give arguments that lie elsewhere their own memory before somebody sees it."""
@@ -235,7 +232,8 @@ class Watch:
         run = id(code), id(frame.f_globals)
         if run not in self.runs:
             self.runs[run] = code, frame.f_globals
-            self.augmented[code] = _augmented(code)
+            self.augmented[code] = augmented(code)
+        self.stores.follow(frame, code)
         if code.co_freevars:
             here = frame.f_locals
             cells = {name: here[name] for name in code.co_freevars if name in here}
@@ -282,7 +280,7 @@ def state(watch, leaves=(), fn=None):
 
     leaves: the arguments of the call. fn: what was called.
     """
-    reason = watch.reason or next(filter(None, map(_stores, watch.codes)), None)
+    reason = watch.reason or watch.stores.reason or next(filter(None, map(_stores, watch.codes)), None)
     if reason is not None:
         return None, None, reason
     names = {name for code in watch.codes for name in (*code.co_names, code.co_name)}
@@ -290,24 +288,30 @@ def state(watch, leaves=(), fn=None):
     quoted = {word for code in watch.codes for word in _words(code)}
     given = (*leaves, fn)  # a library's method, or a partial: no code of the user's has met what they hold
     any_name = watch.any_name or bool(names & reads.ANY_NAME) or any(map(_reads_any_name, watch.codes))
+    read = frozenset().union(*(walk(code).reads for code in watch.codes), *(code.co_names for code in watch.made))
     try:
-        reader = reads.Reader(Guards(), None if any_name else names, names | quoted, _of_library, _pure)
-        reason = _read(watch, reader.guards, reader, given)
-        if reader.any_name and not any_name:
-            reader = reads.Reader(Guards(), None, names | quoted, _of_library, _pure)
+        for asked in (None,) if any_name else (names, None):
+            effects = Effects(watch.stores, None if asked is None else read)
+            reader = reads.Reader(Guards(), asked, names | quoted, _of_library, _pure, effects)
             reason = _read(watch, reader.guards, reader, given)
+            if not reader.any_name:
+                break
+    except Unproven as error:
+        reason = str(error)
     except RecursionError:
         reason = "reads what is nested too deeply"
     except Exception as error:  # of an object's own way of answering, which no program has asked for here
         reason = f"reads what raises {type(error).__name__} when it is looked at"
+    if reason is not None:
+        return None, None, reason
     reader.identity = reader.identity or any(map(_tells_apart, watch.codes))
     reader.accumulates = watch.accumulates
     if not watch.layers.keys() <= reader.seen.keys():
         reader.modules = None  # one that was come to by a way that is not followed
     reader.compares = any(_compares(code, scope) for code, scope in watch.runs.values())
-    if reason is None and reader.guards.arrays and not _WRITING.isdisjoint(names | quoted):
-        reason = "may write to an array of numpy"
-    return (None, None, reason) if reason is not None else (reader.guards, reader, None)
+    if reader.guards.arrays and not _WRITING.isdisjoint(names | quoted):
+        return None, None, "may write to an array of numpy"
+    return reader.guards, reader, None
 
 
 def _read(watch, guards, reader, leaves):
@@ -318,7 +322,7 @@ def _read(watch, guards, reader, leaves):
         where = f"({code.co_filename}:{code.co_firstlineno})"
         bare, handed_on = _bare(code), _handed_on(code)
         for name in _global_names(code):
-            value = scope.get(name, MISSING)
+            value = reader.was(scope).get(name, MISSING)
             guards.look(scope, name, value)
             made = vars(builtins).get(name)
             if value is MISSING and name in handed_on and type(made) is types.BuiltinFunctionType and not _pure(made):
@@ -329,7 +333,7 @@ def _read(watch, guards, reader, leaves):
             if reason is not None:
                 return f"reads {name}, {reason} {where}"
         for first, path in _chains(code):
-            reason = reader.follow(scope.get(first), path)
+            reason = reader.follow(reader.was(scope).get(first), path)
             if reason is not None:
                 return f"reads {'.'.join([first, *path])}, {reason} {where}"
     functions = [fn for fn in gc.get_referrers(*watch.codes) if type(fn) is types.FunctionType]
@@ -337,7 +341,7 @@ def _read(watch, guards, reader, leaves):
     if reason is not None:
         return reason
     for owner in watch.owners.values():
-        reason = reader.read(owner)
+        reason = reader.read(type(owner) if watch.young.has(owner) else owner)
         if reason is not None:
             return f"reads a {type(owner).__name__}, {reason}"
     for leaf in leaves:
@@ -454,27 +458,6 @@ def _compares(code, scope) -> bool:
                 return True
         before = op
     return "is_" in code.co_names or "is_not" in code.co_names
-
-
-def _augmented(code):
-    """(a local variable, the method by which it may be changed in place) for each assignment like `x += y`."""
-    found, method = [], None
-    for op in dis.get_instructions(code):
-        if method is not None and op.opname.startswith(("STORE_FAST", "STORE_DEREF")):
-            found.append((op.argval[0] if type(op.argval) is tuple else op.argval, method))
-        method = _IN_PLACE.get(op.argrepr) if op.opname == "BINARY_OP" else None
-    return found
-
-
-def _augments(frame, variables):
-    """Why `x += y` has left a trace: it was a container or an array that changed, which may be somebody else's."""
-    here = frame.f_locals
-    for name, method in variables:
-        kind = type(here.get(name))
-        how = None if issubclass(kind, Tensor) else getattr(kind, method, None)
-        if how is not None and not isinstance(how, types.FunctionType):
-            return f"changes {name}, a {kind.__name__}, in place at {frame.f_code.co_filename}:{frame.f_code.co_firstlineno}"
-    return None
 
 
 def _bare(code):

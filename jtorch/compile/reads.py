@@ -21,7 +21,7 @@ import weakref
 import numpy as np
 
 from ..tensor import Tensor
-from .guards import FIXED, MISSING, attributes_of, bytes_of, kept, members, parts_of, settings_of
+from .guards import FIXED, FOLLOWED, MISSING, attributes_of, bytes_of, kept, members, parts_of, settings_of
 
 _IMMUTABLE = (range, slice, type(...), type(NotImplemented), re.Pattern, np.dtype, np.generic, pathlib.PurePath)  # fmt: skip
 _CONTAINERS = (list, dict, set, tuple, frozenset, collections.deque, bytearray, types.MappingProxyType)
@@ -52,10 +52,11 @@ class Reader:
     followed, `tensors` are the ids of tensors met, `of_modules` those of parameters and buffers. any_name: something was met that reads
     attributes by names of its own. identity: it may see which tensor an argument is; compares: which list or dict. accumulates: it adds to
     gradients. asks: it may ask whether there is an attribute.
-    past: it may read attributes of a class that others hide.
+    past: it may read attributes of a class that others hide. effects: what the region does to places outside (`effects.py`).
     """
 
-    def __init__(self, guards, names, words, trusted, pure):
+    def __init__(self, guards, names, words, trusted, pure, effects=None):
+        self.effects = effects
         self.guards = guards
         self.names = names
         self.words = words
@@ -69,9 +70,13 @@ class Reader:
         self.of_modules = set()
         self.modules = []  # (attributes, names that code reads or None, those as they are, how many there are)
 
+    def was(self, holder):
+        """What a dict held before the region ran."""
+        return holder if self.effects is None else self.effects.earlier.get(id(holder), holder)
+
     def read(self, value):
         """Guard what can change in a value; a reason if that cannot be done."""
-        if type(value) in FIXED:
+        if type(value) in FIXED or value is FOLLOWED:
             return None
         if id(value) in self.seen:
             return None
@@ -92,7 +97,7 @@ class Reader:
             if not _INSPECTING.isdisjoint(self.words):
                 return guard_functions(self.guards, self, [value])
             if self.names is None and not self.trusted(value):
-                self.guards.count(vars(value))
+                self.guards.count(vars(value), vars(value))
             if not value.__dict__:
                 return None
             dispatching = value.__globals__ is vars(functools)  # by a registry that is one of its attributes
@@ -101,9 +106,9 @@ class Reader:
             if self.trusted(value):
                 return None
             if self.names is None or "__getattr__" in vars(value):
-                self.guards.count(vars(value))
+                self.guards.count(vars(value), self.was(vars(value)))
             if self.asks and self.names is None:  # for names that it has made
-                for name, each in vars(value).items():
+                for name, each in self.was(vars(value)).items():
                     if type(each) in FIXED:
                         self.guards.look(vars(value), name, each)
             return self.read_names(vars(value), self.words)
@@ -154,7 +159,7 @@ class Reader:
 
     def read_container(self, value):
         """Guard what is in a list, dict, set, tuple or deque, and in what is in it."""
-        held = members(value)
+        held = members(self.was(value))
         if len(held) > _MOST:
             return f"a {type(value).__name__} with more in it than can be guarded"
         if type(value).__module__ != "builtins":
@@ -211,13 +216,15 @@ class Reader:
         self.guards.owned[0].append(value)
         self.guards.owned[1].append(own)
         if self.names is None or hasattr(kind, "__getattr__"):
-            self.guards.count(own)
+            self.guards.count(own, self.was(own))
         whole = any(cls.__module__ in _WHOLE or cls.__module__.startswith(_PARAMETRIC) for cls in kind.__mro__)
         return self.read_names(own, own if whole else ()) or self.read_class(kind, own)
 
     def read_module(self, value, own):
         """As `read_object`, of an nn.Module: what is set is counted for all modules, so only what changes in place is guarded."""
-        tensors = [t for name in ("_parameters", "_buffers") for t in own[name].values() if t is not None]
+        tensors = [
+            t for name in ("_parameters", "_buffers") for t in self.was(own[name]).values() if isinstance(t, Tensor)
+        ]
         self.of_modules.update(map(id, tensors))
         self.note_settings(own, type(value).__mro__)
         # An empty registry is seldom filled but by the functions that register hooks, which count that.
@@ -227,7 +234,7 @@ class Reader:
             named = self.words.intersection(attributes_of(tensor))
             reason = reason or named and self.read_names(vars(tensor), named) or None
         if reason is None and not self.trusted(type(value)):
-            inner = [v for name, v in own.items() if self.wanted(name) and name not in _MODULES_OWN]
+            inner = [v for name, v in self.was(own).items() if self.wanted(name) and name not in _MODULES_OWN]
             reason = self.read_all(inner) or self.read_class(type(value), own, counted=True)
         return reason
 
@@ -235,8 +242,9 @@ class Reader:
         """Note what of a module's attributes decides here, for when others are set; of a library's layer all may."""
         base = next(cls for cls in classes if cls.__name__ == "Module" and self.trusted(cls))
         names = None if any(map(self.trusted, set(classes).difference(base.__mro__))) else self.names
-        settings = {name: kept(value) for name, value in settings_of(own, names).items()}
-        self.modules.append((own, names, settings, len(own)))
+        before = self.was(own)
+        settings = {name: kept(value) for name, value in settings_of(before, names).items()}
+        self.modules.append((own, names, settings, len(before)))
 
     def read_optimizer(self, own):
         """Guard what of an optimizer the code may read by itself; the replay looks after what a step reads."""
@@ -267,7 +275,7 @@ class Reader:
 
     def read_names(self, own, names=()):
         """Guard those attributes that the code may read, and those of these names, and what they lead to."""
-        for name, value in list(own.items()):
+        for name, value in list(self.was(own).items()):
             if self.wanted(name) if not names else name in names:
                 self.guards.look(own, name, value)
                 reason = self.read(value)
@@ -289,12 +297,12 @@ class Reader:
             if kind is object or self.trusted(kind):
                 continue
             if self.names is None or not counted and hasattr(cls, "__getattr__"):
-                self.guards.count(vars(kind))
+                self.guards.count(vars(kind), vars(kind))
             for name, value in list(vars(kind).items()):
                 special = name[0] == "_" and name[-1] == "_" or name == "_abc_impl"
                 if name not in self.words if special else not self.wanted(name):
                     continue
-                hidden = name in own or any(name in vars(holder) for holder in before)
+                hidden = name in self.was(own) or any(name in vars(holder) for holder in before)
                 if hidden and not self.past:
                     continue
                 if not hidden and not counted and own is not _NO_ATTRIBUTES:
@@ -346,12 +354,12 @@ class Reader:
                 holders = value.__mro__
             else:
                 return None
-            at = next((k for k, holder in enumerate(holders) if name in _names(holder)), None)
+            at = next((k for k, holder in enumerate(holders) if name in self.was(_names(holder))), None)
             if at is None:
                 for holder in holders if not self.trusted(value) else ():
                     self.guards.look(holder, name, MISSING)
                 return None
-            found = _names(holders[at])[name]
+            found = self.was(_names(holders[at]))[name]
             if isinstance(found, abc.ABCMeta):
                 self.guards.classes()
             library = self.trusted(value)
