@@ -14,8 +14,7 @@ from ..core.record import Pending
 from ..core.storage import Storage
 from ..handles import RemovableHandle
 from ..tensor import Tensor
-from .arguments import flat
-from .guards import SIMPLE, attributes_of
+from .guards import attributes_of
 from .snapshot import instances
 from .sources import GradientOf, KeptIn, is_whole
 
@@ -38,7 +37,7 @@ class Findings:
 
     __slots__ = (
         "before", "leaves", "argument_of", "argument_at", "gradient_of", "place_of", "elsewhere",
-        "sources", "grads", "targets", "results", "result_tree", "inferred", "keeping", "moved",
+        "sources", "grads", "targets", "results", "result_tree", "inferred", "keeping", "moved", "literals",
     )  # fmt: skip
 
     def __init__(self, before, leaves, keeping=None, known=frozenset()):
@@ -59,16 +58,17 @@ class Findings:
             raise Unproven("a tensor that is kept in a place is in another place too")
         self.gradient_of = {id(t[4]._storage): GradientOf(t[0]) for t in before.tensors.values() if is_whole(t[4])}
 
-    def look(self, graph, keys, out, put=()):
-        """Find everything. keys: ids of the random keys that the call drew; out: what it returned; put: what it put into places, which
+    def look(self, graph, keys, literals, outcome, put=()):
+        """Find everything. keys: ids of the random keys that the call drew; literals: the constants that it has made; outcome: what it returned; put: what it put into places, which
         are results too."""
+        self.literals = literals
         self.sources = [self._source(value, keys) for value in graph.inputs]
         self.place_of = {id(p): i for i, p in enumerate(graph.pendings)}
         # Storages whose values are results: where one is in none of the places below, somebody keeps it elsewhere.
         self.elsewhere = {id(o) for o in instances({Storage}) if self._place(o) is not None}
         self._look_at_tensors()
         self._look_at_storages()
-        self._look_at_result(out, put)
+        self._look_at_result(outcome, put)
         if self.elsewhere:
             raise Unproven("a result that is kept in a new place (state made at the first step?)")
         wanted = set(self.wanted())
@@ -104,6 +104,11 @@ class Findings:
             return self._named(storage)
         if id(value) in keys:
             return None
+        for made, spec in self.literals:
+            if (made.value if type(made) is Pending else made) is value:
+                return Storage(value, spec)
+        if self.before.part(value):
+            raise Unproven("a value that two tensors share")
         raise Unproven("an input that was made inside the region")
 
     def _look_at_tensors(self):
@@ -157,11 +162,12 @@ class Findings:
                 self.targets.append((named, place))
                 self.elsewhere.discard(id(storage))
 
-    def _look_at_result(self, out, put):
-        leaves = []
-        self.result_tree = flat(out, leaves)
-        leaves += put
-        if _held_elsewhere(out):
+    def _look_at_result(self, outcome, put):
+        if outcome.why is not None:
+            raise Unproven(outcome.why)
+        leaves = [*outcome.leaves, *put]
+        self.result_tree = outcome.tree
+        if _held_elsewhere(outcome.made):
             raise Unproven("a list or dict among the results that is there twice, or was not made for them alone")
         self.results = []
         self.inferred = []
@@ -172,8 +178,6 @@ class Findings:
 
     def _result(self, leaf, earlier, gradient_at):
         if not isinstance(leaf, Tensor):
-            if not isinstance(leaf, SIMPLE):
-                raise Unproven("a result that is neither tensor nor number")
             return None, leaf, None, None, None, None
         if id(leaf) in gradient_at:
             return None, None, None, None, None, ~gradient_at[id(leaf)]
@@ -208,10 +212,8 @@ def containers(value, found):
             containers(part, found)
 
 
-def _held_elsewhere(out) -> bool:
-    """Whether something besides the result itself has one of its lists or dicts: a call that is replayed makes new ones."""
-    found = []
-    containers(out, found)
+def _held_elsewhere(found) -> bool:
+    """Whether something besides the result itself has one of its containers or objects: a call that is replayed makes new ones."""
     changing = [value for value in found if type(value) is not tuple]
     if len(set(map(id, changing))) < len(changing):
         return True

@@ -99,13 +99,14 @@ def attributes_of(tensor):
 class Guards:
     """Conditions under which the Python of a region would do what it did; `hold()` asks them."""
 
-    __slots__ = ("looked", "tensors", "proxied", "cells", "functions", "contents", "arrays", "slots", "kinds", "owned", "sizes",
+    __slots__ = ("looked", "tensors", "proxied", "whole", "cells", "functions", "contents", "arrays", "slots", "kinds", "owned", "sizes",
                  "known")  # fmt: skip
 
     def __init__(self):
         self.looked = [], [], []  # dicts, names, values
         self.tensors = [], [], []  # dicts, names, references to the tensors there
         self.proxied = [], [], []  # `get` of the attributes of classes, names, values
+        self.whole = [], []  # attributes of classes, their values
         self.cells = [], []  # closure cells, values
         self.functions = [], []  # functions, and their parts one after the other
         self.contents = []  # (container, what is in it)
@@ -136,6 +137,18 @@ class Guards:
         """No class may be registered as one that has an abstract class for its base."""
         if _registered not in self.proxied[0]:
             self._add(self.proxied, _registered, None, _registered())
+
+    def all_of(self, kind):
+        """All attributes of a class are what they are, in this order."""
+        held = vars(kind)
+        if id(kind) not in self.known:
+            self.known.add(id(kind))
+            self.count(held, held)
+            self._add(self.whole, held, list(map(kept, held.values())))
+
+    def ask(self, fn, given, value):
+        """A function has this value."""
+        self._add(self.proxied, lambda name, _: fn(name), given, kept(value))
 
     def count(self, holder, held):
         """No name may come to a dict of attributes, which held these."""
@@ -172,6 +185,9 @@ class Guards:
         gets, names, values = self.proxied
         if gets and not all(map(is_, map(call, gets, names, repeat(MISSING)), values)):
             if not all(map(same, map(call, gets, names, repeat(MISSING)), values)):
+                return False
+        for held, values in zip(*self.whole):
+            if not all(map(is_, held.values(), values)) and not all(map(same, held.values(), values)):
                 return False
         cells, values = self.cells
         if cells:

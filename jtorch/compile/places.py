@@ -3,8 +3,10 @@
 Instructions that write are traced one by one, in the frames of code that has some.
 """
 
+import builtins
 import collections
 import gc
+import importlib.util
 import sys
 import types
 from itertools import chain
@@ -19,6 +21,8 @@ OWN = (list, set, collections.deque, *_DICTS)  # what C code changes for the use
 _PLAIN = (object, types.SimpleNamespace, types.ModuleType)  # classes whose attributes are what is in `__dict__`
 _SETTERS = frozenset(kind.__setattr__ for kind in _PLAIN)
 _GETTERS = frozenset(kind.__getattribute__ for kind in _PLAIN)
+_IMPORT = builtins.__import__
+_LOOKS = 32  # how often all objects may be asked for what holds a dict
 _OF_TENSORS = frozenset(("grad", "data", "requires_grad"))  # what the findings see
 
 
@@ -29,6 +33,9 @@ class Young:
         self.young = set()
         self.old = {}  # id -> what is not, though it may come to be among those: an empty dict is not the collector's yet
         self.dicts = {}  # id -> a dict that is new by the way it was made
+        self.looks = _LOOKS
+        self.closed = False
+        self.wary = False  # the code may ask for a dict of attributes
 
     def has(self, thing) -> bool:
         """Whether it was made in the run."""
@@ -37,13 +44,42 @@ class Young:
             return True
         if key in self.old:
             return False
-        if key not in self.young:
+        if key not in self.young and not self.closed:
             # In one call in C, so that no other thread runs while there is a list of all objects: see `instances`.
             self.young.update(map(id, chain.from_iterable(map(gc.get_objects, (0,)))))
-        if key in self.young:
+        new = key in self.young and not (self.wary and type(thing) is dict)
+        if new or type(thing) is dict and self.nobodys(thing):
             return True
         self.old[key] = thing
         return False
+
+    def new(self, holder) -> bool:
+        """As `has`, of what holds a dict."""
+        if id(holder) not in self.young:
+            self.young.update(map(id, chain.from_iterable(map(gc.get_objects, (0,)))))
+        return id(holder) in self.young
+
+    def close(self):
+        """The run is over: what is made from now on is not its own, and what it has made grows old."""
+        self.young.update(map(id, chain.from_iterable(map(gc.get_objects, (0,)))))
+        self.closed = True
+
+    def nobodys(self, thing) -> bool:
+        """Whether a dict is held by nothing that was there before: what holds it is known to the collector.
+
+        A dict of attributes may be as new as the first question for it; those among its holders are looked at once more.
+        """
+        if not self.looks or gc.is_tracked(thing) and id(thing) not in self.young:
+            return False
+        self.looks -= 1
+        holders = gc.get_referrers(thing)
+        dicts = [each for each in holders if type(each) is dict]
+        more = gc.get_referrers(*dicts) if dicts else []
+        known = {id(holders), id(dicts)}
+        if not all(type(each) is types.FrameType or id(each) in known or self.new(each) for each in (*holders, *more)):
+            return False
+        self.dicts[id(thing)] = thing
+        return True
 
     def made(self, thing):
         """A dict that the run has just made: without anything of the collector's in it, that cannot be seen otherwise."""
@@ -79,6 +115,7 @@ class Stores:
         self.given = frozenset(map(id, given))
         self.young = Young()
         self.places = {}
+        self.imports = {}  # name -> module
         self.reason = None
         self.tracing = False
         self.counting = None  # (a place in a module, the counts before it is set)
@@ -105,6 +142,7 @@ class Stores:
             at = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4)
             self.young.made(frame.f_locals.get(code.co_varnames[at]))
         known = walk(code)
+        self.young.wary |= known.wary
         if known.sites or known.fresh:
             if not self.tracing:
                 for site in known.sites.values():
@@ -116,7 +154,7 @@ class Stores:
     def refuse(self, frame, site):
         """There is no replay."""
         code = frame.f_code
-        words = f"{site.op.lower().replace('_', ' ')} {site.name}"
+        words = f"calls {site.name}" if site.op == "CALLS" else f"{site.op.lower().replace('_', ' ')} {site.name}"
         self.reason = self.reason or f"{words} at {code.co_filename}:{code.co_firstlineno}"
 
     def traced(self, frame, kind, arg):
@@ -144,9 +182,13 @@ class Stores:
         if site.op == "STORE_GLOBAL":
             self.place(frame.f_globals, site.name, None, site.adds)
             return True
+        if site.op == "IMPORT_NAME":
+            return self.imported(frame, site)
         owner = _value_of(site.owner, frame)
         if owner is MISSING:
             return False
+        if site.op == "CALLS":
+            return self.young.has(owner)
         if isinstance(owner, Tensor):
             if site.op in ("STORE_SUBSCR", "STORE_SLICE"):
                 return type(owner).__setitem__ is Tensor.__setitem__
@@ -157,6 +199,23 @@ class Stores:
         if site.op == "STORE_ATTR":
             return self.attribute(owner, site)
         return site.op == "STORE_SUBSCR" and self.item(owner, site, frame)
+
+    def imported(self, frame, site) -> bool:
+        """As `understood`, of an import: all that it asks for is there."""
+        (_, level), (_, names) = site.owner or (None, None), site.key or (None, None)
+        name = site.name
+        if level is None or builtins.__import__ is not _IMPORT:
+            return False
+        if level:
+            name = importlib.util.resolve_name("." * level + name, frame.f_globals["__package__"])
+        found = sys.modules.get(name)
+        if not isinstance(found, types.ModuleType) or any(each not in vars(found) for each in names or ()):
+            return False
+        self.imports[name] = found
+        if not names and not level:
+            first = name.partition(".")[0]
+            self.imports[first] = sys.modules[first]
+        return True
 
     def item(self, owner, site, frame) -> bool:
         """As `understood`, of `owner[key] = value`."""
@@ -219,7 +278,14 @@ def _value_of(expression, frame):
     """The value of an expression, as far as looking it up calls nothing; otherwise MISSING."""
     if expression is None:
         return MISSING
-    what, first, *rest = expression
+    what, first, *rest = *expression, None
+    if what == "first":
+        code = frame.f_code
+        return (
+            frame.f_locals.get(code.co_varnames[0], MISSING)
+            if code.co_argcount and "super" not in frame.f_globals
+            else MISSING
+        )
     if what == "const":
         return first
     if what in ("local", "cell"):

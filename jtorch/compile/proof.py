@@ -8,15 +8,16 @@ that do something) makes the region unprovable: it is then recorded at every cal
 """
 
 import builtins
-import dis
+import functools
 import gc
+import logging
 import os
 import random
 import sys
 import sysconfig
 import types
-from itertools import pairwise
 
+from .. import creation, indexing, methods
 from ..autograd import engine, outer_run
 from ..core import storage
 from ..core.device import Device
@@ -24,13 +25,13 @@ from ..core.dtype import dtype
 from ..core.spec import Size
 from ..dispatch import call as dispatch_call
 from ..tensor import Tensor
-from . import reads
+from . import codes, reads
 from .aside import ASKING
 from .effects import Effects
 from .findings import Unproven
 from .guards import MISSING, Guards, kept
 from .places import OWN, Stores, augments
-from .stores import IN_PLACE, augmented, walk
+from .stores import augmented, walk
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "ml_dtypes", "opt_einsum")  # whose functions only compute
@@ -66,18 +67,8 @@ _STATE = {
 }  # fmt: skip
 _SEEDS = frozenset(("manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "get_state", "set_state", "clone_state"))  # fmt: skip
 
-_STORES = frozenset(
-    ("DELETE_GLOBAL", "DELETE_NAME", "STORE_NAME", "GET_AWAITABLE", "IMPORT_NAME")
-)  # besides those in `stores`
-
-_CHANGING_CALLS = frozenset((*IN_PLACE.values(), "__setitem__", "__delitem__", "__setattr__", "__delattr__"))
 # numpy's functions that write to an array, of which Python says nothing while they run.
 _WRITING = frozenset(("copyto", "put", "place", "putmask", "put_along_axis", "fill_diagonal", "at", "out"))
-
-# Instructions and names by which code may see whether two tensors are one.
-_TELLING = frozenset(
-    ("BUILD_SET", "SET_ADD", "SET_UPDATE", "BUILD_MAP", "MAP_ADD", "CONTAINS_OP", "set", "frozenset", "fromkeys", "index", "count")
-)  # fmt: skip
 
 # C functions that read their arguments and change nothing: no `id` or `hash`, which are others for the next call's tensors.
 _PURE = frozenset(
@@ -89,11 +80,13 @@ _PURE = frozenset(
 _DOING = frozenset(("__import__", "__next__", "__enter__", "__exit__", "__call__", "__setstate__", "__set__", "__delete__", "__subclasses__"))  # fmt: skip
 # Of numpy's files those whose functions read and write files, or go by settings for errors and printing.
 _NUMPYS_STATE = ("npyio", "arrayprint", "ufunc_config")
+_LOGGING = frozenset(
+    f"Logger.{name}" for name in ("debug", "info", "warning", "error", "critical", "log", "isEnabledFor")
+)
 _CHECKS = frozenset(("__instancecheck__", "__subclasscheck__"))
-# Attributes of tensors and closure cells whose values have no guard.
-_UNSEEN = frozenset(("_version", "data_ptr", "cell_contents"))
 # An optimizer's step that a schedule has been made for: all that it keeps is that there has been one.
 _NOTING = frozenset(("noted_step",))
+_IMPORTING = frozenset(("_handle_fromlist", "_lock_unlock_module"))  # what is there: `Stores` looks
 
 
 def trusted(code) -> bool:
@@ -128,8 +121,14 @@ def _does_something(code):
         module = module.removesuffix(".py").partition(os.sep)[0].partition(".")[0]
         if module == "random":
             return f"draws a random number ({does})"
+        if code is _CACHING:
+            return "computes a property that is kept from then on"
+        if module == "logging" and code.co_qualname in _LOGGING:
+            return None  # whether it is heard is asked
         if module == "os":
             return None if does in _ASKING else f"calls {module}.{does}"
+        if does in _IMPORTING and module == "importlib":
+            return None
         if module not in _QUIET or does in _CHANGING or does in _FRAMES:
             return f"calls {module}.{does}"
     return None
@@ -150,6 +149,7 @@ class Watch:
         self.any_name = False  # an attribute was read whose name the code may not have
         self.augmented = {}  # code -> its local variables that it changes in place, and by which method
         self.environment = False
+        self.heard = []  # (logger, level) of what it would have logged
         self.layers = {}  # id -> a layer of the library's that ran
         self.accumulates = False  # a backward pass gave leaves their gradients
 
@@ -169,6 +169,7 @@ class Watch:
         if self.before is None:
             sys.setprofile(None)
             self.stores.end()
+            self.young.close()
             if self.collecting:
                 gc.enable()
 
@@ -192,6 +193,10 @@ class Watch:
                     self.reason = _does_something(code)
             if code in _READING and self.reason is None and frame.f_back.f_code is not _CHECKING:
                 self.reason = "reads a value, which may be another at the next call"
+            if code is _HEARD:
+                self.heard.append((frame.f_locals["self"], frame.f_locals["level"]))
+            elif code is _LOG:
+                self.reason = self.reason or "logs"
             if code.co_filename == _OS:
                 self.environment = True
             if code.co_name == "forward" and "self" in frame.f_locals:
@@ -203,6 +208,8 @@ class Watch:
         elif self.reason is not None:
             return
         elif kind == "return":
+            if code in _LITERAL and isinstance(arg, Tensor):
+                self.literal(frame, arg)
             if self.augmented.get(code):
                 self.reason = augments(frame, self.augmented[code], self.young)
         elif kind == "c_call" and not trusted(code):
@@ -214,6 +221,16 @@ class Watch:
         """Whether a C function is the method of a container that the run has made: what that does to it is seen by nobody else."""
         owner = getattr(method, "__self__", None)
         return type(owner) in OWN and self.young.has(owner)
+
+    def literal(self, frame, made):
+        """Note a tensor of numbers that follow from what the code has read."""
+        asked = frame.f_back.f_code
+        data = frame.f_locals["data"]
+        if (asked in _LITERALS_ASKED or not trusted(asked)) and (
+            type(data) in _LITERALS or frame.f_code is _LITERAL[0]
+        ):
+            if not isinstance(data, Tensor) and self.scope is not None:
+                self.scope.literals.append((made._storage.value, made._storage.spec))
 
     def asked(self, frame, code):
         """Give arguments that lie elsewhere their own memory before somebody sees it."""
@@ -237,6 +254,9 @@ class Watch:
         if code.co_freevars:
             here = frame.f_locals
             cells = {name: here[name] for name in code.co_freevars if name in here}
+            made_for = cells.pop("__class__", None)  # of a method, which nobody changes
+            if made_for is not None:
+                self.owners[id(made_for)] = made_for
             self.cells[id(code), *map(id, cells.values())] = code, cells
         if code.co_argcount:
             first = code.co_varnames[0]
@@ -256,6 +276,12 @@ _OS = os.getenv.__code__.co_filename
 # Where a value comes to Python, or decides over the shape of a result; checks of values decide over nothing else.
 _READING = frozenset(fn.__code__ for fn in (Tensor._item, storage.numpy_of, storage.host_view, dispatch_call._dynamic))
 _CHECKING = dispatch_call.checkable.__code__
+# Functions that make a tensor of numbers, and those of the library that hand them the program's own.
+_LITERAL = creation.tensor.__code__, creation.as_tensor.__code__
+_LITERALS = frozenset((int, float, bool, complex, list, tuple))
+_LITERALS_ASKED = frozenset(fn.__code__ for fn in (creation.scalar_tensor, methods.new_tensor, indexing._index_tensor))
+_CACHING = functools.cached_property.__get__.__code__
+_HEARD, _LOG = logging.Logger.isEnabledFor.__code__, logging.Logger._log.__code__
 _BACKWARD = frozenset((engine.backward.__code__, outer_run.backward.__code__))
 
 
@@ -280,14 +306,14 @@ def state(watch, leaves=(), fn=None):
 
     leaves: the arguments of the call. fn: what was called.
     """
-    reason = watch.reason or watch.stores.reason or next(filter(None, map(_stores, watch.codes)), None)
+    reason = watch.reason or watch.stores.reason or next(filter(None, map(codes.stores, watch.codes)), None)
     if reason is not None:
         return None, None, reason
     names = {name for code in watch.codes for name in (*code.co_names, code.co_name)}
     names.update(name for code in watch.made for name in code.co_names)
-    quoted = {word for code in watch.codes for word in _words(code)}
+    quoted = {word for code in watch.codes for word in codes.words(code)}
     given = (*leaves, fn)  # a library's method, or a partial: no code of the user's has met what they hold
-    any_name = watch.any_name or bool(names & reads.ANY_NAME) or any(map(_reads_any_name, watch.codes))
+    any_name = watch.any_name or bool(names & reads.ANY_NAME) or any(map(codes.reads_any_name, watch.codes))
     read = frozenset().union(*(walk(code).reads for code in watch.codes), *(code.co_names for code in watch.made))
     try:
         for asked in (None,) if any_name else (names, None):
@@ -304,11 +330,11 @@ def state(watch, leaves=(), fn=None):
         reason = f"reads what raises {type(error).__name__} when it is looked at"
     if reason is not None:
         return None, None, reason
-    reader.identity = reader.identity or any(map(_tells_apart, watch.codes))
+    reader.identity = reader.identity or any(map(codes.tells_apart, watch.codes))
     reader.accumulates = watch.accumulates
     if not watch.layers.keys() <= reader.seen.keys():
         reader.modules = None  # one that was come to by a way that is not followed
-    reader.compares = any(_compares(code, scope) for code, scope in watch.runs.values())
+    reader.compares = any(codes.compares(code, scope) for code, scope in watch.runs.values())
     if reader.guards.arrays and not _WRITING.isdisjoint(names | quoted):
         return None, None, "may write to an array of numpy"
     return reader.guards, reader, None
@@ -320,8 +346,8 @@ def _read(watch, guards, reader, leaves):
         reads.guard_environment(guards)
     for code, scope in watch.runs.values():
         where = f"({code.co_filename}:{code.co_firstlineno})"
-        bare, handed_on = _bare(code), _handed_on(code)
-        for name in _global_names(code):
+        bare, handed_on = codes.bare(code), codes.handed_on(code)
+        for name in codes.global_names(code):
             value = reader.was(scope).get(name, MISSING)
             guards.look(scope, name, value)
             made = vars(builtins).get(name)
@@ -332,10 +358,17 @@ def _read(watch, guards, reader, leaves):
             reason = reader.read(value)
             if reason is not None:
                 return f"reads {name}, {reason} {where}"
-        for first, path in _chains(code):
+        for first, path in codes.chains(code):
             reason = reader.follow(reader.was(scope).get(first), path)
             if reason is not None:
                 return f"reads {'.'.join([first, *path])}, {reason} {where}"
+    for logger, level in watch.heard:
+        guards.ask(logger.isEnabledFor, level, logger.isEnabledFor(level))
+    for name, module in watch.stores.imports.items():
+        guards.look(sys.modules, name, module)
+        reason = reader.read(module)
+        if reason is not None:
+            return f"imports {name}, {reason}"
     functions = [fn for fn in gc.get_referrers(*watch.codes) if type(fn) is types.FunctionType]
     reason = _read_cells(watch, guards, reader, functions)
     if reason is not None:
@@ -351,7 +384,7 @@ def _read(watch, guards, reader, leaves):
     # What gc.freeze() has hidden from `get_referrers` has been met by its name.
     ran = set(map(id, watch.codes))
     met = [fn for fn in reader.seen.values() if type(fn) is types.FunctionType and id(fn.__code__) in ran]
-    own = {id(fn): fn for fn in (*functions, *met) if not fn.__closure__}
+    own = {id(fn): fn for fn in (*functions, *met) if not fn.__closure__ and not watch.young.has(fn)}
     return reads.guard_functions(guards, reader, own.values())
 
 
@@ -360,14 +393,18 @@ def _read_cells(watch, guards, reader, functions):
     for code, cells in watch.cells.values():
         where = f"({code.co_filename}:{code.co_firstlineno})"
         ran = [fn for fn in functions if fn.__code__ is code and _has(fn, code, cells)]
+        made = ran and all(
+            map(watch.young.has, ran)
+        )  # what they read follows from what the code has read that made them
+        ran = [] if made else ran
         found = ran or not cells
-        if not found and not _of_the_run(watch, code, cells):
+        if not found and not made and not _of_the_run(watch, code, cells):
             return f"reads {next(iter(cells))}, a free variable that cannot be found again {where}"
         for name, value in cells.items() if found else ():
             reason = reader.read(value)
             if reason is not None:
                 return f"reads {name}, {reason} {where}"
-        for first, path in _chains(code):
+        for first, path in codes.chains(code):
             reason = reader.follow(cells.get(first), path)
             if reason is not None:
                 return f"reads {'.'.join([first, *path])}, {reason} {where}"
@@ -404,93 +441,3 @@ def _has(fn, code, cells):
         )
     except ValueError:
         return False  # one has no value
-
-
-def _chains(code):
-    """(a global or free name, the attributes read from it one after the other) for each such expression."""
-    first, path = None, []
-    for op in dis.get_instructions(code):
-        if first is not None and op.opname in ("LOAD_ATTR", "LOAD_METHOD"):
-            path.append(op.argval)
-            continue
-        if path:
-            yield first, path
-        first = op.argval if op.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF") else None
-        path = []
-
-
-def _words(code):
-    """The words in its constants, which may be names of attributes."""
-    for const in code.co_consts:
-        if type(const) is str:
-            yield const
-        elif type(const) is tuple:
-            yield from (word for word in const if type(word) is str)
-
-
-def _reads_any_name(code) -> bool:
-    """Whether it may read attributes whose names it does not have: by a class's pattern, or where any error is caught."""
-    before = None
-    for op in dis.get_instructions(code):
-        if op.opname == "MATCH_CLASS" or before == "PUSH_EXC_INFO" and op.opname == "POP_TOP":
-            return True
-        before = op.opname
-    return False
-
-
-def _tells_apart(code) -> bool:
-    """Whether it may see which tensor one is: by an `is` of something else than a constant, or in a set or dict."""
-    before = None
-    for op in dis.get_instructions(code):
-        if op.opname in _TELLING or op.opname == "IS_OP" and before != "LOAD_CONST":
-            return True
-        before = op.opname
-    return not _TELLING.isdisjoint(code.co_names)
-
-
-def _compares(code, scope) -> bool:
-    """Whether it may see which list or dict one is: by an `is` of something else than a constant or a class."""
-    before = None
-    for op in dis.get_instructions(code):
-        if op.opname == "IS_OP" and before is not None and before.opname != "LOAD_CONST":
-            named = scope.get(before.argval, vars(builtins).get(before.argval))
-            if before.opname != "LOAD_GLOBAL" or not isinstance(named, type):
-                return True
-        before = op
-    return "is_" in code.co_names or "is_not" in code.co_names
-
-
-def _bare(code):
-    """The global names whose values are used otherwise than for an attribute."""
-    found, before = set(), None
-    for op in dis.get_instructions(code):
-        if before is not None and op.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
-            found.add(before)
-        before = op.argval if op.opname in ("LOAD_GLOBAL", "LOAD_NAME") else None
-    return found
-
-
-def _handed_on(code):
-    """The global names whose values are used otherwise than for a call or an attribute."""
-    ops = [op for op in dis.get_instructions(code) if op.opname != "CACHE"]
-    return {
-        op.argval for op, after in pairwise(ops)
-        if op.opname == "LOAD_GLOBAL" and not op.arg & 1 and after.opname not in ("LOAD_ATTR", "LOAD_METHOD")
-    }  # fmt: skip
-
-
-def _stores(code):
-    for op in dis.get_instructions(code):
-        if op.opname in ("LOAD_ATTR", "LOAD_METHOD") and op.argval in _CHANGING_CALLS:
-            return f"calls {op.argval} at {code.co_filename}:{code.co_firstlineno}"
-        if op.opname in ("LOAD_ATTR", "LOAD_METHOD") and op.argval in _UNSEEN:
-            return f"asks for {op.argval} at {code.co_filename}:{code.co_firstlineno}"
-        if op.opname in _STORES:
-            return f"{op.opname.lower().replace('_', ' ')} {op.argval} at {code.co_filename}:{code.co_firstlineno}"
-        if op.opname == "STORE_DEREF" and op.argval in code.co_freevars:
-            return f"assigns the outer variable {op.argval} at {code.co_filename}:{code.co_firstlineno}"
-    return None
-
-
-def _global_names(code):
-    return {op.argval for op in dis.get_instructions(code) if op.opname in ("LOAD_GLOBAL", "LOAD_NAME")}

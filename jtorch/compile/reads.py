@@ -6,8 +6,10 @@ code reads attributes by.
 
 import abc
 import collections
+import contextvars
 import enum
 import functools
+import logging
 import operator
 import os
 import pathlib
@@ -28,6 +30,7 @@ _CONTAINERS = (list, dict, set, tuple, frozenset, collections.deque, bytearray, 
 # modules whose classes read attributes that no code of the user's names, and whose objects keep what they hold in C
 _WHOLE = frozenset(("collections", "weakref", "types", "contextlib", "string", "textwrap", "reprlib", "statistics"))
 _HIDING = frozenset(("_ctypes", "_io", "_thread"))
+_SURROUNDINGS = (contextvars.ContextVar, logging.Logger, logging.RootLogger)
 _WEAK = (weakref.ref, *weakref.ProxyTypes)
 _PARAMETRIC = ("jtorch.distributions", "torch.distributions")  # the same of modules with these beginnings
 _SETTABLE = frozenset(("distributions", "optim", "data", "utils"))  # where the library has objects with settings
@@ -136,7 +139,15 @@ class Reader:
             return None
         if isinstance(value, _CONTAINERS):
             return self.read_container(value)
-        return self.read_object(value)
+        return self.read_object(value) if type(value) not in _SURROUNDINGS else self.read_surroundings(value)
+
+    def read_surroundings(self, value):
+        """Guard what a logger or a variable of the context says."""
+        if type(value) is contextvars.ContextVar:
+            self.guards.ask(value.get, MISSING, value.get(MISSING))
+            return self.read(value.get(None))
+        # A logger's methods are seen when they are called.
+        return self.read_names(vars(value), [name for name, own in vars(value).items() if type(own) in FIXED])
 
     def read_type(self, value):
         """Guard the attributes of a class that is used as such, and those of its metaclass."""
@@ -296,7 +307,10 @@ class Reader:
         for kind in cls.__mro__:
             if kind is object or self.trusted(kind):
                 continue
-            if self.names is None or not counted and hasattr(cls, "__getattr__"):
+            whole = self.names is None  # then no name may come to an instance either
+            if whole:
+                self.guards.all_of(kind)
+            elif not counted and hasattr(cls, "__getattr__"):
                 self.guards.count(vars(kind), vars(kind))
             for name, value in list(vars(kind).items()):
                 special = name[0] == "_" and name[-1] == "_" or name == "_abc_impl"
@@ -305,12 +319,13 @@ class Reader:
                 hidden = name in self.was(own) or any(name in vars(holder) for holder in before)
                 if hidden and not self.past:
                     continue
-                if not hidden and not counted and own is not _NO_ATTRIBUTES:
+                if not hidden and not whole and not counted and own is not _NO_ATTRIBUTES:
                     self.guards.look(own, name, MISSING)
                 for holder in before:
-                    if not hidden:
+                    if not hidden and not whole:
                         self.guards.look(holder, name, MISSING)
-                self.guards.look(kind, name, value)
+                if not whole:
+                    self.guards.look(kind, name, value)
                 reason = self.read_of_class(name, value)
                 if reason is not None:
                     return reason

@@ -11,6 +11,7 @@ from . import failures, proof
 from .arguments import flatten
 from .aside import Aside, own, write_back
 from .findings import Unproven, containers
+from .outcome import Outcome
 from .replay import Replay
 from .snapshot import Snapshot
 
@@ -42,7 +43,18 @@ class Options:
 class Scope:
     """An open region: programs are compiled at first sight, and each flush inside it is a break of the graph."""
 
-    __slots__ = ("fullgraph", "breaks", "keys", "updates", "checks", "name", "unprovable", "operator", "aside")
+    __slots__ = (
+        "fullgraph",
+        "breaks",
+        "keys",
+        "updates",
+        "checks",
+        "name",
+        "unprovable",
+        "operator",
+        "aside",
+        "literals",
+    )
 
     def __init__(self, name, fullgraph):
         self.name = name
@@ -50,6 +62,7 @@ class Scope:
         self.breaks = []
         self.keys = {}  # id of a random key drawn inside the region -> the key
         self.updates = []
+        self.literals = []  # (value, spec) of tensors made of numbers that the code has
         self.checks = []  # of values: (op, arguments, the places in them)
         self.unprovable = None  # what in the region no replay can stand for
         self.operator = None  # the custom operator whose kernel runs: to PyTorch's compiler it is one opaque call
@@ -215,6 +228,7 @@ class Region:
         try:
             with watch:
                 out = self.fn(*args, **kwargs)
+                outcome = Outcome(out, watch.young)
         finally:
             me.scope = None
         self.tries += 1
@@ -229,7 +243,7 @@ class Region:
             if why is None:
                 try:
                     self.in_place(guards, held, reader.effects)
-                    replay = Replay.make(me, before, scope, guards, leaves, tree, out, reader)
+                    replay = Replay.make(me, before, scope, guards, leaves, tree, outcome, reader)
                 except Unproven as reason:
                     why = str(reason)
         if replay is not None:

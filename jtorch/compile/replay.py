@@ -15,10 +15,11 @@ from ..core.record import Pending
 from ..core.storage import Storage
 from ..handles import mutations, watch
 from ..tensor import Tensor, make
-from .arguments import Arguments, checks_of_arguments, gradient_of, has_containers, in_range, restore
+from .arguments import Arguments, checks_of_arguments, gradient_of, has_containers, in_range
 from .effects import Keeping
 from .findings import Findings, Unproven
 from .guards import attributes_of, is_set_as
+from .outcome import restore
 from .sources import NOTHING, GradientOf, KeptIn
 from .waiting import Waiting, only_ours
 
@@ -53,10 +54,10 @@ class Replay:
     )  # fmt: skip
 
     @classmethod
-    def make(cls, me, before, scope, guards, leaves, tree, out, read):
+    def make(cls, me, before, scope, guards, leaves, tree, outcome, read):
         """The replay of a call that was recorded. The thread's graph holds what it recorded, and is flushed here.
 
-        read: the Reader of what the region's code could read without being given it. Unproven: why there is no replay.
+        outcome: what it returned. read: the Reader of what the region's code could read without being given it. Unproven: why there is no replay.
         """
         graph = me.graph
         if len([g for g in me.graphs.values() if g.pendings]) != 1 or not graph.pendings:
@@ -84,7 +85,7 @@ class Replay:
         found = Findings(before, leaves, self.keeping, read.tensors | read.of_modules)
         self.checks = checks_of_arguments(scope.checks, found.argument_of, before)
         scope.checks.clear()
-        found.look(graph, scope.keys, out, read.effects.values)
+        found.look(graph, scope.keys, scope.literals, outcome, read.effects.values)
         read.effects = None
         # The program: its results are exactly the ones with a known place.
         wanted = set(found.wanted())

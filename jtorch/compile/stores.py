@@ -23,9 +23,12 @@ _EFFECTS = {
     "UNARY_NOT": (1, 1), "UNARY_INVERT": (1, 1), "UNARY_POSITIVE": (1, 1), "TO_BOOL": (1, 1), "LIST_APPEND": (1, 0), "SET_ADD": (1, 0),
     "LIST_EXTEND": (1, 0), "SET_UPDATE": (1, 0), "DICT_UPDATE": (1, 0), "DICT_MERGE": (1, 0), "MAP_ADD": (2, 0), "BINARY_SLICE": (3, 1),
     "STORE_ATTR": (2, 0), "STORE_SUBSCR": (3, 0), "STORE_SLICE": (4, 0), "DELETE_ATTR": (1, 0), "DELETE_SUBSCR": (2, 0),
-    "STORE_GLOBAL": (1, 0), "STORE_DEREF": (1, 0), "FORMAT_SIMPLE": (1, 1), "POP_JUMP_FORWARD_IF_NONE": (1, 0),
+    "STORE_GLOBAL": (1, 0), "STORE_DEREF": (1, 0), "IMPORT_NAME": (2, 1), "IMPORT_FROM": (0, 1), "FORMAT_SIMPLE": (1, 1), "POP_JUMP_FORWARD_IF_NONE": (1, 0),
 }  # fmt: skip
-STORES = frozenset(("STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "DELETE_ATTR", "DELETE_SUBSCR", "STORE_GLOBAL"))
+_OWN_DICT = frozenset(("__dict__", "vars"))
+STORES = frozenset(
+    ("STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "DELETE_ATTR", "DELETE_SUBSCR", "STORE_GLOBAL", "IMPORT_NAME")
+)
 
 # Methods by which a container or an array changes in place. Python's calls of some of them are seen only in the code.
 IN_PLACE = {
@@ -33,9 +36,15 @@ IN_PLACE = {
     "**=": "__ipow__", "@=": "__imatmul__", "&=": "__iand__", "|=": "__ior__", "^=": "__ixor__", "<<=": "__ilshift__", ">>=": "__irshift__",
 }  # fmt: skip
 
+# Such methods, of which Python says nothing while C code runs them.
+CHANGING = frozenset((*IN_PLACE.values(), "__setitem__", "__delitem__", "__setattr__", "__delattr__"))
+
 
 class Site:
-    """One instruction that writes: `name` for attributes and globals, `owner` and `key` expressions. adds: it adds to what is there."""
+    """One instruction that writes: `name` for attributes and globals, `owner` and `key` expressions. adds: it adds to what is there.
+
+    An import is one too: name, and as owner and key how far up and which names; so is a call of a method that changes its object.
+    """
 
     __slots__ = ("op", "name", "owner", "key", "adds")
 
@@ -45,7 +54,7 @@ class Site:
 
 class Walk:
     """sites: offset -> Site. fresh: offset -> a local variable that has been given a new dict. reads: names of attributes and globals
-    that are read otherwise than to be added to."""
+    that are read otherwise than to be added to. wary: it may ask for a dict of attributes."""
 
     def __init__(self, code):
         self.sites = {}
@@ -63,6 +72,7 @@ class Walk:
                 self.stack.clear()
             self.step(op, op.offset if start is None else start)
             start = start if op.opname == "CACHE" else None
+        self.wary = not _OWN_DICT.isdisjoint((*code.co_names, *(each for each in code.co_consts if type(each) is str)))
         self.reads = frozenset(name for offset, name in self.loaded.items() if offset not in self.added)
 
     def pop(self, n=1):
@@ -89,9 +99,13 @@ class Walk:
         elif name in ("LOAD_ATTR", "LOAD_METHOD"):
             (owner,) = self.pop()
             self.loaded[op.offset] = op.argval
+            self.changing(op, at, _bare(owner))
             found = owner and ("attr", _bare(owner), op.argval, op.offset)
             bound = name == "LOAD_METHOD" or sys.version_info >= (3, 12) and arg & 1
             stack += [None, None] if bound else [found]
+        elif name.startswith("LOAD_SUPER_"):
+            self.changing(op, at, _bare(self.pop(3)[-1]))
+            stack += [None, None] if arg & 1 else [None]
         elif name == "COPY":
             found = stack[-arg] if arg <= len(stack) else None
             if found and found[0] in ("attr", "global", "sum") and type(found[-1]) is not str:  # it is used twice
@@ -117,13 +131,20 @@ class Walk:
             stack.append(None)
         elif name in ("CALL", "CALL_KW"):
             called = self.pop(arg + 2 + (name == "CALL_KW"))
-            stack.append(("fresh",) if ("global", "dict") in map(_bare, called[:2]) else None)
+            made = {("global", "dict"): ("fresh",), ("global", "super"): ("first",)}
+            known = [made[each] for each in map(_bare, called[:2]) if each in made]
+            stack.append(known[0] if known and (known[0] == ("fresh",) or len(called) == 2) else None)
         elif name in _EFFECTS:
             taken, come = _EFFECTS[name]
             self.pop(taken)
             stack += [None] * come
         else:
             stack.clear()
+
+    def changing(self, op, at, owner):
+        """A method of this object is taken."""
+        if op.argval in CHANGING:
+            self.sites[at] = Site("CALLS", op.argval, owner)
 
     def load(self, op, kind):
         """A variable or constant."""
@@ -154,6 +175,7 @@ class Walk:
         """An instruction that writes."""
         name, owner, key, adds = op.opname, None, None, False
         taken = self.pop(_EFFECTS[name][0])
+        self.stack += [None] * _EFFECTS[name][1]
         if name in ("STORE_ATTR", "DELETE_ATTR"):
             owner = _bare(taken[-1])
             adds = name == "STORE_ATTR" and self.is_sum(taken[0], ("attr", owner, op.argval))
@@ -161,6 +183,8 @@ class Walk:
             owner, key = map(_bare, taken[-2:])
         elif name == "STORE_SLICE":
             owner = _bare(taken[1])
+        elif name == "IMPORT_NAME":
+            owner, key = taken
         elif name == "STORE_GLOBAL":
             adds = self.is_sum(taken[0], ("global", op.argval))
         if name in STORES:

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import functools
 import sys
 import types
 import typing
@@ -32,6 +33,10 @@ class Owner:
     @level.setter
     def level(self, value):
         self.m = value
+
+    @functools.cached_property
+    def elsewhere(self):
+        return Box(n=0)
 
 
 class Slotted:
@@ -221,6 +226,22 @@ def keeps_a_list(o, x):
     return x.sin()
 
 
+def by_its_dict(o, x):
+    held = o.__dict__
+    held["n"] = held.get("n", 0) + 1
+    return x.sin()
+
+
+def by_vars(o, x):
+    vars(o).update(n=len(x))
+    return x.sin()
+
+
+def counts_elsewhere(o, x):
+    o.elsewhere.n += 1
+    return x.sin()
+
+
 def own_things(o, x):
     pair, made, few = Pair(x), {}, [1, 2]
     pair.b = pair.a.sin()
@@ -312,6 +333,9 @@ CASES = {
     "a list": (Owner, puts_into_a_list, None, False),
     "a list that is kept": (Owner, keeps_a_list, None, False),
     "things of its own": (Owner, own_things, None, True),
+    "its attributes as a dict": (Owner, by_its_dict, None, False),
+    "its attributes by vars": (Owner, by_vars, None, False),
+    "a property that is kept": (Owner, counts_elsewhere, None, False),
     "rows": (lambda: Box(cache=jtorch.zeros(4, 3)), writes_rows, None, True),
     "a module's counter": (Net, of_a_module, at({3: [("n", 9)], 5: [("flag", True)]}), True),
     "a module's state": (Net, state_of_a_module, at({4: [("b", lambda: jtorch.ones(3))], 6: [("h", lambda: jtorch.ones(3))]}), True),
@@ -327,6 +351,8 @@ def shown(o, seen):
         return [(k, shown(v, seen)) for k, v in o.items() if not str(k).startswith("_") or k == "_buffers"]
     if isinstance(o, list):
         return [shown(v, seen) for v in o]
+    if isinstance(o, Box):
+        return shown(dict(vars(o)), seen)
     if isinstance(o, Slotted):
         return o.n
     return shown(dict(vars(o)), seen) if hasattr(o, "__dict__") else o
