@@ -214,10 +214,14 @@ def containers(value, found):
 
 def _held_elsewhere(found) -> bool:
     """Whether something besides the result itself has one of its containers or objects: a call that is replayed makes new ones."""
-    changing = [value for value in found if type(value) is not tuple]
+    changing = tuple(value for value in found if type(value) is not tuple)
     if len(set(map(id, changing))) < len(changing):
         return True
-    parts = {*map(id, found), id(found), id(changing)}
+    parts = {
+        *map(id, found),
+        id(found),
+        id(changing),
+    }  # since Python 3.13 the arguments of the next call are holders too
     holders = gc.get_referrers(*changing) if changing else ()
     return any(id(holder) not in parts and type(holder) is not types.FrameType for holder in holders)
 

@@ -53,6 +53,12 @@ def _alike(found, values) -> bool:
     return all(map(is_, found, values)) or all(map(same, found, values))
 
 
+def _holds(attributes, values) -> bool:
+    """Whether the attributes of a class are what they were."""
+    found = attributes.values()
+    return all(map(is_, found, values)) or all(map(same, found, values))
+
+
 def members(container) -> list:
     """What a container has in it, in order, whatever a class of its own says."""
     kind = type(container)
@@ -186,9 +192,9 @@ class Guards:
         if gets and not all(map(is_, map(call, gets, names, repeat(MISSING)), values)):
             if not all(map(same, map(call, gets, names, repeat(MISSING)), values)):
                 return False
-        for held, values in zip(*self.whole):
-            if not all(map(is_, held.values(), values)) and not all(map(same, held.values(), values)):
-                return False
+        classes, held = self.whole
+        if classes and not all(map(_holds, classes, held)):
+            return False
         cells, values = self.cells
         if cells:
             try:

@@ -24,16 +24,17 @@ _HEAP = 1 << 9  # of classes that a program has made
 class Outcome:
     """`leaves` and their nesting, `tree`. made: the containers and objects. why: what of them no replay could make."""
 
-    def __init__(self, value, young):
-        """young: what the run has made. It is asked while the run is being watched."""
+    def __init__(self, value, young, given):
+        """young: what the run has made. It is asked while the run is being watched. given: the arguments, each the same at each call."""
         self.young = young
+        self.given = set(map(id, given))
         self.leaves, self.made = [], []
         self.why = self.tree = None
         try:
             self.tree = self.apart(value)
         except RecursionError:
             self.why = "a result that is nested too deeply"
-        self.young = None
+        self.young = self.given = None
 
     def apart(self, value):
         """The nesting of one value."""
@@ -44,8 +45,8 @@ class Outcome:
                 return (kind, *map(self.apart, value))
             if not all(map(self.stays, value)):
                 self.why = "a result with keys that were made for it"
-            return (_of_keys(list(value)), *map(self.apart, value.values()))
-        known = isinstance(value, (Tensor, *_CONSTANT))
+            return (dict, *((k, self.apart(v)) for k, v in value.items()))
+        known = isinstance(value, (Tensor, *_CONSTANT)) or id(value) in self.given
         if not known and self.young.has(value):
             base = next((cls for cls in kind.__mro__ if not cls.__flags__ & _HEAP), None)
             if base in _BASES and not hasattr(kind, "__del__") and not any(value is other for other in self.made):
@@ -91,16 +92,14 @@ def _in_slots(cls, value):
                 continue
 
 
-def _of_keys(keys):
-    """A function that makes a dict with these keys."""
-    return lambda values: dict(zip(keys, values))
-
-
 def restore(tree, leaves):
     """A value from its nesting and what is in it."""
     if tree is None:
         return next(leaves)
-    return tree[0](restore(v, leaves) for v in tree[1:])
+    kind = tree[0]
+    if kind is dict:
+        return {k: restore(v, leaves) for k, v in tree[1:]}
+    return kind([restore(v, leaves) for v in tree[1:]])
 
 
 class _Shell:
@@ -112,6 +111,7 @@ class _Shell:
         self.kind, self.base, self.keys, self.held, self.names, self.slots, self.first = parts
 
     def __call__(self, given):
+        given = iter(given)
         parts = []
         for k, first in enumerate(self.first):
             parts.append(next(given) if first == k else parts[first])

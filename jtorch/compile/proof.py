@@ -193,10 +193,9 @@ class Watch:
                     self.reason = _does_something(code)
             if code in _READING and self.reason is None and frame.f_back.f_code is not _CHECKING:
                 self.reason = "reads a value, which may be another at the next call"
-            if code is _HEARD:
+            if (code is _HEARD or code is _LOG) and _asked_by_user(frame.f_back):
                 self.heard.append((frame.f_locals["self"], frame.f_locals["level"]))
-            elif code is _LOG:
-                self.reason = self.reason or "logs"
+                self.reason = self.reason or ("logs" if code is _LOG else None)
             if code.co_filename == _OS:
                 self.environment = True
             if code.co_name == "forward" and "self" in frame.f_locals:
@@ -218,9 +217,12 @@ class Watch:
                 self.reason = f"calls {getattr(arg, '__qualname__', arg)} at {code.co_filename}:{frame.f_lineno}"
 
     def own(self, method) -> bool:
-        """Whether a C function is the method of a container that the run has made: what that does to it is seen by nobody else."""
+        """Whether a C function is the method of a container that the run has made: what that does to it is seen by nobody else.
+
+        Or of what does not change.
+        """
         owner = getattr(method, "__self__", None)
-        return type(owner) in OWN and self.young.has(owner)
+        return type(owner) in _UNCHANGING or type(owner) in OWN and self.young.has(owner)
 
     def literal(self, frame, made):
         """Note a tensor of numbers that follow from what the code has read."""
@@ -283,6 +285,13 @@ _LITERALS_ASKED = frozenset(fn.__code__ for fn in (creation.scalar_tensor, metho
 _CACHING = functools.cached_property.__get__.__code__
 _HEARD, _LOG = logging.Logger.isEnabledFor.__code__, logging.Logger._log.__code__
 _BACKWARD = frozenset((engine.backward.__code__, outer_run.backward.__code__))
+
+
+def _asked_by_user(frame) -> bool:
+    """Whether a logger's method was called by the user's code: the library's say what they say of themselves."""
+    if trusted(frame.f_code) and frame.f_code.co_qualname in _LOGGING:
+        frame = frame.f_back
+    return not trusted(frame.f_code)
 
 
 def _pure(fn):
@@ -430,6 +439,7 @@ def _of_the_run(watch, code, cells) -> bool:
     )  # not one that is hidden
 
 
+_UNCHANGING = (str, bytes, int, float, complex, tuple, range)
 _FIXED = frozenset((int, float, complex, bool, str, bytes, type(None), Size, dtype, Device))
 
 

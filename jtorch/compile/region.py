@@ -228,7 +228,7 @@ class Region:
         try:
             with watch:
                 out = self.fn(*args, **kwargs)
-                outcome = Outcome(out, watch.young)
+                outcome = Outcome(out, watch.young, leaves)
         finally:
             me.scope = None
         self.tries += 1

@@ -97,6 +97,8 @@ class Replay:
         self.numbers = [None if id(values) in asked else values for values in graph.numbers]
         if self.numbers.count(None) != len(scope.updates):
             raise Unproven("numbers of an optimizer that went another way")
+        if len(self.numbers) == len(scope.updates):
+            self.numbers = None
         program = Program(state.nodes(), live, donate, graph.device)
         me.flush("compiled region")
         program = _compiled(state, program) or program
@@ -244,7 +246,7 @@ class Replay:
 
     def varies(self) -> bool:
         """Whether the next call may well be another one: it goes by numbers that others would be in, or by what it changes itself."""
-        return self.keeping is not None and self.keeping.moving or len(self.numbers) > len(self.updates)
+        return self.keeping is not None and self.keeping.moving or self.numbers is not None
 
     def matches(self, me, leaves, tree, given):
         """Whether the region's Python would do here what it did when it was recorded. given: the arguments; leaves: the same, or for
@@ -350,8 +352,13 @@ class Replay:
         for k in self.keys:
             args[k] = rng.next_key()
         if self.pack is not None:
-            updates = iter(self.updates)
-            numbers = [_asked(*next(updates)) if values is None else values for values in self.numbers]
+            if self.numbers is None:
+                numbers = [
+                    tuple(map(float, optimizer.numbers(group).values())) for optimizer, group, _, _ in self.updates
+                ]
+            else:
+                updates = iter(self.updates)
+                numbers = [_asked(*next(updates)) if values is None else values for values in self.numbers]
             args[len(self.storages) :] = self.pack.pack(numbers)
 
     @uninterrupted

@@ -107,6 +107,16 @@ def shown(value, depth=0):
     return type(value)
 
 
+def test_an_argument_that_is_returned_stays_itself():
+    pair, x = Pair(3), jtorch.ones(2)
+    compiled = jtorch.compile(lambda x, pair: (x.sin(), pair, "a b".replace("a", "c")))
+    for _ in range(4):
+        assert compiled(x, pair)[1] is pair
+    assert compiled._region.used
+    other = Pair(3)
+    assert compiled(x, other)[1] is other
+
+
 @pytest.mark.parametrize("case", RESULTS)
 def test_objects_are_made_anew_at_each_call(case):
     fn, replayed = RESULTS[case]

@@ -138,7 +138,7 @@ def goes_on(o, x):
 
 
 def starts(o, x):
-    o.last = x.sin() if o.last is None else o.last + x
+    o.last = x * 2 if o.last is None else o.last + x
     return o.last.sum()
 
 
