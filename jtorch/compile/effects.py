@@ -38,6 +38,19 @@ class Effects:
                 self.sort(place, now)
         self.values = [place.holder[place.key] for place in self.put]
 
+    def guard(self, guards):
+        """Have it asked whether the attributes are set as they were: in the object's own dict, past nothing that its class has."""
+        for place in (*self.put, *(place for place, _ in self.added)):
+            if place.owner is None:
+                continue
+            guards.kinds[0].append(place.owner)
+            guards.kinds[1].append(type(place.owner))
+            guards.owned[0].append(place.owner)
+            guards.owned[1].append(vars(place.owner))
+            for cls in type(place.owner).__mro__:
+                for name in () if self.library(cls) else (place.key, "__setattr__"):
+                    guards.look(cls, name, vars(cls).get(name, MISSING))
+
     def __bool__(self):
         return bool(self.added or self.put)
 

@@ -344,6 +344,7 @@ def state(watch, leaves=(), fn=None):
     if not watch.layers.keys() <= reader.seen.keys():
         reader.modules = None  # one that was come to by a way that is not followed
     reader.compares = any(codes.compares(code, scope) for code, scope in watch.runs.values())
+    effects.guard(reader.guards)
     if reader.guards.arrays and not _WRITING.isdisjoint(names | quoted):
         return None, None, "may write to an array of numpy"
     return reader.guards, reader, None

@@ -108,8 +108,8 @@ class Walk:
             stack += [None, None] if arg & 1 else [None]
         elif name == "COPY":
             found = stack[-arg] if arg <= len(stack) else None
-            if found and found[0] in ("attr", "global", "sum") and type(found[-1]) is not str:  # it is used twice
-                found = stack[-arg] = None
+            if found:  # it is used twice, so that it is not only added to
+                found = stack[-arg] = None if found[0] == "sum" else _bare(found)
             stack.append(found)
         elif name == "SWAP":
             if arg > len(stack):
@@ -192,7 +192,7 @@ class Walk:
 
     def is_sum(self, value, place):
         """Whether a value is what is in a place and something more."""
-        if value is None or value[0] != "sum" or _bare(value[1]) != place or None in place:
+        if value is None or value[0] != "sum" or _bare(value[1]) != place or value[1] == place:
             return False
         self.added.add(value[1][-1])
         return True

@@ -65,6 +65,11 @@ def adds(o, x):
     return x.sin()
 
 
+def adds_further_in(o, x):
+    o.inner.n += 1
+    return x.sin()
+
+
 def adds_by_name(o, x):
     o.n = o.n + 1
     return x.sin()
@@ -335,7 +340,8 @@ CASES = {
     "things of its own": (Owner, own_things, None, True),
     "its attributes as a dict": (Owner, by_its_dict, None, False),
     "its attributes by vars": (Owner, by_vars, None, False),
-    "a property that is kept": (Owner, counts_elsewhere, None, False),
+    "a property that is kept": (Owner, counts_elsewhere, None, True),
+    "a counter further in": (lambda: Owner(inner=Box(n=0)), adds_further_in, lambda o, k: setattr(o, "inner", Box(n=5)) if k == 5 else None, True),
     "rows": (lambda: Box(cache=jtorch.zeros(4, 3)), writes_rows, None, True),
     "a module's counter": (Net, of_a_module, at({3: [("n", 9)], 5: [("flag", True)]}), True),
     "a module's state": (Net, state_of_a_module, at({4: [("b", lambda: jtorch.ones(3))], 6: [("h", lambda: jtorch.ones(3))]}), True),
@@ -376,6 +382,30 @@ def test_replays_write_what_the_function_writes(case, monkeypatch):
     assert traces[1] == traces[0]
     if replayed is not None:
         assert (compiled._region.used > 0) == replayed, compiled._region.why
+
+
+def property_of(cls):
+    cls.last = property(lambda self: 0, lambda self, value: vars(self).update(seen=1))
+
+
+def setter_of(cls):
+    cls.__setattr__ = lambda self, name, value: object.__setattr__(self, name + "_", value)
+
+
+@pytest.mark.parametrize("given", [property_of, setter_of])
+def test_a_class_that_comes_to_set_its_attributes_otherwise(given):
+    class Plain:
+        def __init__(self):
+            self.last = None
+
+    compiled, plain, other, x = jtorch.compile(keeps_what_it_is_given), Plain(), Plain(), jtorch.ones(2)
+    for k in range(6):
+        if k == 4:
+            given(Plain)
+        compiled(plain, x)
+        keeps_what_it_is_given(other, x)
+        assert vars(plain).keys() == vars(other).keys()
+    assert compiled._region.used
 
 
 def test_a_dict_that_is_an_argument_is_another_one_at_each_call():

@@ -9,6 +9,7 @@ def counted(self, d, x):
     self.n += 1
     self.k = self.k - len(x)
     y = self.twice = self.twice + 1
+    self.inner.m += y
     return y
 
 
@@ -34,7 +35,8 @@ def outer(self, d, x):
 
 SELF, D = ("local", "self"), ("local", "d")
 SITES = {
-    counted: [("STORE_ATTR", "n", SELF, True), ("STORE_ATTR", "k", SELF, True), ("STORE_ATTR", "twice", SELF, False)],
+    counted: [("STORE_ATTR", "n", SELF, True), ("STORE_ATTR", "k", SELF, True), ("STORE_ATTR", "twice", SELF, False),
+              ("STORE_ATTR", "m", ("attr", SELF, "inner"), True)],
     items: [
         ("STORE_SUBSCR", None, ("attr", SELF, "cache"), False), ("STORE_SUBSCR", None, D, False),
         ("STORE_SUBSCR", None, ("local", "made"), False), ("DELETE_SUBSCR", None, ("local", "again"), False),
@@ -42,7 +44,7 @@ SITES = {
     hidden: [("STORE_SUBSCR", None, None, False)],
     outer: [("STORE_GLOBAL", "N", None, True), ("STORE_GLOBAL", "M", None, False)],
 }  # fmt: skip
-READS = {counted: {"len", "twice"}, items: {"cache", "len", "dict"}, hidden: {"len"}, outer: {"N"}}
+READS = {counted: {"len", "twice", "inner"}, items: {"cache", "len", "dict"}, hidden: {"len"}, outer: {"N"}}
 
 
 @pytest.mark.parametrize("fn", SITES, ids=lambda fn: fn.__name__)
