@@ -4,6 +4,7 @@ A place (`places.py`) whose value is another one at each call is followed: what 
 which one it is.
 """
 
+import threading
 from operator import attrgetter
 
 from ..handles import mutations
@@ -70,7 +71,9 @@ class Effects:
         else:
             before[place.key] = FOLLOWED if follow or over else old
         if follow and type(now) is not Tensor:
-            self.added.append((place, now - old))
+            if place.step is None and threading.active_count() > 1:
+                raise Unproven("counts by what is not known, while other threads may count too")
+            self.added.append((place, now - old if place.step is None else place.step))
         else:
             self.put.append(place)
             self.moving |= not follow and not over

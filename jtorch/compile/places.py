@@ -94,12 +94,13 @@ class Place:
     name; owner: the object whose attribute it is. counts: how much setting it adds to the counts of `mutations`.
     """
 
-    __slots__ = ("holder", "key", "owner", "old", "adds", "plain", "counts", "named")
+    __slots__ = ("holder", "key", "owner", "old", "adds", "plain", "counts", "named", "step")
 
     def __init__(self, holder, key, owner, plain, named):
         self.holder, self.key, self.owner, self.named = holder, key, owner, named
         self.old = holder.get(key, MISSING)
         self.adds = True
+        self.step = 0  # what has been added, if that is known
         self.plain = plain
         self.counts = (0, 0)
 
@@ -180,7 +181,7 @@ class Stores:
     def understood(self, frame, site) -> bool:
         """Whether it is seen what an instruction writes to, and a replay can do it again or need not."""
         if site.op == "STORE_GLOBAL":
-            self.place(frame.f_globals, site.name, None, site.adds)
+            self.place(frame.f_globals, site.name, None, site)
             return True
         if site.op == "IMPORT_NAME":
             return self.imported(frame, site)
@@ -225,7 +226,7 @@ class Stores:
             key = _value_of(site.key, frame)
             if type(key) not in (str, int):
                 return False
-            self.place(owner, key, None, False, named=False)
+            self.place(owner, key, None, site, named=False)
             return True
         setter = getattr(type(owner), "__setitem__", None)
         return type(setter) is types.FunctionType and not self.library(
@@ -246,22 +247,23 @@ class Stores:
             own = own["_buffers"] if name in own["_buffers"] else own
             if name in owner._parameters or name in owner._modules or name[:1] == "_" or name == "training":
                 return False
-            place = self.place(own, name, owner, site.adds)
+            place = self.place(own, name, owner, site)
             self.counting = place, tuple(mutations)
             return True
         if setter not in _SETTERS:
             return type(setter) is types.FunctionType and not self.library(setter)
         if self.library(kind) and kind not in _PLAIN:
             return False
-        self.place(own, name, owner, site.adds)
+        self.place(own, name, owner, site)
         return True
 
-    def place(self, holder, key, owner, adds, named=True):
+    def place(self, holder, key, owner, site, named=True):
         """Note that a place is about to be written to."""
         known = self.places.get((id(holder), key))
         if known is None:
-            known = self.places[id(holder), key] = Place(holder, key, owner, not adds, named)
-        known.adds &= adds
+            known = self.places[id(holder), key] = Place(holder, key, owner, not site.adds, named)
+        known.adds &= site.adds
+        known.step = None if known.step is None or site.step is None else known.step + site.step
         return known
 
 

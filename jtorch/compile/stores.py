@@ -41,15 +41,16 @@ CHANGING = frozenset((*IN_PLACE.values(), "__setitem__", "__delitem__", "__setat
 
 
 class Site:
-    """One instruction that writes: `name` for attributes and globals, `owner` and `key` expressions. adds: it adds to what is there.
+    """One instruction that writes: `name` for attributes and globals, `owner` and `key` expressions. adds: it adds to what is there, and
+    step: this number, if that is known.
 
     An import is one too: name, and as owner and key how far up and which names; so is a call of a method that changes its object.
     """
 
-    __slots__ = ("op", "name", "owner", "key", "adds")
+    __slots__ = ("op", "name", "owner", "key", "adds", "step")
 
-    def __init__(self, op, name, owner=None, key=None, adds=False):
-        self.op, self.name, self.owner, self.key, self.adds = op, name, owner, key, adds
+    def __init__(self, op, name, owner=None, key=None, adds=False, step=None):
+        self.op, self.name, self.owner, self.key, self.adds, self.step = op, name, owner, key, adds, step
 
 
 class Walk:
@@ -120,7 +121,9 @@ class Walk:
             if name == "BINARY_SUBSCR" or op.argrepr == "[]":
                 stack.append(left and right and ("item", _bare(left), _bare(right)))
             else:
-                stack.append(("sum", left) if left and op.argrepr in ("+", "-", "+=", "-=") else None)
+                step = right[1] if right and right[0] == "const" and type(right[1]) is int else None
+                step = -step if step is not None and "-" in op.argrepr else step
+                stack.append(("sum", left, step) if left and op.argrepr in ("+", "-", "+=", "-=") else None)
         elif name.startswith("STORE_FAST"):
             self.assign(op)
         elif name in ("BUILD_MAP", "BUILD_CONST_KEY_MAP"):
@@ -188,7 +191,9 @@ class Walk:
         elif name == "STORE_GLOBAL":
             adds = self.is_sum(taken[0], ("global", op.argval))
         if name in STORES:
-            self.sites[at] = Site(name, op.argval if isinstance(op.argval, str) else None, owner, key, adds)
+            self.sites[at] = Site(
+                name, op.argval if isinstance(op.argval, str) else None, owner, key, adds, taken[0][2] if adds else None
+            )
 
     def is_sum(self, value, place):
         """Whether a value is what is in a place and something more."""

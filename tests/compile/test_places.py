@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import functools
 import sys
+import threading
 import types
 import typing
 
@@ -406,6 +407,28 @@ def test_a_class_that_comes_to_set_its_attributes_otherwise(given):
         keeps_what_it_is_given(other, x)
         assert vars(plain).keys() == vars(other).keys()
     assert compiled._region.used
+
+
+def test_counters_of_several_threads_are_not_counted_twice():
+    owner, other = Owner(), threading.Event()
+
+    def count(x):
+        owner.n += 1
+        if not other.is_set():  # as if another thread had counted at this moment
+            between()
+        owner.n -= 3
+        return x.sin()
+
+    def between():
+        other.set()
+        thread = threading.Thread(target=lambda: setattr(owner, "n", owner.n + 100))
+        thread.start()
+        thread.join()
+
+    compiled = jtorch.compile(count)
+    for _ in range(6):
+        compiled(jtorch.ones(2))
+    assert owner.n == 100 - 12
 
 
 def test_a_dict_that_is_an_argument_is_another_one_at_each_call():
