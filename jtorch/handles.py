@@ -6,7 +6,7 @@ import weakref
 from collections import OrderedDict
 
 # Count of changes to any module: attributes set, hooks registered, train/eval. What is cached about modules is keyed by it. The second
-# number: how many of them were an attribute set to what is neither tensor nor module, which may well be what it was before.
+# number: how many of them were an attribute set to what is no parameter, buffer or module, which may well be what it was before.
 mutations = [0, 0]
 
 _far = itertools.count(1 << 40, 1 << 40)

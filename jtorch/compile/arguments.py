@@ -53,16 +53,6 @@ def has_containers(tree) -> bool:
     )
 
 
-def restore(tree, leaves):
-    """A value from its nesting and what is in it."""
-    if tree is None:
-        return next(leaves)
-    kind = tree[0]
-    if kind is dict:
-        return {(k if type(k) is str else k.key): restore(v, leaves) for k, v in tree[1:]}
-    return kind(restore(v, leaves) for v in tree[1:])
-
-
 class Arguments:
     """What a replay asks of the arguments: each as it was or of its kind, and no more memory shared than there was."""
 
@@ -281,5 +271,4 @@ __all__ = [
     "gradient_of",
     "has_containers",
     "in_range",
-    "restore",
 ]

@@ -14,10 +14,9 @@ from ..core.record import Pending
 from ..core.storage import Storage
 from ..handles import RemovableHandle
 from ..tensor import Tensor
-from .arguments import flat
-from .guards import SIMPLE
+from .guards import attributes_of
 from .snapshot import instances
-from .sources import GradientOf, is_whole
+from .sources import GradientOf, KeptIn, is_whole
 
 
 class Unproven(Exception):
@@ -38,26 +37,38 @@ class Findings:
 
     __slots__ = (
         "before", "leaves", "argument_of", "argument_at", "gradient_of", "place_of", "elsewhere",
-        "sources", "grads", "targets", "results", "result_tree", "inferred",
+        "sources", "grads", "targets", "results", "result_tree", "inferred", "keeping", "moved", "literals",
     )  # fmt: skip
 
-    def __init__(self, before, leaves):
+    def __init__(self, before, leaves, keeping=None, known=frozenset()):
+        """keeping: the places that tensors are put into. known: ids of the tensors that the code can read otherwise."""
         self.before = before
         self.leaves = leaves
+        self.keeping = keeping.sources if keeping is not None else {}
+        self.moved = frozenset(map(id, keeping.released())) if keeping is not None else frozenset()
         tensors = [(k, leaf) for k, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
         self.argument_of = {id(leaf._storage): k for k, leaf in tensors}
         self.argument_at = {id(leaf): k for k, leaf in tensors}
+        if (
+            keeping is not None
+            and len(self.keeping) < len(keeping.holders)
+            or not self.moved.isdisjoint((*known, *self.argument_at))
+            or not self.argument_of.keys().isdisjoint(self.keeping)
+        ):
+            raise Unproven("a tensor that is kept in a place is in another place too")
         self.gradient_of = {id(t[4]._storage): GradientOf(t[0]) for t in before.tensors.values() if is_whole(t[4])}
 
-    def look(self, graph, keys, out):
-        """Find everything. keys: ids of the random keys that the call drew; out: what it returned."""
+    def look(self, graph, keys, literals, outcome, put=()):
+        """Find everything. keys: ids of the random keys that the call drew; literals: the constants that it has made; outcome: what it returned; put: what it put into places, which
+        are results too."""
+        self.literals = literals
         self.sources = [self._source(value, keys) for value in graph.inputs]
         self.place_of = {id(p): i for i, p in enumerate(graph.pendings)}
         # Storages whose values are results: where one is in none of the places below, somebody keeps it elsewhere.
         self.elsewhere = {id(o) for o in instances({Storage}) if self._place(o) is not None}
         self._look_at_tensors()
         self._look_at_storages()
-        self._look_at_result(out)
+        self._look_at_result(outcome, put)
         if self.elsewhere:
             raise Unproven("a result that is kept in a new place (state made at the first step?)")
         wanted = set(self.wanted())
@@ -74,7 +85,11 @@ class Findings:
         known = self.argument_of.get(id(storage))
         if known is not None:
             return known
-        found = self.gradient_of.get(id(storage), storage)
+        found = self.keeping.get(id(storage)) or self.gradient_of.get(id(storage), storage)
+        if type(found) is KeptIn:
+            if found.first is not storage.spec:
+                raise Unproven("a view that is kept in a place")
+            return found
         if found is not storage and id(found.tensor) in self.argument_at:
             raise Unproven("the gradient of an argument")
         return found
@@ -89,6 +104,11 @@ class Findings:
             return self._named(storage)
         if id(value) in keys:
             return None
+        for made, spec in self.literals:
+            if (made.value if type(made) is Pending else made) is value:
+                return Storage(value, spec)
+        if self.before.part(value):
+            raise Unproven("a value that two tensors share")
         raise Unproven("an input that was made inside the region")
 
     def _look_at_tensors(self):
@@ -136,13 +156,18 @@ class Findings:
             else:
                 if storage.spec is not spec:
                     raise Unproven("a storage changed its layout in the region")
-                self.targets.append((self._named(storage), place))
+                named = self._named(storage)
+                if type(named) is KeptIn:
+                    raise Unproven("a tensor that is written to is replaced in its place")
+                self.targets.append((named, place))
                 self.elsewhere.discard(id(storage))
 
-    def _look_at_result(self, out):
-        leaves = []
-        self.result_tree = flat(out, leaves)
-        if _held_elsewhere(out):
+    def _look_at_result(self, outcome, put):
+        if outcome.why is not None:
+            raise Unproven(outcome.why)
+        leaves = [*outcome.leaves, *put]
+        self.result_tree = outcome.tree
+        if _held_elsewhere(outcome.made):
             raise Unproven("a list or dict among the results that is there twice, or was not made for them alone")
         self.results = []
         self.inferred = []
@@ -153,11 +178,11 @@ class Findings:
 
     def _result(self, leaf, earlier, gradient_at):
         if not isinstance(leaf, Tensor):
-            if not isinstance(leaf, SIMPLE):
-                raise Unproven("a result that is neither tensor nor number")
             return None, leaf, None, None, None, None
         if id(leaf) in gradient_at:
             return None, None, None, None, None, ~gradient_at[id(leaf)]
+        if id(leaf) in self.moved:
+            raise Unproven("a result that was kept in a place")
         if id(leaf) in self.before.tensors:
             return None, leaf, None, None, None, self.argument_at.get(id(leaf))
         if leaf._edge is not None and not _released(leaf._edge):
@@ -169,6 +194,8 @@ class Findings:
             raise Unproven("a result from outside the region, or a view")
         if leaf.is_inference() and not self.before.inference:
             self.inferred.append(len(earlier))
+        if attributes_of(leaf):
+            raise Unproven("a result with attributes of its own")
         self.elsewhere.discard(id(leaf._storage))
         same = next((k for k, other in enumerate(earlier) if other is leaf), None)
         if same is not None:
@@ -177,22 +204,24 @@ class Findings:
         return place, first, leaf._spec, leaf._edge, leaf._rg, None
 
 
-def _containers(value, found):
+def containers(value, found):
     """Collects the lists, tuples and dicts that a value consists of."""
     if type(value) in (list, tuple, dict):
         found.append(value)
         for part in value.values() if type(value) is dict else value:
-            _containers(part, found)
+            containers(part, found)
 
 
-def _held_elsewhere(out) -> bool:
-    """Whether something besides the result itself has one of its lists or dicts: a call that is replayed makes new ones."""
-    found = []
-    _containers(out, found)
-    changing = [value for value in found if type(value) is not tuple]
+def _held_elsewhere(found) -> bool:
+    """Whether something besides the result itself has one of its containers or objects: a call that is replayed makes new ones."""
+    changing = tuple(value for value in found if type(value) is not tuple)
     if len(set(map(id, changing))) < len(changing):
         return True
-    parts = {*map(id, found), id(found), id(changing)}
+    parts = {
+        *map(id, found),
+        id(found),
+        id(changing),
+    }  # since Python 3.13 the arguments of the next call are holders too
     holders = gc.get_referrers(*changing) if changing else ()
     return any(id(holder) not in parts and type(holder) is not types.FrameType for holder in holders)
 
@@ -225,4 +254,4 @@ def _released(edge):
     return True
 
 
-__all__ = ["Findings", "Unproven"]
+__all__ = ["Findings", "Unproven", "containers"]

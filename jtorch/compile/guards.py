@@ -19,6 +19,7 @@ FIXED = frozenset((*SIMPLE, np.bool_, *(np.dtype(c).type for c in "bBhHiIlLefdFD
 _MAPPINGS = (collections.OrderedDict, dict, types.MappingProxyType)
 _PLAIN = frozenset((list, set, tuple, frozenset, collections.deque, bytearray))
 MISSING = object()
+FOLLOWED = object()  # stands for a value that may be another one
 # What jtorch itself keeps in the `__dict__` of a tensor.
 _OF_TENSORS = frozenset(
     ("_acc", "_counted", "_made", "_post_hooks", "_tangent", "_nowhere", "_retains", "_acc_hooks", "_acc_pre_hooks")
@@ -36,7 +37,7 @@ def same(found, value) -> bool:
     if kind is Reference:
         return found is not None and value() is found
     if kind not in FIXED or type(found) is not kind:
-        return False
+        return value is FOLLOWED
     return found == value and (found != 0 or repr(found) == repr(value))  # 0.0 and -0.0
 
 
@@ -49,6 +50,12 @@ def _alike(found, values) -> bool:
     found = list(found)
     if len(found) != len(values):
         return False
+    return all(map(is_, found, values)) or all(map(same, found, values))
+
+
+def _holds(attributes, values) -> bool:
+    """Whether the attributes of a class are what they were."""
+    found = attributes.values()
     return all(map(is_, found, values)) or all(map(same, found, values))
 
 
@@ -98,13 +105,14 @@ def attributes_of(tensor):
 class Guards:
     """Conditions under which the Python of a region would do what it did; `hold()` asks them."""
 
-    __slots__ = ("looked", "tensors", "proxied", "cells", "functions", "contents", "arrays", "slots", "kinds", "owned", "sizes",
+    __slots__ = ("looked", "tensors", "proxied", "whole", "cells", "functions", "contents", "arrays", "slots", "kinds", "owned", "sizes",
                  "known")  # fmt: skip
 
     def __init__(self):
         self.looked = [], [], []  # dicts, names, values
         self.tensors = [], [], []  # dicts, names, references to the tensors there
         self.proxied = [], [], []  # `get` of the attributes of classes, names, values
+        self.whole = [], []  # attributes of classes, their values
         self.cells = [], []  # closure cells, values
         self.functions = [], []  # functions, and their parts one after the other
         self.contents = []  # (container, what is in it)
@@ -121,7 +129,7 @@ class Guards:
 
     def look(self, holder, name, value):
         """A name in a dict (globals, attributes of an object) or a class has this value, or none: MISSING."""
-        if (id(holder), name) in self.known:
+        if (id(holder), name) in self.known or value is FOLLOWED:
             return
         self.known.add((id(holder), name))
         if isinstance(holder, type):
@@ -136,9 +144,21 @@ class Guards:
         if _registered not in self.proxied[0]:
             self._add(self.proxied, _registered, None, _registered())
 
-    def count(self, holder):
-        """No name may come to a dict of attributes."""
-        self._add(self.sizes, holder, len(holder))
+    def all_of(self, kind):
+        """All attributes of a class are what they are, in this order."""
+        held = vars(kind)
+        if id(kind) not in self.known:
+            self.known.add(id(kind))
+            self.count(held, held)
+            self._add(self.whole, held, list(map(kept, held.values())))
+
+    def ask(self, fn, given, value):
+        """A function has this value."""
+        self._add(self.proxied, lambda name, _: fn(name), given, kept(value))
+
+    def count(self, holder, held):
+        """No name may come to a dict of attributes, which held these."""
+        self._add(self.sizes, holder, len(held))
 
     @staticmethod
     def _add(lists, *values):
@@ -172,6 +192,9 @@ class Guards:
         if gets and not all(map(is_, map(call, gets, names, repeat(MISSING)), values)):
             if not all(map(same, map(call, gets, names, repeat(MISSING)), values)):
                 return False
+        classes, held = self.whole
+        if classes and not all(map(_holds, classes, held)):
+            return False
         cells, values = self.cells
         if cells:
             try:
@@ -193,6 +216,7 @@ class Guards:
 
 __all__ = [
     "FIXED",
+    "FOLLOWED",
     "MISSING",
     "SIMPLE",
     "Guards",

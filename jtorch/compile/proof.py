@@ -8,15 +8,16 @@ that do something) makes the region unprovable: it is then recorded at every cal
 """
 
 import builtins
-import dis
+import functools
 import gc
+import logging
 import os
 import random
 import sys
 import sysconfig
 import types
-from itertools import chain, pairwise
 
+from .. import creation, indexing, methods
 from ..autograd import engine, outer_run
 from ..core import storage
 from ..core.device import Device
@@ -24,9 +25,13 @@ from ..core.dtype import dtype
 from ..core.spec import Size
 from ..dispatch import call as dispatch_call
 from ..tensor import Tensor
-from . import reads
+from . import codes, reads
 from .aside import ASKING
+from .effects import Effects
+from .findings import Unproven
 from .guards import MISSING, Guards, kept
+from .places import OWN, Stores, augments
+from .stores import augmented, walk
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "ml_dtypes", "opt_einsum")  # whose functions only compute
@@ -62,24 +67,8 @@ _STATE = {
 }  # fmt: skip
 _SEEDS = frozenset(("manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "get_state", "set_state", "clone_state"))  # fmt: skip
 
-_STORES = frozenset(
-    ("STORE_GLOBAL", "STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "DELETE_GLOBAL", "DELETE_ATTR", "DELETE_SUBSCR",
-     "DELETE_NAME", "STORE_NAME", "GET_AWAITABLE", "IMPORT_NAME")
-)  # fmt: skip
-
-# Methods by which a container or an array changes in place. Python's calls of some of them are seen only in the code.
-_IN_PLACE = {
-    "+=": "__iadd__", "-=": "__isub__", "*=": "__imul__", "/=": "__itruediv__", "//=": "__ifloordiv__", "%=": "__imod__",
-    "**=": "__ipow__", "@=": "__imatmul__", "&=": "__iand__", "|=": "__ior__", "^=": "__ixor__", "<<=": "__ilshift__", ">>=": "__irshift__",
-}  # fmt: skip
-_CHANGING_CALLS = frozenset((*_IN_PLACE.values(), "__setitem__", "__delitem__", "__setattr__", "__delattr__"))
 # numpy's functions that write to an array, of which Python says nothing while they run.
 _WRITING = frozenset(("copyto", "put", "place", "putmask", "put_along_axis", "fill_diagonal", "at", "out"))
-
-# Instructions and names by which code may see whether two tensors are one.
-_TELLING = frozenset(
-    ("BUILD_SET", "SET_ADD", "SET_UPDATE", "BUILD_MAP", "MAP_ADD", "CONTAINS_OP", "set", "frozenset", "fromkeys", "index", "count")
-)  # fmt: skip
 
 # C functions that read their arguments and change nothing: no `id` or `hash`, which are others for the next call's tensors.
 _PURE = frozenset(
@@ -91,10 +80,13 @@ _PURE = frozenset(
 _DOING = frozenset(("__import__", "__next__", "__enter__", "__exit__", "__call__", "__setstate__", "__set__", "__delete__", "__subclasses__"))  # fmt: skip
 # Of numpy's files those whose functions read and write files, or go by settings for errors and printing.
 _NUMPYS_STATE = ("npyio", "arrayprint", "ufunc_config")
-# Attributes of tensors and closure cells whose values have no guard.
-_UNSEEN = frozenset(("_version", "data_ptr", "cell_contents"))
+_LOGGING = frozenset(
+    f"Logger.{name}" for name in ("debug", "info", "warning", "error", "critical", "log", "isEnabledFor")
+)
+_CHECKS = frozenset(("__instancecheck__", "__subclasscheck__"))
 # An optimizer's step that a schedule has been made for: all that it keeps is that there has been one.
 _NOTING = frozenset(("noted_step",))
+_IMPORTING = frozenset(("_handle_fromlist", "_lock_unlock_module"))  # what is there: `Stores` looks
 
 
 def trusted(code) -> bool:
@@ -129,8 +121,14 @@ def _does_something(code):
         module = module.removesuffix(".py").partition(os.sep)[0].partition(".")[0]
         if module == "random":
             return f"draws a random number ({does})"
+        if code is _CACHING:
+            return "computes a property that is kept from then on"
+        if module == "logging" and code.co_qualname in _LOGGING:
+            return None  # whether it is heard is asked
         if module == "os":
             return None if does in _ASKING else f"calls {module}.{does}"
+        if does in _IMPORTING and module == "importlib":
+            return None
         if module not in _QUIET or does in _CHANGING or does in _FRAMES:
             return f"calls {module}.{does}"
     return None
@@ -139,9 +137,10 @@ def _does_something(code):
 class Watch:
     """Collects the user's code objects and C calls while the region runs."""
 
-    def __init__(self, scope=None):
+    def __init__(self, scope=None, given=()):
         self.scope = scope
-        self.young = set()  # ids of what has been made since the watch began
+        self.stores = Stores(_of_library, given)
+        self.young = self.stores.young
         self.runs = {}  # by id, since code made of the same words is equal: (code, its globals)
         self.cells = {}  # (id of code, ids of the values of its free variables) -> (code, those by name)
         self.reason = None
@@ -150,6 +149,7 @@ class Watch:
         self.any_name = False  # an attribute was read whose name the code may not have
         self.augmented = {}  # code -> its local variables that it changes in place, and by which method
         self.environment = False
+        self.heard = []  # (logger, level) of what it would have logged
         self.layers = {}  # id -> a layer of the library's that ran
         self.accumulates = False  # a backward pass gave leaves their gradients
 
@@ -161,12 +161,15 @@ class Watch:
             self.collecting = gc.isenabled()
             gc.disable()  # what a collection calls (gc.callbacks, finalizers) is not the region's
             gc.collect(0)  # what is young from now on has been made by the region
+            self.stores.begin()
             sys.setprofile(self.event)
         return self
 
     def __exit__(self, *exc):
         if self.before is None:
             sys.setprofile(None)
+            self.stores.end()
+            self.young.close()
             if self.collecting:
                 gc.enable()
 
@@ -184,12 +187,15 @@ class Watch:
             else:
                 if code.co_filename.startswith(_GENERATED):
                     self.made.add(code)
-                if code.co_name in ("__instancecheck__", "__subclasscheck__"):
+                if code.co_name in _CHECKS and not code.co_filename.startswith(_HERE):
                     self.any_name = True  # of protocols: whether there are the attributes that it has
                 if frame.f_back is not None and not trusted(frame.f_back.f_code) and self.reason is None:
                     self.reason = _does_something(code)
             if code in _READING and self.reason is None and frame.f_back.f_code is not _CHECKING:
                 self.reason = "reads a value, which may be another at the next call"
+            if (code is _HEARD or code is _LOG) and _asked_by_user(frame.f_back):
+                self.heard.append((frame.f_locals["self"], frame.f_locals["level"]))
+                self.reason = self.reason or ("logs" if code is _LOG else None)
             if code.co_filename == _OS:
                 self.environment = True
             if code.co_name == "forward" and "self" in frame.f_locals:
@@ -201,22 +207,32 @@ class Watch:
         elif self.reason is not None:
             return
         elif kind == "return":
+            if code in _LITERAL and isinstance(arg, Tensor):
+                self.literal(frame, arg)
             if self.augmented.get(code):
-                self.reason = _augments(frame, self.augmented[code])
+                self.reason = augments(frame, self.augmented[code], self.young)
         elif kind == "c_call" and not trusted(code):
             self.any_name |= getattr(arg, "__name__", None) in reads.ANY_NAME
             if not _pure(arg) and not self.own(arg):
                 self.reason = f"calls {getattr(arg, '__qualname__', arg)} at {code.co_filename}:{frame.f_lineno}"
 
     def own(self, method) -> bool:
-        """Whether a C function is the method of a list or set that the run has made: what that does to it is seen by nobody else."""
+        """Whether a C function is the method of a container that the run has made: what that does to it is seen by nobody else.
+
+        Or of what does not change.
+        """
         owner = getattr(method, "__self__", None)
-        if type(owner) is not list and type(owner) is not set:
-            return False
-        if id(owner) not in self.young:
-            # In one call in C, so that no other thread runs while there is a list of all objects: see `instances`.
-            self.young.update(map(id, chain.from_iterable(map(gc.get_objects, (0,)))))
-        return id(owner) in self.young
+        return type(owner) in _UNCHANGING or type(owner) in OWN and self.young.has(owner)
+
+    def literal(self, frame, made):
+        """Note a tensor of numbers that follow from what the code has read."""
+        asked = frame.f_back.f_code
+        data = frame.f_locals["data"]
+        if (asked in _LITERALS_ASKED or not trusted(asked)) and (
+            type(data) in _LITERALS or frame.f_code is _LITERAL[0]
+        ):
+            if not isinstance(data, Tensor) and self.scope is not None:
+                self.scope.literals.append((made._storage.value, made._storage.spec))
 
     def asked(self, frame, code):
         """Give arguments that lie elsewhere their own memory before somebody sees it."""
@@ -235,10 +251,14 @@ class Watch:
         run = id(code), id(frame.f_globals)
         if run not in self.runs:
             self.runs[run] = code, frame.f_globals
-            self.augmented[code] = _augmented(code)
+            self.augmented[code] = augmented(code)
+        self.stores.follow(frame, code)
         if code.co_freevars:
             here = frame.f_locals
             cells = {name: here[name] for name in code.co_freevars if name in here}
+            made_for = cells.pop("__class__", None)  # of a method, which nobody changes
+            if made_for is not None:
+                self.owners[id(made_for)] = made_for
             self.cells[id(code), *map(id, cells.values())] = code, cells
         if code.co_argcount:
             first = code.co_varnames[0]
@@ -258,7 +278,20 @@ _OS = os.getenv.__code__.co_filename
 # Where a value comes to Python, or decides over the shape of a result; checks of values decide over nothing else.
 _READING = frozenset(fn.__code__ for fn in (Tensor._item, storage.numpy_of, storage.host_view, dispatch_call._dynamic))
 _CHECKING = dispatch_call.checkable.__code__
+# Functions that make a tensor of numbers, and those of the library that hand them the program's own.
+_LITERAL = creation.tensor.__code__, creation.as_tensor.__code__
+_LITERALS = frozenset((int, float, bool, complex, list, tuple))
+_LITERALS_ASKED = frozenset(fn.__code__ for fn in (creation.scalar_tensor, methods.new_tensor, indexing._index_tensor))
+_CACHING = functools.cached_property.__get__.__code__
+_HEARD, _LOG = logging.Logger.isEnabledFor.__code__, logging.Logger._log.__code__
 _BACKWARD = frozenset((engine.backward.__code__, outer_run.backward.__code__))
+
+
+def _asked_by_user(frame) -> bool:
+    """Whether a logger's method was called by the user's code: the library's say what they say of themselves."""
+    if trusted(frame.f_code) and frame.f_code.co_qualname in _LOGGING:
+        frame = frame.f_back
+    return not trusted(frame.f_code)
 
 
 def _pure(fn):
@@ -282,32 +315,39 @@ def state(watch, leaves=(), fn=None):
 
     leaves: the arguments of the call. fn: what was called.
     """
-    reason = watch.reason or next(filter(None, map(_stores, watch.codes)), None)
+    reason = watch.reason or watch.stores.reason or next(filter(None, map(codes.stores, watch.codes)), None)
     if reason is not None:
         return None, None, reason
     names = {name for code in watch.codes for name in (*code.co_names, code.co_name)}
     names.update(name for code in watch.made for name in code.co_names)
-    quoted = {word for code in watch.codes for word in _words(code)}
+    quoted = {word for code in watch.codes for word in codes.words(code)}
     given = (*leaves, fn)  # a library's method, or a partial: no code of the user's has met what they hold
-    any_name = watch.any_name or bool(names & reads.ANY_NAME) or any(map(_reads_any_name, watch.codes))
+    any_name = watch.any_name or bool(names & reads.ANY_NAME) or any(map(codes.reads_any_name, watch.codes))
+    read = frozenset().union(*(walk(code).reads for code in watch.codes), *(code.co_names for code in watch.made))
     try:
-        reader = reads.Reader(Guards(), None if any_name else names, names | quoted, _of_library, _pure)
-        reason = _read(watch, reader.guards, reader, given)
-        if reader.any_name and not any_name:
-            reader = reads.Reader(Guards(), None, names | quoted, _of_library, _pure)
+        for asked in (None,) if any_name else (names, None):
+            effects = Effects(watch.stores, None if asked is None else read)
+            reader = reads.Reader(Guards(), asked, names | quoted, _of_library, _pure, effects)
             reason = _read(watch, reader.guards, reader, given)
+            if not reader.any_name:
+                break
+    except Unproven as error:
+        reason = str(error)
     except RecursionError:
         reason = "reads what is nested too deeply"
     except Exception as error:  # of an object's own way of answering, which no program has asked for here
         reason = f"reads what raises {type(error).__name__} when it is looked at"
-    reader.identity = reader.identity or any(map(_tells_apart, watch.codes))
+    if reason is not None:
+        return None, None, reason
+    reader.identity = reader.identity or any(map(codes.tells_apart, watch.codes))
     reader.accumulates = watch.accumulates
     if not watch.layers.keys() <= reader.seen.keys():
         reader.modules = None  # one that was come to by a way that is not followed
-    reader.compares = any(_compares(code, scope) for code, scope in watch.runs.values())
-    if reason is None and reader.guards.arrays and not _WRITING.isdisjoint(names | quoted):
-        reason = "may write to an array of numpy"
-    return (None, None, reason) if reason is not None else (reader.guards, reader, None)
+    reader.compares = any(codes.compares(code, scope) for code, scope in watch.runs.values())
+    effects.guard(reader.guards)
+    if reader.guards.arrays and not _WRITING.isdisjoint(names | quoted):
+        return None, None, "may write to an array of numpy"
+    return reader.guards, reader, None
 
 
 def _read(watch, guards, reader, leaves):
@@ -316,9 +356,9 @@ def _read(watch, guards, reader, leaves):
         reads.guard_environment(guards)
     for code, scope in watch.runs.values():
         where = f"({code.co_filename}:{code.co_firstlineno})"
-        bare, handed_on = _bare(code), _handed_on(code)
-        for name in _global_names(code):
-            value = scope.get(name, MISSING)
+        bare, handed_on = codes.bare(code), codes.handed_on(code)
+        for name in codes.global_names(code):
+            value = reader.was(scope).get(name, MISSING)
             guards.look(scope, name, value)
             made = vars(builtins).get(name)
             if value is MISSING and name in handed_on and type(made) is types.BuiltinFunctionType and not _pure(made):
@@ -328,16 +368,23 @@ def _read(watch, guards, reader, leaves):
             reason = reader.read(value)
             if reason is not None:
                 return f"reads {name}, {reason} {where}"
-        for first, path in _chains(code):
-            reason = reader.follow(scope.get(first), path)
+        for first, path in codes.chains(code):
+            reason = reader.follow(reader.was(scope).get(first), path)
             if reason is not None:
                 return f"reads {'.'.join([first, *path])}, {reason} {where}"
+    for logger, level in watch.heard:
+        guards.ask(logger.isEnabledFor, level, logger.isEnabledFor(level))
+    for name, module in watch.stores.imports.items():
+        guards.look(sys.modules, name, module)
+        reason = reader.read(module)
+        if reason is not None:
+            return f"imports {name}, {reason}"
     functions = [fn for fn in gc.get_referrers(*watch.codes) if type(fn) is types.FunctionType]
     reason = _read_cells(watch, guards, reader, functions)
     if reason is not None:
         return reason
     for owner in watch.owners.values():
-        reason = reader.read(owner)
+        reason = reader.read(type(owner) if watch.young.has(owner) else owner)
         if reason is not None:
             return f"reads a {type(owner).__name__}, {reason}"
     for leaf in leaves:
@@ -347,7 +394,7 @@ def _read(watch, guards, reader, leaves):
     # What gc.freeze() has hidden from `get_referrers` has been met by its name.
     ran = set(map(id, watch.codes))
     met = [fn for fn in reader.seen.values() if type(fn) is types.FunctionType and id(fn.__code__) in ran]
-    own = {id(fn): fn for fn in (*functions, *met) if not fn.__closure__}
+    own = {id(fn): fn for fn in (*functions, *met) if not fn.__closure__ and not watch.young.has(fn)}
     return reads.guard_functions(guards, reader, own.values())
 
 
@@ -356,14 +403,18 @@ def _read_cells(watch, guards, reader, functions):
     for code, cells in watch.cells.values():
         where = f"({code.co_filename}:{code.co_firstlineno})"
         ran = [fn for fn in functions if fn.__code__ is code and _has(fn, code, cells)]
+        made = ran and all(
+            map(watch.young.has, ran)
+        )  # what they read follows from what the code has read that made them
+        ran = [] if made else ran
         found = ran or not cells
-        if not found and not _of_the_run(watch, code, cells):
+        if not found and not made and not _of_the_run(watch, code, cells):
             return f"reads {next(iter(cells))}, a free variable that cannot be found again {where}"
         for name, value in cells.items() if found else ():
             reason = reader.read(value)
             if reason is not None:
                 return f"reads {name}, {reason} {where}"
-        for first, path in _chains(code):
+        for first, path in codes.chains(code):
             reason = reader.follow(cells.get(first), path)
             if reason is not None:
                 return f"reads {'.'.join([first, *path])}, {reason} {where}"
@@ -389,6 +440,7 @@ def _of_the_run(watch, code, cells) -> bool:
     )  # not one that is hidden
 
 
+_UNCHANGING = (str, bytes, int, float, complex, tuple, range)
 _FIXED = frozenset((int, float, complex, bool, str, bytes, type(None), Size, dtype, Device))
 
 
@@ -400,114 +452,3 @@ def _has(fn, code, cells):
         )
     except ValueError:
         return False  # one has no value
-
-
-def _chains(code):
-    """(a global or free name, the attributes read from it one after the other) for each such expression."""
-    first, path = None, []
-    for op in dis.get_instructions(code):
-        if first is not None and op.opname in ("LOAD_ATTR", "LOAD_METHOD"):
-            path.append(op.argval)
-            continue
-        if path:
-            yield first, path
-        first = op.argval if op.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF") else None
-        path = []
-
-
-def _words(code):
-    """The words in its constants, which may be names of attributes."""
-    for const in code.co_consts:
-        if type(const) is str:
-            yield const
-        elif type(const) is tuple:
-            yield from (word for word in const if type(word) is str)
-
-
-def _reads_any_name(code) -> bool:
-    """Whether it may read attributes whose names it does not have: by a class's pattern, or where any error is caught."""
-    before = None
-    for op in dis.get_instructions(code):
-        if op.opname == "MATCH_CLASS" or before == "PUSH_EXC_INFO" and op.opname == "POP_TOP":
-            return True
-        before = op.opname
-    return False
-
-
-def _tells_apart(code) -> bool:
-    """Whether it may see which tensor one is: by an `is` of something else than a constant, or in a set or dict."""
-    before = None
-    for op in dis.get_instructions(code):
-        if op.opname in _TELLING or op.opname == "IS_OP" and before != "LOAD_CONST":
-            return True
-        before = op.opname
-    return not _TELLING.isdisjoint(code.co_names)
-
-
-def _compares(code, scope) -> bool:
-    """Whether it may see which list or dict one is: by an `is` of something else than a constant or a class."""
-    before = None
-    for op in dis.get_instructions(code):
-        if op.opname == "IS_OP" and before is not None and before.opname != "LOAD_CONST":
-            named = scope.get(before.argval, vars(builtins).get(before.argval))
-            if before.opname != "LOAD_GLOBAL" or not isinstance(named, type):
-                return True
-        before = op
-    return "is_" in code.co_names or "is_not" in code.co_names
-
-
-def _augmented(code):
-    """(a local variable, the method by which it may be changed in place) for each assignment like `x += y`."""
-    found, method = [], None
-    for op in dis.get_instructions(code):
-        if method is not None and op.opname.startswith(("STORE_FAST", "STORE_DEREF")):
-            found.append((op.argval[0] if type(op.argval) is tuple else op.argval, method))
-        method = _IN_PLACE.get(op.argrepr) if op.opname == "BINARY_OP" else None
-    return found
-
-
-def _augments(frame, variables):
-    """Why `x += y` has left a trace: it was a container or an array that changed, which may be somebody else's."""
-    here = frame.f_locals
-    for name, method in variables:
-        kind = type(here.get(name))
-        how = None if issubclass(kind, Tensor) else getattr(kind, method, None)
-        if how is not None and not isinstance(how, types.FunctionType):
-            return f"changes {name}, a {kind.__name__}, in place at {frame.f_code.co_filename}:{frame.f_code.co_firstlineno}"
-    return None
-
-
-def _bare(code):
-    """The global names whose values are used otherwise than for an attribute."""
-    found, before = set(), None
-    for op in dis.get_instructions(code):
-        if before is not None and op.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
-            found.add(before)
-        before = op.argval if op.opname in ("LOAD_GLOBAL", "LOAD_NAME") else None
-    return found
-
-
-def _handed_on(code):
-    """The global names whose values are used otherwise than for a call or an attribute."""
-    ops = [op for op in dis.get_instructions(code) if op.opname != "CACHE"]
-    return {
-        op.argval for op, after in pairwise(ops)
-        if op.opname == "LOAD_GLOBAL" and not op.arg & 1 and after.opname not in ("LOAD_ATTR", "LOAD_METHOD")
-    }  # fmt: skip
-
-
-def _stores(code):
-    for op in dis.get_instructions(code):
-        if op.opname in ("LOAD_ATTR", "LOAD_METHOD") and op.argval in _CHANGING_CALLS:
-            return f"calls {op.argval} at {code.co_filename}:{code.co_firstlineno}"
-        if op.opname in ("LOAD_ATTR", "LOAD_METHOD") and op.argval in _UNSEEN:
-            return f"asks for {op.argval} at {code.co_filename}:{code.co_firstlineno}"
-        if op.opname in _STORES:
-            return f"{op.opname.lower().replace('_', ' ')} {op.argval} at {code.co_filename}:{code.co_firstlineno}"
-        if op.opname == "STORE_DEREF" and op.argval in code.co_freevars:
-            return f"assigns the outer variable {op.argval} at {code.co_filename}:{code.co_firstlineno}"
-    return None
-
-
-def _global_names(code):
-    return {op.argval for op in dis.get_instructions(code) if op.opname in ("LOAD_GLOBAL", "LOAD_NAME")}

@@ -6,8 +6,10 @@ code reads attributes by.
 
 import abc
 import collections
+import contextvars
 import enum
 import functools
+import logging
 import operator
 import os
 import pathlib
@@ -21,13 +23,14 @@ import weakref
 import numpy as np
 
 from ..tensor import Tensor
-from .guards import FIXED, MISSING, attributes_of, bytes_of, kept, members, parts_of, settings_of
+from .guards import FIXED, FOLLOWED, MISSING, attributes_of, bytes_of, kept, members, parts_of, settings_of
 
 _IMMUTABLE = (range, slice, type(...), type(NotImplemented), re.Pattern, np.dtype, np.generic, pathlib.PurePath)  # fmt: skip
 _CONTAINERS = (list, dict, set, tuple, frozenset, collections.deque, bytearray, types.MappingProxyType)
 # modules whose classes read attributes that no code of the user's names, and whose objects keep what they hold in C
 _WHOLE = frozenset(("collections", "weakref", "types", "contextlib", "string", "textwrap", "reprlib", "statistics"))
 _HIDING = frozenset(("_ctypes", "_io", "_thread"))
+_SURROUNDINGS = (contextvars.ContextVar, logging.Logger, logging.RootLogger)
 _WEAK = (weakref.ref, *weakref.ProxyTypes)
 _PARAMETRIC = ("jtorch.distributions", "torch.distributions")  # the same of modules with these beginnings
 _SETTABLE = frozenset(("distributions", "optim", "data", "utils"))  # where the library has objects with settings
@@ -52,10 +55,11 @@ class Reader:
     followed, `tensors` are the ids of tensors met, `of_modules` those of parameters and buffers. any_name: something was met that reads
     attributes by names of its own. identity: it may see which tensor an argument is; compares: which list or dict. accumulates: it adds to
     gradients. asks: it may ask whether there is an attribute.
-    past: it may read attributes of a class that others hide.
+    past: it may read attributes of a class that others hide. effects: what the region does to places outside (`effects.py`).
     """
 
-    def __init__(self, guards, names, words, trusted, pure):
+    def __init__(self, guards, names, words, trusted, pure, effects=None):
+        self.effects = effects
         self.guards = guards
         self.names = names
         self.words = words
@@ -69,9 +73,13 @@ class Reader:
         self.of_modules = set()
         self.modules = []  # (attributes, names that code reads or None, those as they are, how many there are)
 
+    def was(self, holder):
+        """What a dict held before the region ran."""
+        return holder if self.effects is None else self.effects.earlier.get(id(holder), holder)
+
     def read(self, value):
         """Guard what can change in a value; a reason if that cannot be done."""
-        if type(value) in FIXED:
+        if type(value) in FIXED or value is FOLLOWED:
             return None
         if id(value) in self.seen:
             return None
@@ -92,7 +100,7 @@ class Reader:
             if not _INSPECTING.isdisjoint(self.words):
                 return guard_functions(self.guards, self, [value])
             if self.names is None and not self.trusted(value):
-                self.guards.count(vars(value))
+                self.guards.count(vars(value), vars(value))
             if not value.__dict__:
                 return None
             dispatching = value.__globals__ is vars(functools)  # by a registry that is one of its attributes
@@ -101,9 +109,9 @@ class Reader:
             if self.trusted(value):
                 return None
             if self.names is None or "__getattr__" in vars(value):
-                self.guards.count(vars(value))
+                self.guards.count(vars(value), self.was(vars(value)))
             if self.asks and self.names is None:  # for names that it has made
-                for name, each in vars(value).items():
+                for name, each in self.was(vars(value)).items():
                     if type(each) in FIXED:
                         self.guards.look(vars(value), name, each)
             return self.read_names(vars(value), self.words)
@@ -131,7 +139,15 @@ class Reader:
             return None
         if isinstance(value, _CONTAINERS):
             return self.read_container(value)
-        return self.read_object(value)
+        return self.read_object(value) if type(value) not in _SURROUNDINGS else self.read_surroundings(value)
+
+    def read_surroundings(self, value):
+        """Guard what a logger or a variable of the context says."""
+        if type(value) is contextvars.ContextVar:
+            self.guards.ask(value.get, MISSING, value.get(MISSING))
+            return self.read(value.get(None))
+        # A logger's methods are seen when they are called.
+        return self.read_names(vars(value), [name for name, own in vars(value).items() if type(own) in FIXED])
 
     def read_type(self, value):
         """Guard the attributes of a class that is used as such, and those of its metaclass."""
@@ -154,7 +170,7 @@ class Reader:
 
     def read_container(self, value):
         """Guard what is in a list, dict, set, tuple or deque, and in what is in it."""
-        held = members(value)
+        held = members(self.was(value))
         if len(held) > _MOST:
             return f"a {type(value).__name__} with more in it than can be guarded"
         if type(value).__module__ != "builtins":
@@ -211,13 +227,15 @@ class Reader:
         self.guards.owned[0].append(value)
         self.guards.owned[1].append(own)
         if self.names is None or hasattr(kind, "__getattr__"):
-            self.guards.count(own)
+            self.guards.count(own, self.was(own))
         whole = any(cls.__module__ in _WHOLE or cls.__module__.startswith(_PARAMETRIC) for cls in kind.__mro__)
         return self.read_names(own, own if whole else ()) or self.read_class(kind, own)
 
     def read_module(self, value, own):
         """As `read_object`, of an nn.Module: what is set is counted for all modules, so only what changes in place is guarded."""
-        tensors = [t for name in ("_parameters", "_buffers") for t in own[name].values() if t is not None]
+        tensors = [
+            t for name in ("_parameters", "_buffers") for t in self.was(own[name]).values() if isinstance(t, Tensor)
+        ]
         self.of_modules.update(map(id, tensors))
         self.note_settings(own, type(value).__mro__)
         # An empty registry is seldom filled but by the functions that register hooks, which count that.
@@ -227,7 +245,7 @@ class Reader:
             named = self.words.intersection(attributes_of(tensor))
             reason = reason or named and self.read_names(vars(tensor), named) or None
         if reason is None and not self.trusted(type(value)):
-            inner = [v for name, v in own.items() if self.wanted(name) and name not in _MODULES_OWN]
+            inner = [v for name, v in self.was(own).items() if self.wanted(name) and name not in _MODULES_OWN]
             reason = self.read_all(inner) or self.read_class(type(value), own, counted=True)
         return reason
 
@@ -235,8 +253,9 @@ class Reader:
         """Note what of a module's attributes decides here, for when others are set; of a library's layer all may."""
         base = next(cls for cls in classes if cls.__name__ == "Module" and self.trusted(cls))
         names = None if any(map(self.trusted, set(classes).difference(base.__mro__))) else self.names
-        settings = {name: kept(value) for name, value in settings_of(own, names).items()}
-        self.modules.append((own, names, settings, len(own)))
+        before = self.was(own)
+        settings = {name: kept(value) for name, value in settings_of(before, names).items()}
+        self.modules.append((own, names, settings, len(before)))
 
     def read_optimizer(self, own):
         """Guard what of an optimizer the code may read by itself; the replay looks after what a step reads."""
@@ -267,7 +286,7 @@ class Reader:
 
     def read_names(self, own, names=()):
         """Guard those attributes that the code may read, and those of these names, and what they lead to."""
-        for name, value in list(own.items()):
+        for name, value in list(self.was(own).items()):
             if self.wanted(name) if not names else name in names:
                 self.guards.look(own, name, value)
                 reason = self.read(value)
@@ -288,21 +307,25 @@ class Reader:
         for kind in cls.__mro__:
             if kind is object or self.trusted(kind):
                 continue
-            if self.names is None or not counted and hasattr(cls, "__getattr__"):
-                self.guards.count(vars(kind))
+            whole = self.names is None  # then no name may come to an instance either
+            if whole:
+                self.guards.all_of(kind)
+            elif not counted and hasattr(cls, "__getattr__"):
+                self.guards.count(vars(kind), vars(kind))
             for name, value in list(vars(kind).items()):
                 special = name[0] == "_" and name[-1] == "_" or name == "_abc_impl"
                 if name not in self.words if special else not self.wanted(name):
                     continue
-                hidden = name in own or any(name in vars(holder) for holder in before)
+                hidden = name in self.was(own) or any(name in vars(holder) for holder in before)
                 if hidden and not self.past:
                     continue
-                if not hidden and not counted and own is not _NO_ATTRIBUTES:
+                if not hidden and not whole and not counted and own is not _NO_ATTRIBUTES:
                     self.guards.look(own, name, MISSING)
                 for holder in before:
-                    if not hidden:
+                    if not hidden and not whole:
                         self.guards.look(holder, name, MISSING)
-                self.guards.look(kind, name, value)
+                if not whole:
+                    self.guards.look(kind, name, value)
                 reason = self.read_of_class(name, value)
                 if reason is not None:
                     return reason
@@ -346,12 +369,12 @@ class Reader:
                 holders = value.__mro__
             else:
                 return None
-            at = next((k for k, holder in enumerate(holders) if name in _names(holder)), None)
+            at = next((k for k, holder in enumerate(holders) if name in self.was(_names(holder))), None)
             if at is None:
                 for holder in holders if not self.trusted(value) else ():
                     self.guards.look(holder, name, MISSING)
                 return None
-            found = _names(holders[at])[name]
+            found = self.was(_names(holders[at]))[name]
             if isinstance(found, abc.ABCMeta):
                 self.guards.classes()
             library = self.trusted(value)

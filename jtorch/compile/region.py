@@ -10,7 +10,8 @@ from ..tensor import Tensor
 from . import failures, proof
 from .arguments import flatten
 from .aside import Aside, own, write_back
-from .findings import Unproven
+from .findings import Unproven, containers
+from .outcome import Outcome
 from .replay import Replay
 from .snapshot import Snapshot
 
@@ -42,7 +43,18 @@ class Options:
 class Scope:
     """An open region: programs are compiled at first sight, and each flush inside it is a break of the graph."""
 
-    __slots__ = ("fullgraph", "breaks", "keys", "updates", "checks", "name", "unprovable", "operator", "aside")
+    __slots__ = (
+        "fullgraph",
+        "breaks",
+        "keys",
+        "updates",
+        "checks",
+        "name",
+        "unprovable",
+        "operator",
+        "aside",
+        "literals",
+    )
 
     def __init__(self, name, fullgraph):
         self.name = name
@@ -50,6 +62,7 @@ class Scope:
         self.breaks = []
         self.keys = {}  # id of a random key drawn inside the region -> the key
         self.updates = []
+        self.literals = []  # (value, spec) of tensors made of numbers that the code has
         self.checks = []  # of values: (op, arguments, the places in them)
         self.unprovable = None  # what in the region no replay can stand for
         self.operator = None  # the custom operator whose kernel runs: to PyTorch's compiler it is one opaque call
@@ -99,7 +112,9 @@ class Region:
         self.fn = fn
         self.options = options
         self.name = name
-        self.replays = []
+        self.replays = []  # the last one that was used first
+        self.last = None  # the replay of the last call
+        self.made = self.used = 0  # how many replays there have been; how many of them stood for a call
         self.tries = 0
         self.why = None  # why the region is recorded at every call
         self.seen = set()  # the tensors that it has been compiled for, as specs
@@ -115,7 +130,8 @@ class Region:
         self.replays.clear()
         self.seen.clear()
         self.unsure.clear()
-        self.tries = 0
+        self.last = None
+        self.tries = self.made = self.used = 0
 
     def __call__(self, *args, **kwargs):
         me = tls.me
@@ -157,9 +173,11 @@ class Region:
             if replay.matches(me, leaves, tree, given):
                 done, result = replay.run(me, leaves, given)
                 if done:
+                    if self.last is not replay:
+                        self.came_back(replay)
                     write_back(pairs)
                     return result
-        if len(self.replays) >= _ENTRIES:
+        if len(self.replays) >= _ENTRIES and 2 * self.used < self.made:
             return self.record(me, args, kwargs)
         return self.prove(me, args, kwargs, pairs)
 
@@ -211,10 +229,14 @@ class Region:
         before = Snapshot(me, leaves)
         held = [g for g in self.unsure if g.hold()]
         me.scope = scope
-        watch = proof.Watch(scope)
+        given = []
+        containers(args, given)
+        containers(kwargs, given)
+        watch = proof.Watch(scope, given)
         try:
             with watch:
                 out = self.fn(*args, **kwargs)
+                outcome = Outcome(out, watch.young, leaves)
         finally:
             me.scope = None
         self.tries += 1
@@ -228,20 +250,34 @@ class Region:
             watch = None  # it has what the region's functions had
             if why is None:
                 try:
-                    self.in_place(guards, held)
-                    replay = Replay.make(me, before, scope, guards, leaves, tree, out, reader)
+                    self.in_place(guards, held, reader.effects)
+                    replay = Replay.make(me, before, scope, guards, leaves, tree, outcome, reader)
                 except Unproven as reason:
                     why = str(reason)
         if replay is not None:
-            self.replays.append(replay)
-            self.tries = 0
+            self.keep(replay)
+            if not replay.varies():
+                self.tries = 0
         else:
             self.why = why
             if me.graph.pendings and scope.updates:
                 me.flush("compiled region")
         return out
 
-    def in_place(self, guards, held):
+    def keep(self, replay):
+        """A new replay, instead of the one that was used longest ago where there are many."""
+        self.replays = [replay, *self.replays[: _ENTRIES - 1]]  # another thread may be going through the old list
+        self.made += 1
+        self.last = None
+
+    def came_back(self, replay):
+        """A replay has been used that was not the last one."""
+        self.replays = [replay, *(other for other in self.replays if other is not replay)]
+        self.last = replay
+        self.used += not replay.used
+        replay.used = True
+
+    def in_place(self, guards, held, effects):
         """Unproven unless what the region has read is not changed in place by it.
 
         C code does that without a trace (`map(list.append, ...)`), so that a second run has to show that what can change is as the first
@@ -249,7 +285,7 @@ class Region:
         """
         live = guards.live()
         if not all(g.hold() for g in held):
-            self.tries = _TRIES
+            self.tries = self.tries if effects else _TRIES
             raise Unproven("changes in place what it reads")
         if not live <= set().union(*(g.live() for g in held)):
             self.unsure = [*self.unsure[1 - _TRIES :], guards]

@@ -15,10 +15,12 @@ from ..core.record import Pending
 from ..core.storage import Storage
 from ..handles import mutations, watch
 from ..tensor import Tensor, make
-from .arguments import Arguments, checks_of_arguments, gradient_of, has_containers, in_range, restore
+from .arguments import Arguments, checks_of_arguments, gradient_of, has_containers, in_range
+from .effects import Keeping
 from .findings import Findings, Unproven
 from .guards import attributes_of, is_set_as
-from .sources import NOTHING, GradientOf
+from .outcome import restore
+from .sources import NOTHING, GradientOf, KeptIn
 from .waiting import Waiting, only_ours
 
 _value = attrgetter("value")
@@ -48,26 +50,27 @@ class Replay:
         "donated", "mutations", "grad", "inference", "specs", "program", "bare", "take_bare", "fed", "take_fed", "sources", "constants",
         "take_full", "penalty", "rest", "fresh", "owners", "owned", "states", "state_dicts", "state_names",
         "gathering", "optimizers", "plain", "edges", "checks", "memory", "grads_apart", "take_slots", "graded",
-        "seen", "seen_as", "bare_ones", "inferred", "graded_as", "sets", "modules", "bare_as",
+        "seen", "seen_as", "bare_ones", "inferred", "graded_as", "sets", "modules", "bare_as", "keeping", "ends", "used", "numbers",
     )  # fmt: skip
 
     @classmethod
-    def make(cls, me, before, scope, guards, leaves, tree, out, read):
+    def make(cls, me, before, scope, guards, leaves, tree, outcome, read):
         """The replay of a call that was recorded. The thread's graph holds what it recorded, and is flushed here.
 
-        read: the Reader of what the region's code could read without being given it. Unproven: why there is no replay.
+        outcome: what it returned. read: the Reader of what the region's code could read without being given it. Unproven: why there is no replay.
         """
         graph = me.graph
         if len([g for g in me.graphs.values() if g.pendings]) != 1 or not graph.pendings:
             raise Unproven("the region records nothing, or on several devices")
-        if tuple(mutations) != before.mutations:
+        counted = read.effects.counts
+        if (mutations[0] - counted[0], mutations[1] - counted[1]) != before.mutations:
             raise Unproven("a module was changed in the region")
         if not before.unmoved(me):
             raise Unproven("a mode (of gradients, autocast, functions) is another one after the region")
         self = cls()
         self.guards = guards
         self.tree = tree
-        self.mutations, self.sets = before.mutations
+        self.mutations, self.sets = before.mutations if read.effects.guarded else mutations
         self.modules = read.modules
         self.grad = before.grad
         self.inference = before.inference
@@ -78,18 +81,24 @@ class Replay:
             raise Unproven("an argument that can neither be compared nor followed")
         if read.compares and has_containers(tree):
             raise Unproven("compares by `is` what may be a list or dict that it is given")
-        found = Findings(before, leaves)
+        self.keeping = Keeping(read.effects) if read.effects else None
+        found = Findings(before, leaves, self.keeping, read.tensors | read.of_modules)
         self.checks = checks_of_arguments(scope.checks, found.argument_of, before)
         scope.checks.clear()
-        found.look(graph, scope.keys, out)
+        found.look(graph, scope.keys, scope.literals, outcome, read.effects.values)
+        read.effects = None
         # The program: its results are exactly the ones with a known place.
         wanted = set(found.wanted())
         live = [i in wanted for i in range(len(graph.pendings))]
         written = {id(s) for s, _ in found.targets if type(s) is not int}
         donate = [id(s) in written for s in found.sources]
         state, n_inputs = graph.state, len(graph.inputs)
-        if sum(map(len, graph.numbers)) != sum(len(values) for _, _, _, values in scope.updates):
-            raise Unproven("numbers that vary from call to call and do not come from an optimizer")
+        asked = {id(values) for _, _, _, values in scope.updates}
+        self.numbers = [None if id(values) in asked else values for values in graph.numbers]
+        if self.numbers.count(None) != len(scope.updates):
+            raise Unproven("numbers of an optimizer that went another way")
+        if len(self.numbers) == len(scope.updates):
+            self.numbers = None
         program = Program(state.nodes(), live, donate, graph.device)
         me.flush("compiled region")
         program = _compiled(state, program) or program
@@ -115,7 +124,7 @@ class Replay:
         self.storages = [NOTHING if s is None or type(s) is int else s for s in sources]
         self.arguments = [(k, s) for k, s in enumerate(sources) if type(s) is int]
         self.keys = [k for k, s in enumerate(sources) if s is None]
-        self.specs = [s.spec for s in self.storages]
+        self.specs = [s.first if type(s) is KeptIn else s.spec for s in self.storages]
         self.donated = self.program.donate
         held = {id(s) for s in self.storages}
         self.owners = [
@@ -132,6 +141,8 @@ class Replay:
             watch(t)
         stored = {id(s) for s, _ in found.targets if type(s) is not int}
         also = {id(t[1]) for key, t in tensors.items() if key in known or key in of_modules}
+        if self.keeping is not None:
+            self.keeping.outer = frozenset(held | stored | also).union(map(id, self.owned))
         self.given.part_from(found.leaves, held | stored if len(stored) < len(found.targets) else stored, also)
 
     def _follow_optimizers(self):
@@ -167,11 +178,13 @@ class Replay:
         self.grads_made = self.next = self.bare = None
         self.rest = self.penalty = 0
         bare_place = dict.fromkeys(place)
-        if self.written and not self.targets:
+        kept = any(type(s) is KeptIn for s in self.storages)  # which wait for the call before
+        if self.written and not self.targets and not kept:
             bare_place = self.without_gradients(
                 state, live, donate, self.program.device, {i for _, i, _ in grads}, stored
             )
         self.result_tree = found.result_tree
+        self.ends = bool(found.results) or self.result_tree is not None
         self.inferred = found.inferred
         self.result = [
             (None if i is None else (place[i], bare_place[i]), leaf, spec, edge, rg, argument)
@@ -181,6 +194,7 @@ class Replay:
         other = {k for _, k in stored} | {r[0][0] for r in self.result if r[0] is not None}
         self.grads_apart = len(set(outs)) == len(outs) and other.isdisjoint(outs)
         self.gathering = Gathering()
+        self.used = False
 
     def _follow_gradients(self, found, read):
         """The tensors whose gradients the region's Python may ask for: those must be there, or not, as they were; and those which it
@@ -230,6 +244,10 @@ class Replay:
         self.constants = [(k, s) for k, s in enumerate(self.storages) if s is not NOTHING and id(s) not in place_of]
         return dict.fromkeys(full.out) | place
 
+    def varies(self) -> bool:
+        """Whether the next call may well be another one: it goes by numbers that others would be in, or by what it changes itself."""
+        return self.keeping is not None and self.keeping.moving or self.numbers is not None
+
     def matches(self, me, leaves, tree, given):
         """Whether the region's Python would do here what it did when it was recorded. given: the arguments; leaves: the same, or for
         views what has their elements."""
@@ -272,6 +290,8 @@ class Replay:
                 return False
             if not all(map(is_, found, groups)) or not all(map(is_, updated, params)):
                 return False
+        if self.keeping is not None and not self.keeping.holds(leaves):
+            return False
         return self.guards.hold() and (not self.checks or in_range(self.checks, given))
 
     def set_back(self) -> bool:
@@ -332,7 +352,13 @@ class Replay:
         for k in self.keys:
             args[k] = rng.next_key()
         if self.pack is not None:
-            numbers = [tuple(map(float, optimizer.numbers(group).values())) for optimizer, group, _, _ in self.updates]
+            if self.numbers is None:
+                numbers = [
+                    tuple(map(float, optimizer.numbers(group).values())) for optimizer, group, _, _ in self.updates
+                ]
+            else:
+                updates = iter(self.updates)
+                numbers = [_asked(*next(updates)) if values is None else values for values in self.numbers]
             args[len(self.storages) :] = self.pack.pack(numbers)
 
     @uninterrupted
@@ -347,7 +373,7 @@ class Replay:
                     storage.version += 1
                 for tensor in self.cleared:
                     tensor._grad = None
-                return True, self.results(given, None, waiting) if self.result else None
+                return True, self.results(given, None, waiting) if self.ends else None
             waiting.settle()
         args = list(map(_value, self.storages))
         parcel = None
@@ -389,7 +415,7 @@ class Replay:
                 self.set_grads(self.take_grads(outs))
         for tensor in self.cleared:
             tensor._grad = None
-        return True, self.results(given, outs, waiting) if self.result else None
+        return True, self.results(given, outs, waiting) if self.ends else None
 
     def parcel_in(self, args):
         """The parcel with what the last chain has handed on, where nobody has opened it and nothing else is pending; or None."""
@@ -422,7 +448,19 @@ class Replay:
                 made.append(t)
         for k in self.inferred:
             made[k]._storage.version = BORN
-        return restore(self.result_tree, iter(made))
+        found = iter(made)
+        result = restore(self.result_tree, found)
+        if self.keeping is not None:
+            self.keeping.set(found)
+            known, now = mutations[0] == self.mutations, self.keeping.count()
+            if known and not self.keeping.guarded:
+                self.mutations, self.sets = now
+        return result
+
+
+def _asked(optimizer, group, *_):
+    """The numbers of an update, at the moment."""
+    return tuple(map(float, optimizer.numbers(group).values()))
 
 
 def _optimizers(updates):

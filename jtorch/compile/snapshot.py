@@ -3,6 +3,8 @@
 import gc
 import weakref
 
+import jax
+
 from ..core.lanes import is_traced
 from ..core.parcel import Parcel
 from ..core.pending import Small
@@ -78,6 +80,16 @@ class Snapshot:
             and me.extra.keys() == self.extra.keys()
             and all(me.extra[name] is value for name, value in self.extra.items())
         )
+
+    def part(self, value) -> bool:
+        """Give each of several storages that share a value one of its own, so that another run can tell them apart. False: none does."""
+        if id(value) not in self.twice:
+            return False
+        for storage, _, _ in self.storages.values():
+            held = storage.value.value if type(storage.value) is Pending else storage.value
+            if held is value and storage is not self.by_array[id(value)][0]:
+                storage.value = jax.numpy.array(value, copy=True)
+        return True
 
     def storage_of(self, value):
         """The one storage that held a value, or None."""

@@ -32,6 +32,27 @@ class GradientOf:
         self.tensor._grad._storage.version = version
 
 
+class KeptIn:
+    """The storage of whatever tensor is in a place at the moment: `holder[key]`. first: its spec when the region was recorded."""
+
+    __slots__ = ("first", "holder", "key")
+
+    def __init__(self, holder, key, first):
+        self.holder, self.key, self.first = holder, key, first
+
+    @property
+    def spec(self):
+        return getattr(self.holder.get(self.key), "_spec", None)
+
+    @property
+    def value(self):
+        return self.holder[self.key]._storage.value
+
+    @value.setter
+    def value(self, value):
+        self.holder[self.key]._storage.value = value
+
+
 def is_whole(grad) -> bool:
     """Whether there is a gradient and it is all that its storage holds."""
     return grad is not None and grad._storage.spec is grad._spec

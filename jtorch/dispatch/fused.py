@@ -45,8 +45,9 @@ class Update:
             self.specs, self.kinds, self.outputs = specs, kinds, targets
         plan = self.plan
         me = tls.me
+        numbers = tuple(numbers)
         if me.scope is not None and source is not None:
-            me.scope.updates.append((*source, tuple(numbers)))
+            me.scope.updates.append((*source, numbers))
         held = list(map(_storage, inputs))
         if list(map(_whole, held)) == specs:
             values = list(map(_value, held))
@@ -55,7 +56,7 @@ class Update:
                 s.value if s.spec is t._spec else storages.read(s, t._spec, t._offset) for s, t in zip(held, inputs)
             ]
         graph = me.graph if me.graph.device is plan.device else me.graph_on(plan.device)
-        outs = graph.recn(plan, values, tuple(numbers))
+        outs = graph.recn(plan, values, numbers)
         del values
         held = list(map(_storage, outputs))
         if list(map(_whole, held)) == targets:

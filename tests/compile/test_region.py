@@ -412,3 +412,42 @@ def test_what_was_compiled_is_freed_when_it_is_dropped(kind):
     refs = run()
     gc.collect()
     assert [ref() for ref in refs] == [None] * 4
+
+
+@pytest.mark.parametrize("nothing", [(), [], {}], ids=repr)
+def test_a_result_with_nothing_in_it_stays_one(nothing):
+    @jtorch.compile
+    def write(x, y):
+        y.copy_(x * 2)
+        return type(nothing)(nothing)
+
+    y = jtorch.zeros(3)
+    assert [write(jtorch.ones(3), y) for _ in range(3)] == [nothing] * 3
+    assert region(write).used
+
+
+def test_numbers_that_are_others_in_other_variants_are_those_of_the_variant():
+    def scaled(x, k):
+        return (x * k).sin() + k
+
+    compiled = jtorch.compile(scaled)
+    x = jtorch.tensor([0.5, -1.0])
+    for k in (2, 3, 2, 3, 2.5, 2, 2.5, -0.0, 0.0, -0.0):
+        np.testing.assert_allclose(compiled(x, k).numpy(), scaled(x, k).numpy(), rtol=1e-6)
+    assert region(compiled).used >= 3
+
+
+def test_of_many_variants_the_one_that_was_used_longest_ago_makes_room():
+    compiled = jtorch.compile(lambda x: x.sin())
+    for n in range(1, 30):
+        for _ in range(3):
+            assert compiled(jtorch.ones(n)).shape == (n,)
+    assert len(region(compiled).replays) == 16
+    assert region(compiled).used == 29
+
+
+def test_variants_that_never_come_back_end_in_recording():
+    compiled = jtorch.compile(lambda x: x.sin())
+    for n in range(1, 30):
+        compiled(jtorch.ones(n))
+    assert region(compiled).made == 16

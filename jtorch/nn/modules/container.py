@@ -6,11 +6,25 @@ from collections import abc as collections_abc
 from itertools import chain, islice
 
 from jtorch.handles import mutations
+from jtorch.nn.modules.hooks import everywhere
 from jtorch.nn.modules.module import Module, _indent, typename
 from jtorch.nn.parameter import Parameter
 from jtorch.tensor import Tensor
 
 __all__ = ["Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+
+
+def _part(container, named):
+    """A container of the same class with some of its modules.
+
+    Where that is the library's, it is filled by hand: nothing that anybody has seen is changed, as `mutations` would say of each module.
+    """
+    kind = type(container)
+    if kind is not Sequential and kind is not ModuleList or everywhere.module_registration:
+        return kind(OrderedDict(named) if isinstance(container, Sequential) else [module for _, module in named])
+    made = kind()
+    made.__dict__["_modules"].update(named)
+    return made
 
 
 class Container(Module):
@@ -51,7 +65,7 @@ class Sequential(Module):
 
     def __getitem__(self, idx):
         if isinstance(idx, slice):
-            return self.__class__(OrderedDict(list(self._modules.items())[idx]))
+            return _part(self, list(self._modules.items())[idx])
         return self._modules[self._key(idx)]
 
     def __setitem__(self, idx, module):
@@ -169,7 +183,7 @@ class ModuleList(Module):
 
     def __getitem__(self, idx):
         if isinstance(idx, slice):
-            return self.__class__(list(self._modules.values())[idx])
+            return _part(self, [(str(i), module) for i, module in enumerate(list(self._modules.values())[idx])])
         return self._modules[self._key(idx)]
 
     def __setitem__(self, idx, module):

@@ -296,6 +296,7 @@ class Module(HookMixin, StateMixin):
                 persistent = name not in self._non_persistent_buffers_set
             self._put_buffer(name, value, persistent)
         else:
+            mutations[1] += params is not None
             object.__setattr__(self, name, value)
 
     def _put_buffer(self, name, value, persistent):
