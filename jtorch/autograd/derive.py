@@ -244,6 +244,8 @@ def backward_of(plan, needs) -> Backward:
     binding = plan.extra
     if isinstance(binding, Binding):
         op = binding.op
+        if op.keeps_history and not differentiable(plan.specs[0]):
+            raise errors_autograd.no_gradient_of(plan.specs[0].dtype)
         owners = _owners(binding)
         if op.order is not None:
             names = op.order(*plan.operands)
