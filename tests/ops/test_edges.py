@@ -351,6 +351,14 @@ REFUSED = {
     },
     **{f"numbers {bounds}": lambda t, x, bounds=bounds: t.arange(*bounds) for bounds in ((INF, 0), (0, 1, NAN))},
     "elu in place with nan": lambda t, x: t.nn.functional.elu(x.requires_grad_() * 1, NAN, True).sum().backward(),
+    **{
+        f"places of {v} among {e}": lambda t, x, e=e, v=v: t.searchsorted(
+            x[0].to(getattr(t, e)), v if v in (True, 1) else x.to(getattr(t, v))
+        )
+        for e in ("bool", "complex64", "float32")
+        for v in ("bool", "complex64", "int64", True)
+    },
+    "places among nothing": lambda t, x: t.searchsorted(t.zeros(0).bool(), x.bool()),
     "turned round": lambda t, x: t.stack(list(reversed(t.tensor([[1.0, 2.0], [3.0, 4.0]])))),
 }
 
@@ -548,6 +556,11 @@ VALUES = {
     "ranges beyond double precision": lambda t: [
         t.arange(2**60, 2**60 + 3, dtype=kind and getattr(t, kind)).shape
         for kind in (None, "int32", "uint8", "float32")
+    ],
+    "places among flags": lambda t: [
+        t.searchsorted(edges, x)
+        for edges in (t.tensor([False, True, True]), t.tensor([], dtype=t.bool))
+        for x in (t.tensor([0.0, 0.5, 1.0, 2.0]), t.tensor([0, 1, 2]), t.tensor([], dtype=t.bool), 0.5, 1)
     ],
     "counts of nothing": lambda t: [t.bincount(t.tensor([]).long(), t.tensor([]), n) for n in (0, 3)],
     "into a wider out=": lambda t: [
