@@ -23,12 +23,12 @@ def picked(t, dim, x, place, gathers, writes):
     """The row of a 0-d tensor; None where it is left to a gather or scatter, which has to have no other place for its dimension
     (gathers): bytes, values inside a traced function, writes to what is indexed, and rows with a gradient, which are copies.
 
-    A value that is not known is not waited for: the row lies somewhere.
+    A value that is not known is not waited for: the row lies somewhere. It is where a tangent has to be looked up there too.
     """
     spec, device = x._spec, t._spec.device
     if spec.dtype is dtypes.uint8:
         return None
-    if unknown(x):
+    if unknown(x) and ("_tangent" not in t.__dict__ or is_traced(x._storage.value)):
         if not (writes or is_traced(x._storage.value) or spec.device is not device or device.type == "meta"):
             if not (tls.me.grad and edge_of(t) is not None):
                 known = storages.known_of(x._storage, spec, x._offset) if type(x._offset) is int else None
