@@ -358,6 +358,16 @@ REFUSED = {
         for e in ("bool", "complex64", "float32")
         for v in ("bool", "complex64", "int64", True)
     },
+    **{
+        f"{f} at {index}": lambda t, x, f=f, index=index: getattr(t.ones(3, 2), f)(0, t.tensor(index), x)
+        for f in ("index_add", "index_add_", "index_copy", "index_copy_")
+        for index in ([[0, 1]], [[0.0, 1.0]], [0.0, 1.0])
+    },
+    **{
+        f"a number at {index}": lambda t, x, index=index: t.tensor(2.0).index_select(0, t.tensor(index))
+        for index in ([0, 0, 0], [0.0, 0.0], [[0]], [0.0])
+    },
+    "rows at what is no index": lambda t, x: x.index_select(0, t.tensor([[0.0]])),
     "places among nothing": lambda t, x: t.searchsorted(t.zeros(0).bool(), x.bool()),
     "turned round": lambda t, x: t.stack(list(reversed(t.tensor([[1.0, 2.0], [3.0, 4.0]])))),
 }
