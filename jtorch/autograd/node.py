@@ -54,7 +54,7 @@ class Node:
 
     def release(self):
         """Let go of what was saved. The guards too: a storage that they hold would keep its value alive."""
-        if self.saved or self.bwd is not None and self.bwd.once:
+        if self.saved or self.numbers and self.bwd.once:
             self.saved = None
         self.guards = ()
 
