@@ -793,11 +793,17 @@ def range(start, end, step=1, *, out=None, dtype=None, layout=None, device=None,
         "Python's range builtin. Instead, use torch.arange, which produces values in [start, end)."
     )
     d = dtype_or_default(dtype if out is None or dtype is not None else out.dtype)
-    whole = not (d.is_floating_point or d.is_complex)
+    if d is dtypes.bool_ or d.is_complex:
+        raise errors.not_implemented("range_cpu", d)
+    whole = not d.is_floating_point
     if whole:
+        if not all(map(math.isfinite, (start, end, step))):
+            raise errors.not_representable(dtypes.int64)
         start, end, step = int(start), int(end), int(step)
-    if step == 0:
+    if not (step > 0 or step < 0):
         raise RuntimeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise errors.unsupported_range(start, end)
     count = int(math.floor((end - start) / step)) + 1
     end = start + step * (count if whole else count - 0.5)
     return arange(start, end, step, out=out, dtype=d, device=device, requires_grad=requires_grad)

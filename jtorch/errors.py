@@ -387,6 +387,10 @@ def division_by_zero() -> RuntimeError:
     return RuntimeError("ZeroDivisionError")
 
 
+def unsupported_range(start, end) -> RuntimeError:
+    return RuntimeError(f"unsupported range: {start} -> {end}")
+
+
 def integer_power() -> RuntimeError:
     return RuntimeError("Integers to negative integer powers are not allowed.")
 

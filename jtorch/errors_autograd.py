@@ -1,5 +1,7 @@
 """Errors of the tape."""
 
+from .errors import scalar_name
+
 
 def freed() -> RuntimeError:
     return RuntimeError(
@@ -125,6 +127,11 @@ def jvp_not_in_place() -> RuntimeError:
 def unwritten(name: str) -> NotImplementedError:
     """A derivative that PyTorch names without having it."""
     return NotImplementedError(f"the derivative for '{name}' is not implemented.")
+
+
+def no_gradient_of(dtype) -> RuntimeError:
+    """A result with a history, in a dtype that has no gradients."""
+    return RuntimeError(f"Autograd not support dtype: {scalar_name(dtype)}")
 
 
 def barred(function: str, name: str) -> RuntimeError:

@@ -13,6 +13,7 @@ from ..core.program import Plan
 from ..core.spec import Spec
 from ..ops.backend import sum_over
 from ..ops.registry import UNKNOWN, ZERO, Part, Unwritten
+from .forms import saves_number
 from .liveness import used_inputs
 
 
@@ -85,12 +86,12 @@ class Backward:
 
     save_in, save_out: positions of operands and results that it needs; positions: operands that get a gradient. guard_in,
     guard_out: those that must not be written to until it has run. build: which cotangents there are (a bool for each result) -> the
-    kernel, which takes what was saved, those cotangents, and the numbers.
+    kernel, which takes what was saved, those cotangents, and the numbers. once: even where nothing is saved there is no second pass.
     """
 
     __slots__ = (
-        "forward", "name", "positions", "save_in", "save_out", "guard_in", "guard_out", "uses_numbers", "plans", "build", "specs", "n_out",
-        "whole", "whole_plan", "node", "keep", "traced",
+        "forward", "name", "positions", "save_in", "save_out", "guard_in", "guard_out", "uses_numbers", "once", "plans", "build",
+        "specs", "n_out", "whole", "whole_plan", "node", "keep", "traced",
     )  # fmt: skip
 
     def __init__(self, forward, positions, save_in, save_out, uses_numbers, build):
@@ -100,6 +101,7 @@ class Backward:
         self.save_in = self.guard_in = save_in
         self.save_out = self.guard_out = save_out
         self.uses_numbers = uses_numbers
+        self.once = uses_numbers and saves_number(forward.extra, positions) or forward.name == "CopySlices"
         self.plans = {}
         self.build = build
         self.specs = forward.specs
@@ -244,6 +246,8 @@ def backward_of(plan, needs) -> Backward:
     binding = plan.extra
     if isinstance(binding, Binding):
         op = binding.op
+        if op.keeps_history and not differentiable(plan.specs[0]):
+            raise errors_autograd.no_gradient_of(plan.specs[0].dtype)
         owners = _owners(binding)
         if op.order is not None:
             names = op.order(*plan.operands)

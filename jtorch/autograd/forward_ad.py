@@ -13,7 +13,7 @@ from ..creation import zeros_like
 from ..dispatch import call_view, inplace
 from ..dispatch.call import Call, _draw_keys, _plan_of, slow
 from ..dispatch.results import finish
-from ..errors_autograd import dual_tangent, tangent_size
+from ..errors_autograd import dual_tangent, no_gradient_of, tangent_size
 from ..ops import registry
 from ..tensor import Tensor, edge_of, value_of, wrap
 from .custom import set_tangent, tangent_of
@@ -82,6 +82,8 @@ def _dual_call(op, args, inplace_call):
     call = Call(op, args)
     _draw_keys(call)
     plan = _plan_of(op, call)
+    if op.keeps_history and not differentiable(plan.specs[0]):
+        raise no_gradient_of(plan.specs[0].dtype)
     given = [tangent_of(t) if isinstance(t, Tensor) else None for t in call.tensors]
     edges = [edge_of(t) if tls.me.grad and isinstance(t, Tensor) else None for t in call.tensors]
     moved = _tangents(plan, [value_of(t) for t in call.tensors], edges, call.numbers, given) if plan.diff else ()

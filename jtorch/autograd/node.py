@@ -7,9 +7,9 @@ from ..core.spec import Spec
 from ..core.stretch import tape
 from ..errors_autograd import freed, no_hooks, nothing_saved
 from ..handles import RemovableHandle
-from ..ops.registry import SCALAR
 from ..tracebacks import stack_of_call
 from .derive import backward_of
+from .forms import as_tensor
 from .mode import refuse
 
 _sequence = itertools.count()
@@ -54,7 +54,7 @@ class Node:
 
     def release(self):
         """Let go of what was saved. The guards too: a storage that they hold would keep its value alive."""
-        if self.saved or self.numbers and self.bwd.forward.op is not None:
+        if self.saved or self.numbers and self.bwd.once:
             self.saved = None
         self.guards = ()
 
@@ -128,7 +128,7 @@ def positions(node):
             found.append(slot[1])
         elif slot[0] == "l":
             found += [e[1] for e in slot[1] if e[0] == "o"]
-        elif slot[0] == "n" and role == SCALAR and binding.op.name not in _SCALAR_FORMS:
+        elif slot[0] == "n" and as_tensor(binding.op, role):
             found.append(None)
     return found
 
@@ -142,10 +142,6 @@ def next_edges(node):
 
 
 _CHOOSING = ("index", "indices", "mask", "condition")  # arguments that no gradient can ever go to
-# These have a form of their own for a Python number in the place of a tensor.
-_SCALAR_FORMS = (
-    "pow", "clamp", "clamp_min", "clamp_max", "remainder", "fmod", "lerp", "masked_fill", "index_fill", "floor_divide",
-)  # fmt: skip
 
 
 def saved_place(node, name):

@@ -241,7 +241,7 @@ def make_plan(op, call, inplace_spec=None, method=False):
         plan.grad_name = plan.grad_name[:-1] + "1"
         binding.refused = op.own_in_place(_arguments(op, call))
         binding.by_result = op.by_result_in_place
-    plan.diff = op.differentiable and any(differentiable(s) for s in plan.specs)
+    plan.diff = op.differentiable and any(differentiable(s) for s in (*plan.specs, *specs[: op.keeps_history]))
     plan.public = plan.n_out - op.hidden
     plan.multiple = multiple and not (op.hidden and plan.public == 1)
     if multiple and len(outs) == 1 and type(out) in (tuple, list):

@@ -50,8 +50,20 @@ def _somewhere(t, dim, x, place):
     index = value_of(x)
     found._offset = beyond(found._offset, Index(index, spec, t._spec.shape[dim], t._spec.strides[dim], place))
     if found._edge is not None:
-        found._edge = (tape.record(row_plan(t._spec, dim, spec), (None, index), (edge_of(t), None), (), ()), 0)
+        plan = row_plan(t._spec, dim, spec)
+        if not plan.bwd:
+            tape.backward_plan(plan, 1).node = tape.class_of("SelectBackward0", _Row)
+        found._edge = (tape.record(plan, (None, index), (edge_of(t), None), (), ()), 0)
     return found
+
+
+class _Row(tape.Node):
+    """The node of a row that lies somewhere. As PyTorch's, which holds a number, it is not freed by a backward pass."""
+
+    __slots__ = ()
+
+    def release(self):
+        self.guards = ()
 
 
 def unknown(x):

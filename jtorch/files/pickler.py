@@ -130,16 +130,16 @@ def _reduce_tensor(x):
 def _reduce_plain(x):
     spec = x._spec
     needs_grad = bool(x._rg or edge_of(x) is not None)
-    size = tuple(spec.shape)
+    size, offset = tuple(spec.shape), int(x._offset)  # a file has the number of a row that lies somewhere
     if spec.device is devices.meta:
         return rebuild._rebuild_meta_tensor_no_storage, (spec.dtype, size, spec.strides, needs_grad)
     if x._storage.value is None and x._storage.host is None and has_dispatch(type(x)):
-        place = type(x), spec.dtype, size, spec.strides, x._offset, strided, spec.device, needs_grad
+        place = type(x), spec.dtype, size, spec.strides, offset, strided, spec.device, needs_grad
         return rebuild._rebuild_wrapper_subclass, place
     storage = storage_api.typed(x)
     if spec.dtype.name in storage_api.NAMES:
-        return rebuild._rebuild_tensor_v2, (storage, x._offset, size, spec.strides, needs_grad, OrderedDict())
-    return rebuild._rebuild_tensor_v3, (storage, x._offset, size, spec.strides, needs_grad, OrderedDict(), spec.dtype)
+        return rebuild._rebuild_tensor_v2, (storage, offset, size, spec.strides, needs_grad, OrderedDict())
+    return rebuild._rebuild_tensor_v3, (storage, offset, size, spec.strides, needs_grad, OrderedDict(), spec.dtype)
 
 
 def _refuse(kind):

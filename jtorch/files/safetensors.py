@@ -317,7 +317,7 @@ def save_model(model, filename, metadata=None) -> None:
     """Write a module's state_dict; of tensors that are one, only the first name is kept."""
     kept, metadata, first = {}, dict(metadata or {}), {}
     for name, t in model.state_dict().items():
-        key = (id(t._storage), t._offset, t._spec)
+        key = (id(t._storage), int(t._offset), t._spec)
         if t.numel() and key in first:
             metadata[name] = first[key]
         else:

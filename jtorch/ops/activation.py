@@ -277,11 +277,11 @@ def leaky_relu(input: Array, negative_slope: float = 0.01, inplace: bool = False
 
 
 def _elu(x: Array, negative: float, positive: float = 1.0, inner: float = 1.0) -> Array:
-    """`positive * x` above zero, `negative * (exp(inner * x) - 1)` below."""
+    """`positive * x` from zero on, `negative * (exp(inner * x) - 1)` below."""
     cast = lambda value: jnp.asarray(value, x.dtype)
     # exp of large positive numbers and of nan is kept out of sight
-    below = jnp.expm1(cast(inner) * jnp.where(x <= 0, x, cast(0)))
-    return jnp.where(x <= 0, cast(negative) * below, cast(positive) * x)
+    below = jnp.expm1(cast(inner) * jnp.where(x < 0, x, cast(0)))
+    return jnp.where(x < 0, cast(negative) * below, cast(positive) * x)
 
 
 @widened
@@ -344,7 +344,7 @@ floats_only(leaky_relu, "leaky_relu_cpu")
 
 def _negative(name, slope):
     """In place PyTorch derives from the result, of which a negative slope leaves no telling what it came from."""
-    return lambda call: _refused(name) if call.get(slope, 0) < 0 else None
+    return lambda call: None if call.get(slope, 0) >= 0 else _refused(name)  # nan is refused too
 
 
 def _refused(name):

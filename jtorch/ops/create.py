@@ -29,15 +29,17 @@ def full(size: VarInts, fill_value: Number, *, dtype: DType) -> Array:
 
 def arange_size(start, end, step, exact) -> int:
     """The number of elements of a range, of ints for int64 exactly and in double precision otherwise."""
-    if step == 0:
+    if not (step > 0 or step < 0):
         raise RuntimeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise errors.unsupported_range(start, end)
     if (step > 0 and end < start) or (step < 0 and end > start):
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     if exact and builtins.all(isinstance(v, int) for v in (start, end, step)):
         return len(range(start, end, step))
     span = (float(end) - float(start)) / float(step)
     if not math.isfinite(span):
-        raise RuntimeError(f"unsupported range: {start} -> {end}")
+        raise errors.unsupported_range(start, end)
     return math.ceil(span)
 
 

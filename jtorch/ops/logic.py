@@ -5,7 +5,7 @@ import numpy as np
 
 from .. import errors
 from ..core import dtype as dtypes
-from .conversion import SAME_UNARY, kind
+from .conversion import SAME_UNARY, is_number, kind
 from .registry import PROMOTE, Array, Scalar, composite, op
 
 
@@ -54,7 +54,12 @@ def where_function(condition: Array, input=None, other=None, *, out=None):
     """`input` where the condition holds, else `other`; where it holds, as indices, if neither is given."""
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
-    return where(condition, input, other) if out is None else where(condition, input, other, out=out)
+    if out is None:
+        return where(condition, input, other)
+    for place, (name, x) in enumerate((("input", input), ("other", other)), 2):
+        if is_number(x):
+            raise errors.argument("where", name, "Tensor", x, place)
+    return where(condition, input, other, out=out)
 
 
 @composite(name="where_method", where="Tensor.where")
@@ -126,9 +131,9 @@ for _record, _name, _kinds in (
     (bitwise_and, "bitwise_and_cpu", "float complex"),
     (bitwise_or, "bitwise_or_cpu", "float complex"),
     (bitwise_xor, "bitwise_xor_cpu", "float complex"),
-    (bitwise_not, "bitwise_not_cpu", "float complex"),
-    (bitwise_left_shift, "lshift_cpu", "bool float complex"),
-    (bitwise_right_shift, "rshift_cpu", "bool float complex"),
+    (bitwise_not, "bitwise_not_cpu", "uint16 uint32 uint64 float complex"),
+    (bitwise_left_shift, "lshift_cpu", "bool uint16 uint32 uint64 float complex"),
+    (bitwise_right_shift, "rshift_cpu", "bool uint16 uint32 uint64 float complex"),
 ):
     _record.differentiable = False
     _record.lack(**{_name: _kinds})

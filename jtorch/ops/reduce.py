@@ -349,6 +349,8 @@ def _other_factors(g: Array, input: Array, out: Array, dim: int | None, keepdim:
 
 prod.vjp(input=lambda g, input, out, dim, keepdim: _other_factors(g, input, out, dim, keepdim))
 prod.guards(out=True)
+for _record in (sum, nansum, prod):
+    _record.keeps_history = 1
 
 
 def _logsumexp_out(want, have):

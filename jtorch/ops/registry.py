@@ -319,6 +319,7 @@ class Op(Record):
         self.passed: dict[tuple, tuple] = {}
         self.guarded: dict[str, bool] = {}
         self.barred: dict[str, Any] = {}  # what `bars` says
+        self.keeps_history = 0  # 1: refused for what needs a gradient where dtype= makes a result that can have none
         # Of a dynamic op: whether its result is elements of its first operand, as its tangent is of that one's.
         self.picks = False
         # Whether tangents follow from its rules, turned around: where jax's derivative of the kernel is another at kinks.

@@ -120,6 +120,8 @@ def cumprod(input: Array, dim: int, *, dtype: object = None) -> Array:
 
 
 cumprod.guards(out=True)
+for _record in (cumsum, cumprod):
+    _record.keeps_history = 1
 
 
 @op(out=SAME_SCALAR)

@@ -15,6 +15,8 @@ from .scatter import reduce_into
 
 
 def _vector(index, name, *, sizes=False):
+    if index.ndim > 1 and name == "index_copy_":
+        raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {index.ndim})")
     if index.ndim > 1:
         more = (
             f", but got dim: {index.ndim} with type: {scalar_name(index)} and size: {size_of(index.shape)}"
@@ -58,11 +60,13 @@ def _along(dim, index) -> tuple:
 def index_select(input: Array, dim: int, index: Array) -> Array:
     """The slices of `input` along `dim` that the vector `index` names, in its order."""
     dim = axis(dim, input.ndim)
+    index = _vector(index, "index_select")
+    if input.ndim == 0 and index.size != 1:
+        raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)")
     if not is_index(index):
         raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
-    index = _vector(index, "index_select")
     if input.ndim == 0:
-        return jnp.broadcast_to(input, index.shape).reshape(index.shape if index.size != 1 else ())
+        return input
     return picked(input, _along(dim, index), wrap=False)
 
 
@@ -110,7 +114,7 @@ def index_add(input: Array, dim: int, index: Array, source: Array, *, alpha: Num
 
 @index_add.check
 def _check_index_add(input, dim, index, source, alpha=1):
-    if index.dtype not in (dt.int32, dt.int64):
+    if index.dtype not in (dt.int32, dt.int64) and index.ndim < 2:  # of a matrix that is said first
         raise RuntimeError(f"index_add_(): Expected dtype int32/int64 for index but got: {dt.scalar_name(index.dtype)}")
 
 

@@ -203,9 +203,7 @@ def _check_searchsorted(sorted_sequence, input, out_int32=False, right=False, si
             "torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
             f"{list(sorted_sequence.shape)}and got sorter tensor {list(sorter.shape)}"
         )
-    _check_ordered(sorted_sequence)
-    if not is_number(input) and kind(input) == "c":
-        _check_ordered(input)
+    _check_ordered(sorted_sequence, input)
     shape = getattr(input, "shape", ())
     if len(sorted_sequence.shape) != 1 and not shape:
         raise RuntimeError(
@@ -240,8 +238,7 @@ def bucketize(input: Scalar, boundaries: Array, *, out_int32: bool = False, righ
 def _check_bucketize(input, boundaries, out_int32=False, right=False):
     if len(boundaries.shape) != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({len(boundaries.shape)})")
-    if is_number(input) or input.numel:
-        _check_ordered(boundaries)
+    _check_ordered(boundaries, input)
     _say_strided(input, boundaries)
 
 
@@ -252,9 +249,13 @@ def _say_strided(input, boundaries, sorter=None):
             deprecations.say("searchsorted", name)
 
 
-def _check_ordered(edges):
-    if kind(edges) in "bc" and edges.numel:
-        raise errors.not_implemented("searchsorted_out_cpu", edges.dtype)
+def _check_ordered(edges, values):
+    """They are compared in their common dtype."""
+    if is_number(values) or values.numel:
+        kinds = {kind(edges), kind(values)}
+        for x in (edges, values):
+            if not is_number(x) and (kind(x) == "c" or kinds == {"b"}):
+                raise errors.not_implemented("searchsorted_out_cpu", x.dtype)
 
 
 # ---- unique values ----

@@ -124,6 +124,27 @@ x = T(1., 2., 3.)
 y = x ** 2
 j = torch.autograd.grad(y, x, torch.eye(3, dtype=torch.float64), is_grads_batched=True)
 """,
+    "writes to views are passed once": """
+x = T(1., 2.)
+for write in (lambda y: y[0].fill_(3), lambda y: y[:1].add_(1), lambda y: y.view(-1)[0].copy_(x[1]), lambda y: y.zero_(), lambda y: y.add_(1)):
+    y = x.clone()
+    write(y)
+    for _ in range(3):
+        attempt(lambda: torch.autograd.grad(y.sum(), x))
+    attempt(lambda: torch.autograd.grad(y[0], x, retain_graph=True))
+""",
+    "numbers that nothing saves": """
+x, y = T(1., 2.), T(3., 4.)
+m = torch.ones(2, 2, dtype=torch.float64)
+for z in (
+    torch.add(x, y, alpha=2), torch.sub(x, y, alpha=2), torch.rsub(x, y, alpha=3), torch.lerp(x, y, 0.25), torch.add(x, 2, alpha=3),
+    torch.addmv(x, m, m[0], beta=2), torch.addr(x, m[0], m[0], beta=2), torch.addmm(x, m, m, beta=2), torch.trapezoid(x, dx=2.0),
+    (x + 0).add_(y, alpha=2), (x + 0).lerp_(y, 0.5), torch.baddbmm(x, m[None], m[None], beta=2), x * 2, x / 2, 2 - x, x.clamp(0, 1.5),
+    x * torch.tensor(2.0, dtype=torch.float64), torch.where(y > 3, x, 2.0), x.masked_fill(y > 3, 1.5), x.fmod(2), x.remainder(2), torch.add(2, x, alpha=2),
+):
+    for _ in range(3):
+        attempt(lambda: torch.autograd.grad(z.sum(), x))
+""",
     "freed": """
 x = T(1., 2.)
 y = (x * x).sum()

@@ -93,6 +93,17 @@ def test_rows_with_a_history(dtype, use):
     both(program, layout=False)
 
 
+def test_a_second_pass():
+    def program(t):
+        w = t.arange(12.0).reshape(3, 4).requires_grad_()
+        loss = (w * 2)[later(t, 1)].sum()
+        loss.backward()
+        loss.backward()
+        return w.grad
+
+    both(program)
+
+
 def test_what_a_checkpoint_keeps_of_a_row():
     def program(t):
         w = t.arange(12.0).reshape(3, 4).requires_grad_()
@@ -120,6 +131,44 @@ def test_parameters(mode):
             x[later(t, 1)].zero_()
             x[later(t, 2)][later(t, 0)] += 5
         return x.detach()
+
+    both(program)
+
+
+TANGENTS = {
+    "row": lambda t, d: d[later(t, 2)],
+    "element": lambda t, d: d[later(t, 1), later(t, 1)],
+    "column": lambda t, d: d[:, later(t, 1)],
+    "selected": lambda t, d: d.select(0, later(t, 2)),
+    "of what is computed": lambda t, d: (d * 2)[(d[:, 0] * 1).argmax()] * d[later(t, 1)],
+    "written": lambda t, d: (d.__setitem__(later(t, 2), 7), d)[1],
+    "changed": lambda t, d: (d.__setitem__(later(t, 2), d[later(t, 2)] * d[later(t, 1)]), d)[1],
+    "changed through a row": lambda t, d: (d[later(t, 1)].mul_(3), d)[1],
+    "row of a row": lambda t, d: d[later(t, 2)][later(t, 1)],
+}
+
+
+@pytest.mark.parametrize("needs", [False, True])
+@pytest.mark.parametrize("name", TANGENTS)
+def test_tangents(name, needs):
+    def program(t):
+        x, moved = t.arange(6.0).reshape(3, 2), t.arange(6.0).reshape(3, 2) * 10 + 1
+        fw = t.autograd.forward_ad
+        with fw.dual_level():
+            d = fw.make_dual(x.requires_grad_() * 1 if needs else x, moved)
+            return [part.detach() for part in fw.unpack_dual(TANGENTS[name](t, d))]
+
+    both(program, layout=False)
+
+
+@pytest.mark.parametrize("way", ["jvp", "jacfwd", "jacrev", "hessian"])
+def test_derivatives(way):
+    def program(t):
+        x = t.arange(6.0).reshape(3, 2)
+        f = lambda x: x[x[:, 0].argmax()] ** 2 * x[later(t, 1), 0]
+        if way == "jvp":
+            return t.func.jvp(f, (x,), (x * 10 + 1,))
+        return getattr(t.func, way)(f)(x)
 
     both(program)
 

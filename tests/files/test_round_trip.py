@@ -42,6 +42,16 @@ def test_the_legacy_format(way):
         assert seen(got) == seen(given), seed
 
 
+@pytest.mark.parametrize("reader", [jtorch, torch])
+@pytest.mark.parametrize("legacy", [False, True])
+def test_rows_that_an_index_picks_which_is_not_computed_yet(legacy, reader):
+    x = jtorch.arange(12.0).reshape(4, 3) * 1
+    best = x[x[:, 0].argmax()]
+    row, of_row = carried([best, best[1:]], jtorch, reader, _use_new_zipfile_serialization=not legacy)
+    assert (row.tolist(), row.storage_offset(), of_row.tolist()) == ([9, 10, 11], 9, [10, 11])
+    assert row.untyped_storage().data_ptr() == of_row.untyped_storage().data_ptr()
+
+
 @pytest.mark.parametrize("way", ["save", "pickle", "copy", "parameter", "marked"])
 def test_hooks_that_are_left_out_are_said(way):
     def program(t):

@@ -69,6 +69,15 @@ def test_models_with_tied_parameters(tmp_path):
     assert b[1].weight is b[0].weight and jtorch.equal(b[0].weight, a[0].weight) and jtorch.equal(b[1].bias, a[1].bias)
 
 
+def test_buffers_that_are_rows(tmp_path):
+    module = jtorch.nn.Module()
+    rows = jtorch.arange(6.0).reshape(3, 2) * 1
+    module.register_buffer("best", rows[rows[:, 0].argmax()])
+    module.register_buffer("again", rows[rows[:, 1].argmax()])
+    safetensors.save_model(module, tmp_path / "m.safetensors")
+    assert [x.tolist() for x in safetensors.load_file(tmp_path / "m.safetensors").values()] == [[4, 5]]
+
+
 def test_refused():
     x = jtorch.ones(2, 3)
     for given, kind, words in (

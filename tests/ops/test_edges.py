@@ -327,6 +327,48 @@ REFUSED = {
     ),
     "divided from the right by a word": lambda t, x: x.__rtruediv__("a"),
     "divided as in Python 2": lambda t, x: [x.__div__(2), x.clone().__idiv__(2)],
+    **{
+        f"a history in {kind} {f}": lambda t, x, kind=kind, f=f: getattr(t, f)(
+            x.requires_grad_(), *((0,) if f.startswith("cum") else ()), dtype=getattr(t, kind)
+        )
+        for f in ("sum", "nansum", "prod", "cumsum", "cumprod")
+        for kind in ("int8", "int64", "bool")
+        if not (f.startswith("cum") and kind == "bool")
+    },
+    "a choice of numbers into out=": lambda t, x: t.where(x > 0, 1.0, 2.0, out=t.zeros(2, 2)),
+    "a choice of a number into out=": lambda t, x: t.where(x > 0, x, 2, out=t.zeros(2, 2)),
+    **{
+        f"bits of {kind} {f}": lambda t, x, kind=kind, f=f: getattr(x.to(getattr(t, kind)), f)(1)
+        for kind in ("uint16", "uint64")
+        for f in ("__lshift__", "bitwise_right_shift", "__ilshift__")
+    },
+    "bits of uint32 turned": lambda t, x: ~x.to(t.uint32),
+    **{
+        f"ranges {bounds} of {kind}": lambda t, x, bounds=bounds, kind=kind: t.range(*bounds, dtype=getattr(t, kind))
+        for bounds in ((0, INF), (INF, 0), (0, NAN), (0, 1, NAN), (0, 1, 0), (-INF, INF), (0, 3, INF))
+        for kind in ("bool", "int64", "float32", "complex64")
+        if not (kind == "float32" and bounds == (0, 3, INF))
+    },
+    **{f"numbers {bounds}": lambda t, x, bounds=bounds: t.arange(*bounds) for bounds in ((INF, 0), (0, 1, NAN))},
+    "elu in place with nan": lambda t, x: t.nn.functional.elu(x.requires_grad_() * 1, NAN, True).sum().backward(),
+    **{
+        f"places of {v} among {e}": lambda t, x, e=e, v=v: t.searchsorted(
+            x[0].to(getattr(t, e)), v if v in (True, 1) else x.to(getattr(t, v))
+        )
+        for e in ("bool", "complex64", "float32")
+        for v in ("bool", "complex64", "int64", True)
+    },
+    **{
+        f"{f} at {index}": lambda t, x, f=f, index=index: getattr(t.ones(3, 2), f)(0, t.tensor(index), x)
+        for f in ("index_add", "index_add_", "index_copy", "index_copy_")
+        for index in ([[0, 1]], [[0.0, 1.0]], [0.0, 1.0])
+    },
+    **{
+        f"a number at {index}": lambda t, x, index=index: t.tensor(2.0).index_select(0, t.tensor(index))
+        for index in ([0, 0, 0], [0.0, 0.0], [[0]], [0.0])
+    },
+    "rows at what is no index": lambda t, x: x.index_select(0, t.tensor([[0.0]])),
+    "places among nothing": lambda t, x: t.searchsorted(t.zeros(0).bool(), x.bool()),
     "turned round": lambda t, x: t.stack(list(reversed(t.tensor([[1.0, 2.0], [3.0, 4.0]])))),
 }
 
@@ -525,10 +567,26 @@ VALUES = {
         t.arange(2**60, 2**60 + 3, dtype=kind and getattr(t, kind)).shape
         for kind in (None, "int32", "uint8", "float32")
     ],
+    "places among flags": lambda t: [
+        t.searchsorted(edges, x)
+        for edges in (t.tensor([False, True, True]), t.tensor([], dtype=t.bool))
+        for x in (t.tensor([0.0, 0.5, 1.0, 2.0]), t.tensor([0, 1, 2]), t.tensor([], dtype=t.bool), 0.5, 1)
+    ],
     "counts of nothing": lambda t: [t.bincount(t.tensor([]).long(), t.tensor([]), n) for n in (0, 3)],
     "into a wider out=": lambda t: [
         getattr(t, f)(t.tensor([1.0, 2.0, 4.0]), 0, out=t.zeros((), dtype=t.float64))
         for f in ("std", "var", "mean", "nansum", "logsumexp")
+    ],
+    "slopes without end": lambda t: [
+        [f(x, slope), t.autograd.grad(f(x, slope).sum(), x)]
+        for x in (t.tensor([-INF, -2.0, -0.0, 0.0, 1.0, INF], requires_grad=True),)
+        for f in (t.nn.functional.elu, t.nn.functional.celu)
+        for slope in (INF, -INF, -1.0)
+    ],
+    "sums of wholes in wholes": lambda t: [
+        t.tensor([1, 2], dtype=t.int32).sum(dtype=t.int8),
+        t.tensor([1.5, 2.5], requires_grad=True).detach().cumsum(0, dtype=t.int64),
+        t.tensor([1.5, 2.5], requires_grad=True).sum(dtype=t.float64),
     ],
     "polygamma far to the right": lambda t: t.polygamma(1, t.tensor([INF, 1e10, 1e20])),
 }
