@@ -12,11 +12,12 @@ from ..core.shapes import is_dense
 from ..core.storage import Storage
 from ..dispatch import view as views
 from ..dispatch import write, write_on_tape
+from ..dispatch.override import plain_code
 from ..tensor import Tensor, seen_now, value_of, wrap
 
 # What shows where a tensor's memory lies, gives others a way to it, or has the tensor stand for other memory.
 ASKING = frozenset(
-    fn.__code__
+    plain_code(fn)  # a mode may be active where this is imported
     for fn in (
         Tensor.storage_offset, Tensor.data_ptr, Tensor.is_shared, Tensor.is_pinned, Tensor._is_view, Tensor._version.fget, Tensor.data.fset,
         views._absolute, storage_api.untyped_storage, storage_api.storage, writing.set_, writing.resize_, methods.is_set_to,

@@ -24,6 +24,8 @@ from ..core.device import Device
 from ..core.dtype import dtype
 from ..core.spec import Size
 from ..dispatch import call as dispatch_call
+from ..dispatch import override
+from ..dispatch.override import plain_code
 from ..tensor import Tensor
 from . import codes, reads
 from .aside import ASKING
@@ -226,8 +228,13 @@ class Watch:
 
     def literal(self, frame, made):
         """Note a tensor of numbers that follow from what the code has read."""
-        asked = frame.f_back.f_code
         data = frame.f_locals["data"]
+        asking = frame.f_back
+        while (
+            asking.f_code.co_filename in _LOOKING
+        ):  # what looks for classes and modes to ask, before the function itself
+            asking = asking.f_back
+        asked = asking.f_code
         if (asked in _LITERALS_ASKED or not trusted(asked)) and (
             type(data) in _LITERALS or frame.f_code is _LITERAL[0]
         ):
@@ -279,9 +286,10 @@ _OS = os.getenv.__code__.co_filename
 _READING = frozenset(fn.__code__ for fn in (Tensor._item, storage.numpy_of, storage.host_view, dispatch_call._dynamic))
 _CHECKING = dispatch_call.checkable.__code__
 # Functions that make a tensor of numbers, and those of the library that hand them the program's own.
-_LITERAL = creation.tensor.__code__, creation.as_tensor.__code__
+_LITERAL = plain_code(creation.tensor), plain_code(creation.as_tensor)
 _LITERALS = frozenset((int, float, bool, complex, list, tuple))
-_LITERALS_ASKED = frozenset(fn.__code__ for fn in (creation.scalar_tensor, methods.new_tensor, indexing._index_tensor))
+_LITERALS_ASKED = frozenset(map(plain_code, (creation.scalar_tensor, methods.new_tensor, indexing._index_tensor)))
+_LOOKING = frozenset((override.__file__, "<jtorch override>"))
 _CACHING = functools.cached_property.__get__.__code__
 _HEARD, _LOG = logging.Logger.isEnabledFor.__code__, logging.Logger._log.__code__
 _BACKWARD = frozenset((engine.backward.__code__, outer_run.backward.__code__))

@@ -1,5 +1,7 @@
 """Constants that a region makes itself: replays have them, each as it was."""
 
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -48,3 +50,25 @@ def test_values_that_two_tensors_share_are_told_apart():
         if k == 4:
             one.mul_(1)
     assert compiled._region.used
+
+
+def test_functions_are_known_where_classes_are_asked():
+    """Public functions look for such classes first, by other code than their own."""
+    text = """if True:
+        import jtorch
+
+        class Asked(jtorch.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                return super().__torch_function__(func, types, args, kwargs)
+
+        f = jtorch.compile(lambda x, k: x * jtorch.tensor([1.0, k]))
+        for k in (1, 1, 1, 2, 1):
+            assert f(jtorch.ones(2), k).tolist() == [1, k]
+        from jtorch.compile import aside, proof
+
+        assert f._region.used
+        assert all(code.co_filename != "<jtorch override>" for code in (*aside.ASKING, *proof._LITERAL))
+    """
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
