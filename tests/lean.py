@@ -23,7 +23,10 @@ def _contexts(make):
 
 def lean():
     """The same programs, without what says where in Python each operation came from, and made in contexts that are there."""
-    from jax._src.interpreters import mlir  # noqa: PLC0415  nothing public says it
-
-    mlir.make_ir_context = _contexts(mlir.make_ir_context)
     jax.config.update("jax_traceback_in_locations_limit", 0)
+    try:
+        from jax._src.interpreters import mlir  # noqa: PLC0415  nothing public says it
+    except ImportError:  # another version has it elsewhere: tests take longer there
+        return
+    if hasattr(mlir, "make_ir_context"):
+        mlir.make_ir_context = _contexts(mlir.make_ir_context)
