@@ -273,3 +273,15 @@ def test_an_anomaly_is_told_with_the_line_of_the_call():
         ]
 
     both(program)
+
+
+def test_a_tensor_with_a_node_of_its_own():
+    def program(t):
+        class Own(t.Tensor):
+            node = "mine"
+
+        x = t.ones(2, requires_grad=True)
+        y = (x * 3).as_subclass(Own)
+        return t.autograd.grad([y], [x, y], [t.ones(2)])
+
+    both(program)
