@@ -8,6 +8,7 @@ from ..core import folds, shapes, strided
 from ..core.families import of_parts
 from ..core.program import Plan
 from ..core.spec import Spec, extent
+from ..core.view_plans import within
 from ..ops.backend import on_cpu
 
 
@@ -263,13 +264,9 @@ def row_plan(spec, dim, index):
     plan = _row_plans.get(key)
     if plan is None:
         shape = tuple(spec.shape)
-        n = shape[dim]
 
         def read(array, i):
-            i = i.astype(np.int64)
-            return jax.lax.dynamic_index_in_dim(
-                array, jnp.clip(jnp.where(i < 0, i + n, i), 0, n - 1), dim, keepdims=False
-            )
+            return jax.lax.dynamic_index_in_dim(array, within(i, shape[dim]), dim, keepdims=False)
 
         out = Spec.dense(shape[:dim] + shape[dim + 1 :], spec.dtype, spec.device)
         plan = _row_plans[key] = Plan(None, "SelectBackward0", read, (_dense(spec), index), specs=(out,))

@@ -59,8 +59,11 @@ class Findings:
         self.gradient_of = {id(t[4]._storage): GradientOf(t[0]) for t in before.tensors.values() if is_whole(t[4])}
 
     def look(self, graph, keys, literals, outcome, put=()):
-        """Find everything. keys: ids of the random keys that the call drew; literals: the constants that it has made; outcome: what it returned; put: what it put into places, which
-        are results too."""
+        """Find everything.
+
+        keys: ids of the random keys that the call drew; literals: the constants that it has made; outcome: what it returned; put: what
+        it put into places, which are results too.
+        """
         self.literals = literals
         self.sources = [self._source(value, keys) for value in graph.inputs]
         self.place_of = {id(p): i for i, p in enumerate(graph.pendings)}
@@ -217,11 +220,8 @@ def _held_elsewhere(found) -> bool:
     changing = tuple(value for value in found if type(value) is not tuple)
     if len(set(map(id, changing))) < len(changing):
         return True
-    parts = {
-        *map(id, found),
-        id(found),
-        id(changing),
-    }  # since Python 3.13 the arguments of the next call are holders too
+    # Since Python 3.13 the arguments of the next call are holders too.
+    parts = {*map(id, found), id(found), id(changing)}
     holders = gc.get_referrers(*changing) if changing else ()
     return any(id(holder) not in parts and type(holder) is not types.FrameType for holder in holders)
 

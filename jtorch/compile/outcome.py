@@ -10,13 +10,8 @@ from ..tensor import Tensor
 from .guards import SIMPLE
 
 _CONTAINERS = (list, tuple, dict)
-_BASES = (
-    tuple,
-    list,
-    collections.OrderedDict,
-    dict,
-    object,
-)  # whose instances are what is in them, and their attributes
+# Whose instances are what is in them, and their attributes.
+_BASES = (tuple, list, collections.OrderedDict, dict, object)
 _CONSTANT = (*SIMPLE, dtype, Device, Size)
 _HEAP = 1 << 9  # of classes that a program has made
 

@@ -229,9 +229,8 @@ class Stores:
             self.place(owner, key, None, site, named=False)
             return True
         setter = getattr(type(owner), "__setitem__", None)
-        return type(setter) is types.FunctionType and not self.library(
-            setter
-        )  # a call, which is followed like any other
+        # a call, which is followed like any other
+        return type(setter) is types.FunctionType and not self.library(setter)
 
     def attribute(self, owner, site) -> bool:
         """As `understood`, of `owner.name = value`."""
@@ -283,11 +282,8 @@ def _value_of(expression, frame):
     what, first, *rest = *expression, None
     if what == "first":
         code = frame.f_code
-        return (
-            frame.f_locals.get(code.co_varnames[0], MISSING)
-            if code.co_argcount and "super" not in frame.f_globals
-            else MISSING
-        )
+        named = code.co_argcount and "super" not in frame.f_globals
+        return frame.f_locals.get(code.co_varnames[0], MISSING) if named else MISSING
     if what == "const":
         return first
     if what in ("local", "cell"):

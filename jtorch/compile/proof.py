@@ -230,9 +230,7 @@ class Watch:
         """Note a tensor of numbers that follow from what the code has read."""
         data = frame.f_locals["data"]
         asking = frame.f_back
-        while (
-            asking.f_code.co_filename in _LOOKING
-        ):  # what looks for classes and modes to ask, before the function itself
+        while asking.f_code.co_filename in _LOOKING:
             asking = asking.f_back
         asked = asking.f_code
         if (asked in _LITERALS_ASKED or not trusted(asked)) and (
@@ -289,6 +287,7 @@ _CHECKING = dispatch_call.checkable.__code__
 _LITERAL = plain_code(creation.tensor), plain_code(creation.as_tensor)
 _LITERALS = frozenset((int, float, bool, complex, list, tuple))
 _LITERALS_ASKED = frozenset(map(plain_code, (creation.scalar_tensor, methods.new_tensor, indexing._index_tensor)))
+# What looks for classes and modes to ask, before the function itself runs.
 _LOOKING = frozenset((override.__file__, "<jtorch override>"))
 _CACHING = functools.cached_property.__get__.__code__
 _HEARD, _LOG = logging.Logger.isEnabledFor.__code__, logging.Logger._log.__code__
@@ -411,9 +410,8 @@ def _read_cells(watch, guards, reader, functions):
     for code, cells in watch.cells.values():
         where = f"({code.co_filename}:{code.co_firstlineno})"
         ran = [fn for fn in functions if fn.__code__ is code and _has(fn, code, cells)]
-        made = ran and all(
-            map(watch.young.has, ran)
-        )  # what they read follows from what the code has read that made them
+        # What they read that the run has made follows from what the code has read that made them.
+        made = ran and all(map(watch.young.has, ran))
         ran = [] if made else ran
         found = ran or not cells
         if not found and not made and not _of_the_run(watch, code, cells):

@@ -16,10 +16,8 @@ EACH = 512  # programs made between two looks
 SHARE = 0.7  # of the maps that a process may have
 ROOM = 8000  # maps that may be added to those that could not be let go of
 USUAL = 65530  # maps that Linux gives a process
-PART, MORE = (
-    0.5,
-    0.125,
-)  # the same of the machine's memory: what the program itself holds is not let go of, and looked at seldom
+# The same of the machine's memory: what the program itself holds is not let go of, and looked at seldom.
+PART, MORE = 0.5, 0.125
 
 forgetters = []  # functions that drop what refers to programs
 

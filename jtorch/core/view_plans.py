@@ -102,6 +102,12 @@ def _recipe_plan(base, spec, recipe, n, writing, same_type):
     return plan
 
 
+def within(i, n):
+    """The index of one of n rows, counted from the first; the nearest one for what is out of bounds."""
+    i = i.astype(jnp.int64)
+    return jnp.clip(jnp.where(i < 0, i + n, i), 0, n - 1)
+
+
 def plan_by_values(base, spec, where):
     """The plan that reads what a spec sees of a base at a Somewhere, by the values of its indices; None where none can be."""
     key = (base, spec, where.start, *[(i.spec, i.size, i.stride) for i in where.indices])
@@ -132,8 +138,7 @@ def _make_by_values(base, spec, where):
         return None
 
     def kernel(array, *indices):
-        whole = [i.astype(jnp.int64) for i in indices]
-        whole = [jnp.clip(jnp.where(i < 0, i + n, i), 0, n - 1) for i, n in zip(whole, sizes)]
+        whole = [within(i, n) for i, n in zip(indices, sizes)]
         return first.fn(array, *[a + sum(i * d[k] for i, d in zip(whole, steps)) for k, a in enumerate(starts)])
 
     return Plan(None, "read", kernel, (base, *[i.spec for i in where.indices]), specs=first.specs)

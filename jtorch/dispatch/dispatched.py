@@ -97,6 +97,12 @@ _OTHER_VIEWS = frozenset((
 ))  # fmt: skip
 
 
+def writes(func) -> bool:
+    """Whether an operator writes to its first operand, by its name."""
+    name = func._overloadpacket.__name__
+    return name.endswith("_") and not name.endswith("__")
+
+
 def is_view(name) -> bool:
     """Whether an operator of the op table, by its name, gives a view."""
     return (
@@ -307,6 +313,7 @@ _METHODS = {
     "copy_": "copy_",
     **{f"{n}_like": f"{n}_like" for n in ("empty", "full", "ones", "rand", "randn", "zeros")},
     **{f"new_{n}": f"new_{n}" for n in ("empty", "full", "ones", "zeros")},
+    **{n: n for n in ("as_strided_", "resize_", "squeeze_", "t_", "transpose_", "unsqueeze_")},
     "equal": "equal",
     "view_as_real": "view_as_real",
     "view_as_complex": "view_as_complex",

@@ -161,8 +161,7 @@ def _tensors(values):
 
 def _written(func, args):
     """The tensor that an operator writes to, or None."""
-    name = func._overloadpacket.__name__
-    return args[0] if name.endswith("_") and not name.endswith("__") and args and isinstance(args[0], Tensor) else None
+    return args[0] if dispatched.writes(func) and args and isinstance(args[0], Tensor) else None
 
 
 def _is_view(func):

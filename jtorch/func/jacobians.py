@@ -99,12 +99,18 @@ def _checked(out, kind):
     return leaves
 
 
-def _rows_by_lanes(func, split, has_aux):
-    """The Jacobian by the tape, whose pass runs for all rows at once. Raises where it is not to go so."""
+def _forward(func, split, has_aux):
+    """(the run, what it gave, the rest, the tensors of what it gave) of a function that is differentiated by the tape."""
     forward = by_tape.Forward(func, split)
     out, aux = with_aux(forward.out, _CALLS["jacrev"]) if has_aux else (forward.out, None)
     leaves = _checked(out, "jacrev")
     forward.look([*leaves, *flatten(aux)[0], *forward.tensors])
+    return forward, out, aux, leaves
+
+
+def _rows_by_lanes(func, split, has_aux):
+    """The Jacobian by the tape, whose pass runs for all rows at once. Raises where it is not to go so."""
+    forward, out, aux, leaves = _forward(func, split, has_aux)
     if forward.here.hooked:
         raise ByTracing
     specs, leads = [t._spec for t in leaves], forward.outer and forward.leads
@@ -124,10 +130,7 @@ def _rows_by_lanes(func, split, has_aux):
 
 def _rows_one_by_one(func, split, has_aux):
     """The Jacobian of tensors whose class has a `__torch_dispatch__`: it sees a backward pass for each row."""
-    forward = by_tape.Forward(func, split)
-    out, aux = with_aux(forward.out, _CALLS["jacrev"]) if has_aux else (forward.out, None)
-    leaves = _checked(out, "jacrev")
-    forward.look([*leaves, *flatten(aux)[0], *forward.tensors])
+    forward, out, aux, leaves = _forward(func, split, has_aux)
     leads, rows = forward.outer and forward.leads, []
     for k, leaf in enumerate(leaves):
         found = []

@@ -11,6 +11,7 @@ from ..autograd import entry
 from ..autograd.function import Function
 from ..core.record import tls
 from ..creation import ones_like
+from ..dispatch.dispatched import OpOverload, writes
 from ..func import functional_call
 from ..nn.modules.module import Module
 from ..tensor import Tensor
@@ -76,7 +77,7 @@ def _part(module, inputs, outputs, here):
         of[node] = made.placeholder(node.name)
         of[node].meta = dict(node.meta)
     needed, stack = set(), [n for n in outputs if isinstance(n, Node)]
-    stack += [n for n in module.graph.nodes if _writes(n) and here(n)]
+    stack += [n for n in module.graph.nodes if isinstance(n.target, OpOverload) and writes(n.target) and here(n)]
     while stack:
         node = stack.pop()
         if node not in of and node not in needed:
@@ -87,10 +88,6 @@ def _part(module, inputs, outputs, here):
             of[node] = made.node_copy(node, of.__getitem__)
     made.output(tuple(of[n] if isinstance(n, Node) else n for n in outputs))
     return GraphModule(module, made)
-
-
-def _writes(node) -> bool:
-    return node.op == "call_function" and getattr(node.target, "__name__", "").split(".")[0].endswith("_")
 
 
 class _Passes:

@@ -47,6 +47,8 @@ SAME = {  # the operators are PyTorch's
     "views": lambda t, x: x.t().unsqueeze(0).expand(2, 3, 4)[0, 1:].select(0, 1) + x.view(-1)[:4],
     "in place": lambda t, x: x.clone().add_(1).mul_(2),
     "in place through a view": filled,
+    "turned in place": lambda t, x: (x.clone().t_() + 1, x.clone().unsqueeze_(0).sum(1), x.clone().transpose_(0, 1) * 2),
+    "other sizes in place": lambda t, x: (x.clone().resize_(2, 2) * 2, x.clone().as_strided_((2, 2), (1, 1)) * 3),
     "norms": lambda t, x: (t.nn.functional.layer_norm(x, (3,)), t.softmax(x, -1), x.mean(), x.std(), x.log_softmax(0)),
     "activations": lambda t, x: (t.nn.functional.gelu(x) + t.nn.functional.silu(x), x.sigmoid() * x.tanh(), x**2, -x, x.pow(3)),
     "reductions": lambda t, x: (x.sum(), x.sum(1, keepdim=True), x.max(1), x.argmax(), x.cumsum(0), t.cat([x, x]), t.stack([x])),
@@ -122,6 +124,7 @@ def test_what_comes_from_elsewhere():
             count.add_(1)
             loss = layer(x).sum() + (layer.weight * 2).sum()
             t.tensor([1.0]).add_(loss)
+            t.as_tensor(count).mul_(2)
             return t.autograd.grad(loss, list(layer.parameters())), count * 2
 
         x = inputs(t)[0]

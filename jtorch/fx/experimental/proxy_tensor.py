@@ -10,7 +10,7 @@ import inspect
 from ... import creation, errors, random_tensors
 from ..._C import DisableTorchFunction
 from ...autograd.grad_mode import no_grad
-from ...dispatch.dispatched import packet_of
+from ...dispatch.dispatched import packet_of, writes
 from ...nn.parameter import Parameter
 from ...overrides import TorchFunctionMode
 from ...tensor import Tensor, edge_of
@@ -55,8 +55,6 @@ class _Tracer(Tracer):
     def create_arg(self, a):
         if isinstance(a, Parameter) and all(a is not p for p in self.root.parameters()):
             return self._constant(a, "_param_constant")
-        if isinstance(a, list) and type(a) is not list:
-            a = list(a)
         return super().create_arg(a)
 
 
@@ -69,7 +67,7 @@ class _Calls(TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         name = getattr(func, "__name__", None)
-        if name in _FROM_DATA and func is getattr(creation, name):
+        if name in _FROM_DATA and func is getattr(creation, name) and not isinstance(args[0] if args else None, Tensor):
             made = func(*args, **kwargs)
             return made if isinstance(made, ProxyTensor) else self.trace.lifted(made)
         if name in _MADE and func is _MADE[name]:
@@ -92,7 +90,6 @@ _MADE = {
         (random_tensors, "rand randint randn randperm normal"),
     )
     for name in names.split()
-    if hasattr(home, name)
 }
 _SIZED = ("empty", "ones", "zeros", "rand", "randn")
 
@@ -194,20 +191,20 @@ class Trace:
         proxy = self.note(func, *_written(func, *given))
         with no_grad(), DisableTorchFunction():
             out = func(*values[0], **values[1])
-        if _writes(func) and isinstance(args[0], ProxyTensor):
-            args[0]._proxy = proxy
-            return args[0]
+        if writes(func) and isinstance(args[0], ProxyTensor):
+            self_ = args[0]
+            self_._proxy, self_._spec, self_._offset = (
+                proxy,
+                self_._inner._spec,
+                self_._inner._offset,
+            )  # it may be turned
+            return self_
         if isinstance(out, Tensor):
             return ProxyTensor(out, proxy)
         if isinstance(out, (tuple, list)):
             parts = [ProxyTensor(o, proxy[k]) if isinstance(o, Tensor) else o for k, o in enumerate(out)]
             return type(out)(*parts) if hasattr(out, "_fields") else type(out)(parts)
         return out
-
-
-def _writes(func) -> bool:
-    name = func.overloadpacket.__name__
-    return name.endswith("_") and not name.endswith("__")
 
 
 def _written(func, args, kwargs):
